@@ -1,0 +1,45 @@
+# Compiler settings shared by every target, and the two functions that declare targets.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+                                  CCACHE_NOHASHDIR=1 ${CCACHE})
+endif()
+
+add_library(bertcl_settings INTERFACE)
+target_compile_options(bertcl_settings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+option(BERTCL_WERROR "Treat warnings as errors" ON)
+if(BERTCL_WERROR)
+  target_compile_options(bertcl_settings INTERFACE -Werror)
+endif()
+
+# bertcl_library(NAME text DEPENDS bertcl_ir fmt::fmt ...): all *.cpp of the current folder as bertcl_<NAME>.
+function(bertcl_library)
+  cmake_parse_arguments(arg "" "NAME" "DEPENDS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  add_library(bertcl_${arg_NAME} STATIC ${sources})
+  target_include_directories(bertcl_${arg_NAME} PUBLIC "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/engine"
+                                                       "${PROJECT_SOURCE_DIR}/engine/include")
+  target_link_libraries(bertcl_${arg_NAME} PUBLIC ${arg_DEPENDS} PRIVATE bertcl_settings)
+endfunction()
+
+# bertcl_test(NAME test_text DEPENDS bertcl_text ...): all *.cpp of the current folder as one GoogleTest program.
+function(bertcl_test)
+  cmake_parse_arguments(arg "" "NAME" "DEPENDS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  add_executable(${arg_NAME} ${sources})
+  target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/engine"
+                                                 "${PROJECT_SOURCE_DIR}/engine/include")
+  target_compile_definitions(${arg_NAME} PRIVATE "BERTCL_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\""
+                                                 "BERTCL_SHARED_DIR=\"${PROJECT_SOURCE_DIR}/../shared\"")
+  target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main bertcl_settings)
+  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
+endfunction()
