@@ -15,7 +15,7 @@ if(CCACHE)
 endif()
 
 add_library(bertcl_settings INTERFACE)
-target_compile_options(bertcl_settings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+target_compile_options(bertcl_settings INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local -Wconversion -Wno-sign-conversion)
 option(BERTCL_WERROR "Treat warnings as errors" ON)
 if(BERTCL_WERROR)
   target_compile_options(bertcl_settings INTERFACE -Werror)

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Mutations of the graph; each keeps use lists and topological order right.
+#include "ir/graph.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::ir {
+namespace {
+
+template <class T>
+const T* find_attribute(const Node& node, std::string_view key) {
+  const auto it = node.attributes.find(key);
+  if (it == node.attributes.end()) return nullptr;
+  const T* value = std::get_if<T>(&it->second);
+  if (!value)
+    throw Error(fmt::format("{}: attribute '{}' is of an unexpected kind", node.describe(), key));
+  return value;
+}
+
+template <class T>
+const T& need_attribute(const Node& node, std::string_view key) {
+  if (const T* value = find_attribute<T>(node, key)) return *value;
+  throw Error(fmt::format("{}: attribute '{}' is missing", node.describe(), key));
+}
+
+}  // namespace
+
+std::string str(const Type& type) {
+  return fmt::format("{}{}", name_of(type.dtype), str(type.shape));
+}
+
+std::int64_t Node::int_attribute(std::string_view key) const {
+  return need_attribute<std::int64_t>(*this, key);
+}
+double Node::float_attribute(std::string_view key) const {
+  return need_attribute<double>(*this, key);
+}
+const std::string& Node::string_attribute(std::string_view key) const {
+  return need_attribute<std::string>(*this, key);
+}
+const std::vector<std::int64_t>& Node::ints_attribute(std::string_view key) const {
+  return need_attribute<std::vector<std::int64_t>>(*this, key);
+}
+std::int64_t Node::int_attribute(std::string_view key, std::int64_t otherwise) const {
+  const auto* value = find_attribute<std::int64_t>(*this, key);
+  return value ? *value : otherwise;
+}
+double Node::float_attribute(std::string_view key, double otherwise) const {
+  const auto* value = find_attribute<double>(*this, key);
+  return value ? *value : otherwise;
+}
+
+std::string Node::describe() const {
+  if (!sources.empty() && !sources.front().empty())
+    return fmt::format("{} '{}'", op, sources.front());
+  if (!outputs.empty()) return fmt::format("{} (result '{}')", op, outputs.front()->name);
+  return op;
+}
+
+Value* Graph::make_value(std::string_view name, Type type) {
+  std::string unique(name.empty() ? "v" : name);
+  if (name.empty() || values_.contains(unique)) {
+    int& suffix = next_suffix_[unique];
+    std::string candidate;
+    do candidate = fmt::format("{}_{}", unique, suffix++);
+    while (values_.contains(candidate));
+    unique = std::move(candidate);
+  }
+  auto value = std::make_unique<Value>();
+  value->name = unique;
+  value->type = std::move(type);
+  Value* raw = value.get();
+  values_.emplace(std::move(unique), std::move(value));
+  return raw;
+}
+
+void Graph::drop_value(Value* value) { values_.erase(values_.find(value->name)); }
+
+Value* Graph::add_input(std::string_view name, Type type) {
+  inputs_.push_back(make_value(name, std::move(type)));
+  return inputs_.back();
+}
+
+Value* Graph::add_constant(std::string_view name, Tensor tensor) {
+  Type type{tensor.dtype(), Shape(tensor.shape().begin(), tensor.shape().end())};
+  Value* value = make_value(name.empty() ? "c" : name, std::move(type));
+  value->constant = std::move(tensor);
+  return value;
+}
+
+Node* Graph::add_node(std::string op, std::vector<Value*> inputs, Attributes attributes,
+                      std::vector<Result> results, Node* before) {
+  auto owned = std::make_unique<Node>();
+  Node* node = owned.get();
+  node->op = std::move(op);
+  node->inputs = std::move(inputs);
+  node->attributes = std::move(attributes);
+  for (Value* in : node->inputs)
+    if (in) in->users.push_back(node);
+  for (Result& r : results) {
+    Value* out = make_value(r.name, std::move(r.type));
+    out->producer = node;
+    node->outputs.push_back(out);
+  }
+  const auto where = before ? position_.at(before) : nodes_.end();
+  position_[node] = nodes_.insert(where, std::move(owned));
+  return node;
+}
+
+Value* Graph::add(std::string op, std::vector<Value*> inputs, Attributes attributes, Type type,
+                  Node* before, std::string_view result_name) {
+  return add_node(std::move(op), std::move(inputs), std::move(attributes),
+                  {{std::string(result_name), std::move(type)}}, before)
+      ->output();
+}
+
+void Graph::replace_uses(Value* old, Value* replacement) {
+  if (old == replacement) return;
+  for (Node* user : old->users)
+    for (Value*& operand : user->inputs)
+      if (operand == old) {
+        operand = replacement;
+        replacement->users.push_back(user);
+      }
+  old->users.clear();
+  for (GraphOutput& out : outputs_)
+    if (out.value == old) out.value = replacement;
+}
+
+void Graph::set_input(Node* node, std::size_t index, Value* value) {
+  if (node->inputs.size() <= index) node->inputs.resize(index + 1, nullptr);
+  if (Value* old = node->inputs[index])
+    old->users.erase(std::find(old->users.begin(), old->users.end(), node));
+  node->inputs[index] = value;
+  if (value) value->users.push_back(node);
+}
+
+void Graph::erase(Node* node) {
+  for (const Value* out : node->outputs)
+    if (!out->users.empty() || is_output(out))
+      throw Error(
+          fmt::format("{} was to be removed but '{}' is still used", node->describe(), out->name));
+  for (std::size_t i = 0; i < node->inputs.size(); ++i) set_input(node, i, nullptr);
+  for (Value* out : node->outputs) drop_value(out);
+  const auto it = position_.find(node);
+  nodes_.erase(it->second);
+  position_.erase(it);
+}
+
+bool Graph::remove_dead() {
+  std::unordered_set<const Value*> kept;
+  for (const GraphOutput& out : outputs_) kept.insert(out.value);
+  bool any = false;
+  for (auto position = nodes_.end(); position != nodes_.begin();) {
+    Node* node = (--position)->get();
+    const bool dead = std::all_of(node->outputs.begin(), node->outputs.end(), [&](const Value* v) {
+      return v->users.empty() && !kept.contains(v);
+    });
+    // A node without results is there for its effect (`observe`).
+    if (!dead || node->outputs.empty()) continue;
+    ++position;
+    erase(node);
+    any = true;
+  }
+  for (Value* c : constants())
+    if (c->users.empty() && !kept.contains(c)) drop_value(c);
+  return any;
+}
+
+void Graph::erase_input(Value* input) {
+  if (!input->users.empty() || is_output(input))
+    throw Error(fmt::format("input '{}' was to be removed but is still used", input->name));
+  inputs_.erase(std::find(inputs_.begin(), inputs_.end(), input));
+  drop_value(input);
+}
+
+std::vector<Node*> Graph::node_list() const {
+  std::vector<Node*> list;
+  for (const auto& n : nodes_) list.push_back(n.get());
+  return list;
+}
+
+std::vector<Value*> Graph::constants() const {
+  std::vector<Value*> list;
+  for (const auto& [name, value] : values_)
+    if (value->is_constant()) list.push_back(value.get());
+  return list;
+}
+
+Value* Graph::find_value(std::string_view value_name) const {
+  const auto it = values_.find(value_name);
+  return it == values_.end() ? nullptr : it->second.get();
+}
+
+bool Graph::used_once(const Value* value) const {
+  return value->users.size() + (is_output(value) ? 1u : 0u) == 1;
+}
+
+bool Graph::is_output(const Value* value) const {
+  return std::any_of(outputs_.begin(), outputs_.end(),
+                     [&](const GraphOutput& o) { return o.value == value; });
+}
+
+Dim Graph::fresh_symbol() { return Dim::symbol(fmt::format("n{}", next_symbol_++)); }
+
+}  // namespace bertcl::ir

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The typed SSA graph that the compiler rewrites.
+#pragma once
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+#include "ir/dim.hpp"
+#include "ir/dtype.hpp"
+#include "ir/tensor.hpp"
+
+namespace bertcl::ir {
+
+struct Type {
+  DType dtype = DType::f32;
+  Shape shape;
+  friend bool operator==(const Type&, const Type&) = default;
+};
+/// Text form "f32[batch, seq, 768]".
+std::string str(const Type& type);
+
+using Attribute =
+    std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
+using Attributes = std::map<std::string, Attribute, std::less<>>;
+
+struct Node;
+
+/// One SSA value: a graph input, a constant, or a result of a node.
+struct Value {
+  std::string name;  // unique within the graph
+  Type type;
+  Node* producer = nullptr;        // null for inputs and constants
+  std::optional<Tensor> constant;  // its bytes, for constants
+  std::vector<Node*> users;        // one entry for each operand that reads it
+
+  bool is_constant() const { return constant.has_value(); }
+};
+
+/// One operation. Operators of ONNX keep their ONNX names and are brought to one spelling by the
+/// importer; operators of bertcl's own are written in lower case (`linear`, `add_norm`).
+struct Node {
+  std::string op;
+  std::vector<Value*> inputs;  // null where an optional operand is absent
+  std::vector<Value*> outputs;
+  Attributes attributes;
+  std::vector<std::string> sources;  // names of the ONNX nodes it stands for
+
+  Value* input(std::size_t i) const { return i < inputs.size() ? inputs[i] : nullptr; }
+  Value* output() const { return outputs.front(); }
+
+  bool has(std::string_view key) const { return attributes.find(key) != attributes.end(); }
+  /// The attribute's value; throws bertcl::Error naming node and attribute if it is absent or of
+  /// another kind.
+  std::int64_t int_attribute(std::string_view key) const;
+  double float_attribute(std::string_view key) const;
+  const std::string& string_attribute(std::string_view key) const;
+  const std::vector<std::int64_t>& ints_attribute(std::string_view key) const;
+  /// The same with a value for the case that it is absent.
+  std::int64_t int_attribute(std::string_view key, std::int64_t otherwise) const;
+  double float_attribute(std::string_view key, double otherwise) const;
+
+  /// "MatMul '/encoder/layer.0/MatMul'" for messages.
+  std::string describe() const;
+};
+
+struct GraphOutput {
+  std::string name;  // as the user calls it; the value's own name may differ after rewrites
+  Value* value;
+};
+
+/// A graph owns its values and nodes. Nodes stand in topological order, which every mutation keeps.
+class Graph {
+ public:
+  Graph() = default;
+  Graph(Graph&&) = default;
+  Graph& operator=(Graph&&) = default;
+
+  std::string name = "graph";
+
+  Value* add_input(std::string_view name, Type type);
+  Value* add_constant(std::string_view name, Tensor tensor);
+  /// Appends a node, or puts it in front of `before`. Result names are made unique.
+  struct Result {
+    std::string name;
+    Type type;
+  };
+  Node* add_node(std::string op, std::vector<Value*> inputs, Attributes attributes,
+                 std::vector<Result> results, Node* before = nullptr);
+  /// The common case of one result, which is returned.
+  Value* add(std::string op, std::vector<Value*> inputs, Attributes attributes, Type type,
+             Node* before = nullptr, std::string_view result_name = {});
+  void add_output(std::string name, Value* value) { outputs_.push_back({std::move(name), value}); }
+
+  /// Redirects every use of `old`, graph outputs included, to `replacement`.
+  void replace_uses(Value* old, Value* replacement);
+  void set_input(Node* node, std::size_t index, Value* value);
+  /// Removes a node none of whose results is used.
+  void erase(Node* node);
+  /// Removes nodes and constants that nothing uses; true if there were any. Inputs stay.
+  bool remove_dead();
+  /// Removes an input that nothing uses.
+  void erase_input(Value* input);
+
+  const std::vector<Value*>& inputs() const { return inputs_; }
+  const std::vector<GraphOutput>& outputs() const { return outputs_; }
+  std::vector<GraphOutput>& outputs() { return outputs_; }
+  /// Nodes in topological order. Stays valid while nodes are added; do not erase the current one.
+  const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
+  /// A copy of the node list, safe to walk while rewriting (skip entries that contains() denies).
+  std::vector<Node*> node_list() const;
+  bool contains(const Node* node) const { return position_.contains(const_cast<Node*>(node)); }
+  std::vector<Value*> constants() const;
+  Value* find_value(std::string_view name) const;
+  /// True if `value` is read once in all, graph outputs counted.
+  bool used_once(const Value* value) const;
+  bool is_output(const Value* value) const;
+  /// A symbol that no shape of this graph uses yet: "n0", "n1", ...
+  Dim fresh_symbol();
+
+ private:
+  using NodeList = std::list<std::unique_ptr<Node>>;
+  Value* make_value(std::string_view name, Type type);
+  void drop_value(Value* value);
+
+  std::map<std::string, std::unique_ptr<Value>, std::less<>> values_;
+  std::map<Node*, NodeList::iterator> position_;
+  NodeList nodes_;
+  std::vector<Value*> inputs_;
+  std::vector<GraphOutput> outputs_;
+  int next_symbol_ = 0;
+  std::map<std::string, int, std::less<>> next_suffix_;
+};
+
+}  // namespace bertcl::ir

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constant tensors: a view of bytes that somebody keeps alive (a mapped file, a vector, a string).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ir/dtype.hpp"
+
+namespace bertcl::ir {
+
+using Sizes = std::vector<std::int64_t>;
+
+/// Product of all extents; 1 for a scalar.
+std::int64_t element_count(const Sizes& sizes);
+
+/// An immutable dense row-major tensor. Copying it shares the bytes.
+class Tensor {
+ public:
+  Tensor() = default;
+  /// A view of `bytes`, which `owner` keeps alive. The size must be element_count * size_of.
+  Tensor(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
+         std::span<const std::byte> bytes);
+
+  /// Takes the values over without copying them.
+  template <class T>
+  static Tensor of(Sizes shape, std::vector<T> values, DType dtype = dtype_of<T>()) {
+    auto owner = std::make_shared<const std::vector<T>>(std::move(values));
+    const auto bytes = std::as_bytes(std::span(*owner));
+    return Tensor(dtype, std::move(shape), owner, bytes);
+  }
+  /// A rank-0 tensor.
+  template <class T>
+  static Tensor scalar(T value) {
+    return of<T>({}, std::vector<T>{value});
+  }
+  /// A tensor of zero bytes with its own memory, for callers that fill it by mutable_bytes().
+  static Tensor zeros(DType dtype, Sizes shape);
+
+  DType dtype() const { return dtype_; }
+  const Sizes& shape() const { return shape_; }
+  std::int64_t size() const { return element_count(shape_); }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+  /// The elements; throws bertcl::Error if T is not the element type. f16 and bf16 are read as
+  /// uint16_t, boolean as uint8_t.
+  template <class T>
+  std::span<const T> as() const {
+    check_type(dtype_of<T>());
+    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+  /// Writable elements of a tensor made by zeros(); no one else may hold it yet.
+  template <class T>
+  std::span<T> mutable_as() {
+    check_type(dtype_of<T>());
+    return {reinterpret_cast<T*>(const_cast<std::byte*>(bytes_.data())), bytes_.size() / sizeof(T)};
+  }
+
+  /// Every element converted to double; for small tensors and for tests.
+  std::vector<double> to_doubles() const;
+  /// Every element converted to int64 (floats truncated).
+  std::vector<std::int64_t> to_ints() const;
+  /// The same bytes under another shape of equal size.
+  Tensor reshaped(Sizes shape) const;
+  /// The elements converted to another type: float to integer truncates, to boolean is != 0, f32 to
+  /// f16/bf16 rounds to nearest even (ONNX Cast).
+  Tensor converted(DType dtype) const;
+
+  /// Equal type, shape and bytes.
+  friend bool operator==(const Tensor& a, const Tensor& b);
+
+ private:
+  void check_type(DType asked) const;
+
+  DType dtype_ = DType::f32;
+  Sizes shape_{0};
+  std::shared_ptr<const void> owner_;
+  std::span<const std::byte> bytes_;
+};
+
+/// IEEE half to float and back (round to nearest even).
+float half_to_float(std::uint16_t half);
+std::uint16_t float_to_half(float value);
+
+}  // namespace bertcl::ir

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text form of a graph: what tests compare and `inspect --dump-passes` shows.
+//
+//   graph bert(%input_ids: i64[batch, seq]) {
+//     const %table: f32[30522, 384] = ...
+//     const %axis: i64[] = 1
+//     %0: f32[batch, seq, 384] = Gather(%table, %input_ids) {axis = 0}
+//     %1: f32[2], %2: f32[2] = Split(%x) {axis = -1}
+//     return %0 as start_logits
+//   }
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::ir {
+
+struct PrintOptions {
+  std::int64_t max_elements = 8;  // constants with more elements are printed as "..."
+  bool sources = false;           // names of the ONNX nodes behind each line as a comment
+  bool renumber = false;  // %0, %1, ... for the results of nodes, so that two graphs compare
+};
+
+/// One line per input, constant and node, in topological order.
+std::string print(const Graph& graph, const PrintOptions& options = {});
+
+/// Reads the text form. Constants written as "..." are zeros; "splat x" repeats one value.
+/// Throws bertcl::Error with line and column.
+Graph parse(std::string_view text);
+
+/// Checks SSA form, topological order, use lists and the shapes of constants. Throws bertcl::Error
+/// that names the first violation; `where` says after which pass.
+void verify(const Graph& graph, std::string_view where = {});
+
+}  // namespace bertcl::ir

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pass is: a name and a rewrite of the whole graph.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::passes {
+
+/// What the caller wants of the compiled graph.
+struct Options {
+  bool pack_tokens = true;            // activations as [tokens, hidden], no padding rows
+  std::vector<std::string> disabled;  // names of passes to leave out
+  /// Values to be observed by calibration keep a use of their own, so no fusion swallows them.
+  std::vector<std::string> observed;
+};
+
+/// One rewrite. `run` returns true if it changed the graph. Each pass lives in one file of this
+/// folder, with a test of the same name that compares graphs as text.
+struct Pass {
+  std::string name;
+  std::function<bool(ir::Graph&)> run;
+};
+
+/// The whole compiler: the passes in their order.
+std::vector<Pass> pipeline(const Options& options);
+
+/// Runs the pipeline, verifying after each pass. `after` is called with the name of each pass that
+/// changed the graph (for --dump-passes).
+void compile(ir::Graph& graph, const Options& options,
+             const std::function<void(const Pass&, const ir::Graph&)>& after = {});
+
+}  // namespace bertcl::passes
