@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Word pieces on a small vocabulary, and bad vocabularies.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "bertcl/error.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::text {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::vector<std::string> tokens = {
+    "[PAD]", "[UNK]", "[CLS]", "[SEP]", "un",  "##aff", "##able", "##a",  "##ff",  "want", "##want",
+    "##ed",  "[",     "]",     "cl",    "##s", "é",     "ru",     "##nn", "##ing", "東"};
+
+WordPieceTokenizer small(TokenizerOptions options = {}) {
+  return WordPieceTokenizer::from_tokens(tokens, options);
+}
+
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& content) {
+    std::ofstream(path_, std::ios::binary) << content;
+  }
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() /
+      (std::string("bertcl_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no Error was thrown";
+}
+
+TEST(WordPieceTokenizer, TakesTheLongestMatch) {
+  EXPECT_THAT(small().tokenize("unaffable"), ElementsAre("un", "##aff", "##able"));
+  EXPECT_THAT(small().tokenize("UNwanted running"),
+              ElementsAre("un", "##want", "##ed", "ru", "##nn", "##ing"));
+  EXPECT_THAT(small().tokenize("東京"), ElementsAre("東", "[UNK]"));
+  EXPECT_THAT(small().tokenize(""), IsEmpty());
+}
+
+TEST(WordPieceTokenizer, AnyFailureMakesTheWholeWordUnknown) {
+  EXPECT_THAT(small().tokenize("unaffx want"), ElementsAre("[UNK]", "want"));
+  EXPECT_THAT(small().tokenize("able"), ElementsAre("[UNK]")) << "only a continuation";
+}
+
+TEST(WordPieceTokenizer, SpecialTokensInTheTextAreNotProtected) {
+  EXPECT_THAT(small().tokenize("[CLS]"), ElementsAre("[", "cl", "##s", "]"));
+}
+
+TEST(WordPieceTokenizer, LongWordsAreUnknownCountedInCharacters) {
+  const WordPieceTokenizer limited = small({.lower_case = false, .max_word_chars = 2});
+  EXPECT_THAT(limited.tokenize("un"), ElementsAre("un"));
+  EXPECT_THAT(limited.tokenize("want"), ElementsAre("[UNK]"));
+  const auto accents = WordPieceTokenizer::from_tokens(
+      {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "é", "##é"}, {.lower_case = false, .max_word_chars = 3});
+  EXPECT_THAT(accents.tokenize("ééé"), ElementsAre("é", "##é", "##é")) << "6 bytes, 3 characters";
+  EXPECT_THAT(accents.tokenize("éééé"), ElementsAre("[UNK]"));
+  std::string word = "a";
+  while (word.size() < 200) word += "a";
+  const auto letters =
+      WordPieceTokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a"});
+  EXPECT_EQ(letters.tokenize(word).size(), 200u);
+  EXPECT_THAT(letters.tokenize(word + "a"), ElementsAre("[UNK]"));
+}
+
+TEST(WordPieceTokenizer, IdsAndTokensAreInverse) {
+  const WordPieceTokenizer tokenizer = small();
+  EXPECT_EQ(tokenizer.vocabulary_size(), tokens.size());
+  EXPECT_EQ(tokenizer.token_id("[SEP]"), 3);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    EXPECT_EQ(tokenizer.token_id(tokens[i]), static_cast<int>(i));
+    EXPECT_EQ(tokenizer.token(static_cast<int>(i)), tokens[i]);
+  }
+  const std::vector<std::string> pieces = tokenizer.tokenize("unaffable x");
+  EXPECT_EQ(tokenizer.ids(pieces), tokenizer.encode("unaffable x"));
+  EXPECT_THAT(error_of([&] { tokenizer.token_id("zebra"); }), HasSubstr("\"zebra\""));
+  EXPECT_THAT(error_of([&] { tokenizer.token(-1); }), HasSubstr("-1"));
+  EXPECT_THAT(error_of([&] { tokenizer.token(21); }), HasSubstr("21"));
+}
+
+TEST(Vocabulary, TheLastNewlineMayBeMissing) {
+  const TemporaryFile with("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n");
+  EXPECT_EQ(WordPieceTokenizer::from_file(with.path()).vocabulary_size(), 5u);
+  const TemporaryFile without("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword");
+  const auto tokenizer = WordPieceTokenizer::from_file(without.path());
+  EXPECT_EQ(tokenizer.vocabulary_size(), 5u);
+  EXPECT_EQ(tokenizer.token_id("word"), 4);
+}
+
+TEST(Vocabulary, LinesAreStripped) {
+  const TemporaryFile file("[PAD]\r\n[UNK]\r\n [CLS] \r\n[SEP]\r\n\r\nword\r\n");
+  const auto tokenizer = WordPieceTokenizer::from_file(file.path());
+  EXPECT_EQ(tokenizer.token_id("[CLS]"), 2);
+  EXPECT_EQ(tokenizer.token_id("word"), 5) << "an empty line keeps its number";
+}
+
+TEST(Vocabulary, BadFilesAreNamed) {
+  EXPECT_THAT(error_of([] { WordPieceTokenizer::from_file("/nowhere/vocab.txt"); }),
+              testing::AllOf(HasSubstr("/nowhere/vocab.txt"), HasSubstr("No such file")));
+  EXPECT_THAT(error_of([] { WordPieceTokenizer::from_file("/tmp"); }), HasSubstr("directory"));
+  const TemporaryFile file("[PAD]\n[UNK]\nword\n");
+  EXPECT_THAT(error_of([&] { WordPieceTokenizer::from_file(file.path()); }),
+              testing::AllOf(HasSubstr(file.path().string()), HasSubstr("lacks [CLS], [SEP]")));
+  const TemporaryFile empty("");
+  EXPECT_THAT(error_of([&] { WordPieceTokenizer::from_file(empty.path()); }),
+              HasSubstr("[PAD], [UNK], [CLS], [SEP]"));
+}
+
+}  // namespace
+}  // namespace bertcl::text
