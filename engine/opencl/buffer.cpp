@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transfers, views and mapping of device memory.
+#include "opencl/buffer.hpp"
+
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+#include "opencl/cl.hpp"
+#include "opencl/context.hpp"
+#include "opencl/queue.hpp"
+
+namespace bertcl::opencl {
+
+void Buffer::check_range(const char* action, size_t offset, size_t bytes) const {
+  if (offset <= size_ && bytes <= size_ - offset) return;
+  throw Error(fmt::format("{} of {} bytes at offset {} is outside of a buffer of {} bytes", action,
+                          bytes, offset, size_));
+}
+
+void Buffer::write(std::span<const std::byte> data, size_t offset) {
+  check_range("write", offset, data.size());
+  if (data.empty()) return;
+  check(clEnqueueWriteBuffer(context_->queue().native(), native(), CL_TRUE, offset, data.size(),
+                             data.data(), 0, nullptr, nullptr),
+        fmt::format("write of {} bytes to the device", data.size()));
+}
+
+void Buffer::write_async(std::span<const std::byte> data, size_t offset) {
+  check_range("write", offset, data.size());
+  if (data.empty()) return;
+  check(clEnqueueWriteBuffer(context_->queue().native(), native(), CL_FALSE, offset, data.size(),
+                             data.data(), 0, nullptr, nullptr),
+        fmt::format("queued write of {} bytes to the device", data.size()));
+}
+
+void Buffer::read(std::span<std::byte> data, size_t offset) const {
+  check_range("read", offset, data.size());
+  if (data.empty()) return;
+  check(clEnqueueReadBuffer(context_->queue().native(), native(), CL_TRUE, offset, data.size(),
+                            data.data(), 0, nullptr, nullptr),
+        fmt::format("read of {} bytes from the device", data.size()));
+}
+
+void Buffer::copy_from(const Buffer& source, size_t bytes, size_t source_offset, size_t offset) {
+  source.check_range("copy", source_offset, bytes);
+  check_range("copy", offset, bytes);
+  if (bytes == 0) return;
+  check(clEnqueueCopyBuffer(context_->queue().native(), source.native(), native(), source_offset,
+                            offset, bytes, 0, nullptr, nullptr),
+        fmt::format("copy of {} bytes on the device", bytes));
+}
+
+void Buffer::fill(uint8_t pattern) {
+  if (size_ == 0) return;
+  check(clEnqueueFillBuffer(context_->queue().native(), native(), &pattern, 1, 0, size_, 0, nullptr,
+                            nullptr),
+        fmt::format("fill of {} bytes", size_));
+}
+
+Buffer Buffer::view(size_t offset, size_t bytes) const {
+  check_range("view", offset, bytes);
+  const unsigned align = context_ ? context_->info().base_align_bytes : 1;
+  if (offset % align != 0)
+    throw Error(
+        fmt::format("view at offset {}: the device wants a multiple of {} bytes", offset, align));
+  Buffer part;
+  part.context_ = context_;
+  part.root_ = root_;
+  part.root_offset_ = root_offset_ + offset;
+  part.size_ = bytes;
+  if (!mem_) return part;
+  // A region must have at least one byte, so an empty view shows the first byte of the allocation.
+  cl_buffer_region region{bytes == 0 ? 0 : part.root_offset_, bytes == 0 ? 1 : bytes};
+  cl_int status = CL_SUCCESS;
+  part.mem_ =
+      adopt(clCreateSubBuffer(root_.get(), 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status));
+  check(status, fmt::format("view of {} bytes at offset {}", bytes, offset));
+  return part;
+}
+
+MappedRange Buffer::map_write(size_t offset, size_t bytes) {
+  check_range("mapping", offset, bytes);
+  if (bytes == 0) return {context_, nullptr, {}};
+  cl_int status = CL_SUCCESS;
+  void* host = clEnqueueMapBuffer(context_->queue().native(), native(), CL_TRUE,
+                                  CL_MAP_WRITE_INVALIDATE_REGION, offset, bytes, 0, nullptr,
+                                  nullptr, &status);
+  check(status, fmt::format("mapping of {} bytes", bytes));
+  return {context_, mem_, {static_cast<std::byte*>(host), bytes}};
+}
+
+MappedRange::MappedRange(MappedRange&& other) noexcept
+    : context_(std::move(other.context_)), mem_(std::move(other.mem_)), bytes_(other.bytes_) {
+  other.bytes_ = {};
+}
+
+MappedRange::~MappedRange() {
+  // The unmapping of a range that was mapped fails only with the device itself, which the next
+  // command on the queue reports.
+  if (mem_)
+    clEnqueueUnmapMemObject(context_->queue().native(), mem_.get(), bytes_.data(), 0, nullptr,
+                            nullptr);
+}
+
+}  // namespace bertcl::opencl

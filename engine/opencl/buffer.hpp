@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device memory: a move-only buffer, views into it, and mapping for uploads without a second copy.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "opencl/handle.hpp"
+
+namespace bertcl::opencl {
+
+class Context;
+
+/// A range of a buffer that the host writes in place; leaving its scope hands it to the device.
+/// Must not outlive the context, and no kernel may use the range before.
+class MappedRange {
+ public:
+  MappedRange(MappedRange&& other) noexcept;
+  MappedRange& operator=(MappedRange&&) = delete;
+  ~MappedRange();
+  std::span<std::byte> bytes() const { return bytes_; }
+  template <typename T>
+  std::span<T> as() const {
+    return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+  }
+
+ private:
+  friend class Buffer;
+  MappedRange(std::shared_ptr<Context> context, MemHandle mem, std::span<std::byte> bytes)
+      : context_(std::move(context)), mem_(std::move(mem)), bytes_(bytes) {}
+  std::shared_ptr<Context> context_;
+  MemHandle mem_;
+  std::span<std::byte> bytes_;
+};
+
+/// Memory of one device, made by Context::allocate(). A default-made Buffer holds nothing, has size
+/// 0 and binds as a null pointer. Transfers go through the context's queue, in order with the
+/// launches. Offsets and sizes are bytes; every range is checked against size() and throws Error
+/// outside of it.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Buffer&&) = default;
+  Buffer& operator=(Buffer&&) = default;
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  size_t size() const { return size_; }
+  explicit operator bool() const { return mem_ != nullptr; }
+
+  /// Copies to the device; `data` may go when the call returns.
+  void write(std::span<const std::byte> data, size_t offset = 0);
+  /// Queues a copy to the device; `data` must live until Queue::finish() or a read() after it.
+  void write_async(std::span<const std::byte> data, size_t offset = 0);
+  /// Waits for all work queued before, then copies to the host.
+  void read(std::span<std::byte> data, size_t offset = 0) const;
+  /// Queues a copy of `bytes` bytes from `source` on the device.
+  void copy_from(const Buffer& source, size_t bytes, size_t source_offset = 0, size_t offset = 0);
+  /// Queues setting every byte to `pattern`.
+  void fill(uint8_t pattern);
+
+  /// A part of this buffer that shares its memory and keeps it alive. `offset` is a multiple of
+  /// DeviceInfo::base_align_bytes.
+  Buffer view(size_t offset, size_t bytes) const;
+
+  /// A range for the host to write in place, without a staging copy where memory is unified. What
+  /// it held before is lost.
+  MappedRange map_write(size_t offset, size_t bytes);
+
+  template <typename T>
+  void upload(const std::vector<T>& values, size_t offset = 0) {
+    write(std::as_bytes(std::span(values)), offset);
+  }
+  template <typename T>
+  std::vector<T> download() const {
+    std::vector<T> values(size_ / sizeof(T));
+    read(std::as_writable_bytes(std::span(values)));
+    return values;
+  }
+
+  _cl_mem* native() const { return mem_.get(); }
+  const MemHandle& handle() const { return mem_; }
+
+ private:
+  friend class Context;
+  Buffer(std::shared_ptr<Context> context, MemHandle mem, size_t bytes)
+      : context_(std::move(context)), root_(mem), mem_(std::move(mem)), size_(bytes) {}
+  void check_range(const char* action, size_t offset, size_t bytes) const;
+
+  std::shared_ptr<Context> context_;
+  MemHandle root_;          // the allocation: views of views are made from it
+  MemHandle mem_;           // what kernels are given
+  size_t root_offset_ = 0;  // where this view starts in root_
+  size_t size_ = 0;
+};
+
+}  // namespace bertcl::opencl

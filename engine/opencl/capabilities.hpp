@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device has shown it can do, found by probe kernels.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+namespace bertcl::opencl {
+
+/// Each flag says that a small kernel was built, run and compared exactly with numbers computed on
+/// the host (a driver's extension list only says what is worth trying). x86 instructions are probed
+/// only where kernels run inside this process and the CPU and the system have them: elsewhere the
+/// instruction would end the process.
+///
+/// The environment variable BERTCL_DISABLE hides capabilities by name: "avx512_vnni,avx2,fp16".
+struct Capabilities {
+  bool in_process_cpu = false;  ///< kernels run as threads of this process (PoCL, Intel's runtime)
+
+  // Instructions that kernels reach by x86 builtins or inline assembly.
+  bool avx2 = false;         ///< 256-bit integers; pmaddwd
+  bool avx512 = false;       ///< 512-bit vectors with F, BW, DQ, VL; pmaddwd on 512 bits
+  bool avx512_vnni = false;  ///< vpdpbusd on 512 bits: four u8*s8 products into one s32, exact
+  bool avx_vnni = false;     ///< the same on 256 bits of client chips
+  bool avx512_bf16 = false;  ///< vdpbf16ps on 512 bits
+
+  // OpenCL extensions.
+  bool fp16 = false;             ///< arithmetic in half, not only its storage
+  bool fp64 = false;             ///< arithmetic in double
+  bool int_dot_product = false;  ///< packed 4x8-bit dot products of cl_khr_integer_dot_product
+  bool subgroups = false;        ///< sub-group reduction of cl_khr_subgroups
+  bool command_buffer = false;   ///< cl_khr_command_buffer with its entry points
+
+  // Instructions of one vendor.
+  bool ptx_dp4a = false;     ///< NVIDIA: dp4a by inline PTX
+  bool amd_sdot4 = false;    ///< AMD: __builtin_amdgcn_sdot4
+  bool arm_dot_acc = false;  ///< Arm: arm_dot_acc of cl_arm_integer_dot_product_accumulate_int8
+
+  /// Why a capability is absent, by its name: "not listed by the driver", "hidden by
+  /// BERTCL_DISABLE".
+  std::map<std::string, std::string> notes;
+
+  /// (name, present) of every flag above, in this order.
+  std::vector<std::pair<std::string, bool>> list() const;
+};
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opening of a device, allocation and kernel look-up.
+#include "opencl/context.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <optional>
+
+#include "bertcl/error.hpp"
+#include "opencl/capabilities.hpp"
+#include "opencl/device_id.hpp"
+#include "opencl/probe.hpp"
+#include "opencl/programs.hpp"
+#include "opencl/sources.hpp"
+#include "opencl/status.hpp"
+
+namespace bertcl::opencl {
+
+struct Context::State {
+  Device device;
+  ContextHandle context;
+  std::unique_ptr<Queue> queue;
+  std::unique_ptr<Programs> programs;
+  std::optional<Capabilities> capabilities;
+  // Shared with the deleter of each allocation.
+  std::shared_ptr<std::atomic<size_t>> allocated = std::make_shared<std::atomic<size_t>>(0);
+};
+
+Context::Context(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Context::~Context() = default;
+
+std::shared_ptr<Context> Context::create(const std::string& selector) {
+  auto state = std::make_unique<State>();
+  state->device = find_device(selector);
+  const DeviceInfo& info = state->device.info;
+  const cl_context_properties properties[] = {
+      CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(state->device.platform), 0};
+  cl_int status = CL_SUCCESS;
+  state->context =
+      adopt(clCreateContext(properties, 1, &state->device.id, nullptr, nullptr, &status));
+  check(status, "creation of a context on device '" + info.name + "' of " + info.platform);
+  state->queue = std::make_unique<Queue>(state->context.get(), state->device.id);
+  state->programs = std::make_unique<Programs>(state->context, state->device.id, info);
+  return std::shared_ptr<Context>(new Context(std::move(state)));
+}
+
+const DeviceInfo& Context::info() const { return state_->device.info; }
+Queue& Context::queue() { return *state_->queue; }
+_cl_context* Context::native() const { return state_->context.get(); }
+_cl_device_id* Context::native_device() const { return state_->device.id; }
+size_t Context::allocated_bytes() const { return *state_->allocated; }
+
+Buffer Context::allocate(size_t bytes) {
+  const DeviceInfo& device = info();
+  const auto failure = [&](const std::string& reason) {
+    return Error(fmt::format(
+        "device memory: {} bytes asked for, {} bytes held by this context; '{}' has {} bytes in "
+        "all and at most {} in one buffer ({}); use smaller batches or another device",
+        bytes, allocated_bytes(), device.name, device.global_mem_bytes, device.max_alloc_bytes,
+        reason));
+  };
+  // Drivers allocate lazily and would report this at a later launch, without its size.
+  if (bytes > device.max_alloc_bytes) throw failure("larger than one buffer may be");
+  if (bytes >
+      device.global_mem_bytes - std::min<uint64_t>(allocated_bytes(), device.global_mem_bytes))
+    throw failure("more than is left");
+  // Unified memory: let the driver choose memory that the host can map without a copy.
+  const cl_mem_flags flags =
+      CL_MEM_READ_WRITE | (device.unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0);
+  const size_t size = std::max<size_t>(bytes, 1);  // CL knows no empty buffer
+  cl_int status = CL_SUCCESS;
+  cl_mem mem = clCreateBuffer(native(), flags, size, nullptr, &status);
+  if (status != CL_SUCCESS) throw failure(status_name(status));
+  *state_->allocated += size;
+  MemHandle handle(mem, [size, counter = state_->allocated](cl_mem released) {
+    clReleaseMemObject(released);
+    *counter -= size;
+  });
+  return Buffer(shared_from_this(), std::move(handle), bytes);
+}
+
+Kernel Context::kernel(std::string_view program, std::string_view kernel_name,
+                       const Defines& defines) {
+  return Kernel(state_->programs->get(program, defines), std::string(program),
+                std::string(kernel_name));
+}
+
+Kernel Context::kernel_from_source(std::string_view program, const std::string& source,
+                                   std::string_view kernel_name, const Defines& defines) {
+  return Kernel(state_->programs->get_source(program, source, defines), std::string(program),
+                std::string(kernel_name));
+}
+
+const Capabilities& Context::capabilities() {
+  if (!state_->capabilities) {
+    Capabilities found = run_probes(*this);
+    if (const char* hidden = std::getenv("BERTCL_DISABLE")) hide(found, hidden);
+    state_->capabilities = std::move(found);
+  }
+  return *state_->capabilities;
+}
+
+void Context::prefetch(std::span<const ProgramRequest> requests) {
+  state_->programs->prefetch(requests);
+}
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// One device with its CL context, its in-order queue and its built programs.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "opencl/buffer.hpp"
+#include "opencl/device.hpp"
+#include "opencl/kernel.hpp"
+#include "opencl/queue.hpp"
+
+namespace bertcl::opencl {
+
+struct Capabilities;
+
+/// -D options of a program. Sorted by name, so that the same values always give the same options.
+using Defines = std::map<std::string, int>;
+
+/// A program to build: a file of kernels_cl/ by its stem, and its options.
+struct ProgramRequest {
+  std::string program;
+  Defines defines;
+};
+
+/// Everything needed to run kernels on one device. Programs are built at first use, kept for the
+/// life of the context, and stored on disk (program_cache.hpp).
+///
+/// kernel() and prefetch() may be called by several threads, the rest by one at a time.
+class Context : public std::enable_shared_from_this<Context> {
+ public:
+  /// Opens the device that `selector` names (see select_device()).
+  static std::shared_ptr<Context> create(const std::string& selector = "");
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const DeviceInfo& info() const;
+
+  /// What the device has shown it can do; the first call runs the probes (capabilities.hpp).
+  const Capabilities& capabilities();
+
+  /// Memory of `bytes` bytes (0 is allowed), uninitialised. Throws Error saying how much was asked
+  /// for, how much this context holds and how much the device has.
+  Buffer allocate(size_t bytes);
+  size_t allocated_bytes() const;
+
+  /// The kernel `kernel_name` of kernels_cl/`program`.cl built with `defines`. Throws Error with
+  /// file, options, CL status name and build log where the build fails.
+  Kernel kernel(std::string_view program, std::string_view kernel_name,
+                const Defines& defines = {});
+
+  /// The same from source text that is not a file of the build; `program` names it in messages.
+  Kernel kernel_from_source(std::string_view program, const std::string& source,
+                            std::string_view kernel_name, const Defines& defines = {});
+
+  /// Builds several programs now, so that later calls of kernel() find them ready.
+  void prefetch(std::span<const ProgramRequest> programs);
+
+  Queue& queue();
+
+  _cl_context* native() const;
+  _cl_device_id* native_device() const;
+
+ private:
+  struct State;
+  explicit Context(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// CPUID by the compiler's runtime, which also asks XGETBV whether the system saves the registers.
+#include "opencl/cpu_features.hpp"
+
+namespace bertcl::opencl {
+
+CpuFeatures cpu_features() {
+  CpuFeatures found;
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_cpu_init();
+  found.avx2 = __builtin_cpu_supports("avx2");
+  found.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  found.avx512_vnni = found.avx512 && __builtin_cpu_supports("avx512vnni");
+  found.avx512_bf16 = found.avx512 && __builtin_cpu_supports("avx512bf16");
+#if defined(__GNUC__) && !defined(__clang__)  // clang knows the name only from version 17 on
+  found.avx_vnni = found.avx2 && __builtin_cpu_supports("avxvnni");
+#endif
+#endif
+  return found;
+}
+
+std::string CpuFeatures::names() const {
+  std::string names;
+  const auto add = [&](bool present, const char* name) {
+    if (!present) return;
+    if (!names.empty()) names += ',';
+    names += name;
+  };
+  add(avx2, "avx2");
+  add(avx512, "avx512");
+  add(avx512_vnni, "avx512_vnni");
+  add(avx_vnni, "avx_vnni");
+  add(avx512_bf16, "avx512_bf16");
+  return names;
+}
+
+}  // namespace bertcl::opencl

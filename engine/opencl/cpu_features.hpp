@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// x86 instructions that this CPU has and whose registers the system saves.
+#pragma once
+#include <string>
+
+namespace bertcl::opencl {
+
+struct CpuFeatures {
+  bool avx2 = false;
+  bool avx512 = false;  ///< F, BW, DQ and VL
+  bool avx512_vnni = false;
+  bool avx_vnni = false;
+  bool avx512_bf16 = false;
+
+  /// The names of what is there, comma-separated: part of the key of the program cache.
+  std::string names() const;
+};
+
+/// All false on other architectures.
+CpuFeatures cpu_features();
+
+}  // namespace bertcl::opencl

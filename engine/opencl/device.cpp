@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The OpenCL devices of this machine.
+#include "opencl/device.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <sstream>
+
+#include "bertcl/error.hpp"
+#include "opencl/cl.hpp"
+#include "opencl/device_id.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+constexpr const char* kInstallHint =
+    "install a driver: the vendor's OpenCL package for a GPU, or PoCL for the CPU "
+    "(apt-get install pocl-opencl-icd)";
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::string type_name(cl_device_type type) {
+  if (type & CL_DEVICE_TYPE_GPU) return "gpu";
+  if (type & CL_DEVICE_TYPE_CPU) return "cpu";
+  return "accelerator";
+}
+
+DeviceInfo describe(cl_platform_id platform, cl_device_id device) {
+  DeviceInfo info;
+  info.platform = string_info(clGetPlatformInfo, platform, CL_PLATFORM_NAME);
+  info.platform_version = string_info(clGetPlatformInfo, platform, CL_PLATFORM_VERSION);
+  info.name = string_info(clGetDeviceInfo, device, CL_DEVICE_NAME);
+  info.vendor = string_info(clGetDeviceInfo, device, CL_DEVICE_VENDOR);
+  info.version = string_info(clGetDeviceInfo, device, CL_DEVICE_VERSION);
+  info.driver = string_info(clGetDeviceInfo, device, CL_DRIVER_VERSION);
+  info.type = type_name(device_value<cl_device_type>(device, CL_DEVICE_TYPE));
+  info.compute_units = device_value<cl_uint>(device, CL_DEVICE_MAX_COMPUTE_UNITS);
+  info.global_mem_bytes = device_value<cl_ulong>(device, CL_DEVICE_GLOBAL_MEM_SIZE);
+  info.max_alloc_bytes = device_value<cl_ulong>(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+  info.local_mem_bytes = device_value<cl_ulong>(device, CL_DEVICE_LOCAL_MEM_SIZE);
+  info.max_work_group_size = device_value<size_t>(device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
+  info.base_align_bytes =
+      std::max(1u, device_value<cl_uint>(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8);
+  info.unified_memory = device_value<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) == CL_TRUE;
+  info.correctly_rounded_divide =
+      (device_value<cl_device_fp_config>(device, CL_DEVICE_SINGLE_FP_CONFIG) &
+       CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  std::istringstream words(string_info(clGetDeviceInfo, device, CL_DEVICE_EXTENSIONS));
+  for (std::string word; words >> word;) info.extensions.push_back(word);
+  return info;
+}
+
+std::string listing(const std::vector<DeviceInfo>& devices) {
+  std::ostringstream out;
+  for (const auto& d : devices)
+    out << "\n  " << d.index << ": " << d.type << ", " << d.platform << ", " << d.name;
+  return out.str();
+}
+
+}  // namespace
+
+std::vector<Device> find_devices() {
+  std::vector<Device> found;
+  cl_uint count = 0;
+  // Without any platform the loader answers CL_PLATFORM_NOT_FOUND_KHR: the same as zero platforms.
+  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) count = 0;
+  std::vector<cl_platform_id> platforms(count);
+  if (count > 0) check(clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
+  for (cl_platform_id platform : platforms) {
+    cl_uint devices_of_platform = 0;
+    const cl_int status =
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &devices_of_platform);
+    if (status != CL_SUCCESS || devices_of_platform == 0) continue;
+    std::vector<cl_device_id> ids(devices_of_platform);
+    check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, devices_of_platform, ids.data(), nullptr),
+          "clGetDeviceIDs");
+    for (cl_device_id id : ids) {
+      Device device{describe(platform, id), id, platform};
+      device.info.index = static_cast<int>(found.size());
+      found.push_back(std::move(device));
+    }
+  }
+  if (found.empty())
+    throw Error("no OpenCL device found (" + std::to_string(platforms.size()) +
+                " platforms): " + kInstallHint);
+  return found;
+}
+
+Device find_device(const std::string& selector) {
+  std::vector<Device> devices = find_devices();
+  std::string wanted = selector;
+  std::string source = "device selector";
+  if (wanted.empty()) {
+    if (const char* variable = std::getenv("BERTCL_DEVICE")) wanted = variable;
+    source = "environment variable BERTCL_DEVICE";
+  }
+  const auto first = [&](auto&& fits) {
+    return std::find_if(devices.begin(), devices.end(),
+                        [&](const Device& d) { return fits(d.info); });
+  };
+  const auto of_type = [&](const std::string& type) {
+    return first([&](const DeviceInfo& d) { return d.type == type; });
+  };
+
+  auto chosen = devices.end();
+  wanted = lower(wanted);
+  if (wanted.empty()) {
+    chosen = of_type("gpu");
+    if (chosen == devices.end()) chosen = of_type("cpu");
+    if (chosen == devices.end()) chosen = devices.begin();
+  } else if (std::all_of(wanted.begin(), wanted.end(),
+                         [](unsigned char c) { return std::isdigit(c); })) {
+    chosen = first([&](const DeviceInfo& d) { return std::to_string(d.index) == wanted; });
+  } else if (wanted == "cpu" || wanted == "gpu" || wanted == "accelerator") {
+    chosen = of_type(wanted);
+  } else {
+    chosen = first([&](const DeviceInfo& d) {
+      return lower(d.platform).find(wanted) != std::string::npos ||
+             lower(d.name).find(wanted) != std::string::npos;
+    });
+  }
+  if (chosen == devices.end()) {
+    std::vector<DeviceInfo> infos;
+    for (const Device& d : devices) infos.push_back(d.info);
+    throw Error(source + " '" + (selector.empty() ? wanted : selector) +
+                "' fits no OpenCL device; give an index, cpu, gpu, accelerator or a part of a "
+                "platform or device name of:" +
+                listing(infos));
+  }
+  return *chosen;
+}
+
+std::vector<DeviceInfo> list_devices() {
+  std::vector<DeviceInfo> infos;
+  for (Device& device : find_devices()) infos.push_back(std::move(device.info));
+  return infos;
+}
+
+DeviceInfo select_device(const std::string& selector) { return find_device(selector).info; }
+
+bool DeviceInfo::has_extension(const std::string& extension) const {
+  return std::find(extensions.begin(), extensions.end(), extension) != extensions.end();
+}
+
+}  // namespace bertcl::opencl

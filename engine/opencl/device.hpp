@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The OpenCL devices of this machine, in one flat list over all platforms.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace bertcl::opencl {
+
+/// What a driver says about one device. What the device can really do is in capabilities.hpp.
+struct DeviceInfo {
+  int index = 0;                 ///< position in list_devices()
+  std::string platform;          ///< for example "Portable Computing Language"
+  std::string platform_version;  ///< for example "OpenCL 3.0 PoCL 3.1"
+  std::string name;
+  std::string vendor;
+  std::string version;  ///< version of OpenCL, as the device gives it
+  std::string driver;   ///< version of the driver
+  std::string type;     ///< "cpu", "gpu" or "accelerator"
+  unsigned compute_units = 0;
+  uint64_t global_mem_bytes = 0;
+  uint64_t max_alloc_bytes = 0;      ///< largest single buffer
+  uint64_t local_mem_bytes = 0;      ///< local memory of one work-group
+  uint64_t max_work_group_size = 0;  ///< work-items of one work-group
+  unsigned base_align_bytes = 1;     ///< an offset of Buffer::view() is a multiple of it
+  bool unified_memory = false;       ///< host and device share their memory: mapping copies nothing
+  bool correctly_rounded_divide = false;  ///< fp32 division and square root can be IEEE 754 exact
+  std::vector<std::string> extensions;
+
+  /// True if the driver lists the extension: a hint about what is worth probing, no proof.
+  bool has_extension(const std::string& extension) const;
+};
+
+/// All devices of all platforms; empty platforms are skipped.
+/// Throws Error, with how to install PoCL, where there is no device at all.
+std::vector<DeviceInfo> list_devices();
+
+/// The device that `selector` names: an index, "cpu", "gpu" or "accelerator" (the first of that
+/// type), or a part of a platform or device name in any case. An empty selector reads the
+/// environment variable BERTCL_DEVICE; where that is empty too, the first GPU, else the first CPU,
+/// else device 0. Throws Error with the list of devices where nothing fits.
+DeviceInfo select_device(const std::string& selector);
+
+}  // namespace bertcl::opencl

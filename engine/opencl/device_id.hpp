@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device with its CL identifiers; for .cpp files of this folder.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "opencl/cl.hpp"
+#include "opencl/device.hpp"
+
+namespace bertcl::opencl {
+
+struct Device {
+  DeviceInfo info;
+  cl_device_id id = nullptr;
+  cl_platform_id platform = nullptr;
+};
+
+/// list_devices() and select_device() with the identifiers.
+std::vector<Device> find_devices();
+Device find_device(const std::string& selector);
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel of a built program together with its bound arguments.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "opencl/buffer.hpp"
+#include "opencl/handle.hpp"
+
+namespace bertcl::opencl {
+
+/// `bytes` of local memory for a kernel argument of type `__local T*`.
+struct LocalMemory {
+  size_t bytes;
+};
+
+/// Handle of one kernel with one set of arguments. Copies share the arguments; clone() makes an
+/// independent set, so that each launch step of a plan keeps its own. Bound buffers are kept alive.
+/// One thread at a time may set arguments or launch it.
+class Kernel {
+ public:
+  Kernel() = default;
+  Kernel(ProgramHandle program, std::string program_name, std::string kernel_name);
+
+  /// The same kernel with no argument bound.
+  Kernel clone() const;
+
+  const std::string& name() const;          ///< kernel function
+  const std::string& program_name() const;  ///< file stem
+  unsigned argument_count() const;
+  explicit operator bool() const { return state_ != nullptr; }
+
+  // Each set() throws Error with program, kernel, argument index and CL status name, for example
+  // CL_INVALID_ARG_SIZE where an int is given to a float parameter of another size.
+  Kernel& set(unsigned index, const Buffer& buffer);
+  Kernel& set(unsigned index, std::nullptr_t);
+  Kernel& set(unsigned index, int32_t value);
+  Kernel& set(unsigned index, uint32_t value);
+  Kernel& set(unsigned index, float value);
+  Kernel& set(unsigned index, LocalMemory local);
+  /// No implicit narrowing: cast sizes to int32_t where the value is known to fit.
+  template <typename T>
+  Kernel& set(unsigned index, T value) = delete;
+
+  /// Binds all arguments in order; their number must be that of the kernel.
+  template <typename... Args>
+  Kernel& args(const Args&... values) {
+    check_count(sizeof...(values));
+    unsigned index = 0;
+    (set(index++, values), ...);
+    return *this;
+  }
+
+  _cl_kernel* native() const;
+
+ private:
+  struct State;
+  void check_count(size_t given) const;
+  Kernel& set_raw(unsigned index, size_t bytes, const void* value, const MemHandle& keep);
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Probe kernels: build, run, compare with numbers computed here.
+#include "opencl/probe.hpp"
+
+#include <array>
+#include <climits>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+
+#include "bertcl/error.hpp"
+#include "opencl/cl.hpp"
+#include "opencl/context.hpp"
+#include "opencl/cpu_features.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+constexpr int kLanes = 16;
+constexpr size_t kSections = 5;  // of probe_x86.cl
+
+// Sixteen lanes of four bytes whose products break wrong implementations: both ends of each type,
+// four different bytes (a swapped order), 255*127 twice (16-bit saturation), (-128)(-128) four
+// times, and start values next to the ends of s32 (saturation instead of wrapping).
+struct ProbeData {
+  std::vector<uint8_t> a;  // bytes: u8, or s8 where the probe reads them so
+  std::vector<int8_t> b;
+  std::vector<int32_t> start;
+};
+
+ProbeData probe_data() {
+  ProbeData data;
+  const uint8_t a[kLanes][4] = {
+      {255, 255, 255, 255}, {255, 255, 0, 0}, {128, 128, 128, 128}, {1, 2, 3, 4},
+      {0, 1, 127, 128},     {4, 3, 2, 1},     {127, 127, 127, 127}, {255, 0, 255, 0},
+      {200, 100, 50, 25},   {0, 0, 0, 255},   {1, 1, 1, 1},         {128, 127, 1, 0},
+      {255, 254, 253, 252}, {7, 11, 13, 17},  {128, 0, 0, 128},     {255, 255, 255, 255}};
+  const int8_t b[kLanes][4] = {
+      {127, 127, 127, 127},     {127, 127, 0, 0},  {-128, -128, -128, -128}, {-1, 10, -100, 127},
+      {-128, -1, 0, 127},       {1, 20, 30, -128}, {127, 127, 127, 127},     {-128, 1, -128, 1},
+      {-1, 1, -1, 1},           {0, 0, 0, -128},   {-128, 127, -1, 1},       {127, -128, 1, 0},
+      {-128, -127, -126, -125}, {-3, 5, -7, 9},    {-128, 0, 0, -128},       {127, 127, 127, 127}};
+  const int32_t start[kLanes] = {0, INT_MAX, INT_MIN, 1, -1, 100, INT_MAX, INT_MIN,
+                                 0, INT_MIN, -7,      5, 0,  -1,  12345,   INT_MAX - 100};
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int byte = 0; byte < 4; ++byte) {
+      data.a.push_back(a[lane][byte]);
+      data.b.push_back(b[lane][byte]);
+    }
+    data.start.push_back(start[lane]);
+  }
+  return data;
+}
+
+// start + sum of four products in wrapping s32.
+template <typename A, typename B>
+std::vector<int32_t> dot4(const ProbeData& data) {
+  std::vector<int32_t> sums;
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    auto sum = static_cast<uint32_t>(data.start[lane]);
+    for (size_t k = 4 * lane; k < 4 * lane + 4; ++k)
+      sum += static_cast<uint32_t>(int{static_cast<A>(data.a[k])} * int{static_cast<B>(data.b[k])});
+    sums.push_back(static_cast<int32_t>(sum));
+  }
+  return sums;
+}
+
+std::vector<int32_t> pair_sums(const ProbeData& data, size_t first_step, size_t second_offset) {
+  std::vector<int32_t> sums;
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    const size_t k = lane * first_step;
+    sums.push_back(data.a[k] * data.b[k] + data.a[k + second_offset] * data.b[k + second_offset]);
+  }
+  return sums;
+}
+
+template <typename T>
+Buffer buffer_of(Context& context, const std::vector<T>& values) {
+  Buffer buffer = context.allocate(values.size() * sizeof(T));
+  buffer.upload(values);
+  return buffer;
+}
+
+class Prober {
+ public:
+  explicit Prober(Context& context) : context_(context), data_(probe_data()) {}
+
+  Capabilities run() {
+    const DeviceInfo& device = context_.info();
+    // rusticl on llvmpipe and Oclgrind run in this process too, but compile for a virtual target:
+    // x86 builtins and assembly end the process there.
+    found_.in_process_cpu =
+        device.type == "cpu" &&
+        (device.platform.find("Portable Computing") == 0 || device.platform.find("Intel") == 0);
+    if (!found_.in_process_cpu)
+      found_.notes["in_process_cpu"] =
+          "kernels of " + device.platform + " do not run in this process as x86 code";
+    x86();
+    dot_products();
+    extension("fp16", &Capabilities::fp16, "cl_khr_fp16", [&] { return sixteen("probe_fp16", 2); });
+    extension("fp64", &Capabilities::fp64, "cl_khr_fp64", [&] { return sixteen("probe_fp64", 0); });
+    extension("subgroups", &Capabilities::subgroups, "cl_khr_subgroups",
+              [&] { return subgroups(); });
+    extension("command_buffer", &Capabilities::command_buffer, "cl_khr_command_buffer", [&] {
+      cl_platform_id platform =
+          device_value<cl_platform_id>(context_.native_device(), CL_DEVICE_PLATFORM);
+      return clGetExtensionFunctionAddressForPlatform(platform, "clCreateCommandBufferKHR") !=
+             nullptr;
+    });
+    return found_;
+  }
+
+ private:
+  // Sets one flag by a probe; a build error or a wrong number becomes a note.
+  void probe(const char* name, bool Capabilities::*flag, const std::function<bool()>& works) {
+    try {
+      found_.*flag = works();
+      if (!(found_.*flag)) found_.notes[name] = "the probe kernel gives wrong numbers";
+    } catch (const Error& error) {
+      const std::string message = error.what();
+      found_.notes[name] = "the probe kernel fails: " + message.substr(0, message.find('\n'));
+    }
+  }
+
+  void extension(const char* name, bool Capabilities::*flag, const std::string& extension_name,
+                 const std::function<bool()>& works) {
+    if (context_.info().has_extension(extension_name))
+      probe(name, flag, works);
+    else
+      found_.notes[name] = extension_name + " is not listed by the driver";
+  }
+
+  void x86();
+  void dot_products();
+  bool sixteen(const std::string& program, int added);
+  bool subgroups();
+  bool dot4_probe(int form, bool all_signs);
+  std::vector<int32_t> run_x86(const Defines& sections);
+
+  Context& context_;
+  ProbeData data_;
+  Capabilities found_;
+};
+
+std::vector<int32_t> Prober::run_x86(const Defines& sections) {
+  Buffer a = buffer_of(context_, data_.a);
+  Buffer b = buffer_of(context_, data_.b);
+  Buffer start = buffer_of(context_, data_.start);
+  Buffer out = context_.allocate(kSections * kLanes * sizeof(int32_t));
+  out.fill(0xA5);
+  Kernel kernel = context_.kernel("probe_x86", "probe_x86", sections);
+  kernel.args(a, b, start, out);
+  context_.queue().launch(kernel, {1, 1, 1}, {1, 1, 1}, "probe");
+  return out.download<int32_t>();
+}
+
+void Prober::x86() {
+  struct Section {
+    const char* name;
+    bool Capabilities::*flag;
+    bool on_cpu;
+    const char* define;
+    std::vector<int32_t> expected;
+  };
+  const CpuFeatures cpu = cpu_features();
+  const Section sections[kSections] = {
+      {"avx2", &Capabilities::avx2, cpu.avx2, "PROBE_AVX2", pair_sums(data_, 2, 1)},
+      {"avx512", &Capabilities::avx512, cpu.avx512, "PROBE_AVX512", pair_sums(data_, 2, 1)},
+      {"avx512_vnni", &Capabilities::avx512_vnni, cpu.avx512_vnni, "PROBE_AVX512_VNNI",
+       dot4<uint8_t, int8_t>(data_)},
+      {"avx_vnni", &Capabilities::avx_vnni, cpu.avx_vnni, "PROBE_AVX_VNNI",
+       dot4<uint8_t, int8_t>(data_)},
+      {"avx512_bf16", &Capabilities::avx512_bf16, cpu.avx512_bf16, "PROBE_AVX512_BF16",
+       pair_sums(data_, 1, kLanes)},
+  };
+  const auto correct = [&](const std::vector<int32_t>& out, size_t section) {
+    const auto* row = out.data() + section * kLanes;
+    return std::equal(row, row + kLanes, sections[section].expected.begin());
+  };
+  Defines all;
+  for (const Section& section : sections) {
+    all[section.define] = found_.in_process_cpu && section.on_cpu ? 1 : 0;
+    if (!found_.in_process_cpu)
+      found_.notes[section.name] = "no in-process CPU device";
+    else if (!section.on_cpu)
+      found_.notes[section.name] = "the CPU or the system has it not";
+  }
+  const auto wanted = [&](size_t i) { return all.at(sections[i].define) == 1; };
+  // All sections in one program: a build and a first launch cost some 0.4 s on PoCL. Where the
+  // compiler refuses one of them, each is tried alone.
+  try {
+    bool any = false;
+    for (size_t i = 0; i < kSections; ++i) any = any || wanted(i);
+    if (!any) return;
+    const std::vector<int32_t> out = run_x86(all);
+    for (size_t i = 0; i < kSections; ++i)
+      if (wanted(i)) probe(sections[i].name, sections[i].flag, [&] { return correct(out, i); });
+  } catch (const Error&) {
+    for (size_t i = 0; i < kSections; ++i) {
+      if (!wanted(i)) continue;
+      Defines one;
+      for (const Section& section : sections) one[section.define] = 0;
+      one[sections[i].define] = 1;
+      probe(sections[i].name, sections[i].flag, [&] { return correct(run_x86(one), i); });
+    }
+  }
+}
+
+bool Prober::dot4_probe(int form, bool all_signs) {
+  Buffer a = buffer_of(context_, data_.a);
+  Buffer b = buffer_of(context_, data_.b);
+  Buffer start = buffer_of(context_, data_.start);
+  Buffer out = context_.allocate(3 * kLanes * sizeof(int32_t));
+  out.fill(0xA5);
+  Kernel kernel = context_.kernel("probe_dot4", "probe_dot4", {{"PROBE_DOT", form}});
+  kernel.args(a, b, start, out);
+  context_.queue().launch(kernel, {kLanes, 1, 1}, {kLanes, 1, 1}, "probe");
+  const std::vector<int32_t> sums = out.download<int32_t>();
+  const auto row = [&](long index) {
+    return std::vector<int32_t>(sums.begin() + index * kLanes, sums.begin() + (index + 1) * kLanes);
+  };
+  if (row(0) != dot4<int8_t, int8_t>(data_)) return false;
+  return !all_signs ||
+         (row(1) == dot4<uint8_t, int8_t>(data_) && row(2) == dot4<uint8_t, uint8_t>(data_));
+}
+
+void Prober::dot_products() {
+  const DeviceInfo& device = context_.info();
+  extension("int_dot_product", &Capabilities::int_dot_product, "cl_khr_integer_dot_product",
+            [&] { return dot4_probe(1, true); });
+  extension("arm_dot_acc", &Capabilities::arm_dot_acc, "cl_arm_integer_dot_product_accumulate_int8",
+            [&] { return dot4_probe(4, false); });
+  // By vendor: ROCm prints the errors of a failed build, and PTX means nothing to another compiler.
+  if (device.vendor.find("NVIDIA") != std::string::npos && device.type == "gpu")
+    probe("ptx_dp4a", &Capabilities::ptx_dp4a, [&] { return dot4_probe(2, true); });
+  else
+    found_.notes["ptx_dp4a"] = "no NVIDIA device";
+  const bool amd = device.vendor.find("Advanced Micro Devices") != std::string::npos ||
+                   device.platform.find("AMD") != std::string::npos;
+  if (amd && device.type == "gpu")
+    probe("amd_sdot4", &Capabilities::amd_sdot4, [&] { return dot4_probe(3, false); });
+  else
+    found_.notes["amd_sdot4"] = "no AMD GPU";
+}
+
+// Programs of the form out[i] = a[i] + added for small integers.
+bool Prober::sixteen(const std::string& program, int added) {
+  std::vector<int32_t> values, expected;
+  for (int i = 0; i < kLanes; ++i) {
+    values.push_back(7 * i - 50);
+    expected.push_back(7 * i - 50 + added);
+  }
+  Buffer a = buffer_of(context_, values);
+  Buffer out = context_.allocate(kLanes * sizeof(int32_t));
+  out.fill(0xA5);
+  Kernel kernel = context_.kernel(program, program);
+  kernel.args(a, out);
+  context_.queue().launch(kernel, {kLanes, 1, 1}, {kLanes, 1, 1}, "probe");
+  return out.download<int32_t>() == expected;
+}
+
+bool Prober::subgroups() {
+  constexpr int kItems = 64;
+  std::vector<int32_t> values;
+  for (int i = 0; i < kItems; ++i) values.push_back(i * i - 100);
+  Buffer a = buffer_of(context_, values);
+  Buffer out = context_.allocate(2 * kItems * sizeof(int32_t));
+  out.fill(0xA5);
+  Kernel kernel = context_.kernel("probe_subgroups", "probe_subgroups");
+  kernel.args(a, out);
+  context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
+  const std::vector<int32_t> result = out.download<int32_t>();
+  std::map<int32_t, int32_t> sum_of_group;
+  for (size_t i = 0; i < kItems; ++i) sum_of_group[result[kItems + i]] += values[i];
+  for (size_t i = 0; i < kItems; ++i)
+    if (result[i] != sum_of_group[result[kItems + i]]) return false;
+  return true;
+}
+
+}  // namespace
+
+Capabilities run_probes(Context& context) { return Prober(context).run(); }
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compilation of programs with their options and errors.
+#include "opencl/programs.hpp"
+
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+#include "opencl/cl.hpp"
+#include "opencl/sources.hpp"
+#include "opencl/status.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+std::string build_log(cl_program program, cl_device_id device) {
+  size_t bytes = 0;
+  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes);
+  std::string log(bytes, '\0');
+  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
+  while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
+  return log.empty() ? "(the driver gave no build log)" : log;
+}
+
+}  // namespace
+
+Programs::Programs(ContextHandle context, _cl_device_id* device, const DeviceInfo& info)
+    : context_(std::move(context)), device_(device), info_(info) {}
+
+std::string Programs::options(const Defines& defines) const {
+  // Kernels are written in OpenCL C 1.2, which every device compiles; built-in functions of
+  // sub-groups and integer dot products exist only in the newer language.
+  const bool newer =
+      info_.has_extension("cl_khr_subgroups") || info_.has_extension("cl_khr_integer_dot_product");
+  const bool has_3 = info_.version.rfind("OpenCL 3.", 0) == 0;
+  std::string options = newer && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
+  // Quantization divides by a scale and rounds half to even: a division that is off by one unit in
+  // the last place moves ties. For the same reason no -cl-fast-relaxed-math, and no -cl-mad-enable:
+  // kernels write fma() where they mean it, and a*b+c of one expression may contract without the
+  // option.
+  if (info_.correctly_rounded_divide) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  for (const auto& [name, value] : defines) options += fmt::format(" -D{}={}", name, value);
+  return options;
+}
+
+ProgramHandle Programs::get(std::string_view program, const Defines& defines) {
+  std::string source;
+  {
+    std::lock_guard lock(mutex_);
+    auto place = sources_.find(program);
+    if (place == sources_.end())
+      place = sources_.emplace(std::string(program), final_source(program)).first;
+    source = place->second;
+  }
+  return get_source(program, source, defines);
+}
+
+ProgramHandle Programs::get_source(std::string_view program, const std::string& source,
+                                   const Defines& defines) {
+  const std::string build_options = options(defines);
+  std::promise<ProgramHandle> promise;
+  std::shared_future<ProgramHandle> future;
+  bool mine = false;
+  {
+    std::lock_guard lock(mutex_);
+    const auto [place, is_new] = built_.try_emplace({source, build_options});
+    if (is_new) place->second = promise.get_future().share();
+    future = place->second;
+    mine = is_new;
+  }
+  if (mine) {
+    try {
+      promise.set_value(build(program, source, build_options));
+    } catch (...) {
+      promise.set_exception(std::current_exception());
+    }
+  }
+  return future.get();
+}
+
+ProgramHandle Programs::build(std::string_view program, const std::string& source,
+                              const std::string& build_options) {
+  const char* text = source.data();
+  const size_t length = source.size();
+  cl_int status = CL_SUCCESS;
+  ProgramHandle built =
+      adopt(clCreateProgramWithSource(context_.get(), 1, &text, &length, &status));
+  check(status, fmt::format("program '{}.cl'", program));
+  status = clBuildProgram(built.get(), 1, &device_, build_options.c_str(), nullptr, nullptr);
+  if (status != CL_SUCCESS)
+    throw Error(fmt::format(
+        "building '{}.cl' for device '{}' failed: {} ({})\n  options: {}\n  build log:\n{}",
+        program, info_.name, status_name(status), status, build_options,
+        build_log(built.get(), device_)));
+  return built;
+}
+
+void Programs::prefetch(std::span<const ProgramRequest> requests) {
+  for (const ProgramRequest& request : requests) get(request.program, request.defines);
+}
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The programs of one context: built once each, by several threads where that pays.
+#pragma once
+#include <future>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "opencl/context.hpp"
+#include "opencl/device.hpp"
+#include "opencl/handle.hpp"
+
+namespace bertcl::opencl {
+
+/// Thread-safe map from (program, defines) to a built program.
+class Programs {
+ public:
+  Programs(ContextHandle context, _cl_device_id* device, const DeviceInfo& info);
+
+  ProgramHandle get(std::string_view program, const Defines& defines);
+  ProgramHandle get_source(std::string_view program, const std::string& source,
+                           const Defines& defines);
+  void prefetch(std::span<const ProgramRequest> requests);
+
+  /// All options of a build, in the order in which they are hashed and given to the compiler.
+  std::string options(const Defines& defines) const;
+
+ private:
+  ProgramHandle build(std::string_view program, const std::string& source,
+                      const std::string& options);
+
+  ContextHandle context_;
+  _cl_device_id* device_;
+  DeviceInfo info_;
+  std::mutex mutex_;
+  // Key: final source and options. A future, so that two threads never build the same program.
+  std::map<std::pair<std::string, std::string>, std::shared_future<ProgramHandle>> built_;
+  // Sources are resolved once per program.
+  std::map<std::string, std::string, std::less<>> sources_;
+};
+
+}  // namespace bertcl::opencl

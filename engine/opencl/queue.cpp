@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches and their profile.
+#include "opencl/queue.hpp"
+
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+#include "opencl/cl.hpp"
+#include "opencl/status.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+constexpr size_t kMaxPending = 4096;  // events kept before their times are read and they are freed
+
+QueueHandle make_queue(cl_context context, cl_device_id device, bool profiling) {
+  cl_int status = CL_SUCCESS;
+  auto queue = adopt(
+      clCreateCommandQueue(context, device, profiling ? CL_QUEUE_PROFILING_ENABLE : 0, &status));
+  check(status, "creation of the command queue");
+  return queue;
+}
+
+std::string describe(const Kernel& kernel, const std::array<size_t, 3>& global,
+                     const std::array<size_t, 3>& local, std::string_view label) {
+  return fmt::format("launch '{}' of kernel '{}' of program '{}', global {}x{}x{}, local {}x{}x{}",
+                     label, kernel.name(), kernel.program_name(), global[0], global[1], global[2],
+                     local[0], local[1], local[2]);
+}
+
+const char* hint(cl_int status) {
+  switch (status) {
+    case CL_INVALID_KERNEL_ARGS:
+      return ": not every argument is set";
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case CL_OUT_OF_RESOURCES:
+      return ": the device has not enough memory or registers; use smaller batches";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+Queue::Queue(_cl_context* context, _cl_device_id* device)
+    : context_(context), device_(device), queue_(make_queue(context, device, false)) {}
+
+void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
+                   std::string_view label) {
+  if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
+  const bool driver_chooses = local == std::array<size_t, 3>{0, 0, 0};
+  for (size_t i = 0; i < 3 && !driver_chooses; ++i)
+    if (local[i] == 0 || global[i] % local[i] != 0)
+      throw Error(describe(kernel, global, local, label) +
+                  ": the global size is not a multiple of the local size");
+  cl_event event = nullptr;
+  const cl_int status = clEnqueueNDRangeKernel(native(), kernel.native(), 3, nullptr, global.data(),
+                                               driver_chooses ? nullptr : local.data(), 0, nullptr,
+                                               profiling_ ? &event : nullptr);
+  if (status != CL_SUCCESS) check(status, describe(kernel, global, local, label) + hint(status));
+  if (event) add_event(adopt(event), label, kernel.name());
+}
+
+void Queue::finish() { check(clFinish(native()), "waiting for the device"); }
+
+void Queue::enable_profiling(bool on) {
+  if (on == profiling_) return;
+  finish();
+  collect();
+  queue_ = make_queue(context_, device_, on);
+  profiling_ = on;
+}
+
+void Queue::add_event(EventHandle event, std::string_view label, std::string_view kernel) {
+  if (!profiling_) return;
+  pending_.push_back({std::move(event), entry_index(label, kernel)});
+  if (pending_.size() >= kMaxPending) {
+    finish();
+    collect();
+  }
+}
+
+size_t Queue::entry_index(std::string_view label, std::string_view kernel) {
+  const auto [place, is_new] =
+      entry_of_.try_emplace({std::string(label), std::string(kernel)}, entries_.size());
+  if (is_new) entries_.push_back({std::string(label), std::string(kernel), 0, 0});
+  return place->second;
+}
+
+void Queue::collect() {
+  for (const Pending& launch : pending_) {
+    cl_ulong start = 0, end = 0;
+    check(clGetEventProfilingInfo(launch.event.get(), CL_PROFILING_COMMAND_START, sizeof(start),
+                                  &start, nullptr),
+          "profile of '" + entries_[launch.entry].label + "'");
+    check(clGetEventProfilingInfo(launch.event.get(), CL_PROFILING_COMMAND_END, sizeof(end), &end,
+                                  nullptr),
+          "profile of '" + entries_[launch.entry].label + "'");
+    entries_[launch.entry].ns += end - start;
+    ++entries_[launch.entry].calls;
+  }
+  pending_.clear();
+}
+
+std::vector<ProfileEntry> Queue::profile() {
+  finish();
+  collect();
+  return entries_;
+}
+
+void Queue::clear_profile() {
+  finish();
+  pending_.clear();
+  entries_.clear();
+  entry_of_.clear();
+}
+
+}  // namespace bertcl::opencl

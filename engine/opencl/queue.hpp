@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The in-order command queue of a context, with a profile by events.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "opencl/handle.hpp"
+#include "opencl/kernel.hpp"
+
+namespace bertcl::opencl {
+
+/// Device time of all launches with the same label and kernel.
+struct ProfileEntry {
+  std::string label;   ///< as given to launch()
+  std::string kernel;  ///< kernel function
+  uint64_t ns = 0;     ///< sum of the times on the device
+  uint64_t calls = 0;
+};
+
+/// Launches run in the order in which they are given, and launch() never waits for the device:
+/// finish() or a Buffer::read() does. One thread at a time may use a queue.
+class Queue {
+ public:
+  Queue(_cl_context* context, _cl_device_id* device);
+
+  /// Queues one launch. `global` is a multiple of `local` in each dimension; all zeros in `local`
+  /// let the driver choose. A zero in `global` is an empty launch and does nothing. Throws Error
+  /// with label, kernel, sizes and CL status name.
+  void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
+              std::string_view label = {});
+
+  /// Waits until everything queued has run.
+  void finish();
+
+  /// Turns timing by events on or off (off at first: an event for each launch costs host time).
+  /// Waits for the work queued so far.
+  void enable_profiling(bool on);
+  bool profiling() const { return profiling_; }
+
+  /// Waits, then returns what has run since the last clear_profile(), in order of first launch.
+  std::vector<ProfileEntry> profile();
+  void clear_profile();
+
+  /// For libraries that queue their own work and return its event (CLBlast): takes the event over.
+  void add_event(EventHandle event, std::string_view label, std::string_view kernel);
+
+  _cl_command_queue* native() const { return queue_.get(); }
+
+ private:
+  struct Pending {
+    EventHandle event;
+    size_t entry;
+  };
+  void collect();
+  size_t entry_index(std::string_view label, std::string_view kernel);
+
+  _cl_context* context_;
+  _cl_device_id* device_;
+  QueueHandle queue_;
+  bool profiling_ = false;
+  std::vector<Pending> pending_;
+  std::vector<ProfileEntry> entries_;
+  std::map<std::pair<std::string, std::string>, size_t> entry_of_;
+};
+
+}  // namespace bertcl::opencl

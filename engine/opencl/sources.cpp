@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Look-up of kernel sources and resolution of their includes.
+#include "opencl/sources.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+std::string file_text(const std::string& name, const std::string& wanted_by) {
+  const char* folder = std::getenv("BERTCL_KERNELS");
+  if (folder && *folder) {
+    std::ifstream file(std::filesystem::path(folder) / name, std::ios::binary);
+    if (file) return {std::istreambuf_iterator<char>(file), {}};
+  }
+  for (const SourceFile& source : embedded_sources())
+    if (source.name == name) return std::string(source.text);
+  std::string known;
+  for (const std::string& program : program_names()) known += " " + program;
+  throw Error("kernel file '" + name + "' (wanted by " + wanted_by +
+              ") is not in this build; programs are:" + known);
+}
+
+// The file name of a line `#include "name"`, else empty.
+std::string included_name(std::string_view line) {
+  const size_t hash = line.find_first_not_of(" \t");
+  if (hash == std::string_view::npos || line[hash] != '#') return {};
+  const size_t word = line.find_first_not_of(" \t", hash + 1);
+  if (word == std::string_view::npos || line.substr(word, 7) != "include") return {};
+  const size_t open = line.find('"', word);
+  const size_t close = open == std::string_view::npos ? open : line.find('"', open + 1);
+  if (close == std::string_view::npos) return {};
+  return std::string(line.substr(open + 1, close - open - 1));
+}
+
+void append(std::string& out, const std::string& name, const std::string& wanted_by,
+            std::set<std::string>& seen) {
+  std::istringstream lines(file_text(name, wanted_by));
+  out += "#line 1 \"" + name + "\"\n";
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const std::string included = included_name(line);
+    if (included.empty()) {
+      out += line + "\n";
+      continue;
+    }
+    if (seen.insert(included).second) append(out, included, name, seen);
+    out += "#line " + std::to_string(number + 1) + " \"" + name + "\"\n";
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> program_names() {
+  std::vector<std::string> names;
+  for (const SourceFile& source : embedded_sources())
+    if (source.name.ends_with(".cl"))
+      names.emplace_back(source.name.substr(0, source.name.size() - 3));
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string final_source(std::string_view stem) {
+  const std::string name = std::string(stem) + ".cl";
+  std::set<std::string> seen{name};
+  std::string text;
+  append(text, name, "the program '" + std::string(stem) + "'", seen);
+  return text;
+}
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, selection, buffers, launches and the errors of each.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <numeric>
+
+#include "bertcl/error.hpp"
+#include "opencl/context.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kAddSource = R"CL(
+#ifndef STEP
+#define STEP 1
+#endif
+__kernel void add(__global const int* in, __global int* out, int value, float factor) {
+  const int i = get_global_id(0);
+  out[i] = (int)((float)in[i] * factor) + value * STEP;
+}
+)CL";
+
+std::shared_ptr<Context> shared_context() {
+  static const std::shared_ptr<Context> context = Context::create("cpu");
+  return context;
+}
+
+std::vector<int32_t> counting(size_t count) {
+  std::vector<int32_t> values(count);
+  std::iota(values.begin(), values.end(), 0);
+  return values;
+}
+
+template <typename Action>
+std::string message_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+TEST(Devices, AreListedWithTheirIndex) {
+  const auto devices = list_devices();
+  ASSERT_FALSE(devices.empty());
+  for (size_t i = 0; i < devices.size(); ++i) {
+    EXPECT_EQ(devices[i].index, static_cast<int>(i));
+    EXPECT_FALSE(devices[i].name.empty());
+    EXPECT_GT(devices[i].compute_units, 0u);
+    EXPECT_GT(devices[i].global_mem_bytes, 0u);
+    EXPECT_GT(devices[i].base_align_bytes, 0u);
+  }
+}
+
+TEST(Devices, AreSelectedByIndexTypeAndName) {
+  const auto devices = list_devices();
+  EXPECT_EQ(select_device("0").index, 0);
+  EXPECT_EQ(select_device("cpu").type, "cpu");
+  EXPECT_EQ(select_device("CPU").type, "cpu");
+  EXPECT_EQ(select_device(devices[0].name).name, devices[0].name);
+  std::string part = devices[0].platform.substr(1, 8);
+  for (char& c : part) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  EXPECT_EQ(select_device(part).platform, devices[0].platform);
+}
+
+TEST(Devices, WrongSelectorListsWhatIsThere) {
+  const std::string name = list_devices()[0].name;
+  for (const char* selector : {"no such device", "999"}) {
+    const std::string message = message_of([&] { select_device(selector); });
+    EXPECT_THAT(message, HasSubstr(selector));
+    EXPECT_THAT(message, HasSubstr(name));
+  }
+}
+
+TEST(Devices, EnvironmentIsTheDefault) {
+  setenv("BERTCL_DEVICE", "nonsense", 1);
+  const std::string message = message_of([] { select_device(""); });
+  EXPECT_EQ(select_device("0").index, 0);
+  unsetenv("BERTCL_DEVICE");
+  EXPECT_THAT(message, HasSubstr("BERTCL_DEVICE"));
+  EXPECT_THAT(message, HasSubstr("nonsense"));
+}
+
+TEST(Buffers, RoundTripAndFill) {
+  auto context = shared_context();
+  Buffer buffer = context->allocate(100 * sizeof(int32_t));
+  const auto values = counting(100);
+  buffer.upload(values);
+  EXPECT_EQ(buffer.download<int32_t>(), values);
+  buffer.fill(0xA5);
+  EXPECT_EQ(buffer.download<uint8_t>(), std::vector<uint8_t>(400, 0xA5));
+}
+
+TEST(Buffers, EmptyOnesWork) {
+  auto context = shared_context();
+  Buffer buffer = context->allocate(0);
+  EXPECT_EQ(buffer.size(), 0u);
+  buffer.fill(1);
+  buffer.write({});
+  EXPECT_TRUE(buffer.download<int>().empty());
+  EXPECT_EQ(buffer.map_write(0, 0).bytes().size(), 0u);
+  Buffer view = buffer.view(0, 0);
+  EXPECT_EQ(view.size(), 0u);
+  EXPECT_TRUE(view);
+}
+
+TEST(Buffers, ViewsOfViewsShareMemory) {
+  auto context = shared_context();
+  const size_t align = context->info().base_align_bytes;
+  Buffer view_of_view;
+  Buffer whole = context->allocate(4 * align);
+  whole.fill(0);
+  {
+    Buffer view = whole.view(align, 3 * align);
+    view_of_view = view.view(align, align / 2);
+  }
+  view_of_view.fill(7);
+  std::vector<uint8_t> expected(4 * align, 0);
+  std::fill_n(expected.begin() + static_cast<long>(2 * align), align / 2, uint8_t{7});
+  EXPECT_EQ(whole.download<uint8_t>(), expected);
+  whole = Buffer();
+  EXPECT_EQ(view_of_view.download<uint8_t>(), std::vector<uint8_t>(align / 2, 7));
+  EXPECT_EQ(whole.view(0, 0).size(), 0u);
+}
+
+TEST(Buffers, RangesAreChecked) {
+  auto context = shared_context();
+  Buffer buffer = context->allocate(256);
+  std::vector<std::byte> data(200);
+  EXPECT_THAT(message_of([&] { buffer.write(data, 100); }), HasSubstr("200 bytes at offset 100"));
+  EXPECT_THAT(message_of([&] { buffer.read(data, SIZE_MAX); }), HasSubstr("outside"));
+  EXPECT_THAT(message_of([&] { buffer.view(128, 129); }), HasSubstr("outside"));
+  EXPECT_THAT(message_of([&] { buffer.view(1, 2); }), HasSubstr("multiple of"));
+}
+
+TEST(Buffers, MappingWritesInPlace) {
+  auto context = shared_context();
+  Buffer buffer = context->allocate(64);
+  buffer.fill(1);
+  {
+    MappedRange range = buffer.map_write(16, 8);
+    for (std::byte& byte : range.bytes()) byte = std::byte{9};
+  }
+  std::vector<uint8_t> expected(64, 1);
+  std::fill_n(expected.begin() + 16, 8, uint8_t{9});
+  EXPECT_EQ(buffer.download<uint8_t>(), expected);
+}
+
+TEST(Buffers, CopyOnTheDevice) {
+  auto context = shared_context();
+  Buffer source = context->allocate(16), target = context->allocate(16);
+  source.upload(std::vector<int32_t>{1, 2, 3, 4});
+  target.fill(0);
+  target.copy_from(source, 8, 4, 8);
+  EXPECT_EQ(target.download<int32_t>(), (std::vector<int32_t>{0, 0, 2, 3}));
+  EXPECT_THROW(target.copy_from(source, 8, 12, 0), Error);
+}
+
+TEST(Buffers, TooLargeSaysHowMuch) {
+  auto context = shared_context();
+  const size_t before = context->allocated_bytes();
+  const uint64_t limit = context->info().max_alloc_bytes;
+  const std::string message = message_of([&] { context->allocate(limit + 1); });
+  EXPECT_THAT(message, HasSubstr(std::to_string(limit + 1) + " bytes asked for"));
+  EXPECT_THAT(message, HasSubstr(std::to_string(limit)));
+  EXPECT_EQ(context->allocated_bytes(), before);
+  {
+    Buffer held = context->allocate(1000);
+    EXPECT_EQ(context->allocated_bytes(), before + 1000);
+  }
+  EXPECT_EQ(context->allocated_bytes(), before);
+}
+
+TEST(Kernels, RunWithArgumentsAndDefines) {
+  auto context = shared_context();
+  Buffer in = context->allocate(64 * 4), out = context->allocate(64 * 4);
+  in.upload(counting(64));
+  Kernel kernel = context->kernel_from_source("add", kAddSource, "add", {{"STEP", 10}});
+  kernel.args(in, out, 3, 2.0f);
+  EXPECT_EQ(kernel.argument_count(), 4u);
+  Kernel other = kernel.clone();
+  other.args(out, out, 1, 1.0f);
+  context->queue().launch(kernel, {64, 1, 1}, {16, 1, 1}, "first");
+  context->queue().launch(other, {64, 1, 1}, {0, 0, 0}, "second");
+  context->queue().launch(other, {0, 1, 1}, {16, 1, 1}, "empty");
+  std::vector<int32_t> expected;
+  for (int i = 0; i < 64; ++i) expected.push_back(2 * i + 30 + 10);
+  EXPECT_EQ(out.download<int32_t>(), expected);
+}
+
+TEST(Kernels, KeepTheirBuffersAlive) {
+  auto context = shared_context();
+  Buffer out = context->allocate(16);
+  Kernel kernel = context->kernel_from_source("add", kAddSource, "add", {});
+  {
+    Buffer in = context->allocate(16);
+    in.upload(counting(4));
+    kernel.args(in, out, 5, 1.0f);
+  }
+  context->queue().launch(kernel, {4, 1, 1}, {4, 1, 1}, "alive");
+  EXPECT_EQ(out.download<int32_t>(), (std::vector<int32_t>{5, 6, 7, 8}));
+}
+
+TEST(Kernels, ErrorsNameThePlace) {
+  auto context = shared_context();
+  const std::string build = message_of([&] {
+    context->kernel_from_source("broken", "__kernel void f() { undeclared_thing = MARK; }", "f",
+                                {{"MARK", 42}});
+  });
+  EXPECT_THAT(build, HasSubstr("broken.cl"));
+  EXPECT_THAT(build, HasSubstr("-DMARK=42"));
+  EXPECT_THAT(build, HasSubstr("CL_BUILD_PROGRAM_FAILURE"));
+  EXPECT_THAT(build, HasSubstr("undeclared_thing"));
+
+  EXPECT_THAT(message_of([&] { context->kernel("no_such_file", "f"); }),
+              HasSubstr("no_such_file.cl"));
+  EXPECT_THAT(message_of([&] { context->kernel_from_source("add", kAddSource, "subtract"); }),
+              HasSubstr("CL_INVALID_KERNEL_NAME"));
+
+  Kernel kernel = context->kernel_from_source("add", kAddSource, "add");
+  Buffer buffer = context->allocate(16);
+  EXPECT_THAT(message_of([&] { kernel.args(buffer, buffer); }), HasSubstr("has 4 arguments, 2"));
+  EXPECT_THAT(message_of([&] { kernel.set(9, 1); }), HasSubstr("CL_INVALID_ARG_INDEX"));
+  EXPECT_THAT(message_of([&] { kernel.set(2, buffer); }), HasSubstr("argument 2"));
+  EXPECT_THAT(message_of([&] {
+                context->queue().launch(kernel, {4, 1, 1}, {4, 1, 1}, "unset");
+              }),
+              HasSubstr("unset"));
+  kernel.args(buffer, buffer, 0, 1.0f);
+  EXPECT_THAT(message_of([&] {
+                context->queue().launch(kernel, {5, 1, 1}, {4, 1, 1}, "ragged");
+              }),
+              HasSubstr("not a multiple"));
+}
+
+TEST(Profile, CountsLaunchesByLabelAndKernel) {
+  auto context = Context::create("cpu");
+  Queue& queue = context->queue();
+  Buffer buffer = context->allocate(4096);
+  buffer.fill(0);
+  Kernel kernel = context->kernel_from_source("add", kAddSource, "add");
+  kernel.args(buffer, buffer, 1, 1.0f);
+  queue.launch(kernel, {1024, 1, 1}, {64, 1, 1}, "unprofiled");
+  EXPECT_TRUE(queue.profile().empty());
+  queue.enable_profiling(true);
+  for (int i = 0; i < 3; ++i) queue.launch(kernel, {1024, 1, 1}, {64, 1, 1}, "three");
+  queue.launch(kernel, {1024, 1, 1}, {64, 1, 1}, "one");
+  const auto entries = queue.profile();
+  ASSERT_EQ(entries.size(), 2u);
+  EXPECT_EQ(entries[0].label, "three");
+  EXPECT_EQ(entries[0].kernel, "add");
+  EXPECT_EQ(entries[0].calls, 3u);
+  EXPECT_GT(entries[0].ns, 0u);
+  EXPECT_EQ(entries[1].calls, 1u);
+  EXPECT_EQ(queue.profile()[0].ns, entries[0].ns);
+  queue.clear_profile();
+  EXPECT_TRUE(queue.profile().empty());
+  queue.enable_profiling(false);
+  EXPECT_EQ(buffer.download<int32_t>()[1023], 5);
+}
+
+}  // namespace
+}  // namespace bertcl::opencl
