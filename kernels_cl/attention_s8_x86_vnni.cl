@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of packed sequences in int8 for x86 with AVX-512 VNNI. Same arguments and same meaning as
 // attention_s8_ref.cl; integer sums are exact.
-//
 // The lanes of a vector are 16 query rows; one dot instruction multiplies four bytes of each row by
 // four bytes of one key, so that maximum, sum and quantization of the softmax need no work across lanes:
-//
 //   packed_q [d/4][rows][4]   s8, of this block of rows
 //   packed_k [keys][d/4][4]   u8: keys as they lie, attended ones only, each sign-shifted if s8
 //   scores   [keys][rows]     s32, then the powers (f32), then [keys/4][rows][4] u8 probabilities
@@ -230,8 +228,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       if (out_type != TYPE_F32) {
         const float low = (out_type == TYPE_U8 ? 0.0f : -128.0f) - out_zero_point;
         const float high = low + 255.0f;
-        y0 *= out_inv_scale;
-        y1 *= out_inv_scale;
+        y0 *= out_inv_scale, y1 *= out_inv_scale;
         y0 = y0 > low ? (y0 < high ? y0 : (float16)(high)) : (float16)(low);
         y1 = y1 > low ? (y1 < high ? y1 : (float16)(high)) : (float16)(low);
         result[d * 2] = as_int16(y0 + 12582912.0f) + out_zero_point;  // the low byte is the answer
