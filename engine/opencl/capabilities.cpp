@@ -2,11 +2,17 @@
 // The table of capability names, and the hiding of capabilities.
 #include "opencl/capabilities.hpp"
 
+#include <fmt/format.h>
+
+#include <optional>
+#include <span>
 #include <sstream>
 
 #include "bertcl/error.hpp"
 #include "opencl/capability_table.hpp"
 #include "opencl/probe.hpp"
+#include "opencl/program_cache.hpp"
+#include "opencl/sources.hpp"
 
 namespace bertcl::opencl {
 
@@ -33,6 +39,50 @@ void hide(Capabilities& capabilities, const std::string& names) {
     if (capabilities.*(found->flag)) capabilities.notes[name] = "hidden by BERTCL_DISABLE";
     capabilities.*(found->flag) = false;
   }
+}
+
+namespace {
+
+// One line for each flag: name, 0 or 1, note.
+std::string to_text(const Capabilities& capabilities) {
+  std::string text;
+  for (const auto& [name, present] : capabilities.list()) {
+    const auto note = capabilities.notes.find(name);
+    text += fmt::format("{}\t{}\t{}\n", name, present ? 1 : 0,
+                        note == capabilities.notes.end() ? "" : note->second);
+  }
+  return text;
+}
+
+std::optional<Capabilities> from_text(const std::string& text) {
+  Capabilities capabilities;
+  std::istringstream lines(text);
+  for (const CapabilityName& entry : kCapabilityNames) {
+    std::string name, flag, note;
+    if (!std::getline(lines, name, '\t') || !std::getline(lines, flag, '\t') ||
+        !std::getline(lines, note) || name != entry.name)
+      return std::nullopt;
+    capabilities.*entry.flag = flag == "1";
+    if (!note.empty()) capabilities.notes[name] = note;
+  }
+  return capabilities;
+}
+
+}  // namespace
+
+Capabilities stored_or_probed(Context& context, const ProgramCache& cache) {
+  std::string sources;
+  for (const std::string& program : program_names())
+    if (program.starts_with("probe_")) sources += final_source(program);
+  const std::string key = cache.key(sources, "capabilities");
+  if (const auto stored = cache.load(key, "capabilities")) {
+    const std::string text(reinterpret_cast<const char*>(stored->data()), stored->size());
+    if (auto capabilities = from_text(text)) return *capabilities;
+  }
+  const Capabilities found = run_probes(context);
+  const std::string text = to_text(found);
+  cache.store(key, "capabilities", std::as_bytes(std::span(text)));
+  return found;
 }
 
 }  // namespace bertcl::opencl

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <optional>
 
 #include "bertcl/error.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/device_id.hpp"
+#include "opencl/exit_guard.hpp"
 #include "opencl/probe.hpp"
 #include "opencl/programs.hpp"
 #include "opencl/sources.hpp"
@@ -30,7 +32,17 @@ struct Context::State {
 };
 
 Context::Context(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Context::~Context() = default;
+
+Context::~Context() {
+  if (process_is_ending()) return;  // a static context: its programs stay unstored
+  try {
+    store_programs();
+  } catch (const std::exception& error) {
+    state_->programs->cache().report("all programs", error.what());
+  }
+}
+
+void Context::store_programs(double seconds) { state_->programs->store(seconds); }
 
 std::shared_ptr<Context> Context::create(const std::string& selector) {
   auto state = std::make_unique<State>();
@@ -96,7 +108,7 @@ Kernel Context::kernel_from_source(std::string_view program, const std::string& 
 
 const Capabilities& Context::capabilities() {
   if (!state_->capabilities) {
-    Capabilities found = run_probes(*this);
+    Capabilities found = stored_or_probed(*this, state_->programs->cache());
     if (const char* hidden = std::getenv("BERTCL_DISABLE")) hide(found, hidden);
     state_->capabilities = std::move(found);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs of one context: built once each, by several threads where that pays.
+// The programs of one context: built once each, kept in memory and on disk.
 #pragma once
 #include <future>
 #include <map>
@@ -8,10 +8,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "opencl/context.hpp"
 #include "opencl/device.hpp"
 #include "opencl/handle.hpp"
+#include "opencl/program_cache.hpp"
 
 namespace bertcl::opencl {
 
@@ -25,21 +27,33 @@ class Programs {
                            const Defines& defines);
   void prefetch(std::span<const ProgramRequest> requests);
 
+  /// See Context::store_programs().
+  void store(double seconds);
+
   /// All options of a build, in the order in which they are hashed and given to the compiler.
   std::string options(const Defines& defines) const;
 
+  const ProgramCache& cache() const { return cache_; }
+
  private:
+  struct Unstored {
+    ProgramHandle program;
+    std::string key;
+    std::string name;
+  };
   ProgramHandle build(std::string_view program, const std::string& source,
                       const std::string& options);
+  ProgramHandle load(std::string_view program, const std::string& key, const std::string& options);
 
   ContextHandle context_;
   _cl_device_id* device_;
   DeviceInfo info_;
+  ProgramCache cache_;
   std::mutex mutex_;
   // Key: final source and options. A future, so that two threads never build the same program.
   std::map<std::pair<std::string, std::string>, std::shared_future<ProgramHandle>> built_;
-  // Sources are resolved once per program.
-  std::map<std::string, std::string, std::less<>> sources_;
+  std::map<std::string, std::string, std::less<>> sources_;  // final sources by program
+  std::vector<Unstored> unstored_;  // built from source, binary not yet on disk
 };
 
 }  // namespace bertcl::opencl

@@ -6,6 +6,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
+#include "opencl/exit_guard.hpp"
 #include "opencl/status.hpp"
 
 namespace bertcl::opencl {
@@ -58,6 +59,8 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
                                                driver_chooses ? nullptr : local.data(), 0, nullptr,
                                                profiling_ ? &event : nullptr);
   if (status != CL_SUCCESS) check(status, describe(kernel, global, local, label) + hint(status));
+  if (!launched_) watch_exit();
+  launched_ = true;
   if (event) add_event(adopt(event), label, kernel.name());
 }
 

@@ -64,6 +64,7 @@ class Queue {
   _cl_device_id* device_;
   QueueHandle queue_;
   bool profiling_ = false;
+  bool launched_ = false;
   std::vector<Pending> pending_;
   std::vector<ProfileEntry> entries_;
   std::map<std::pair<std::string, std::string>, size_t> entry_of_;

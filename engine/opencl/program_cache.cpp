@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keys, header and atomic writing of the program cache.
+#include "opencl/program_cache.hpp"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+#include "bertcl/error.hpp"
+#include "opencl/cpu_features.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t kFormat = 1;  // raise when the header or the meaning of a payload changes
+constexpr std::array<char, 8> kMagic = {'B', 'E', 'R', 'T', 'C', 'L', 'P', 'C'};
+using Digest = std::array<unsigned char, 32>;
+
+struct Header {
+  std::array<char, 8> magic;
+  uint32_t format;
+  uint32_t header_bytes;
+  uint64_t payload_bytes;
+  Digest digest;
+};
+static_assert(sizeof(Header) == 56, "the header has no padding");
+
+Digest sha256(const void* data, size_t bytes) {
+  Digest digest{};
+  unsigned length = 0;
+  if (EVP_Digest(data, bytes, digest.data(), &length, EVP_sha256(), nullptr) != 1)
+    throw Error("OpenSSL cannot compute SHA-256");
+  return digest;
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+fs::path choose_folder() {
+  const std::string wanted = variable("BERTCL_CACHE");
+  if (wanted == "off") return {};
+  if (!wanted.empty()) return wanted;
+  if (const std::string base = variable("XDG_CACHE_HOME"); !base.empty())
+    return fs::path(base) / "bertcl";
+  if (const std::string home = variable("HOME"); !home.empty())
+    return fs::path(home) / ".cache" / "bertcl";
+  return {};
+}
+
+// Fields with their lengths: two different lists never give the same text.
+void add_field(std::string& text, std::string_view field) {
+  text += fmt::format("{}:", field.size());
+  text += field;
+}
+
+}  // namespace
+
+ProgramCache::ProgramCache(const DeviceInfo& device)
+    : folder_(choose_folder()), debug_(!variable("BERTCL_CACHE_DEBUG").empty()) {
+  for (const std::string* field : {&device.platform, &device.platform_version, &device.name,
+                                   &device.vendor, &device.version, &device.driver})
+    add_field(device_identity_, *field);
+  add_field(device_identity_, device.type == "cpu" ? cpu_features().names() : "");
+}
+
+std::string ProgramCache::key(std::string_view source, std::string_view options) const {
+  std::string text = fmt::format("bertcl program cache {};", kFormat);
+  add_field(text, source);
+  add_field(text, options);
+  text += device_identity_;
+  std::string hex;
+  for (unsigned char byte : sha256(text.data(), text.size())) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+void ProgramCache::report(std::string_view name, std::string_view what) const {
+  if (debug_) fmt::print(stderr, "program cache: {}: {}\n", name, what);
+}
+
+std::optional<std::vector<std::byte>> ProgramCache::load(const std::string& key,
+                                                         std::string_view name) const {
+  if (!enabled()) return std::nullopt;
+  const auto absent = [&](std::string_view why) {
+    report(name, why);
+    return std::nullopt;
+  };
+  std::ifstream stream(file(key), std::ios::binary);
+  if (!stream) return absent("miss, no file");
+  Header header{};
+  if (!stream.read(reinterpret_cast<char*>(&header), sizeof(header)))
+    return absent("miss, the file is shorter than its header");
+  if (header.magic != kMagic || header.format != kFormat || header.header_bytes != sizeof(Header))
+    return absent("miss, the header is of another format");
+  // By the open file, not by its name: another process may rename a new file into place now.
+  stream.seekg(0, std::ios::end);
+  const auto bytes = static_cast<uint64_t>(stream.tellg());
+  stream.seekg(sizeof(Header));
+  if (!stream || bytes != sizeof(Header) + header.payload_bytes)
+    return absent("miss, the file has not the length that its header says");
+  std::vector<std::byte> payload(header.payload_bytes);
+  if (!stream.read(reinterpret_cast<char*>(payload.data()),
+                   static_cast<std::streamsize>(payload.size())))
+    return absent("miss, the file cannot be read");
+  if (sha256(payload.data(), payload.size()) != header.digest)
+    return absent("miss, the checksum is wrong");
+  report(name, "hit");
+  return payload;
+}
+
+void ProgramCache::store(const std::string& key, std::string_view name,
+                         std::span<const std::byte> payload) const {
+  if (!enabled()) return;
+  static std::atomic<unsigned> counter{0};
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  const fs::path temporary =
+      folder_ / fmt::format("{}.{}.{}.tmp", key, static_cast<long>(getpid()), counter++);
+  Header header{kMagic, kFormat, sizeof(Header), payload.size(),
+                sha256(payload.data(), payload.size())};
+  {
+    std::ofstream stream(temporary, std::ios::binary);
+    stream.write(reinterpret_cast<const char*>(&header), sizeof(header));
+    stream.write(reinterpret_cast<const char*>(payload.data()),
+                 static_cast<std::streamsize>(payload.size()));
+    stream.close();
+    if (!stream) {
+      fs::remove(temporary, error);
+      return report(name, "not stored, the folder " + folder_.string() + " cannot be written");
+    }
+  }
+  fs::rename(temporary, file(key), error);
+  if (error) {
+    report(name, "not stored, " + error.message());
+    fs::remove(temporary, error);
+    return;
+  }
+  report(name, fmt::format("stored, {} bytes", payload.size()));
+}
+
+}  // namespace bertcl::opencl
