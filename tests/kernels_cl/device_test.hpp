@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every kernel test needs: one device, outputs with poison and guard bytes, comparisons that
+// tell.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "opencl/capabilities.hpp"
+#include "opencl/context.hpp"
+
+namespace bertcl::tests {
+
+/// The device of BERTCL_DEVICE (or the first), shared by all tests of the program.
+inline opencl::Context& device() {
+  // Never destroyed: some drivers are gone before the statics of the program.
+  static auto* context = new std::shared_ptr<opencl::Context>(opencl::Context::create());
+  return **context;
+}
+
+template <typename T>
+opencl::Buffer upload(const std::vector<T>& values) {
+  opencl::Buffer buffer = device().allocate(std::max<size_t>(values.size() * sizeof(T), 1));
+  if (!values.empty()) buffer.upload(values);
+  return buffer;
+}
+
+/// An output that starts as poison and has a guard behind it that must stay as it was.
+template <typename T>
+class Output {
+ public:
+  explicit Output(size_t count)
+      : count_(count), buffer_(device().allocate(count * sizeof(T) + kGuardBytes)) {
+    buffer_.fill(kPoison);
+  }
+  const opencl::Buffer& buffer() const { return buffer_; }
+  std::vector<T> values() const {
+    const auto bytes = buffer_.download<uint8_t>();
+    for (size_t i = count_ * sizeof(T); i < bytes.size(); ++i)
+      EXPECT_EQ(bytes[i], kPoison)
+          << "the kernel wrote " << i - count_ * sizeof(T) << " bytes behind its output";
+    std::vector<T> values(count_);
+    if (count_ > 0) std::memcpy(values.data(), bytes.data(), count_ * sizeof(T));
+    return values;
+  }
+
+ private:
+  static constexpr uint8_t kPoison = 0xAA;
+  static constexpr size_t kGuardBytes = 256;
+  size_t count_;
+  opencl::Buffer buffer_;
+};
+
+/// Launches with local size 1, and waits.
+inline void run(const opencl::Kernel& kernel, size_t x, size_t y = 1, size_t z = 1) {
+  device().queue().launch(kernel, {x, y, z}, {1, 1, 1});
+  device().queue().finish();
+}
+
+inline size_t ceil_div(size_t value, size_t divisor) { return (value + divisor - 1) / divisor; }
+
+/// Relative root mean square of the error in units of the machine epsilon of float; `limit` is 80
+/// for every f32 operator unless a test says why.
+template <typename T>
+void expect_close(const std::vector<float>& actual, const std::vector<T>& expected,
+                  const std::string& what, double limit = 80) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  double errors = 0, squares = 0, largest = 0;
+  size_t worst = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const double difference =
+        std::abs(static_cast<double>(actual[i]) - static_cast<double>(expected[i]));
+    ASSERT_FALSE(std::isnan(difference))
+        << what << ": at " << i << " " << actual[i] << " for " << expected[i];
+    errors += difference * difference;
+    squares += static_cast<double>(expected[i]) * static_cast<double>(expected[i]);
+    if (difference > largest) largest = difference, worst = i;
+  }
+  const double eps = std::numeric_limits<float>::epsilon();
+  const double relative = squares > 0 ? std::sqrt(errors / squares) / eps : std::sqrt(errors) / eps;
+  EXPECT_LE(relative, limit) << what << ": relative RMS in eps; largest difference " << largest
+                             << " at " << worst << " of " << actual.size() << ": " << actual[worst]
+                             << " for " << expected[worst];
+}
+
+/// Exact equality, with the first difference.
+template <typename T>
+void expect_equal(const std::vector<T>& actual, const std::vector<T>& expected,
+                  const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (size_t i = 0; i < actual.size(); ++i)
+    ASSERT_TRUE(actual[i] == expected[i])
+        << what << ": first difference at " << i << " of " << actual.size() << ": " << +actual[i]
+        << " for " << +expected[i];
+}
+
+/// Requantized integers: none off by more than 1, at least 99.9 % equal (one may differ in any
+/// size).
+template <typename T>
+void expect_quantized(const std::vector<T>& actual, const std::vector<T>& expected,
+                      const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  size_t unequal = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const int difference = std::abs(static_cast<int>(actual[i]) - static_cast<int>(expected[i]));
+    ASSERT_LE(difference, 1) << what << ": at " << i << " of " << actual.size() << ": "
+                             << +actual[i] << " for " << +expected[i];
+    unequal += difference != 0;
+  }
+  EXPECT_LE(unequal, std::max<size_t>(1, actual.size() / 1000)) << what;
+}
+
+inline std::vector<float> normal_values(size_t count, unsigned seed, float scale = 1.0f) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> distribution(0.0f, scale);
+  std::vector<float> values(count);
+  for (float& value : values) value = distribution(generator);
+  return values;
+}
+
+template <typename T>
+std::vector<T> integers(size_t count, unsigned seed, int64_t low, int64_t high) {
+  std::mt19937_64 generator(seed);
+  std::uniform_int_distribution<int64_t> distribution(low, high);
+  std::vector<T> values(count);
+  for (T& value : values) value = static_cast<T>(distribution(generator));
+  return values;
+}
+
+/// QuantizeLinear: round half to even, then the zero point, then saturate to u8 or s8.
+inline int quantized(double value, int zero_point, bool is_signed) {
+  const double low = is_signed ? -128 : 0;
+  return static_cast<int>(std::min(std::max(std::nearbyint(value) + zero_point, low), low + 255));
+}
+
+// Type codes of the kernels.
+constexpr int32_t kF32 = 0, kU8 = 1, kS8 = 2, kF16 = 3, kS32 = 4, kS64 = 5, kBool = 6;
+
+}  // namespace bertcl::tests

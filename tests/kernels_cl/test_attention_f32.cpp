@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The f32 attention kernels against plain C++.
+#include "attention_reference.hpp"
+#include "device_test.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+std::vector<double> reference(const AttentionCase& c, const std::vector<float>& qkv, float scale) {
+  const size_t hidden = static_cast<size_t>(c.hidden()), stride = 3 * hidden;
+  std::vector<double> out(static_cast<size_t>(c.tokens()) * hidden, 0.0);
+  for_each_softmax(
+      c,
+      [&](int32_t row, int32_t key, int32_t column) {
+        double sum = 0;
+        for (int32_t d = 0; d < c.head_size; ++d)
+          sum += static_cast<double>(qkv[row * stride + column + d]) *
+                 qkv[key * stride + hidden + column + d];
+        return sum * scale;
+      },
+      [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
+          const std::vector<double>& p) {
+        for (size_t j = 0; j < keys.size(); ++j)
+          for (int32_t d = 0; d < c.head_size; ++d)
+            out[row * hidden + head * c.head_size + d] +=
+                p[j] * qkv[keys[j] * stride + 2 * hidden + head * c.head_size + d];
+      });
+  return out;
+}
+
+std::vector<float> attend(const std::string& program, const AttentionCase& c,
+                          const std::vector<float>& qkv, float scale, int32_t block_rows) {
+  const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
+  Output<float> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
+  const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
+  auto kernel = device().kernel(program, "attention_f32");
+  kernel.args(input, stride, 0, input, stride, hidden, input, stride, 2 * hidden, out.buffer(),
+              offsets, mask, use_mask, c.heads, c.head_size, scale, block_rows);
+  run(kernel, ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(block_rows)),
+      static_cast<size_t>(c.heads), c.lengths.size());
+  return out.values();
+}
+
+void expect_right(const std::string& program, const AttentionCase& c, float sharpness = 1.0f,
+                  int32_t block_rows = 32) {
+  const auto qkv = normal_values(
+      static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7, sharpness);
+  const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_size));
+  expect_close(attend(program, c, qkv, scale, block_rows), reference(c, qkv, scale),
+               program + ", " + c.name());
+}
+
+class AttentionF32 : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(AttentionF32, Lengths) {
+  for (int32_t length : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257})
+    expect_right(GetParam(), {.lengths = {length}, .heads = 1, .head_size = 32});
+}
+
+TEST_P(AttentionF32, HeadSizes) {
+  for (int32_t head_size : {1, 3, 7, 8, 9, 32, 64, 65, 96, 128, 256})
+    expect_right(GetParam(), {.lengths = {70}, .heads = 3, .head_size = head_size});
+}
+
+TEST_P(AttentionF32, UnequalLengthsAndEmptySequence) {
+  expect_right(GetParam(), {.lengths = {1, 300, 0, 33, 2, 64}});
+}
+
+TEST_P(AttentionF32, LongSequence) {
+  expect_right(GetParam(), {.lengths = {1100}, .heads = 1}, 1.0f, 512);
+}
+
+TEST_P(AttentionF32, SharpLogits) { expect_right(GetParam(), {.lengths = {65, 130}}, 6.0f); }
+
+TEST_P(AttentionF32, BlockRowsDoNotChangeTheResult) {
+  const AttentionCase c{.lengths = {130, 40}};
+  const auto qkv =
+      normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 3);
+  const auto expected = attend(GetParam(), c, qkv, 0.125f, 32);
+  for (int32_t block_rows : {1, 7, 64, 1000})
+    expect_equal(attend(GetParam(), c, qkv, 0.125f, block_rows), expected, GetParam());
+}
+
+TEST_P(AttentionF32, MaskWithHolesAndRowWithoutKeys) {
+  AttentionCase c{.lengths = {97, 5, 140}};
+  c.mask = integers<uint8_t>(static_cast<size_t>(c.tokens()), 11, 0, 1);
+  std::fill(c.mask.begin() + 97, c.mask.begin() + 102, uint8_t{0});
+  expect_right(GetParam(), c, 3.0f);
+  // Negative control: without the mask the result is another one.
+  AttentionCase open = c;
+  open.mask.clear();
+  const auto qkv =
+      normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7);
+  EXPECT_NE(attend(GetParam(), c, qkv, 0.125f, 32), attend(GetParam(), open, qkv, 0.125f, 32));
+}
+
+TEST_P(AttentionF32, MaskedKeysMayHoldAnything) {
+  AttentionCase c{.lengths = {48}, .heads = 1, .mask = std::vector<uint8_t>(48, 1)};
+  auto qkv = normal_values(48 * 3 * 64, 5);
+  for (size_t key : {3u, 17u, 47u}) {
+    c.mask[key] = 0;
+    for (size_t d = 64; d < 192; ++d) qkv[key * 192 + d] = std::numeric_limits<float>::quiet_NaN();
+  }
+  const auto out = attend(GetParam(), c, qkv, 0.125f, 32);
+  for (float value : out) ASSERT_TRUE(std::isfinite(value));
+}
+
+TEST_P(AttentionF32, PaddedEqualsPacked) {
+  // The same two sequences packed, and padded to 80 rows with a mask.
+  const AttentionCase packed{.lengths = {50, 80}, .heads = 1};
+  AttentionCase padded{.lengths = {80, 80}, .heads = 1, .mask = std::vector<uint8_t>(160, 1)};
+  std::fill(padded.mask.begin() + 50, padded.mask.begin() + 80, uint8_t{0});
+  const auto a = normal_values(130 * 192, 21);
+  std::vector<float> b(a.begin(), a.begin() + 50 * 192);
+  b.resize(80 * 192, 100.0f);
+  b.insert(b.end(), a.begin() + 50 * 192, a.end());
+  const auto out_a = attend(GetParam(), packed, a, 0.125f, 32);
+  auto out_b = attend(GetParam(), padded, b, 0.125f, 32);
+  out_b.erase(out_b.begin() + 50 * 64, out_b.begin() + 80 * 64);
+  expect_equal(out_b, out_a, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, AttentionF32,
+                         ::testing::Values("attention_f32_ref", "attention_f32_x86"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace bertcl::tests

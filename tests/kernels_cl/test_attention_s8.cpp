@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The int8 attention kernels against plain C++ that does what the Q/DQ graph says.
+#include "attention_reference.hpp"
+#include "device_test.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+/// One int8 operand: bytes, type code and zero point.
+struct Operand {
+  int32_t type = kS8, zero_point = 0;
+  int value(uint8_t byte) const {
+    return (type == kS8 ? static_cast<int8_t>(byte) : static_cast<int>(byte)) - zero_point;
+  }
+};
+
+struct Quantization {
+  Operand q = {}, k = {}, v = {};
+  float qk_scale = 2e-5f, p_inv_scale = 255.0f;
+  int32_t p_max = 255;
+  float pv_scale = 1e-4f;
+};
+
+using Bytes = std::vector<uint8_t>;  // [tokens][3 * hidden]
+
+std::vector<float> reference(const AttentionCase& c, const Quantization& z, const Bytes& qkv) {
+  const size_t hidden = static_cast<size_t>(c.hidden()), stride = 3 * hidden;
+  std::vector<float> out(static_cast<size_t>(c.tokens()) * hidden, 0.0f);
+  for_each_softmax(
+      c,
+      [&](int32_t row, int32_t key, int32_t column) {
+        int64_t sum = 0;
+        for (int32_t d = 0; d < c.head_size; ++d)
+          sum += z.q.value(qkv[row * stride + column + d]) *
+                 z.k.value(qkv[key * stride + hidden + column + d]);
+        return static_cast<double>(sum) * z.qk_scale;
+      },
+      [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
+          const std::vector<double>& p) {
+        for (int32_t d = 0; d < c.head_size; ++d) {
+          int64_t sum = 0;
+          const size_t column = 2 * hidden + head * c.head_size + d;
+          for (size_t j = 0; j < keys.size(); ++j)
+            sum += std::min<int64_t>(std::llrint(p[j] * z.p_inv_scale), z.p_max) *
+                   z.v.value(qkv[keys[j] * stride + column]);
+          out[row * hidden + head * c.head_size + d] = static_cast<float>(sum) * z.pv_scale;
+        }
+      });
+  return out;
+}
+
+struct OutputType {
+  int32_t type = kF32;
+  float inv_scale = 1.0f;
+  int32_t zero_point = 0;
+};
+
+template <typename T>
+std::vector<T> attend(const std::string& program, const AttentionCase& c, const Quantization& z,
+                      const Bytes& qkv, OutputType to = {}, int32_t block_rows = 32) {
+  const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
+  Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
+  const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
+  auto kernel = device().kernel(program, "attention_s8");
+  kernel.args(input, stride, 0, z.q.type, z.q.zero_point, input, stride, hidden, z.k.type,
+              z.k.zero_point, input, stride, 2 * hidden, z.v.type, z.v.zero_point, out.buffer(),
+              to.type, to.inv_scale, to.zero_point, offsets, mask, use_mask, c.heads, c.head_size,
+              z.qk_scale, z.p_inv_scale, z.p_max, z.pv_scale, block_rows);
+  run(kernel, ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(block_rows)),
+      static_cast<size_t>(c.heads), c.lengths.size());
+  return out.values();
+}
+
+Bytes random_bytes(const AttentionCase& c, unsigned seed = 5) {
+  return integers<uint8_t>(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()),
+                           seed, 0, 255);
+}
+
+/// A probability whose quotient is next to a tie may round either way: one step of p times v.
+void expect_near_exact(const std::vector<float>& actual, const std::vector<float>& expected,
+                       const Quantization& z, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size());
+  size_t unequal = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    ASSERT_LE(std::abs(actual[i] - expected[i]), 2 * 256 * z.pv_scale)
+        << what << ": at " << i << " of " << actual.size() << ": " << actual[i] << " for "
+        << expected[i];
+    unequal += actual[i] != expected[i];
+  }
+  EXPECT_LE(unequal, actual.size() / 100) << what;
+}
+
+class AttentionS8 : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "attention_s8_x86_vnni" && !device().capabilities().avx512_vnni)
+      GTEST_SKIP() << "no avx512_vnni";
+  }
+  void expect_right(const AttentionCase& c, const Quantization& z, int32_t block_rows = 32) {
+    const Bytes qkv = random_bytes(c);
+    expect_near_exact(attend<float>(GetParam(), c, z, qkv, {}, block_rows), reference(c, z, qkv), z,
+                      GetParam() + ", " + c.name());
+  }
+};
+
+TEST_P(AttentionS8, Lengths) {
+  for (int32_t length :
+       {1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257})
+    expect_right({.lengths = {length}, .heads = 1, .head_size = 32},
+                 {.q = {kU8, 119}, .k = {kU8, 130}, .v = {kU8, 7}});
+}
+
+TEST_P(AttentionS8, HeadSizes) {
+  for (int32_t head_size : {1, 2, 3, 4, 5, 7, 8, 31, 32, 33, 64, 65, 128, 255, 256})
+    expect_right({.lengths = {37}, .heads = 2, .head_size = head_size},
+                 {.q = {kS8, -3}, .k = {kS8, 0}, .v = {kS8, 5}});
+}
+
+TEST_P(AttentionS8, TypesAndZeroPoints) {
+  for (int32_t q : {kU8, kS8})
+    for (int32_t k : {kU8, kS8})
+      for (int32_t v : {kU8, kS8})
+        for (int end : {0, 1}) {
+          const auto zero = [&](int32_t type) { return end * 255 - (type == kS8 ? 128 : 0); };
+          expect_right({.lengths = {41}},
+                       {.q = {q, zero(q)}, .k = {k, zero(k)}, .v = {v, zero(v)}});
+        }
+}
+
+TEST_P(AttentionS8, UnequalLengthsAndEmptySequence) {
+  expect_right({.lengths = {1, 200, 0, 33, 2, 64}}, {});
+}
+
+TEST_P(AttentionS8, MoreKeysThanOneBlockHolds) {
+  expect_right({.lengths = {513}, .heads = 1, .head_size = 16}, {}, 512);
+  expect_right({.lengths = {1030}, .heads = 1, .head_size = 16}, {.q = {kU8, 100}}, 512);
+}
+
+TEST_P(AttentionS8, BlockRowsDoNotChangeTheResult) {
+  const AttentionCase c{.lengths = {130, 40}};
+  const Bytes qkv = random_bytes(c);
+  const auto expected = attend<float>(GetParam(), c, {}, qkv);
+  for (int32_t block_rows : {1, 7, 64, 1000})
+    expect_equal(attend<float>(GetParam(), c, {}, qkv, {}, block_rows), expected, GetParam());
+}
+
+TEST_P(AttentionS8, MaskWithHolesAndRowWithoutKeys) {
+  AttentionCase c{.lengths = {97, 5, 140}};
+  c.mask = integers<uint8_t>(static_cast<size_t>(c.tokens()), 11, 0, 1);
+  std::fill(c.mask.begin() + 97, c.mask.begin() + 102, uint8_t{0});
+  expect_right(c, {.q = {kU8, 128}, .k = {kU8, 90}, .v = {kU8, 3}});
+}
+
+// Equal keys give equal probabilities, and one key far above gives exactly 1: the integer sums that
+// follow are exact on every implementation.
+TEST_P(AttentionS8, IntegerSumsAreExact) {
+  for (int32_t length : {1, 5, 64, 255, 510}) {
+    const AttentionCase c{.lengths = {length}};
+    Bytes qkv = random_bytes(c, static_cast<unsigned>(length));
+    for (int pattern : {0, 1}) {
+      for (size_t i = 0; i < qkv.size(); i += 3 * static_cast<size_t>(c.hidden()))
+        for (size_t d = 0; d < 2 * static_cast<size_t>(c.hidden()); ++d)
+          qkv[i + d] = pattern == 0 || i == 0 ? 255 : 0;
+      for (const Operand& v :
+           {Operand{kU8, 0}, Operand{kU8, 255}, Operand{kS8, -128}, Operand{kS8, 127}}) {
+        const Quantization z{.q = {kU8, 0},
+                             .k = {kU8, 0},
+                             .v = v,
+                             .qk_scale = 1e-3f,
+                             .p_inv_scale = 1000.0f,
+                             .p_max = 127};
+        expect_equal(attend<float>(GetParam(), c, z, qkv), reference(c, z, qkv), GetParam());
+      }
+    }
+  }
+}
+
+TEST_P(AttentionS8, ExtremeBytes) {
+  const AttentionCase c{.lengths = {90}};
+  Bytes qkv(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()));
+  const uint8_t bytes[] = {0x00, 0x7F, 0x80, 0xFF};
+  for (uint8_t first : bytes)
+    for (uint8_t second : bytes) {
+      for (size_t i = 0; i < qkv.size(); ++i) qkv[i] = i % 3 == 0 ? first : second;
+      for (const Quantization& z :
+           {Quantization{.q = {kU8, 255}, .k = {kU8, 0}, .v = {kU8, 255}, .qk_scale = 1e-6f},
+            Quantization{.q = {kS8, 127}, .k = {kS8, -128}, .v = {kS8, 0}, .qk_scale = 1e-6f}})
+        expect_near_exact(attend<float>(GetParam(), c, z, qkv), reference(c, z, qkv), z,
+                          GetParam());
+    }
+}
+
+TEST_P(AttentionS8, RequantizedOutput) {
+  const AttentionCase c{.lengths = {77, 130}};
+  const Bytes qkv = random_bytes(c);
+  const Quantization z{.q = {kU8, 120}, .k = {kU8, 131}, .v = {kU8, 90}};
+  const auto expected = reference(c, z, qkv);
+  std::vector<uint8_t> as_u8;
+  std::vector<int8_t> as_s8;
+  for (float value : expected) {
+    as_u8.push_back(static_cast<uint8_t>(quantized(value * 40.0f, 120, false)));
+    as_s8.push_back(static_cast<int8_t>(quantized(value * 90.0f, -20, true)));
+  }
+  // With random bytes all probabilities are small and many are close to a tie.
+  expect_quantized(attend<uint8_t>(GetParam(), c, z, qkv, {kU8, 40.0f, 120}), as_u8, "u8");
+  expect_quantized(attend<int8_t>(GetParam(), c, z, qkv, {kS8, 90.0f, -20}), as_s8, "s8");
+}
+
+TEST_P(AttentionS8, AWrongZeroPointIsNoticed) {
+  const AttentionCase c{.lengths = {40}};
+  const Bytes qkv = random_bytes(c);
+  const auto right =
+      attend<float>(GetParam(), c, {.q = {kU8, 120}, .k = {kU8, 3}, .v = {kU8, 90}}, qkv);
+  EXPECT_NE(attend<float>(GetParam(), c, {.q = {kU8, 121}, .k = {kU8, 3}, .v = {kU8, 90}}, qkv),
+            right);
+  EXPECT_NE(attend<float>(GetParam(), c, {.q = {kU8, 120}, .k = {kU8, 3}, .v = {kU8, 91}}, qkv),
+            right);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, AttentionS8,
+                         ::testing::Values("attention_s8_ref", "attention_s8_x86_vnni"),
+                         [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace bertcl::tests
