@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// add_norm and embed_norm against plain C++.
+#include "device_test.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+/// A tensor as the kernel sees it, and its values.
+struct Source {
+  opencl::Buffer buffer;
+  int32_t type = kF32;
+  float scale = 1.0f;
+  int32_t zero_point = 0;
+  std::vector<double> values;
+};
+
+Source make_source(int32_t type, size_t count, unsigned seed) {
+  Source source{.buffer = {}, .type = type, .values = std::vector<double>(count)};
+  if (type == kF32) {
+    const auto values = normal_values(count, seed);
+    source.buffer = upload(values);
+    source.values.assign(values.begin(), values.end());
+    return source;
+  }
+  source.scale = 0.03f;
+  source.zero_point = type == kU8 ? 119 : -7;
+  const auto bytes = integers<uint8_t>(count, seed, 0, 255);
+  source.buffer = upload(bytes);
+  for (size_t i = 0; i < count; ++i) {
+    const int value = type == kU8 ? bytes[i] : static_cast<int8_t>(bytes[i]);
+    source.values[i] = static_cast<double>(source.scale) * (value - source.zero_point);
+  }
+  return source;
+}
+
+/// LayerNorm of each row in double.
+std::vector<double> layer_norm(const std::vector<double>& x, size_t hidden,
+                               const std::vector<float>& gamma, const std::vector<float>& beta,
+                               double eps) {
+  std::vector<double> out(x.size());
+  for (size_t at = 0; at < x.size(); at += hidden) {
+    double mean = 0, variance = 0;
+    for (size_t i = 0; i < hidden; ++i) mean += x[at + i];
+    mean /= static_cast<double>(hidden);
+    for (size_t i = 0; i < hidden; ++i) variance += (x[at + i] - mean) * (x[at + i] - mean);
+    const double factor = 1 / std::sqrt(variance / static_cast<double>(hidden) + eps);
+    for (size_t i = 0; i < hidden; ++i)
+      out[at + i] = (x[at + i] - mean) * factor * gamma[i] + (beta.empty() ? 0.0f : beta[i]);
+  }
+  return out;
+}
+
+template <typename T>
+std::vector<T> quantize_all(const std::vector<double>& values, float inv_scale, int zero_point) {
+  std::vector<T> result;
+  for (double value : values)
+    result.push_back(static_cast<T>(
+        quantized(static_cast<float>(value) * inv_scale, zero_point, std::is_signed_v<T>)));
+  return result;
+}
+
+void expect_add_norm(size_t rows, size_t hidden, int32_t x_type, int32_t residual_type,
+                     bool with_bias, int32_t rows_per_item = 1) {
+  SCOPED_TRACE("rows " + std::to_string(rows) + ", hidden " + std::to_string(hidden));
+  const size_t count = rows * hidden;
+  const Source x = make_source(x_type, count, 1);
+  const bool with_residual = residual_type >= 0;
+  const Source residual = with_residual ? make_source(residual_type, count, 2) : Source{};
+  const auto gamma = normal_values(hidden, 3), beta = normal_values(hidden, 4);
+  const auto bias = with_bias ? normal_values(hidden, 5) : std::vector<float>{};
+  std::vector<double> sum = x.values;
+  for (size_t i = 0; i < count; ++i)
+    sum[i] += (with_residual ? residual.values[i] : 0.0) + (with_bias ? bias[i % hidden] : 0.0f);
+  const auto expected = layer_norm(sum, hidden, gamma, beta, 1e-12f);
+
+  Output<float> out(count);
+  Output<uint8_t> out_u8(count);
+  Output<int8_t> out_s8(count);
+  const auto gamma_buffer = upload(gamma), beta_buffer = upload(beta);
+  const auto bias_buffer = with_bias ? upload(bias) : opencl::Buffer{};
+  const auto launch = [&](const opencl::Buffer& f32, const opencl::Buffer& bytes, int32_t type,
+                          float inv_scale, int32_t zero_point) {
+    auto kernel = device().kernel("add_norm", "add_norm");
+    kernel.args(x.buffer, x.type, x.scale, x.zero_point, residual.buffer, residual.type,
+                residual.scale, residual.zero_point, bias_buffer, gamma_buffer, beta_buffer, 1e-12f,
+                f32, bytes, type, inv_scale, zero_point, static_cast<int32_t>(rows),
+                static_cast<int32_t>(hidden), rows_per_item);
+    run(kernel, ceil_div(rows, static_cast<size_t>(rows_per_item)));
+  };
+  launch(out.buffer(), out_u8.buffer(), kU8, 25.0f, 117);
+  launch({}, out_s8.buffer(), kS8, 30.0f, -5);
+  expect_close(out.values(), expected, "f32");
+  expect_quantized(out_u8.values(), quantize_all<uint8_t>(expected, 25.0f, 117), "u8");
+  expect_quantized(out_s8.values(), quantize_all<int8_t>(expected, 30.0f, -5), "s8");
+}
+
+TEST(AddNorm, HiddenSizes) {
+  for (size_t hidden : {2, 3, 15, 16, 17, 31, 32, 33, 384, 768, 1024, 4096, 4097, 5000})
+    expect_add_norm(5, hidden, kF32, kF32, true);
+}
+
+TEST(AddNorm, TypesOfTheOperands) {
+  for (int32_t x : {kF32, kU8, kS8})
+    for (int32_t residual : {-1, kF32, kU8, kS8})
+      for (bool bias : {false, true}) expect_add_norm(4, 100, x, residual, bias);
+}
+
+TEST(AddNorm, RowsOfAnItem) {
+  for (int32_t rows_per_item : {1, 2, 7, 64})
+    expect_add_norm(129, 48, kF32, kS8, true, rows_per_item);
+}
+
+TEST(AddNorm, LargeMeanKeepsItsVariance) {
+  // One value repeated, plus small noise: E[x^2] - E[x]^2 would lose all digits.
+  const size_t hidden = 768;
+  std::vector<float> x = normal_values(hidden, 9, 0.01f);
+  for (float& value : x) value += 1000.0f;
+  const std::vector<float> gamma(hidden, 1.0f);
+  const auto expected = layer_norm({x.begin(), x.end()}, hidden, gamma, {}, 1e-12);
+  Output<float> out(hidden);
+  auto kernel = device().kernel("add_norm", "add_norm");
+  kernel.args(upload(x), kF32, 1.0f, 0, nullptr, kF32, 1.0f, 0, nullptr, upload(gamma), nullptr,
+              1e-12f, out.buffer(), nullptr, kU8, 1.0f, 0, 1, static_cast<int32_t>(hidden), 1);
+  run(kernel, 1);
+  // The mean itself has a rounding error of 1000 eps, which is 1e-2 of the deviations here.
+  expect_close(out.values(), expected, "large mean", 1e5);
+}
+
+struct Embedding {
+  std::vector<int32_t> input_ids, position_ids, token_type_ids;
+  int32_t error = 0;
+};
+
+std::vector<float> embed(Embedding& e, const std::vector<float>& word,
+                         const std::vector<float>& position, const std::vector<float>& type,
+                         const std::vector<float>& gamma, const std::vector<float>& beta,
+                         int32_t hidden, Output<uint8_t>* bytes,
+                         const opencl::Buffer* half_tables = nullptr) {
+  const size_t tokens = e.input_ids.size();
+  Output<float> out(tokens * static_cast<size_t>(hidden));
+  auto error = upload(std::vector<int32_t>{0});
+  const auto types = e.token_type_ids.empty() ? opencl::Buffer{} : upload(e.token_type_ids);
+  const auto rows = [&](const std::vector<float>& table) {
+    return static_cast<int32_t>(table.size()) / hidden;
+  };
+  const opencl::Buffer tables[] = {upload(word), upload(position), upload(type)};
+  const opencl::Buffer none;
+  const opencl::Buffer* used = half_tables ? half_tables : tables;
+  auto kernel = device().kernel("embed_norm", "embed_norm");
+  kernel.args(upload(e.input_ids), upload(e.position_ids), types, used[0], rows(word), used[1],
+              rows(position), used[2], rows(type), half_tables ? kF16 : kF32, upload(gamma),
+              upload(beta), 1e-12f, out.buffer(), bytes ? bytes->buffer() : none, kU8, 25.0f, 117,
+              error, static_cast<int32_t>(tokens), hidden, 3);
+  run(kernel, ceil_div(tokens, 3));
+  e.error = error.download<int32_t>()[0];
+  return out.values();
+}
+
+std::vector<double> embed_reference(const Embedding& e, const std::vector<float>& word,
+                                    const std::vector<float>& position,
+                                    const std::vector<float>& type, const std::vector<float>& gamma,
+                                    const std::vector<float>& beta, size_t hidden) {
+  std::vector<double> sum;
+  for (size_t t = 0; t < e.input_ids.size(); ++t)
+    for (size_t i = 0; i < hidden; ++i)
+      sum.push_back(static_cast<double>(word[e.input_ids[t] * hidden + i]) +
+                    position[e.position_ids[t] * hidden + i] +
+                    type[(e.token_type_ids.empty() ? 0 : e.token_type_ids[t]) * hidden + i]);
+  return layer_norm(sum, hidden, gamma, beta, 1e-12);
+}
+
+TEST(EmbedNorm, SumsTheThreeTables) {
+  for (size_t hidden : {7, 16, 33, 384, 768, 4100}) {
+    const auto word = normal_values(50 * hidden, 1), position = normal_values(20 * hidden, 2),
+               type = normal_values(2 * hidden, 3), gamma = normal_values(hidden, 4),
+               beta = normal_values(hidden, 5);
+    Embedding e{integers<int32_t>(17, 6, 0, 49), integers<int32_t>(17, 7, 0, 19),
+                integers<int32_t>(17, 8, 0, 1)};
+    for (bool with_types : {true, false}) {
+      if (!with_types) e.token_type_ids.clear();
+      const auto expected = embed_reference(e, word, position, type, gamma, beta, hidden);
+      Output<uint8_t> bytes(17 * hidden);
+      expect_close(
+          embed(e, word, position, type, gamma, beta, static_cast<int32_t>(hidden), &bytes),
+          expected, "hidden " + std::to_string(hidden));
+      expect_quantized(bytes.values(), quantize_all<uint8_t>(expected, 25.0f, 117), "u8");
+      EXPECT_EQ(e.error, 0);
+    }
+  }
+}
+
+TEST(EmbedNorm, HalfTables) {
+  const size_t hidden = 40;
+  // Multiples of 1/64 below 4 are the same in half and float.
+  std::vector<float> word = normal_values(10 * hidden, 1);
+  for (float& value : word) value = std::clamp(std::round(value * 64) / 64, -3.0f, 3.0f);
+  std::vector<uint16_t> half;
+  for (float value : word) {
+    uint32_t bits;
+    std::memcpy(&bits, &value, 4);
+    const uint32_t exponent = (bits >> 23) & 255;
+    half.push_back(static_cast<uint16_t>(
+        exponent == 0 ? 0
+                      : (bits >> 16 & 0x8000) | ((exponent - 112) << 10) | (bits >> 13 & 0x3ff)));
+  }
+  const std::vector<float> position(word.begin(), word.begin() + 5 * 40),
+      type(word.begin() + 40, word.begin() + 80);
+  const std::vector<uint16_t> half_position(half.begin(), half.begin() + 5 * 40),
+      half_type(half.begin() + 40, half.begin() + 80);
+  const std::vector<float> gamma(hidden, 1.0f), beta(hidden, 0.5f);
+  Embedding e{{0, 9, 4}, {4, 0, 1}, {0, 0, 0}};
+  const opencl::Buffer tables[] = {upload(half), upload(half_position), upload(half_type)};
+  expect_close(embed(e, word, position, type, gamma, beta, 40, nullptr, tables),
+               embed_reference(e, word, position, type, gamma, beta, hidden), "f16 tables");
+}
+
+TEST(EmbedNorm, IdsOutsideSetTheErrorAndReadTheNearestRow) {
+  const size_t hidden = 16;
+  const auto word = normal_values(4 * hidden, 1), position = normal_values(4 * hidden, 2),
+             type = normal_values(2 * hidden, 3);
+  const std::vector<float> gamma(hidden, 1.0f), beta(hidden, 0.0f);
+  const std::vector<int32_t> good{1, 2}, high{1, 4}, low{-1, 2}, huge{2147483647, 0};
+  for (const auto& bad : {high, low, huge})
+    for (int which = 0; which < 3; ++which) {
+      Embedding e{which == 0 ? bad : good, which == 1 ? bad : good,
+                  which == 2 ? bad : std::vector<int32_t>{0, 1}};
+      Embedding near = e;
+      for (auto& id : near.input_ids) id = std::clamp(id, 0, 3);
+      for (auto& id : near.position_ids) id = std::clamp(id, 0, 3);
+      for (auto& id : near.token_type_ids) id = std::clamp(id, 0, 1);
+      expect_close(embed(e, word, position, type, gamma, beta, 16, nullptr),
+                   embed_reference(near, word, position, type, gamma, beta, hidden), "clamped");
+      EXPECT_EQ(e.error, 1);
+    }
+}
+
+}  // namespace
+}  // namespace bertcl::tests
