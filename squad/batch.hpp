@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows put together to what a model reads: the padded inputs of the ONNX graph.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "squad/features.hpp"
+
+namespace bertcl::squad {
+
+/// Inputs of a BERT graph, each [batch, seq], padded with zeros to the longest window; the mask of
+/// each row is a prefix of ones.
+struct Batch {
+  int batch = 0;
+  int seq = 0;
+  std::vector<std::int64_t> input_ids;
+  std::vector<std::int64_t> attention_mask;
+  std::vector<std::int64_t> token_type_ids;
+};
+
+/// Outputs of a question-answering head, each [batch, seq].
+struct Logits {
+  std::vector<float> start;
+  std::vector<float> end;
+};
+
+/// Runs a model on one batch. Called from one thread at a time, always the same one.
+using LogitsFn = std::function<Logits(const Batch&)>;
+
+struct BatchOptions {
+  int max_tokens = 4096;  ///< bound on batch * seq; a window that is longer goes alone
+  int max_batch = 64;     ///< bound on batch
+};
+
+/// Groups features of similar length, longest first. Each index stands in exactly one group.
+/// Throws Error if a bound is below 1.
+std::vector<std::vector<std::size_t>> group_by_length(std::span<const Feature> features,
+                                                      const BatchOptions& options);
+
+/// Inputs for the features at `indexes`, one row each.
+Batch make_batch(std::span<const Feature> features, std::span<const std::size_t> indexes);
+
+/// Runs the model over all features in groups. The result is [features], each cut to the tokens
+/// of its window. `after_batch(indexes, batch, seconds)` follows each call of the model, where set.
+/// Throws Error if the model returns logits of another size than [batch, seq].
+using AfterBatchFn =
+    std::function<void(std::span<const std::size_t> indexes, const Batch& batch, double seconds)>;
+std::vector<Logits> run_model(std::span<const Feature> features, const BatchOptions& options,
+                              const LogitsFn& model, const AfterBatchFn& after_batch = {});
+
+}  // namespace bertcl::squad

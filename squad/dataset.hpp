@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions, contexts and reference answers of a SQuAD file (v1.1 or v2.0).
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bertcl::squad {
+
+struct Answer {
+  std::string text;
+  std::int64_t answer_start = -1;  ///< in code points of the context; -1 where the file has none
+};
+
+struct Question {
+  std::string id;
+  std::string text;
+  std::vector<Answer> answers;
+  bool is_impossible = false;
+  std::size_t context = 0;  ///< index into Dataset::contexts
+};
+
+struct Dataset {
+  bool version_2 = false;  ///< the file has an `is_impossible` key
+  std::vector<std::string> contexts;
+  std::vector<Question> questions;  ///< in the order of the file
+
+  const std::string& context_of(const Question& question) const {
+    return contexts[question.context];
+  }
+};
+
+/// Reads a SQuAD file. Throws Error that names the file and, for broken JSON, line, column and
+/// byte; for a missing key or a wrong type the place in it, e.g. data[3].paragraphs[0].qas[2].id.
+Dataset load_dataset(const std::filesystem::path& path);
+
+/// The same from text; `origin` names it in error messages.
+Dataset parse_dataset(std::string_view text, const std::string& origin);
+
+}  // namespace bertcl::squad

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sliding windows over a document, and for each token the window that shows most around it.
+#include "squad/features.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bertcl/error.hpp"
+#include "text/unicode.hpp"
+
+namespace bertcl::squad {
+namespace {
+
+struct Window {
+  std::size_t begin;
+  std::size_t length;
+};
+
+/// The separators of the reference code, which are neither str.split()'s nor the tokenizer's.
+bool splits_words(char32_t c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == 0x202F;
+}
+
+std::vector<Window> make_windows(std::size_t pieces, std::size_t room, std::size_t stride) {
+  std::vector<Window> windows;
+  for (std::size_t begin = 0; begin < pieces;) {
+    const std::size_t length = std::min(pieces - begin, room);
+    windows.push_back({begin, length});
+    if (begin + length == pieces) break;
+    begin += std::min(length, stride);
+  }
+  return windows;
+}
+
+/// Index of the window in which `piece` has the most context; the first of equals.
+std::size_t best_window(const std::vector<Window>& windows, std::size_t piece) {
+  std::size_t best = 0;
+  double best_score = -1.0;
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    const auto [begin, length] = windows[i];
+    if (piece < begin || piece >= begin + length) continue;
+    const std::size_t left = piece - begin;
+    const std::size_t right = begin + length - 1 - piece;
+    const double score =
+        static_cast<double>(std::min(left, right)) + 0.01 * static_cast<double>(length);
+    if (score > best_score) {
+      best_score = score;
+      best = i;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Document make_document(std::string_view context, const text::WordPieceTokenizer& tokenizer) {
+  Document document;
+  document.context = context;
+  bool open = false;
+  for (std::size_t position = 0; position < context.size();) {
+    const std::size_t begin = position;
+    const char32_t c = text::next_code_point(context, position);
+    if (splits_words(c)) {
+      open = false;
+      continue;
+    }
+    if (!open) document.words.push_back({begin, begin});
+    document.words.back().end = position;
+    open = true;
+  }
+  for (std::size_t word = 0; word < document.words.size(); ++word) {
+    const auto [begin, end] = document.words[word];
+    for (const std::int32_t id : tokenizer.encode(context.substr(begin, end - begin))) {
+      document.piece_ids.push_back(id);
+      document.piece_to_word.push_back(static_cast<std::int32_t>(word));
+    }
+  }
+  return document;
+}
+
+std::vector<Feature> make_features(const Document& document, std::string_view question,
+                                   const text::WordPieceTokenizer& tokenizer,
+                                   const FeatureOptions& options, std::size_t example_index) {
+  if (options.max_query_length < 0 || options.doc_stride < 1) {
+    throw Error(fmt::format("max_query_length {} must be at least 0 and doc_stride {} at least 1",
+                            options.max_query_length, options.doc_stride));
+  }
+  std::vector<std::int32_t> query = tokenizer.encode(question);
+  query.resize(std::min(query.size(), static_cast<std::size_t>(options.max_query_length)));
+  const auto room = static_cast<std::int64_t>(options.max_seq_length) -
+                    static_cast<std::int64_t>(query.size()) - 3;
+  if (room < 1) {
+    throw Error(
+        fmt::format("max_seq_length {} leaves no room for the document beside a question "
+                    "of {} word pieces and 3 special tokens; raise it or lower "
+                    "max_query_length",
+                    options.max_seq_length, query.size()));
+  }
+  const std::int32_t cls = tokenizer.token_id("[CLS]");
+  const std::int32_t sep = tokenizer.token_id("[SEP]");
+  const std::vector<Window> windows =
+      make_windows(document.piece_ids.size(), static_cast<std::size_t>(room),
+                   static_cast<std::size_t>(options.doc_stride));
+  std::vector<Feature> features;
+  features.reserve(windows.size());
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    const auto [begin, length] = windows[i];
+    Feature feature;
+    feature.example_index = example_index;
+    feature.doc_begin = query.size() + 2;
+    std::vector<std::int32_t>& ids = feature.input_ids;
+    ids.reserve(feature.doc_begin + length + 1);
+    ids.push_back(cls);
+    ids.insert(ids.end(), query.begin(), query.end());
+    ids.push_back(sep);
+    const auto first = static_cast<std::ptrdiff_t>(begin);
+    const auto last = static_cast<std::ptrdiff_t>(begin + length);
+    ids.insert(ids.end(), document.piece_ids.begin() + first, document.piece_ids.begin() + last);
+    ids.push_back(sep);
+    feature.token_to_orig.assign(document.piece_to_word.begin() + first,
+                                 document.piece_to_word.begin() + last);
+    feature.is_max_context.resize(length);
+    for (std::size_t k = 0; k < length; ++k) {
+      feature.is_max_context[k] = windows.size() == 1 || best_window(windows, begin + k) == i;
+    }
+    features.push_back(std::move(feature));
+  }
+  return features;
+}
+
+std::vector<Feature> make_features(const Dataset& dataset,
+                                   const text::WordPieceTokenizer& tokenizer,
+                                   const FeatureOptions& options) {
+  std::vector<Feature> features;
+  Document document;
+  std::size_t context = dataset.contexts.size();
+  for (std::size_t i = 0; i < dataset.questions.size(); ++i) {
+    const Question& question = dataset.questions[i];
+    if (question.context != context) {
+      context = question.context;
+      document = make_document(dataset.contexts[context], tokenizer);
+    }
+    for (Feature& feature : make_features(document, question.text, tokenizer, options, i)) {
+      features.push_back(std::move(feature));
+    }
+  }
+  return features;
+}
+
+}  // namespace bertcl::squad

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// From question and context to the token windows that a BERT question-answering model reads.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "squad/dataset.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::squad {
+
+struct FeatureOptions {
+  int max_seq_length = 384;   ///< tokens of a window with [CLS] and both [SEP]
+  int doc_stride = 128;       ///< step between windows (Hugging Face: their overlap)
+  int max_query_length = 64;  ///< word pieces of the question that are kept
+};
+
+/// Bytes [begin, end) of a UTF-8 text.
+struct Span {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+/// A context, split once for all its questions. Refers to the text, which must outlive it.
+struct Document {
+  std::string_view context;
+  std::vector<Span> words;                  ///< split at space, \t, \r, \n, U+202F ("doc_tokens")
+  std::vector<std::int32_t> piece_ids;      ///< word pieces of all words
+  std::vector<std::int32_t> piece_to_word;  ///< [piece_ids] word of each piece
+};
+
+/// One window: [CLS] question [SEP] part of the document [SEP], not padded.
+/// Segment ids are 0 before `doc_begin` and 1 from it.
+struct Feature {
+  std::size_t example_index = 0;            ///< question within the data set
+  std::vector<std::int32_t> input_ids;      ///< [length]
+  std::size_t doc_begin = 0;                ///< position of the first document token
+  std::vector<std::int32_t> token_to_orig;  ///< [doc_length] word of each document token
+  std::vector<bool> is_max_context;         ///< [doc_length] no other window shows more around it
+
+  std::size_t length() const { return input_ids.size(); }
+  std::size_t doc_length() const { return token_to_orig.size(); }
+  bool in_document(std::size_t position) const {
+    return position >= doc_begin && position < doc_begin + doc_length();
+  }
+};
+
+Document make_document(std::string_view context, const text::WordPieceTokenizer& tokenizer);
+
+/// Windows over `document` for one question, as `convert_example_to_features` of
+/// NVIDIA/TensorRT demo/BERT data_processing.py. A document without word pieces has none.
+/// Throws Error on options that leave no room for the document.
+std::vector<Feature> make_features(const Document& document, std::string_view question,
+                                   const text::WordPieceTokenizer& tokenizer,
+                                   const FeatureOptions& options, std::size_t example_index = 0);
+
+/// All windows of all questions, in the order of the data set.
+std::vector<Feature> make_features(const Dataset& dataset,
+                                   const text::WordPieceTokenizer& tokenizer,
+                                   const FeatureOptions& options);
+
+}  // namespace bertcl::squad

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of predictions, null odds and n-best lists in the form of the official scripts.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bertcl/error.hpp"
+#include "squad/json_file.hpp"
+#include "squad/pipeline.hpp"
+
+namespace bertcl::squad {
+namespace {
+
+using nlohmann::json;
+
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// One line per question, in the order of the data set.
+template <typename Value>
+void save(const std::filesystem::path& path, const Evaluation& evaluation, const Value& value_of) {
+  std::string content;
+  for (const auto& [id, prediction] : evaluation.predictions) {
+    content += fmt::format("{}\n  {}: {}", content.empty() ? "{" : ",", dump(id),
+                           dump(value_of(prediction)));
+  }
+  write_file(path, (content.empty() ? "{" : content) + "\n}\n");
+}
+
+}  // namespace
+
+Predictions load_predictions(const std::filesystem::path& path) {
+  const json document = parse_json(read_file(path), path.string());
+  if (!document.is_object()) {
+    throw Error(fmt::format("{}: is of type {}, expected an object of question id and answer text",
+                            path.string(), document.type_name()));
+  }
+  Predictions predictions;
+  for (const auto& [id, text] : document.items()) {
+    if (!text.is_string()) {
+      throw Error(fmt::format("{}: \"{}\" is of type {}, expected the answer text as a string",
+                              path.string(), id, text.type_name()));
+    }
+    predictions[id] = text.get<std::string>();
+  }
+  return predictions;
+}
+
+void save_predictions(const std::filesystem::path& path, const Evaluation& evaluation) {
+  save(path, evaluation, [](const Prediction& prediction) { return json(prediction.text); });
+}
+
+void save_null_odds(const std::filesystem::path& path, const Evaluation& evaluation) {
+  save(path, evaluation,
+       [](const Prediction& prediction) { return json(prediction.null_odds.value_or(0.0)); });
+}
+
+void save_nbest(const std::filesystem::path& path, const Evaluation& evaluation) {
+  save(path, evaluation, [](const Prediction& prediction) {
+    json list = json::array();
+    for (const NBestEntry& entry : prediction.nbest) {
+      list.push_back({{"text", entry.text},
+                      {"probability", entry.probability},
+                      {"start_logit", entry.start_logit},
+                      {"end_logit", entry.end_logit}});
+    }
+    return list;
+  });
+}
+
+}  // namespace bertcl::squad

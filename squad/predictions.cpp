@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// Candidates of all windows, the n-best list, and the null answer of SQuAD v2.0.
+#include "squad/predictions.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <unordered_set>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::squad {
+namespace {
+
+/// What run_squad.py starts its search for the least null score with; it stands as null_odds
+/// where a question has no window or no candidate at all.
+constexpr double no_candidate_null_odds = 1000000.0;
+
+struct Candidate {
+  const Feature* feature = nullptr;  // nullptr: the null answer
+  std::size_t start = 0;             // token positions, both inclusive
+  std::size_t end = 0;
+  double start_logit = 0.0;
+  double end_logit = 0.0;
+
+  double score() const { return start_logit + end_logit; }
+};
+
+void check(const WindowLogits& window) {
+  const std::size_t length = window.feature->length();
+  if (window.start.size() < length || window.end.size() != window.start.size()) {
+    throw Error(fmt::format("a window of {} tokens has {} start and {} end logits", length,
+                            window.start.size(), window.end.size()));
+  }
+  const auto is_finite = [](float value) { return std::isfinite(value); };
+  if (!std::all_of(window.start.begin(), window.start.end(), is_finite) ||
+      !std::all_of(window.end.begin(), window.end.end(), is_finite)) {
+    throw Error(
+        fmt::format("the model returned NaN or infinite logits for a window of {} tokens "
+                    "(question {} of the data, counted from 0)",
+                    length, window.feature->example_index));
+  }
+}
+
+void add_candidates(const WindowLogits& window, const PredictionOptions& options,
+                    std::vector<Candidate>& candidates) {
+  const Feature& feature = *window.feature;
+  const auto count = static_cast<std::size_t>(options.n_best_size);
+  const std::vector<std::size_t> ends = best_indexes(window.end, count);
+  for (const std::size_t start : best_indexes(window.start, count)) {
+    if (!feature.in_document(start)) continue;
+    if (!feature.is_max_context[start - feature.doc_begin]) continue;
+    for (const std::size_t end : ends) {
+      if (!feature.in_document(end) || end < start) continue;
+      if (end - start + 1 > static_cast<std::size_t>(options.max_answer_length)) continue;
+      candidates.push_back({&feature, start, end, window.start[start], window.end[end]});
+    }
+  }
+}
+
+/// Word pieces start..end as words: " ##" and "##" vanish, white space collapses.
+std::string join_pieces(const Candidate& candidate, const text::WordPieceTokenizer& tokenizer) {
+  std::string joined;
+  for (std::size_t i = candidate.start; i <= candidate.end; ++i) {
+    std::string_view piece = tokenizer.token(candidate.feature->input_ids[i]);
+    const bool continues = piece.starts_with("##");
+    if (continues) piece.remove_prefix(2);
+    if (!continues && !joined.empty()) joined += ' ';
+    joined += piece;
+  }
+  return joined;
+}
+
+/// Words first..last joined by one space each.
+std::string join_words(const Document& document, std::size_t first, std::size_t last) {
+  std::string joined;
+  for (std::size_t word = first; word <= last; ++word) {
+    if (word > first) joined += ' ';
+    const auto [begin, end] = document.words[word];
+    joined += document.context.substr(begin, end - begin);
+  }
+  return joined;
+}
+
+/// Byte of the context behind `offset` bytes of join_words(document, first, ..); as `is_end` a
+/// place at the border of two words belongs to the earlier one.
+std::size_t to_context(const Document& document, std::size_t first, std::size_t offset,
+                       bool is_end) {
+  std::size_t word = first;
+  for (;; ++word) {
+    const auto [begin, end] = document.words[word];
+    const std::size_t length = end - begin;
+    if (offset < length || (is_end && offset == length)) return begin + offset;
+    offset -= length + 1;
+  }
+}
+
+NBestEntry make_entry(const Candidate& candidate, const Document& document,
+                      const text::WordPieceTokenizer& tokenizer) {
+  NBestEntry entry;
+  entry.start_logit = candidate.start_logit;
+  entry.end_logit = candidate.end_logit;
+  if (candidate.feature == nullptr) return entry;
+  const auto word_of = [&](std::size_t position) {
+    const Feature& feature = *candidate.feature;
+    return static_cast<std::size_t>(feature.token_to_orig[position - feature.doc_begin]);
+  };
+  const std::size_t first = word_of(candidate.start);
+  const std::string original = join_words(document, first, word_of(candidate.end));
+  const auto [begin, end] =
+      find_final_text(join_pieces(candidate, tokenizer), original, tokenizer.basic());
+  entry.text = original.substr(begin, end - begin);
+  entry.span =
+      Span{to_context(document, first, begin, false), to_context(document, first, end, true)};
+  return entry;
+}
+
+/// Softmax over the sums of start and end logit.
+void set_probabilities(std::vector<NBestEntry>& entries) {
+  const auto score = [](const NBestEntry& entry) { return entry.start_logit + entry.end_logit; };
+  double largest = score(entries.front());
+  for (const NBestEntry& entry : entries) largest = std::max(largest, score(entry));
+  double total = 0.0;
+  for (NBestEntry& entry : entries) {
+    entry.probability = std::exp(score(entry) - largest);
+    total += entry.probability;
+  }
+  for (NBestEntry& entry : entries) entry.probability /= total;
+}
+
+}  // namespace
+
+std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t count) {
+  std::vector<std::size_t> indexes(values.size());
+  std::iota(indexes.begin(), indexes.end(), std::size_t{0});
+  count = std::min(count, indexes.size());
+  const auto middle = indexes.begin() + static_cast<std::ptrdiff_t>(count);
+  std::partial_sort(indexes.begin(), middle, indexes.end(), [&](std::size_t a, std::size_t b) {
+    return values[a] > values[b] || (values[a] == values[b] && a < b);
+  });
+  indexes.resize(count);
+  return indexes;
+}
+
+Prediction predict(const Document& document, std::span<const WindowLogits> windows,
+                   const text::WordPieceTokenizer& tokenizer, const PredictionOptions& options) {
+  if (options.n_best_size < 1 || options.max_answer_length < 1) {
+    throw Error(fmt::format("n_best_size {} and max_answer_length {} must be at least 1",
+                            options.n_best_size, options.max_answer_length));
+  }
+  std::vector<Candidate> candidates;
+  Candidate null{.start_logit = no_candidate_null_odds};
+  for (const WindowLogits& window : windows) {
+    check(window);
+    add_candidates(window, options, candidates);
+    const Candidate here{.start_logit = window.start[0], .end_logit = window.end[0]};
+    if (here.score() < null.score()) null = here;
+  }
+  if (options.version_2 && !windows.empty()) candidates.push_back(null);
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.score() > b.score(); });
+
+  Prediction prediction;
+  std::unordered_set<std::string> seen;
+  for (const Candidate& candidate : candidates) {
+    if (prediction.nbest.size() >= static_cast<std::size_t>(options.n_best_size)) break;
+    NBestEntry entry = make_entry(candidate, document, tokenizer);
+    const bool null_answer = candidate.feature == nullptr;
+    if (entry.text.empty() && !null_answer) continue;
+    if (seen.insert(entry.text).second) prediction.nbest.push_back(std::move(entry));
+  }
+  // The null answer is always in the list, if need be as one entry more.
+  if (options.version_2 && !windows.empty() && !seen.contains("")) {
+    prediction.nbest.push_back(make_entry(null, document, tokenizer));
+  }
+  if (prediction.nbest.empty()) prediction.nbest.emplace_back().text = "empty";
+  set_probabilities(prediction.nbest);
+
+  const auto best = std::find_if(prediction.nbest.begin(), prediction.nbest.end(),
+                                 [](const NBestEntry& entry) { return !entry.text.empty(); });
+  if (options.version_2) {
+    const bool answered = best != prediction.nbest.end() && best->span.has_value();
+    prediction.null_odds =
+        answered ? null.score() - (best->start_logit + best->end_logit) : no_candidate_null_odds;
+    if (!answered || *prediction.null_odds > options.null_score_diff_threshold) return prediction;
+  }
+  prediction.text = best->text;
+  prediction.span = best->span;
+  return prediction;
+}
+
+}  // namespace bertcl::squad

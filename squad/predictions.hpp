@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// From start and end logits of all windows of a question to its answer and n-best list.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "squad/features.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::squad {
+
+struct PredictionOptions {
+  int n_best_size = 20;
+  int max_answer_length = 30;              ///< in word pieces
+  bool version_2 = false;                  ///< a question may have no answer
+  double null_score_diff_threshold = 0.0;  ///< "" is predicted where null_odds is above it
+};
+
+/// Logits of one window. Reaches at least over its tokens; what lies beyond competes for the
+/// best indexes, as padding does in the reference code, but never becomes an answer.
+struct WindowLogits {
+  const Feature* feature = nullptr;
+  std::span<const float> start;
+  std::span<const float> end;
+};
+
+/// One answer of the n-best list. `text` joins the words by single spaces, as the reference does;
+/// the part of the context at `span` may hold other white space between the same words.
+struct NBestEntry {
+  std::string text;
+  double probability = 0.0;
+  double start_logit = 0.0;
+  double end_logit = 0.0;
+  std::optional<Span> span;  ///< of the text in the context; none for "" and "empty"
+};
+
+struct Prediction {
+  std::string text;  ///< "" where no answer is predicted (v2.0)
+  std::vector<NBestEntry> nbest;
+  std::optional<double> null_odds;  ///< v2.0: least null score - score of the best answer
+  std::optional<Span> span;         ///< of `text` in the context
+};
+
+/// `write_predictions` of google-research/bert run_squad.py for one question whose windows stand in
+/// their order. Equal sums keep the order in which they were found: lower window, then the rank
+/// of start and end, where equal logits rank by lower index.
+/// Throws Error if logits are not finite or do not reach over the tokens of their window.
+Prediction predict(const Document& document, std::span<const WindowLogits> windows,
+                   const text::WordPieceTokenizer& tokenizer, const PredictionOptions& options);
+
+/// Indexes of the `count` largest values, largest first; equal values by lower index.
+std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t count);
+
+/// Part of `original` that reads `prediction` once tokenized; all of `original` where the two
+/// cannot be aligned. `prediction` is word pieces joined to words. (run_squad.py, same name.)
+std::string get_final_text(std::string_view prediction, std::string_view original,
+                           const text::BasicTokenizer& tokenizer);
+
+/// The same as a span of `original`.
+Span find_final_text(std::string_view prediction, std::string_view original,
+                     const text::BasicTokenizer& tokenizer);
+
+}  // namespace bertcl::squad

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of this folder share: tokenizers, a small data set, temporary files, a model.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "squad/batch.hpp"
+#include "tests/support/shared.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::squad {
+
+inline nlohmann::json read_shared(const std::string& relative) {
+  std::ifstream file(tests::shared_file(relative));
+  return nlohmann::json::parse(file);
+}
+
+/// The tokenizer of the model that the project carries.
+inline const text::WordPieceTokenizer& bert_tokenizer() {
+  static const auto tokenizer =
+      text::WordPieceTokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
+  return tokenizer;
+}
+
+/// Letters a..z, each also as continuation, and some words: every lower-case word has pieces.
+inline const text::WordPieceTokenizer& letter_tokenizer() {
+  static const auto tokenizer = [] {
+    std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", ",", "?", "'"};
+    for (char c = 'a'; c <= 'z'; ++c) {
+      tokens.push_back(std::string(1, c));
+      tokens.push_back(std::string("##") + c);
+    }
+    for (const char* word : {"who", "the", "cat", "dog", "sat", "on", "mat"})
+      tokens.push_back(word);
+    return text::WordPieceTokenizer::from_tokens(tokens);
+  }();
+  return tokenizer;
+}
+
+/// Message of the Error that `action` throws.
+inline std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no Error was thrown";
+}
+
+/// A file that lives as long as the object, named after the running test.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& content) {
+    std::ofstream(path_, std::ios::binary) << content;
+  }
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_ = std::filesystem::temp_directory_path() /
+                                (std::string("bertcl_squad_") +
+                                 testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+/// Logits in [-8, 8) that depend on nothing but the tokens of the row and the position: a model
+/// that is right about padding. What stands in padding is poison.
+inline Logits hash_model(const Batch& batch) {
+  Logits logits;
+  for (int row = 0; row < batch.batch; ++row) {
+    const auto begin = static_cast<std::size_t>(row) * static_cast<std::size_t>(batch.seq);
+    std::uint64_t hash = 14695981039346656037ULL;
+    for (int i = 0; i < batch.seq; ++i) {
+      const std::size_t at = begin + static_cast<std::size_t>(i);
+      if (batch.attention_mask[at] == 0) continue;
+      hash =
+          (hash ^ static_cast<std::uint64_t>(batch.input_ids[at] * 2 + batch.token_type_ids[at])) *
+          1099511628211ULL;
+    }
+    for (int i = 0; i < batch.seq; ++i) {
+      const std::size_t at = begin + static_cast<std::size_t>(i);
+      const std::uint64_t value = (hash ^ static_cast<std::uint64_t>(i)) * 0x9E3779B97F4A7C15ULL;
+      const bool real = batch.attention_mask[at] != 0;
+      logits.start.push_back(real ? static_cast<float>(value >> 54) / 64.0F - 8.0F : 1000.0F);
+      logits.end.push_back(real ? static_cast<float>((value >> 40) & 1023) / 64.0F - 8.0F
+                                : 1000.0F);
+    }
+  }
+  return logits;
+}
+
+}  // namespace bertcl::squad
