@@ -25,6 +25,8 @@ struct Context::State {
   Device device;
   ContextHandle context;
   std::unique_ptr<Queue> queue;
+  MemHandle scratch;
+  size_t scratch_bytes = 0;
   std::unique_ptr<Programs> programs;
   std::optional<Capabilities> capabilities;
   // Shared with the deleter of each allocation.
@@ -92,6 +94,17 @@ Buffer Context::allocate(size_t bytes) {
     *counter -= size;
   });
   return Buffer(shared_from_this(), std::move(handle), bytes);
+}
+
+_cl_mem* Context::scratch(size_t bytes) {
+  // Without Buffer: that would hold this context alive for ever. Work queued on the old memory
+  // keeps it until it has run.
+  if (state_->scratch_bytes < bytes) {
+    Buffer larger = allocate(bytes);
+    state_->scratch = larger.handle();
+    state_->scratch_bytes = bytes;
+  }
+  return state_->scratch.get();
 }
 
 Kernel Context::kernel(std::string_view program, std::string_view kernel_name,

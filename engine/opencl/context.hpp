@@ -74,6 +74,10 @@ class Context : public std::enable_shared_from_this<Context> {
 
   Queue& queue();
 
+  /// Memory for the inside of one queued operation, shared by all: at least `bytes` bytes, valid
+  /// for what is queued before the next call.
+  _cl_mem* scratch(size_t bytes);
+
   _cl_context* native() const;
   _cl_device_id* native_device() const;
 

@@ -74,9 +74,16 @@ void Queue::enable_profiling(bool on) {
   profiling_ = on;
 }
 
-void Queue::add_event(EventHandle event, std::string_view label, std::string_view kernel) {
+EventHandle Queue::mark() {
+  cl_event event = nullptr;
+  check(clEnqueueMarkerWithWaitList(native(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
+  return adopt(event);
+}
+
+void Queue::add_event(EventHandle event, std::string_view label, std::string_view kernel,
+                      EventHandle since) {
   if (!profiling_) return;
-  pending_.push_back({std::move(event), entry_index(label, kernel)});
+  pending_.push_back({std::move(event), std::move(since), entry_index(label, kernel)});
   if (pending_.size() >= kMaxPending) {
     finish();
     collect();
@@ -92,15 +99,18 @@ size_t Queue::entry_index(std::string_view label, std::string_view kernel) {
 
 void Queue::collect() {
   for (const Pending& launch : pending_) {
-    cl_ulong start = 0, end = 0;
-    check(clGetEventProfilingInfo(launch.event.get(), CL_PROFILING_COMMAND_START, sizeof(start),
-                                  &start, nullptr),
-          "profile of '" + entries_[launch.entry].label + "'");
-    check(clGetEventProfilingInfo(launch.event.get(), CL_PROFILING_COMMAND_END, sizeof(end), &end,
-                                  nullptr),
-          "profile of '" + entries_[launch.entry].label + "'");
-    entries_[launch.entry].ns += end - start;
-    ++entries_[launch.entry].calls;
+    ProfileEntry& entry = entries_[launch.entry];
+    const auto time = [&](const EventHandle& event, cl_profiling_info moment) {
+      cl_ulong ns = 0;
+      check(clGetEventProfilingInfo(event.get(), moment, sizeof(ns), &ns, nullptr),
+            "profile of '" + entry.label + "'");
+      return ns;
+    };
+    const cl_ulong start = launch.since ? time(launch.since, CL_PROFILING_COMMAND_END)
+                                        : time(launch.event, CL_PROFILING_COMMAND_START);
+    const cl_ulong end = time(launch.event, CL_PROFILING_COMMAND_END);
+    entry.ns += end > start ? end - start : 0;
+    ++entry.calls;
   }
   pending_.clear();
 }

@@ -47,14 +47,18 @@ class Queue {
   std::vector<ProfileEntry> profile();
   void clear_profile();
 
-  /// For libraries that queue their own work and return its event (CLBlast): takes the event over.
-  void add_event(EventHandle event, std::string_view label, std::string_view kernel);
+  /// For libraries that queue work of several kernels themselves (CLBlast): a point in the queue,
+  /// and an entry for the time from that point to the end of `event`.
+  EventHandle mark();
+  void add_event(EventHandle event, std::string_view label, std::string_view kernel,
+                 EventHandle since = nullptr);
 
   _cl_command_queue* native() const { return queue_.get(); }
 
  private:
   struct Pending {
     EventHandle event;
+    EventHandle since;  // where set, time counts from its end, else from the start of `event`
     size_t entry;
   };
   void collect();

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of CLBlast: bounds, parameters for CPU devices, errors and profile.
+#include "opencl/blas.hpp"
+
+#include <fmt/format.h>
+
+// After the target version of cl.hpp is set.
+#include "opencl/cl.hpp"
+// clang-format off
+#include <clblast.h>
+#include <clblast_half.h>
+// clang-format on
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "bertcl/error.hpp"
+#include "opencl/capabilities.hpp"
+#include "opencl/context.hpp"
+#include "opencl/status.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+// CLBlast up to 1.6.0 guards its object cache badly: calls go one at a time (CLBlast 1.6.1
+// changelog).
+std::mutex blas_mutex;
+
+std::string blas_status_name(clblast::StatusCode status) {
+  switch (status) {
+#define BERTCL_STATUS(name)       \
+  case clblast::StatusCode::name: \
+    return #name;
+    BERTCL_STATUS(kNotImplemented)
+    BERTCL_STATUS(kInvalidMatrixA)
+    BERTCL_STATUS(kInvalidMatrixB)
+    BERTCL_STATUS(kInvalidMatrixC)
+    BERTCL_STATUS(kInvalidDimension)
+    BERTCL_STATUS(kInvalidLeadDimA)
+    BERTCL_STATUS(kInvalidLeadDimB)
+    BERTCL_STATUS(kInvalidLeadDimC)
+    BERTCL_STATUS(kInsufficientMemoryA)
+    BERTCL_STATUS(kInsufficientMemoryB)
+    BERTCL_STATUS(kInsufficientMemoryC)
+    BERTCL_STATUS(kInsufficientMemoryTemp)
+    BERTCL_STATUS(kInvalidBatchCount)
+    BERTCL_STATUS(kInvalidOverrideKernel)
+    BERTCL_STATUS(kMissingOverrideParameter)
+    BERTCL_STATUS(kInvalidLocalMemUsage)
+    BERTCL_STATUS(kNoHalfPrecision)
+    BERTCL_STATUS(kDatabaseError)
+    BERTCL_STATUS(kUnknownError)
+    BERTCL_STATUS(kUnexpectedError)
+#undef BERTCL_STATUS
+    default:  // the other codes are those of CL
+      return status_name(static_cast<int>(status));
+  }
+}
+
+void check_blas(clblast::StatusCode status, const std::string& what) {
+  if (status == clblast::StatusCode::kSuccess) return;
+  throw Error(fmt::format("{}: CLBlast status {} ({})", what, blas_status_name(status),
+                          static_cast<int>(status)));
+}
+
+// Once for each device: parameters for CPUs, where a work-item is a loop iteration and local memory
+// is plain memory. 64x64 tiles of 8-wide vectors, no local memory, and the tiled kernel for every
+// size.
+void tune_for_cpu(const Context& context) {
+  static std::set<cl_device_id> tuned;
+  if (context.info().type != "cpu" || !tuned.insert(context.native_device()).second) return;
+  const auto set = [&](const char* kernel, const std::unordered_map<std::string, size_t>& values) {
+    check_blas(clblast::OverrideParameters(context.native_device(), kernel,
+                                           clblast::Precision::kSingle, values),
+               fmt::format("parameters of CLBlast's {}", kernel));
+  };
+  set("Xgemm", {{"GEMMK", 0},
+                {"KREG", 1},
+                {"KWG", 32},
+                {"KWI", 2},
+                {"MDIMA", 8},
+                {"MDIMC", 8},
+                {"MWG", 64},
+                {"NDIMB", 8},
+                {"NDIMC", 8},
+                {"NWG", 64},
+                {"SA", 0},
+                {"SB", 0},
+                {"STRM", 0},
+                {"STRN", 0},
+                {"VWM", 8},
+                {"VWN", 8}});
+  set("GemmRoutine", {{"XGEMM_MIN_INDIRECT_SIZE", 1}});
+}
+
+// Elements from the first to the last of one matrix of `rows` x `columns`, over the whole batch.
+size_t extent(size_t rows, size_t columns, size_t ld, size_t stride, size_t batch) {
+  if (rows == 0 || columns == 0) return 0;
+  return (batch - 1) * stride + (rows - 1) * ld + columns;
+}
+
+template <typename T>
+void gemm(Context& context, Gemm g, const Buffer& a, const Buffer& b, Buffer& c, T alpha, T beta,
+          std::string_view label) {
+  if (g.m == 0 || g.n == 0 || g.batch == 0) return;
+  const auto where = [&] {
+    return fmt::format("{}: product of {}x{}x{} (m, n, k), batch {}", label, g.m, g.n, g.k,
+                       g.batch);
+  };
+  const size_t a_rows = g.transpose_a ? g.k : g.m, a_columns = g.transpose_a ? g.m : g.k;
+  const size_t b_rows = g.transpose_b ? g.n : g.k, b_columns = g.transpose_b ? g.k : g.n;
+  if (g.lda == 0) g.lda = a_columns;
+  if (g.ldb == 0) g.ldb = b_columns;
+  if (g.ldc == 0) g.ldc = g.n;
+  const auto fits = [&](const char* matrix, const Buffer& buffer, size_t offset, size_t elements) {
+    if ((offset + elements) * sizeof(T) > buffer.size())
+      throw Error(fmt::format("{}: {} needs {} bytes, its buffer has {}", where(), matrix,
+                              (offset + elements) * sizeof(T), buffer.size()));
+  };
+  fits("A", a, g.a_offset, extent(a_rows, a_columns, g.lda, g.a_stride, g.batch));
+  fits("B", b, g.b_offset, extent(b_rows, b_columns, g.ldb, g.b_stride, g.batch));
+  fits("C", c, g.c_offset, extent(g.m, g.n, g.ldc, g.c_stride, g.batch));
+
+  const auto op_a = g.transpose_a ? clblast::Transpose::kYes : clblast::Transpose::kNo;
+  const auto op_b = g.transpose_b ? clblast::Transpose::kYes : clblast::Transpose::kNo;
+  const auto layout = clblast::Layout::kRowMajor;
+  Queue& queue = context.queue();
+  cl_command_queue native_queue = queue.native();
+
+  std::lock_guard lock(blas_mutex);
+  tune_for_cpu(context);
+  const EventHandle before = queue.profiling() ? queue.mark() : nullptr;
+  cl_event event = nullptr;
+  cl_event* wanted_event = queue.profiling() ? &event : nullptr;
+  clblast::StatusCode status;
+  if (g.batch == 1) {
+    // CLBlast would allocate and free its copies of padded and transposed matrices at each call.
+    size_t scratch_bytes = 0;
+    check_blas(clblast::GemmTempBufferSize<T>(layout, op_a, op_b, g.m, g.n, g.k, g.a_offset, g.lda,
+                                              g.b_offset, g.ldb, g.c_offset, g.ldc, &native_queue,
+                                              scratch_bytes),
+               where());
+    cl_mem scratch = scratch_bytes ? context.scratch(scratch_bytes) : nullptr;
+    status = clblast::Gemm<T>(layout, op_a, op_b, g.m, g.n, g.k, alpha, a.native(), g.a_offset,
+                              g.lda, b.native(), g.b_offset, g.ldb, beta, c.native(), g.c_offset,
+                              g.ldc, &native_queue, wanted_event, scratch);
+  } else {
+    status = clblast::GemmStridedBatched<T>(layout, op_a, op_b, g.m, g.n, g.k, alpha, a.native(),
+                                            g.a_offset, g.lda, g.a_stride, b.native(), g.b_offset,
+                                            g.ldb, g.b_stride, beta, c.native(), g.c_offset, g.ldc,
+                                            g.c_stride, g.batch, &native_queue, wanted_event);
+  }
+  check_blas(status, where());
+  if (event) queue.add_event(adopt(event), label, "CLBlast", before);
+}
+
+}  // namespace
+
+void gemm_f32(Context& context, const Gemm& g, const Buffer& a, const Buffer& b, Buffer& c,
+              std::string_view label) {
+  gemm<float>(context, g, a, b, c, g.alpha, g.beta, label);
+}
+
+void gemm_f16(Context& context, const Gemm& g, const Buffer& a, const Buffer& b, Buffer& c,
+              std::string_view label) {
+  if (!context.capabilities().fp16)
+    throw Error(fmt::format("{}: device '{}' has no arithmetic in half ({}); use float", label,
+                            context.info().name, context.capabilities().notes.at("fp16")));
+  gemm<half>(context, g, a, b, c, FloatToHalf(g.alpha), FloatToHalf(g.beta), label);
+}
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// CLBlast against a plain loop in double on ragged sizes, and its errors.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "bertcl/error.hpp"
+#include "opencl/blas.hpp"
+#include "opencl/capabilities.hpp"
+#include "opencl/context.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::vector<float> random_values(size_t count, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> distribution(-1.0f, 1.0f);
+  std::vector<float> values(count);
+  for (float& value : values) value = distribution(engine);
+  return values;
+}
+
+std::vector<double> reference(const Gemm& g, const std::vector<float>& a,
+                              const std::vector<float>& b, const std::vector<float>& c) {
+  std::vector<double> result(c.begin(), c.end());
+  for (size_t i = 0; i < g.m; ++i)
+    for (size_t j = 0; j < g.n; ++j) {
+      double sum = 0;
+      for (size_t k = 0; k < g.k; ++k)
+        sum += double{a[g.a_offset + (g.transpose_a ? k * g.lda + i : i * g.lda + k)]} *
+               double{b[g.b_offset + (g.transpose_b ? j * g.ldb + k : k * g.ldb + j)]};
+      double& out = result[g.c_offset + i * g.ldc + j];
+      out = double{g.alpha} * sum + (g.beta == 0 ? 0 : double{g.beta} * out);
+    }
+  return result;
+}
+
+TEST(Blas, AgreesWithAPlainLoopOnRaggedSizes) {
+  auto context = Context::create("cpu");
+  const size_t sizes[][3] = {{1, 1, 1},    {1, 2, 384},    {37, 50, 65},
+                             {63, 64, 65}, {128, 96, 100}, {7, 129, 31}};
+  unsigned seed = 1;
+  for (const auto& [m, n, k] : sizes)
+    for (int form = 0; form < 4; ++form) {
+      Gemm g;
+      g.m = m, g.n = n, g.k = k;
+      g.transpose_a = form & 1;
+      g.transpose_b = form & 2;
+      g.alpha = 0.5f;
+      g.beta = form == 3 ? 2.0f : 0.0f;
+      g.a_offset = 3, g.b_offset = 5, g.c_offset = 7;
+      g.lda = (g.transpose_a ? m : k) + 2;
+      g.ldb = (g.transpose_b ? k : n) + 1;
+      g.ldc = n + 3;
+      const auto a = random_values(g.a_offset + g.lda * (g.transpose_a ? k : m), seed++);
+      const auto b = random_values(g.b_offset + g.ldb * (g.transpose_b ? n : k), seed++);
+      // What beta = 0 overwrites may be anything, what lies outside of C stays as it is.
+      std::vector<float> c = random_values(g.c_offset + g.ldc * m, seed++);
+      if (g.beta == 0)
+        for (size_t i = 0; i < m; ++i)
+          c[g.c_offset + i * g.ldc] = std::numeric_limits<float>::quiet_NaN();
+      Buffer buffer_a = context->allocate(a.size() * sizeof(float));
+      Buffer buffer_b = context->allocate(b.size() * sizeof(float));
+      Buffer buffer_c = context->allocate(c.size() * sizeof(float));
+      buffer_a.upload(a);
+      buffer_b.upload(b);
+      buffer_c.upload(c);
+      gemm_f32(*context, g, buffer_a, buffer_b, buffer_c);
+      const auto found = buffer_c.download<float>();
+      const auto expected = reference(g, a, b, c);
+      double error = 0, norm = 0;
+      for (size_t i = 0; i < found.size(); ++i) {
+        error += (found[i] - expected[i]) * (found[i] - expected[i]);
+        norm += expected[i] * expected[i];
+      }
+      EXPECT_LE(std::sqrt(error / norm), 80 * std::numeric_limits<float>::epsilon())
+          << m << "x" << n << "x" << k << " form " << form;
+      for (size_t i = 0; i < found.size(); ++i) {
+        const bool inside = i >= g.c_offset && (i - g.c_offset) % g.ldc < n;
+        if (!inside) {
+          ASSERT_EQ(found[i], c[i]) << "written outside of C at " << i;
+        }
+      }
+    }
+}
+
+TEST(Blas, ErrorsNameTheMatrixAndTheSizes) {
+  auto context = Context::create("cpu");
+  Buffer small = context->allocate(16), large = context->allocate(1024);
+  Gemm g;
+  g.m = 4, g.n = 4, g.k = 4;
+  const auto message = [&](const Buffer& a, const Buffer& b, Buffer& c) -> std::string {
+    try {
+      gemm_f32(*context, g, a, b, c, "ffn.0");
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "(no error)";
+  };
+  EXPECT_THAT(message(small, large, large), HasSubstr("ffn.0: product of 4x4x4"));
+  EXPECT_THAT(message(small, large, large), HasSubstr("A needs 64 bytes, its buffer has 16"));
+  EXPECT_THAT(message(large, small, large), HasSubstr("B needs"));
+  EXPECT_THAT(message(large, large, small), HasSubstr("C needs"));
+  g.k = 0;
+  EXPECT_THAT(message(large, large, large), HasSubstr("kInvalidDimension"));
+  g.m = 0;
+  EXPECT_EQ(message(large, large, large), "(no error)");
+}
+
+TEST(Blas, HalfNeedsTheCapability) {
+  auto context = Context::create("cpu");
+  if (context->capabilities().fp16) GTEST_SKIP() << "the device has half";
+  Buffer buffer = context->allocate(1024);
+  Gemm g;
+  g.m = 4, g.n = 4, g.k = 4;
+  try {
+    gemm_f16(*context, g, buffer, buffer, buffer);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("no arithmetic in half"));
+  }
+}
+
+TEST(Blas, ProfileCoversTheWholeCall) {
+  auto context = Context::create("cpu");
+  Buffer buffer = context->allocate(100 * 100 * sizeof(float));
+  Buffer result = context->allocate(100 * 100 * sizeof(float));
+  buffer.fill(0);
+  Gemm g;
+  g.m = 100, g.n = 100, g.k = 100;
+  gemm_f32(*context, g, buffer, buffer, result);
+  context->queue().enable_profiling(true);
+  for (int i = 0; i < 2; ++i) gemm_f32(*context, g, buffer, buffer, result, "product");
+  const auto entries = context->queue().profile();
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].label, "product");
+  EXPECT_EQ(entries[0].kernel, "CLBlast");
+  EXPECT_EQ(entries[0].calls, 2u);
+  EXPECT_GT(entries[0].ns, 0u);
+}
+
+}  // namespace
+}  // namespace bertcl::opencl
