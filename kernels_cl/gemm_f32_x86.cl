@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// fp32 product for x86: out[M][N] = activation(A[M][K] x B[K][N] + bias).
+//
+//            N                    B is packed: 16 * VECTORS columns side by side for each k.
+//        o-------o                One work-item makes a tile of TILE_ROWS rows x one panel in
+//      K |  [B]  |                registers; a step along K is VECTORS loads of B, TILE_ROWS
+//        o-------o                broadcasts of A and TILE_ROWS * VECTORS multiply-adds of
+//     K      N                    LANES floats.
+//   o---o o-------o
+// M |[A]| |  [C]  | M             LANES  8 (AVX2, 16 registers):     6 rows x 16 columns
+//   o---o o-------o               LANES 16 (AVX-512, 32 registers):  8 rows x 48 columns
+//
+// Layout: panel width P = 16 (LANES 8) or 48 (LANES 16), K group 1: B[ceil(N/P)][K][P], zeros
+// behind N.  Tile: 6 or 8 rows.  Grid: (ceil(M/rows), ceil(N/P)), work-group (1,1,1). Arguments:
+// see gemm_f32_ref.cl.
+#include "epilogue.clh"
+
+#ifndef LANES
+#define LANES 8  // floats of a register: 8 or 16
+#endif
+#ifndef B_HALF
+#define B_HALF 0  // 1: b is stored in half precision
+#endif
+
+#if LANES == 16
+#define TILE_ROWS 8
+#define TILE_COLUMNS 48
+typedef float16 Vector;
+#define LOAD_F32 vload16
+#define LOAD_F16 vload_half16
+#elif LANES == 8
+#define TILE_ROWS 6
+#define TILE_COLUMNS 16
+typedef float8 Vector;
+#define LOAD_F32 vload8
+#define LOAD_F16 vload_half8
+#else
+#error "LANES is 8 or 16"
+#endif
+#define VECTORS (TILE_COLUMNS / LANES)
+
+#if B_HALF
+typedef half Weight;
+#define LOAD_WEIGHTS LOAD_F16
+#else
+typedef float Weight;
+#define LOAD_WEIGHTS LOAD_F32
+#endif
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
+    __global const float* restrict a, __global const Weight* restrict b,
+    __global const float* restrict bias, __global float* restrict out, const int M, const int N,
+    const int K, const int has_bias, const int activation) {
+  const int row0 = (int)get_global_id(0) * TILE_ROWS;
+  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
+
+  // Rows behind M repeat the last one; their sums are not stored.
+  __global const float* row[TILE_ROWS];
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
+  __global const Weight* panel = b + (size_t)get_global_id(1) * K * TILE_COLUMNS;
+
+  Vector c[TILE_ROWS][VECTORS];
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; i++) {
+#pragma unroll
+    for (int j = 0; j < VECTORS; j++) c[i][j] = (Vector)(0.0f);
+  }
+  for (int k = 0; k < K; k++, panel += TILE_COLUMNS) {
+    Vector w[VECTORS];
+#pragma unroll
+    for (int j = 0; j < VECTORS; j++) w[j] = LOAD_WEIGHTS(j, panel);
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; i++) {
+      const Vector x = (Vector)(row[i][k]);
+#pragma unroll
+      for (int j = 0; j < VECTORS; j++) c[i][j] = fma(x, w[j], c[i][j]);
+    }
+  }
+
+  float16 tile[TILE_ROWS * TILE_COLUMNS / 16];
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; i++) {
+#pragma unroll
+    for (int j = 0; j < VECTORS; j++) ((Vector*)tile)[i * VECTORS + j] = c[i][j];
+  }
+  finish_f32(tile, TILE_COLUMNS / 16, min(TILE_ROWS, M - row0), row0, column0, bias, out, N,
+             has_bias, activation);
+}

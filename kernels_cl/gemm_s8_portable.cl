@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// int8 product for any device with good fp32 vectors: out[M][N] = epilogue(A[M][K] x B[K][N]).
+//
+// The products are made in fp32 and are exact all the same: a byte times a byte is at most
+// 255 * 128 = 32,640, so 512 of them stay below 2^24, up to which floats hold every integer. After
+// each block of 512 along K the sums move to int32. Integer multiplies on 32-bit lanes would be
+// slower than fp32 on most CPUs.
+//
+// Layout: panel width 16, K group 1: B[ceil(N/16)][K][16], zeros behind N.  Tile: 6 rows.
+// Grid: (ceil(M/6), ceil(N/16)), any work-group size (1 on a CPU).
+// Arguments: see gemm_s8_ref.cl.
+#include "epilogue.clh"
+
+#define TILE_ROWS 6
+#define TILE_COLUMNS 16
+#define BLOCK 512  // along K; more than 514 would break exactness
+
+// Bytes 0 .. count - 1 of a row as floats.
+static void widen_f32(__global const uchar* bytes, int is_signed, int count, float8* values) {
+  __global const char* chars = (__global const char*)bytes;
+  const int whole = count / 8;
+  if (is_signed) {
+    for (int v = 0; v < whole; v++) values[v] = convert_float8(vload8(v, chars));
+  } else {
+    for (int v = 0; v < whole; v++) values[v] = convert_float8(vload8(v, bytes));
+  }
+  float* tail = (float*)(values + whole);
+  for (int k = 8 * whole; k < count; k++) *tail++ = is_signed ? chars[k] : bytes[k];
+}
+
+__kernel void gemm_s8(__global const uchar* restrict a, __global const char* restrict b,
+                      __global const int* restrict colsum, __global const float* restrict scale,
+                      __global const float* restrict bias,
+                      __global const float* restrict out_inv_scale,
+                      __global const float* restrict out_zero_point, __global void* restrict out,
+                      const int M, const int N, const int K, const int zero_point,
+                      const int a_signed, const int has_bias, const int activation,
+                      const int out_type) {
+  const int row0 = (int)get_global_id(0) * TILE_ROWS;
+  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
+  if (row0 >= M || column0 >= N) return;
+  __global const char* panel = b + (size_t)get_global_id(1) * K * TILE_COLUMNS;
+
+  int16 tile[TILE_ROWS];
+  for (int i = 0; i < TILE_ROWS; i++) tile[i] = (int16)(0);
+  float8 rows_f32[TILE_ROWS][BLOCK / 8];
+
+  for (int k0 = 0; k0 < K; k0 += BLOCK) {
+    const int count = min(BLOCK, K - k0);
+    // Rows behind M repeat the last one; their sums are not stored.
+    for (int i = 0; i < TILE_ROWS; i++)
+      widen_f32(a + (size_t)min(row0 + i, M - 1) * K + k0, a_signed, count, rows_f32[i]);
+
+    float8 c[TILE_ROWS][2];
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; i++) c[i][0] = c[i][1] = (float8)(0.0f);
+    for (int k = 0; k < count; k++, panel += TILE_COLUMNS) {
+      const float8 b0 = convert_float8(vload8(0, panel)), b1 = convert_float8(vload8(1, panel));
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; i++) {
+        const float8 x = (float8)(((const float*)rows_f32[i])[k]);
+        c[i][0] = fma(x, b0, c[i][0]);
+        c[i][1] = fma(x, b1, c[i][1]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; i++)
+      tile[i] += (int16)(convert_int8(c[i][0]), convert_int8(c[i][1]));
+  }
+  finish_s8(tile, 1, min(TILE_ROWS, M - row0), row0, column0, zero_point, colsum, scale, bias,
+            out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type);
+}

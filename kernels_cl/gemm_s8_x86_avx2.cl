@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// int8 product for x86 with AVX2: out[M][N] = epilogue(A[M][K] x B[K][N]). Sums are exact.
+//
+//            N                    A: u8 or s8, row-major. B: s8, packed: the two bytes of one
+//        o-------o                column along K lie together, 16 columns side by side.
+//      K |  [B]  |                One work-item makes a tile of 6 rows x 16 columns in 12
+//        o-------o                registers of 8 sums. Both operands are widened to 16 bits
+//     K      N                    for pmaddwd, which adds two products into 32 bits exactly;
+//   o---o o-------o               pmaddubsw would saturate at 16 bits.
+// M |[A]| |  [C]  | M
+//   o---o o-------o               The rows of A are widened once per block of K into a private
+//                                 tile, from where pairs are broadcast.
+//
+// Layout: panel width 16, K group 2: B[ceil(N/16)][ceil(K/2)][16][2], zeros behind N and K.
+// Tile: 6 rows.  Grid: (ceil(M/6), ceil(N/16)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
+#include "epilogue.clh"
+
+#define TILE_ROWS 6
+#define TILE_COLUMNS 16
+#ifndef BLOCK
+#define BLOCK 1024  // along K, even: 12 KB of widened rows stay in the first level cache
+#endif
+
+typedef short Short16 __attribute__((vector_size(32)));
+
+// Sum of a pair of products for each of 8 columns.
+static int8 dot2(int8 a, short16 b) {
+  return __builtin_astype(
+      __builtin_ia32_pmaddwd256(__builtin_astype(a, Short16), __builtin_astype(b, Short16)), int8);
+}
+
+// Bytes 0 .. count - 1 of a row as 16-bit values, with a zero behind them where count is odd.
+static void widen_s16(__global const uchar* bytes, int is_signed, int count, short16* values) {
+  __global const char* chars = (__global const char*)bytes;
+  const int whole = count / 16;
+  if (is_signed) {
+    for (int v = 0; v < whole; v++) values[v] = convert_short16(vload16(v, chars));
+  } else {
+    for (int v = 0; v < whole; v++) values[v] = convert_short16(vload16(v, bytes));
+  }
+  short* tail = (short*)(values + whole);
+  for (int k = 16 * whole; k < count; k++) *tail++ = is_signed ? chars[k] : bytes[k];
+  if (count % 2) *tail = 0;
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
+    __global const uchar* restrict a, __global const char* restrict b,
+    __global const int* restrict colsum, __global const float* restrict scale,
+    __global const float* restrict bias, __global const float* restrict out_inv_scale,
+    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
+    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
+    const int activation, const int out_type) {
+  const int row0 = (int)get_global_id(0) * TILE_ROWS;
+  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
+  __global const char* panel = b + (size_t)get_global_id(1) * ((K + 1) / 2) * 2 * TILE_COLUMNS;
+
+  int8 c[TILE_ROWS][2];
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; i++) c[i][0] = c[i][1] = (int8)(0);
+
+  short16 rows_s16[TILE_ROWS][BLOCK / 16];
+  for (int k0 = 0; k0 < K; k0 += BLOCK) {
+    const int count = min(BLOCK, K - k0);
+    // Rows behind M repeat the last one; their sums are not stored.
+    for (int i = 0; i < TILE_ROWS; i++)
+      widen_s16(a + (size_t)min(row0 + i, M - 1) * K + k0, a_signed, count, rows_s16[i]);
+    for (int k = 0; k < count; k += 2, panel += 2 * TILE_COLUMNS) {
+      const short16 b0 = convert_short16(vload16(0, panel)),
+                    b1 = convert_short16(vload16(1, panel));
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; i++) {
+        const int8 pair = (int8)(((const int*)rows_s16[i])[k / 2]);
+        c[i][0] += dot2(pair, b0);
+        c[i][1] += dot2(pair, b1);
+      }
+    }
+  }
+
+  int16 tile[TILE_ROWS];
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; i++) tile[i] = (int16)(c[i][0], c[i][1]);
+  finish_s8(tile, 1, min(TILE_ROWS, M - row0), row0, column0, zero_point, colsum, scale, bias,
+            out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// int8 product for x86 with AVX-512 VNNI: out[M][N] = epilogue(A[M][K] x B[K][N]). Sums are exact.
+//
+//            N                    A: u8 or s8, row-major. B: s8, packed: the four bytes of one
+//        o-------o                column along K lie together, 48 columns side by side.
+//      K |  [B]  |                One work-item makes a tile of 8 rows x 48 columns in 24
+//        o-------o                registers of 16 sums; a step along K is 3 loads of B,
+//     K      N                    8 broadcasts of A and 24 dot instructions.
+//   o---o o-------o
+// M |[A]| |  [C]  | M             Any M, N, K >= 1; K at most 65,793 (int32 sums).
+//   o---o o-------o
+//
+// Layout: panel width 48, K group 4: B[ceil(N/48)][ceil(K/4)][48][4], zeros behind N and K.
+// Grid: (ceil(M/8), ceil(N/48)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
+#include "epilogue.clh"
+
+#define TILE_ROWS 8
+#define TILE_COLUMNS 48
+
+// acc[i] += sum of four products u8 (a) * s8 (b). Inline asm in the kernel: the builtin needs
+// a target feature that CPU runtimes do not set on kernels, and a function with that feature would
+// not be inlined.
+#define DOT4(acc, a, b) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b))
+
+#define STEP_ROW(i, word)            \
+  {                                  \
+    const int16 x = (int16)((word)); \
+    DOT4(c[i][0], x, b0);            \
+    DOT4(c[i][1], x, b1);            \
+    DOT4(c[i][2], x, b2);            \
+  }
+
+// The last 1 to 3 bytes of a row as a word; the zeros of B make the other bytes irrelevant.
+static int tail_word(__global const uchar* a, int bytes) {
+  int word = a[0];
+  if (bytes > 1) word |= a[1] << 8;
+  if (bytes > 2) word |= a[2] << 16;
+  return word;
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
+    __global const uchar* restrict a, __global const char* restrict b,
+    __global const int* restrict colsum, __global const float* restrict scale,
+    __global const float* restrict bias, __global const float* restrict out_inv_scale,
+    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
+    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
+    const int activation, const int out_type) {
+  const int row0 = (int)get_global_id(0) * TILE_ROWS;
+  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
+  const int rows = min(TILE_ROWS, M - row0);
+  const int groups = (K + 3) / 4;
+
+  // Rows behind M repeat the last one; their sums are not stored.
+  __global const uchar* row[TILE_ROWS];
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
+  __global const int* panel =
+      (__global const int*)b + (size_t)get_global_id(1) * groups * TILE_COLUMNS;
+
+  int16 c[TILE_ROWS][3];
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; i++) c[i][0] = c[i][1] = c[i][2] = (int16)(0);
+
+  // s8 becomes u8 by its top bit, which adds 128 to the value and so to the zero point.
+  const int flip = a_signed ? 0x80808080 : 0;
+  const int whole = K / 4;
+  if (a_signed) {
+    for (int k = 0; k < whole; k++, panel += TILE_COLUMNS) {
+      const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; i++) STEP_ROW(i, as_int(vload4(k, row[i])) ^ flip)
+    }
+  } else {
+    for (int k = 0; k < whole; k++, panel += TILE_COLUMNS) {
+      const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; i++) STEP_ROW(i, as_int(vload4(k, row[i])))
+    }
+  }
+  if (whole < groups) {
+    const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; i++)
+      STEP_ROW(i, tail_word(row[i] + 4 * whole, K - 4 * whole) ^ flip)
+  }
+
+  int16 tile[TILE_ROWS * 3];
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; i++) {
+    tile[3 * i] = c[i][0];
+    tile[3 * i + 1] = c[i][1];
+    tile[3 * i + 2] = c[i][2];
+  }
+  finish_s8(tile, 3, rows, row0, column0, zero_point + (a_signed ? 128 : 0), colsum, scale, bias,
+            out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type);
+}

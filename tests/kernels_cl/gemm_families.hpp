@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The implementations of the matrix products, how each wants its operands, and one way to run them.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/kernels_cl/device_test.hpp"
+
+namespace bertcl::tests {
+
+/// One implementation: its program, and the layout that the head of its file states.
+struct GemmFamily {
+  std::string program;
+  opencl::Defines defines;
+  bool opencl::Capabilities::*needs;  ///< null: runs everywhere
+  int tile_rows, panel, group;
+
+  std::string name() const {
+    std::string text = program;
+    for (const auto& [key, value] : defines) text += "_" + key + std::to_string(value);
+    return text;
+  }
+  bool runs() const { return needs == nullptr || device().capabilities().*needs; }
+};
+
+inline const std::vector<GemmFamily>& gemm_s8_families() {
+  static const std::vector<GemmFamily> families = {
+      {"gemm_s8_ref", {}, nullptr, 1, 1, 1},
+      {"gemm_s8_portable", {}, nullptr, 6, 16, 1},
+      {"gemm_s8_x86_avx2", {}, &opencl::Capabilities::avx2, 6, 16, 2},
+      {"gemm_s8_x86_vnni", {}, &opencl::Capabilities::avx512_vnni, 8, 48, 4},
+  };
+  return families;
+}
+
+inline const std::vector<GemmFamily>& gemm_f32_families() {
+  static const std::vector<GemmFamily> families = [] {
+    std::vector<GemmFamily> list;
+    for (int half : {0, 1}) {
+      list.push_back({"gemm_f32_ref", {{"B_HALF", half}}, nullptr, 1, 1, 1});
+      list.push_back({"gemm_f32_portable", {{"B_HALF", half}}, nullptr, 6, 16, 1});
+      list.push_back({"gemm_f32_x86",
+                      {{"B_HALF", half}, {"LANES", 8}},
+                      &opencl::Capabilities::avx2,
+                      6,
+                      16,
+                      1});
+      list.push_back({"gemm_f32_x86",
+                      {{"B_HALF", half}, {"LANES", 16}},
+                      &opencl::Capabilities::avx512,
+                      8,
+                      48,
+                      1});
+    }
+    return list;
+  }();
+  return families;
+}
+
+// Codes of activation.clh and epilogue.clh.
+constexpr int32_t kNone = 0, kGelu = 1, kGeluTanh = 2, kRelu = 3, kTanh = 4;
+constexpr int32_t kOutF32 = 0, kOutS32 = 1, kOutU8 = 2, kOutS8 = 3;
+
+/// One integer product. `a` holds the bytes of u8 or s8; `w` is [K][N].
+struct GemmS8Case {
+  int M = 1, N = 1, K = 1;
+  bool a_signed = false;
+  int zero_point = 0;
+  std::vector<uint8_t> a = {};
+  std::vector<int8_t> w = {};
+  std::vector<float> scale = {}, bias = {}, out_inv_scale = {}, out_zero_point = {};
+  int32_t activation = kNone;
+
+  std::string text() const {
+    return "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K) +
+           (a_signed ? " s8" : " u8") + " zero point " + std::to_string(zero_point) +
+           " activation " + std::to_string(activation);
+  }
+  int a_value(int m, int k) const {
+    const uint8_t byte = a[static_cast<size_t>(m) * K + k];
+    return a_signed ? static_cast<int8_t>(byte) : byte;
+  }
+};
+
+/// Weights on the device as `family` wants them, made by pack_s8.cl.
+struct PackedS8 {
+  opencl::Buffer panels, colsum;
+};
+
+inline PackedS8 pack_s8(const std::vector<int8_t>& w, int N, int K, bool transposed, int panel,
+                        int group) {
+  const size_t panels = ceil_div(N, panel);
+  Output<int8_t> packed(panels * panel * ceil_div(K, group) * group);
+  Output<int32_t> colsum(N);
+  auto kernel = device().kernel("pack_s8", "pack_s8");
+  kernel.args(upload(w), packed.buffer(), colsum.buffer(), N, K, transposed ? 1 : 0, panel, group);
+  run(kernel, panels);
+  packed.values(), colsum.values();  // check what lies behind them
+  const auto copy = [](const opencl::Buffer& from, size_t bytes) {
+    opencl::Buffer to = device().allocate(bytes);
+    to.copy_from(from, bytes);
+    return to;
+  };
+  return {copy(packed.buffer(), panels * panel * ceil_div(K, group) * group),
+          copy(colsum.buffer(), N * sizeof(int32_t))};
+}
+
+template <typename T>
+std::vector<T> run_gemm_s8(const GemmFamily& family, const GemmS8Case& c, int32_t out_type) {
+  const PackedS8 weights = pack_s8(c.w, c.N, c.K, false, family.panel, family.group);
+  Output<T> out(static_cast<size_t>(c.M) * c.N);
+  const auto vector = [](const std::vector<float>& values) {
+    return values.empty() ? opencl::Buffer() : upload(values);
+  };
+  auto kernel = device().kernel(family.program, "gemm_s8", family.defines);
+  kernel.args(upload(c.a), weights.panels, weights.colsum, vector(c.scale), vector(c.bias),
+              vector(c.out_inv_scale), vector(c.out_zero_point), out.buffer(), c.M, c.N, c.K,
+              c.zero_point, c.a_signed ? 1 : 0, c.bias.empty() ? 0 : 1, c.activation, out_type);
+  run(kernel, ceil_div(c.M, family.tile_rows), ceil_div(c.N, family.panel));
+  return out.values();
+}
+
+/// Sums of (a - zero_point) * w, in plain C++.
+inline std::vector<int32_t> reference_sums(const GemmS8Case& c) {
+  std::vector<int32_t> sums(static_cast<size_t>(c.M) * c.N, 0);
+  for (int m = 0; m < c.M; ++m)
+    for (int k = 0; k < c.K; ++k)
+      for (int n = 0; n < c.N; ++n)
+        sums[static_cast<size_t>(m) * c.N + n] +=
+            (c.a_value(m, k) - c.zero_point) * c.w[static_cast<size_t>(k) * c.N + n];
+  return sums;
+}
+
+inline double activated(double x, int32_t activation) {
+  switch (activation) {
+    case kGelu:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case kGeluTanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case kRelu:
+      return std::max(x, 0.0);
+    case kTanh:
+      return std::tanh(x);
+    default:
+      return x;
+  }
+}
+
+}  // namespace bertcl::tests

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fp32 products with fp32 and fp16 weights, and the vector functions of their epilogue.
+#include <bit>
+
+#include "opencl/sources.hpp"
+#include "tests/kernels_cl/gemm_families.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+// The value of a half.
+float from_half(uint16_t half) {
+  const int exponent = half >> 10 & 31, fraction = half & 1023;
+  const float size = exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                   : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  return half & 0x8000 ? -size : size;
+}
+
+// Values that half precision holds exactly.
+std::vector<float> half_values(size_t count, unsigned seed) {
+  auto halves = integers<uint16_t>(count, seed, 0x3000, 0x3fff);  // 0.125 to 2, some negative
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i)
+    values[i] = from_half(static_cast<uint16_t>(halves[i] | (halves[i] & 1 ? 0x8000 : 0)));
+  return values;
+}
+
+opencl::Buffer pack_f32(const std::vector<float>& w, int N, int K, bool transposed, int panel,
+                        int half) {
+  const size_t elements = ceil_div(N, panel) * panel * K;
+  opencl::Buffer packed = device().allocate(elements * (half ? 2 : 4));
+  packed.fill(0xAA);
+  auto kernel = device().kernel("pack_f32", "pack_f32", {{"B_HALF", half}});
+  kernel.args(upload(w), packed, N, K, transposed ? 1 : 0, panel);
+  run(kernel, ceil_div(N, panel));
+  return packed;
+}
+
+std::vector<float> run_gemm_f32(const GemmFamily& family, const std::vector<float>& a,
+                                const std::vector<float>& w, const std::vector<float>& bias, int M,
+                                int N, int K, int32_t activation) {
+  const auto weights = pack_f32(w, N, K, false, family.panel, family.defines.at("B_HALF"));
+  Output<float> out(static_cast<size_t>(M) * N);
+  auto kernel = device().kernel(family.program, "gemm_f32", family.defines);
+  kernel.args(upload(a), weights, bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M,
+              N, K, bias.empty() ? 0 : 1, activation);
+  run(kernel, ceil_div(M, family.tile_rows), ceil_div(N, family.panel));
+  return out.values();
+}
+
+std::vector<double> reference(const std::vector<float>& a, const std::vector<float>& w,
+                              const std::vector<float>& bias, int M, int N, int K,
+                              int32_t activation) {
+  std::vector<double> out(static_cast<size_t>(M) * N, 0.0);
+  for (int m = 0; m < M; ++m)
+    for (int k = 0; k < K; ++k)
+      for (int n = 0; n < N; ++n)
+        out[static_cast<size_t>(m) * N + n] +=
+            static_cast<double>(a[static_cast<size_t>(m) * K + k]) *
+            w[static_cast<size_t>(k) * N + n];
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = activated(out[i] + (bias.empty() ? 0.0 : bias[i % N]), activation);
+  return out;
+}
+
+class GemmF32 : public testing::TestWithParam<GemmFamily> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().runs()) GTEST_SKIP() << "this device cannot run " << GetParam().name();
+  }
+  void check(int M, int N, int K, int32_t activation, bool with_bias) const {
+    const auto a = normal_values(static_cast<size_t>(M) * K, 1);
+    const auto w = half_values(static_cast<size_t>(K) * N, 2);
+    const auto bias = with_bias ? normal_values(N, 3) : std::vector<float>();
+    expect_close(run_gemm_f32(GetParam(), a, w, bias, M, N, K, activation),
+                 reference(a, w, bias, M, N, K, activation),
+                 "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K) +
+                     " activation " + std::to_string(activation));
+  }
+};
+
+TEST_P(GemmF32, RaggedSizes) {
+  const int rows = GetParam().tile_rows, panel = GetParam().panel;
+  bool bias = false;
+  for (int M : {1, rows - 1, rows, rows + 1, 13})
+    for (int N : {1, 2, 15, 17, panel - 1, panel, panel + 1, 97})
+      for (int K : {1, 2, 7, 31, 384, 769}) {
+        if (M < 1 || N < 1) continue;
+        check(M, N, K, kNone, bias = !bias);
+        if (HasFailure()) return;
+      }
+}
+
+TEST_P(GemmF32, ModelSizes) {
+  check(70, 384, 384, kNone, true);
+  check(33, 769, 768, kGelu, true);
+  check(19, 192, 3072, kNone, false);
+}
+
+TEST_P(GemmF32, Activations) {
+  for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh})
+    check(29, 101, 17, activation, true);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GemmF32, testing::ValuesIn(gemm_f32_families()),
+                         [](const auto& suite) { return suite.param.name(); });
+
+TEST(PackF32, Panels) {
+  for (const auto& [N, K, panel] : {std::array{1, 1, 16}, {47, 5, 48}, {49, 7, 48}, {33, 20, 1}}) {
+    const auto w = half_values(static_cast<size_t>(N) * K, 3);
+    std::vector<float> transposed(w.size()), expected;
+    for (int k = 0; k < K; ++k)
+      for (int n = 0; n < N; ++n)
+        transposed[static_cast<size_t>(n) * K + k] = w[static_cast<size_t>(k) * N + n];
+    for (int n0 = 0; n0 < N; n0 += panel)
+      for (int k = 0; k < K; ++k)
+        for (int n = n0; n < n0 + panel; ++n)
+          expected.push_back(n < N ? w[static_cast<size_t>(k) * N + n] : 0.0f);
+    for (bool is_transposed : {false, true}) {
+      const auto& source = is_transposed ? transposed : w;
+      expect_equal(pack_f32(source, N, K, is_transposed, panel, 0).download<float>(), expected,
+                   "f32");
+      std::vector<float> halves;
+      for (uint16_t half : pack_f32(source, N, K, is_transposed, panel, 1).download<uint16_t>())
+        halves.push_back(from_half(half));
+      expect_equal(halves, expected, "f16");
+    }
+  }
+}
+
+TEST(PackF32, RoundsToHalfHalfToEven) {
+  const float step = std::ldexp(1.0f, -10);  // of halves from 1 on
+  const std::vector<float> w = {1 + 0.5f * step, 1 + 1.5f * step, 1 + 0.51f * step,
+                                -1 - 2.5f * step};
+  std::vector<float> halves;
+  for (uint16_t half : pack_f32(w, 4, 1, false, 1, 1).download<uint16_t>())
+    halves.push_back(from_half(half));
+  expect_equal(halves, {1, 1 + 2 * step, 1 + step, -1 - 2 * step}, "f16");
+}
+
+// Runs `function` of activation.clh, for example exp_v16, over `values` (a multiple of 16 of them).
+std::vector<float> run_vector(const std::string& function, int lanes, const std::vector<float>& x) {
+  std::string source;
+  for (const auto& file : opencl::embedded_sources())
+    if (file.name == "activation.clh") source = file.text;
+  const std::string n = std::to_string(lanes);
+  source +=
+      "\n__kernel void apply(__global const float* x, __global float* y) {\n"
+      "  size_t i = get_global_id(0);\n"
+      "  vstore" +
+      n + "(" + function + "_v" + n + "(vload" + n + "(i, x)), i, y);\n}\n";
+  auto kernel = device().kernel_from_source("vector_function", source, "apply");
+  Output<float> y(x.size());
+  kernel.args(upload(x), y.buffer());
+  run(kernel, x.size() / lanes);
+  return y.values();
+}
+
+// Largest error in units of the last place of the exact value.
+double largest_ulp(const std::vector<float>& x, const std::vector<float>& y,
+                   double (*exact)(double)) {
+  double largest = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double e = exact(x[i]);
+    const float size = std::abs(static_cast<float>(e));
+    const double ulp = static_cast<double>(std::nextafter(size, INFINITY)) - size;
+    largest = std::max(largest, std::abs(y[i] - e) / ulp);
+  }
+  return largest;
+}
+
+// All sizes of both signs, from 2^-30 to `limit`.
+std::vector<float> spread_values(float limit) {
+  std::vector<float> values;
+  for (int i = 0; i < 1 << 13; ++i) {
+    const float x = limit * std::exp2(-static_cast<float>(i) / 250.0f);
+    values.push_back(x);
+    values.push_back(-x);
+  }
+  return values;
+}
+
+class VectorMath : public testing::TestWithParam<int> {};
+
+TEST_P(VectorMath, ErrorsInUlp) {
+  const auto wide = spread_values(87.3f), medium = spread_values(12.0f);
+  EXPECT_LE(largest_ulp(wide, run_vector("exp", GetParam(), wide), std::exp), 1.5);
+  EXPECT_LE(largest_ulp(medium, run_vector("erf", GetParam(), medium), std::erf), 8);
+  EXPECT_LE(largest_ulp(medium, run_vector("tanh", GetParam(), medium), std::tanh), 7);
+}
+
+TEST_P(VectorMath, ExpAtItsEnds) {
+  std::vector<float> x(16, 0.0f);
+  x[1] = -INFINITY, x[2] = -1e30f, x[3] = -88.0f, x[4] = INFINITY, x[5] = -0.0f;
+  const auto y = run_vector("exp", GetParam(), x);
+  EXPECT_EQ(y[0], 1.0f);
+  EXPECT_EQ(y[1], 0.0f);
+  EXPECT_EQ(y[2], 0.0f);
+  EXPECT_EQ(y[3], 0.0f);
+  EXPECT_NEAR(y[4] / std::exp(88.0f), 1.0f, 1e-6f);
+  EXPECT_EQ(y[5], 1.0f);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, VectorMath, testing::Values(8, 16),
+                         [](const auto& suite) { return "v" + std::to_string(suite.param); });
+
+}  // namespace
+}  // namespace bertcl::tests

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// The int8 products: exact sums in every family, and the epilogue with its requantization.
+#include "tests/kernels_cl/gemm_families.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+enum class Bytes { kRandom, kLowest, kHighest, kAlternating };
+
+template <typename T>
+std::vector<T> bytes(size_t count, unsigned seed, Bytes pattern, T low, T high) {
+  if (pattern == Bytes::kRandom) return integers<T>(count, seed, low, high);
+  std::vector<T> values(count, pattern == Bytes::kLowest ? low : high);
+  if (pattern == Bytes::kAlternating)
+    for (size_t i = 0; i < count; i += 2) values[i] = low;
+  return values;
+}
+
+GemmS8Case make_case(int M, int N, int K, bool a_signed, int zero_point, unsigned seed = 1,
+                     Bytes a = Bytes::kRandom, Bytes w = Bytes::kRandom) {
+  GemmS8Case c{M, N, K, a_signed, zero_point};
+  const size_t count = static_cast<size_t>(M) * K;
+  if (a_signed) {
+    const auto values = bytes<int8_t>(count, seed, a, -128, 127);
+    c.a.assign(values.begin(), values.end());
+  } else {
+    c.a = bytes<uint8_t>(count, seed, a, 0, 255);
+  }
+  c.w = bytes<int8_t>(static_cast<size_t>(K) * N, seed + 1, w, -128, 127);
+  return c;
+}
+
+class GemmS8 : public testing::TestWithParam<GemmFamily> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().runs()) GTEST_SKIP() << "this device cannot run " << GetParam().program;
+  }
+};
+
+TEST_P(GemmS8, SumsAreExactForRaggedSizes) {
+  const GemmFamily& family = GetParam();
+  const int rows = family.tile_rows, panel = family.panel;
+  const Bytes patterns[] = {Bytes::kRandom, Bytes::kLowest, Bytes::kHighest, Bytes::kAlternating};
+  unsigned round = 0;
+  for (int M : {1, rows - 1, rows, rows + 1, 13})
+    for (int N : {1, 2, 15, 17, panel - 1, panel, panel + 1, 97})
+      for (int K : {1, 2, 3, 4, 5, 7, 31, 383, 384, 513, 769, 1025}) {
+        if (M < 1 || N < 1) continue;
+        ++round;
+        const bool a_signed = round % 2;
+        const int zero_points[] = {a_signed ? -128 : 0, a_signed ? 127 : 255, 3};
+        const auto c = make_case(M, N, K, a_signed, zero_points[round % 3], round,
+                                 patterns[round % 4], patterns[round / 4 % 4]);
+        expect_equal(run_gemm_s8<int32_t>(family, c, kOutS32), reference_sums(c), c.text());
+        if (HasFailure()) return;
+      }
+}
+
+TEST_P(GemmS8, SumsAreExactForModelSizes) {
+  for (const auto& [M, N, K] : {std::array{70, 384, 384}, {33, 769, 768}, {19, 192, 3072}}) {
+    const auto c = make_case(M, N, K, M % 2, 5);
+    expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
+  }
+}
+
+// The largest sums of the longest K that int32 can hold: 255 * 128 * 65,793 < 2^31.
+TEST_P(GemmS8, SumsAreExactAtTheLimitOfInt32) {
+  for (Bytes w : {Bytes::kLowest, Bytes::kHighest}) {
+    const auto unsigned_case = make_case(2, 3, 65793, false, 0, 1, Bytes::kHighest, w);
+    expect_equal(run_gemm_s8<int32_t>(GetParam(), unsigned_case, kOutS32),
+                 reference_sums(unsigned_case), unsigned_case.text());
+    const auto signed_case = make_case(2, 3, 65793, true, 0, 1, Bytes::kLowest, w);
+    expect_equal(run_gemm_s8<int32_t>(GetParam(), signed_case, kOutS32),
+                 reference_sums(signed_case), signed_case.text());
+  }
+}
+
+TEST_P(GemmS8, WrongZeroPointIsNoticed) {
+  auto c = make_case(9, 50, 77, false, 128);
+  const auto expected = reference_sums(c);
+  c.zero_point = 127;
+  EXPECT_NE(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), expected);
+}
+
+// Values as they are in a network: sums of some thousands times small scales, one per column.
+GemmS8Case network_case(int M, int N, int K, bool a_signed, int32_t activation, bool bias) {
+  auto c = make_case(M, N, K, a_signed, a_signed ? -7 : 131, static_cast<unsigned>(M + N + K));
+  c.scale = normal_values(N, 11, 0.1f);
+  for (float& s : c.scale) s = (1.0f + std::abs(s)) / (5000.0f * std::sqrt(static_cast<float>(K)));
+  if (bias) c.bias = normal_values(N, 12);
+  c.activation = activation;
+  return c;
+}
+
+std::vector<double> reference_values(const GemmS8Case& c) {
+  const auto sums = reference_sums(c);
+  std::vector<double> values(sums.size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const size_t n = i % c.N;
+    values[i] =
+        activated(sums[i] * static_cast<double>(c.scale[n]) + (c.bias.empty() ? 0.0 : c.bias[n]),
+                  c.activation);
+  }
+  return values;
+}
+
+TEST_P(GemmS8, FloatOutputs) {
+  for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh})
+    for (bool bias : {false, true}) {
+      const auto c = network_case(29, 101, 130, bias, activation, bias);
+      expect_close(run_gemm_s8<float>(GetParam(), c, kOutF32), reference_values(c), c.text());
+    }
+}
+
+// Each column has its own output scale and zero point, as in a fused product of Q, K and V.
+TEST_P(GemmS8, RequantizedOutputs) {
+  for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh})
+    for (bool out_signed : {false, true}) {
+      auto c = network_case(61, 149, 384, out_signed, activation, !out_signed);
+      for (int n = 0; n < c.N; ++n) {
+        c.out_inv_scale.push_back(20.0f + static_cast<float>(n));  // some columns saturate
+        c.out_zero_point.push_back(static_cast<float>(n * 5 % 256 - (out_signed ? 128 : 0)));
+      }
+      const auto values = reference_values(c);
+      const auto expected = [&](auto zero) {
+        std::vector<decltype(zero)> result(values.size());
+        for (size_t i = 0; i < values.size(); ++i)
+          result[i] = static_cast<decltype(zero)>(
+              quantized(values[i] * c.out_inv_scale[i % c.N],
+                        static_cast<int>(c.out_zero_point[i % c.N]), out_signed));
+        return result;
+      };
+      if (out_signed)
+        expect_quantized(run_gemm_s8<int8_t>(GetParam(), c, kOutS8), expected(int8_t{}), c.text());
+      else
+        expect_quantized(run_gemm_s8<uint8_t>(GetParam(), c, kOutU8), expected(uint8_t{}),
+                         c.text());
+    }
+}
+
+// Ties go to the even integer before the zero point is added, also where that is odd.
+TEST_P(GemmS8, RoundsHalfToEven) {
+  GemmS8Case c{1, 7, 1};
+  c.a = {1};
+  c.w = {-7, -5, -3, -1, 1, 3, 5};
+  c.scale.assign(7, 0.5f);
+  c.out_inv_scale.assign(7, 1.0f);
+  c.out_zero_point.assign(7, 9.0f);
+  expect_equal(run_gemm_s8<uint8_t>(GetParam(), c, kOutU8), {5, 7, 7, 9, 9, 11, 11}, c.text());
+  expect_equal(run_gemm_s8<int8_t>(GetParam(), c, kOutS8), {5, 7, 7, 9, 9, 11, 11}, c.text());
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, GemmS8, testing::ValuesIn(gemm_s8_families()),
+                         [](const auto& suite) { return suite.param.name(); });
+
+TEST(PackS8, PanelsAndColumnSums) {
+  for (const auto& [N, K] : {std::array{1, 1}, {47, 5}, {48, 4}, {49, 7}, {130, 66}})
+    for (const auto& [panel, group] : {std::array{1, 1}, {16, 1}, {16, 2}, {48, 4}}) {
+      const auto w = integers<int8_t>(static_cast<size_t>(N) * K, 3, -128, 127);
+      std::vector<int8_t> transposed(w.size()), expected;
+      std::vector<int32_t> sums(N, 0);
+      for (int k = 0; k < K; ++k)
+        for (int n = 0; n < N; ++n) {
+          transposed[static_cast<size_t>(n) * K + k] = w[static_cast<size_t>(k) * N + n];
+          sums[n] += w[static_cast<size_t>(k) * N + n];
+        }
+      for (int n0 = 0; n0 < N; n0 += panel)
+        for (int k0 = 0; k0 < K; k0 += group)
+          for (int n = n0; n < n0 + panel; ++n)
+            for (int k = k0; k < k0 + group; ++k)
+              expected.push_back(n < N && k < K ? w[static_cast<size_t>(k) * N + n] : int8_t{0});
+      for (bool is_transposed : {false, true}) {
+        const std::string what = "N " + std::to_string(N) + " K " + std::to_string(K) + " panel " +
+                                 std::to_string(panel) + (is_transposed ? " transposed" : "");
+        const auto packed =
+            pack_s8(is_transposed ? transposed : w, N, K, is_transposed, panel, group);
+        expect_equal(packed.panels.download<int8_t>(), expected, what);
+        expect_equal(packed.colsum.download<int32_t>(), sums, what);
+      }
+    }
+}
+
+}  // namespace
+}  // namespace bertcl::tests
