@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The batched products of unfused graphs against plain C++: strides, transposes, broadcasting,
+// tails.
+#include "device_test.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+/// [2][3] batches of A and B; where `shared`, B is one matrix for the three of a group.
+struct Product {
+  int32_t m, n, k;
+  bool a_transposed, b_transposed, shared;
+  int32_t a_row() const { return a_transposed ? 1 : k; }
+  int32_t a_column() const { return a_transposed ? m : 1; }
+  int32_t b_row() const { return b_transposed ? 1 : n; }
+  int32_t b_column() const { return b_transposed ? k : 1; }
+  std::vector<int32_t> batch_shape() const {
+    return {2, 3, 3 * m * k, m * k, (shared ? 1 : 3) * k * n, shared ? 0 : k * n};
+  }
+  size_t a_size() const { return static_cast<size_t>(6 * m * k); }
+  size_t b_size() const { return static_cast<size_t>((shared ? 2 : 6) * k * n); }
+  std::string name() const {
+    std::string text = std::to_string(m);
+    text.append(" x ").append(std::to_string(n)).append(" x ").append(std::to_string(k));
+    return text.append(a_transposed ? ", A'" : "")
+        .append(b_transposed ? ", B'" : "")
+        .append(shared ? ", shared B" : "");
+  }
+
+  template <typename Value, typename ValueA, typename ValueB>
+  std::vector<Value> reference(ValueA&& a, ValueB&& b) const {
+    std::vector<Value> c;
+    for (int32_t batch = 0; batch < 6; ++batch)
+      for (int32_t i = 0; i < m; ++i)
+        for (int32_t j = 0; j < n; ++j) {
+          Value sum = 0;
+          const int32_t at_b = (shared ? batch / 3 : batch) * k * n + j * b_column();
+          for (int32_t l = 0; l < k; ++l)
+            sum += static_cast<Value>(a(batch * m * k + i * a_row() + l * a_column())) *
+                   static_cast<Value>(b(at_b + l * b_row()));
+          c.push_back(sum);
+        }
+    return c;
+  }
+};
+
+std::vector<Product> products() {
+  std::vector<Product> list;
+  for (bool a : {false, true})
+    for (bool b : {false, true})
+      for (bool shared : {false, true})
+        for (auto [m, n, k] :
+             {std::array{1, 1, 1}, {7, 31, 5}, {8, 32, 64}, {9, 33, 65}, {33, 65, 16}, {3, 2, 300}})
+          list.push_back({m, n, k, a, b, shared});
+  list.push_back({65, 64, 513, false, true, false});
+  return list;
+}
+
+TEST(MatmulF32, StridesTransposesAndBroadcasting) {
+  for (const Product& p : products())
+    for (int32_t block_rows : {8, 64}) {
+      const auto a = normal_values(p.a_size(), 1), b = normal_values(p.b_size(), 2);
+      auto expected =
+          p.reference<double>([&](int32_t i) { return a[i]; }, [&](int32_t i) { return b[i]; });
+      for (double& value : expected) value *= 0.125;
+      Output<float> out(expected.size());
+      auto kernel = device().kernel("matmul_f32_batched", "matmul_f32_batched");
+      kernel.args(upload(a), p.a_row(), p.a_column(), upload(b), p.b_row(), p.b_column(),
+                  out.buffer(), p.m, p.n, p.k, 0.125f, upload(p.batch_shape()), 2, block_rows);
+      run(kernel, ceil_div(static_cast<size_t>(p.n), 32),
+          ceil_div(static_cast<size_t>(p.m), static_cast<size_t>(block_rows)), 6);
+      expect_close(out.values(), expected, p.name());
+    }
+}
+
+TEST(MatmulS32, ExactForEveryTypeAndZeroPoint) {
+  for (const Product& p : products())
+    for (int32_t a_type : {kU8, kS8})
+      for (int32_t b_type : {kU8, kS8}) {
+        // Half of the bytes at the ends, where products are largest.
+        auto a = integers<uint8_t>(p.a_size(), 1, 0, 255),
+             b = integers<uint8_t>(p.b_size(), 2, 0, 255);
+        for (size_t i = 0; i < a.size(); i += 2) a[i] = a_type == kU8 ? 255 : 0x80;
+        for (size_t i = 0; i < b.size(); i += 2) b[i] = b_type == kU8 ? 255 : 0x80;
+        const int32_t a_zero = a_type == kU8 ? 0 : 127, b_zero = b_type == kU8 ? 0 : 127;
+        const auto value = [](uint8_t byte, int32_t type, int32_t zero) {
+          return (type == kS8 ? static_cast<int8_t>(byte) : static_cast<int32_t>(byte)) - zero;
+        };
+        const auto expected =
+            p.reference<int32_t>([&](int32_t i) { return value(a[i], a_type, a_zero); },
+                                 [&](int32_t i) { return value(b[i], b_type, b_zero); });
+        Output<int32_t> out(expected.size());
+        auto kernel = device().kernel("matmul_s32_batched", "matmul_s32_batched");
+        kernel.args(upload(a), p.a_row(), p.a_column(), a_type, a_zero, upload(b), p.b_row(),
+                    p.b_column(), b_type, b_zero, out.buffer(), p.m, p.n, p.k,
+                    upload(p.batch_shape()), 2, 64);
+        run(kernel, ceil_div(static_cast<size_t>(p.n), 32), ceil_div(static_cast<size_t>(p.m), 64),
+            6);
+        expect_equal(out.values(), expected, p.name());
+      }
+}
+
+}  // namespace
+}  // namespace bertcl::tests

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// reduce, argmax, cumsum, softmax and the observers of the calibration against plain C++.
+#include "device_test.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+struct View {
+  int32_t outer, size, inner;
+  size_t results() const { return static_cast<size_t>(outer) * static_cast<size_t>(inner); }
+  size_t count() const { return results() * static_cast<size_t>(size); }
+  size_t at(size_t result, size_t r) const {
+    const auto columns = static_cast<size_t>(inner);
+    return (result / columns * static_cast<size_t>(size) + r) * columns + result % columns;
+  }
+};
+const View kViews[] = {{1, 1, 1},   {5, 1, 3},  {4, 15, 1}, {4, 16, 1},  {3, 17, 1},
+                       {2, 768, 1}, {2, 9, 16}, {3, 8, 40}, {2, 100, 5}, {7, 3, 33}};
+
+template <typename T, typename Join>
+std::vector<double> reduced(const View& view, const std::vector<T>& x, double start, Join&& join) {
+  std::vector<double> result(view.results(), start);
+  for (size_t i = 0; i < result.size(); ++i)
+    for (size_t r = 0; r < static_cast<size_t>(view.size); ++r)
+      result[i] = join(result[i], static_cast<double>(x[view.at(i, r)]));
+  return result;
+}
+
+template <typename T>
+std::vector<T> reduce(const std::string& type, int32_t op, const View& view,
+                      const std::vector<T>& x, int32_t chunk) {
+  Output<T> out(view.results());
+  auto kernel = device().kernel("reduce", "reduce_" + type);
+  kernel.args(upload(x), out.buffer(), op, view.outer, view.size, view.inner, chunk);
+  run(kernel, ceil_div(view.results(), static_cast<size_t>(chunk)));
+  return out.values();
+}
+
+TEST(Reduce, Float) {
+  for (const View& view : kViews)
+    for (int32_t chunk : {1, 10, 1000}) {
+      auto x = normal_values(view.count(), 1);
+      for (float& value : x) value += 0.5f;  // a sum of 0 has no relative error
+      const auto check = [&](int32_t op, std::vector<double> expected) {
+        expect_close(reduce("f32", op, view, x, chunk), expected,
+                     "op " + std::to_string(op) + ", size " + std::to_string(view.size) +
+                         ", inner " + std::to_string(view.inner));
+      };
+      const auto sum = reduced(view, x, 0, [](double s, double v) { return s + v; });
+      auto mean = sum;
+      for (double& value : mean) value /= view.size;
+      auto l2 = reduced(view, x, 0, [](double s, double v) { return s + v * v; });
+      for (double& value : l2) value = std::sqrt(value);
+      check(0, sum);
+      check(1, mean);
+      check(2, reduced(view, x, -1e30, [](double s, double v) { return std::max(s, v); }));
+      check(3, reduced(view, x, 1e30, [](double s, double v) { return std::min(s, v); }));
+      if (view.size < 100) check(4, reduced(view, x, 1, [](double s, double v) { return s * v; }));
+      check(5, l2);
+    }
+}
+
+TEST(Reduce, NegativeMaximumAndNaN) {
+  std::vector<float> x(20, -3.0f);
+  EXPECT_EQ(reduce("f32", 2, {1, 20, 1}, x, 1)[0], -3.0f);
+  for (size_t place : {0u, 7u, 19u}) {
+    auto with_nan = x;
+    with_nan[place] = std::numeric_limits<float>::quiet_NaN();
+    for (int32_t op : {2, 3})
+      EXPECT_TRUE(std::isnan(reduce("f32", op, {1, 20, 1}, with_nan, 1)[0])) << place;
+  }
+}
+
+template <typename T>
+void expect_integer_reductions(const std::string& type) {
+  for (const View& view : kViews) {
+    const auto x = integers<T>(view.count(), 1, -9, 9);
+    const auto check = [&](int32_t op, const std::vector<double>& expected) {
+      expect_equal(reduce(type, op, view, x, 4), std::vector<T>(expected.begin(), expected.end()),
+                   type);
+    };
+    check(0, reduced(view, x, 0, [](double s, double v) { return s + v; }));
+    check(2, reduced(view, x, -100, [](double s, double v) { return std::max(s, v); }));
+    check(3, reduced(view, x, 100, [](double s, double v) { return std::min(s, v); }));
+  }
+  EXPECT_EQ(reduce<T>(type, 1, {1, 3, 1}, {4, 5, 8}, 1)[0], 5);
+  EXPECT_EQ(reduce<T>(type, 4, {1, 3, 1}, {4, 5, -8}, 1)[0], -160);
+}
+
+TEST(Reduce, Integers) {
+  expect_integer_reductions<int32_t>("i32");
+  expect_integer_reductions<int64_t>("i64");
+}
+
+TEST(ArgMax, FirstOfTheLargest) {
+  for (const View& view : kViews) {
+    const auto whole = integers<int32_t>(view.count(), 1, 0, 5);
+    const std::vector<float> x(whole.begin(), whole.end());
+    std::vector<int64_t> expected(view.results(), 0);
+    for (size_t i = 0; i < expected.size(); ++i)
+      for (size_t r = 0; r < static_cast<size_t>(view.size); ++r)
+        if (x[view.at(i, r)] > x[view.at(i, static_cast<size_t>(expected[i]))])
+          expected[i] = static_cast<int64_t>(r);
+    Output<int64_t> out(view.results());
+    auto kernel = device().kernel("reduce", "argmax_f32");
+    kernel.args(upload(x), out.buffer(), view.outer, view.size, view.inner, 4);
+    run(kernel, ceil_div(view.results(), 4));
+    expect_equal(out.values(), expected, "argmax");
+  }
+}
+
+template <typename T>
+void expect_cumsum(const std::string& type) {
+  for (int32_t exclusive : {0, 1})
+    for (int32_t reverse : {0, 1}) {
+      const View view{3, 17, 5};
+      const auto x = integers<T>(view.count(), 1, -9, 9);
+      std::vector<T> expected(view.count());
+      for (size_t i = 0; i < view.results(); ++i) {
+        T sum = 0;
+        for (size_t s = 0; s < 17; ++s) {
+          const size_t at = view.at(i, reverse ? 16 - s : s);
+          expected[at] = exclusive ? sum : static_cast<T>(sum + x[at]);
+          sum += x[at];
+        }
+      }
+      Output<T> out(view.count());
+      auto kernel = device().kernel("cumsum", "cumsum_" + type);
+      kernel.args(upload(x), out.buffer(), 3, 17, 5, exclusive, reverse, 4);
+      run(kernel, 4);
+      expect_equal(out.values(), expected, type);
+    }
+}
+
+TEST(CumSum, AllTypes) {
+  expect_cumsum<float>("f32");
+  expect_cumsum<int32_t>("i32");
+  expect_cumsum<int64_t>("i64");
+}
+
+std::vector<float> softmax(const std::vector<float>& x, int32_t size, int32_t logarithm) {
+  const auto rows = static_cast<int32_t>(x.size()) / size;
+  Output<float> out(x.size());
+  auto kernel = device().kernel("softmax", "softmax_f32");
+  kernel.args(upload(x), out.buffer(), rows, size, logarithm, 3);
+  run(kernel, ceil_div(static_cast<size_t>(rows), 3));
+  return out.values();
+}
+
+TEST(Softmax, Sizes) {
+  for (size_t size : {1, 2, 15, 16, 17, 31, 32, 33, 127, 128, 129, 384, 1000})
+    for (float sharpness : {1.0f, 30.0f})
+      for (int32_t logarithm : {0, 1}) {
+        const auto x = normal_values(7 * size, 1, sharpness);
+        std::vector<double> expected;
+        for (size_t row = 0; row < 7; ++row) {
+          const float largest =
+              *std::max_element(x.begin() + row * size, x.begin() + (row + 1) * size);
+          double total = 0;
+          for (size_t i = 0; i < size; ++i)
+            total += std::exp(static_cast<double>(x[row * size + i]) - largest);
+          for (size_t i = 0; i < size; ++i) {
+            const double shifted = static_cast<double>(x[row * size + i]) - largest;
+            expected.push_back(logarithm ? shifted - std::log(total) : std::exp(shifted) / total);
+          }
+        }
+        expect_close(softmax(x, static_cast<int32_t>(size), logarithm), expected,
+                     "size " + std::to_string(size));
+      }
+}
+
+TEST(Softmax, MaskedEntriesAndRows) {
+  std::vector<float> x(40, -INFINITY);
+  x[3] = 1e30f;
+  x[5] = -1e30f;
+  const auto y = softmax(x, 20, 0);
+  for (size_t i = 0; i < 40; ++i) EXPECT_EQ(y[i], i == 3 ? 1.0f : 0.0f) << i;
+}
+
+TEST(Observe, MinMaxGoesOnFromItsState) {
+  auto x = normal_values(1000, 1);
+  x[3] = std::numeric_limits<float>::quiet_NaN();
+  x[999] = 77.0f;
+  x[0] = -55.0f;
+  for (int32_t chunk : {1, 33, 5000}) {
+    auto state = upload(std::vector<float>{INFINITY, -INFINITY});
+    const auto observe = [&](const std::vector<float>& values) {
+      auto kernel = device().kernel("observe", "observe_minmax");
+      kernel.args(upload(values), static_cast<int32_t>(values.size()), state, chunk);
+      run(kernel, ceil_div(values.size(), static_cast<size_t>(chunk)));
+      return state.download<float>();
+    };
+    expect_equal(observe(x), {-55.0f, 77.0f}, "first");
+    expect_equal(observe({1.0f, 80.0f}), {-55.0f, 80.0f}, "second");
+    expect_equal(observe({std::numeric_limits<float>::quiet_NaN()}), {-55.0f, 80.0f}, "NaN");
+  }
+}
+
+TEST(Observe, Histogram) {
+  auto x = normal_values(5000, 1);
+  x[7] = std::numeric_limits<float>::quiet_NaN();
+  x[8] = 100.0f;  // outside
+  x[9] = 3.0f;    // the upper end
+  for (int32_t absolute : {0, 1})
+    for (int32_t bins : {1, 7, 128, 2048, 5000})
+      for (int32_t chunk : {10, 700, 100000}) {
+        const float low = absolute ? 0.0f : -3.0f, high = 3.0f;
+        const float factor = static_cast<float>(bins) / (high - low);
+        std::vector<uint32_t> expected(static_cast<size_t>(bins), 5);
+        for (float value : x) {
+          const float v = absolute ? std::abs(value) : value;
+          if (v >= low && v <= high)
+            ++expected[static_cast<size_t>(
+                std::min(static_cast<int>((v - low) * factor), bins - 1))];
+        }
+        auto counts = upload(std::vector<uint32_t>(static_cast<size_t>(bins), 5));
+        auto kernel = device().kernel("observe", "observe_histogram");
+        kernel.args(upload(x), 5000, absolute, low, high, factor, bins, counts, chunk);
+        run(kernel, ceil_div(5000, static_cast<size_t>(chunk)));
+        expect_equal(counts.download<uint32_t>(), expected, "bins " + std::to_string(bins));
+      }
+}
+
+}  // namespace
+}  // namespace bertcl::tests
