@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// One question to one text, with a model that looks for two words.
+#include "squad/answer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/squad/support.hpp"
+
+namespace bertcl::squad {
+namespace {
+
+using testing::HasSubstr;
+
+/// Points at the words "the cat": start on the first "the" of the document, end on "cat".
+Logits cat_model(const Batch& batch) {
+  Logits logits;
+  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
+    const bool in_document = batch.token_type_ids[i] == 1;
+    const std::string& token = letter_tokenizer().token(static_cast<int>(batch.input_ids[i]));
+    logits.start.push_back(in_document && token == "the" ? 6.0F : -4.0F);
+    logits.end.push_back(in_document && token == "cat" ? 5.0F : -4.0F);
+  }
+  return logits;
+}
+
+TEST(Answer, IsFoundWithItsPlaceInTheText) {
+  const std::string context = "Žž – x.\n\nOn  the  CAT, a mat.";
+  const FoundAnswer found = answer_question("Who sat?", context, letter_tokenizer(), {}, cat_model);
+  EXPECT_EQ(found.text, "the  CAT");
+  ASSERT_TRUE(found.bytes.has_value());
+  EXPECT_EQ(context.substr(found.bytes->begin, found.bytes->end - found.bytes->begin), "the  CAT");
+  EXPECT_EQ(found.bytes->begin, 17u);
+  EXPECT_EQ(found.characters, (Span{13, 21})) << "two letters and a dash take more than a byte";
+  EXPECT_DOUBLE_EQ(found.score, 11.0);
+  EXPECT_GT(found.probability, 0.9);
+  EXPECT_FALSE(found.null_odds.has_value());
+  EXPECT_EQ(found.nbest[0].text, "the CAT") << "the reference joins words by one space";
+}
+
+TEST(Answer, IsFoundFarInsideALongText) {
+  std::string context;
+  for (int i = 0; i < 3000; ++i) context += "dog mat ";
+  const std::size_t place = context.size();
+  context += "the cat ";
+  for (int i = 0; i < 500; ++i) context += "on ";
+  const FoundAnswer found = answer_question("Who?", context, letter_tokenizer(), {}, cat_model);
+  EXPECT_EQ(found.text, "the cat");
+  EXPECT_EQ(found.bytes, (Span{place, place + 7}));
+  EXPECT_GT(found.features, 40u);
+}
+
+TEST(Answer, MayBeNone) {
+  AnswerOptions options;
+  options.predictions.version_2 = true;
+  const FoundAnswer none =
+      answer_question("Who?", "dog mat", letter_tokenizer(), options, [](const Batch& batch) {
+        Logits logits = cat_model(batch);
+        logits.start[0] = logits.end[0] = 3.0F;
+        return logits;
+      });
+  EXPECT_EQ(none.text, "");
+  EXPECT_FALSE(none.bytes.has_value());
+  EXPECT_EQ(none.null_odds, 14.0);
+  EXPECT_DOUBLE_EQ(none.score, 6.0) << "of the null answer";
+  const FoundAnswer some =
+      answer_question("Who?", "the cat", letter_tokenizer(), options, cat_model);
+  EXPECT_EQ(some.text, "the cat");
+  EXPECT_EQ(some.null_odds, -19.0);
+}
+
+TEST(Answer, NeedsWords) {
+  const auto error_for = [](const char* question, const char* context) {
+    return error_of([&] { answer_question(question, context, letter_tokenizer(), {}, cat_model); });
+  };
+  EXPECT_THAT(error_for(" ", "the cat"), HasSubstr("question has no words"));
+  EXPECT_THAT(error_for("who", "\n"), HasSubstr("context has no words"));
+}
+
+}  // namespace
+}  // namespace bertcl::squad

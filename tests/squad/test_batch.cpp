@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forming of batches, and the queue between the stages.
+#include "squad/batch.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "squad/bounded_queue.hpp"
+#include "tests/squad/support.hpp"
+
+namespace bertcl::squad {
+namespace {
+
+TEST(Batches, GroupsHoldEachFeatureOnceWithinTheBounds) {
+  std::mt19937 random(8);
+  std::vector<Feature> features(100);
+  for (Feature& feature : features) feature.input_ids.resize(3 + random() % 45);
+  for (const BatchOptions options : {BatchOptions{500, 6}, BatchOptions{20, 6}, BatchOptions{}}) {
+    std::vector<int> seen(features.size(), 0);
+    for (const auto& group : group_by_length(features, options)) {
+      ASSERT_FALSE(group.empty());
+      const Batch batch = make_batch(features, group);
+      EXPECT_LE(batch.batch, options.max_batch);
+      EXPECT_TRUE(batch.batch == 1 || batch.batch * batch.seq <= options.max_tokens);
+      for (const std::size_t index : group) ++seen[index];
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), static_cast<int>(features.size()));
+  }
+}
+
+TEST(Batches, PadWithZerosBehindAPrefixMask) {
+  const Document document = make_document("a b c", letter_tokenizer());
+  const Document shorter = make_document("a", letter_tokenizer());
+  std::vector<Feature> features = make_features(document, "who", letter_tokenizer(), {});
+  features.push_back(make_features(shorter, "who", letter_tokenizer(), {})[0]);
+  const std::vector<std::size_t> indexes = {1, 0};
+  const Batch batch = make_batch(features, indexes);
+  EXPECT_EQ(batch.batch, 2);
+  EXPECT_EQ(batch.seq, 7);
+  const auto id = [](const char* token) {
+    return static_cast<std::int64_t>(letter_tokenizer().token_id(token));
+  };
+  EXPECT_THAT(batch.input_ids, testing::ElementsAre(2, id("who"), 3, id("a"), 3, 0, 0,  //
+                                                    2, id("who"), 3, id("a"), id("b"), id("c"), 3));
+  EXPECT_THAT(batch.attention_mask, testing::ElementsAre(1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(batch.token_type_ids, testing::ElementsAre(0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 1, 1));
+}
+
+TEST(BoundedQueue, HoldsBackTheProducerAndDrainsAfterClose) {
+  BoundedQueue<int> queue(2);
+  int pushed = 0;
+  std::thread producer([&] {
+    for (int i = 0; i < 1000; ++i) pushed += queue.push(i) ? 1 : 0;
+    queue.close();
+  });
+  for (int i = 0; i < 1000; ++i) ASSERT_EQ(queue.pop(), i);
+  EXPECT_EQ(queue.pop(), std::nullopt);
+  producer.join();
+  EXPECT_EQ(pushed, 1000);
+  EXPECT_FALSE(queue.push(1)) << "closed";
+}
+
+}  // namespace
+}  // namespace bertcl::squad
