@@ -31,8 +31,8 @@ struct Gemm {
 /// or which matrix lies outside of its buffer. While the queue profiles, the entry covers all
 /// kernels of the call.
 ///
-/// On CPU devices CLBlast's parameters are replaced: its defaults reach 8 GFLOP/s on PoCL, these 40
-/// (AMD EPYC with AVX2, 2 cores, 128x768x768).
+/// On CPU devices CLBlast's parameters are replaced: its defaults reach a tenth of the speed on
+/// PoCL (figures in blas.cpp).
 void gemm_f32(Context& context, const Gemm& gemm, const Buffer& a, const Buffer& b, Buffer& c,
               std::string_view label = "gemm_f32");
 

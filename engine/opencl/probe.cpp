@@ -18,6 +18,8 @@ namespace {
 
 constexpr int kLanes = 16;
 constexpr size_t kSections = 5;  // of probe_x86.cl
+constexpr uint8_t kPoison = 0xA5;
+constexpr auto kUntouched = static_cast<int32_t>(0xA5A5A5A5);
 
 // Sixteen lanes of four bytes whose products break wrong implementations: both ends of each type,
 // four different bytes (a swapped order), 255*127 twice (16-bit saturation), (-128)(-128) four
@@ -147,7 +149,7 @@ std::vector<int32_t> Prober::run_x86(const Defines& sections) {
   Buffer b = buffer_of(context_, data_.b);
   Buffer start = buffer_of(context_, data_.start);
   Buffer out = context_.allocate(kSections * kLanes * sizeof(int32_t));
-  out.fill(0xA5);
+  out.fill(kPoison);
   Kernel kernel = context_.kernel("probe_x86", "probe_x86", sections);
   kernel.args(a, b, start, out);
   context_.queue().launch(kernel, {1, 1, 1}, {1, 1, 1}, "probe");
@@ -175,6 +177,8 @@ void Prober::x86() {
   };
   const auto correct = [&](const std::vector<int32_t>& out, size_t section) {
     const auto* row = out.data() + section * kLanes;
+    if (std::all_of(row, row + kLanes, [](int32_t value) { return value == kUntouched; }))
+      throw Error("the compiler of the driver does not use the registers of this instruction set");
     return std::equal(row, row + kLanes, sections[section].expected.begin());
   };
   Defines all;
@@ -211,7 +215,7 @@ bool Prober::dot4_probe(int form, bool all_signs) {
   Buffer b = buffer_of(context_, data_.b);
   Buffer start = buffer_of(context_, data_.start);
   Buffer out = context_.allocate(3 * kLanes * sizeof(int32_t));
-  out.fill(0xA5);
+  out.fill(kPoison);
   Kernel kernel = context_.kernel("probe_dot4", "probe_dot4", {{"PROBE_DOT", form}});
   kernel.args(a, b, start, out);
   context_.queue().launch(kernel, {kLanes, 1, 1}, {kLanes, 1, 1}, "probe");
@@ -252,7 +256,7 @@ bool Prober::sixteen(const std::string& program, int added) {
   }
   Buffer a = buffer_of(context_, values);
   Buffer out = context_.allocate(kLanes * sizeof(int32_t));
-  out.fill(0xA5);
+  out.fill(kPoison);
   Kernel kernel = context_.kernel(program, program);
   kernel.args(a, out);
   context_.queue().launch(kernel, {kLanes, 1, 1}, {kLanes, 1, 1}, "probe");
@@ -265,7 +269,7 @@ bool Prober::subgroups() {
   for (int i = 0; i < kItems; ++i) values.push_back(i * i - 100);
   Buffer a = buffer_of(context_, values);
   Buffer out = context_.allocate(2 * kItems * sizeof(int32_t));
-  out.fill(0xA5);
+  out.fill(kPoison);
   Kernel kernel = context_.kernel("probe_subgroups", "probe_subgroups");
   kernel.args(a, out);
   context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");

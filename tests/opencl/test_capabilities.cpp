@@ -2,13 +2,16 @@
 // Probes: what they find agrees with the CPU, what is hidden is absent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
-#include <cstdlib>
+#include <filesystem>
+#include <string>
 
 #include "bertcl/error.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "opencl/cpu_features.hpp"
+#include "tests/opencl/environment.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -17,7 +20,7 @@ using ::testing::HasSubstr;
 
 class Probes : public ::testing::Test {
  protected:
-  void TearDown() override { unsetenv("BERTCL_DISABLE"); }
+  tests::ScopedVariable disable_{"BERTCL_DISABLE"};
 };
 
 TEST_F(Probes, EveryAbsentCapabilityHasANote) {
@@ -53,13 +56,13 @@ TEST_F(Probes, FindTheInstructionsOfTheCpuOnPocl) {
 }
 
 TEST_F(Probes, HiddenCapabilitiesAreAbsent) {
-  setenv("BERTCL_DISABLE", "avx512_vnni,avx2,fp64", 1);
+  disable_.set("avx512_vnni,avx2,fp64");
   auto context = Context::create("cpu");
   const Capabilities& found = context->capabilities();
   EXPECT_FALSE(found.avx512_vnni);
   EXPECT_FALSE(found.avx2);
   EXPECT_FALSE(found.fp64);
-  unsetenv("BERTCL_DISABLE");
+  disable_.set(std::nullopt);
   auto open = Context::create("cpu");
   for (const auto& [name, present] : open->capabilities().list()) {
     if (present && (name == "avx512_vnni" || name == "avx2" || name == "fp64")) {
@@ -69,7 +72,7 @@ TEST_F(Probes, HiddenCapabilitiesAreAbsent) {
 }
 
 TEST_F(Probes, UnknownNameToHideIsAnError) {
-  setenv("BERTCL_DISABLE", "avx1024", 1);
+  disable_.set("avx1024");
   auto context = Context::create("cpu");
   try {
     context->capabilities();
@@ -78,6 +81,21 @@ TEST_F(Probes, UnknownNameToHideIsAnError) {
     EXPECT_THAT(error.what(), HasSubstr("avx1024"));
     EXPECT_THAT(error.what(), HasSubstr("avx512_vnni"));
   }
+}
+
+// What is stored from one process and read by the next is what the probes found.
+TEST_F(Probes, AreReadBackFromTheCache) {
+  tests::ScopedVariable cache("BERTCL_CACHE", "off");
+  const Capabilities probed = Context::create("cpu")->capabilities();
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("bertcl_probe_test_" + std::to_string(getpid()));
+  cache.set(folder.string());
+  for (const char* round : {"probed and stored", "read back"}) {
+    const Capabilities found = Context::create("cpu")->capabilities();
+    EXPECT_EQ(found.list(), probed.list()) << round;
+    EXPECT_EQ(found.notes, probed.notes) << round;
+  }
+  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

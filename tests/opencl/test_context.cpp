@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <numeric>
+#include <thread>
 
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
+#include "tests/opencl/environment.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -78,12 +79,23 @@ TEST(Devices, WrongSelectorListsWhatIsThere) {
 }
 
 TEST(Devices, EnvironmentIsTheDefault) {
-  setenv("BERTCL_DEVICE", "nonsense", 1);
+  const tests::ScopedVariable device("BERTCL_DEVICE", "nonsense");
   const std::string message = message_of([] { select_device(""); });
   EXPECT_EQ(select_device("0").index, 0);
-  unsetenv("BERTCL_DEVICE");
   EXPECT_THAT(message, HasSubstr("BERTCL_DEVICE"));
   EXPECT_THAT(message, HasSubstr("nonsense"));
+}
+
+// In a new process, because the loader looks for drivers once.
+TEST(DevicesDeathTest, WithoutADriverTheErrorSaysWhatToInstall) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto list_without_drivers = [] {
+    const tests::ScopedVariable vendors("OCL_ICD_VENDORS", "/nonexistent");
+    std::fputs(message_of([] { list_devices(); }).c_str(), stderr);
+    std::exit(3);
+  };
+  EXPECT_EXIT(list_without_drivers(), ::testing::ExitedWithCode(3),
+              "no OpenCL device.*apt-get install pocl-opencl-icd");
 }
 
 TEST(Buffers, RoundTripAndFill) {
@@ -204,6 +216,26 @@ TEST(Kernels, KeepTheirBuffersAlive) {
   }
   context->queue().launch(kernel, {4, 1, 1}, {4, 1, 1}, "alive");
   EXPECT_EQ(out.download<int32_t>(), (std::vector<int32_t>{5, 6, 7, 8}));
+}
+
+TEST(Kernels, ManyThreadsAskForTheSamePrograms) {
+  auto context = Context::create("cpu");
+  std::vector<int> results(8);
+  std::vector<Kernel> kernels(results.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < kernels.size(); ++i)
+    threads.emplace_back([&, i] {
+      kernels[i] = context->kernel_from_source("add", kAddSource, "add",
+                                               {{"STEP", static_cast<int>(i % 3)}});
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    Buffer buffer = context->allocate(sizeof(int));
+    buffer.fill(0);
+    kernels[i].args(buffer, buffer, 5, 1.0f);
+    context->queue().launch(kernels[i], {1, 1, 1}, {1, 1, 1});
+    EXPECT_EQ(buffer.download<int>()[0], static_cast<int>(5 * (i % 3)));
+  }
 }
 
 TEST(Kernels, ErrorsNameThePlace) {

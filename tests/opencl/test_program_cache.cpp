@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -14,7 +13,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
 #include "opencl/program_cache.hpp"
-#include "opencl/sources.hpp"
+#include "tests/opencl/environment.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -31,22 +30,10 @@ class ProgramCacheTest : public ::testing::Test {
     // Folder per process: the tests of this file may run at once.
     folder_ = fs::temp_directory_path() / ("bertcl_cache_test_" + std::to_string(getpid()));
     fs::remove_all(folder_);
-    for (const char* name : kVariables) {
-      const char* value = std::getenv(name);
-      saved_.push_back(value ? std::optional<std::string>(value) : std::nullopt);
-    }
-    setenv("BERTCL_CACHE", folder_.c_str(), 1);
-    setenv("BERTCL_CACHE_DEBUG", "1", 1);
-    unsetenv("BERTCL_KERNELS");
+    cache_.set(folder_.string());
   }
 
   void TearDown() override {
-    for (size_t i = 0; i < std::size(kVariables); ++i) {
-      if (saved_[i])
-        setenv(kVariables[i], saved_[i]->c_str(), 1);
-      else
-        unsetenv(kVariables[i]);
-    }
     std::error_code error;
     fs::permissions(folder_, fs::perms::owner_all, fs::perm_options::add, error);
     fs::remove_all(folder_, error);
@@ -86,10 +73,10 @@ class ProgramCacheTest : public ::testing::Test {
     std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<long>(bytes.size()));
   }
 
-  static constexpr const char* kVariables[] = {"BERTCL_CACHE", "BERTCL_CACHE_DEBUG",
-                                               "BERTCL_KERNELS"};
   fs::path folder_;
-  std::vector<std::optional<std::string>> saved_;
+  tests::ScopedVariable cache_{"BERTCL_CACHE"};
+  tests::ScopedVariable debug_{"BERTCL_CACHE_DEBUG", "1"};
+  tests::ScopedVariable kernels_{"BERTCL_KERNELS"};
 };
 
 TEST_F(ProgramCacheTest, ColdStoresAndWarmHits) {
@@ -160,7 +147,7 @@ TEST_F(ProgramCacheTest, ReadOnlyFolderStoresNothing) {
   if (access(folder_.c_str(), W_OK) == 0) {
     // The superuser writes everywhere: a folder below a file cannot be made by anybody.
     std::ofstream(folder_ / "file") << "x";
-    setenv("BERTCL_CACHE", (folder_ / "file" / "cache").c_str(), 1);
+    cache_.set((folder_ / "file" / "cache").string());
   }
   const auto result = run(14);
   EXPECT_EQ(result.first, 14);
@@ -168,7 +155,7 @@ TEST_F(ProgramCacheTest, ReadOnlyFolderStoresNothing) {
 }
 
 TEST_F(ProgramCacheTest, OffMeansNoFile) {
-  setenv("BERTCL_CACHE", "off", 1);
+  cache_.set("off");
   const auto result = run(15);
   EXPECT_EQ(result.first, 15);
   EXPECT_THAT(result.second, Not(HasSubstr("program cache")));
@@ -185,7 +172,7 @@ TEST_F(ProgramCacheTest, ChangedOptionIsAnotherProgram) {
 TEST_F(ProgramCacheTest, ChangedIncludeIsAnotherProgram) {
   const fs::path sources = folder_ / "sources";
   fs::create_directories(sources);
-  setenv("BERTCL_KERNELS", sources.c_str(), 1);
+  kernels_.set(sources.string());
   std::ofstream(sources / "changing.cl")
       << "#include \"value.clh\"\n#include \"value.clh\"\n"
       << "__kernel void f(__global int* out) { out[0] = value(); }\n";
@@ -203,7 +190,7 @@ TEST_F(ProgramCacheTest, ChangedIncludeIsAnotherProgram) {
 TEST_F(ProgramCacheTest, BuildLogNamesTheIncludedFileAndLine) {
   const fs::path sources = folder_ / "sources";
   fs::create_directories(sources);
-  setenv("BERTCL_KERNELS", sources.c_str(), 1);
+  kernels_.set(sources.string());
   std::ofstream(sources / "outer.cl") << "// a line\n#include \"inner.clh\"\n"
                                       << "__kernel void f() {}\n";
   std::ofstream(sources / "inner.clh") << "// a line\n// a line\nint broken() { return wrong; }\n";
@@ -242,7 +229,7 @@ TEST_F(ProgramCacheTest, KeysDifferInEachPart) {
 
 // Writers and readers of one key at once: a reader sees nothing or a whole payload.
 TEST_F(ProgramCacheTest, ManyProcessesShareOneFolder) {
-  unsetenv("BERTCL_CACHE_DEBUG");
+  debug_.set(std::nullopt);
   const DeviceInfo device = select_device("cpu");
   std::vector<pid_t> children;
   for (int child = 0; child < 4; ++child) {
