@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that read by computed positions: Gather, GatherElements, GatherND, NonZero, CumSum.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/support.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+void check_indices(const InferContext& context) {
+  const ir::DType t = context.type(1).dtype;
+  if (t != ir::DType::i64 && t != ir::DType::i32)
+    context.fail(fmt::format("the indices '{}' have to be i64 or i32, they are {}",
+                             context.node.input(1)->name, ir::name_of(t)));
+}
+/// An index counted from the start; throws if it is outside.
+std::int64_t index_within(const EvaluateContext& context, std::int64_t i, std::int64_t extent) {
+  if (i < -extent || i >= extent)
+    context.fail(fmt::format("index {} is outside an axis of {}", i, extent));
+  return i < 0 ? i + extent : i;
+}
+
+std::vector<ir::Type> infer_gather(InferContext& context) {
+  check_indices(context);
+  ir::Type type = context.type(0);
+  const auto axis = context.axis("axis", 0, type.shape.size());
+  const ir::Shape& indices = context.shape(1);
+  type.shape.erase(type.shape.begin() + axis);
+  type.shape.insert(type.shape.begin() + axis, indices.begin(), indices.end());
+  return {type};
+}
+std::vector<ir::Tensor> evaluate_gather(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const auto axis = context.axis("axis", 0, x.shape().size());
+  const std::int64_t extent = x.shape()[axis];
+  const auto indices = context.in(1).to_ints();
+  ir::Sizes sizes = x.shape();
+  sizes.erase(sizes.begin() + axis);
+  sizes.insert(sizes.begin() + axis, context.in(1).shape().begin(), context.in(1).shape().end());
+  ir::Tensor out = ir::Tensor::zeros(x.dtype(), sizes);
+  const std::int64_t rows =
+      ir::element_count(ir::Sizes{x.shape().begin(), x.shape().begin() + axis});
+  const auto row =
+      static_cast<std::size_t>(dense_strides(x.shape())[axis]) * ir::size_of(x.dtype());
+  auto* target = const_cast<std::byte*>(out.bytes().data());
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (const std::int64_t i : indices) {
+      const auto from = static_cast<std::size_t>(r * extent + index_within(context, i, extent));
+      std::copy_n(x.bytes().data() + from * row, row, target);
+      target += row;
+    }
+  return {out};
+}
+
+std::vector<ir::Type> infer_gather_elements(InferContext& context) {
+  check_indices(context);
+  if (context.shape(0).size() != context.shape(1).size())
+    context.fail("data and indices have to be of one rank");
+  return {{context.type(0).dtype, context.shape(1)}};
+}
+std::vector<ir::Tensor> evaluate_gather_elements(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const auto axis = context.axis("axis", 0, x.shape().size());
+  const auto indices = context.in(1).to_ints();
+  const ir::Sizes& sizes = context.in(1).shape();
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    if (d != static_cast<std::size_t>(axis) && sizes[d] > x.shape()[d])
+      context.fail(fmt::format("the indices have {} entries along axis {}, the data {}", sizes[d],
+                               d, x.shape()[d]));
+  ir::Sizes strides = dense_strides(x.shape());
+  const std::int64_t step = strides[axis];
+  strides[axis] = 0;
+  std::size_t n = 0;
+  return with_compute_type(x.dtype(), [&]<class T>(T) {
+    const Elements<T> in(x);
+    std::vector<T> out;
+    walk<1>(sizes, {strides}, [&](const auto& at) {
+      out.push_back(in[at[0] + step * index_within(context, indices[n++], x.shape()[axis])]);
+    });
+    return std::vector{to_tensor<T>(sizes, std::move(out), x.dtype())};
+  });
+}
+
+std::vector<ir::Type> infer_gather_nd(InferContext& context) {
+  check_indices(context);
+  const ir::Type& data = context.type(0);
+  const ir::Shape& indices = context.shape(1);
+  const std::int64_t batch = context.node.int_attribute("batch_dims", 0);
+  if (indices.empty() || !indices.back().is_constant())
+    context.fail("the last extent of the indices has to be a number");
+  const std::int64_t depth = indices.back().constant();
+  if (batch < 0 || depth < 1 || batch >= static_cast<std::int64_t>(indices.size()) ||
+      batch + depth > static_cast<std::int64_t>(data.shape.size()))
+    context.fail(
+        fmt::format("indices {} do not fit data {}", ir::str(indices), ir::str(data.shape)));
+  ir::Type type{data.dtype, {indices.begin(), indices.end() - 1}};
+  type.shape.insert(type.shape.end(), data.shape.begin() + batch + depth, data.shape.end());
+  return {type};
+}
+std::vector<ir::Tensor> evaluate_gather_nd(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const auto indices = context.in(1).to_ints();
+  const ir::Sizes& shape = context.in(1).shape();
+  const std::int64_t batch = context.node.int_attribute("batch_dims", 0), depth = shape.back();
+  const ir::Sizes strides = dense_strides(x.shape());
+  const std::int64_t batches =
+      ir::element_count(ir::Sizes{x.shape().begin(), x.shape().begin() + batch});
+  if (batches != ir::element_count(ir::Sizes{shape.begin(), shape.begin() + batch}))
+    context.fail("the batch extents of data and indices differ");
+  const std::int64_t block =
+      ir::element_count(ir::Sizes{x.shape().begin() + batch + depth, x.shape().end()});
+  const std::int64_t tuples = static_cast<std::int64_t>(indices.size()) / depth;
+  ir::Sizes sizes(shape.begin(), shape.end() - 1);
+  sizes.insert(sizes.end(), x.shape().begin() + batch + depth, x.shape().end());
+  ir::Tensor out = ir::Tensor::zeros(x.dtype(), sizes);
+  auto* target = const_cast<std::byte*>(out.bytes().data());
+  const std::size_t bytes = static_cast<std::size_t>(block) * ir::size_of(x.dtype());
+  for (std::int64_t t = 0; t < tuples; ++t) {
+    std::int64_t offset = batch > 0 ? t / (tuples / batches) * strides[batch - 1] : 0;
+    for (std::int64_t k = 0; k < depth; ++k)
+      offset +=
+          strides[batch + k] * index_within(context, indices[t * depth + k], x.shape()[batch + k]);
+    std::copy_n(x.bytes().data() + static_cast<std::size_t>(offset) * ir::size_of(x.dtype()), bytes,
+                target);
+    target += bytes;
+  }
+  return {out};
+}
+
+/// The number of non-zeros is known if the operand is one non-zero number expanded.
+std::vector<ir::Type> infer_non_zero(InferContext& context) {
+  const ir::Shape& in = context.shape(0);
+  const ir::Node* producer = context.node.input(0)->producer;
+  const ir::Value* repeated = producer && producer->op == "Expand" ? producer->input(0) : nullptr;
+  const bool all = repeated && repeated->is_constant() && repeated->constant->size() == 1 &&
+                   repeated->constant->to_doubles()[0] != 0.0;
+  return {{ir::DType::i64,
+           {static_cast<std::int64_t>(in.size()),
+            all ? ir::element_count(in) : context.graph.fresh_symbol()}}};
+}
+std::vector<ir::Tensor> evaluate_non_zero(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const auto values = x.to_doubles();
+  const ir::Sizes strides = dense_strides(x.shape());
+  std::vector<std::int64_t> found;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != 0.0) found.push_back(static_cast<std::int64_t>(i));
+  std::vector<std::int64_t> out;
+  for (std::size_t d = 0; d < strides.size(); ++d)
+    for (const std::int64_t i : found) out.push_back(i / strides[d] % x.shape()[d]);
+  return {ir::Tensor::of<std::int64_t>(
+      {static_cast<std::int64_t>(strides.size()), static_cast<std::int64_t>(found.size())},
+      std::move(out))};
+}
+
+/// CumSum(x, axis) {exclusive, reverse}
+std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const auto rank = static_cast<std::int64_t>(x.shape().size());
+  std::int64_t axis = context.in(1).to_ints().at(0);
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank) context.fail(fmt::format("axis {} is outside", axis));
+  const bool exclusive = context.node.int_attribute("exclusive", 0) != 0;
+  const bool reverse = context.node.int_attribute("reverse", 0) != 0;
+  const std::int64_t n = x.shape()[axis], step = dense_strides(x.shape())[axis];
+  ir::Sizes lines = x.shape();
+  lines[axis] = 1;
+  return with_compute_type(x.dtype(), [&]<class T>(T) {
+    const Elements<T> in(x);
+    std::vector<T> out(static_cast<std::size_t>(x.size()));
+    if (n > 0)
+      walk<1>(lines, {dense_strides(x.shape())}, [&](const auto& at) {
+        T sum{};
+        for (std::int64_t i = 0; i < n; ++i) {
+          const std::int64_t k = at[0] + (reverse ? n - 1 - i : i) * step;
+          const T value = in[k];
+          out[static_cast<std::size_t>(k)] = exclusive ? sum : sum + value;
+          sum += value;
+        }
+      });
+    return std::vector{to_tensor<T>(x.shape(), std::move(out), x.dtype())};
+  });
+}
+
+}  // namespace
+
+std::vector<OpDef> gather_ops() {
+  return {
+      {"Gather", 2, 2, infer_gather, evaluate_gather, move_first},
+      {"GatherElements", 2, 2, infer_gather_elements, evaluate_gather_elements, move_first},
+      {"GatherND", 2, 2, infer_gather_nd, evaluate_gather_nd, move_first},
+      {"NonZero", 1, 1, infer_non_zero, evaluate_non_zero},
+      {"CumSum", 2, 2, infer_same, evaluate_cum_sum},
+  };
+}
+
+}  // namespace bertcl::ops

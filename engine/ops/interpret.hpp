@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs graphs on the host by the operators' plain definitions: for tests, for recognizing what a
+// subgraph computes, and as the reference of the compiler.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::ops {
+
+/// The tensors of values that are already known.
+using Known = std::map<const ir::Value*, ir::Tensor>;
+
+/// All outputs in the order of the graph. Throws bertcl::Error naming the node, input or output
+/// whose type does not fit, and for operators that have no host evaluation.
+std::vector<ir::Tensor> interpret(const ir::Graph& graph,
+                                  const std::map<std::string, ir::Tensor>& inputs);
+
+/// Evaluates only what `wanted` needs. Sizes of symbols come from `bindings` and from the shapes of
+/// the known tensors; every tensor that is computed is checked against its declared type.
+ir::Tensor evaluate_slice(const ir::Value* wanted, Known known, ir::Bindings bindings = {});
+
+/// Evaluates one node whose operands are all constants; empty if there is no such evaluation.
+std::vector<ir::Tensor> evaluate_constant(const ir::Node& node);
+
+/// Gives the symbols of `shape` the sizes they have in `sizes`; false if they contradict.
+bool bind(const ir::Shape& shape, const ir::Sizes& sizes, ir::Bindings& bindings);
+
+}  // namespace bertcl::ops

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, LogSoftmax and LayerNormalization. Sums are kept in double.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/support.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+std::vector<ir::Type> infer_softmax(InferContext& context) {
+  if (!ir::is_float(context.type(0).dtype)) context.fail("the operand has to be of a float type");
+  context.axis("axis", -1, context.shape(0).size());
+  return {context.type(0)};
+}
+template <bool Log>
+std::vector<ir::Tensor> evaluate_softmax(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const auto axis = context.axis("axis", -1, x.shape().size());
+  const std::int64_t n = x.shape()[axis], step = dense_strides(x.shape())[axis];
+  std::vector<double> v = x.to_doubles();
+  ir::Sizes lines = x.shape();
+  lines[axis] = 1;
+  if (n > 0)
+    walk<1>(lines, {dense_strides(x.shape())}, [&](const auto& at) {
+      double* p = v.data() + at[0];
+      double highest = p[0], sum = 0;
+      for (std::int64_t i = 1; i < n; ++i) highest = std::max(highest, p[i * step]);
+      for (std::int64_t i = 0; i < n; ++i) sum += std::exp(p[i * step] - highest);
+      for (std::int64_t i = 0; i < n; ++i) {
+        double& e = p[i * step];
+        e = Log ? e - highest - std::log(sum) : std::exp(e - highest) / sum;
+      }
+    });
+  return {ir::Tensor::of<double>(x.shape(), std::move(v)).converted(x.dtype())};
+}
+
+/// LayerNormalization(x, scale, bias) {axis, epsilon}: statistics over the extents from axis on.
+std::vector<ir::Type> infer_layer_norm(InferContext& context) {
+  const ir::Type& in = context.type(0);
+  if (!ir::is_float(in.dtype)) context.fail("the operand has to be of a float type");
+  const auto axis = context.axis("axis", -1, in.shape.size());
+  const ir::Shape normalized(in.shape.begin() + axis, in.shape.end());
+  for (std::size_t i = 1; i < context.node.inputs.size(); ++i)
+    if (context.has(i) && broadcast(context, normalized, context.shape(i)) != normalized)
+      context.fail(fmt::format("'{}' {} does not fit the normalized extents {}",
+                               context.node.input(i)->name, ir::str(context.type(i)),
+                               ir::str(normalized)));
+  return {in};
+}
+std::vector<ir::Tensor> evaluate_layer_norm(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const auto axis = context.axis("axis", -1, x.shape().size());
+  const double epsilon = context.node.float_attribute("epsilon", 1e-5);
+  const ir::Sizes normalized(x.shape().begin() + axis, x.shape().end());
+  const std::int64_t n = ir::element_count(normalized);
+  const auto expanded = [&](std::size_t i, double otherwise) {
+    if (!context.has(i)) return std::vector<double>(static_cast<std::size_t>(n), otherwise);
+    const ir::Tensor& t = context.in(i);
+    return gather_strided(t, normalized, broadcast_strides(t.shape(), normalized)).to_doubles();
+  };
+  const auto scale = expanded(1, 1.0), bias = expanded(2, 0.0);
+  std::vector<double> v = x.to_doubles();
+  for (std::size_t row = 0; n > 0 && row < v.size(); row += static_cast<std::size_t>(n)) {
+    double* p = v.data() + row;
+    double mean = 0, variance = 0;
+    for (std::int64_t i = 0; i < n; ++i) mean += p[i];
+    mean /= static_cast<double>(n);
+    for (std::int64_t i = 0; i < n; ++i) variance += (p[i] - mean) * (p[i] - mean);
+    const double inverse = 1.0 / std::sqrt(variance / static_cast<double>(n) + epsilon);
+    for (std::int64_t i = 0; i < n; ++i)
+      p[i] = (p[i] - mean) * inverse * scale[static_cast<std::size_t>(i)] +
+             bias[static_cast<std::size_t>(i)];
+  }
+  return {ir::Tensor::of<double>(x.shape(), std::move(v)).converted(x.dtype())};
+}
+
+}  // namespace
+
+std::vector<OpDef> norm_ops() {
+  return {
+      {"Softmax", 1, 1, infer_softmax, evaluate_softmax<false>},
+      {"LogSoftmax", 1, 1, infer_softmax, evaluate_softmax<true>},
+      {"LayerNormalization", 1, 3, infer_layer_norm, evaluate_layer_norm},
+  };
+}
+
+}  // namespace bertcl::ops

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each operator of the IR means: the types of its results and its values on the host.
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "ops/symbolic.hpp"
+
+namespace bertcl::ops {
+
+/// What type inference knows about one node.
+struct InferContext {
+  ir::Graph& graph;  // gives fresh symbols
+  const ir::Node& node;
+  SymbolicValues& values;
+
+  bool has(std::size_t i) const { return node.input(i) != nullptr; }
+  const ir::Type& type(std::size_t i) const;
+  const ir::Shape& shape(std::size_t i) const { return type(i).shape; }
+  /// The elements of operand i as sizes, or null where they are not known.
+  const std::vector<ir::Dim>* elements(std::size_t i) const;
+  /// The attribute `key` as a dimension of a tensor of that rank, negative values counted from the
+  /// end. Throws if it is outside.
+  std::int64_t axis(std::string_view key, std::int64_t otherwise, std::size_t rank) const;
+  /// Throws bertcl::Error that names the node.
+  [[noreturn]] void fail(const std::string& what) const;
+};
+
+/// What evaluation knows about one node.
+struct EvaluateContext {
+  const ir::Node& node;
+  std::vector<const ir::Tensor*> inputs;  // null where an optional operand is absent
+  const ir::Bindings& bindings;           // sizes of the symbols of this run
+
+  bool has(std::size_t i) const { return i < inputs.size() && inputs[i] != nullptr; }
+  const ir::Tensor& in(std::size_t i) const;
+  /// The extents of result i by its type. Throws naming a symbol whose size is not known.
+  ir::Sizes result_sizes(std::size_t i = 0) const;
+  std::int64_t axis(std::string_view key, std::int64_t otherwise, std::size_t rank) const;
+  [[noreturn]] void fail(const std::string& what) const;
+};
+
+/// One operator. `infer` gives the types of all results, `values` their elements as sizes where
+/// that is possible (null: never), `evaluate` computes them by plain loops, in float where the
+/// element type is f32, f16 or bf16.
+struct OpDef {
+  std::string name;
+  std::size_t min_inputs;
+  std::size_t max_inputs;
+  std::vector<ir::Type> (*infer)(InferContext&);
+  std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&);
+  std::vector<SymbolicElements> (*values)(InferContext&) = nullptr;
+};
+
+inline constexpr std::size_t any_number = 1u << 20;
+
+/// The definition of an operator, or null.
+const OpDef* find(std::string_view op);
+/// The definition; throws bertcl::Error that names the node if there is none.
+const OpDef& get(const ir::Node& node);
+/// Names of all operators, sorted.
+std::vector<std::string> names();
+
+/// The families that make up the registry, one file each.
+std::vector<OpDef> unary_ops();
+std::vector<OpDef> binary_ops();
+std::vector<OpDef> selection_ops();
+std::vector<OpDef> shape_ops();
+std::vector<OpDef> layout_ops();
+std::vector<OpDef> gather_ops();
+std::vector<OpDef> reduce_ops();
+std::vector<OpDef> matmul_ops();
+std::vector<OpDef> norm_ops();
+std::vector<OpDef> quantize_ops();
+
+}  // namespace bertcl::ops

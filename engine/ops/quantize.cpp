@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/quantization.hpp"
+#include "ops/support.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+/// Scale and zero point are scalars, or vectors along `axis`.
+void check_parameters(const InferContext& context, const ir::Type& quantized) {
+  const ir::Type& x = context.type(0);
+  const ir::Type& scale = context.type(1);
+  if (!ir::is_float(scale.dtype))
+    context.fail(fmt::format("scale '{}' has to be of a float type, it is {}",
+                             context.node.input(1)->name, ir::str(scale)));
+  if (context.node.int_attribute("block_size", 0) != 0)
+    context.fail("blocked quantization (block_size) is not supported; per tensor and per axis are");
+  if (ir::element_count(scale.shape) != ir::Dim(1)) {
+    const auto axis = context.axis("axis", 1, x.shape.size());
+    if (scale.shape.size() != 1 || scale.shape[0] != x.shape[axis])
+      context.fail(fmt::format("scale '{}' {} does not fit axis {} of '{}' {}",
+                               context.node.input(1)->name, ir::str(scale), axis,
+                               context.node.input(0)->name, ir::str(x)));
+  }
+  if (!context.has(2)) return;
+  const ir::Type& zero = context.type(2);
+  const bool scalars =
+      ir::element_count(scale.shape) == ir::Dim(1) && ir::element_count(zero.shape) == ir::Dim(1);
+  if (zero.shape != scale.shape && !scalars)
+    context.fail(fmt::format("zero point '{}' {} is not of the shape of scale '{}' {}",
+                             context.node.input(2)->name, ir::str(zero),
+                             context.node.input(1)->name, ir::str(scale)));
+  if (zero.dtype != quantized.dtype)
+    context.fail(fmt::format("zero point '{}' {} is not of the type of the quantized tensor, {}",
+                             context.node.input(2)->name, ir::str(zero),
+                             ir::name_of(quantized.dtype)));
+}
+
+/// The number of the scale that belongs to each element.
+struct ScaleIndex {
+  std::int64_t extent = 1, stride = 1;
+  std::size_t operator()(std::size_t i) const {
+    return static_cast<std::size_t>(static_cast<std::int64_t>(i) / stride % extent);
+  }
+};
+ScaleIndex scale_index(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  if (context.in(1).size() == 1) return {};
+  const auto axis = context.axis("axis", 1, x.shape().size());
+  if (context.in(1).size() != x.shape()[axis])
+    context.fail("the number of scales differs from the extent of the axis");
+  return {x.shape()[axis], dense_strides(x.shape())[axis]};
+}
+
+/// The type of the result: that of the zero point, else u8.
+ir::DType quantized_type(const ir::Node& node) {
+  return node.input(2) ? node.input(2)->type.dtype : ir::DType::u8;
+}
+bool is_quantized_type(ir::DType t) {
+  return ir::is_int8(t) || t == ir::DType::i16 || t == ir::DType::u16;
+}
+std::vector<ir::Type> infer_quantize(InferContext& context) {
+  const ir::Type result{quantized_type(context.node), context.shape(0)};
+  if (!is_quantized_type(result.dtype))
+    context.fail(fmt::format("quantizing to {} is not supported; i8, u8, i16 and u16 are",
+                             ir::name_of(result.dtype)));
+  check_parameters(context, result);
+  return {result};
+}
+std::vector<ir::Tensor> evaluate_quantize(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const ir::DType type = quantized_type(context.node);
+  const Elements<float> in(x), scale(context.in(1));
+  const ScaleIndex at = scale_index(context);
+  const auto zero =
+      context.has(2) ? context.in(2).to_ints() : std::vector<std::int64_t>(context.in(1).size(), 0);
+  std::vector<std::int64_t> out(static_cast<std::size_t>(x.size()));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = saturate(in[static_cast<std::int64_t>(i)] / scale[at(i)], zero.at(at(i)), type);
+  return {ir::Tensor::of<std::int64_t>(x.shape(), std::move(out)).converted(type)};
+}
+
+std::vector<ir::Type> infer_dequantize(InferContext& context) {
+  const ir::Type& x = context.type(0);
+  if (!is_quantized_type(x.dtype) && x.dtype != ir::DType::i32)
+    context.fail(fmt::format("dequantizing {} is not supported; i8, u8, i16, u16 and i32 are",
+                             ir::name_of(x.dtype)));
+  check_parameters(context, x);
+  return {{context.type(1).dtype, x.shape}};
+}
+std::vector<ir::Tensor> evaluate_dequantize(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const Elements<float> scale(context.in(1));
+  const Elements<std::int64_t> in(x);
+  const ScaleIndex at = scale_index(context);
+  const auto zero =
+      context.has(2) ? context.in(2).to_ints() : std::vector<std::int64_t>(context.in(1).size(), 0);
+  std::vector<float> out(static_cast<std::size_t>(x.size()));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<float>(in[static_cast<std::int64_t>(i)] - zero.at(at(i))) * scale[at(i)];
+  return {to_tensor<float>(x.shape(), std::move(out), context.in(1).dtype())};
+}
+
+/// y, y_scale, y_zero_point = DynamicQuantizeLinear(x): the range of x widened to hold 0.
+std::vector<ir::Type> infer_dynamic(InferContext& context) {
+  if (context.type(0).dtype != ir::DType::f32) context.fail("the operand has to be f32");
+  return {{ir::DType::u8, context.shape(0)}, {ir::DType::f32, {}}, {ir::DType::u8, {}}};
+}
+std::vector<ir::Tensor> evaluate_dynamic(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const auto in = x.as<float>();
+  float low = 0, high = 0;
+  for (const float v : in) {
+    low = std::min(low, v);
+    high = std::max(high, v);
+  }
+  const float scale = high == low ? 1.0f : (high - low) / 255.0f;
+  const std::int64_t zero = saturate(0.0f - low / scale, 0, ir::DType::u8);
+  std::vector<std::int64_t> out;
+  for (const float v : in) out.push_back(saturate(v / scale, zero, ir::DType::u8));
+  return {ir::Tensor::of<std::int64_t>(x.shape(), std::move(out)).converted(ir::DType::u8),
+          ir::Tensor::scalar(scale), ir::Tensor::scalar(static_cast<std::uint8_t>(zero))};
+}
+
+}  // namespace
+
+std::vector<OpDef> quantize_ops() {
+  return {
+      {"QuantizeLinear", 2, 3, infer_quantize, evaluate_quantize},
+      {"DequantizeLinear", 2, 3, infer_dequantize, evaluate_dequantize},
+      {"DynamicQuantizeLinear", 1, 1, infer_dynamic, evaluate_dynamic},
+  };
+}
+
+}  // namespace bertcl::ops

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of operators and the contexts that their functions see.
+#include <fmt/format.h>
+
+#include <map>
+
+#include "bertcl/error.hpp"
+#include "ops/op.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+using Registry = std::map<std::string, OpDef, std::less<>>;
+
+const Registry& registry() {
+  static const Registry table = [] {
+    Registry r;
+    for (const auto family : {unary_ops, binary_ops, selection_ops, shape_ops, layout_ops,
+                              gather_ops, reduce_ops, matmul_ops, norm_ops, quantize_ops})
+      for (OpDef& def : family()) r.emplace(def.name, def);
+    return r;
+  }();
+  return table;
+}
+
+std::int64_t axis_of(const ir::Node& node, std::string_view key, std::int64_t otherwise,
+                     std::size_t rank) {
+  const std::int64_t given = node.int_attribute(key, otherwise);
+  const std::int64_t n = static_cast<std::int64_t>(rank);
+  if (given < -n || given >= n)
+    throw Error(
+        fmt::format("{}: {} {} is outside a tensor of rank {}", node.describe(), key, given, rank));
+  return given < 0 ? given + n : given;
+}
+
+[[noreturn]] void fail_at(const ir::Node& node, const std::string& what) {
+  throw Error(fmt::format("{}: {}", node.describe(), what));
+}
+
+}  // namespace
+
+const OpDef* find(std::string_view op) {
+  const auto it = registry().find(op);
+  return it == registry().end() ? nullptr : &it->second;
+}
+
+const OpDef& get(const ir::Node& node) {
+  if (const OpDef* def = find(node.op)) return *def;
+  fail_at(node, "this operator has no host evaluation");
+}
+
+std::vector<std::string> names() {
+  std::vector<std::string> list;
+  for (const auto& [name, def] : registry()) list.push_back(name);
+  return list;
+}
+
+const ir::Type& InferContext::type(std::size_t i) const {
+  if (!has(i)) fail(fmt::format("operand {} is missing", i));
+  return node.input(i)->type;
+}
+const std::vector<ir::Dim>* InferContext::elements(std::size_t i) const {
+  return has(i) ? values.find(node.input(i)) : nullptr;
+}
+std::int64_t InferContext::axis(std::string_view key, std::int64_t otherwise,
+                                std::size_t rank) const {
+  return axis_of(node, key, otherwise, rank);
+}
+void InferContext::fail(const std::string& what) const { fail_at(node, what); }
+
+const ir::Tensor& EvaluateContext::in(std::size_t i) const {
+  if (!has(i)) fail(fmt::format("operand {} is missing", i));
+  return *inputs[i];
+}
+ir::Sizes EvaluateContext::result_sizes(std::size_t i) const {
+  return ir::evaluate(node.outputs.at(i)->type.shape, bindings);
+}
+std::int64_t EvaluateContext::axis(std::string_view key, std::int64_t otherwise,
+                                   std::size_t rank) const {
+  return axis_of(node, key, otherwise, rank);
+}
+void EvaluateContext::fail(const std::string& what) const { fail_at(node, what); }
+
+}  // namespace bertcl::ops

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that speak of shapes: Shape, Size, Reshape, Expand, Squeeze, Unsqueeze, Flatten, Range.
+// Reshape, Expand and Range without their shape operands take the shape from their result type.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/support.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+constexpr std::size_t max_rank = 64;
+
+std::vector<ir::Type> infer_shape(InferContext& context) {
+  const auto rank = static_cast<std::int64_t>(context.shape(0).size());
+  const auto bound = [&](std::string_view key, std::int64_t otherwise) {
+    const std::int64_t v = context.node.int_attribute(key, otherwise);
+    return std::clamp<std::int64_t>(v < 0 ? v + rank : v, 0, rank);
+  };
+  const std::int64_t start = bound("start", 0), end = bound("end", rank);
+  return {{ir::DType::i64, {std::max<std::int64_t>(end - start, 0)}}};
+}
+std::vector<SymbolicElements> values_shape(InferContext& context) {
+  const ir::Shape& shape = context.shape(0);
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  std::int64_t start = context.node.int_attribute("start", 0);
+  start = std::clamp<std::int64_t>(start < 0 ? start + rank : start, 0, rank);
+  const std::int64_t n = context.node.output()->type.shape[0].constant();
+  return {std::vector<ir::Dim>(shape.begin() + start, shape.begin() + start + n)};
+}
+std::vector<ir::Tensor> evaluate_shape(const EvaluateContext& context) {
+  const ir::Sizes& sizes = context.in(0).shape();
+  const auto rank = static_cast<std::int64_t>(sizes.size());
+  std::int64_t start = context.node.int_attribute("start", 0);
+  start = std::clamp<std::int64_t>(start < 0 ? start + rank : start, 0, rank);
+  const std::int64_t n = context.result_sizes()[0];
+  return {ir::Tensor::of<std::int64_t>({n}, {sizes.begin() + start, sizes.begin() + start + n})};
+}
+
+std::vector<ir::Type> infer_size(InferContext&) { return {{ir::DType::i64, {}}}; }
+std::vector<SymbolicElements> values_size(InferContext& context) {
+  return {std::vector<ir::Dim>{ir::element_count(context.shape(0))}};
+}
+std::vector<ir::Tensor> evaluate_size(const EvaluateContext& context) {
+  return {ir::Tensor::scalar<std::int64_t>(context.in(0).size())};
+}
+
+/// The elements of a shape operand; where they are not known, as many fresh symbols.
+std::vector<ir::Dim> shape_operand(InferContext& context, std::size_t i) {
+  if (ir::is_float(context.type(i).dtype) || context.shape(i).size() != 1)
+    context.fail(fmt::format("'{}' has to be a vector of integers", context.node.input(i)->name));
+  if (const auto* elements = context.elements(i)) return *elements;
+  const ir::Dim rank = context.shape(i)[0];
+  if (!rank.is_constant() || rank.constant() > static_cast<std::int64_t>(max_rank))
+    context.fail("the rank of the result is not known");
+  std::vector<ir::Dim> out;
+  for (std::int64_t d = 0; d < rank.constant(); ++d) out.push_back(context.graph.fresh_symbol());
+  return out;
+}
+
+std::vector<ir::Type> infer_reshape(InferContext& context) {
+  if (context.node.inputs.size() == 1) return {context.node.output()->type};
+  const ir::Type& in = context.type(0);
+  ir::Shape out = shape_operand(context, 1);
+  const bool keep_zero = context.node.int_attribute("allowzero", 0) != 0;
+  std::optional<std::size_t> inferred;
+  ir::Dim known(1);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] == ir::Dim(-1)) {
+      if (inferred) context.fail(fmt::format("shape {} has two extents of -1", ir::str(out)));
+      inferred = i;
+      continue;
+    }
+    if (out[i] == ir::Dim(0) && !keep_zero) {
+      if (i >= in.shape.size())
+        context.fail(
+            fmt::format("shape {} copies extent {} of {}", ir::str(out), i, ir::str(in.shape)));
+      out[i] = in.shape[i];
+    }
+    if (out[i].is_constant() && out[i].constant() < 0)
+      context.fail(fmt::format("shape {} has a negative extent", ir::str(out)));
+    known = known * out[i];
+  }
+  const ir::Dim total = ir::element_count(in.shape);
+  if (inferred) {
+    const auto rest = ir::Dim::divide(total, known);
+    if (!rest && total.is_constant() && known.is_constant() && known != ir::Dim(0))
+      context.fail(fmt::format("{} does not reshape to {}", ir::str(in.shape), ir::str(out)));
+    out[*inferred] = rest ? *rest : context.graph.fresh_symbol();
+  } else if (known != total && known.is_constant() && total.is_constant()) {
+    context.fail(fmt::format("{} ({} elements) does not reshape to {} ({} elements)",
+                             ir::str(in.shape), total.str(), ir::str(out), known.str()));
+  }
+  return {{in.dtype, std::move(out)}};
+}
+std::vector<ir::Tensor> evaluate_reshape(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  if (context.inputs.size() == 1) return {x.reshaped(context.result_sizes())};
+  ir::Sizes out = context.in(1).to_ints();
+  const bool keep_zero = context.node.int_attribute("allowzero", 0) != 0;
+  std::int64_t known = 1;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] == 0 && !keep_zero && i < x.shape().size()) out[i] = x.shape()[i];
+    if (out[i] != -1) known *= out[i];
+  }
+  for (std::int64_t& d : out)
+    if (d == -1) d = known == 0 ? 0 : x.size() / known;
+  return {x.reshaped(out)};
+}
+
+std::vector<ir::Type> infer_expand(InferContext& context) {
+  if (context.node.inputs.size() == 1) return {context.node.output()->type};
+  const ir::Shape target = shape_operand(context, 1);
+  for (const ir::Dim& d : target)
+    if (d.is_constant() && d.constant() < 0)
+      context.fail(fmt::format("shape {} has a negative extent", ir::str(target)));
+  return {{context.type(0).dtype, broadcast(context, context.shape(0), target)}};
+}
+std::vector<ir::Tensor> evaluate_expand(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const ir::Sizes out = context.inputs.size() == 1
+                            ? context.result_sizes()
+                            : broadcast(context, x.shape(), context.in(1).to_ints());
+  if (broadcast(context, x.shape(), out) != out) context.fail("the input does not expand");
+  return {gather_strided(x, out, broadcast_strides(x.shape(), out))};
+}
+
+/// The attribute `axes` as sorted dimensions of a tensor of that rank.
+std::vector<std::int64_t> sorted_axes(const InferContext& context, std::size_t rank) {
+  std::vector<std::int64_t> axes = context.node.ints_attribute("axes");
+  const auto n = static_cast<std::int64_t>(rank);
+  for (std::int64_t& a : axes) {
+    if (a < -n || a >= n)
+      context.fail(fmt::format("axis {} is outside a tensor of rank {}", a, rank));
+    if (a < 0) a += n;
+  }
+  std::sort(axes.begin(), axes.end());
+  if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    context.fail("an axis is named twice");
+  return axes;
+}
+
+std::vector<ir::Type> infer_squeeze(InferContext& context) {
+  ir::Type type = context.type(0);
+  if (!context.node.has("axes")) {
+    std::erase_if(type.shape, [](const ir::Dim& d) { return d == ir::Dim(1); });
+    return {type};
+  }
+  const auto axes = sorted_axes(context, type.shape.size());
+  for (auto a = axes.rbegin(); a != axes.rend(); ++a) {
+    const ir::Dim d = type.shape[*a];
+    if (d.is_constant() && d.constant() != 1)
+      context.fail(fmt::format("axis {} of {} is not 1", *a, ir::str(type.shape)));
+    type.shape.erase(type.shape.begin() + *a);
+  }
+  return {type};
+}
+std::vector<ir::Type> infer_unsqueeze(InferContext& context) {
+  ir::Type type = context.type(0);
+  if (type.shape.size() + context.node.ints_attribute("axes").size() > max_rank)
+    context.fail("the rank of the result is too large");
+  for (const std::int64_t a :
+       sorted_axes(context, type.shape.size() + context.node.ints_attribute("axes").size()))
+    type.shape.insert(type.shape.begin() + a, 1);
+  return {type};
+}
+std::vector<ir::Type> infer_flatten(InferContext& context) {
+  const ir::Type& in = context.type(0);
+  const auto rank = static_cast<std::int64_t>(in.shape.size());
+  std::int64_t axis = context.node.int_attribute("axis", 1);
+  if (axis < -rank || axis > rank)
+    context.fail(fmt::format("axis {} is outside a tensor of rank {}", axis, rank));
+  if (axis < 0) axis += rank;
+  return {{in.dtype,
+           {ir::element_count(ir::Shape{in.shape.begin(), in.shape.begin() + axis}),
+            ir::element_count(ir::Shape{in.shape.begin() + axis, in.shape.end()})}}};
+}
+/// The elements stay in their order; only the type says the new shape.
+std::vector<ir::Tensor> evaluate_by_type(const EvaluateContext& context) {
+  return {context.in(0).reshaped(context.result_sizes())};
+}
+
+/// Range(start, limit, step), or Range {start, step} whose length is that of its result type.
+std::vector<ir::Type> infer_range(InferContext& context) {
+  if (context.node.inputs.empty()) return {context.node.output()->type};
+  const ir::DType dtype = context.type(0).dtype;
+  if (context.node.inputs.size() != 3) context.fail("three operands or none are supported");
+  for (std::size_t i = 0; i < 3; ++i)
+    if (ir::element_count(context.shape(i)) != ir::Dim(1) || context.type(i).dtype != dtype)
+      context.fail("start, limit and step have to be scalars of one type");
+  bool constant = true;
+  for (const ir::Value* in : context.node.inputs) constant = constant && in->is_constant();
+  if (constant) {
+    const double start = context.node.inputs[0]->constant->to_doubles()[0];
+    const double limit = context.node.inputs[1]->constant->to_doubles()[0];
+    const double step = context.node.inputs[2]->constant->to_doubles()[0];
+    const double n = std::ceil((limit - start) / step);
+    if (!(std::abs(n) < 0x1p40)) context.fail("the number of elements is not finite");
+    return {{dtype, {std::max<std::int64_t>(static_cast<std::int64_t>(n), 0)}}};
+  }
+  const auto* start = context.elements(0);
+  const auto* limit = context.elements(1);
+  const auto* step = context.elements(2);
+  ir::Dim n = context.graph.fresh_symbol();
+  if (start && limit && step) {
+    const auto length = context.values.apply(context.graph, "Sub", (*limit)[0], (*start)[0]);
+    const ir::Dim delta = (*step)[0];
+    if (delta == ir::Dim(0)) context.fail("the step is 0");
+    if (length && length->is_constant() && delta.is_constant())
+      n = std::max<std::int64_t>(
+          static_cast<std::int64_t>(std::ceil(static_cast<double>(length->constant()) /
+                                              static_cast<double>(delta.constant()))),
+          0);
+    else if (length && delta == ir::Dim(1))
+      n = *length;
+  }
+  return {{dtype, {n}}};
+}
+std::vector<ir::Tensor> evaluate_range(const EvaluateContext& context) {
+  double start = 0, step = 1;
+  std::int64_t n = 0;
+  if (context.inputs.empty()) {
+    start = static_cast<double>(context.node.int_attribute("start", 0));
+    step = static_cast<double>(context.node.int_attribute("step", 1));
+    n = context.result_sizes()[0];
+  } else {
+    start = context.in(0).to_doubles().at(0);
+    step = context.in(2).to_doubles().at(0);
+    n = static_cast<std::int64_t>(
+        std::max(std::ceil((context.in(1).to_doubles().at(0) - start) / step), 0.0));
+  }
+  std::vector<double> out(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = start + static_cast<double>(i) * step;
+  return {ir::Tensor::of<double>({n}, std::move(out)).converted(context.node.output()->type.dtype)};
+}
+
+/// sizes {values = "[batch, 12*seq]"}: sizes of this run as integers, of the result's type.
+std::vector<ir::Type> infer_sizes(InferContext& context) { return {context.node.output()->type}; }
+std::vector<ir::Dim> sizes_attribute(const ir::Node& node) {
+  std::vector<ir::Dim> out;
+  std::string_view text = node.string_attribute("values");
+  text = text.substr(1, text.size() - 2);
+  while (!text.empty()) {
+    const auto comma = text.find(", ");
+    out.push_back(ir::Dim::parse(text.substr(0, comma)).value());
+    text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 2);
+  }
+  return out;
+}
+std::vector<SymbolicElements> values_sizes(InferContext& context) {
+  return {sizes_attribute(context.node)};
+}
+std::vector<ir::Tensor> evaluate_sizes(const EvaluateContext& context) {
+  return {ir::Tensor::of<std::int64_t>(
+              context.result_sizes(), ir::evaluate(sizes_attribute(context.node), context.bindings))
+              .converted(context.node.output()->type.dtype)};
+}
+
+}  // namespace
+
+std::vector<OpDef> shape_ops() {
+  return {
+      {"Shape", 1, 1, infer_shape, evaluate_shape, values_shape},
+      {"Size", 1, 1, infer_size, evaluate_size, values_size},
+      {"Reshape", 1, 2, infer_reshape, evaluate_reshape, move_first},
+      {"Expand", 1, 2, infer_expand, evaluate_expand, move_first},
+      {"Squeeze", 1, 1, infer_squeeze, evaluate_by_type, move_first},
+      {"Unsqueeze", 1, 1, infer_unsqueeze, evaluate_by_type, move_first},
+      {"Flatten", 1, 1, infer_flatten, evaluate_by_type},
+      {"Range", 0, 3, infer_range, evaluate_range},
+      {"sizes", 0, 0, infer_sizes, evaluate_sizes, values_sizes},
+  };
+}
+
+}  // namespace bertcl::ops

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Helpers shared by the operator families: broadcasting, walking tensors, symbolic movement.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "ops/op.hpp"
+
+namespace bertcl::ops {
+
+/// The broadcast of two shapes by the rule of NumPy. An extent of 1 gives way; a symbol gives way
+/// to a number, which the run then has to meet. Throws naming the node where two extents cannot be
+/// equal.
+ir::Shape broadcast(const InferContext& context, const ir::Shape& a, const ir::Shape& b);
+ir::Sizes broadcast(const EvaluateContext& context, const ir::Sizes& a, const ir::Sizes& b);
+/// One extent of two tensors that must be equal; `what` names it for the message.
+ir::Dim same_extent(const InferContext& context, const ir::Dim& a, const ir::Dim& b,
+                    std::string_view what);
+
+/// Distance in elements between neighbours along each dimension of a dense tensor.
+ir::Sizes dense_strides(const ir::Sizes& sizes);
+/// Strides for reading a tensor of extents `from` while walking one of extents `to`: 0 where it is
+/// repeated.
+ir::Sizes broadcast_strides(const ir::Sizes& from, const ir::Sizes& to);
+
+/// Calls f(offsets) for every index of `sizes` in row-major order; offsets[n] is the sum of index
+/// times strides[n].
+template <std::size_t N, class F>
+void walk(const ir::Sizes& sizes, const std::array<ir::Sizes, N>& strides, F&& f) {
+  if (ir::element_count(sizes) == 0) return;
+  ir::Sizes index(sizes.size(), 0);
+  std::array<std::int64_t, N> offset{};
+  while (true) {
+    f(offset);
+    std::size_t d = sizes.size();
+    while (d > 0) {
+      --d;
+      for (std::size_t n = 0; n < N; ++n) offset[n] += strides[n][d];
+      if (++index[d] < sizes[d]) break;
+      for (std::size_t n = 0; n < N; ++n) offset[n] -= strides[n][d] * sizes[d];
+      index[d] = 0;
+      if (d == 0) return;
+    }
+    if (sizes.empty()) return;
+  }
+}
+
+/// A dense copy of a strided view: element i of the result is in[base + sum(index * strides)].
+ir::Tensor gather_strided(const ir::Tensor& in, const ir::Sizes& sizes, const ir::Sizes& strides,
+                          std::int64_t base = 0);
+
+/// Calls f with a value of the type that computes elements of `dtype`: float for f32, f16 and bf16,
+/// double for f64, int64 for integers and booleans.
+template <class F>
+auto with_compute_type(ir::DType dtype, F&& f) {
+  if (dtype == ir::DType::f64) return f(double{});
+  if (ir::is_float(dtype)) return f(float{});
+  return f(std::int64_t{});
+}
+
+/// Numbers of a tensor converted to T, with their bytes kept alive.
+template <class T>
+class Elements {
+ public:
+  explicit Elements(const ir::Tensor& t) : tensor_(t.converted(ir::dtype_of<T>())) {}
+  const T& operator[](std::int64_t i) const { return tensor_.as<T>()[static_cast<std::size_t>(i)]; }
+  const T* data() const { return tensor_.as<T>().data(); }
+
+ private:
+  ir::Tensor tensor_;
+};
+
+/// A tensor of type `dtype` from numbers of the computing type.
+template <class T>
+ir::Tensor to_tensor(ir::Sizes sizes, std::vector<T> numbers, ir::DType dtype) {
+  return ir::Tensor::of<T>(std::move(sizes), std::move(numbers)).converted(dtype);
+}
+
+/// Values of operators that only move elements: the operator runs on element numbers. Operands
+/// whose bit in `data_mask` is 0 (indices, axes) must be numbers.
+std::vector<SymbolicElements> move_elements(InferContext& context, unsigned data_mask);
+inline std::vector<SymbolicElements> move_first(InferContext& c) { return move_elements(c, 1u); }
+inline std::vector<SymbolicElements> move_all(InferContext& c) { return move_elements(c, ~0u); }
+
+/// The type of operand 0 for every result.
+std::vector<ir::Type> infer_same(InferContext& context);
+
+}  // namespace bertcl::ops

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic on sizes.
+#include "ops/symbolic.hpp"
+
+#include <algorithm>
+
+namespace bertcl::ops {
+namespace {
+
+constexpr std::int64_t max_elements = 64;
+
+std::int64_t divide_truncated(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : a / b; }
+
+std::optional<ir::Dim> apply_numbers(const std::string& op, std::int64_t a, std::int64_t b) {
+  if (op == "Add") return ir::Dim(a + b);
+  if (op == "Sub") return ir::Dim(a - b);
+  if (op == "Mul") return ir::Dim(a * b);
+  if (op == "Div" && b != 0) return ir::Dim(divide_truncated(a, b));
+  if (op == "Mod" && b != 0) return ir::Dim(((a % b) + b) % b);
+  if (op == "Min") return ir::Dim(std::min(a, b));
+  if (op == "Max") return ir::Dim(std::max(a, b));
+  if (op == "Equal") return ir::Dim(a == b);
+  if (op == "Less") return ir::Dim(a < b);
+  if (op == "Greater") return ir::Dim(a > b);
+  if (op == "LessOrEqual") return ir::Dim(a <= b);
+  if (op == "GreaterOrEqual") return ir::Dim(a >= b);
+  if (op == "And") return ir::Dim(a != 0 && b != 0);
+  if (op == "Or") return ir::Dim(a != 0 || b != 0);
+  return std::nullopt;
+}
+
+/// -1, 0, 1 for a < b, a == b, a > b where that holds for every positive size of the symbols.
+std::optional<int> compare(const ir::Dim& a, const ir::Dim& b) {
+  if (a == b) return 0;
+  // A symbol is at least 1: 12*seq > 0 and 12*seq > -1, but 12*seq > 5 is not decided here.
+  if (!a.is_constant() && b.is_constant() && b.constant() <= 0) return 1;
+  if (!b.is_constant() && a.is_constant() && a.constant() <= 0) return -1;
+  return std::nullopt;
+}
+
+}  // namespace
+
+const std::vector<ir::Dim>* SymbolicValues::find(const ir::Value* value) {
+  if (const auto it = known_.find(value); it != known_.end()) return &it->second;
+  if (!value || !value->is_constant() || ir::is_float(value->type.dtype) ||
+      value->type.shape.size() > 1 || value->constant->size() > max_elements)
+    return nullptr;
+  const auto ints = value->constant->to_ints();
+  return &(known_[value] = std::vector<ir::Dim>(ints.begin(), ints.end()));
+}
+
+void SymbolicValues::set(const ir::Value* value, std::vector<ir::Dim> elements) {
+  known_[value] = std::move(elements);
+}
+
+std::optional<std::vector<std::int64_t>> SymbolicValues::constants(const ir::Value* value) {
+  const auto* elements = find(value);
+  return elements ? ir::constant_shape(*elements) : std::nullopt;
+}
+
+std::optional<ir::Dim> SymbolicValues::apply(ir::Graph& graph, const std::string& op,
+                                             const ir::Dim& a, const ir::Dim& b) {
+  if (a.is_constant() && b.is_constant()) return apply_numbers(op, a.constant(), b.constant());
+  const bool comparison = op == "Equal" || op == "Less" || op == "Greater" || op == "LessOrEqual" ||
+                          op == "GreaterOrEqual";
+  const auto order = compare(a, b);
+  if (comparison) return order ? apply_numbers(op, *order, 0) : std::nullopt;
+  if (op == "Min" || op == "Max") {
+    if (order) return (op == "Min") == (*order <= 0) ? a : b;
+  } else if (op == "Mul") {
+    return a * b;
+  } else if (op == "Div") {
+    if (const auto quotient = ir::Dim::divide(a, b)) return quotient;
+  } else if (op == "Add" || op == "Sub") {
+    const ir::Dim zero(0);
+    if (b == zero) return a;
+    if (op == "Sub" && a == b) return zero;
+    if (op == "Add" && a == zero) return b;
+    // Like terms: 2*seq + 3*seq, 12*seq - seq. The ratio to the bare product is the coefficient.
+    const auto bare = [](const ir::Dim& d) {
+      ir::Dim product(1);
+      for (const std::string& s : d.symbols()) product = product * ir::Dim::symbol(s);
+      return product;
+    };
+    if (a.symbols() == b.symbols()) {
+      const std::int64_t ca = ir::Dim::divide(a, bare(a))->constant();
+      const std::int64_t cb = ir::Dim::divide(b, bare(b))->constant();
+      return ir::Dim(op == "Add" ? ca + cb : ca - cb) * bare(a);
+    }
+  } else if (op != "Mod") {
+    return std::nullopt;
+  }
+  const auto [it, fresh] = fresh_.try_emplace({op, a, b});
+  if (fresh) it->second = graph.fresh_symbol();
+  return it->second;
+}
+
+}  // namespace bertcl::ops

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements of small integer tensors as sizes: the arithmetic that exported graphs do on shapes.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::ops {
+
+/// The elements of a tensor of rank 0 or 1; empty where they are not known.
+using SymbolicElements = std::optional<std::vector<ir::Dim>>;
+
+/// What is known of the elements of integer and boolean tensors. Symbols stand for sizes, so they
+/// are taken to be positive.
+class SymbolicValues {
+ public:
+  /// The elements of a value, or null. Constants of up to 64 elements are always known.
+  const std::vector<ir::Dim>* find(const ir::Value* value);
+  void set(const ir::Value* value, std::vector<ir::Dim> elements);
+  /// The elements if all of them are numbers.
+  std::optional<std::vector<std::int64_t>> constants(const ir::Value* value);
+
+  /// The result of Add, Sub, Mul, Div, Min, Max, Equal, ... of two sizes: a size where it can be
+  /// written as one, otherwise a fresh symbol, the same one each time the same is asked. Empty for
+  /// comparisons that depend on the run.
+  std::optional<ir::Dim> apply(ir::Graph& graph, const std::string& op, const ir::Dim& a,
+                               const ir::Dim& b);
+
+ private:
+  std::map<const ir::Value*, std::vector<ir::Dim>> known_;
+  std::map<std::tuple<std::string, ir::Dim, ir::Dim>, ir::Dim> fresh_;
+};
+
+}  // namespace bertcl::ops

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise operators of one operand: activations, rounding, tests, Cast, Identity.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "ops/support.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+/// y[i] = F()(x[i]) in the computing type of x.
+template <class F>
+std::vector<ir::Tensor> map_elements(const EvaluateContext& context, const F& f,
+                                     std::optional<ir::DType> result = std::nullopt) {
+  const ir::Tensor& x = context.in(0);
+  return with_compute_type(x.dtype(), [&]<class T>(T) {
+    const Elements<T> in(x);
+    std::vector<T> out(static_cast<std::size_t>(x.size()));
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<T>(f(in[static_cast<std::int64_t>(i)]));
+    return std::vector{to_tensor<T>(x.shape(), std::move(out), result.value_or(x.dtype()))};
+  });
+}
+
+template <class F>
+std::vector<ir::Tensor> evaluate_unary(const EvaluateContext& context) {
+  return map_elements(context, F{});
+}
+template <class F>
+std::vector<ir::Tensor> evaluate_test(const EvaluateContext& context) {
+  return map_elements(context, F{}, ir::DType::boolean);
+}
+std::vector<ir::Type> infer_test(InferContext& context) {
+  return {{ir::DType::boolean, context.shape(0)}};
+}
+
+// Each functor takes float, double or int64; mathematics on integers goes through double.
+#define BERTCL_UNARY(NAME, EXPRESSION) \
+  struct NAME {                        \
+    template <class T>                 \
+    auto operator()(T x) const {       \
+      return EXPRESSION;               \
+    }                                  \
+  }
+BERTCL_UNARY(Neg, T{} - x);
+BERTCL_UNARY(Abs, std::abs(x));
+BERTCL_UNARY(Sign, static_cast<T>((x > T{}) - (x < T{})));
+BERTCL_UNARY(Floor, std::floor(x));
+BERTCL_UNARY(Ceil, std::ceil(x));
+BERTCL_UNARY(Round, std::nearbyint(x));  // half to even, as ONNX asks
+BERTCL_UNARY(Sqrt, std::sqrt(x));
+BERTCL_UNARY(Exp, std::exp(x));
+BERTCL_UNARY(Log, std::log(x));
+BERTCL_UNARY(Erf, std::erf(x));
+BERTCL_UNARY(Tanh, std::tanh(x));
+BERTCL_UNARY(Sin, std::sin(x));
+BERTCL_UNARY(Cos, std::cos(x));
+BERTCL_UNARY(Softplus, std::log1p(std::exp(x)));
+BERTCL_UNARY(Relu, std::max(x, T{}));
+BERTCL_UNARY(Reciprocal, T(1) / x);
+BERTCL_UNARY(Sigmoid, T(1) / (T(1) + static_cast<T>(std::exp(-x))));
+BERTCL_UNARY(Not, x == T{});
+BERTCL_UNARY(IsNaN, std::isnan(static_cast<double>(x)));
+BERTCL_UNARY(IsInf, std::isinf(static_cast<double>(x)));
+#undef BERTCL_UNARY
+
+/// Gelu: x * Phi(x), or with approximate = "tanh" the fit of Hendrycks and Gimpel (2016).
+std::vector<ir::Tensor> evaluate_gelu(const EvaluateContext& context) {
+  const bool tanh =
+      context.node.has("approximate") && context.node.string_attribute("approximate") == "tanh";
+  if (tanh)
+    return map_elements(context, [](auto x) {
+      using T = decltype(x);
+      const T root_2_over_pi = static_cast<T>(std::sqrt(2.0 * std::numbers::inv_pi));
+      const T inner = root_2_over_pi * (x + static_cast<T>(0.044715) * x * x * x);
+      return static_cast<T>(0.5) * x * (T(1) + static_cast<T>(std::tanh(inner)));
+    });
+  return map_elements(context, [](auto x) {
+    using T = decltype(x);
+    return static_cast<T>(0.5) * x *
+           (T(1) + static_cast<T>(std::erf(x * static_cast<T>(1.0 / std::numbers::sqrt2))));
+  });
+}
+
+std::vector<ir::Tensor> evaluate_leaky_relu(const EvaluateContext& context) {
+  const double alpha = context.node.float_attribute("alpha", 0.01);
+  return map_elements(context, [&](auto x) {
+    using T = decltype(x);
+    return x < T{} ? static_cast<T>(alpha) * x : x;
+  });
+}
+
+std::vector<ir::Tensor> evaluate_identity(const EvaluateContext& context) {
+  return {context.in(0)};
+}
+
+ir::DType cast_target(const ir::Node& node) {
+  return *ir::dtype_from_name(node.string_attribute("to"));
+}
+std::vector<ir::Type> infer_cast(InferContext& context) {
+  if (!context.node.has("to") || !ir::dtype_from_name(context.node.string_attribute("to")))
+    context.fail("attribute 'to' has to name an element type (f32, i64, ...)");
+  return {{cast_target(context.node), context.shape(0)}};
+}
+/// Float to integer truncates; what an integer type cannot hold is clamped to its range.
+std::vector<ir::Tensor> evaluate_cast(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const ir::DType to = cast_target(context.node);
+  if (!ir::is_float(x.dtype()) || ir::is_float(to) || to == ir::DType::boolean)
+    return {x.converted(to)};
+  std::vector<double> values = x.to_doubles();
+  for (double& v : values)  // no double above this is below 2^63
+    v = std::isnan(v) ? 0.0 : std::clamp(v, -0x1p63, 0x1.fffffffffffffp62);
+  return {
+      ir::Tensor::of<double>(x.shape(), std::move(values)).converted(ir::DType::i64).converted(to)};
+}
+std::vector<SymbolicElements> values_cast(InferContext& context) {
+  const auto* in = context.elements(0);
+  if (!in || cast_target(context.node) == ir::DType::boolean) return {};
+  return {*in};
+}
+
+std::vector<ir::Type> infer_float(InferContext& context) {
+  if (!ir::is_float(context.type(0).dtype)) context.fail("the operand has to be of a float type");
+  return {context.type(0)};
+}
+OpDef unary(const char* name, std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&)) {
+  return {name, 1, 1, infer_float, evaluate};
+}
+
+}  // namespace
+
+std::vector<OpDef> unary_ops() {
+  return {
+      {"Neg", 1, 1, infer_same, evaluate_unary<Neg>},
+      {"Abs", 1, 1, infer_same, evaluate_unary<Abs>},
+      {"Sign", 1, 1, infer_same, evaluate_unary<Sign>},
+      unary("Floor", evaluate_unary<Floor>),
+      unary("Ceil", evaluate_unary<Ceil>),
+      unary("Round", evaluate_unary<Round>),
+      unary("Sqrt", evaluate_unary<Sqrt>),
+      unary("Exp", evaluate_unary<Exp>),
+      unary("Log", evaluate_unary<Log>),
+      unary("Erf", evaluate_unary<Erf>),
+      unary("Tanh", evaluate_unary<Tanh>),
+      unary("Sin", evaluate_unary<Sin>),
+      unary("Cos", evaluate_unary<Cos>),
+      unary("Softplus", evaluate_unary<Softplus>),
+      {"Relu", 1, 1, infer_same, evaluate_unary<Relu>},
+      unary("Reciprocal", evaluate_unary<Reciprocal>),
+      unary("Sigmoid", evaluate_unary<Sigmoid>),
+      unary("LeakyRelu", evaluate_leaky_relu),
+      unary("Gelu", evaluate_gelu),
+      {"Not", 1, 1, infer_test, evaluate_test<Not>},
+      {"IsNaN", 1, 1, infer_test, evaluate_test<IsNaN>},
+      {"IsInf", 1, 1, infer_test, evaluate_test<IsInf>},
+      {"Identity", 1, 1, infer_same, evaluate_identity, move_first},
+      {"Cast", 1, 1, infer_cast, evaluate_cast, values_cast},
+  };
+}
+
+}  // namespace bertcl::ops

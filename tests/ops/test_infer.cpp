@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shapes with symbols, and the shape arithmetic of exporters.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bertcl/error.hpp"
+#include "ir/text.hpp"
+#include "ops/infer.hpp"
+#include "ops/op.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+using testing::HasSubstr;
+
+/// The type that inference gives to the first output of a graph text; the declared types of
+/// results are ignored.
+std::string inferred(const std::string& text) {
+  ir::Graph graph = ir::parse(text);
+  SymbolicValues values;
+  infer(graph, values);
+  return ir::str(graph.outputs()[0].value->type);
+}
+std::string failure(const std::string& text) {
+  try {
+    return "no error, " + inferred(text);
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+TEST(Infer, BroadcastsSymbolsAgainstOnes) {
+  EXPECT_EQ(inferred("graph g(%a: f32[batch, 1, seq], %b: f32[12, 1]) {"
+                     "%c: f32[] = Add(%a, %b) return %c }"),
+            "f32[batch, 12, seq]");
+}
+
+TEST(Infer, NamesTheNodeWhenExtentsDiffer) {
+  const auto message = failure(
+      "graph g(%a: f32[batch, 3], %b: f32[batch, 4]) { %sum: f32[] = Add(%a, %b) return %sum }");
+  EXPECT_THAT(message, HasSubstr("Add (result 'sum')"));
+  EXPECT_THAT(message, HasSubstr("3 against 4"));
+  EXPECT_THAT(failure("graph g(%a: f32[batch], %b: f32[seq]) {"
+                      "%c: f32[] = Mul(%a, %b) return %c }"),
+              HasSubstr("batch against seq"));
+}
+
+TEST(Infer, FollowsTheHeadSplitOfAnExporter) {
+  // Reshape(x, Concat(Shape(x)[0:1], Shape(x)[1:2], -1, 64))
+  EXPECT_EQ(inferred(R"(graph g(%x: f32[batch, seq, 768]) {
+      %shape: i64[] = Shape(%x)
+      const %zero: i64[] = 0
+      const %one: i64[] = 1
+      %b: i64[] = Gather(%shape, %zero) {axis = 0}
+      %s: i64[] = Gather(%shape, %one) {axis = 0}
+      %b1: i64[] = Unsqueeze(%b) {axes = [0]}
+      %s1: i64[] = Unsqueeze(%s) {axes = [0]}
+      const %rest: i64[2] = [-1, 64]
+      %target: i64[] = Concat(%b1, %s1, %rest) {axis = 0}
+      %y: f32[] = Reshape(%x, %target)
+      return %y })"),
+            "f32[batch, seq, 12, 64]");
+}
+
+TEST(Infer, DividesSizes) {
+  // The size of a head as Shape(x)[2] / 12, merged back by -1.
+  EXPECT_EQ(inferred(R"(graph g(%x: f32[batch, seq, 768]) {
+      %width: i64[] = Shape(%x) {start = 2, end = 3}
+      const %heads: i64[1] = [12]
+      %size: i64[] = Div(%width, %heads)
+      const %rest: i64[2] = [-1, 12]
+      %target: i64[] = Concat(%rest, %size) {axis = 0}
+      %y: f32[] = Reshape(%x, %target)
+      return %y })"),
+            "f32[batch*seq, 12, 64]");
+}
+
+TEST(Infer, UnderstandsTheExpandIdiom) {
+  // Expand(m, Where(Equal(shape, -1), 1, shape)) with shape = [batch, -1, seq, seq]
+  EXPECT_EQ(inferred(R"(graph g(%m: bool[batch, 1, 1, seq]) {
+      %b: i64[] = Shape(%m) {start = 0, end = 1}
+      %s: i64[] = Shape(%m) {start = 3}
+      const %free: i64[1] = [-1]
+      %shape: i64[] = Concat(%b, %free, %s, %s) {axis = 0}
+      %rank: i64[] = Shape(%shape)
+      const %fill: i64[1] = [1]
+      %ones: i64[] = Expand(%fill, %rank)
+      const %minus: i64[] = -1
+      %negative: i64[] = Mul(%ones, %minus)
+      %is_free: bool[] = Equal(%shape, %negative)
+      %target: i64[] = Where(%is_free, %ones, %shape)
+      %y: bool[] = Expand(%m, %target)
+      return %y })"),
+            "bool[batch, 1, seq, seq]");
+}
+
+TEST(Infer, SlicesToASymbol) {
+  EXPECT_EQ(inferred(R"(graph g(%ids: i64[batch, seq]) {
+      const %table: i64[1, 512] = ...
+      const %from: i64[1] = [0]
+      const %axis: i64[1] = [1]
+      %to: i64[] = Shape(%ids) {start = 1}
+      %y: i64[] = Slice(%table, %from, %to, %axis)
+      return %y })"),
+            "i64[1, seq]");
+}
+
+TEST(Infer, CountsARangeBySymbol) {
+  EXPECT_EQ(inferred(R"(graph g(%ids: i64[batch, seq]) {
+      const %one: i64[] = 1
+      const %zero: i64[] = 0
+      %shape: i64[] = Shape(%ids)
+      %n: i64[] = Gather(%shape, %one) {axis = 0}
+      %y: i64[] = Range(%zero, %n, %one)
+      return %y })"),
+            "i64[seq]");
+}
+
+TEST(Infer, GivesOneSymbolToOneUnknownSize) {
+  // seq + 1 has no form as a size; computed twice it is still the same size.
+  EXPECT_EQ(inferred(R"(graph g(%ids: i64[batch, seq]) {
+      const %one: i64[1] = [1]
+      const %v: f32[] = 0.0
+      %s: i64[] = Shape(%ids) {start = 1}
+      %a: i64[] = Add(%s, %one)
+      %b: i64[] = Add(%s, %one)
+      %x: f32[] = Expand(%v, %a)
+      %y: f32[] = Expand(%v, %b)
+      %z: f32[] = Add(%x, %y)
+      return %z })"),
+            "f32[n0]");
+}
+
+TEST(Infer, RefusesAWrongNumberOfOperands) {
+  EXPECT_THAT(failure("graph g(%a: f32[2]) { %c: f32[] = Add(%a) return %c }"),
+              HasSubstr("1 operands were given, 2 to 2 are allowed"));
+}
+
+TEST(Infer, MatMulChecksTheInnerExtent) {
+  EXPECT_EQ(inferred("graph g(%a: f32[batch, 12, seq, 64], %b: f32[batch, 12, 64, seq]) {"
+                     "%c: f32[] = MatMul(%a, %b) return %c }"),
+            "f32[batch, 12, seq, seq]");
+  EXPECT_THAT(failure("graph g(%a: f32[batch, 64], %w: f32[65, 3]) {"
+                      "%c: f32[] = MatMul(%a, %w) return %c }"),
+              HasSubstr("64 against 65"));
+}
+
+TEST(Infer, QuantizationChecksItsParameters) {
+  EXPECT_EQ(inferred("graph g(%x: f32[4, 6], %s: f32[6], %z: i8[6]) {"
+                     "%q: u8[] = QuantizeLinear(%x, %s, %z) {axis = -1} return %q }"),
+            "i8[4, 6]");
+  EXPECT_THAT(failure("graph g(%x: f32[4, 6], %s: f32[5], %z: i8[5]) {"
+                      "%q: u8[] = QuantizeLinear(%x, %s, %z) {axis = 1} return %q }"),
+              HasSubstr("scale 's' f32[5] does not fit axis 1 of 'x' f32[4, 6]"));
+  EXPECT_THAT(failure("graph g(%x: i8[4, 6], %s: f32[], %z: u8[]) {"
+                      "%q: u8[] = DequantizeLinear(%x, %s, %z) return %q }"),
+              HasSubstr("zero point 'z' u8[]"));
+}
+
+}  // namespace
+}  // namespace bertcl::ops
