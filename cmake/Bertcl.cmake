@@ -26,9 +26,13 @@ function(bertcl_library)
   cmake_parse_arguments(arg "" "NAME" "DEPENDS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   add_library(bertcl_${arg_NAME} STATIC ${sources})
-  target_include_directories(bertcl_${arg_NAME} PUBLIC "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/engine"
-                                                       "${PROJECT_SOURCE_DIR}/engine/include")
+  target_include_directories(bertcl_${arg_NAME} PUBLIC
+    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR};${PROJECT_SOURCE_DIR}/engine;${PROJECT_SOURCE_DIR}/engine/include>"
+    "$<INSTALL_INTERFACE:include/bertcl>")
   target_link_libraries(bertcl_${arg_NAME} PUBLIC ${arg_DEPENDS} PRIVATE bertcl_settings)
+  target_compile_features(bertcl_${arg_NAME} PUBLIC cxx_std_20)
+  set_target_properties(bertcl_${arg_NAME} PROPERTIES EXPORT_NAME ${arg_NAME})
+  set_property(GLOBAL APPEND PROPERTY BERTCL_LIBRARIES bertcl_${arg_NAME})
 endfunction()
 
 # bertcl_test(NAME test_text DEPENDS bertcl_text ...): all *.cpp of the current folder as one GoogleTest program.
