@@ -1,71 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration on the device: the range and the histogram of a tensor, gathered over many runs.
+// What calibration keeps of a tensor: its range, and a histogram of its values or absolute values.
 //
-//   observe_minmax     state[0] = min(state[0], x), state[1] = max(state[1], x); start it at
-//                      +inf, -inf. NaN is left out, as nanmin and nanmax do.
-//   observe_histogram  counts[b] += number of x (of |x| where absolute is 1) in bin b of `bins` equal
-//                      bins over [low, high]; the last bin holds `high` as well. NaN and values
-//                      outside are not counted. factor = bins / (high - low), made by the host.
+//   observe_range      x [count] -> partials [items][4]    each work-item one chunk of x
+//   observe_merge      partials [items][4] -> state [4]    one work-item
+//   observe_histogram  x [count] -> counts [bins]          added to what is there
 //
-// Results do not depend on the order of the work-items: minimum, maximum and integer sums.
-// Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn and hands
-// its result over by atomics at its end: make chunk large (65536) where one item is one thread.
-// Bounds: count < 2^31; counts are 32 bit. Histograms up to BINS_MAX bins are first made privately.
+// A range is (smallest, largest, smallest absolute value, 1 if a NaN was met else 0).
+// Bin i holds edges[i] <= v < edges[i + 1], the last bin its right edge too, values outside are left
+// out: as numpy.histogram. edges [bins + 1] ascend and lie about evenly.
+//
+// Grid of observe_range and observe_histogram: (ceil(count / chunk)), any local size.
+// Bounds: count < 2^31, bins >= 1; a count wraps at 2^32.
 #include "row.clh"
 
-#ifndef BINS_MAX
-#define BINS_MAX 2048  // bins of the private histogram
-#endif
-
-// Replaces *place by value while value is on the wanted side of it.
-void join_atomic(volatile __global float* place, float value, int want_larger) {
-  float old = *place;
-  while (want_larger ? value > old : value < old) {
-    const int seen = atomic_cmpxchg((volatile __global int*)place, as_int(old), as_int(value));
-    if (seen == as_int(old)) return;
-    old = as_float(seen);
+__kernel void observe_range(__global const float* x, __global float* partials, int count,
+                            int chunk) {
+  const int item = get_global_id(0), first = item * chunk, end = min(first + chunk, count);
+  float16 low = INFINITY, high = -INFINITY, near = INFINITY;
+  int16 nan = 0;
+  for (int i = first; i < end; i += 16) {
+    const int n = min(16, end - i);
+    const float16 v = load_row16(x, i, n, TYPE_F32, 1.0f, 0), a = fabs(v);
+    const int16 used = LANE < n;
+    low = used & (v < low) ? v : low;  // false for NaN
+    high = used & (v > high) ? v : high;
+    near = used & (a < near) ? a : near;
+    nan |= used & isnan(v);
   }
-}
-
-__kernel void observe_minmax(__global const float* x, int count, __global float* state, int chunk) {
-  const int first = get_global_id(0) * chunk, last = min(first + chunk, count);
-  float16 low = INFINITY, high = -INFINITY;
-  for (int i = first; i < last; i += 16) {
-    const int n = min(16, last - i);
-    float16 v = load_row16(x, i, n, TYPE_F32, 1.0f, 0);
-    v = LANE < n ? v : (float16)(NAN);
-    low = v < low ? v : low;  // false for NaN
-    high = v > high ? v : high;
-  }
-  float lows[16], highs[16];
-  vstore16(low, 0, lows);
-  vstore16(high, 0, highs);
+  float l[16], h[16], a[16];
+  int b[16];
+  vstore16(low, 0, l);
+  vstore16(high, 0, h);
+  vstore16(near, 0, a);
+  vstore16(nan, 0, b);
   for (int t = 1; t < 16; t++) {
-    lows[0] = min(lows[0], lows[t]);
-    highs[0] = max(highs[0], highs[t]);
+    l[0] = fmin(l[0], l[t]);
+    h[0] = fmax(h[0], h[t]);
+    a[0] = fmin(a[0], a[t]);
+    b[0] |= b[t];
   }
-  join_atomic(state, lows[0], 0);
-  join_atomic(state + 1, highs[0], 1);
+  vstore4((float4)(l[0], h[0], a[0], b[0] ? 1.0f : 0.0f), item, partials);
 }
 
-__kernel void observe_histogram(__global const float* x, int count, int absolute, float low,
-                                float high, float factor, int bins, volatile __global uint* counts,
-                                int chunk) {
-  const int first = get_global_id(0) * chunk, last = min(first + chunk, count);
-  uint own[BINS_MAX];
-  const int is_private = bins <= BINS_MAX && last - first > bins;
-  if (is_private)
-    for (int b = 0; b < bins; b++) own[b] = 0;
-  for (int i = first; i < last; i++) {
-    const float v = absolute ? fabs(x[i]) : x[i];
-    if (!(v >= low && v <= high)) continue;
-    const int b = min((int)((v - low) * factor), bins - 1);
-    if (is_private)
-      own[b]++;
-    else
-      atomic_inc(counts + b);
+// `join`: 0 to begin anew, 1 to keep what the state has seen before.
+__kernel void observe_merge(__global const float* partials, __global float* state, int items,
+                            int join) {
+  float4 r = join ? vload4(0, state) : (float4)(INFINITY, -INFINITY, INFINITY, 0.0f);
+  for (int i = 0; i < items; i++) {
+    const float4 p = vload4(i, partials);
+    r = (float4)(fmin(r.x, p.x), fmax(r.y, p.y), fmin(r.z, p.z), fmax(r.w, p.w));
   }
-  if (is_private)
-    for (int b = 0; b < bins; b++)
-      if (own[b]) atomic_add(counts + b, own[b]);
+  vstore4(r, 0, state);
+}
+
+__kernel void observe_histogram(__global const float* x, __global const float* edges,
+                                volatile __global uint* counts, int count, int chunk, int bins,
+                                int absolute, float bins_per_unit) {
+  const int first = get_global_id(0) * chunk, end = min(first + chunk, count);
+  const float left = edges[0], right = edges[bins];
+  int last = 0;  // neighbours often share a bin: one atomic for a run of them
+  uint run = 0;
+  for (int i = first; i < end; i++) {
+    const float v = absolute ? fabs(x[i]) : x[i];
+    if (!(v >= left && v <= right)) continue;
+    int bin = clamp((int)fmin((v - left) * bins_per_unit, bins - 1.0f), 0, bins - 1);
+    while (bin > 0 && v < edges[bin]) bin--;
+    while (bin < bins - 1 && v >= edges[bin + 1]) bin++;
+    if (bin != last && run > 0) {
+      atomic_add(&counts[last], run);
+      run = 0;
+    }
+    last = bin;
+    run++;
+  }
+  if (run > 0) atomic_add(&counts[last], run);
 }

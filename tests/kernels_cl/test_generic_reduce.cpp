@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce, argmax, cumsum, softmax and the observers of the calibration against plain C++.
+// reduce, argmax, cumsum and softmax against plain C++.
 #include "device_test.hpp"
 
 namespace bertcl::tests {
@@ -175,50 +175,6 @@ TEST(Softmax, MaskedEntriesAndRows) {
   x[5] = -1e30f;
   const auto y = softmax(x, 20, 0);
   for (size_t i = 0; i < 40; ++i) EXPECT_EQ(y[i], i == 3 ? 1.0f : 0.0f) << i;
-}
-
-TEST(Observe, MinMaxGoesOnFromItsState) {
-  auto x = normal_values(1000, 1);
-  x[3] = std::numeric_limits<float>::quiet_NaN();
-  x[999] = 77.0f;
-  x[0] = -55.0f;
-  for (int32_t chunk : {1, 33, 5000}) {
-    auto state = upload(std::vector<float>{INFINITY, -INFINITY});
-    const auto observe = [&](const std::vector<float>& values) {
-      auto kernel = device().kernel("observe", "observe_minmax");
-      kernel.args(upload(values), static_cast<int32_t>(values.size()), state, chunk);
-      run(kernel, ceil_div(values.size(), static_cast<size_t>(chunk)));
-      return state.download<float>();
-    };
-    expect_equal(observe(x), {-55.0f, 77.0f}, "first");
-    expect_equal(observe({1.0f, 80.0f}), {-55.0f, 80.0f}, "second");
-    expect_equal(observe({std::numeric_limits<float>::quiet_NaN()}), {-55.0f, 80.0f}, "NaN");
-  }
-}
-
-TEST(Observe, Histogram) {
-  auto x = normal_values(5000, 1);
-  x[7] = std::numeric_limits<float>::quiet_NaN();
-  x[8] = 100.0f;  // outside
-  x[9] = 3.0f;    // the upper end
-  for (int32_t absolute : {0, 1})
-    for (int32_t bins : {1, 7, 128, 2048, 5000})
-      for (int32_t chunk : {10, 700, 100000}) {
-        const float low = absolute ? 0.0f : -3.0f, high = 3.0f;
-        const float factor = static_cast<float>(bins) / (high - low);
-        std::vector<uint32_t> expected(static_cast<size_t>(bins), 5);
-        for (float value : x) {
-          const float v = absolute ? std::abs(value) : value;
-          if (v >= low && v <= high)
-            ++expected[static_cast<size_t>(
-                std::min(static_cast<int>((v - low) * factor), bins - 1))];
-        }
-        auto counts = upload(std::vector<uint32_t>(static_cast<size_t>(bins), 5));
-        auto kernel = device().kernel("observe", "observe_histogram");
-        kernel.args(upload(x), 5000, absolute, low, high, factor, bins, counts, chunk);
-        run(kernel, ceil_div(5000, static_cast<size_t>(chunk)));
-        expect_equal(counts.download<uint32_t>(), expected, "bins " + std::to_string(bins));
-      }
 }
 
 }  // namespace

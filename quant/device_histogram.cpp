@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// A histogram whose counts are made on the device.
+#include "quant/device_histogram.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::quant {
+
+DeviceHistogram::DeviceHistogram(opencl::Context& context, const std::string& tensor, int bins,
+                                 bool absolute)
+    : context_(context), tensor_(tensor), extent_(context, tensor), host_(bins, absolute) {}
+
+void DeviceHistogram::observe(const opencl::Buffer& values, std::size_t count) {
+  if (count == 0) return;
+  const Division d = divide(context_, count);
+  extent_.restart(values, count);
+  const Extent batch = extent_.read();
+  if (host_.must_extend(batch)) {
+    collect();
+    host_.extend(batch);
+    edges_ = context_.allocate(host_.edges().size() * sizeof(float));
+    edges_.upload(host_.edges());
+    counts_ = context_.allocate(host_.counts().size() * sizeof(std::uint32_t));
+    counts_.fill(0);
+  } else if (pending_ + count > std::numeric_limits<std::uint32_t>::max()) {
+    collect();
+    counts_.fill(0);
+  }
+  host_.note(batch);
+
+  const auto bins = static_cast<std::int32_t>(host_.counts().size());
+  const float span = host_.edges().back() - host_.edges().front();
+  auto kernel = context_.kernel("observe", "observe_histogram");
+  kernel.args(values, edges_, counts_, static_cast<std::int32_t>(count), d.chunk, bins,
+              std::int32_t{host_.absolute()}, static_cast<float>(bins) / span);
+  context_.queue().launch(kernel, d.global, d.local, "observe_histogram");
+  pending_ += count;
+}
+
+void DeviceHistogram::collect() {
+  if (pending_ == 0) return;
+  host_.add(counts_.download<std::uint32_t>());
+  pending_ = 0;
+}
+
+const Histogram& DeviceHistogram::read() {
+  if (host_.empty())
+    throw Error(
+        fmt::format("tensor '{}' has no histogram: no calibration sample reached it", tensor_));
+  collect();
+  counts_.fill(0);
+  return host_;
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// A histogram whose counts are made on the device.
+#pragma once
+#include <cstddef>
+#include <string>
+
+#include "opencl/context.hpp"
+#include "quant/device_range.hpp"
+#include "quant/histogram.hpp"
+
+namespace bertcl::quant {
+
+/// Counts a tensor batch by batch. The host reads the extent of each batch (16 bytes) to decide
+/// whether the bins have to grow, and the counts only where they do. `tensor` is named in messages.
+class DeviceHistogram {
+ public:
+  DeviceHistogram(opencl::Context& context, const std::string& tensor, int bins, bool absolute);
+
+  /// Waits for the extent of the batch, then queues the counting. Throws Error if a value is NaN
+  /// or infinite.
+  void observe(const opencl::Buffer& values, std::size_t count);
+  /// Waits. All that was counted. Throws Error if nothing was.
+  const Histogram& read();
+
+ private:
+  void collect();
+
+  opencl::Context& context_;
+  std::string tensor_;
+  DeviceRange extent_;
+  Histogram host_;
+  opencl::Buffer edges_, counts_;
+  std::size_t pending_ = 0;  // values counted on the device alone
+};
+
+}  // namespace bertcl::quant
