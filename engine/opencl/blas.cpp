@@ -25,8 +25,7 @@
 namespace bertcl::opencl {
 namespace {
 
-// CLBlast up to 1.6.0 guards its object cache badly: calls go one at a time (CLBlast 1.6.1
-// changelog).
+// One call at a time: the object cache of CLBlast before 1.6.1 is not safe with threads.
 std::mutex blas_mutex;
 
 std::string blas_status_name(clblast::StatusCode status) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CL headers and the conversion of CL status codes into errors; included by .cpp files of this
-// folder only.
+// The CL headers and the conversion of CL status codes into errors, for .cpp files of this folder.
 #pragma once
 #define CL_TARGET_OPENCL_VERSION 300
 // clCreateCommandQueue is the form that every OpenCL 1.2 device has.

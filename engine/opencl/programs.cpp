@@ -19,6 +19,12 @@
 namespace bertcl::opencl {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 std::string build_log(cl_program program, cl_device_id device) {
   size_t bytes = 0;
   clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes);
@@ -41,9 +47,8 @@ std::string Programs::options(const Defines& defines) const {
   const bool has_3 = info_.version.rfind("OpenCL 3.", 0) == 0;
   std::string options = newer && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
   // Quantization divides by a scale and rounds half to even: a division that is off by one unit in
-  // the last place moves ties. For the same reason no -cl-fast-relaxed-math, and no -cl-mad-enable:
-  // kernels write fma() where they mean it, and a*b+c of one expression may contract without the
-  // option.
+  // the last place moves ties. So neither -cl-fast-relaxed-math nor -cl-mad-enable: kernels write
+  // fma() where they mean it, and a*b+c of one expression may contract without the option.
   if (info_.correctly_rounded_divide) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   for (const auto& [name, value] : defines) options += fmt::format(" -D{}={}", name, value);
   return options;
@@ -88,6 +93,7 @@ ProgramHandle Programs::load(std::string_view program, const std::string& key,
                              const std::string& build_options) {
   const auto binary = cache_.load(key, program);
   if (!binary) return nullptr;
+  const Clock::time_point start = Clock::now();
   const auto* bytes = reinterpret_cast<const unsigned char*>(binary->data());
   const size_t length = binary->size();
   cl_int status = CL_SUCCESS;
@@ -95,7 +101,10 @@ ProgramHandle Programs::load(std::string_view program, const std::string& key,
       clCreateProgramWithBinary(context_.get(), 1, &device_, &length, &bytes, nullptr, &status));
   if (status == CL_SUCCESS)
     status = clBuildProgram(loaded.get(), 1, &device_, build_options.c_str(), nullptr, nullptr);
-  if (status == CL_SUCCESS) return loaded;
+  if (status == CL_SUCCESS) {
+    cache_.report(program, fmt::format("loaded in {:.1f} ms", 1000 * seconds_since(start)));
+    return loaded;
+  }
   cache_.report(program, "refused by the driver, " + status_name(status));
   return nullptr;
 }
@@ -106,6 +115,7 @@ ProgramHandle Programs::build(std::string_view program, const std::string& sourc
   if (cache_.enabled())
     if (ProgramHandle loaded = load(program, key, build_options)) return loaded;
 
+  const Clock::time_point start = Clock::now();
   const char* text = source.data();
   const size_t length = source.size();
   cl_int status = CL_SUCCESS;
@@ -119,9 +129,12 @@ ProgramHandle Programs::build(std::string_view program, const std::string& sourc
         program, info_.name, status_name(status), status, build_options,
         build_log(built.get(), device_)));
   if (cache_.enabled()) {
+    cache_.report(program,
+                  fmt::format("built from source in {:.0f} ms", 1000 * seconds_since(start)));
     watch_exit();
     std::lock_guard lock(mutex_);
-    unstored_.push_back({built, key, std::string(program)});
+    // What a probe finds is stored itself: its program is not wanted again.
+    if (!program.starts_with("probe_")) unstored_.push_back({built, key, std::string(program)});
   }
   return built;
 }
@@ -132,12 +145,13 @@ void Programs::store(double seconds) {
     std::lock_guard lock(mutex_);
     programs.swap(unstored_);
   }
-  const auto start = std::chrono::steady_clock::now();
+  const Clock::time_point start = Clock::now();
   for (const Unstored& entry : programs) {
-    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) {
+    if (seconds_since(start) > seconds) {
       cache_.report(entry.name, "not stored, left for the next run");
       continue;
     }
+    const Clock::time_point asked = Clock::now();
     size_t bytes = 0;
     if (clGetProgramInfo(entry.program.get(), CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes,
                          nullptr) != CL_SUCCESS ||
@@ -148,15 +162,16 @@ void Programs::store(double seconds) {
     std::vector<std::byte> binary(bytes);
     auto* data = reinterpret_cast<unsigned char*>(binary.data());
     if (clGetProgramInfo(entry.program.get(), CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr) ==
-        CL_SUCCESS)
+        CL_SUCCESS) {
+      cache_.report(entry.name, fmt::format("binary in {:.0f} ms", 1000 * seconds_since(asked)));
       cache_.store(entry.key, entry.name, binary);
+    }
   }
 }
 
 void Programs::prefetch(std::span<const ProgramRequest> requests) {
-  // PoCL compiles under one lock: 4 programs took 0.88-1.04 s one after the other and 0.95-1.01 s
-  // by two threads (PoCL 3.1, two cores of an AMD EPYC with AVX-512, 2026-11-21, empty kernel
-  // cache).
+  // PoCL compiles under one lock: 4 programs took 0.88-1.04 s one after the other, 0.95-1.01 s by
+  // two threads (PoCL 3.1, two cores of an AMD EPYC, 2026-11-21, empty kernel cache).
   const bool parallel = info_.platform.find("Portable Computing") != 0;
   const size_t threads =
       parallel ? std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8) : 1;
