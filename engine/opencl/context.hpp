@@ -65,7 +65,7 @@ class Context : public std::enable_shared_from_this<Context> {
   /// then holds what the driver compiled for them.
   ///
   /// Why late and bounded: asking PoCL for a binary compiles each kernel once more, 0.03 to 0.32 s
-  /// a program, and gains 20 ms at each later start (1.4-2.4 ms from the binary, 22-28 ms from
+  /// a program, and gains 20 ms at each later start (1-5 ms from the binary, 22-28 ms from
   /// source with PoCL's own kernel cache warm, 750 ms with it cold; PoCL 3.1, AMD EPYC with
   /// AVX-512, 2026-11-21). So no run waits long, and after a few runs all binaries are there. Other
   /// drivers answer at once. A binary is as fast as a build from source: PoCL compiles work-group
