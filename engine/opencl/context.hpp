@@ -64,7 +64,7 @@ class Context : public std::enable_shared_from_this<Context> {
   /// `seconds` have passed; the destructor calls it. Call it after the first launches: the binary
   /// then holds what the driver compiled for them.
   ///
-  /// Why late and bounded: asking PoCL for a binary compiles each kernel once more, 0.03 to 0.32 s
+  /// Why late and bounded: asking PoCL for a binary compiles each kernel once more, 0.03 to 0.41 s
   /// a program, and gains 20 ms at each later start (1-5 ms from the binary, 22-28 ms from
   /// source with PoCL's own kernel cache warm, 750 ms with it cold; PoCL 3.1, AMD EPYC with
   /// AVX-512, 2026-11-21). So no run waits long, and after a few runs all binaries are there. Other
