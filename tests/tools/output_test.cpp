@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables, numbers as text, JSON files, the progress line.
+#include "tools/output.hpp"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "bertcl/error.hpp"
+#include "program_runner.hpp"
+#include "tools/progress.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(Table, AlignsColumnsByCodePoints) {
+  Table table({"name", ">ms", "note"});
+  table.add({"gemm", "1.5", "Å"});
+  table.add({"é", "10.25", "x"});
+  EXPECT_EQ(table.str(),
+            "name     ms  note\n"
+            "gemm    1.5  Å\n"
+            "é     10.25  x\n");
+  EXPECT_THROW(table.add({"one cell"}), std::logic_error);
+}
+
+TEST(Text, Numbers) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(10570), "10,570");
+  EXPECT_EQ(grouped(-1234567), "-1,234,567");
+  EXPECT_EQ(bytes_text(512), "512 B");
+  EXPECT_EQ(bytes_text(1500), "1.5 kB");
+  EXPECT_EQ(bytes_text(45'254'551), "45.3 MB");
+  EXPECT_EQ(bytes_text(999'999'999), "1.0 GB");
+  EXPECT_EQ(duration_text(0.0451), "45 ms");
+  EXPECT_EQ(duration_text(12.34), "12.3 s");
+  EXPECT_EQ(duration_text(59.99), "1 min 00 s");
+  EXPECT_EQ(duration_text(185), "3 min 05 s");
+  EXPECT_EQ(duration_text(3725), "1 h 02 min");
+}
+
+using OutputTest = tests::FolderTest;
+
+TEST_F(OutputTest, WritesWholeJsonFiles) {
+  write_json("", {{"x", 1}});
+  EXPECT_TRUE(files().empty());
+  write_json(path("a.json"), {{"text", "\xff"}, {"x", 1}});
+  EXPECT_EQ(read_json(path("a.json")), (nlohmann::json{{"text", "\xEF\xBF\xBD"}, {"x", 1}}));
+  EXPECT_THROW(write_json(path("no_folder/a.json"), {{"x", 1}}), Error);
+  EXPECT_EQ(files(), std::vector<std::string>{"a.json"}) << "a temporary file is left";
+}
+
+TEST_F(OutputTest, KnowsBeforeTheWorkWhetherAFileCanBeWritten) {
+  EXPECT_NO_THROW(check_writable(path("new.json")));
+  EXPECT_TRUE(files().empty());
+  EXPECT_THROW(check_writable(path("no_folder/new.json")), Error);
+  EXPECT_THROW(check_writable(folder_), Error);
+}
+
+TEST(Progress, LineShowsShareRateAndTimeLeft) {
+  const Progress progress("int8", "questions");
+  const std::string line = progress.line(2500, 10000, 30.0, "5,000 tokens/s", 200);
+  EXPECT_EQ(line,
+            "int8 [======>                 ] 2,500/10,000 questions, 5,000 tokens/s, "
+            "1 min 30 s left");
+  EXPECT_EQ(progress.line(2500, 10000, 30.0, "", 10).size(), 10u);
+  EXPECT_THAT(progress.line(7, 7, 1.0, "", 99), HasSubstr("========================] 7/7"));
+  EXPECT_THAT(progress.line(0, 0, 0.0, "", 99), HasSubstr("0/0"));
+}
+
+}  // namespace
+}  // namespace bertcl::tools

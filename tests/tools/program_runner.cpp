@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the program `bertcl` as a user does and takes what it prints.
+#include "program_runner.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+namespace bertcl::tests {
+
+ProgramResult run_bertcl(const std::vector<std::string>& arguments,
+                         const std::map<std::string, std::string>& environment) {
+  const std::string base = (std::filesystem::temp_directory_path() /
+                            fmt::format("bertcl_run_{}", static_cast<long>(getpid())))
+                               .string();
+  const std::string out = base + ".out", err = base + ".err";
+  std::vector<char*> argv;
+  std::string program = BERTCL_PROGRAM;
+  argv.push_back(program.data());
+  std::vector<std::string> copies = arguments;
+  for (std::string& argument : copies) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto redirect = [](const char* file, int flags, int to) {
+      const int descriptor = open(file, flags, 0600);
+      if (descriptor < 0 || dup2(descriptor, to) < 0) _exit(127);
+    };
+    redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+    redirect(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+    redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  ProgramResult result;
+  int status = 0;
+  if (child > 0 && waitpid(child, &status, 0) == child) {
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  const auto take = [](const std::string& file) {
+    std::ifstream stream(file, std::ios::binary);
+    std::string content{std::istreambuf_iterator<char>(stream), {}};
+    std::filesystem::remove(file);
+    return content;
+  };
+  result.out = take(out);
+  result.err = take(err);
+  return result;
+}
+
+FolderTest::FolderTest() {
+  std::string name = (std::filesystem::temp_directory_path() / "bertcl_test_XXXXXX").string();
+  if (!mkdtemp(name.data())) throw std::runtime_error("cannot make a folder like " + name);
+  folder_ = name;
+}
+
+FolderTest::~FolderTest() { std::filesystem::remove_all(folder_); }
+
+std::string FolderTest::write(const std::string& name, const std::string& content) const {
+  std::ofstream(folder_ / name, std::ios::binary) << content;
+  return path(name);
+}
+
+std::string FolderTest::read(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+nlohmann::json FolderTest::read_json(const std::string& path) {
+  return nlohmann::json::parse(read(path));
+}
+
+std::vector<std::string> FolderTest::files() const {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
+    names.push_back(std::filesystem::relative(entry.path(), folder_).string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string refusal(const ProgramResult& result) {
+  EXPECT_EQ(result.code, 2) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(result.err.starts_with("bertcl: ")) << result.err;
+  return result.err;
+}
+
+}  // namespace bertcl::tests

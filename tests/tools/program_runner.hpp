@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the program `bertcl` as a user does and takes what it prints.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace bertcl::tests {
+
+struct ProgramResult {
+  int code = -1;  // exit code; 128 + n where signal n ended it
+  std::string out, err;
+};
+
+/// Runs `bertcl ARGUMENTS` with nothing on standard input and no terminal.
+ProgramResult run_bertcl(const std::vector<std::string>& arguments,
+                         const std::map<std::string, std::string>& environment = {});
+
+/// A file of the repository.
+inline std::string source_file(const std::string& relative) {
+  return std::string(BERTCL_SOURCE_DIR) + "/" + relative;
+}
+
+/// A test with a folder of its own, which goes when the test ends.
+class FolderTest : public testing::Test {
+ protected:
+  FolderTest();
+  ~FolderTest() override;
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  /// Writes a file there and gives its path.
+  std::string write(const std::string& name, const std::string& content) const;
+  static std::string read(const std::string& path);
+  static nlohmann::json read_json(const std::string& path);
+  /// Names of all files there, sorted.
+  std::vector<std::string> files() const;
+
+  std::filesystem::path folder_;
+};
+
+/// The one line "bertcl: ..." of a refusal: nothing on standard output, exit code 2.
+std::string refusal(const ProgramResult& result);
+
+}  // namespace bertcl::tests

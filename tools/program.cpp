@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program `bertcl`: its commands, and from exceptions to exit codes.
+#include "tools/program.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <sstream>
+#include <string>
+
+#include "tools/output.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+int fail(const std::string& message) {
+  fmt::print(stderr, "bertcl: {}\n", message);
+  return kBadUse;
+}
+
+/// Help with one line for each command; all of its text is shown by `bertcl COMMAND --help`.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() {
+    label("SUBCOMMAND", "COMMAND");
+    column_width(26);
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    const std::string text = command->get_description();
+    std::stringstream line;
+    CLI::detail::format_help(line, command->get_name(), text.substr(0, text.find('\n')),
+                             column_width_);
+    return line.str();
+  }
+};
+
+/// The command that the user named, for "see bertcl eval --help".
+std::string help_command(const CLI::App& program) {
+  const auto commands = program.get_subcommands();
+  return commands.empty() ? "bertcl --help" : "bertcl " + commands.front()->get_name() + " --help";
+}
+
+}  // namespace
+
+CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description,
+                      const std::string& example, CommonOptions& options) {
+  CLI::App* command = program.add_subcommand(name, description);
+  command->group("Commands");
+  command->footer("Example:\n  " + example + "\n");
+  command
+      ->add_option("--device", options.device,
+                   "OpenCL device: its index, cpu, gpu, or a part of its name;\n"
+                   "by default the first GPU, else the CPU")
+      ->envname("BERTCL_DEVICE")
+      ->type_name("DEVICE");
+  command
+      ->add_option("--json", options.json,
+                   "Write the result as JSON to FILE; - prints it, and no other text")
+      ->type_name("FILE");
+  return command;
+}
+
+int run_program(int argc, const char* const* argv) {
+  CLI::App program(
+      "bertcl runs BERT on any OpenCL device, in int8 and in float; makes the int8 model; and\n"
+      "measures what int8 costs.",
+      "bertcl");
+  program.set_version_flag("--version", "bertcl " BERTCL_VERSION);
+  program.formatter(std::make_shared<HelpFormatter>());
+  program.require_subcommand(1);
+  program.footer(
+      "bertcl COMMAND --help explains a command.\n"
+      "Exit codes: 0 done, 1 a check failed, 2 bad use or bad input.");
+  Action action;
+  add_devices(program, action);
+
+  if (argc < 2) {
+    fmt::print(stderr, "{}", program.help());
+    return kBadUse;
+  }
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& done) {  // --help, --version
+    return program.exit(done);
+  } catch (const CLI::ParseError& error) {
+    return fail(fmt::format("{}; see {}", error.what(), help_command(program)));
+  }
+  try {
+    const int code = action();
+    if (std::fflush(stdout) != 0) {
+      return fail(fmt::format("standard output: {}", std::strerror(errno)));
+    }
+    return code;
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory; a smaller batch needs less");
+  } catch (const std::exception& error) {
+    return fail(error.what());
+  }
+}
+
+}  // namespace bertcl::tools

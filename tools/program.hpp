@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program `bertcl`: its commands, and from exceptions to exit codes.
+#pragma once
+#include <functional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace bertcl::tools {
+
+// Exit codes of every command.
+inline constexpr int kOk = 0;
+inline constexpr int kCheckFailed = 1;  ///< what the command checks does not hold
+inline constexpr int kBadUse = 2;       ///< unknown option, unreadable input, no device
+
+/// What the parsed command line asks for; gives the exit code and may throw.
+using Action = std::function<int()>;
+
+/// Options of every command.
+struct CommonOptions {
+  std::string device;  ///< selector of opencl::select_device()
+  std::string json;    ///< file for the result as JSON; "-" is standard output, empty is none
+
+  /// False if standard output belongs to the JSON.
+  bool prints_text() const { return json != "-"; }
+};
+
+/// Adds `name` to the program, with --device, --json and `example` as the last lines of its help.
+CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description,
+                      const std::string& example, CommonOptions& options);
+
+// One function for each command, in the file of its name: adds it; the command line that names it
+// sets `action`.
+void add_devices(CLI::App& program, Action& action);
+
+/// Parses, runs, reports: the whole of main(). Every failure is one message on standard error that
+/// begins with "bertcl: ".
+int run_program(int argc, const char* const* argv);
+
+}  // namespace bertcl::tools

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A progress line on a terminal, nothing anywhere else.
+#include "tools/progress.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "tools/output.hpp"
+
+namespace bertcl::tools {
+
+Progress::Progress(std::string task, std::string unit)
+    : task_(std::move(task)), unit_(std::move(unit)), terminal_(isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::update(std::size_t done, std::size_t total, const std::string& note) {
+  if (!terminal_) return;
+  const Clock::time_point now = Clock::now();
+  if (now < next_) return;
+  next_ = now + std::chrono::milliseconds(100);
+  winsize size{};
+  const std::size_t columns =
+      ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  fmt::print(stderr, "\r{}\033[K", line(done, total, seconds, note, columns - 1));
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+std::string Progress::line(std::size_t done, std::size_t total, double seconds,
+                           const std::string& note, std::size_t columns) const {
+  constexpr std::size_t width = 24;
+  const double share = static_cast<double>(std::min(done, total)) /
+                       static_cast<double>(std::max<std::size_t>(1, total));
+  const auto full = static_cast<std::size_t>(share * width);
+  std::string bar(full, '=');
+  if (full < width) bar += '>';
+  bar.resize(width, ' ');
+  std::string text = fmt::format("{} [{}] {}/{} {}", task_, bar, grouped(static_cast<long>(done)),
+                                 grouped(static_cast<long>(total)), unit_);
+  if (!note.empty()) text += ", " + note;
+  if (done > 0 && share < 1.0) {
+    text += fmt::format(", {} left", duration_text(seconds / share - seconds));
+  }
+  if (text.size() > columns) text.resize(columns);
+  return text;
+}
+
+}  // namespace bertcl::tools

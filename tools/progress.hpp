@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A progress line on a terminal, nothing anywhere else.
+#pragma once
+#include <chrono>
+#include <string>
+
+namespace bertcl::tools {
+
+/// One line on standard error that is drawn over itself: a bar, the counts, the time left. Only
+/// where standard error is a terminal; the destructor wipes it away.
+class Progress {
+ public:
+  /// `task` stands before the bar, `unit` behind the counts: "int8 [====>   ] 120/480 questions".
+  Progress(std::string task, std::string unit);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Draws, at most ten times a second. `note` is a rate or the like; may be empty.
+  void update(std::size_t done, std::size_t total, const std::string& note = {});
+
+  /// The line for `done` of `total` after `seconds`, for at most `columns` columns.
+  std::string line(std::size_t done, std::size_t total, double seconds, const std::string& note,
+                   std::size_t columns) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string task_, unit_;
+  bool terminal_;
+  bool drawn_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point next_ = start_;
+};
+
+}  // namespace bertcl::tools
