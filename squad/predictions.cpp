@@ -183,7 +183,7 @@ Prediction predict(const Document& document, std::span<const WindowLogits> windo
   if (options.version_2) {
     const bool answered = best != prediction.nbest.end() && best->span.has_value();
     prediction.null_odds =
-        answered ? null.score() - (best->start_logit + best->end_logit) : no_candidate_null_odds;
+        answered ? null.score() - best->start_logit - best->end_logit : no_candidate_null_odds;
     if (!answered || *prediction.null_odds > options.null_score_diff_threshold) return prediction;
   }
   prediction.text = best->text;
