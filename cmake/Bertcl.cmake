@@ -15,7 +15,9 @@ if(CCACHE)
 endif()
 
 add_library(bertcl_settings INTERFACE)
-target_compile_options(bertcl_settings INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local -Wconversion -Wno-sign-conversion)
+target_compile_options(bertcl_settings INTERFACE -Wall -Wextra -Wpedantic -Wshadow=local -Wconversion -Wno-sign-conversion
+  # GCC 12 warns of std::string operator+ (bug 105329)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 option(BERTCL_WERROR "Treat warnings as errors" ON)
 if(BERTCL_WERROR)
   target_compile_options(bertcl_settings INTERFACE -Werror)

@@ -11,10 +11,7 @@ namespace bertcl::passes {
 
 /// What the caller wants of the compiled graph.
 struct Options {
-  bool pack_tokens = true;            // activations as [tokens, hidden], no padding rows
   std::vector<std::string> disabled;  // names of passes to leave out
-  /// Values to be observed by calibration keep a use of their own, so no fusion swallows them.
-  std::vector<std::string> observed;
 };
 
 /// One rewrite. `run` returns true if it changed the graph. Each pass lives in one file of this

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// An activation behind a product moves into its epilogue.
+//
+//   linear -> Gelu -> y       becomes       linear {activation = "gelu"} -> y
+#include "passes/match.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+std::string activation_of(const ir::Node& node) {
+  if (node.op == "Gelu")
+    return node.has("approximate") && node.string_attribute("approximate") == "tanh" ? "gelu_tanh"
+                                                                                     : "gelu";
+  if (node.op == "Relu") return "relu";
+  if (node.op == "Tanh") return "tanh";
+  return "";
+}
+
+bool rewrite(ir::Graph& g, ir::Node& node) {
+  const std::string activation = activation_of(node);
+  if (activation.empty()) return false;
+  ir::Node* product = node.inputs[0]->producer;
+  if (!product || (product->op != "linear" && product->op != "linear_q") ||
+      product->has("activation") || product->output()->type.dtype != ir::DType::f32 ||
+      !g.used_once(product->output()))
+    return false;
+  Match m;
+  m.nodes = {product, &node};
+  ir::Attributes attributes = product->attributes;
+  attributes["activation"] = activation;
+  replace(g, &node, m, product->op, product->inputs, attributes);
+  return true;
+}
+
+}  // namespace
+
+Pass fuse_activation() {
+  return {"fuse_activation", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes

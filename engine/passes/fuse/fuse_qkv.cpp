@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three products in front of attention become one.
+//
+//   x -> linear -> q --\                     x -> linear -> qkv[.., 3*hidden]
+//   x -> linear -> k --- attention   becomes   attention(qkv, qkv, qkv) {offsets = [0, h, 2h]}
+//   x -> linear -> v --+
+//
+// One launch, and x is read once. Scales become one per column, so q, k and v keep their own.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "passes/match.hpp"
+#include "passes/operands.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+using Three = std::array<ir::Node*, 3>;
+
+/// Columns of three [K, N] or [N] constants side by side.
+ir::Value* concatenate(ir::Graph& g, const std::array<ir::Value*, 3>& parts) {
+  const ir::Tensor& first = *parts[0]->constant;
+  const std::int64_t rows = first.shape().size() == 2 ? first.shape()[0] : 1;
+  ir::Sizes shape = first.shape();
+  shape.back() = 0;
+  for (const ir::Value* p : parts) shape.back() += p->constant->shape().back();
+  ir::Tensor out = ir::Tensor::zeros(first.dtype(), shape);
+  auto* target = const_cast<std::byte*>(out.bytes().data());
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (const ir::Value* p : parts) {
+      const auto bytes = p->constant->bytes();
+      const std::size_t row = bytes.size() / static_cast<std::size_t>(rows);
+      std::memcpy(target, bytes.data() + static_cast<std::size_t>(r) * row, row);
+      target += row;
+    }
+  return g.add_constant(parts[0]->name + ".qkv", std::move(out));
+}
+
+/// A scale or zero point as one element per column; null (zero point 0) becomes zeros.
+ir::Value* per_column(ir::Graph& g, ir::Value* v, ir::Dim columns, ir::DType dtype) {
+  const ir::Sizes shape{columns.constant()};
+  if (!v) return g.add_constant("zero_point", ir::Tensor::zeros(dtype, shape));
+  if (v->constant->shape() == shape) return v;
+  const double value = v->constant->to_doubles().front();
+  std::vector<double> all(static_cast<std::size_t>(shape[0]), value);
+  return g.add_constant(v->name, ir::Tensor::of(shape, std::move(all)).converted(dtype));
+}
+
+bool same_kind(const Three& p) {
+  for (const ir::Node* n : p) {
+    if (n->op != p[0]->op || (n->op != "linear" && n->op != "linear_q") || n->has("activation"))
+      return false;
+    if (n->inputs[0] != p[0]->inputs[0] || !n->inputs[1]->is_constant()) return false;
+    if ((n->input(2) == nullptr) != (p[0]->input(2) == nullptr)) return false;
+    if (n->output()->type.dtype != p[0]->output()->type.dtype || n->has("float_reason"))
+      return false;
+    if (n->inputs[1]->type.dtype != p[0]->inputs[1]->type.dtype) return false;
+  }
+  return p[0] != p[1] && p[1] != p[2] && p[0] != p[2];
+}
+
+bool rewrite(ir::Graph& g, ir::Node& node) {
+  if ((node.op != "attention" && node.op != "attention_q") || node.has("offsets")) return false;
+  Three products{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    products[i] = node.inputs[i]->producer;
+    if (!products[i] || node.inputs[i]->users.size() != 1 || g.is_output(node.inputs[i]))
+      return false;
+  }
+  if (!same_kind(products)) return false;
+  const ir::Node& first = *products[0];
+  const bool integer = first.op == "linear_q";
+  const bool quantizes = integer && first.input(linear_q::out_scale);
+
+  const auto joined = [&](std::size_t operand, ir::DType dtype) {
+    std::array<ir::Value*, 3> parts{};
+    for (std::size_t i = 0; i < 3; ++i) {
+      ir::Node& p = *products[i];
+      parts[i] = operand == linear::w
+                     ? p.inputs[operand]
+                     : per_column(g, p.input(operand), p.inputs[1]->type.shape[1], dtype);
+    }
+    return concatenate(g, parts);
+  };
+  std::vector<ir::Value*> operands = first.inputs;
+  operands[linear::w] = joined(linear::w, first.inputs[1]->type.dtype);
+  if (first.input(linear::bias)) operands[linear::bias] = joined(linear::bias, ir::DType::f32);
+  if (integer) operands[linear_q::w_scale] = joined(linear_q::w_scale, ir::DType::f32);
+  if (quantizes) {
+    operands[linear_q::out_scale] = joined(linear_q::out_scale, ir::DType::f32);
+    operands[linear_q::out_zero_point] =
+        joined(linear_q::out_zero_point, first.output()->type.dtype);
+  }
+  ir::Type type = first.output()->type;
+  type.shape.back() = operands[linear::w]->type.shape[1];
+
+  // The last of the three in order stands behind every operand.
+  ir::Node* last = products[0];
+  for (const auto& n : g.nodes())
+    if (n.get() == products[1] || n.get() == products[2]) last = n.get();
+  ir::Node* made = g.add_node(first.op, operands, first.attributes, {{"qkv", type}}, last);
+  Match m;
+  m.nodes = {products[0], products[1], products[2]};
+  made->sources = m.sources();
+  std::vector<std::int64_t> offsets{0};
+  for (std::size_t i = 0; i < 2; ++i)
+    offsets.push_back(offsets.back() + products[i]->inputs[1]->type.shape[1].constant());
+  for (std::size_t i = 0; i < 3; ++i) g.set_input(&node, i, made->output());
+  node.attributes["offsets"] = offsets;
+  return true;
+}
+
+}  // namespace
+
+Pass fuse_qkv() {
+  return {"fuse_qkv", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Padding leaves the encoder: [batch, seq, hidden] becomes [tokens, hidden].
+//
+//   input_ids, token_type_ids, attention_mask -> pack_inputs -> ids[tokens], types[tokens],
+//       positions[tokens], seq_offsets[offsets], key_mask[tokens]
+//
+// Everything between embed_norm and the heads works row by row and does not know of sequences;
+// only attention reads seq_offsets (first row of each sequence, batch + 1 entries) and key_mask.
+// Where an op of another kind reads a packed value, `unpack` scatters it to [batch, seq, ...] with
+// zero rows for padding; where a row-wise region reads an unpacked value, `pack` gathers it.
+// If the mask is no prefix of ones, the runtime keeps every row: offsets are multiples of seq and
+// key_mask does the masking (FasterTransformer's effective mode is the model for both).
+#include <set>
+
+#include "passes/match.hpp"
+#include "passes/operands.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+bool is_attention(const ir::Node& n) { return n.op == "attention" || n.op == "attention_q"; }
+
+/// True if each row of the result depends on the same row of the operands only.
+bool works_by_row(const ir::Node& n, const std::set<const ir::Value*>& packed) {
+  static const std::set<std::string, std::less<>> always{
+      "linear",         "linear_q",         "add_norm", "Gelu",
+      "QuantizeLinear", "DequantizeLinear", "Relu",     "Tanh"};
+  if (always.contains(n.op)) {
+    if ((n.op == "QuantizeLinear" || n.op == "DequantizeLinear") &&
+        element_count(n.inputs[1]->type.shape) != ir::Dim(1))
+      return false;
+    return true;
+  }
+  if (n.op != "Add" && n.op != "Mul") return false;
+  for (const ir::Value* in : n.inputs) {  // equal shapes, or a constant of the last axis
+    if (packed.contains(in) && in->type.shape == n.output()->type.shape) continue;
+    if (in->is_constant() && in->type.shape.size() <= 1) continue;
+    return false;
+  }
+  return true;
+}
+
+class Packer {
+ public:
+  explicit Packer(ir::Graph& g) : g_(g) {}
+
+  bool run() {
+    ir::Node* embedding = nullptr;
+    for (const auto& n : g_.nodes()) {
+      if (n->op == "pack_inputs") return false;
+      if (n->op == "embed_norm") {
+        if (embedding) return false;  // two encoders in one file stay padded
+        embedding = n.get();
+      }
+    }
+    if (!embedding || !one_mask()) return false;
+    const ir::Shape& shape = embedding->output()->type.shape;
+    if (shape.size() != 3) return false;
+    batch_ = shape[0];
+    seq_ = shape[1];
+    add_pack_inputs(*embedding);
+    for (ir::Node* n : g_.node_list()) visit(*n, *embedding);
+    unpack_remaining_uses();
+    return true;
+  }
+
+ private:
+  /// Every attention must read the same mask (or none).
+  bool one_mask() {
+    std::set<ir::Value*> masks;
+    for (const auto& n : g_.nodes())
+      if (is_attention(*n)) masks.insert(n->input(attention::mask));
+    if (masks.size() > 1) return false;
+    mask_ = masks.empty() ? nullptr : *masks.begin();
+    return true;
+  }
+
+  void add_pack_inputs(ir::Node& embedding) {
+    const ir::Dim tokens = ir::Dim::symbol("tokens");
+    ir::Value* types = embedding.input(embed_norm::types);
+    std::vector<ir::Graph::Result> results{
+        {"packed_ids", {ir::DType::i32, {tokens}}},
+        {"positions", {ir::DType::i32, {tokens}}},
+        {"seq_offsets", {ir::DType::i32, {ir::Dim::symbol("offsets")}}},
+        {"key_mask", {ir::DType::u8, {tokens}}}};
+    if (types) results.push_back({"packed_types", {ir::DType::i32, {tokens}}});
+    ir::Node* first = g_.nodes().front().get();
+    ir::Node* node = g_.add_node("pack_inputs", {embedding.inputs[embed_norm::ids], types, mask_},
+                                 {}, results, first);
+    g_.set_input(&embedding, embed_norm::ids, node->outputs[0]);
+    if (types) g_.set_input(&embedding, embed_norm::types, node->outputs[4]);
+    if (!embedding.input(embed_norm::positions))
+      g_.set_input(&embedding, embed_norm::positions, node->outputs[1]);
+    seq_offsets_ = node->outputs[2];
+    key_mask_ = node->outputs[3];
+  }
+
+  bool reads_packed(const ir::Node& n) const {
+    for (const ir::Value* in : n.inputs)
+      if (in && packed_.contains(in)) return true;
+    return false;
+  }
+
+  void visit(ir::Node& n, const ir::Node& embedding) {
+    const bool attends = is_attention(n);
+    if (&n != &embedding && !attends && !(reads_packed(n) && works_by_row(n, packed_))) return;
+    if (&n != &embedding)
+      for (std::size_t i = 0; i < n.inputs.size(); ++i) pack_operand(n, i);
+    if (attends) {
+      const bool integer = n.op == "attention_q";
+      g_.set_input(&n, attention::mask, nullptr);
+      g_.set_input(&n, integer ? +attention_q::seq_offsets : +attention::seq_offsets, seq_offsets_);
+      g_.set_input(&n, integer ? +attention_q::key_mask : +attention::key_mask, key_mask_);
+      n.attributes["masked"] = std::int64_t{mask_ != nullptr};
+    }
+    for (ir::Value* out : n.outputs) {
+      out->type.shape = rows_of(out->type.shape);
+      packed_.insert(out);
+    }
+  }
+
+  ir::Shape rows_of(const ir::Shape& shape) const {
+    ir::Shape rows{ir::Dim::symbol("tokens")};
+    rows.insert(rows.end(), shape.begin() + 2, shape.end());
+    return rows;
+  }
+
+  /// An operand that is [batch, seq, ...] but was made outside the packed region.
+  void pack_operand(ir::Node& n, std::size_t i) {
+    ir::Value* v = n.inputs[i];
+    if (!v || packed_.contains(v) || v->is_constant()) return;
+    const ir::Shape& s = v->type.shape;
+    if (s.size() < 3 || s[0] != batch_ || s[1] != seq_) return;
+    g_.set_input(&n, i, g_.add("pack", {v, seq_offsets_}, {}, {v->type.dtype, rows_of(s)}, &n));
+    packed_.insert(n.inputs[i]);
+  }
+
+  void unpack_remaining_uses() {
+    for (const ir::Value* const_value : packed_) {
+      auto* v = const_cast<ir::Value*>(const_value);
+      ir::Value* unpacked = nullptr;
+      const auto unpack = [&] {
+        if (unpacked) return unpacked;
+        ir::Shape shape{batch_, seq_};
+        shape.insert(shape.end(), v->type.shape.begin() + 1, v->type.shape.end());
+        ir::Node* next = nullptr;  // right behind the producer
+        bool found = false;
+        for (const auto& n : g_.nodes()) {
+          if (found) {
+            next = n.get();
+            break;
+          }
+          found = n.get() == v->producer;
+        }
+        return unpacked = g_.add("unpack", {v, seq_offsets_}, {}, {v->type.dtype, shape}, next);
+      };
+      for (ir::Node* user : std::vector<ir::Node*>(v->users)) {
+        if (user->op == "unpack" || !user->outputs.empty()) {
+          const ir::Value* out = user->outputs.empty() ? nullptr : user->output();
+          if (user->op == "unpack" || (out && packed_.contains(out))) continue;
+        }
+        for (std::size_t i = 0; i < user->inputs.size(); ++i)
+          if (user->inputs[i] == v) g_.set_input(user, i, unpack());
+      }
+      for (ir::GraphOutput& out : g_.outputs())
+        if (out.value == v) out.value = unpack();
+    }
+  }
+
+  ir::Graph& g_;
+  ir::Dim batch_, seq_;
+  ir::Value *mask_ = nullptr, *seq_offsets_ = nullptr, *key_mask_ = nullptr;
+  std::set<const ir::Value*> packed_;
+};
+
+}  // namespace
+
+Pass pack_tokens() {
+  return {"pack_tokens", [](ir::Graph& g) { return Packer(g).run(); }};
+}
+
+}  // namespace bertcl::passes

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Backtracking matcher behind the pattern expressions.
+#include "passes/match.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bertcl::passes {
+namespace {
+
+bool is_commutative(std::string_view op) { return op == "Add" || op == "Mul"; }
+
+bool bind(Match& m, const std::string& name, ir::Value* value) {
+  if (name.empty()) return true;
+  const auto [it, added] = m.values.emplace(name, value);
+  return added || it->second == value;
+}
+
+/// Runs the patterns over the operands in the given order; `m` is untouched on failure.
+bool match_operands(const std::vector<Pattern>& patterns, const std::vector<ir::Value*>& operands,
+                    Match& m) {
+  Match attempt = m;
+  for (std::size_t i = 0; i < patterns.size(); ++i)
+    if (!operands[i] || !patterns[i](operands[i], attempt)) return false;
+  m = std::move(attempt);
+  return true;
+}
+
+}  // namespace
+
+std::vector<std::string> Match::sources() const {
+  std::vector<std::string> all;
+  for (const ir::Node* n : nodes)
+    for (const std::string& s : n->sources)
+      if (std::find(all.begin(), all.end(), s) == all.end()) all.push_back(s);
+  return all;
+}
+
+Pattern any(std::string name) {
+  return [name = std::move(name)](ir::Value* v, Match& m) { return bind(m, name, v); };
+}
+
+Pattern constant(std::string name) {
+  return [name = std::move(name)](ir::Value* v, Match& m) {
+    return v->is_constant() && bind(m, name, v);
+  };
+}
+
+Pattern scalar(double value) {
+  return [value](ir::Value* v, Match&) {
+    if (!v->is_constant() || v->constant->size() == 0 || v->constant->size() > 64) return false;
+    const auto all = v->constant->to_doubles();
+    return std::all_of(all.begin(), all.end(),
+                       [&](double d) { return std::abs(d - value) <= 1e-3 * std::abs(value); });
+  };
+}
+
+Pattern scalar(std::string name) {
+  return [name = std::move(name)](ir::Value* v, Match& m) {
+    const auto number = scalar_value(v);
+    if (!number) return false;
+    const auto [it, added] = m.numbers.emplace(name, *number);
+    return added || it->second == *number;
+  };
+}
+
+Pattern op(std::string name, std::vector<Pattern> operands) {
+  return op(std::move(name), std::move(operands), "");
+}
+
+Pattern op(std::string name, std::vector<Pattern> operands, std::string result) {
+  return [name = std::move(name), operands = std::move(operands), result = std::move(result)](
+             ir::Value* v, Match& m) {
+    ir::Node* node = v->producer;
+    if (!node || node->op != name || node->outputs.front() != v) return false;
+    if (node->inputs.size() < operands.size()) return false;
+    for (std::size_t i = operands.size(); i < node->inputs.size(); ++i)
+      if (node->inputs[i]) return false;
+    Match attempt = m;
+    bool found = match_operands(operands, node->inputs, attempt);
+    if (!found && is_commutative(name) && operands.size() == 2) {
+      attempt = m;
+      found = match_operands(operands, {node->inputs[1], node->inputs[0]}, attempt);
+    }
+    if (!found || !bind(attempt, result, v)) return false;
+    attempt.nodes.push_back(node);
+    m = std::move(attempt);
+    return true;
+  };
+}
+
+Pattern one_of(std::vector<Pattern> alternatives) {
+  return [alternatives = std::move(alternatives)](ir::Value* v, Match& m) {
+    for (const Pattern& p : alternatives) {
+      Match attempt = m;
+      if (!p(v, attempt)) continue;
+      m = std::move(attempt);
+      return true;
+    }
+    return false;
+  };
+}
+
+Pattern once(Pattern p) {
+  return [p = std::move(p)](ir::Value* v, Match& m) { return v->users.size() == 1 && p(v, m); };
+}
+
+bool matches(const Pattern& pattern, ir::Value* value, Match& match) {
+  Match attempt;
+  if (!pattern(value, attempt)) return false;
+  match = std::move(attempt);
+  return true;
+}
+
+ir::Node* replace(ir::Graph& graph, ir::Node* node, const Match& match, std::string op,
+                  std::vector<ir::Value*> inputs, ir::Attributes attributes) {
+  ir::Node* made = graph.add_node(std::move(op), std::move(inputs), std::move(attributes),
+                                  {{node->output()->name, node->output()->type}}, node);
+  made->sources = match.sources();
+  graph.replace_uses(node->output(), made->output());
+  return made;
+}
+
+bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node&)>& rewrite) {
+  bool any_change = false;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (ir::Node* node : graph.node_list()) {
+      if (!graph.contains(node)) continue;
+      if (rewrite(graph, *node)) changed = true;
+    }
+    if (changed) graph.remove_dead();
+    any_change |= changed;
+  }
+  return any_change;
+}
+
+std::optional<double> scalar_value(const ir::Value* value) {
+  if (!value || !value->is_constant() || value->constant->size() != 1) return std::nullopt;
+  return value->constant->to_doubles().front();
+}
+
+}  // namespace bertcl::passes

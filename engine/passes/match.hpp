@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Patterns over the graph that read like the expression they match:
+//
+//   const Pattern x = any("x");
+//   const Pattern gelu = op("Mul", {op("Mul", {x, op("Add", {op("Erf", {...}), scalar(1)})}),
+//   scalar(0.5)});
+//
+// Add and Mul match their operands in either order. A name that occurs twice must match the same
+// value both times.
+#pragma once
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::passes {
+
+/// What the names in a pattern stand for, and the nodes that the pattern covers.
+struct Match {
+  std::map<std::string, ir::Value*, std::less<>> values;
+  std::map<std::string, double, std::less<>> numbers;
+  std::vector<ir::Node*> nodes;
+
+  ir::Value* operator[](std::string_view name) const {
+    const auto it = values.find(name);
+    return it == values.end() ? nullptr : it->second;
+  }
+  double number(std::string_view name) const { return numbers.find(name)->second; }
+  /// Names of the ONNX nodes behind all covered nodes.
+  std::vector<std::string> sources() const;
+};
+
+using Pattern = std::function<bool(ir::Value*, Match&)>;
+
+/// Any value, remembered under `name`.
+Pattern any(std::string name);
+/// Any constant, remembered under `name`.
+Pattern constant(std::string name);
+/// A constant all of whose elements equal `value` within a relative 1e-3.
+Pattern scalar(double value);
+/// A float or integer constant of one element, remembered in Match::numbers.
+Pattern scalar(std::string name);
+/// Result 0 of a node `name` whose first operands match; further operands must be absent.
+Pattern op(std::string name, std::vector<Pattern> operands);
+/// The same, with the result remembered under `result`.
+Pattern op(std::string name, std::vector<Pattern> operands, std::string result);
+/// The first of several patterns that matches.
+Pattern one_of(std::vector<Pattern> alternatives);
+/// `p`, but only if its value is read once; so that rewriting computes nothing twice.
+Pattern once(Pattern p);
+
+/// Tries the pattern on a value.
+bool matches(const Pattern& pattern, ir::Value* value, Match& match);
+
+/// Replaces the result of `node` by one result of a new node put in its place, which takes over the
+/// type of the old result and names of the ONNX nodes in `match`.
+ir::Node* replace(ir::Graph& graph, ir::Node* node, const Match& match, std::string op,
+                  std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
+
+/// Calls `rewrite` for each node until none changes the graph any more.
+bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node&)>& rewrite);
+
+/// The number in a constant of one element; empty for anything else.
+std::optional<double> scalar_value(const ir::Value* value);
+
+}  // namespace bertcl::passes

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A Transpose behind a dequantized weight moves into the weight.
+//
+//   w i8[N, K] -> DQ(axis 0) -> Transpose -> f32[K, N]
+//   becomes
+//   w' i8[K, N] -> DQ(axis 1)
+#include <algorithm>
+
+#include "ops/interpret.hpp"
+#include "passes/match.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+bool rewrite(ir::Graph& g, ir::Node& node) {
+  if (node.op != "Transpose") return false;
+  ir::Node* dq = node.inputs[0]->producer;
+  if (!dq || dq->op != "DequantizeLinear" || !dq->inputs[0]->is_constant()) return false;
+  const auto& perm = node.ints_attribute("perm");
+  ir::Value* w = dq->inputs[0];
+  ir::Type type{w->type.dtype, node.output()->type.shape};
+  ir::Node* moved = g.add_node("Transpose", {w}, {{"perm", perm}}, {{w->name, type}}, dq);
+  const auto folded = ops::evaluate_constant(*moved);
+  g.erase(moved);
+  if (folded.empty()) return false;
+
+  ir::Attributes attributes = dq->attributes;
+  const auto rank = static_cast<std::int64_t>(perm.size());
+  std::int64_t axis = dq->int_attribute("axis", 1);
+  if (axis < 0) axis += rank;
+  attributes["axis"] = std::find(perm.begin(), perm.end(), axis) - perm.begin();
+  std::vector<ir::Value*> operands = dq->inputs;
+  operands[0] = g.add_constant(w->name, folded.front());
+  Match m;
+  m.nodes = {dq, &node};
+  replace(g, &node, m, "DequantizeLinear", operands, attributes);
+  return true;
+}
+
+}  // namespace
+
+Pass fold_weight_transpose() {
+  return {"fold_weight_transpose", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes

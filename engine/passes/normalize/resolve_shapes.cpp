@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shape arithmetic disappears: types say what it computed.
+//
+//   Shape -> Gather -> Concat -> Reshape(x, shape) -> y     becomes     Reshape(x) -> y: f32[batch,
+//   seq, 12, 32]
+//
+// Integer values that are sizes become constants or `sizes`; Reshape, Expand and Range lose their
+// shape operands. A shape that only a run can tell keeps its operands.
+#include <set>
+
+#include "ops/infer.hpp"
+#include "passes/match.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+class Resolver {
+ public:
+  explicit Resolver(ir::Graph& g) : g_(g) {
+    for (const ir::Value* in : g.inputs())
+      for (const ir::Dim& d : in->type.shape)
+        symbols_.insert(d.symbols().begin(), d.symbols().end());
+  }
+
+  bool run() {
+    ops::infer(g_, values_);
+    bool changed = false;
+    for (ir::Node* node : g_.node_list()) {
+      for (ir::Value* out : node->outputs) changed |= replace_known(*node, out);
+      changed |= drop_shape_operand(*node);
+    }
+    return g_.remove_dead() || changed;
+  }
+
+ private:
+  /// True if every run knows the size from the shapes of the inputs.
+  bool is_known(const ir::Dim& d) const {
+    for (const std::string& s : d.symbols())
+      if (!symbols_.contains(s)) return false;
+    return true;
+  }
+  bool is_known(const ir::Shape& shape) const {
+    for (const ir::Dim& d : shape)
+      if (!is_known(d)) return false;
+    return true;
+  }
+
+  bool replace_known(ir::Node& node, ir::Value* out) {
+    if (out->users.empty() || node.op == "sizes" || ir::is_float(out->type.dtype)) return false;
+    const std::vector<ir::Dim>* elements = values_.find(out);
+    const auto sizes = ir::constant_shape(out->type.shape);
+    if (!elements || !sizes) return false;
+    if (const auto numbers = values_.constants(out)) {
+      const ir::Tensor t =
+          ir::Tensor::of<std::int64_t>(*sizes, *numbers).converted(out->type.dtype);
+      g_.replace_uses(out, g_.add_constant(out->name, t));
+      return true;
+    }
+    ir::Shape as_shape(elements->begin(), elements->end());
+    if (!is_known(as_shape)) return false;
+    ir::Value* made =
+        g_.add("sizes", {}, {{"values", ir::str(as_shape)}}, out->type, &node, out->name);
+    values_.set(made, *elements);
+    g_.replace_uses(out, made);
+    return true;
+  }
+
+  bool drop_shape_operand(ir::Node& node) {
+    if (!is_known(node.outputs.empty() ? ir::Shape{} : node.output()->type.shape)) return false;
+    if ((node.op == "Reshape" || node.op == "Expand") && node.inputs.size() == 2) {
+      g_.set_input(&node, 1, nullptr);
+      node.inputs.resize(1);
+      return true;
+    }
+    if (node.op == "Range" && node.inputs.size() == 3) {
+      const auto start = values_.constants(node.inputs[0]);
+      const auto step = values_.constants(node.inputs[2]);
+      if (!start || !step) return false;
+      node.attributes["start"] = start->front();
+      node.attributes["step"] = step->front();
+      for (std::size_t i = 0; i < 3; ++i) g_.set_input(&node, i, nullptr);
+      node.inputs.clear();
+      return true;
+    }
+    return false;
+  }
+
+  ir::Graph& g_;
+  std::set<std::string> symbols_;
+  ops::SymbolicValues values_;
+};
+
+}  // namespace
+
+Pass resolve_shapes() {
+  return {"resolve_shapes", [](ir::Graph& g) { return Resolver(g).run(); }};
+}
+
+}  // namespace bertcl::passes

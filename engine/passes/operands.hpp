@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Positions of the operands of bertcl's own ops; the one place where they are numbered.
+//
+// An op whose result is quantized has `out_scale`; its result type says u8 or i8. add_norm and
+// embed_norm give up to two results: f32, and the same quantized.
+#pragma once
+#include <cstddef>
+
+namespace bertcl::passes {
+
+/// linear(x, w, bias?) {activation}: y[.., N] = x[.., K] w[K, N] + bias
+namespace linear {
+enum : std::size_t { x, w, bias };
+}
+/// linear_q(x, w, bias?, x_scale, x_zero_point?, w_scale, out_scale?, out_zero_point?) {activation}
+namespace linear_q {
+enum : std::size_t { x, w, bias, x_scale, x_zero_point, w_scale, out_scale, out_zero_point };
+}
+/// attention(q, k, v, mask?, p_scale?, p_zero_point?) {heads, scale, p_type, offsets?}; after
+/// pack_tokens the mask operand is followed by seq_offsets and key_mask (see pack_tokens.cpp).
+namespace attention {
+enum : std::size_t { q, k, v, mask, p_scale, p_zero_point, seq_offsets, key_mask };
+}
+/// attention_q(q, k, v, mask?, p_scale, q_scale, q_zero_point, ..., out_scale?, out_zero_point?)
+namespace attention_q {
+enum : std::size_t {
+  q,
+  k,
+  v,
+  mask,
+  p_scale,
+  q_scale,
+  q_zero_point,
+  k_scale,
+  k_zero_point,
+  v_scale,
+  v_zero_point,
+  out_scale,
+  out_zero_point,
+  seq_offsets,
+  key_mask
+};
+}
+/// add_norm(x, residual?, gamma, beta?, x_scale?, x_zero_point?, residual_scale?,
+///          residual_zero_point?, out_scale?, out_zero_point?) {epsilon} -> f32 [, quantized]
+namespace add_norm {
+enum : std::size_t {
+  x,
+  residual,
+  gamma,
+  beta,
+  x_scale,
+  x_zero_point,
+  residual_scale,
+  residual_zero_point,
+  out_scale,
+  out_zero_point
+};
+}
+/// embed_norm(ids, types?, positions?, word, type?, position, gamma, beta, out_scale?,
+///            out_zero_point?) {epsilon} -> f32 [, quantized]
+namespace embed_norm {
+enum : std::size_t {
+  ids,
+  types,
+  positions,
+  word,
+  type,
+  position,
+  gamma,
+  beta,
+  out_scale,
+  out_zero_point
+};
+}
+/// pack_inputs(ids, types?, mask?) -> ids, types?, positions, seq_offsets, key_mask
+namespace pack_inputs {
+enum : std::size_t { ids, types, mask };
+}
+
+}  // namespace bertcl::passes

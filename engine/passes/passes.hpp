@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every pass of the compiler, in the order in which pipeline.cpp lists them.
+#pragma once
+#include "passes/pass.hpp"
+
+namespace bertcl::passes {
+
+// normalize: one spelling for each thing
+Pass fold_constants();
+Pass resolve_shapes();
+Pass drop_identity();
+Pass fold_weight_transpose();
+Pass share_common();
+Pass dead_code();
+
+// recognize: many spellings, one op
+Pass find_layer_norm();
+Pass find_gelu();
+Pass lift_quantize();
+Pass find_linear();
+Pass find_attention();
+Pass find_embedding();
+Pass find_add_norm();
+
+// quantize: DQ -> op -> Q becomes one integer op
+Pass lower_linear_q();
+Pass lower_attention_q();
+Pass lower_add_norm_q();
+Pass fold_dequantize();
+
+// fuse: fewer, larger launches
+Pass fuse_qkv();
+Pass fuse_activation();
+Pass fuse_quantize();
+Pass pack_tokens();
+
+}  // namespace bertcl::passes

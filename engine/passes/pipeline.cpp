@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole compiler as one list.
+#include <algorithm>
+
+#include "ir/text.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+
+std::vector<Pass> pipeline(const Options& options) {
+  std::vector<Pass> all{
+      // normalize: one spelling for each thing
+      resolve_shapes(), fold_constants(), drop_identity(), fold_weight_transpose(), share_common(),
+      dead_code(),
+      // recognize: many spellings, one op
+      find_layer_norm(), find_gelu(), lift_quantize(), share_common(), find_linear(),
+      find_attention(), find_embedding(), find_add_norm(), dead_code(),
+      // quantize: DQ -> op -> Q becomes one integer op
+      lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(), dead_code(),
+      // fuse: fewer, larger launches
+      fuse_activation(), fuse_quantize(), fuse_qkv(), pack_tokens(), dead_code()};
+  std::erase_if(all, [&](const Pass& pass) {
+    return std::find(options.disabled.begin(), options.disabled.end(), pass.name) !=
+           options.disabled.end();
+  });
+  return all;
+}
+
+void compile(ir::Graph& graph, const Options& options,
+             const std::function<void(const Pass&, const ir::Graph&)>& after) {
+  for (const Pass& pass : pipeline(options)) {
+    const bool changed = pass.run(graph);
+    ir::verify(graph, pass.name);
+    if (changed && after) after(pass, graph);
+  }
+}
+
+}  // namespace bertcl::passes

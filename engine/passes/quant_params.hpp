@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading of QuantizeLinear and DequantizeLinear nodes.
+#pragma once
+#include <optional>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::passes {
+
+/// Operands of a per-tensor DequantizeLinear: real = (q - zero_point) * scale.
+struct Dequantized {
+  ir::Node* node = nullptr;
+  ir::Value* quantized = nullptr;
+  ir::Value* scale = nullptr;       // constant f32 of one element
+  ir::Value* zero_point = nullptr;  // constant of the quantized type, or null for 0
+};
+
+/// The DequantizeLinear behind `v` if it is per tensor, of u8 or i8, with constant parameters.
+std::optional<Dequantized> per_tensor_dequantized(const ir::Value* v);
+
+/// True if scale and zero point of a Q or DQ node are constants of one element.
+bool is_per_tensor(const ir::Node& node);
+
+/// Same scale and zero point, whether or not they are the same initializers.
+bool same_parameters(const ir::Node& a, const ir::Node& b);
+
+/// Zero point as a number; 0 where absent.
+std::int64_t zero_point_of(const ir::Value* zero_point);
+
+}  // namespace bertcl::passes

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention whose operands and probabilities are quantized becomes integer attention.
+//
+//   qq -> DQ, kq -> DQ, vq -> DQ -> attention(.., p_scale, p_zero_point) -> y
+//   becomes
+//   attention_q(qq, kq, vq, attention_mask, p_scale, q_scale, q_zero_point, k_scale, k_zero_point,
+//               v_scale, v_zero_point) -> y f32
+//
+// find_attention has made sure that either all of them are quantized or none.
+#include "passes/match.hpp"
+#include "passes/operands.hpp"
+#include "passes/passes.hpp"
+#include "passes/quant_params.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+bool rewrite(ir::Graph& g, ir::Node& node) {
+  if (node.op != "attention" || !node.input(attention::p_scale)) return false;
+  std::vector<ir::Value*> inputs{nullptr, nullptr, nullptr, node.input(attention::mask),
+                                 node.inputs[attention::p_scale]};
+  Match m;
+  m.nodes = {&node};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto d = per_tensor_dequantized(node.inputs[i]);
+    if (!d) return false;
+    inputs[i] = d->quantized;
+    inputs.insert(inputs.end(), {d->scale, d->zero_point});
+    m.nodes.push_back(d->node);
+  }
+  replace(g, &node, m, "attention_q", inputs, node.attributes);
+  return true;
+}
+
+}  // namespace
+
+Pass lower_attention_q() {
+  return {"lower_attention_q", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes

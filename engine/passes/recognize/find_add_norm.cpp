@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// LayerNormalization over the last axis, with the residual Add in front of it, becomes one op.
+//
+//   x, residual -> Add -> LayerNormalization -> y
+//   becomes
+//   add_norm(x, residual, gamma, beta) -> y          residual may be absent
+#include "passes/match.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+bool rewrite(ir::Graph& g, ir::Node& norm) {
+  if (norm.op != "LayerNormalization" || norm.outputs.size() != 1) return false;
+  const ir::Shape& shape = norm.output()->type.shape;
+  const std::int64_t axis = norm.int_attribute("axis", -1);
+  if (axis != -1 && axis != static_cast<std::int64_t>(shape.size()) - 1) return false;
+  if (norm.output()->type.dtype != ir::DType::f32 || !norm.inputs[1]->is_constant() ||
+      norm.inputs[1]->type.shape.size() != 1)
+    return false;
+  ir::Value* x = norm.inputs[0];
+  ir::Value* residual = nullptr;
+  Match m;
+  m.nodes = {&norm};
+  ir::Node* add = x->producer;
+  if (add && add->op == "Add" && g.used_once(x) && add->inputs[0]->type == x->type &&
+      add->inputs[1]->type == x->type) {
+    m.nodes = {add, &norm};
+    x = add->inputs[0];
+    residual = add->inputs[1];
+  }
+  replace(g, &norm, m, "add_norm", {x, residual, norm.inputs[1], norm.input(2)},
+          {{"epsilon", norm.float_attribute("epsilon", 1e-5)}});
+  return true;
+}
+
+}  // namespace
+
+Pass find_add_norm() {
+  return {"find_add_norm", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes

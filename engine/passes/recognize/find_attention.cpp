@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scaled dot-product attention (Vaswani et al., 2017) becomes one op, whatever its spelling.
+//
+//   q -> Reshape -> Transpose(0,2,1,3) --+
+//   k -> Reshape -> Transpose(0,2,3,1) -- MatMul -> * scale -> + mask -> Softmax -> [Q -> DQ] --+
+//   v -> Reshape -> Transpose(0,2,1,3) ------------------------------------------------------
+//   MatMul
+//        -> Transpose(0,2,1,3) -> Reshape -> y
+//   becomes
+//   attention(q, k, v, attention_mask, p_scale, p_zero_point) {heads, scale} -> y
+//
+// q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
+// may be added or selected by Where; how it is made does not matter: it is recognized by what it
+// does (ops/probe.hpp).
+#include <cmath>
+
+#include "ops/probe.hpp"
+#include "passes/match.hpp"
+#include "passes/passes.hpp"
+#include "passes/quant_params.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+using Permutation = std::vector<std::int64_t>;
+
+/// One operand of the two products: where its heads come from.
+struct Heads {
+  ir::Value* hidden = nullptr;  // [batch, seq, hidden]
+  ir::Dim count, size;
+  double scale = 1.0;
+};
+
+struct Found {
+  Heads q, k, v;
+  double scale = 1.0;
+  ir::Value* mask = nullptr;  // the graph input attention_mask, or null
+  ir::Node* quantize = nullptr;
+  std::vector<ir::Node*> nodes;
+};
+
+/// Takes factors, permutations and the splitting Reshape off `v`; the permutations must compose to
+/// `wanted`.
+bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads, Found& found) {
+  Permutation perm{0, 1, 2, 3};
+  while (ir::Node* n = v->producer) {
+    found.nodes.push_back(n);
+    if (n->op == "Transpose") {
+      Permutation composed;
+      for (const std::int64_t axis : perm)
+        composed.push_back(n->ints_attribute("perm").at(static_cast<std::size_t>(axis)));
+      perm = composed;
+      v = n->inputs[0];
+    } else if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
+      const int constant = scalar_value(n->inputs[0]) ? 0 : 1;
+      heads.scale *= *scalar_value(n->inputs[constant]);
+      v = n->inputs[1 - constant];
+    } else if (n->op == "Div" && scalar_value(n->inputs[1])) {
+      heads.scale /= *scalar_value(n->inputs[1]);
+      v = n->inputs[0];
+    } else if (n->op == "Reshape") {
+      const ir::Shape& in = n->inputs[0]->type.shape;
+      const ir::Shape& out = v->type.shape;
+      if (perm != wanted || in.size() != 3 || out.size() != 4) return false;
+      if (in[0] != out[0] || in[1] != out[1] || !out[2].is_constant() || !out[3].is_constant())
+        return false;
+      heads.hidden = n->inputs[0];
+      heads.count = out[2];
+      heads.size = out[3];
+      return true;
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
+/// Takes the mask off the operand of Softmax; returns the scores under it, null if it is no key
+/// mask.
+ir::Value* strip_mask(const ir::Graph& g, ir::Value* v, Found& found) {
+  ir::Node* n = v->producer;
+  if (!n) return nullptr;
+  if (n->op == "Add") {
+    for (const int i : {1, 0}) {
+      if (n->inputs[i]->is_constant()) continue;
+      if (ir::Value* input = ops::additive_key_mask(g, n->inputs[i])) {
+        found.mask = input;
+        found.nodes.push_back(n);
+        return n->inputs[1 - i];
+      }
+    }
+    return nullptr;
+  }
+  if (n->op == "Where") {
+    for (const int i : {1, 2}) {
+      const auto filling = scalar_value(n->inputs[3 - i]);
+      if (!filling || *filling > -1e4) continue;
+      if (ir::Value* input = ops::boolean_key_mask(g, n->inputs[0], /*keeps=*/i == 1)) {
+        found.mask = input;
+        found.nodes.push_back(n);
+        return n->inputs[i];
+      }
+    }
+    return nullptr;
+  }
+  return v;
+}
+
+bool match_scores(const ir::Graph& g, ir::Node& softmax, Found& found) {
+  const auto rank = static_cast<std::int64_t>(softmax.output()->type.shape.size());
+  const std::int64_t axis = softmax.int_attribute("axis", -1);
+  if (rank != 4 || (axis != -1 && axis != rank - 1)) return false;
+  found.nodes.push_back(&softmax);
+  ir::Value* scores = strip_mask(g, softmax.inputs[0], found);
+  while (scores && scores->producer && scores->producer->op != "MatMul") {
+    ir::Node* n = scores->producer;
+    if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
+      const int constant = scalar_value(n->inputs[0]) ? 0 : 1;
+      found.scale *= *scalar_value(n->inputs[constant]);
+      scores = n->inputs[1 - constant];
+    } else if (n->op == "Div" && scalar_value(n->inputs[1])) {
+      found.scale /= *scalar_value(n->inputs[1]);
+      scores = n->inputs[0];
+    } else {
+      return false;
+    }
+    found.nodes.push_back(n);
+  }
+  if (!scores || !scores->producer) return false;
+  found.nodes.push_back(scores->producer);
+  return split_heads(scores->producer->inputs[0], {0, 2, 1, 3}, found.q, found) &&
+         split_heads(scores->producer->inputs[1], {0, 2, 3, 1}, found.k, found);
+}
+
+/// The only user of `v`, null if there are several or the graph returns it.
+ir::Node* only_user(const ir::Graph& g, const ir::Value* v) {
+  return v->users.size() == 1 && !g.is_output(v) ? v->users.front() : nullptr;
+}
+
+/// Follows the probabilities down to the merged heads; returns the last node of the spelling.
+ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
+  ir::Value* p = softmax.output();
+  // torch writes Where(IsNaN(p), 0, p) so that rows without any key give 0; the kernels do so.
+  if (p->users.size() == 3 || p->users.size() == 2)
+    for (ir::Node* user : p->users)
+      if (user->op == "Where" && user->inputs[2] == p && scalar_value(user->inputs[1]) == 0.0 &&
+          user->inputs[0]->producer && user->inputs[0]->producer->op == "IsNaN") {
+        found.nodes.push_back(user->inputs[0]->producer);
+        found.nodes.push_back(user);
+        p = user->output();
+        break;
+      }
+  ir::Node* user = only_user(g, p);
+  if (user && user->op == "QuantizeLinear" && is_per_tensor(*user)) {
+    ir::Node* dq = only_user(g, user->output());
+    if (!dq || dq->op != "DequantizeLinear" || !same_parameters(*user, *dq)) return nullptr;
+    found.quantize = user;
+    found.nodes.insert(found.nodes.end(), {user, dq});
+    p = dq->output();
+    user = only_user(g, p);
+  }
+  if (!user || user->op != "MatMul" || user->inputs[0] != p) return nullptr;
+  found.nodes.push_back(user);
+  if (!split_heads(user->inputs[1], {0, 2, 1, 3}, found.v, found)) return nullptr;
+  ir::Node* transpose = only_user(g, user->output());
+  if (!transpose || transpose->op != "Transpose" ||
+      transpose->ints_attribute("perm") != Permutation{0, 2, 1, 3})
+    return nullptr;
+  ir::Node* reshape = only_user(g, transpose->output());
+  if (!reshape || reshape->op != "Reshape" ||
+      reshape->output()->type.shape != found.v.hidden->type.shape)
+    return nullptr;
+  found.nodes.insert(found.nodes.end(), {transpose, reshape});
+  return reshape;
+}
+
+/// One kernel is all integer or all float: q, k, v and the probabilities are quantized, or none is.
+bool quantized_alike(const Found& f) {
+  int quantized = f.quantize != nullptr;
+  for (const Heads* h : {&f.q, &f.k, &f.v})
+    quantized += per_tensor_dequantized(h->hidden).has_value();
+  if (quantized == 0) return true;
+  return quantized == 4 && zero_point_of(f.quantize->input(2)) == 0;
+}
+
+bool rewrite(ir::Graph& g, ir::Node& node) {
+  if (node.op != "Softmax") return false;
+  Found f;
+  if (!match_scores(g, node, f)) return false;
+  ir::Node* last = match_context(g, node, f);
+  if (!last || f.v.scale != 1.0) return false;
+  if (f.q.count != f.k.count || f.q.count != f.v.count || f.q.size != f.k.size ||
+      f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
+    return false;
+  if (!quantized_alike(f)) return false;
+  std::vector<ir::Value*> operands{f.q.hidden, f.k.hidden, f.v.hidden, f.mask};
+  if (f.quantize) {
+    operands.push_back(f.quantize->inputs[1]);
+    operands.push_back(f.quantize->input(2));
+  }
+  Match m;
+  m.nodes = f.nodes;
+  replace(
+      g, last, m, "attention", operands,
+      {{"heads", f.q.count.constant()},
+       {"p_type", std::string(f.quantize ? ir::name_of(f.quantize->output()->type.dtype) : "f32")},
+       {"scale", f.scale * f.q.scale * f.k.scale}});
+  return true;
+}
+
+}  // namespace
+
+Pass find_attention() {
+  return {"find_attention", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Q/DQ pairs on the heads of attention move up to the product that makes them.
+//
+//   x -> Reshape -> Transpose -> [Mul c] -> Q(s) -> DQ(s) -> MatMul
+//   becomes
+//   x -> Q(s/c) -> DQ(s/c) -> Reshape -> Transpose -> [Mul c] -> MatMul
+//
+// A per-tensor scale does not care about the order of elements. Moving it past a factor divides the
+// scale, which may change a result next to a rounding tie.
+#include <cmath>
+
+#include "passes/match.hpp"
+#include "passes/passes.hpp"
+#include "passes/quant_params.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+/// The factor c of x * c or x / c; empty for any other node.
+std::optional<double> scalar_factor(const ir::Node& node, ir::Value** x) {
+  if (node.op == "Mul")
+    for (const int i : {0, 1})
+      if (const auto c = scalar_value(node.inputs[1 - i])) {
+        *x = node.inputs[i];
+        return c;
+      }
+  if (node.op == "Div")
+    if (const auto c = scalar_value(node.inputs[1])) {
+      *x = node.inputs[0];
+      return 1.0 / *c;
+    }
+  return std::nullopt;
+}
+
+/// True if `v` is x split into heads ([b,s,h] -> [b,s,n,d]) and then only permuted or scaled.
+bool comes_from_split_heads(ir::Value* v) {
+  while (ir::Node* n = v->producer) {
+    if (n->op == "Reshape" && n->inputs[0]->type.shape.size() == 3 && v->type.shape.size() == 4)
+      return true;
+    ir::Value* x = nullptr;
+    if (n->op == "Transpose")
+      v = n->inputs[0];
+    else if (scalar_factor(*n, &x))
+      v = x;
+    else
+      return false;
+  }
+  return false;
+}
+
+/// Q -> DQ on top of `dq`'s operand, with the scale divided by `factor`.
+ir::Value* quantize_pair(ir::Graph& g, ir::Value* x, ir::Node& q, ir::Node& dq, double factor) {
+  ir::Value* scale = q.inputs[1];
+  if (factor != 1.0) {
+    const auto s = static_cast<float>(*scalar_value(scale) / factor);
+    scale = g.add_constant(scale->name, ir::Tensor::scalar(s));
+  }
+  ir::Type quantized{q.output()->type.dtype, x->type.shape};
+  std::vector<ir::Value*> operands{x, scale};
+  if (q.input(2)) operands.push_back(q.input(2));
+  ir::Value* qx = g.add("QuantizeLinear", operands, q.attributes, quantized, &q);
+  operands[0] = qx;
+  ir::Value* dqx = g.add("DequantizeLinear", operands, dq.attributes, x->type, &q);
+  qx->producer->sources = q.sources;
+  dqx->producer->sources = dq.sources;
+  return dqx;
+}
+
+bool rewrite(ir::Graph& g, ir::Node& dq) {
+  if (dq.op != "DequantizeLinear" || !is_per_tensor(dq)) return false;
+  ir::Node* q = dq.inputs[0]->producer;
+  if (!q || q->op != "QuantizeLinear" || !same_parameters(*q, dq)) return false;
+  ir::Value* v = q->inputs[0];
+  if (!comes_from_split_heads(v)) return false;
+  ir::Node& mover = *v->producer;
+
+  ir::Value* x = mover.inputs[0];
+  double factor = 1.0;
+  if (const auto c = scalar_factor(mover, &x)) {
+    if (!(*c > 0)) return false;
+    factor = *c;
+  }
+  ir::Value* moved = quantize_pair(g, x, *q, dq, factor);
+  std::vector<ir::Value*> operands = mover.inputs;
+  for (ir::Value*& operand : operands)
+    if (operand == x) operand = moved;
+  ir::Value* result = g.add(mover.op, operands, mover.attributes, v->type, q);
+  result->producer->sources = mover.sources;
+  g.replace_uses(dq.output(), result);
+  return true;
+}
+
+}  // namespace
+
+Pass lift_quantize() {
+  return {"lift_quantize", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass on a graph written as text, compared with the graph that should come out.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <string_view>
+
+#include "ir/text.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+
+/// The text of `before` after the pass, results numbered anew; verified.
+inline std::string after(const Pass& pass, std::string_view before) {
+  ir::Graph g = ir::parse(before);
+  pass.run(g);
+  g.remove_dead();
+  ir::verify(g, pass.name);
+  return ir::print(g, {.renumber = true});
+}
+
+/// `text` in the printer's own form, results numbered anew.
+inline std::string normal(std::string_view text) {
+  return ir::print(ir::parse(text), {.renumber = true});
+}
+
+#define EXPECT_REWRITE(pass, before, expected) EXPECT_EQ(after((pass), (before)), normal(expected))
+#define EXPECT_UNCHANGED(pass, before) EXPECT_EQ(after((pass), (before)), normal(before))
+
+}  // namespace bertcl::passes

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+/// Attention of 2 heads of size 4; `mask` makes %mask from %m, `scores` the operand of Softmax from
+/// %0 (the product) and %mask.
+std::string attention(std::string_view mask, std::string_view scores, std::string_view p = "%p",
+                      std::string_view quantize = "") {
+  std::string text =
+      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+)";
+  text += mask;
+  text += R"(
+  %qr: f32[batch, seq, 2, 4] = Reshape(%q)
+  %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
+  %kr: f32[batch, seq, 2, 4] = Reshape(%k)
+  %kt: f32[batch, 2, 4, seq] = Transpose(%kr) {perm = [0, 2, 3, 1]}
+  %vr: f32[batch, seq, 2, 4] = Reshape(%v)
+  %vt: f32[batch, 2, seq, 4] = Transpose(%vr) {perm = [0, 2, 1, 3]}
+  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)
+)";
+  text += scores;
+  text += "  %p: f32[batch, 2, seq, seq] = Softmax(%s) {axis = -1}\n";
+  text += quantize;
+  text += "  %c: f32[batch, 2, seq, 4] = MatMul(" + std::string(p) + R"(, %vt)
+  %ct: f32[batch, seq, 2, 4] = Transpose(%c) {perm = [0, 2, 1, 3]}
+  %y: f32[batch, seq, 8] = Reshape(%ct)
+  return %y
+})";
+  return text;
+}
+
+constexpr std::string_view additive = R"(
+  %m4: i64[batch, 1, 1, seq] = Unsqueeze(%m) {axes = [1, 2]}
+  %mf: f32[batch, 1, 1, seq] = Cast(%m4) {to = "f32"}
+  const %one: f32[] = 1
+  %mi: f32[batch, 1, 1, seq] = Sub(%one, %mf)
+  const %low: f32[] = -10000
+  %mask: f32[batch, 1, 1, seq] = Mul(%mi, %low))";
+constexpr std::string_view scaled_and_masked = R"(
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %s: f32[batch, 2, seq, seq] = Add(%1, %mask)
+)";
+constexpr std::string_view expected =
+    R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+  %y: f32[batch, seq, 8] = attention(%q, %k, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
+  return %y
+})";
+
+TEST(FindAttention, AdditiveMaskOfOldBert) {
+  EXPECT_REWRITE(find_attention(), attention(additive, scaled_and_masked), expected);
+}
+
+TEST(FindAttention, BooleanMaskByWhere) {
+  EXPECT_REWRITE(find_attention(),
+                 attention(R"(
+  %b: bool[batch, seq] = Cast(%m) {to = "bool"}
+  %b4: bool[batch, 1, 1, seq] = Unsqueeze(%b) {axes = [1, 2]}
+  %bx: bool[batch, 1, seq, seq] = Expand(%b4)
+  const %zero: f32[] = 0
+  const %low: f32[] = -3.4028235e38
+  %mask: f32[batch, 1, seq, seq] = Where(%bx, %zero, %low))",
+                           scaled_and_masked),
+                 expected);
+}
+
+TEST(FindAttention, ScaleOnBothOperandsAndNoMask) {
+  EXPECT_REWRITE(
+      find_attention(),
+      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8]) {
+  const %r: f32[] = 0.5
+  %qr: f32[batch, seq, 2, 4] = Reshape(%q)
+  %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
+  %qs: f32[batch, 2, seq, 4] = Mul(%qt, %r)
+  %kr: f32[batch, seq, 2, 4] = Reshape(%k)
+  %k1: f32[batch, 2, seq, 4] = Transpose(%kr) {perm = [0, 2, 1, 3]}
+  %k2: f32[batch, 2, 4, seq] = Transpose(%k1) {perm = [0, 1, 3, 2]}
+  %ks: f32[batch, 2, 4, seq] = Mul(%k2, %r)
+  %vr: f32[batch, seq, 2, 4] = Reshape(%v)
+  %vt: f32[batch, 2, seq, 4] = Transpose(%vr) {perm = [0, 2, 1, 3]}
+  %0: f32[batch, 2, seq, seq] = MatMul(%qs, %ks)
+  %p: f32[batch, 2, seq, seq] = Softmax(%0) {axis = 3}
+  %n: bool[batch, 2, seq, seq] = IsNaN(%p)
+  const %zero: f32[] = 0
+  %p2: f32[batch, 2, seq, seq] = Where(%n, %zero, %p)
+  %c: f32[batch, 2, seq, 4] = MatMul(%p2, %vt)
+  %ct: f32[batch, seq, 2, 4] = Transpose(%c) {perm = [0, 2, 1, 3]}
+  %y: f32[batch, seq, 8] = Reshape(%ct)
+  return %y
+})",
+      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8]) {
+  %y: f32[batch, seq, 8] = attention(%q, %k, %v, _) {heads = 2, p_type = "f32", scale = 0.25}
+  return %y
+})");
+}
+
+TEST(FindAttention, AMaskThatIsNoKeyMaskStaysUnfused) {
+  const std::string causal = attention(R"(
+  %r: i64[seq] = Range() {start = 0, step = 1}
+  %c0: i64[seq, 1] = Unsqueeze(%r) {axes = [1]}
+  %c1: i64[1, seq] = Unsqueeze(%r) {axes = [0]}
+  %lt: bool[seq, seq] = GreaterOrEqual(%c0, %c1)
+  const %zero: f32[] = 0
+  const %low: f32[] = -10000
+  %mask: f32[seq, seq] = Where(%lt, %zero, %low))",
+                                       scaled_and_masked);
+  EXPECT_UNCHANGED(find_attention(), causal);
+}
+
+TEST(FindAttention, QuantizedProbabilitiesAloneStayUnfused) {
+  EXPECT_UNCHANGED(find_attention(), attention(additive, scaled_and_masked, "%pd", R"(
+  const %ps: f32[] = 0.004
+  %pq: u8[batch, 2, seq, seq] = QuantizeLinear(%p, %ps)
+  %pd: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps)
+)"));
+}
+
+}  // namespace
+}  // namespace bertcl::passes

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+TEST(FindLayerNorm, DecomposedSpelling) {
+  EXPECT_REWRITE(find_layer_norm(), R"(graph g(%x: f32[batch, seq, 4]) {
+  %m: f32[batch, seq, 1] = ReduceMean(%x) {axes = [-1], keepdims = 1}
+  %d: f32[batch, seq, 4] = Sub(%x, %m)
+  const %two: f32[] = 2
+  %p: f32[batch, seq, 4] = Pow(%d, %two)
+  %v: f32[batch, seq, 1] = ReduceMean(%p) {axes = [2], keepdims = 1}
+  const %eps: f32[] = 0.5
+  %e: f32[batch, seq, 1] = Add(%v, %eps)
+  %s: f32[batch, seq, 1] = Sqrt(%e)
+  %n: f32[batch, seq, 4] = Div(%d, %s)
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  %g: f32[batch, seq, 4] = Mul(%n, %gamma)
+  const %beta: f32[4] = [5, 6, 7, 8]
+  %y: f32[batch, seq, 4] = Add(%g, %beta)
+  return %y
+})",
+                 R"(graph g(%x: f32[batch, seq, 4]) {
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  const %beta: f32[4] = [5, 6, 7, 8]
+  %y: f32[batch, seq, 4] = LayerNormalization(%x, %gamma, %beta) {axis = -1, epsilon = 0.5}
+  return %y
+})");
+}
+
+TEST(FindLayerNorm, AMeanOverAnotherAxisIsNoLayerNorm) {
+  EXPECT_UNCHANGED(find_layer_norm(), R"(graph g(%x: f32[batch, seq, 4]) {
+  %m: f32[batch, 1, 4] = ReduceMean(%x) {axes = [1], keepdims = 1}
+  %d: f32[batch, seq, 4] = Sub(%x, %m)
+  %p: f32[batch, seq, 4] = Mul(%d, %d)
+  %v: f32[batch, 1, 4] = ReduceMean(%p) {axes = [1], keepdims = 1}
+  const %eps: f32[] = 0.5
+  %e: f32[batch, 1, 4] = Add(%v, %eps)
+  %s: f32[batch, 1, 4] = Sqrt(%e)
+  %n: f32[batch, seq, 4] = Div(%d, %s)
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  %g: f32[batch, seq, 4] = Mul(%n, %gamma)
+  const %beta: f32[4] = [5, 6, 7, 8]
+  %y: f32[batch, seq, 4] = Add(%g, %beta)
+  return %y
+})");
+}
+
+}  // namespace
+}  // namespace bertcl::passes
