@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Slots, constants and steps of a plan under construction.
+#include "plan/builder.hpp"
+
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::plan {
+
+bool Builder::is_disabled(const std::string& implementation) const {
+  return ("," + options_.disabled + ",").find("," + implementation + ",") != std::string::npos;
+}
+
+int Builder::slot_of(const ir::Value* value) const {
+  const auto it = slots_.find(value);
+  if (it == slots_.end())
+    throw Error(fmt::format("'{}' is read before any step makes it", value->name));
+  return it->second;
+}
+
+int Builder::add_slot(const ir::Value* value) {
+  const int index = static_cast<int>(plan_.slots.size());
+  plan_.slots.push_back({value->name, value->type, index});
+  slots_[value] = index;
+  return index;
+}
+
+Argument Builder::in(const ir::Value* value) {
+  if (!value) return nullptr;
+  if (value->is_constant()) return constant(*value->constant);
+  return Reads{slot_of(value)};
+}
+
+Argument Builder::out(const ir::Value* value) { return Writes{add_slot(value)}; }
+
+Argument Builder::out_if_used(const ir::Value* value, const ir::Graph& graph) {
+  if (value->users.empty() && !graph.is_output(value)) return nullptr;
+  return out(value);
+}
+
+Argument Builder::scratch_out(std::string name, ir::Type type) {
+  const int index = static_cast<int>(plan_.slots.size());
+  plan_.slots.push_back({std::move(name), std::move(type), index});
+  return Writes{index};
+}
+
+Argument Builder::read(const Argument& written) { return Reads{std::get<Writes>(written).slot}; }
+
+void Builder::alias(const ir::Value* result, const ir::Value* operand) {
+  if (operand->is_constant()) {
+    const auto sizes = ir::constant_shape(result->type.shape);
+    if (!sizes)
+      throw Error(fmt::format("'{}': a constant cannot take a symbolic shape", result->name));
+    throw Error(fmt::format("'{}' is constant and should have been folded", result->name));
+  }
+  const int operand_slot = slot_of(operand);
+  const int index = add_slot(result);
+  plan_.slots[static_cast<std::size_t>(index)].root =
+      plan_.slots[static_cast<std::size_t>(operand_slot)].root;
+}
+
+Argument Builder::constant(const ir::Tensor& tensor) {
+  const auto [it, added] = uploaded_.emplace(tensor.bytes().data(), 0);
+  if (added || tensor.bytes().empty()) {
+    kept_.push_back(tensor);
+    opencl::Buffer buffer = context().allocate(tensor.bytes().size());
+    if (!tensor.bytes().empty()) buffer.write(tensor.bytes());
+    it->second = std::get<Constant>(constant(std::move(buffer))).index;
+  }
+  return Constant{it->second};
+}
+
+Argument Builder::constant(opencl::Buffer buffer) {
+  plan_.constants.push_back(std::move(buffer));
+  return Constant{static_cast<int>(plan_.constants.size()) - 1};
+}
+
+Argument Builder::error_flag() {
+  if (plan_.error_constant < 0) {
+    opencl::Buffer flag = context().allocate(sizeof(std::int32_t));
+    flag.fill(0);
+    plan_.error_constant = std::get<Constant>(constant(std::move(flag))).index;
+  }
+  return Constant{plan_.error_constant};
+}
+
+opencl::Kernel Builder::kernel(std::string_view program, std::string_view name,
+                               const opencl::Defines& defines) {
+  return context().kernel(program, name, defines).clone();
+}
+
+Step& Builder::launch(const ir::Node& node, std::string type, std::string implementation,
+                      opencl::Kernel kernel, std::vector<Argument> arguments,
+                      std::array<Size, 3> global) {
+  if (kernel.argument_count() != arguments.size())
+    throw Error(fmt::format("{}: kernel {} takes {} arguments, {} were planned", node.describe(),
+                            kernel.name(), kernel.argument_count(), arguments.size()));
+  Step step;
+  step.name = node.outputs.empty() ? node.op : node.output()->name;
+  step.op = node.op;
+  step.type = std::move(type);
+  step.implementation = std::move(implementation);
+  step.sources = node.sources;
+  step.kernel = std::move(kernel);
+  step.arguments = std::move(arguments);
+  step.global = global;
+  plan_.steps.push_back(std::move(step));
+  return plan_.steps.back();
+}
+
+std::int32_t Builder::chunk() const { return plan_.context->info().type == "cpu" ? 4096 : 4; }
+
+std::int32_t Builder::rows_per_item() const { return plan_.context->info().type == "cpu" ? 8 : 1; }
+
+}  // namespace bertcl::plan

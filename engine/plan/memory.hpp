@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placement of values with known lifetimes in one arena.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace bertcl::plan {
+
+/// A value that lives from step `first` to step `last`, both included.
+struct Lifetime {
+  std::int64_t bytes = 0;
+  int first = 0;
+  int last = 0;
+};
+
+struct Placement {
+  std::vector<std::int64_t> offsets;  // one for each lifetime, multiples of the alignment
+  std::int64_t arena_bytes = 0;
+};
+
+/// Greedy by size (the "offsets" form of TFLite GPU's memory planner): the largest value first,
+/// each at the lowest gap that fits between the values that live at the same time.
+Placement place(const std::vector<Lifetime>& lifetimes, std::int64_t alignment);
+
+}  // namespace bertcl::plan

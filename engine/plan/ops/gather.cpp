@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch step of Gather: rows of a [outer][axis][inner] view.
+#include "plan/ops/ops.hpp"
+#include "plan/types.hpp"
+
+namespace bertcl::plan {
+
+void add_gather(LoweringTable& table) {
+  table["Gather"] = [](Builder& b, const ir::Graph&, const ir::Node& node) {
+    const ir::Shape& data = node.inputs[0]->type.shape;
+    const ir::Type& indices = node.inputs[1]->type;
+    std::int64_t axis = node.int_attribute("axis", 0);
+    if (axis < 0) axis += static_cast<std::int64_t>(data.size());
+    ir::Dim outer(1), inner(1);
+    for (std::size_t d = 0; d < data.size(); ++d) {
+      if (static_cast<std::int64_t>(d) < axis) outer = outer * data[d];
+      if (static_cast<std::int64_t>(d) > axis) inner = inner * data[d];
+    }
+    const ir::Dim count = element_count(indices.shape);
+    const ir::DType dtype = node.output()->type.dtype;
+    b.launch(node, std::string(ir::name_of(dtype)), "rows",
+             b.kernel("gather", fmt::format("gather_{}", ir::size_of(dtype))),
+             {b.in(node.inputs[0]), b.in(node.inputs[1]), type_code(indices.dtype),
+              b.out(node.output()), Size{outer}, Size{data[static_cast<std::size_t>(axis)]},
+              Size{inner}, Size{count}, b.error_flag(), b.rows_per_item()},
+             {Size{outer * count, b.rows_per_item()}, Size{}, Size{}});
+  };
+}
+
+}  // namespace bertcl::plan

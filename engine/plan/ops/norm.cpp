@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch steps of embed_norm and add_norm: one pass over the rows, with quantization at the end.
+#include "passes/operands.hpp"
+#include "plan/ops/ops.hpp"
+#include "plan/types.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+/// Arguments out, out_quantized, out_type, out_inv_scale, out_zero_point.
+void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::size_t out_scale,
+                 std::vector<Argument>& arguments) {
+  const ir::Value* quantized = node.outputs.size() > 1 ? node.outputs[1] : nullptr;
+  arguments.push_back(b.out_if_used(node.output(), graph));
+  arguments.push_back(quantized ? b.out(quantized) : Argument(nullptr));
+  arguments.push_back(quantized ? type_code(quantized->type.dtype) : 0);
+  arguments.push_back(1.0f / scalar_or(node.input(out_scale), 1));
+  arguments.push_back(zero_point_or_0(node.input(out_scale + 1)));
+}
+
+void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
+  namespace o = passes::add_norm;
+  std::vector<Argument> arguments;
+  for (const std::size_t i : {0u, 1u}) {
+    const ir::Value* v = node.input(i);
+    arguments.push_back(b.in(v));
+    arguments.push_back(v ? type_code(v->type.dtype) : 0);
+    arguments.push_back(scalar_or(node.input(o::x_scale + 2 * i), 1));
+    arguments.push_back(zero_point_or_0(node.input(o::x_zero_point + 2 * i)));
+  }
+  arguments.push_back(nullptr);  // the bias of the product stays in its epilogue
+  arguments.push_back(b.in(node.inputs[o::gamma]));
+  arguments.push_back(b.in(node.inputs[o::beta]));
+  arguments.push_back(static_cast<float>(node.float_attribute("epsilon")));
+  add_results(b, graph, node, o::out_scale, arguments);
+  const ir::Shape& shape = node.output()->type.shape;
+  const ir::Dim rows = row_count(shape);
+  arguments.push_back(Size{rows});
+  arguments.push_back(Size{shape.back()});
+  arguments.push_back(b.rows_per_item());
+  const char* type = node.outputs.size() > 1 ? "fp32 > int8" : "fp32";
+  b.launch(node, type, "rows", b.kernel("add_norm", "add_norm"), arguments,
+           {Size{rows, b.rows_per_item()}, Size{}, Size{}});
+}
+
+void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
+  namespace o = passes::embed_norm;
+  const auto rows_of = [&](std::size_t table) {
+    const ir::Value* v = node.input(table);
+    return v ? static_cast<std::int32_t>(v->type.shape[0].constant()) : 0;
+  };
+  const ir::Shape& shape = node.output()->type.shape;
+  const ir::Dim tokens = row_count(shape);
+  std::vector<Argument> arguments{b.in(node.inputs[o::ids]),
+                                  b.in(node.input(o::positions)),
+                                  b.in(node.input(o::types)),
+                                  b.in(node.inputs[o::word]),
+                                  rows_of(o::word),
+                                  b.in(node.inputs[o::position]),
+                                  rows_of(o::position),
+                                  b.in(node.input(o::type)),
+                                  rows_of(o::type),
+                                  type_code(node.inputs[o::word]->type.dtype),
+                                  b.in(node.inputs[o::gamma]),
+                                  b.in(node.input(o::beta)),
+                                  static_cast<float>(node.float_attribute("epsilon"))};
+  add_results(b, graph, node, o::out_scale, arguments);
+  arguments.push_back(b.error_flag());
+  arguments.push_back(Size{tokens});
+  arguments.push_back(Size{shape.back()});
+  arguments.push_back(b.rows_per_item());
+  const char* type = node.outputs.size() > 1 ? "fp32 > int8" : "fp32";
+  b.launch(node, type, "rows", b.kernel("embed_norm", "embed_norm"), arguments,
+           {Size{tokens, b.rows_per_item()}, Size{}, Size{}});
+  b.plan().max_positions = rows_of(o::position);
+}
+
+}  // namespace
+
+void add_norm(LoweringTable& table) {
+  table["add_norm"] = lower_add_norm;
+  table["embed_norm"] = lower_embed_norm;
+}
+
+}  // namespace bertcl::plan

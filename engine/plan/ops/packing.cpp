@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The borders of packed tokens: pack_inputs (filled by the host while it uploads), pack, unpack.
+#include "passes/operands.hpp"
+#include "plan/ops/ops.hpp"
+#include "plan/types.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+void lower_pack_inputs(Builder& b, const ir::Graph&, const ir::Node& node) {
+  namespace o = passes::pack_inputs;
+  std::vector<Input>& inputs = b.plan().inputs;
+  const auto name = [&](std::size_t i) { return node.input(i) ? node.inputs[i]->name : ""; };
+  inputs.push_back({InputKind::packed_ids, name(o::ids), b.add_slot(node.outputs[0])});
+  inputs.push_back({InputKind::positions, "", b.add_slot(node.outputs[1])});
+  inputs.push_back({InputKind::seq_offsets, "", b.add_slot(node.outputs[2])});
+  inputs.push_back({InputKind::key_mask, name(o::mask), b.add_slot(node.outputs[3])});
+  if (node.outputs.size() > 4)
+    inputs.push_back({InputKind::packed_types, name(o::types), b.add_slot(node.outputs[4])});
+  b.plan().mask_input = name(o::mask);
+}
+
+/// pack and unpack move rows between [batch, seq, ...] and [tokens, ...].
+void lower_move(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Value* padded = node.op == "pack" ? node.inputs[0] : node.output();
+  const ir::Shape& shape = padded->type.shape;
+  std::int64_t row_bytes = static_cast<std::int64_t>(ir::size_of(padded->type.dtype));
+  for (std::size_t i = 2; i < shape.size(); ++i) row_bytes *= shape[i].constant();
+  const std::int32_t rows = b.chunk() / 64 + 1;
+  b.launch(node, "copy", "rows", b.kernel(node.op, node.op),
+           {b.in(node.inputs[0]), b.out(node.output()), b.in(node.inputs[1]), Size{shape[0]},
+            Size{shape[1]}, static_cast<std::int32_t>(row_bytes), rows},
+           {Size{shape[0] * shape[1], rows}, Size{}, Size{}});
+}
+
+}  // namespace
+
+void add_packing(LoweringTable& table) {
+  table["pack_inputs"] = lower_pack_inputs;
+  table["pack"] = lower_move;
+  table["unpack"] = lower_move;
+}
+
+}  // namespace bertcl::plan

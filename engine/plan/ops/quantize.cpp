@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch steps of QuantizeLinear and DequantizeLinear that stayed unfused.
+#include "plan/ops/ops.hpp"
+#include "plan/types.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const bool quantizes = node.op == "QuantizeLinear";
+  const ir::Value* x = node.inputs[0];
+  const ir::Value* y = node.output();
+  const ir::Value* quantized = quantizes ? y : x;
+  const ir::Shape& shape = x->type.shape;
+  ir::Dim axis_size(1), inner = element_count(shape);
+  if (element_count(node.inputs[1]->type.shape) != ir::Dim(1)) {
+    auto axis = node.int_attribute("axis", 1);
+    if (axis < 0) axis += static_cast<std::int64_t>(shape.size());
+    axis_size = shape.at(static_cast<std::size_t>(axis));
+    inner = ir::Dim(1);
+    for (auto i = static_cast<std::size_t>(axis) + 1; i < shape.size(); ++i)
+      inner = inner * shape[i];
+  }
+  const ir::Dim count = element_count(shape);
+  b.launch(node, "fp32 <> int8", "elements",
+           b.kernel("quantize", quantizes ? "quantize" : "dequantize"),
+           quantizes ? std::vector<Argument>{b.in(x), b.out(y), type_code(quantized->type.dtype),
+                                             b.in(node.inputs[1]), b.in(node.input(2)), Size{count},
+                                             Size{axis_size}, Size{inner}, b.chunk()}
+                     : std::vector<Argument>{b.in(x), type_code(quantized->type.dtype), b.out(y),
+                                             b.in(node.inputs[1]), b.in(node.input(2)), Size{count},
+                                             Size{axis_size}, Size{inner}, b.chunk()},
+           {Size{count, b.chunk()}, Size{}, Size{}});
+}
+
+}  // namespace
+
+void add_quantize(LoweringTable& table) {
+  table["QuantizeLinear"] = lower;
+  table["DequantizeLinear"] = lower;
+}
+
+}  // namespace bertcl::plan

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that move elements: views without a step, and strided copies.
+#include "plan/ops/ops.hpp"
+#include "plan/strided.hpp"
+#include "plan/types.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+void lower_view(Builder& b, const ir::Graph&, const ir::Node& node) {
+  b.alias(node.output(), node.inputs[0]);
+}
+
+/// target[target_start + ...] = source[source_start + ...] over the extents of `view`.
+void copy(Builder& b, const ir::Node& node, const ir::Value* source, Argument target, View view,
+          Argument source_start, Argument target_start) {
+  const ir::Dim count = element_count(view.extents);
+  view = joined(std::move(view));
+  const std::size_t bytes = ir::size_of(source->type.dtype);
+  b.launch(node, "copy", "strided", b.kernel("copy_strided", fmt::format("copy_strided_{}", bytes)),
+           {b.in(source), target, source_start, target_start, table_of(view),
+            static_cast<std::int32_t>(view.extents.size()), Size{count}, b.chunk()},
+           {Size{count, b.chunk()}, Size{}, Size{}});
+}
+
+void lower_transpose(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const Strides own = row_major(node.inputs[0]->type.shape);
+  Strides permuted;
+  for (const std::int64_t axis : node.ints_attribute("perm"))
+    permuted.push_back(own[static_cast<std::size_t>(axis)]);
+  const ir::Shape& shape = node.output()->type.shape;
+  copy(b, node, node.inputs[0], b.out(node.output()), {shape, {permuted, row_major(shape)}}, 0, 0);
+}
+
+void lower_expand(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Shape& shape = node.output()->type.shape;
+  copy(b, node, node.inputs[0], b.out(node.output()),
+       {shape, {broadcast(node.inputs[0]->type.shape, shape), row_major(shape)}}, 0, 0);
+}
+
+/// Slice with constant starts and positive steps; ends show in the result type.
+void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Shape& from = node.inputs[0]->type.shape;
+  const ir::Shape& to = node.output()->type.shape;
+  const auto& starts = node.ints_attribute("starts");
+  std::vector<std::int64_t> axes, steps(starts.size(), 1);
+  for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (node.has("axes")) axes = node.ints_attribute("axes");
+  if (node.has("steps")) steps = node.ints_attribute("steps");
+  Strides strides = row_major(from);
+  Size start{ir::Dim(0)};
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(
+        axes[i] < 0 ? axes[i] + static_cast<std::int64_t>(from.size()) : axes[i]);
+    std::int64_t first = starts[i];
+    if (first < 0 && from[axis].is_constant()) first += from[axis].constant();
+    if (steps[i] < 0 || first < 0)
+      throw Error(fmt::format("{}: kernels take slices that start at a known place and go forward",
+                              node.describe()));
+    if (first > 0) {
+      const ir::Dim offset = ir::Dim(first) * strides[axis];
+      // The sum of two offsets is a size only if it stays a product; one sliced axis is the rule.
+      if (start.dim != ir::Dim(0) && !(start.dim.is_constant() && offset.is_constant()))
+        throw Error(fmt::format("{}: kernels take one sliced axis behind symbolic extents",
+                                node.describe()));
+      start.dim =
+          start.dim == ir::Dim(0) ? offset : ir::Dim(start.dim.constant() + offset.constant());
+    }
+    strides[axis] = strides[axis] * ir::Dim(steps[i]);
+  }
+  copy(b, node, node.inputs[0], b.out(node.output()), {to, {strides, row_major(to)}}, start, 0);
+}
+
+std::size_t axis_of(const ir::Node& node, std::int64_t otherwise) {
+  std::int64_t axis = node.int_attribute("axis", otherwise);
+  if (axis < 0) axis += static_cast<std::int64_t>(node.output()->type.shape.size());
+  return static_cast<std::size_t>(axis);
+}
+
+/// Offset of a part behind `before` elements of `axis`; throws where it is no product of sizes.
+Size part_start(const ir::Node& node, const ir::Dim& before, const ir::Dim& stride) {
+  if (!before.is_constant())
+    throw Error(
+        fmt::format("{}: kernels take parts of constant size along the axis", node.describe()));
+  return Size{before * stride};
+}
+
+void lower_split(Builder& b, const ir::Graph& graph, const ir::Node& node) {
+  const ir::Shape& from = node.inputs[0]->type.shape;
+  const std::size_t axis = axis_of(node, 0);
+  const Strides strides = row_major(from);
+  ir::Dim before(0);
+  for (const ir::Value* out : node.outputs) {
+    const ir::Shape& to = out->type.shape;
+    if (!out->users.empty() || graph.is_output(out))
+      copy(b, node, node.inputs[0], b.out(out), {to, {strides, row_major(to)}},
+           part_start(node, before, strides[axis]), 0);
+    if (!to[axis].is_constant()) part_start(node, to[axis], strides[axis]);
+    before = ir::Dim(before.constant() + to[axis].constant());
+  }
+}
+
+void lower_concat(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const std::size_t axis = axis_of(node, 0);
+  const Strides strides = row_major(node.output()->type.shape);
+  const Argument out = b.out(node.output());
+  ir::Dim before(0);
+  for (const ir::Value* in : node.inputs) {
+    const ir::Shape& shape = in->type.shape;
+    copy(b, node, in, out, {shape, {row_major(shape), strides}}, 0,
+         part_start(node, before, strides[axis]));
+    if (in != node.inputs.back()) {
+      if (!shape[axis].is_constant()) part_start(node, shape[axis], strides[axis]);
+      before = ir::Dim(before.constant() + shape[axis].constant());
+    }
+  }
+}
+
+}  // namespace
+
+void add_shape(LoweringTable& table) {
+  for (const char* op : {"Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"})
+    table[op] = lower_view;
+  table["Transpose"] = lower_transpose;
+  table["Expand"] = lower_expand;
+  table["Slice"] = lower_slice;
+  table["Split"] = lower_split;
+  table["Concat"] = lower_concat;
+}
+
+}  // namespace bertcl::plan

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiled form of a model on one device: a fixed list of kernel launches.
+//
+// A plan is made once per model and device. Batch, sequence length and number of tokens are symbols
+// in it; a run binds them, places the slots in one arena and enqueues the steps without waiting.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "opencl/context.hpp"
+#include "opencl/kernel.hpp"
+
+namespace bertcl::plan {
+
+/// ceil(dim / divide): a size that is known at run time. Beside the symbols of the graph there are
+/// `tokens`, `longest` (sequence of the batch) and `attention_rows` (query rows that one work-item
+/// of attention takes: as many as leave work for every compute unit).
+struct Size {
+  ir::Dim dim{1};
+  ir::Dim divide{1};
+
+  std::int64_t evaluate(const ir::Bindings& bindings) const {
+    const std::int64_t by = divide.evaluate(bindings);
+    return (dim.evaluate(bindings) + by - 1) / by;
+  }
+};
+
+/// Device memory of one value. Slots with the same root share memory (Reshape and its like).
+struct Slot {
+  std::string name;
+  ir::Type type;
+  int root = 0;  // index of the slot that owns the memory, itself in most cases
+};
+
+// What a kernel argument can be.
+struct Reads {
+  int slot;
+};
+struct Writes {
+  int slot;
+};
+/// A buffer that does not change between runs: weights, scales.
+struct Constant {
+  int index;
+};
+/// Extents and strides for a strided kernel, as int32 in device memory.
+struct Table {
+  std::vector<Size> values;
+};
+using Argument =
+    std::variant<std::nullptr_t, Reads, Writes, Constant, Table, Size, std::int32_t, float>;
+
+/// One kernel launch.
+struct Step {
+  std::string name;            // of the value that it makes
+  std::string op;              // of the graph: linear_q, attention, ...
+  std::string type;            // of the arithmetic: int8, fp32, ...
+  std::string implementation;  // kernel family: x86_vnni, portable, ...
+  std::string why_not_faster;  // reasons of the implementations before it, or of a float fallback
+  std::vector<std::string> sources;  // ONNX nodes that it stands for
+  opencl::Kernel kernel;
+  std::vector<Argument> arguments;
+  std::array<Size, 3> global;
+  double operations_per_unit = 0;  // arithmetic operations = this * unit
+  ir::Dim unit{0};
+};
+
+/// Where the bytes of a slot come from before the first step.
+enum class InputKind { dense, packed_ids, packed_types, positions, seq_offsets, key_mask };
+struct Input {
+  InputKind kind = InputKind::dense;
+  std::string source;  // the model input it is made from; empty for positions and offsets
+  int slot = 0;
+};
+struct Output {
+  std::string name;
+  int slot = 0;  // -1 where the output is a constant
+  ir::Tensor constant;
+};
+
+/// A tensor the user passes in or gets out.
+struct Port {
+  std::string name;
+  ir::Type type;
+};
+
+/// A value that calibration wants to see: read after step `after`.
+struct Tap {
+  std::string name;
+  int slot = 0;
+  int after = 0;
+};
+
+struct Plan {
+  std::shared_ptr<opencl::Context> context;
+  std::vector<Port> model_inputs, model_outputs;
+  std::vector<Slot> slots;
+  std::vector<opencl::Buffer> constants;
+  std::vector<Step> steps;
+  std::vector<Input> inputs;
+  std::vector<Output> outputs;
+  std::vector<Tap> taps;
+  std::string mask_input;  // model input that masks keys; empty if the model has none
+  std::int64_t attention_heads = 0;
+  std::int64_t max_positions = 0;  // longest sequence that the position table allows; 0: no limit
+  std::vector<std::string> notes;  // quantized operands that no integer op took, with the reason
+  int error_constant = -1;  // int buffer that kernels set when an index was outside its table
+};
+
+}  // namespace bertcl::plan

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strided views of tensors for the generic kernels: extents and strides that may be symbolic.
+#pragma once
+#include <vector>
+
+#include "ir/dim.hpp"
+#include "plan/plan.hpp"
+
+namespace bertcl::plan {
+
+using Strides = std::vector<ir::Dim>;
+
+/// Several operands walked together in row-major order of `extents`.
+struct View {
+  ir::Shape extents;
+  std::vector<Strides> strides;  // one list for each operand, in elements; 0 repeats
+};
+
+Strides row_major(const ir::Shape& shape);
+
+/// Strides for reading a tensor of shape `from` while walking `to` (NumPy broadcasting).
+Strides broadcast(const ir::Shape& from, const ir::Shape& to);
+
+/// Drops extents of 1 and joins neighbours that every operand walks contiguously, so that the
+/// innermost runs are long.
+View joined(View view);
+
+/// extents, then the strides of each operand: the `shape` argument of the strided kernels.
+Table table_of(const View& view);
+
+}  // namespace bertcl::plan

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Type codes of the kernels, and parameters of quantization as the kernels take them.
+#include "plan/types.hpp"
+
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::plan {
+
+std::int32_t type_code(ir::DType type) {
+  switch (type) {
+    case ir::DType::f32:
+      return 0;
+    case ir::DType::u8:
+      return 1;
+    case ir::DType::i8:
+      return 2;
+    case ir::DType::f16:
+      return 3;
+    case ir::DType::i32:
+      return 4;
+    case ir::DType::i64:
+      return 5;
+    case ir::DType::boolean:
+      return 6;
+    default:
+      break;
+  }
+  throw Error(
+      fmt::format("element type {} has no kernels; f32, f16, i32, i64, u8, i8 and bool have",
+                  ir::name_of(type)));
+}
+
+std::int32_t epilogue_type_code(ir::DType type) {
+  switch (type) {
+    case ir::DType::f32:
+      return 0;
+    case ir::DType::i32:
+      return 1;
+    case ir::DType::u8:
+      return 2;
+    case ir::DType::i8:
+      return 3;
+    default:
+      break;
+  }
+  throw Error(fmt::format("a product cannot write {}", ir::name_of(type)));
+}
+
+std::int32_t activation_code(const std::string& name) {
+  if (name.empty()) return 0;
+  if (name == "gelu") return 1;
+  if (name == "gelu_tanh") return 2;
+  if (name == "relu") return 3;
+  if (name == "tanh") return 4;
+  throw Error(fmt::format("unknown activation '{}'", name));
+}
+
+float scalar_or(const ir::Value* value, float otherwise) {
+  return value ? static_cast<float>(value->constant->to_doubles().front()) : otherwise;
+}
+
+std::int32_t zero_point_or_0(const ir::Value* value) {
+  return value ? static_cast<std::int32_t>(value->constant->to_ints().front()) : 0;
+}
+
+ir::Dim row_count(const ir::Shape& shape) {
+  ir::Dim rows(1);
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows = rows * shape[i];
+  return rows;
+}
+
+}  // namespace bertcl::plan

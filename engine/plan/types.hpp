@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Type codes of the kernels, and parameters of quantization as the kernels take them.
+#pragma once
+#include <string>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::plan {
+
+/// Code of an element type for row, attention and generic kernels (cast.cl lists them).
+std::int32_t type_code(ir::DType type);
+
+/// Code of a result type for the epilogue of products (epilogue.clh).
+std::int32_t epilogue_type_code(ir::DType type);
+
+/// Code of an activation for the epilogue of products (activation.clh); "" is none.
+std::int32_t activation_code(const std::string& name);
+
+/// The only element of a constant; `otherwise` if the operand is absent.
+float scalar_or(const ir::Value* value, float otherwise);
+std::int32_t zero_point_or_0(const ir::Value* value);
+
+/// Rows of a tensor whose last axis is the row: the product of all other extents.
+ir::Dim row_count(const ir::Shape& shape);
+
+}  // namespace bertcl::plan
