@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which rows of a padded batch are computed, and where they lie.
+#include "runtime/packing.hpp"
+
+#include <algorithm>
+
+namespace bertcl::runtime {
+namespace {
+
+/// Number of leading ones if nothing but zeros follows, otherwise -1.
+std::int64_t prefix_length(std::span<const std::int64_t> row) {
+  const auto end = std::find(row.begin(), row.end(), 0);
+  if (std::any_of(end, row.end(), [](std::int64_t m) { return m != 0; })) return -1;
+  return end - row.begin();
+}
+
+}  // namespace
+
+std::vector<std::int32_t> Packing::gather(std::span<const std::int64_t> padded) const {
+  std::vector<std::int32_t> rows;
+  rows.reserve(static_cast<std::size_t>(tokens()));
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t length =
+        seq_offsets[static_cast<std::size_t>(b) + 1] - seq_offsets[static_cast<std::size_t>(b)];
+    for (std::int64_t s = 0; s < length; ++s)
+      rows.push_back(static_cast<std::int32_t>(padded[static_cast<std::size_t>(b * seq + s)]));
+  }
+  return rows;
+}
+
+Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,
+                     bool may_drop) {
+  const auto row = [&](std::int64_t b) {
+    return mask.subspan(static_cast<std::size_t>(b * seq), static_cast<std::size_t>(seq));
+  };
+  Packing p;
+  p.batch = batch;
+  p.seq = seq;
+  p.dropped_padding = may_drop && !mask.empty();
+  for (std::int64_t b = 0; b < batch && p.dropped_padding; ++b)
+    p.dropped_padding = prefix_length(row(b)) >= 0;
+
+  p.seq_offsets.push_back(0);
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const std::int64_t length = p.dropped_padding ? prefix_length(row(b)) : seq;
+    p.longest = std::max(p.longest, length);
+    p.seq_offsets.push_back(p.seq_offsets.back() + static_cast<std::int32_t>(length));
+    for (std::int64_t s = 0; s < length; ++s) {
+      p.positions.push_back(static_cast<std::int32_t>(s));
+      p.key_mask.push_back(mask.empty() || row(b)[static_cast<std::size_t>(s)] != 0);
+    }
+  }
+  return p;
+}
+
+}  // namespace bertcl::runtime

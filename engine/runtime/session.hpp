@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model loaded on one device, ready to run batches of any shape.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/tensor.hpp"
+#include "opencl/context.hpp"
+#include "plan/plan.hpp"
+
+namespace bertcl::runtime {
+
+/// Named tensors, as a model takes and gives them.
+using Tensors = std::map<std::string, ir::Tensor, std::less<>>;
+
+struct SessionOptions {
+  std::string device;         // selector of opencl::select_device; empty: first GPU, else CPU
+  bool drop_padding = true;   // run packed where the mask is a prefix of ones
+  std::string gemm = "own";   // float products: "own" or "clblast"
+  bool half_weights = false;  // store float weights in half precision
+  bool require_int8 = false;  // error if a quantized product would run in float
+  std::vector<std::string> disabled_passes;
+  std::string disabled_kernels;      // comma-separated names of implementations
+  std::vector<std::string> observe;  // ONNX tensors that calibration wants to see
+  /// Called with the name of each pass that changed the graph, and the graph as text.
+  std::function<void(const std::string&, const std::string&)> dump_passes;
+  /// Shared by several sessions on one device; null: the session opens `device` itself.
+  std::shared_ptr<opencl::Context> context;
+};
+
+/// What a run worked on.
+struct RunStatistics {
+  std::int64_t batch = 0, seq = 0;
+  std::int64_t tokens = 0;  // rows that were computed
+};
+
+/// Called during a run with the device memory of an observed tensor; `shape` is that of this run.
+/// Queue kernels that read it; it holds other values later.
+using Tap = std::function<void(const std::string& name, const opencl::Buffer& buffer,
+                               ir::DType dtype, const ir::Sizes& shape)>;
+
+class Session {
+ public:
+  /// Reads, compiles and plans a model. Throws bertcl::Error naming file, node and reason.
+  static Session load(const std::filesystem::path& model, const SessionOptions& options = {});
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  const std::vector<plan::Port>& inputs() const;
+  const std::vector<plan::Port>& outputs() const;
+  const plan::Plan& plan() const;
+  opencl::Context& context() const;
+  std::shared_ptr<opencl::Context> shared_context() const;
+  const std::filesystem::path& path() const;
+
+  /// Runs one batch. Integer inputs may be int32 or int64; inputs that the model has but the caller
+  /// leaves out are an error, except token types (zeros) and the mask (ones). Rows of padding in
+  /// the outputs are 0 where padding was dropped, and what the ONNX graph gives otherwise.
+  Tensors run(const Tensors& inputs);
+  /// The same in two halves: start() queues everything and returns at once, finish() waits for the
+  /// outputs of the last start().
+  void start(const Tensors& inputs);
+  Tensors finish();
+
+  void set_tap(Tap tap);
+  const RunStatistics& statistics() const;
+  /// Bytes of the arena of the last run.
+  std::int64_t arena_bytes() const;
+
+ private:
+  struct State;
+  explicit Session(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace bertcl::runtime

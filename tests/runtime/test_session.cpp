@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// The default model on the device against the plain host interpreter of the same file.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "bertcl/error.hpp"
+#include "onnx/read_model.hpp"
+#include "ops/interpret.hpp"
+#include "runtime/session.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+const std::filesystem::path model =
+    std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad/model.onnx";
+
+/// Random token ids with the given lengths; padding rows hold garbage that must not matter.
+Tensors batch_of(const std::vector<std::int64_t>& lengths, std::int64_t seq, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<std::int64_t> id(1000, 20000);
+  std::vector<std::int64_t> ids, mask, types;
+  for (const std::int64_t length : lengths)
+    for (std::int64_t s = 0; s < seq; ++s) {
+      ids.push_back(id(random));
+      mask.push_back(s < length);
+      types.push_back(s > length / 2 && s < length);
+    }
+  const ir::Sizes shape{static_cast<std::int64_t>(lengths.size()), seq};
+  return {{"input_ids", ir::Tensor::of(shape, ids)},
+          {"attention_mask", ir::Tensor::of(shape, mask)},
+          {"token_type_ids", ir::Tensor::of(shape, types)}};
+}
+
+/// Largest difference over the real tokens.
+double largest_difference(const ir::Tensor& a, const ir::Tensor& b,
+                          const std::vector<std::int64_t>& lengths) {
+  EXPECT_EQ(a.shape(), b.shape());
+  const auto x = a.as<float>(), y = b.as<float>();
+  const auto seq = static_cast<std::size_t>(a.shape()[1]);
+  double largest = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (static_cast<std::int64_t>(i % seq) >= lengths[i / seq]) continue;
+    EXPECT_TRUE(std::isfinite(x[i])) << "element " << i;
+    largest = std::max(largest, static_cast<double>(std::abs(x[i] - y[i])));
+  }
+  return largest;
+}
+
+TEST(Session, LogitsOfTheDefaultModelAreThoseOfTheHostInterpreter) {
+  const std::vector<std::int64_t> lengths{9, 1, 17};
+  const Tensors inputs = batch_of(lengths, 17, 1);
+  std::map<std::string, ir::Tensor> plain(inputs.begin(), inputs.end());
+  const auto expected = ops::interpret(onnx_io::read_model(model), plain);
+  Session session = Session::load(model);
+  const Tensors outputs = session.run(inputs);
+  EXPECT_LT(largest_difference(outputs.at("start_logits"), expected[0], lengths), 1e-3);
+  EXPECT_LT(largest_difference(outputs.at("end_logits"), expected[1], lengths), 1e-3);
+  EXPECT_EQ(session.statistics().tokens, 27);
+}
+
+TEST(Session, PackedAndPaddedRunsAgreeOnRealTokens) {
+  Session packed = Session::load(model);
+  SessionOptions options;
+  options.drop_padding = false;
+  options.context = packed.shared_context();
+  Session padded = Session::load(model, options);
+  for (const auto& lengths :
+       std::vector<std::vector<std::int64_t>>{{64, 1, 33}, {5}, {128, 2, 127, 3}}) {
+    const std::int64_t seq = *std::max_element(lengths.begin(), lengths.end()) + 3;
+    const Tensors inputs = batch_of(lengths, seq, 2);
+    EXPECT_LT(largest_difference(packed.run(inputs).at("start_logits"),
+                                 padded.run(inputs).at("start_logits"), lengths),
+              1e-4);
+  }
+}
+
+TEST(Session, ShapesMayChangeFromRunToRun) {
+  Session session = Session::load(model);
+  const std::vector<std::int64_t> lengths{20, 7};
+  const Tensors inputs = batch_of(lengths, 20, 3);
+  const ir::Tensor first = session.run(inputs).at("end_logits");
+  session.run(batch_of({300}, 300, 4));
+  session.run(batch_of({1}, 1, 5));
+  EXPECT_EQ(session.run(inputs).at("end_logits"), first);
+}
+
+TEST(Session, BadInputsAreNamed) {
+  Session session = Session::load(model);
+  const auto message = [&](Tensors inputs) -> std::string {
+    try {
+      session.run(inputs);
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_NE(message({}).find("input 'input_ids'"), std::string::npos);
+  Tensors inputs = batch_of({4}, 4, 6);
+  inputs["attention_mask"] = ir::Tensor::of<std::int64_t>({1, 5}, {1, 1, 1, 1, 1});
+  EXPECT_NE(message(inputs).find("attention_mask"), std::string::npos);
+  inputs = batch_of({4}, 4, 6);
+  inputs["labels"] = inputs["input_ids"];
+  EXPECT_NE(message(inputs).find("no input 'labels'"), std::string::npos);
+  EXPECT_NE(message(batch_of({513}, 513, 7)).find("512"), std::string::npos);
+  inputs = batch_of({4}, 4, 6);
+  inputs["input_ids"] = ir::Tensor::of<std::int64_t>({1, 4}, {1, 2, 3, 40000});
+  EXPECT_NE(message(inputs).find("vocabulary"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace bertcl::runtime
