@@ -7,6 +7,7 @@ set(headers "${CMAKE_INSTALL_INCLUDEDIR}/bertcl")
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/bertcl")
 
 get_property(libraries GLOBAL PROPERTY BERTCL_LIBRARIES)
+list(REMOVE_ITEM libraries bertcl_tools)  # the commands of the program are no interface
 install(TARGETS ${libraries} bertcl_settings EXPORT bertclTargets)
 install(DIRECTORY engine/include/ DESTINATION "${headers}" FILES_MATCHING PATTERN "*.hpp")
 install(DIRECTORY engine/ DESTINATION "${headers}" FILES_MATCHING PATTERN "*.hpp" PATTERN include EXCLUDE)
@@ -23,5 +24,5 @@ install(FILES "${PROJECT_BINARY_DIR}/bertclConfig.cmake" "${PROJECT_BINARY_DIR}/
 
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 if(TARGET bertcl)
-  install(TARGETS bertcl)
+  install(TARGETS bertcl)  # kernels are part of the program
 endif()
