@@ -27,35 +27,13 @@
 #ifndef BLOCK_KEYS
 #define BLOCK_KEYS 64  // keys whose scores are held at a time
 #endif
-#ifdef __AVX512F__
-#define LANES 16  // rows in one vector
-#define TILE 8    // keys or columns in one register tile: TILE * 2 sums
-typedef float16 floatv;
-typedef int16 intv;
-#define as_floatv as_float16
-#define as_intv as_int16
+#include "attention.clh"
+#if LANES == 16
+#define TILE 8  // keys or columns in one register tile: TILE * 2 sums
 #else
-#define LANES 8
 #define TILE 4
-typedef float8 floatv;
-typedef int8 intv;
-#define as_floatv as_float8
-#define as_intv as_int8
 #endif
 #define ROWS (2 * LANES)  // rows held at a time: two vectors
-
-// 2^x for x <= 0, relative error below 3e-7: 2^n * 2^f with n = round(x), |f| <= 1/2.
-floatv exp2_negative(floatv x) {
-  x = x > -126.0f ? x : (floatv)(-126.0f);
-  const floatv shifted = x + 12582912.0f;  // 1.5 * 2^23: the sum ends at the units
-  const floatv f = x - (shifted - 12582912.0f);
-  floatv p = fma(f, (floatv)(1.3264727e-3f), (floatv)(9.6715130e-3f));
-  p = fma(f, p, (floatv)(5.5507336e-2f));
-  p = fma(f, p, (floatv)(2.4022242e-1f));
-  p = fma(f, p, (floatv)(6.9314700e-1f));
-  p = fma(f, p, (floatv)(1.0f));
-  return as_floatv(as_intv(p) + (as_intv(shifted) << 23));
-}
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
@@ -79,11 +57,11 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
   int keys[BLOCK_KEYS + TILE];     // rows of the attended keys of this block
 
   for (int row = first; row < last; row += ROWS) {
-    float* query_lane = (float*)query;
-    for (int r = 0; r < ROWS; r++) {
-      __global const float* source = q + (size_t)min(row + r, last - 1) * q_stride;
-      for (int d = 0; d < head_size; d++) query_lane[d * ROWS + r] = source[d] * (scale * M_LOG2E_F);
-    }
+    const int rows = last - row;
+    for (int h = 0; h < 2; h++)
+      load_transposed((__global const int*)q + (size_t)min(row + h * LANES, last - 1) * q_stride,
+                      q_stride, max(rows - h * LANES, 1), head_size, (intv*)query + h, 2);
+    for (int i = 0; i < head_size * 2; i++) query[i] *= scale * M_LOG2E_F;
     for (int i = 0; i < head_size * 2; i++) result[i] = 0.0f;
     floatv largest0 = -FLT_MAX, largest1 = -FLT_MAX, total0 = 0.0f, total1 = 0.0f;
 
@@ -172,14 +150,15 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
       }
     }
 
-    floatv inverse[2];
-    inverse[0] = total0 > 0.0f ? 1.0f / total0 : (floatv)(0.0f);
-    inverse[1] = total1 > 0.0f ? 1.0f / total1 : (floatv)(0.0f);
-    const float* result_lane = (const float*)result;
-    for (int r = 0; r < min(ROWS, last - row); r++) {
-      const float factor = ((const float*)inverse)[r];
-      __global float* target = out + (size_t)(row + r) * heads * head_size;
-      for (int d = 0; d < head_size; d++) target[d] = result_lane[d * ROWS + r] * factor;
+    const floatv inverse0 = total0 > 0.0f ? 1.0f / total0 : (floatv)(0.0f);
+    const floatv inverse1 = total1 > 0.0f ? 1.0f / total1 : (floatv)(0.0f);
+    for (int d = 0; d < head_size; d++) {
+      result[d * 2] *= inverse0;
+      result[d * 2 + 1] *= inverse1;
     }
+    for (int h = 0; h < 2; h++)
+      store_transposed((__global int*)out + (size_t)(row + h * LANES) * heads * head_size,
+                       (size_t)heads * head_size, rows - h * LANES, head_size,
+                       (const intv*)result + h, 2);
   }
 }

@@ -26,31 +26,12 @@
 #endif
 #define TILE 8   // keys or columns in one register tile: TILE * 2 sums
 #define ROWS 32  // rows held at a time: two vectors
-#define TYPE_F32 0
-#define TYPE_U8 1
-#define TYPE_S8 2
+#define LANES 16
+#include "attention.clh"
+#include "attention_dot4.clh"
 
 // acc += the four products of each lane: a unsigned bytes, b signed bytes.
 #define VPDPBUSD(acc, a, b) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b))
-
-// 2^x for x <= 0, relative error below 3e-7: 2^n * 2^f with n = round(x), |f| <= 1/2.
-float16 exp2_negative(float16 x) {
-  x = x > -126.0f ? x : (float16)(-126.0f);
-  const float16 shifted = x + 12582912.0f;  // 1.5 * 2^23: the sum ends at the units
-  const float16 f = x - (shifted - 12582912.0f);
-  float16 p = fma(f, (float16)(1.3264727e-3f), (float16)(9.6715130e-3f));
-  p = fma(f, p, (float16)(5.5507336e-2f));
-  p = fma(f, p, (float16)(2.4022242e-1f));
-  p = fma(f, p, (float16)(6.9314700e-1f));
-  p = fma(f, p, (float16)(1.0f));
-  return as_float16(as_int16(p) + (as_int16(shifted) << 23));
-}
-
-// round(x * factor) half to even, at most limit, for 0 <= x * factor < 2^22.
-int16 quantize_probability(float16 x, float16 factor, int limit) {
-  const int16 p = as_int16(x * factor + 12582912.0f) - 0x4b400000;
-  return p < limit ? p : (int16)(limit);
-}
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
@@ -75,7 +56,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
   int packed_v[BLOCK_KEYS / 4 * HEAD_MAX];
   int16 scores[BLOCK_KEYS * 2];
   int16 result[HEAD_MAX * 2];
-  int shift[BLOCK_KEYS];  // z * sum of the bytes of each key
+  int sums[BLOCK_KEYS];   // of the bytes of each key
   int keys[BLOCK_KEYS];   // row of each attended key of the block
 
   const int groups = (head_size + 3) / 4;
@@ -83,6 +64,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
   const uchar k_flip = k_type == TYPE_S8 ? 0x80 : 0;
   const uchar v_flip = v_type == TYPE_U8 ? 0x80 : 0;
   const int q_zero = q_zero_point - q_flip, v_zero = v_zero_point - v_flip;
+  const int by_words = (head_size & 3) == 0 && ((q_stride | q_offset) & 3) == 0;
   const float exponent = qk_scale * M_LOG2E_F;
 
   int attended = end - begin;
@@ -95,16 +77,13 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
   int packed = -1, count = 0, next = begin;
 
   for (int row = first; row < last; row += ROWS) {
-    uchar* q_lane = (uchar*)packed_q;
-    for (int r = 0; r < ROWS; r++) {
-      __global const uchar* source = q + (size_t)min(row + r, last - 1) * q_stride;
-      for (int d = 0; d < head_size; d++)
-        q_lane[((d >> 2) * ROWS + r) * 4 + (d & 3)] = source[d] ^ q_flip;
-      for (int d = head_size; d < groups * 4; d++) q_lane[((d >> 2) * ROWS + r) * 4 + (d & 3)] = 0;
-    }
+    const int rows = last - row;
+    for (int h = 0; h < 2; h++)
+      pack_queries(q + (size_t)min(row + h * LANES, last - 1) * q_stride, q_stride,
+                   max(rows - h * LANES, 1), head_size, by_words, q_flip, packed_q + h, 2);
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
     int16 largest0 = INT_MIN, largest1 = INT_MIN, p_sum0 = 0, p_sum1 = 0;
-    float16 total0 = 0.0f, total1 = 0.0f;
+    float16 total0 = 0.0f, total1 = 0.0f, factor0 = 0.0f, factor1 = 0.0f;
 
     for (int step = 0; step < steps; step++) {
       const int block = step < blocks ? step : step - blocks;
@@ -113,23 +92,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         if (block == 0) next = begin;
         for (count = 0; next < end && count < BLOCK_KEYS; next++)
           if (!use_mask || key_mask[next]) keys[count++] = next;
-        uchar* k_byte = (uchar*)packed_k;
-        for (int j = 0; j < count; j++) {
-          __global const uchar* source = k + (size_t)keys[j] * k_stride;
-          int sum = 0;
-          for (int d = 0; d < head_size; d++) {
-            k_byte[j * groups * 4 + d] = source[d] ^ k_flip;
-            sum += source[d] ^ k_flip;
-          }
-          for (int d = head_size; d < groups * 4; d++) k_byte[j * groups * 4 + d] = 0;
-          shift[j] = q_zero * sum;
-        }
-        uchar* v_byte = (uchar*)packed_v;
-        for (int j = 0; j < ((count + 3) & ~3); j++) {
-          __global const uchar* source = v + (size_t)keys[min(j, count - 1)] * v_stride;
-          for (int d = 0; d < head_size; d++)
-            v_byte[((j >> 2) * head_size + d) * 4 + (j & 3)] = source[d] ^ v_flip;
-        }
+        pack_keys(k, k_stride, keys, count, head_size, k_flip, packed_k, sums);
+        pack_values(v, v_stride, keys, count, head_size, v_flip, packed_v);
         packed = block;
       }
 
@@ -141,7 +105,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         for (int t = 0; t < TILE; t++) {
           const int known = min(j + t, count - 1);  // the last tile repeats the last key
           key[t] = packed_k + known * groups;
-          a0[t] = a1[t] = -shift[known];
+          a0[t] = a1[t] = -q_zero * sums[known];
         }
         for (int d = 0; d < groups; d++) {
           const int16 q0 = packed_q[d * 2], q1 = packed_q[d * 2 + 1];
@@ -173,15 +137,16 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         const float16 e1 = exp2_negative(convert_float16(scores[j * 2 + 1] - largest1) * exponent);
         scores[j * 2] = as_int16(e0);
         scores[j * 2 + 1] = as_int16(e1);
-        if (measure) {
-          total0 += e0;
-          total1 += e1;
-        }
+        total0 += e0;  // the second pass has its factors already
+        total1 += e1;
+      }
+      if (step == blocks - 1) {
+        factor0 = p_inv_scale / total0;
+        factor1 = p_inv_scale / total1;
       }
       if (!finish) continue;
 
       for (int j = count; j < ((count + 3) & ~3); j++) scores[j * 2] = scores[j * 2 + 1] = 0;
-      const float16 factor0 = p_inv_scale / total0, factor1 = p_inv_scale / total1;
       const int key_groups = (count + 3) / 4;
       for (int g = 0; g < key_groups; g++) {
         int16 p0 = 0, p1 = 0;
@@ -223,28 +188,13 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
 
     const int16 base0 = p_sum0 * v_zero, base1 = p_sum1 * v_zero;
     for (int d = 0; d < head_size; d++) {
-      float16 y0 = convert_float16(result[d * 2] - base0) * pv_scale;
-      float16 y1 = convert_float16(result[d * 2 + 1] - base1) * pv_scale;
-      if (out_type != TYPE_F32) {
-        const float low = (out_type == TYPE_U8 ? 0.0f : -128.0f) - out_zero_point;
-        const float high = low + 255.0f;
-        y0 *= out_inv_scale, y1 *= out_inv_scale;
-        y0 = y0 > low ? (y0 < high ? y0 : (float16)(high)) : (float16)(low);
-        y1 = y1 > low ? (y1 < high ? y1 : (float16)(high)) : (float16)(low);
-        result[d * 2] = as_int16(y0 + 12582912.0f) + out_zero_point;  // the low byte is the answer
-        result[d * 2 + 1] = as_int16(y1 + 12582912.0f) + out_zero_point;
-      } else {
-        result[d * 2] = as_int16(y0);
-        result[d * 2 + 1] = as_int16(y1);
-      }
+      result[d * 2] = finish_column(convert_float16(result[d * 2] - base0) * pv_scale, out_type,
+                                    out_inv_scale, out_zero_point);
+      result[d * 2 + 1] = finish_column(convert_float16(result[d * 2 + 1] - base1) * pv_scale,
+                                        out_type, out_inv_scale, out_zero_point);
     }
-    const int* lane = (const int*)result;
-    for (int r = 0; r < min(ROWS, last - row); r++) {
-      const size_t target = ((size_t)(row + r) * heads + head) * head_size;
-      if (out_type == TYPE_F32)
-        for (int d = 0; d < head_size; d++) ((__global int*)out)[target + d] = lane[d * ROWS + r];
-      else
-        for (int d = 0; d < head_size; d++) out[target + d] = (uchar)lane[d * ROWS + r];
-    }
+    for (int h = 0; h < 2 && rows > h * LANES; h++)
+      store_result(out, ((size_t)(row + h * LANES) * heads + head) * head_size,
+                   (size_t)heads * head_size, rows - h * LANES, head_size, out_type, result + h, 2);
   }
 }
