@@ -6,13 +6,18 @@
 // each block of 512 along K the sums move to int32. Integer multiplies on 32-bit lanes would be
 // slower than fp32 on most CPUs.
 //
-// Layout: panel width 16, K group 1: B[ceil(N/16)][K][16], zeros behind N.  Tile: 6 rows.
-// Grid: (ceil(M/6), ceil(N/16)), any work-group size (1 on a CPU).
+// One work-item makes 6 rows x 64 columns as 4 tiles of 16 columns, each in 12 vectors of 8 floats.
+// The rows of A become floats once per block, in a private array that the 4 tiles share.
+//
+// Layout: panel width 64, K group 1: B[ceil(N/64)][K][64], zeros behind N.  Tile: 6 rows.
+// Grid: (ceil(M/6), ceil(N/64)), any work-group size (1 on a CPU).
 // Arguments: see gemm_s8_ref.cl.
 #include "epilogue.clh"
 
 #define TILE_ROWS 6
 #define TILE_COLUMNS 16
+#define PANEL 64
+#define TILES (PANEL / TILE_COLUMNS)
 #define BLOCK 512  // along K; more than 514 would break exactness
 
 // Bytes 0 .. count - 1 of a row as floats.
@@ -37,36 +42,40 @@ __kernel void gemm_s8(__global const uchar* restrict a, __global const char* res
                       const int a_signed, const int has_bias, const int activation,
                       const int out_type) {
   const int row0 = (int)get_global_id(0) * TILE_ROWS;
-  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
+  const int column0 = (int)get_global_id(1) * PANEL;
   if (row0 >= M || column0 >= N) return;
-  __global const char* panel = b + (size_t)get_global_id(1) * K * TILE_COLUMNS;
+  const int tiles = min(TILES, (N - column0 + TILE_COLUMNS - 1) / TILE_COLUMNS);
+  __global const char* panel = b + (size_t)get_global_id(1) * K * PANEL;
 
-  int16 tile[TILE_ROWS];
-  for (int i = 0; i < TILE_ROWS; i++) tile[i] = (int16)(0);
+  int16 sums[TILE_ROWS][TILES];
+  for (int i = 0; i < TILE_ROWS; i++) {
+    for (int t = 0; t < TILES; t++) sums[i][t] = (int16)(0);
+  }
   float8 rows_f32[TILE_ROWS][BLOCK / 8];
-
   for (int k0 = 0; k0 < K; k0 += BLOCK) {
     const int count = min(BLOCK, K - k0);
     // Rows behind M repeat the last one; their sums are not stored.
     for (int i = 0; i < TILE_ROWS; i++)
       widen_f32(a + (size_t)min(row0 + i, M - 1) * K + k0, a_signed, count, rows_f32[i]);
-
-    float8 c[TILE_ROWS][2];
+    for (int t = 0; t < tiles; t++) {
+      __global const char* w = panel + (size_t)k0 * PANEL + t * TILE_COLUMNS;
+      float8 c[TILE_ROWS][2];
 #pragma unroll
-    for (int i = 0; i < TILE_ROWS; i++) c[i][0] = c[i][1] = (float8)(0.0f);
-    for (int k = 0; k < count; k++, panel += TILE_COLUMNS) {
-      const float8 b0 = convert_float8(vload8(0, panel)), b1 = convert_float8(vload8(1, panel));
+      for (int i = 0; i < TILE_ROWS; i++) c[i][0] = c[i][1] = (float8)(0.0f);
+      for (int k = 0; k < count; k++, w += PANEL) {
+        const float8 b0 = convert_float8(vload8(0, w)), b1 = convert_float8(vload8(1, w));
 #pragma unroll
-      for (int i = 0; i < TILE_ROWS; i++) {
-        const float8 x = (float8)(((const float*)rows_f32[i])[k]);
-        c[i][0] = fma(x, b0, c[i][0]);
-        c[i][1] = fma(x, b1, c[i][1]);
+        for (int i = 0; i < TILE_ROWS; i++) {
+          const float8 x = (float8)(((const float*)rows_f32[i])[k]);
+          c[i][0] = fma(x, b0, c[i][0]);
+          c[i][1] = fma(x, b1, c[i][1]);
+        }
       }
-    }
 #pragma unroll
-    for (int i = 0; i < TILE_ROWS; i++)
-      tile[i] += (int16)(convert_int8(c[i][0]), convert_int8(c[i][1]));
+      for (int i = 0; i < TILE_ROWS; i++)
+        sums[i][t] += (int16)(convert_int8(c[i][0]), convert_int8(c[i][1]));
+    }
   }
-  finish_s8(tile, 1, min(TILE_ROWS, M - row0), row0, column0, zero_point, colsum, scale, bias,
-            out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type);
+  finish_s8((const int16*)sums, TILES, min(TILE_ROWS, M - row0), row0, column0, zero_point, colsum,
+            scale, bias, out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type);
 }

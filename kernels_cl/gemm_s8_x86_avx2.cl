@@ -2,23 +2,25 @@
 // int8 product for x86 with AVX2: out[M][N] = epilogue(A[M][K] x B[K][N]). Sums are exact.
 //
 //            N                    A: u8 or s8, row-major. B: s8, packed: the two bytes of one
-//        o-------o                column along K lie together, 16 columns side by side.
-//      K |  [B]  |                One work-item makes a tile of 6 rows x 16 columns in 12
-//        o-------o                registers of 8 sums. Both operands are widened to 16 bits
-//     K      N                    for pmaddwd, which adds two products into 32 bits exactly;
-//   o---o o-------o               pmaddubsw would saturate at 16 bits.
+//        o-------o                column along K lie together, 64 columns side by side.
+//      K |  [B]  |                One work-item makes 6 rows x 64 columns as 4 tiles of 16
+//        o-------o                columns, each in 12 registers of 8 sums. Both operands are
+//     K      N                    widened to 16 bits for pmaddwd, which adds two products into
+//   o---o o-------o               32 bits exactly; pmaddubsw would saturate at 16 bits.
 // M |[A]| |  [C]  | M
 //   o---o o-------o               The rows of A are widened once per block of K into a private
-//                                 tile, from where pairs are broadcast.
+//                                 array, from where the 4 tiles broadcast pairs.
 //
-// Layout: panel width 16, K group 2: B[ceil(N/16)][ceil(K/2)][16][2], zeros behind N and K.
-// Tile: 6 rows.  Grid: (ceil(M/6), ceil(N/16)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
+// Layout: panel width 64, K group 2: B[ceil(N/64)][ceil(K/2)][64][2], zeros behind N and K.
+// Tile: 6 rows.  Grid: (ceil(M/6), ceil(N/64)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
 #include "epilogue.clh"
 
 #define TILE_ROWS 6
 #define TILE_COLUMNS 16
+#define PANEL 64
+#define TILES (PANEL / TILE_COLUMNS)
 #ifndef BLOCK
-#define BLOCK 1024  // along K, even: 12 KB of widened rows stay in the first level cache
+#define BLOCK 512  // along K, a multiple of 16: 6 KB of widened rows and 32 KB of weights
 #endif
 
 typedef short Short16 __attribute__((vector_size(32)));
@@ -51,34 +53,38 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
     const int activation, const int out_type) {
   const int row0 = (int)get_global_id(0) * TILE_ROWS;
-  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
-  __global const char* panel = b + (size_t)get_global_id(1) * ((K + 1) / 2) * 2 * TILE_COLUMNS;
+  const int column0 = (int)get_global_id(1) * PANEL;
+  const int tiles = min(TILES, (N - column0 + TILE_COLUMNS - 1) / TILE_COLUMNS);
+  __global const char* panel = b + (size_t)get_global_id(1) * ((K + 1) / 2) * 2 * PANEL;
 
-  int8 c[TILE_ROWS][2];
-#pragma unroll
-  for (int i = 0; i < TILE_ROWS; i++) c[i][0] = c[i][1] = (int8)(0);
-
+  int16 sums[TILE_ROWS][TILES];
+  for (int i = 0; i < TILE_ROWS; i++) {
+    for (int t = 0; t < TILES; t++) sums[i][t] = (int16)(0);
+  }
   short16 rows_s16[TILE_ROWS][BLOCK / 16];
   for (int k0 = 0; k0 < K; k0 += BLOCK) {
     const int count = min(BLOCK, K - k0);
     // Rows behind M repeat the last one; their sums are not stored.
     for (int i = 0; i < TILE_ROWS; i++)
       widen_s16(a + (size_t)min(row0 + i, M - 1) * K + k0, a_signed, count, rows_s16[i]);
-    for (int k = 0; k < count; k += 2, panel += 2 * TILE_COLUMNS) {
-      const short16 b0 = convert_short16(vload16(0, panel)),
-                    b1 = convert_short16(vload16(1, panel));
+    for (int t = 0; t < tiles; t++) {
+      __global const char* w = panel + (size_t)k0 * PANEL + t * 2 * TILE_COLUMNS;
+      int8 c[TILE_ROWS][2];
 #pragma unroll
-      for (int i = 0; i < TILE_ROWS; i++) {
-        const int8 pair = (int8)(((const int*)rows_s16[i])[k / 2]);
-        c[i][0] += dot2(pair, b0);
-        c[i][1] += dot2(pair, b1);
+      for (int i = 0; i < TILE_ROWS; i++) c[i][0] = c[i][1] = (int8)(0);
+      for (int k = 0; k < count; k += 2, w += 2 * PANEL) {
+        const short16 b0 = convert_short16(vload16(0, w)), b1 = convert_short16(vload16(1, w));
+#pragma unroll
+        for (int i = 0; i < TILE_ROWS; i++) {
+          const int8 pair = (int8)(((const int*)rows_s16[i])[k / 2]);
+          c[i][0] += dot2(pair, b0);
+          c[i][1] += dot2(pair, b1);
+        }
       }
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; i++) sums[i][t] += (int16)(c[i][0], c[i][1]);
     }
   }
-
-  int16 tile[TILE_ROWS];
-#pragma unroll
-  for (int i = 0; i < TILE_ROWS; i++) tile[i] = (int16)(c[i][0], c[i][1]);
-  finish_s8(tile, 1, min(TILE_ROWS, M - row0), row0, column0, zero_point, colsum, scale, bias,
-            out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type);
+  finish_s8((const int16*)sums, TILES, min(TILE_ROWS, M - row0), row0, column0, zero_point, colsum,
+            scale, bias, out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type);
 }

@@ -27,8 +27,8 @@ struct GemmFamily {
 inline const std::vector<GemmFamily>& gemm_s8_families() {
   static const std::vector<GemmFamily> families = {
       {"gemm_s8_ref", {}, nullptr, 1, 1, 1},
-      {"gemm_s8_portable", {}, nullptr, 6, 16, 1},
-      {"gemm_s8_x86_avx2", {}, &opencl::Capabilities::avx2, 6, 16, 2},
+      {"gemm_s8_portable", {}, nullptr, 6, 64, 1},
+      {"gemm_s8_x86_avx2", {}, &opencl::Capabilities::avx2, 6, 64, 2},
       {"gemm_s8_x86_vnni", {}, &opencl::Capabilities::avx512_vnni, 8, 48, 4},
   };
   return families;

@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Families, GemmS8, testing::ValuesIn(gemm_s8_families())
 
 TEST(PackS8, PanelsAndColumnSums) {
   for (const auto& [N, K] : {std::array{1, 1}, {47, 5}, {48, 4}, {49, 7}, {130, 66}})
-    for (const auto& [panel, group] : {std::array{1, 1}, {16, 1}, {16, 2}, {48, 4}}) {
+    for (const auto& [panel, group] : {std::array{1, 1}, {16, 1}, {64, 1}, {64, 2}, {48, 4}}) {
       const auto w = integers<int8_t>(static_cast<size_t>(N) * K, 3, -128, 127);
       std::vector<int8_t> transposed(w.size()), expected;
       std::vector<int32_t> sums(N, 0);

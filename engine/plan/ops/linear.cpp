@@ -31,8 +31,8 @@ std::string needs_avx2(opencl::Context& c) {
 }
 
 const std::vector<Rung> integer_ladder{{"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni},
-                                       {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 16, 2, needs_avx2},
-                                       {"portable", "gemm_s8_portable", {}, 6, 16, 1, always},
+                                       {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 64, 2, needs_avx2},
+                                       {"portable", "gemm_s8_portable", {}, 6, 64, 1, always},
                                        {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
 const std::vector<Rung> float_ladder{
     {"x86_avx512", "gemm_f32_x86", {{"LANES", 16}}, 8, 48, 1, needs_avx512},

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Speed of every matrix product family over the shapes of BERT, in GOP/s and as a share of the peak
+// of the instruction that the family is made of, measured on the same threads in the same run.
+//
+//   build/bench/bench_gemm --benchmark_filter=vnni/M1024 --benchmark_out=gemm.json
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "opencl/capabilities.hpp"
+#include "opencl/context.hpp"
+
+namespace {
+
+using namespace bertcl::opencl;
+
+struct Family {
+  const char* name;
+  const char* program;
+  Defines defines;
+  bool Capabilities::*needs;  // null: runs everywhere
+  int tile_rows, panel, group;
+  const char* peak;  // kernel of peak.cl
+};
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> list = {
+      {"s8_vnni", "gemm_s8_x86_vnni", {}, &Capabilities::avx512_vnni, 8, 48, 4, "peak_vpdpbusd"},
+      {"s8_avx2", "gemm_s8_x86_avx2", {}, &Capabilities::avx2, 6, 64, 2, "peak_pmaddwd"},
+      {"s8_portable", "gemm_s8_portable", {}, nullptr, 6, 64, 1, "peak_f32"},
+      {"f32_x86_16", "gemm_f32_x86", {{"LANES", 16}}, &Capabilities::avx512, 8, 48, 1, "peak_f32"},
+      {"f16_x86_16",
+       "gemm_f32_x86",
+       {{"B_HALF", 1}, {"LANES", 16}},
+       &Capabilities::avx512,
+       8,
+       48,
+       1,
+       "peak_f32"},
+      {"f32_x86_8", "gemm_f32_x86", {{"LANES", 8}}, &Capabilities::avx2, 6, 16, 1, "peak_f32"},
+      {"f32_portable", "gemm_f32_portable", {}, nullptr, 6, 16, 1, "peak_f32"},
+      {"s8_ref", "gemm_s8_ref", {}, nullptr, 1, 1, 1, "peak_f32"},
+      {"f32_ref", "gemm_f32_ref", {}, nullptr, 1, 1, 1, "peak_f32"},
+  };
+  return list;
+}
+
+constexpr std::array kRows = {1, 16, 128, 1024, 3072};
+// (N, K) of the products of BERT-base and of a model with hidden size 384.
+constexpr std::array<std::array<int, 2>, 10> kShapes = {{{768, 768},
+                                                         {2304, 768},
+                                                         {3072, 768},
+                                                         {768, 3072},
+                                                         {384, 384},
+                                                         {1152, 384},
+                                                         {1536, 384},
+                                                         {384, 1536},
+                                                         {2, 384},
+                                                         {2, 768}}};
+constexpr int kGelu = 1, kOutF32 = 0, kOutU8 = 2;
+
+std::shared_ptr<Context> context;
+
+size_t ceil_div(size_t value, size_t divisor) { return (value + divisor - 1) / divisor; }
+
+double seconds_of(const Kernel& kernel, std::array<size_t, 3> grid, int launches) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < launches; ++i) context->queue().launch(kernel, grid, {1, 1, 1});
+  context->queue().finish();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Operations per second of a kernel of peak.cl on all threads, in 10^9.
+double peak_gops(const std::string& name) {
+  static std::map<std::string, double> measured;
+  if (const auto found = measured.find(name); found != measured.end()) return found->second;
+  std::ifstream file(BERTCL_SOURCE_DIR "/bench/peak.cl");
+  const std::string source{std::istreambuf_iterator<char>(file), {}};
+  const Capabilities& can = context->capabilities();
+  Kernel kernel = context->kernel_from_source(
+      "peak", source, name, {{"WITH_AVX2", can.avx2}, {"WITH_VNNI", can.avx512_vnni}});
+  const int steps = 1'000'000;
+  const size_t items = 8 * context->info().compute_units;
+  const Buffer out = context->allocate(items * 64);
+  kernel.args(out, steps);
+  seconds_of(kernel, {items, 1, 1}, 1);
+  double best = 1e9;
+  for (int i = 0; i < 5; ++i) best = std::min(best, seconds_of(kernel, {items, 1, 1}, 1));
+  const double lanes = name == "peak_vpdpbusd" ? 64 : 16;
+  return measured[name] = 2.0 * lanes * 12 * steps * static_cast<double>(items) / best / 1e9;
+}
+
+Buffer random_bytes(size_t bytes) {
+  std::mt19937 generator(1);
+  std::vector<uint8_t> values(bytes);
+  for (uint8_t& value : values) value = static_cast<uint8_t>(generator());
+  Buffer buffer = context->allocate(bytes);
+  buffer.upload(values);
+  return buffer;
+}
+
+Buffer constant(size_t count, float value) {
+  Buffer buffer = context->allocate(count * sizeof(float));
+  buffer.upload(std::vector<float>(count, value));
+  return buffer;
+}
+
+// One product with its epilogue: int8 to u8, fp32 to fp32, both with bias, the one whose N is
+// larger than K (the first of the feed-forward block) with GELU.
+void run(benchmark::State& state, const Family& family, int M, int N, int K) {
+  if (family.needs && !(context->capabilities().*family.needs)) {
+    state.SkipWithError("the device lacks the instructions");
+    return;
+  }
+  const bool integer = std::string(family.program).starts_with("gemm_s8");
+  const bool half = family.defines.contains("B_HALF");
+  const int activation = N == 4 * K ? kGelu : 0;
+  const size_t weights =
+      ceil_div(N, family.panel) * family.panel * ceil_div(K, family.group) * family.group;
+  const Buffer bias = constant(N, 0.5f), out = context->allocate(4ul * M * N);
+  Kernel kernel = context->kernel(family.program, integer ? "gemm_s8" : "gemm_f32", family.defines);
+  Buffer a, b, colsum, scale, inv_scale, zero_point;
+  if (integer) {
+    a = random_bytes(static_cast<size_t>(M) * K);
+    b = random_bytes(weights);
+    colsum = random_bytes(4ul * N);
+    scale = constant(N, 1e-5f), inv_scale = constant(N, 30.0f), zero_point = constant(N, 128.0f);
+    kernel.args(a, b, colsum, scale, bias, inv_scale, zero_point, out, M, N, K, 128, 0, 1,
+                activation, kOutU8);
+  } else {
+    a = constant(static_cast<size_t>(M) * K, 0.25f);
+    b = half ? random_bytes(2 * weights) : constant(weights, 0.125f);
+    if (half) b.fill(0x30);  // 0.13: finite
+    kernel.args(a, b, bias, out, M, N, K, 1, activation);
+  }
+  const std::array<size_t, 3> grid = {ceil_div(M, family.tile_rows), ceil_div(N, family.panel), 1};
+  seconds_of(kernel, grid, 1);
+  // Enough launches in a row that their start and end do not count.
+  const int launches = std::max(1, static_cast<int>(5e-3 / seconds_of(kernel, grid, 1)));
+  double seconds = 0;
+  for (auto _ : state) {
+    const double elapsed = seconds_of(kernel, grid, launches);
+    seconds += elapsed;
+    state.SetIterationTime(elapsed);
+  }
+  const double products = static_cast<double>(launches) * static_cast<double>(state.iterations());
+  const double gops = 2e-9 * M * N * K * products / seconds;
+  state.counters["gops"] = gops;
+  state.counters["share_of_peak"] = gops / peak_gops(family.peak);
+  state.counters["us"] = seconds / products * 1e6;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  context = Context::create();
+  benchmark::AddCustomContext("device", context->info().name);
+  benchmark::AddCustomContext("driver", context->info().platform_version);
+  std::vector<std::string> peaks = {"peak_f32"};
+  if (context->capabilities().avx2) peaks.push_back("peak_pmaddwd");
+  if (context->capabilities().avx512_vnni) peaks.push_back("peak_vpdpbusd");
+  for (const std::string& name : peaks)
+    benchmark::AddCustomContext(name + "_gops", fmt::format("{:.0f}", peak_gops(name)));
+  for (const Family& family : families())
+    for (int M : kRows)
+      for (const auto& [N, K] : kShapes) {
+        const int n = N, k = K;
+        benchmark::RegisterBenchmark(
+            fmt::format("{}/M{}/N{}/K{}", family.name, M, N, K).c_str(),
+            [&family, M, n, k](benchmark::State& state) { run(state, family, M, n, k); })
+            ->UseManualTime()
+            ->MinTime(0.05)
+            ->Unit(benchmark::kMicrosecond);
+      }
+  benchmark::RunSpecifiedBenchmarks();
+  context.reset();
+}

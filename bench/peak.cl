@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic peaks: loops of independent multiply-add instructions on registers, nothing else.
+//
+// Each work-item runs 12 chains, enough to hide the latency of the instruction, `steps` times.
+// The results are stored, so that nothing can be left out.
+
+#define CHAINS 12
+
+#ifndef WITH_AVX2
+#define WITH_AVX2 0  // 1: the machine has AVX2
+#endif
+#ifndef WITH_VNNI
+#define WITH_VNNI 0  // 1: the machine has AVX-512 VNNI
+#endif
+
+// 2 * 16 * CHAINS operations a step.
+__kernel void peak_f32(__global float16* out, const int steps) {
+  float16 c[CHAINS];
+#pragma unroll
+  for (int i = 0; i < CHAINS; i++) c[i] = (float16)(i);
+  const float16 a = (float16)(1.0f / (steps + 1)), b = (float16)(steps);
+  for (int s = 0; s < steps; s++) {
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++) c[i] = fma(c[i], a, b);
+  }
+  float16 sum = c[0];
+#pragma unroll
+  for (int i = 1; i < CHAINS; i++) sum += c[i];
+  out[get_global_id(0)] = sum;
+}
+
+#if WITH_AVX2
+// pmaddwd and the addition that belongs to it: 2 * 16 * CHAINS operations a step.
+__kernel void peak_pmaddwd(__global int8* out, const int steps) {
+  int8 c[CHAINS];
+#pragma unroll
+  for (int i = 0; i < CHAINS; i++) c[i] = (int8)(i);
+  const int8 a = (int8)(steps);
+  for (int s = 0; s < steps; s++) {
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++) {
+      int8 products;
+      __asm__ volatile("vpmaddwd %1, %1, %0" : "=x"(products) : "x"(a));
+      c[i] += products;
+    }
+  }
+  int8 sum = c[0];
+#pragma unroll
+  for (int i = 1; i < CHAINS; i++) sum += c[i];
+  out[get_global_id(0)] = sum;
+}
+#endif
+
+#if WITH_VNNI
+// 2 * 64 * CHAINS operations a step.
+__kernel void peak_vpdpbusd(__global int16* out, const int steps) {
+  int16 c[CHAINS];
+#pragma unroll
+  for (int i = 0; i < CHAINS; i++) c[i] = (int16)(i);
+  const int16 a = (int16)(steps);
+  for (int s = 0; s < steps; s++) {
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++) __asm__("vpdpbusd %1, %1, %0" : "+v"(c[i]) : "v"(a));
+  }
+  int16 sum = c[0];
+#pragma unroll
+  for (int i = 1; i < CHAINS; i++) sum += c[i];
+  out[get_global_id(0)] = sum;
+}
+#endif
