@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk over a model: inputs, initializers, nodes, branches and local functions.
+#include "onnx/importer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "bertcl/error.hpp"
+#include "onnx/inputs.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+constexpr int max_depth = 32;
+constexpr std::int64_t oldest_opset = 7;
+
+/// "Add", or "com.microsoft::Gelu" outside the default domain.
+std::string full_name(const std::string& domain, const std::string& op) {
+  return domain.empty() || domain == "ai.onnx" ? op : fmt::format("{}::{}", domain, op);
+}
+
+/// The node with the attributes of a function's call in place of references to them.
+onnx::NodeProto with_attributes(const onnx::NodeProto& node, const onnx::NodeProto& call,
+                                const std::map<std::string, onnx::AttributeProto>& defaults) {
+  onnx::NodeProto copy = node;
+  copy.clear_attribute();
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.ref_attr_name().empty()) {
+      *copy.add_attribute() = attribute;
+      continue;
+    }
+    const onnx::AttributeProto* given = nullptr;
+    for (const auto& a : call.attribute())
+      if (a.name() == attribute.ref_attr_name()) given = &a;
+    if (const auto it = defaults.find(attribute.ref_attr_name()); !given && it != defaults.end())
+      given = &it->second;
+    if (!given) continue;
+    *copy.add_attribute() = *given;
+    copy.mutable_attribute()->rbegin()->set_name(attribute.name());
+  }
+  return copy;
+}
+
+/// Default attributes of a function: a field newer than the ONNX release of Debian 12.
+std::map<std::string, onnx::AttributeProto> default_attributes(const onnx::FunctionProto& f) {
+  constexpr int attribute_proto_field = 11;
+  std::map<std::string, onnx::AttributeProto> defaults;
+  const auto& unknown = f.GetReflection()->GetUnknownFields(f);
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto& field = unknown.field(i);
+    onnx::AttributeProto attribute;
+    if (field.number() == attribute_proto_field &&
+        field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED &&
+        attribute.ParseFromString(field.length_delimited()))
+      defaults[attribute.name()] = attribute;
+  }
+  return defaults;
+}
+
+}  // namespace
+
+Importer::Importer(const onnx::ModelProto& model, std::string file, TensorReader& tensors,
+                   const ReadOptions& options)
+    : model_(model), file_(std::move(file)), tensors_(tensors), options_(options) {
+  opsets_ = read_opsets(model.opset_import());
+  for (const auto& f : model.functions()) functions_[full_name(f.domain(), f.name())] = &f;
+}
+
+Importer::Opsets Importer::read_opsets(
+    const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>& imports) const {
+  Opsets opsets;
+  for (const auto& o : imports) {
+    const bool standard = o.domain().empty() || o.domain() == "ai.onnx";
+    if (standard && o.version() < oldest_opset)
+      fail(fmt::format("opset {} is not supported; opset 9 and newer are", o.version()));
+    opsets[standard ? "" : o.domain()] = o.version();
+  }
+  return opsets;
+}
+
+void Importer::fail(const std::string& what) const {
+  throw Error(fmt::format("{}: {}", file_, what));
+}
+std::string Importer::describe(const onnx::NodeProto& node) const {
+  std::string name = node.name();
+  if (name.empty() && node.output_size() > 0) name = node.output(0);
+  return fmt::format("node '{}' ({})", name, full_name(node.domain(), node.op_type()));
+}
+
+ir::Value* Importer::lookup(const std::string& name, const std::string& user) const {
+  for (std::size_t s = scopes_.size(); s-- > scope_floor_;)
+    if (const auto it = scopes_[s].find(name); it != scopes_[s].end()) return it->second;
+  fail(fmt::format("{} reads '{}', which nothing before it defines", user, name));
+}
+void Importer::define(const std::string& name, ir::Value* value) {
+  if (!scopes_.back().emplace(name, value).second)
+    fail(fmt::format("the name '{}' is defined twice", name));
+}
+
+void Importer::note_uses(const onnx::GraphProto& graph) {
+  for (const auto& node : graph.node()) {
+    used_.insert(node.input().begin(), node.input().end());
+    for (const auto& a : node.attribute())
+      if (a.has_g()) note_uses(a.g());
+  }
+  for (const auto& out : graph.output()) used_.insert(out.name());
+}
+
+ir::Graph Importer::run(const std::vector<std::optional<std::span<const std::byte>>>& weights) {
+  const onnx::GraphProto& graph = model_.graph();
+  if (graph.node_size() == 0 && graph.output_size() == 0)
+    fail("not an ONNX model: it has neither nodes nor outputs");
+  if (graph.sparse_initializer_size() > 0) fail("sparse initializers are not supported");
+  if (!graph.name().empty()) graph_.name = symbol_name(graph.name());
+  note_uses(graph);
+  for (const auto& f : model_.functions())
+    for (const auto& node : f.node()) used_.insert(node.input().begin(), node.input().end());
+
+  // Old files list initializers among the inputs too; they are constants all the same.
+  std::set<std::string> constants;
+  for (const auto& t : graph.initializer()) constants.insert(t.name());
+  std::vector<const onnx::ValueInfoProto*> inputs;
+  for (const auto& in : graph.input())
+    if (!constants.contains(in.name())) inputs.push_back(&in);
+  for (auto& [name, type] : input_types(inputs, file_, options_.unify_bert_symbols))
+    define(name, graph_.add_input(name, std::move(type)));
+  for (int i = 0; i < graph.initializer_size(); ++i) {
+    const auto& t = graph.initializer(i);
+    if (!used_.contains(t.name())) continue;
+    const auto raw = static_cast<std::size_t>(i) < weights.size() ? weights[i] : std::nullopt;
+    define(t.name(), graph_.add_constant(t.name(), tensors_.read(t, raw)));
+  }
+  for (const auto& node : graph.node()) import_node(node);
+  for (const auto& out : graph.output()) {
+    if (out.name().empty()) fail("an output has no name");
+    graph_.add_output(out.name(), lookup(out.name(), "the output list"));
+  }
+  return std::move(graph_);
+}
+
+void Importer::import_node(const onnx::NodeProto& node) {
+  const std::string name = full_name(node.domain(), node.op_type());
+  if (const auto f = functions_.find(name); f != functions_.end())
+    return inline_function(node, *f->second);
+  const bool standard = node.domain().empty() || node.domain() == "ai.onnx";
+  const auto opset = opsets_.find(standard ? "" : node.domain());
+  const std::string version =
+      opset == opsets_.end() ? "not imported" : fmt::format("opset {}", opset->second);
+  const auto rule = rules().find(name);
+  if (rule == rules().end())
+    fail(
+        fmt::format("node '{}': operator {} of domain '{}' ({}) is not supported; supported are {}",
+                    node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(),
+                    node.op_type(), standard ? "ai.onnx" : node.domain(), version,
+                    fmt::join(supported_operators(), ", ")));
+  for (const auto& a : node.attribute())
+    if (!rule->second.attributes.contains(a.name()))
+      fail(fmt::format("{}: attribute '{}' is not supported; supported are: {}", describe(node),
+                       a.name(), fmt::join(rule->second.attributes, ", ")));
+  NodeImport import(*this, node, opset == opsets_.end() ? 1 : opset->second);
+  try {
+    rule->second.import(import);
+  } catch (const Error& e) {
+    const std::string what = e.what();
+    if (what.starts_with(file_)) throw;
+    fail(fmt::format("{}: {}", describe(node), what));
+  }
+}
+
+std::vector<ir::Value*> Importer::inline_branch(const onnx::GraphProto& branch) {
+  if (++depth_ > max_depth) fail("branches and functions are nested too deep");
+  scopes_.emplace_back();
+  for (const auto& t : branch.initializer())
+    define(t.name(), graph_.add_constant(t.name(), tensors_.read(t)));
+  for (const auto& node : branch.node()) import_node(node);
+  std::vector<ir::Value*> results;
+  for (const auto& out : branch.output()) results.push_back(lookup(out.name(), "a branch"));
+  scopes_.pop_back();
+  --depth_;
+  return results;
+}
+
+void Importer::inline_function(const onnx::NodeProto& node, const onnx::FunctionProto& function) {
+  if (++depth_ > max_depth) fail("branches and functions are nested too deep");
+  std::map<std::string, ir::Value*> scope;
+  if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
+    fail(fmt::format("{}: the function takes {} operands and gives {} results", describe(node),
+                     function.input_size(), function.output_size()));
+  for (int i = 0; i < node.input_size(); ++i)
+    if (!node.input(i).empty()) scope[function.input(i)] = lookup(node.input(i), describe(node));
+  const std::size_t floor = std::exchange(scope_floor_, scopes_.size());
+  scopes_.push_back(std::move(scope));
+  Opsets opsets = opsets_;
+  for (const auto& [domain, version] : read_opsets(function.opset_import()))
+    opsets[domain] = version;
+  opsets.swap(opsets_);
+  const auto defaults = default_attributes(function);
+  for (const auto& inner : function.node()) import_node(with_attributes(inner, node, defaults));
+  std::vector<ir::Value*> results;
+  for (int i = 0; i < node.output_size(); ++i)
+    results.push_back(lookup(function.output(i), describe(node)));
+  opsets.swap(opsets_);
+  scopes_.pop_back();
+  scope_floor_ = floor;
+  --depth_;
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty()) define(node.output(i), results[static_cast<std::size_t>(i)]);
+}
+
+const Rules& rules() {
+  static const Rules all = [] {
+    Rules r;
+    for (const auto family : {math_rules, shape_rules, layout_rules, reduce_rules, quantize_rules,
+                              fused_rules, attention_rules})
+      r.merge(family());
+    return r;
+  }();
+  return all;
+}
+
+std::vector<std::string> supported_operators() {
+  std::vector<std::string> names;
+  for (const auto& [name, rule] : rules()) names.push_back(name);
+  return names;
+}
+
+}  // namespace bertcl::onnx_io

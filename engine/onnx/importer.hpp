@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The importer: walks the nodes of a model and lets the rule of each operator write IR nodes.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "onnx/proto.hpp"
+#include "onnx/read_model.hpp"
+#include "onnx/tensors.hpp"
+#include "ops/symbolic.hpp"
+
+namespace bertcl::onnx_io {
+
+class Importer;
+
+/// One node while it is imported: what its rule reads and writes.
+class NodeImport {
+ public:
+  NodeImport(Importer& importer, const onnx::NodeProto& proto, std::int64_t opset)
+      : importer_(importer), proto_(proto), opset_(opset) {}
+
+  const onnx::NodeProto& proto() const { return proto_; }
+  /// The version of the operator set the node's domain is imported with.
+  std::int64_t opset() const { return opset_; }
+  [[noreturn]] void fail(const std::string& what) const;
+
+  // Operands.
+  std::size_t input_count() const { return static_cast<std::size_t>(proto_.input_size()); }
+  /// Operand i, null where it is absent.
+  ir::Value* in(std::size_t i) const;
+  /// Operand i; throws if it is absent.
+  ir::Value* need(std::size_t i) const;
+  std::vector<ir::Value*> inputs() const;
+  const ir::Shape& shape(std::size_t i) const { return need(i)->type.shape; }
+  /// Operand i as numbers; throws if it is not constant. Empty if absent.
+  std::optional<std::vector<std::int64_t>> constant_ints(std::size_t i) const;
+  std::optional<double> constant_float(std::size_t i) const;
+
+  // Attributes.
+  const onnx::AttributeProto* attribute(std::string_view name) const;
+  std::int64_t int_attribute(std::string_view name, std::int64_t otherwise) const;
+  double float_attribute(std::string_view name, double otherwise) const;
+  std::string string_attribute(std::string_view name, std::string otherwise) const;
+  std::optional<std::vector<std::int64_t>> ints_attribute(std::string_view name) const;
+  /// All attributes in the IR's form; throws for tensors and graphs.
+  ir::Attributes attributes() const;
+
+  // Results.
+  std::size_t output_count() const;
+  /// Adds an inner node with one result, typed by inference.
+  ir::Value* emit(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
+  /// Adds an inner node whose result type says its shape (Reshape, Expand, Range).
+  ir::Value* emit_typed(std::string op, std::vector<ir::Value*> inputs, ir::Type type,
+                        ir::Attributes attributes = {});
+  /// Adds a node with `count` results.
+  std::vector<ir::Value*> emit_many(std::string op, std::vector<ir::Value*> inputs,
+                                    ir::Attributes attributes, std::size_t count);
+  /// Adds the node that makes the outputs of this one, under their names.
+  void finish(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
+  /// The same with trailing outputs that nothing reads.
+  void finish_all(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
+  /// Says which value is output i.
+  void bind(std::size_t i, ir::Value* value);
+
+  ir::Value* constant(ir::Tensor tensor, std::string_view hint = "constant");
+  /// A scalar of that type.
+  ir::Value* scalar(double value, ir::DType dtype);
+  ir::Value* cast(ir::Value* value, ir::DType dtype);
+  ir::Value* reshape(ir::Value* value, ir::Shape shape);
+  ir::Value* transpose(ir::Value* value, std::vector<std::int64_t> perm);
+  /// Swaps the last two extents.
+  ir::Value* transpose_last(ir::Value* value);
+  ir::Value* add(ir::Value* a, ir::Value* b) { return emit("Add", {a, b}); }
+  ir::Value* mul(ir::Value* a, ir::Value* b) { return emit("Mul", {a, b}); }
+
+  Importer& importer() { return importer_; }
+
+ private:
+  void finish_count(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes,
+                    std::size_t count);
+
+  Importer& importer_;
+  const onnx::NodeProto& proto_;
+  std::int64_t opset_;
+};
+
+/// How an operator is imported. Attributes that are not named in `attributes` are refused.
+struct Rule {
+  void (*import)(NodeImport&);
+  std::set<std::string> attributes;
+};
+using Rules = std::map<std::string, Rule>;
+
+/// The operators of one family, by "Name" (default domain) or "domain::Name".
+Rules math_rules();
+Rules shape_rules();
+Rules layout_rules();
+Rules reduce_rules();
+Rules quantize_rules();
+Rules fused_rules();
+Rules attention_rules();
+/// All of them.
+const Rules& rules();
+
+/// The default: the same operator with the same operands and attributes.
+void import_same(NodeImport& node);
+
+/// State of the import of one model.
+class Importer {
+ public:
+  Importer(const onnx::ModelProto& model, std::string file, TensorReader& tensors,
+           const ReadOptions& options);
+  /// `weights` gives the bytes of initializers that were taken out of the message.
+  ir::Graph run(const std::vector<std::optional<std::span<const std::byte>>>& weights);
+
+  ir::Graph& graph() { return graph_; }
+  ops::SymbolicValues& values() { return values_; }
+  TensorReader& tensors() { return tensors_; }
+  /// The value a name stands for; throws naming `user` if there is none.
+  ir::Value* lookup(const std::string& name, const std::string& user) const;
+  void define(const std::string& name, ir::Value* value);
+  /// Imports the nodes of a branch in the current scope and returns its outputs.
+  std::vector<ir::Value*> inline_branch(const onnx::GraphProto& branch);
+  [[noreturn]] void fail(const std::string& what) const;
+  std::string describe(const onnx::NodeProto& node) const;
+  bool is_used(const std::string& name) const { return used_.contains(name); }
+
+ private:
+  using Opsets = std::map<std::string, std::int64_t>;
+
+  Opsets read_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>&) const;
+  void note_uses(const onnx::GraphProto& graph);
+  void add_inputs(const onnx::GraphProto& graph);
+  void import_node(const onnx::NodeProto& node);
+  void inline_function(const onnx::NodeProto& node, const onnx::FunctionProto& function);
+
+  const onnx::ModelProto& model_;
+  std::string file_;
+  TensorReader& tensors_;
+  ReadOptions options_;
+  Opsets opsets_;
+  std::map<std::string, const onnx::FunctionProto*> functions_;  // by "domain::name"
+  ir::Graph graph_;
+  ops::SymbolicValues values_;
+  std::vector<std::map<std::string, ir::Value*>> scopes_{1};
+  std::size_t scope_floor_ = 0;  // the scopes below belong to the caller of a function
+  std::set<std::string> used_;
+  int depth_ = 0;
+};
+
+}  // namespace bertcl::onnx_io

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory mapping of files.
+#include "onnx/mapped_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::onnx_io {
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
+  const auto fail = [&](const char* what) {
+    throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
+  };
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) fail("cannot be opened");
+  struct stat info {};
+  const bool known = ::fstat(file, &info) == 0;
+  if (!known || !S_ISREG(info.st_mode)) {
+    ::close(file);
+    throw Error(fmt::format("{}: not a regular file", path.string()));
+  }
+  const auto size = static_cast<std::size_t>(info.st_size);
+  void* at = size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : nullptr;
+  const int error = errno;
+  ::close(file);
+  errno = error;
+  if (at == MAP_FAILED) fail("cannot be mapped");
+  return std::shared_ptr<const MappedFile>(
+      new MappedFile({static_cast<const std::byte*>(at), size}));
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+}  // namespace bertcl::onnx_io

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the rules of the operators read and write.
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "bertcl/error.hpp"
+#include "onnx/importer.hpp"
+#include "ops/infer.hpp"
+
+namespace bertcl::onnx_io {
+
+void NodeImport::fail(const std::string& what) const {
+  importer_.fail(fmt::format("{}: {}", importer_.describe(proto_), what));
+}
+
+ir::Value* NodeImport::in(std::size_t i) const {
+  if (i >= input_count() || proto_.input(static_cast<int>(i)).empty()) return nullptr;
+  return importer_.lookup(proto_.input(static_cast<int>(i)), importer_.describe(proto_));
+}
+ir::Value* NodeImport::need(std::size_t i) const {
+  if (ir::Value* value = in(i)) return value;
+  fail(fmt::format("operand {} is missing", i));
+}
+std::vector<ir::Value*> NodeImport::inputs() const {
+  std::vector<ir::Value*> list;
+  for (std::size_t i = 0; i < input_count(); ++i) list.push_back(in(i));
+  while (!list.empty() && !list.back()) list.pop_back();
+  return list;
+}
+std::optional<std::vector<std::int64_t>> NodeImport::constant_ints(std::size_t i) const {
+  const ir::Value* value = in(i);
+  if (!value) return std::nullopt;
+  if (auto ints = importer_.values().constants(value)) return ints;
+  if (value->is_constant()) return value->constant->to_ints();
+  fail(fmt::format("operand {} '{}' has to be a constant", i, value->name));
+}
+std::optional<double> NodeImport::constant_float(std::size_t i) const {
+  const ir::Value* value = in(i);
+  if (!value) return std::nullopt;
+  if (!value->is_constant() || value->constant->size() != 1)
+    fail(fmt::format("operand {} '{}' has to be a constant scalar", i, value->name));
+  return value->constant->to_doubles()[0];
+}
+
+const onnx::AttributeProto* NodeImport::attribute(std::string_view name) const {
+  for (const auto& a : proto_.attribute())
+    if (a.name() == name) return &a;
+  return nullptr;
+}
+std::int64_t NodeImport::int_attribute(std::string_view name, std::int64_t otherwise) const {
+  const auto* a = attribute(name);
+  return a ? a->i() : otherwise;
+}
+double NodeImport::float_attribute(std::string_view name, double otherwise) const {
+  const auto* a = attribute(name);
+  return a ? static_cast<double>(a->f()) : otherwise;
+}
+std::string NodeImport::string_attribute(std::string_view name, std::string otherwise) const {
+  const auto* a = attribute(name);
+  return a ? a->s() : otherwise;
+}
+std::optional<std::vector<std::int64_t>> NodeImport::ints_attribute(std::string_view name) const {
+  const auto* a = attribute(name);
+  if (!a) return std::nullopt;
+  return std::vector<std::int64_t>(a->ints().begin(), a->ints().end());
+}
+ir::Attributes NodeImport::attributes() const {
+  ir::Attributes out;
+  for (const auto& a : proto_.attribute()) {
+    switch (a.type()) {
+      case onnx::AttributeProto::INT:
+        out[a.name()] = a.i();
+        break;
+      case onnx::AttributeProto::FLOAT:
+        out[a.name()] = static_cast<double>(a.f());
+        break;
+      case onnx::AttributeProto::STRING:
+        out[a.name()] = a.s();
+        break;
+      case onnx::AttributeProto::INTS:
+        out[a.name()] = std::vector<std::int64_t>(a.ints().begin(), a.ints().end());
+        break;
+      case onnx::AttributeProto::FLOATS:
+        out[a.name()] = std::vector<double>(a.floats().begin(), a.floats().end());
+        break;
+      default:
+        fail(fmt::format("attribute '{}' is of an unsupported kind", a.name()));
+    }
+  }
+  return out;
+}
+
+std::size_t NodeImport::output_count() const {
+  std::size_t n = static_cast<std::size_t>(proto_.output_size());
+  while (n > 1 && !importer_.is_used(proto_.output(static_cast<int>(n) - 1))) --n;
+  return n;
+}
+
+std::vector<ir::Value*> NodeImport::emit_many(std::string op, std::vector<ir::Value*> inputs,
+                                              ir::Attributes attributes, std::size_t count) {
+  const std::string base = proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
+  std::vector<ir::Graph::Result> results(count, {base + "/" + op, {}});
+  ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
+                                              std::move(attributes), std::move(results));
+  node->sources = {proto_.name().empty() ? base : proto_.name()};
+  ops::infer(importer_.graph(), *node, importer_.values());
+  return node->outputs;
+}
+ir::Value* NodeImport::emit(std::string op, std::vector<ir::Value*> inputs,
+                            ir::Attributes attributes) {
+  return emit_many(std::move(op), std::move(inputs), std::move(attributes), 1).front();
+}
+ir::Value* NodeImport::emit_typed(std::string op, std::vector<ir::Value*> inputs, ir::Type type,
+                                  ir::Attributes attributes) {
+  const std::string base = proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
+  const std::string name = base + "/" + op;
+  ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
+                                              std::move(attributes), {{name, std::move(type)}});
+  node->sources = {proto_.name().empty() ? base : proto_.name()};
+  return node->output();
+}
+void NodeImport::finish(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes) {
+  finish_count(std::move(op), std::move(inputs), std::move(attributes), output_count());
+}
+void NodeImport::finish_all(std::string op, std::vector<ir::Value*> inputs,
+                            ir::Attributes attributes) {
+  finish_count(std::move(op), std::move(inputs), std::move(attributes),
+               static_cast<std::size_t>(proto_.output_size()));
+}
+void NodeImport::finish_count(std::string op, std::vector<ir::Value*> inputs,
+                              ir::Attributes attributes, std::size_t count) {
+  std::vector<ir::Graph::Result> results;
+  for (std::size_t i = 0; i < count; ++i)
+    results.push_back({proto_.output(static_cast<int>(i)), {}});
+  if (results.empty()) fail("the node has no output");
+  ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
+                                              std::move(attributes), std::move(results));
+  node->sources = {proto_.name().empty() ? proto_.output(0) : proto_.name()};
+  ops::infer(importer_.graph(), *node, importer_.values());
+  for (std::size_t i = 0; i < node->outputs.size(); ++i) bind(i, node->outputs[i]);
+}
+void NodeImport::bind(std::size_t i, ir::Value* value) {
+  if (i >= static_cast<std::size_t>(proto_.output_size())) return;
+  const std::string& name = proto_.output(static_cast<int>(i));
+  if (!name.empty()) importer_.define(name, value);
+}
+
+ir::Value* NodeImport::constant(ir::Tensor tensor, std::string_view hint) {
+  const std::string base = proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
+  return importer_.graph().add_constant(fmt::format("{}/{}", base, hint), std::move(tensor));
+}
+ir::Value* NodeImport::scalar(double value, ir::DType dtype) {
+  return constant(ir::Tensor::scalar(value).converted(dtype));
+}
+ir::Value* NodeImport::cast(ir::Value* value, ir::DType dtype) {
+  if (value->type.dtype == dtype) return value;
+  return emit("Cast", {value}, {{"to", std::string(ir::name_of(dtype))}});
+}
+ir::Value* NodeImport::reshape(ir::Value* value, ir::Shape shape) {
+  if (const ir::Dim from = ir::element_count(value->type.shape), to = ir::element_count(shape);
+      from != to)
+    fail(fmt::format("{} does not reshape to {}", ir::str(value->type), ir::str(shape)));
+  return emit_typed("Reshape", {value}, {value->type.dtype, std::move(shape)});
+}
+ir::Value* NodeImport::transpose(ir::Value* value, std::vector<std::int64_t> perm) {
+  return emit("Transpose", {value}, {{"perm", std::move(perm)}});
+}
+ir::Value* NodeImport::transpose_last(ir::Value* value) {
+  std::vector<std::int64_t> perm(value->type.shape.size());
+  if (perm.size() < 2) fail("a matrix is needed");
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return transpose(value, std::move(perm));
+}
+
+void import_same(NodeImport& node) {
+  node.finish(node.proto().op_type(), node.inputs(), node.attributes());
+}
+
+}  // namespace bertcl::onnx_io

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// ONNX files to the IR.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::onnx_io {
+
+struct ReadOptions {
+  /// Call the dynamic extents of input_ids, attention_mask and their like `batch` and `seq`,
+  /// whatever the file calls them.
+  bool unify_bert_symbols = true;
+};
+
+/// Reads an ONNX model (opset 9 to the newest, default domain and com.microsoft) into the IR: one
+/// spelling per operator, every result typed, weights as views of the mapped file where their
+/// alignment allows. Names of values are those of the file. Throws bertcl::Error that names file,
+/// node and operator, and what is supported, for everything that cannot be read.
+ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options = {});
+
+/// "Add", "com.microsoft::BiasGelu", ...: what read_model knows, sorted.
+std::vector<std::string> supported_operators();
+
+}  // namespace bertcl::onnx_io

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole attention operators, taken apart into the products that exporters write: Attention and
+// MultiHeadAttention of com.microsoft, Attention of opset 23.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "onnx/importer.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+constexpr std::int64_t no_scale = 0;
+
+/// Queries, keys and values of all heads and what is added to their scores.
+struct Heads {
+  ir::Value* query;                     // [batch, heads, rows, size]
+  ir::Value* key;                       // [batch, heads, keys, size]
+  ir::Value* value;                     // [batch, heads, keys, value size]
+  std::vector<ir::Value*> score_terms;  // each broadcasts to [batch, heads, rows, keys]
+  double scale = no_scale;              // 0: 1 / sqrt(size)
+};
+
+/// [batch, rows, heads * size] -> [batch, heads, rows, size]
+ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads) {
+  const ir::Shape& s = x->type.shape;
+  const auto size = heads > 0 ? ir::Dim::divide(s.back(), heads) : std::nullopt;
+  if (s.size() != 3 || !size)
+    node.fail(
+        fmt::format("'{}' {} does not split into {} heads", x->name, ir::str(x->type), heads));
+  return node.transpose(node.reshape(x, {s[0], s[1], heads, *size}), {0, 2, 1, 3});
+}
+
+/// softmax(scale * Q K' + terms) V as [batch, rows, heads * size].
+ir::Value* attend(NodeImport& node, const Heads& h) {
+  const ir::Shape& q = h.query->type.shape;
+  double scale = h.scale;
+  if (scale == no_scale) {
+    if (!q.back().is_constant()) node.fail("the size of a head is not a number");
+    scale = 1.0 / std::sqrt(static_cast<double>(q.back().constant()));
+  }
+  ir::Value* scores = node.emit("MatMul", {h.query, node.transpose_last(h.key)});
+  const ir::Shape shape = scores->type.shape;
+  scores = node.mul(scores, node.scalar(scale, scores->type.dtype));
+  for (ir::Value* term : h.score_terms)
+    scores = node.add(scores, node.cast(term, scores->type.dtype));
+  if (scores->type.shape != shape)
+    node.fail(fmt::format("a mask or bias does not broadcast to the scores {}", ir::str(shape)));
+  ir::Value* weights = node.emit("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  ir::Value* mixed = node.transpose(node.emit("MatMul", {weights, h.value}), {0, 2, 1, 3});
+  const ir::Shape& m = mixed->type.shape;
+  return node.reshape(mixed, {m[0], m[1], m[2] * m[3]});
+}
+
+/// 0 where `keep` is true, `filter` where it is false.
+ir::Value* filtered(NodeImport& node, ir::Value* keep, double filter) {
+  return node.emit("Where",
+                   {keep, node.scalar(0, ir::DType::f32), node.scalar(filter, ir::DType::f32)});
+}
+ir::Value* range(NodeImport& node, const ir::Dim& n, ir::DType dtype = ir::DType::i64) {
+  return node.emit_typed("Range", {}, {dtype, {n}},
+                         {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
+}
+/// Row i sees keys 0 to i.
+ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys, double filter) {
+  ir::Value* row = node.reshape(range(node, rows), {rows, 1});
+  return filtered(node, node.emit("LessOrEqual", {range(node, keys), row}), filter);
+}
+
+/// The mask forms of com.microsoft: [batch] lengths, [batch, keys], [batch, rows, keys], where 1
+/// keeps a key.
+ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
+                        const ir::Dim& rows, const ir::Dim& keys, double filter) {
+  const ir::Shape& s = mask->type.shape;
+  if (ir::is_float(mask->type.dtype))
+    node.fail(fmt::format("mask '{}' {} has to be of integers", mask->name, ir::str(mask->type)));
+  if (s.size() == 1 && s[0] == batch) {
+    ir::Value* lengths = node.reshape(mask, {batch, 1, 1, 1});
+    return filtered(node, node.emit("Less", {range(node, keys, mask->type.dtype), lengths}),
+                    filter);
+  }
+  ir::Shape wide;
+  if (s == ir::Shape{batch, keys}) wide = {batch, 1, 1, keys};
+  if (s == ir::Shape{batch, rows, keys}) wide = {batch, 1, rows, keys};
+  if (wide.empty())
+    node.fail(fmt::format("mask '{}' {} is not supported; [{}], [{}, {}] and [{}, {}, {}] are",
+                          mask->name, ir::str(mask->type), batch.str(), batch.str(), keys.str(),
+                          batch.str(), rows.str(), keys.str()));
+  ir::Value* keep = node.emit("Cast", {node.reshape(mask, wide)}, {{"to", std::string("bool")}});
+  return filtered(node, keep, filter);
+}
+
+void refuse_operands(NodeImport& node, std::size_t from, std::size_t to, const char* what) {
+  for (std::size_t i = from; i <= to; ++i)
+    if (node.in(i)) node.fail(fmt::format("operand {} ({}) is not supported", i, what));
+}
+
+/// com.microsoft::Attention(input, weights, bias, mask_index, past, attention_bias)
+void import_packed_attention(NodeImport& node) {
+  refuse_operands(node, 4, 4, "past");
+  refuse_operands(node, 6, 6, "past_sequence_length");
+  if (node.output_count() > 1) node.fail("the output present is not supported");
+  const std::int64_t heads = node.int_attribute("num_heads", 0);
+  if (heads <= 0) node.fail("attribute 'num_heads' is missing");
+  const ir::Shape input = node.shape(0);
+  if (input.size() != 3) node.fail(fmt::format("the input {} has to be of rank 3", ir::str(input)));
+  ir::Value* packed = node.emit("MatMul", {node.need(0), node.need(1)});
+  if (node.in(2)) packed = node.add(packed, node.in(2));
+  if (packed->type.shape.size() != 3 || !packed->type.shape[2].is_constant())
+    node.fail("weights or bias do not fit the input");
+  const std::int64_t width = packed->type.shape[2].constant();
+  auto sizes = node.ints_attribute("qkv_hidden_sizes");
+  if (!sizes) sizes = std::vector<std::int64_t>(3, width / 3);
+  if (sizes->size() != 3 || (*sizes)[0] != (*sizes)[1])
+    node.fail("qkv_hidden_sizes has to name three sizes, those of queries and keys equal");
+  const auto parts =
+      node.emit_many("Split", {packed}, {{"axis", std::int64_t{2}}, {"split", *sizes}}, 3);
+  Heads h{split_heads(node, parts[0], heads),
+          split_heads(node, parts[1], heads),
+          split_heads(node, parts[2], heads),
+          {},
+          node.float_attribute("scale", 0)};
+  const double filter = node.float_attribute("mask_filter_value", -10000);
+  const ir::Dim batch = input[0], rows = input[1];
+  if (node.in(3))
+    h.score_terms.push_back(padding_mask(node, node.in(3), batch, rows, rows, filter));
+  if (node.int_attribute("unidirectional", 0))
+    h.score_terms.push_back(causal(node, rows, rows, filter));
+  if (node.in(5)) h.score_terms.push_back(node.in(5));
+  node.bind(0, attend(node, h));
+}
+
+/// com.microsoft::MultiHeadAttention(query, key, value, bias, key_padding_mask, attention_bias)
+void import_multi_head_attention(NodeImport& node) {
+  refuse_operands(node, 6, 7, "past key and value");
+  refuse_operands(node, 8, 9, "past_sequence_length, cache_indirection");
+  if (node.output_count() > 1)
+    node.fail("the outputs present_key and present_value are not supported");
+  const std::int64_t heads = node.int_attribute("num_heads", 0);
+  if (heads <= 0) node.fail("attribute 'num_heads' is missing");
+  ir::Value* operands[3] = {node.need(0), node.in(1), node.in(2)};
+  if (!operands[1] || !operands[2]) node.fail("packed queries, keys and values are not supported");
+  if (ir::Value* bias = node.in(3)) {
+    const auto size = [&](int i) { return operands[i]->type.shape.back(); };
+    if (!size(0).is_constant() || !size(1).is_constant() || !size(2).is_constant() ||
+        operands[1]->type.shape.size() != 3)
+      node.fail("a bias needs operands [batch, rows, hidden] of known hidden size");
+    const auto parts = node.emit_many(
+        "Split", {bias},
+        {{"axis", std::int64_t{0}},
+         {"split",
+          std::vector<std::int64_t>{size(0).constant(), size(1).constant(), size(2).constant()}}},
+        3);
+    for (int i = 0; i < 3; ++i) operands[i] = node.add(operands[i], parts[i]);
+  }
+  const auto as_heads = [&](ir::Value* x) {  // keys and values may come divided into heads
+    return x->type.shape.size() == 4 ? x : split_heads(node, x, heads);
+  };
+  Heads h{split_heads(node, operands[0], heads),
+          as_heads(operands[1]),
+          as_heads(operands[2]),
+          {},
+          node.float_attribute("scale", 0)};
+  const ir::Shape q = h.query->type.shape, k = h.key->type.shape, v = h.value->type.shape;
+  if (k[0] != q[0] || k[1] != q[1] || k[3] != q[3] || v[0] != q[0] || v[1] != q[1] || v[2] != k[2])
+    node.fail(fmt::format("query {}, key {} and value {} do not fit", ir::str(node.shape(0)),
+                          ir::str(node.shape(1)), ir::str(node.shape(2))));
+  const double filter = node.float_attribute("mask_filter_value", -10000);
+  if (node.in(4)) h.score_terms.push_back(padding_mask(node, node.in(4), q[0], q[2], k[2], filter));
+  if (node.int_attribute("unidirectional", 0))
+    h.score_terms.push_back(causal(node, q[2], k[2], filter));
+  if (node.in(5)) h.score_terms.push_back(node.in(5));
+  node.bind(0, attend(node, h));
+}
+
+/// Attention of opset 23 (Q, K, V, attn_mask), heads apart [batch, heads, rows, size] or together
+/// [batch, rows, hidden].
+void import_attention(NodeImport& node) {
+  refuse_operands(node, 4, 6, "past key and value");
+  if (node.output_count() > 1) node.fail("only the output Y is supported");
+  if (node.float_attribute("softcap", 0) != 0) node.fail("softcap is not supported");
+  const bool together = node.shape(0).size() == 3;
+  const std::int64_t heads = node.int_attribute("q_num_heads", 0);
+  if (together && heads != node.int_attribute("kv_num_heads", 0))
+    node.fail("fewer heads of keys than of queries are not supported");
+  const auto as_heads = [&](std::size_t i) {
+    return together ? split_heads(node, node.need(i), heads) : node.need(i);
+  };
+  Heads h{as_heads(0), as_heads(1), as_heads(2), {}, node.float_attribute("scale", 0)};
+  const ir::Shape q = h.query->type.shape, k = h.key->type.shape;
+  if (q.size() != 4 || k.size() != 4 || q[1] != k[1] || h.value->type.shape.size() != 4)
+    node.fail("queries, keys and values have to have the same number of heads");
+  if (ir::Value* mask = node.in(3))
+    h.score_terms.push_back(mask->type.dtype == ir::DType::boolean
+                                ? filtered(node, mask, -std::numeric_limits<double>::infinity())
+                                : mask);
+  if (node.int_attribute("is_causal", 0))
+    h.score_terms.push_back(causal(node, q[2], k[2], -std::numeric_limits<double>::infinity()));
+  ir::Value* y = attend(node, h);
+  if (!together) {
+    const ir::Shape v = h.value->type.shape;
+    y = node.transpose(node.reshape(y, {q[0], q[2], q[1], v[3]}), {0, 2, 1, 3});
+  }
+  node.bind(0, y);
+}
+
+}  // namespace
+
+Rules attention_rules() {
+  return {
+      {"com.microsoft::Attention",
+       {import_packed_attention,
+        {"num_heads", "unidirectional", "qkv_hidden_sizes", "scale", "mask_filter_value"}}},
+      {"com.microsoft::MultiHeadAttention",
+       {import_multi_head_attention,
+        {"num_heads", "unidirectional", "scale", "mask_filter_value"}}},
+      {"Attention",
+       {import_attention,
+        {"scale", "is_causal", "q_num_heads", "kv_num_heads", "softcap", "qk_matmul_output_mode",
+         "softmax_precision"}}},
+  };
+}
+
+}  // namespace bertcl::onnx_io

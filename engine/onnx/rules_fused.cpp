@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fused operators of com.microsoft, taken apart again: GELUs, SkipLayerNormalization,
+// EmbedLayerNormalization. The compiler then fuses them as it does every other spelling.
+#include <fmt/format.h>
+
+#include "onnx/importer.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+void import_bias_gelu(NodeImport& node) {
+  node.finish("Gelu", {node.add(node.need(0), node.need(1))});
+}
+void import_fast_gelu(NodeImport& node) {
+  ir::Value* x = node.need(0);
+  if (node.in(1)) x = node.add(x, node.in(1));
+  node.finish("Gelu", {x}, {{"approximate", std::string("tanh")}});
+}
+/// QuickGelu: x * sigmoid(alpha * x)
+void import_quick_gelu(NodeImport& node) {
+  ir::Value* x = node.need(0);
+  ir::Value* alpha = node.scalar(node.float_attribute("alpha", 1.702), x->type.dtype);
+  node.finish("Mul", {x, node.emit("Sigmoid", {node.mul(x, alpha)})});
+}
+
+/// SkipLayerNormalization(input, skip, gamma, beta, bias); output 3 is the sum.
+void import_skip_layer_norm(NodeImport& node) {
+  ir::Value* input = node.need(0);
+  ir::Value* skip = node.need(1);
+  const ir::Shape& shape = input->type.shape;
+  const ir::Shape& with = skip->type.shape;
+  if ((shape.size() != 3 && shape.size() != 2) || with.size() > shape.size())
+    node.fail(fmt::format("input {} and skip {} do not fit", ir::str(shape), ir::str(with)));
+  for (std::size_t i = 2; i < 5; ++i)
+    if (node.in(i) && (node.shape(i).size() != 1 || node.shape(i)[0] != shape.back()))
+      node.fail(fmt::format("operand {} '{}' {} has to be a vector of the hidden size {}", i,
+                            node.in(i)->name, ir::str(node.shape(i)), shape.back().str()));
+  ir::Value* sum = node.add(input, skip);
+  if (sum->type.shape != shape)
+    node.fail(fmt::format("skip {} does not broadcast to input {}", ir::str(with), ir::str(shape)));
+  if (node.in(4)) sum = node.add(sum, node.in(4));
+  std::vector<ir::Value*> inputs{sum, node.need(2)};
+  if (node.in(3)) inputs.push_back(node.in(3));
+  node.bind(0, node.emit("LayerNormalization", std::move(inputs),
+                         {{"axis", std::int64_t{-1}},
+                          {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
+  if (node.output_count() > 1 && (node.output_count() < 4 || node.output_count() > 4))
+    node.fail("the outputs mean and inv_std_var are not supported");
+  node.bind(3, sum);
+}
+
+/// EmbedLayerNormalization(input_ids, segment_ids, words, positions, segments, gamma, beta, mask,
+/// position_ids); output 1 is the number of tokens of each sequence, output 2 the sum.
+void import_embed_layer_norm(NodeImport& node) {
+  ir::Value* ids = node.need(0);
+  if (ids->type.shape.size() != 2) node.fail("input_ids has to be [batch, seq]");
+  const ir::Attributes rows{{"axis", std::int64_t{0}}};
+  ir::Value* sum = node.emit("Gather", {node.need(2), ids}, rows);
+  ir::Value* positions = node.in(8);
+  if (!positions)
+    positions = node.emit_typed("Range", {}, {ir::DType::i64, {ids->type.shape[1]}},
+                                {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
+  sum = node.add(sum, node.emit("Gather", {node.need(3), positions}, rows));
+  if (node.in(1)) sum = node.add(sum, node.emit("Gather", {node.need(4), node.in(1)}, rows));
+  node.bind(0, node.emit("LayerNormalization", {sum, node.need(5), node.need(6)},
+                         {{"axis", std::int64_t{-1}},
+                          {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
+  if (node.in(7))
+    node.bind(1,
+              node.emit("ReduceSum", {node.cast(node.in(7), ir::DType::i32)},
+                        {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{0}}}));
+  else
+    node.bind(1, node.constant(ir::Tensor::of<std::int32_t>({0}, {}), "no_mask"));
+  node.bind(2, sum);
+}
+
+void import_gelu(NodeImport& node) { node.finish("Gelu", {node.need(0)}); }
+
+}  // namespace
+
+Rules fused_rules() {
+  return {
+      {"com.microsoft::Gelu", {import_gelu, {}}},
+      {"com.microsoft::BiasGelu", {import_bias_gelu, {}}},
+      {"com.microsoft::FastGelu", {import_fast_gelu, {}}},
+      {"com.microsoft::QuickGelu", {import_quick_gelu, {"alpha"}}},
+      {"com.microsoft::SkipLayerNormalization", {import_skip_layer_norm, {"epsilon"}}},
+      {"com.microsoft::EmbedLayerNormalization",
+       {import_embed_layer_norm, {"epsilon", "mask_index_type"}}},
+  };
+}
+
+}  // namespace bertcl::onnx_io

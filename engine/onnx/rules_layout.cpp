@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that rearrange elements.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "onnx/importer.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+std::int64_t positive_axis(const NodeImport& node, std::int64_t otherwise) {
+  const auto rank = static_cast<std::int64_t>(node.shape(0).size());
+  const std::int64_t axis = node.int_attribute("axis", otherwise);
+  if (axis < -rank || axis >= rank)
+    node.fail(fmt::format("axis {} is outside a tensor of rank {}", axis, rank));
+  return axis < 0 ? axis + rank : axis;
+}
+
+void import_transpose(NodeImport& node) {
+  auto perm = node.ints_attribute("perm");
+  if (!perm) {
+    perm.emplace();
+    for (std::size_t d = node.shape(0).size(); d-- > 0;)
+      perm->push_back(static_cast<std::int64_t>(d));
+  }
+  node.finish("Transpose", {node.need(0)}, {{"perm", *perm}});
+}
+
+void import_concat(NodeImport& node) {
+  if (!node.attribute("axis")) node.fail("attribute 'axis' is missing");
+  node.finish("Concat", node.inputs(), {{"axis", positive_axis(node, 0)}});
+}
+
+/// The extents of the parts are always written out.
+void import_split(NodeImport& node) {
+  const std::int64_t axis = positive_axis(node, 0);
+  auto extents = node.ints_attribute("split");
+  if (!extents) extents = node.constant_ints(1);
+  if (!extents) {
+    const auto parts = static_cast<std::int64_t>(node.proto().output_size());
+    const ir::Dim extent = node.shape(0)[axis];
+    if (!extent.is_constant() || parts == 0)
+      node.fail(fmt::format("axis {} of size {} cannot be split into {} equal parts", axis,
+                            extent.str(), parts));
+    // Opset 18: the last part is smaller where it does not divide.
+    const std::int64_t size = (extent.constant() + parts - 1) / parts;
+    extents.emplace();
+    for (std::int64_t i = 0; i < parts; ++i)
+      extents->push_back(std::clamp<std::int64_t>(extent.constant() - i * size, 0, size));
+  }
+  if (extents->size() != static_cast<std::size_t>(node.proto().output_size()))
+    node.fail(
+        fmt::format("{} extents for {} outputs", extents->size(), node.proto().output_size()));
+  node.finish_all("Split", {node.need(0)}, {{"axis", axis}, {"split", *extents}});
+}
+
+/// Starts, ends, axes and steps are operands; before opset 10 they were attributes.
+void import_slice(NodeImport& node) {
+  if (!node.attribute("starts")) return import_same(node);
+  const auto operand = [&](const char* name) -> ir::Value* {
+    const auto ints = node.ints_attribute(name);
+    if (!ints) return nullptr;
+    return node.constant(
+        ir::Tensor::of<std::int64_t>({static_cast<std::int64_t>(ints->size())}, *ints), name);
+  };
+  std::vector<ir::Value*> inputs{node.need(0), operand("starts"), operand("ends"), operand("axes")};
+  if (!inputs[2]) node.fail("attribute 'ends' is missing");
+  if (!inputs.back()) inputs.pop_back();
+  node.finish("Slice", std::move(inputs));
+}
+
+void import_pad(NodeImport& node) {
+  if (node.string_attribute("mode", "constant") != "constant")
+    node.fail(fmt::format("mode '{}' is not supported; 'constant' is",
+                          node.string_attribute("mode", "")));
+  auto pads = node.ints_attribute("pads");
+  if (!pads) pads = node.constant_ints(1);
+  if (!pads) node.fail("the pads are missing");
+  const std::size_t rank = node.shape(0).size();
+  if (const auto axes = node.constant_ints(3)) {
+    if (pads->size() != 2 * axes->size()) node.fail("pads and axes do not fit each other");
+    std::vector<std::int64_t> all(2 * rank, 0);
+    for (std::size_t i = 0; i < axes->size(); ++i) {
+      const auto axis = static_cast<std::size_t>(
+          (*axes)[i] < 0 ? (*axes)[i] + static_cast<std::int64_t>(rank) : (*axes)[i]);
+      if (axis >= rank) node.fail("an axis is outside the tensor");
+      all[axis] = (*pads)[i];
+      all[rank + axis] = (*pads)[axes->size() + i];
+    }
+    pads = all;
+  }
+  std::vector<ir::Value*> inputs{node.need(0)};
+  if (node.attribute("value"))
+    inputs.push_back(node.scalar(node.float_attribute("value", 0), inputs[0]->type.dtype));
+  else if (ir::Value* fill = node.in(2))
+    inputs.push_back(fill);
+  node.finish("Pad", std::move(inputs), {{"pads", *pads}});
+}
+
+}  // namespace
+
+Rules layout_rules() {
+  return {
+      {"Transpose", {import_transpose, {"perm"}}},
+      {"Concat", {import_concat, {"axis"}}},
+      {"Split", {import_split, {"axis", "split", "num_outputs"}}},
+      {"Slice", {import_slice, {"starts", "ends", "axes"}}},
+      {"Pad", {import_pad, {"mode", "pads", "value"}}},
+      {"Tile", {import_same, {}}},
+  };
+}
+
+}  // namespace bertcl::onnx_io

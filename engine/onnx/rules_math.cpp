@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise operators, matrix products, Softmax and normalization. A new operator that the IR has
+// under the same name costs one line of the table.
+#include <fmt/format.h>
+
+#include "onnx/importer.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+/// Dropout at inference is the identity.
+void import_dropout(NodeImport& node) {
+  if (node.in(2) && node.constant_ints(2).value() != std::vector<std::int64_t>{0})
+    node.fail("training_mode is not supported");
+  if (node.output_count() > 1) node.fail("the mask output is not supported");
+  node.finish("Identity", {node.need(0)});
+}
+
+void import_cast(NodeImport& node) {
+  const auto type =
+      element_type(static_cast<std::int32_t>(node.int_attribute("to", 0)), "attribute 'to'");
+  node.finish("Cast", {node.need(0)}, {{"to", std::string(ir::name_of(type))}});
+}
+void import_cast_like(NodeImport& node) {
+  node.finish("Cast", {node.need(0)}, {{"to", std::string(ir::name_of(node.need(1)->type.dtype))}});
+}
+
+/// Bounds are operands; before opset 11 they were attributes.
+void import_clip(NodeImport& node) {
+  const ir::DType dtype = node.need(0)->type.dtype;
+  const auto bound = [&](const char* name, std::size_t i) -> ir::Value* {
+    if (node.attribute(name)) return node.scalar(node.float_attribute(name, 0), dtype);
+    return node.in(i);
+  };
+  std::vector<ir::Value*> inputs{node.need(0), bound("min", 1), bound("max", 2)};
+  while (!inputs.back()) inputs.pop_back();
+  node.finish("Clip", std::move(inputs));
+}
+
+/// alpha * A' x B' + beta * C as Transpose, MatMul, Mul and Add.
+void import_gemm(NodeImport& node) {
+  ir::Value* a = node.need(0);
+  ir::Value* b = node.need(1);
+  if (a->type.shape.size() != 2 || b->type.shape.size() != 2)
+    node.fail("operands have to be matrices");
+  if (node.int_attribute("transA", 0)) a = node.transpose_last(a);
+  if (node.int_attribute("transB", 0)) b = node.transpose_last(b);
+  const double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
+  ir::Value* c = beta != 0 ? node.in(2) : nullptr;
+  if (alpha == 1 && !c) return node.finish("MatMul", {a, b});
+  ir::Value* product = node.emit("MatMul", {a, b});
+  if (alpha != 1) {
+    ir::Value* factor = node.scalar(alpha, product->type.dtype);
+    if (!c) return node.finish("Mul", {product, factor});
+    product = node.mul(product, factor);
+  }
+  if (beta != 1) c = node.mul(c, node.scalar(beta, c->type.dtype));
+  node.finish("Add", {product, c});
+}
+
+/// com.microsoft::FusedMatMul: alpha * A' x B'
+void import_fused_matmul(NodeImport& node) {
+  ir::Value* a = node.need(0);
+  ir::Value* b = node.need(1);
+  if (node.int_attribute("transBatchA", 0) || node.int_attribute("transBatchB", 0))
+    node.fail("transposed batches are not supported");
+  if (node.int_attribute("transA", 0)) a = node.transpose_last(a);
+  if (node.int_attribute("transB", 0)) b = node.transpose_last(b);
+  const double alpha = node.float_attribute("alpha", 1);
+  if (alpha == 1) return node.finish("MatMul", {a, b});
+  ir::Value* product = node.emit("MatMul", {a, b});
+  node.finish("Mul", {product, node.scalar(alpha, product->type.dtype)});
+}
+
+/// Before opset 13 Softmax flattened everything from its axis on into one row.
+void import_softmax(NodeImport& node) {
+  ir::Value* x = node.need(0);
+  const auto rank = static_cast<std::int64_t>(x->type.shape.size());
+  const bool flattens = node.opset() < 13;
+  std::int64_t axis = node.int_attribute("axis", flattens ? 1 : -1);
+  if (axis < -rank || axis >= rank)
+    node.fail(fmt::format("axis {} is outside rank {}", axis, rank));
+  if (axis < 0) axis += rank;
+  if (!flattens || axis == rank - 1)
+    return node.finish(node.proto().op_type(), {x}, {{"axis", axis}});
+  ir::Value* flat = node.emit("Flatten", {x}, {{"axis", axis}});
+  ir::Value* y = node.emit(node.proto().op_type(), {flat}, {{"axis", std::int64_t{1}}});
+  node.bind(0, node.reshape(y, x->type.shape));
+}
+
+void import_layer_norm(NodeImport& node) {
+  if (node.output_count() > 1) node.fail("the outputs Mean and InvStdDev are not supported");
+  if (node.input_count() < 2) node.fail("the operand Scale is missing");
+  ir::Attributes attributes{{"axis", node.int_attribute("axis", -1)},
+                            {"epsilon", node.float_attribute("epsilon", 1e-5)}};
+  node.finish("LayerNormalization", node.inputs(), std::move(attributes));
+}
+
+void import_is_inf(NodeImport& node) {
+  if (!node.int_attribute("detect_negative", 1) || !node.int_attribute("detect_positive", 1))
+    node.fail("detecting one sign only is not supported");
+  node.finish("IsInf", {node.need(0)});
+}
+
+}  // namespace
+
+Rules math_rules() {
+  Rules rules;
+  for (const char* op :
+       {"Abs",      "Add",   "And",        "Ceil",        "Cos",     "Div",
+        "Equal",    "Erf",   "Exp",        "Floor",       "Greater", "GreaterOrEqual",
+        "Identity", "IsNaN", "Less",       "LessOrEqual", "Log",     "MatMul",
+        "Max",      "Mean",  "Min",        "Mul",         "Neg",     "Not",
+        "Or",       "Pow",   "Reciprocal", "Relu",        "Round",   "Sigmoid",
+        "Sign",     "Sin",   "Softplus",   "Sqrt",        "Sub",     "Sum",
+        "Tanh",     "Where", "Xor"})
+    rules[op] = {import_same, {}};
+  rules["Mod"] = {import_same, {"fmod"}};
+  rules["LeakyRelu"] = {import_same, {"alpha"}};
+  rules["Gelu"] = {import_same, {"approximate"}};
+  rules["IsInf"] = {import_is_inf, {"detect_negative", "detect_positive"}};
+  rules["Dropout"] = {import_dropout, {"ratio", "seed"}};
+  rules["Cast"] = {import_cast, {"to", "saturate"}};
+  rules["CastLike"] = {import_cast_like, {"saturate"}};
+  rules["Clip"] = {import_clip, {"min", "max"}};
+  rules["Gemm"] = {import_gemm, {"alpha", "beta", "transA", "transB"}};
+  rules["Softmax"] = {import_softmax, {"axis"}};
+  rules["LogSoftmax"] = {import_softmax, {"axis"}};
+  rules["LayerNormalization"] = {import_layer_norm, {"axis", "epsilon", "stash_type"}};
+  rules["com.microsoft::FusedMatMul"] = {
+      import_fused_matmul, {"alpha", "transA", "transB", "transBatchA", "transBatchB"}};
+  return rules;
+}
+
+}  // namespace bertcl::onnx_io

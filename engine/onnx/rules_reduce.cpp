@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions and searches.
+#include <algorithm>
+
+#include "onnx/importer.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+/// Axes become an attribute, sorted and counted from the start; without them all are reduced.
+void import_reduce(NodeImport& node) {
+  auto axes = node.ints_attribute("axes");
+  if (!axes) axes = node.constant_ints(1);
+  if ((!axes || axes->empty()) && node.int_attribute("noop_with_empty_axes", 0))
+    return node.finish("Identity", {node.need(0)});
+  ir::Attributes attributes{{"keepdims", node.int_attribute("keepdims", 1)}};
+  if (axes && !axes->empty()) {
+    for (std::int64_t& axis : *axes)
+      if (axis < 0) axis += static_cast<std::int64_t>(node.shape(0).size());
+    std::sort(axes->begin(), axes->end());
+    attributes["axes"] = *axes;
+  }
+  node.finish(node.proto().op_type(), {node.need(0)}, std::move(attributes));
+}
+
+}  // namespace
+
+Rules reduce_rules() {
+  Rules rules;
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd",
+                         "ReduceL1", "ReduceL2", "ReduceSumSquare"})
+    rules[op] = {import_reduce, {"axes", "keepdims", "noop_with_empty_axes"}};
+  rules["ArgMax"] = {import_same, {"axis", "keepdims", "select_last_index"}};
+  rules["ArgMin"] = rules["ArgMax"];
+  return rules;
+}
+
+}  // namespace bertcl::onnx_io

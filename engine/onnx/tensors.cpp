@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Raw, typed and external tensor data.
+#include "onnx/tensors.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstring>
+#include <set>
+
+#include "bertcl/error.hpp"
+#include "onnx/proto.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+using ir::DType;
+
+/// Extents of a tensor; throws if they are negative or multiply beyond what memory can hold.
+ir::Sizes sizes_of(const onnx::TensorProto& proto, DType dtype, const std::string& where) {
+  ir::Sizes sizes(proto.dims().begin(), proto.dims().end());
+  std::int64_t bytes = static_cast<std::int64_t>(ir::size_of(dtype));
+  for (const std::int64_t d : sizes) {
+    if (d < 0) throw Error(fmt::format("{} has the negative extent {}", where, d));
+    if (__builtin_mul_overflow(bytes, d, &bytes) || bytes > (std::int64_t{1} << 48))
+      throw Error(fmt::format("{} is too large", where));
+  }
+  return sizes;
+}
+
+/// A tensor of the given bytes: a view where they are aligned for their type, else a copy.
+ir::Tensor view_or_copy(DType dtype, ir::Sizes sizes, std::span<const std::byte> bytes,
+                        std::shared_ptr<const void> owner, const std::string& where) {
+  const auto expected = static_cast<std::size_t>(ir::element_count(sizes)) * ir::size_of(dtype);
+  if (bytes.size() != expected)
+    throw Error(fmt::format("{}: {} bytes of data, {} elements of {} need {}", where, bytes.size(),
+                            ir::element_count(sizes), ir::name_of(dtype), expected));
+  if (owner && reinterpret_cast<std::uintptr_t>(bytes.data()) % ir::size_of(dtype) == 0)
+    return ir::Tensor(dtype, std::move(sizes), std::move(owner), bytes);
+  const ir::Tensor copy = ir::Tensor::zeros(dtype, std::move(sizes));
+  if (!bytes.empty())
+    std::memcpy(const_cast<std::byte*>(copy.bytes().data()), bytes.data(), bytes.size());
+  return copy;
+}
+
+/// Data in one of the typed fields (float_data, int32_data, ...), whose elements are widened.
+template <class Stored, class Field>
+ir::Tensor typed(const Field& field, DType dtype, ir::Sizes sizes, const std::string& where) {
+  std::vector<Stored> values;
+  values.reserve(static_cast<std::size_t>(field.size()));
+  for (const auto v : field) values.push_back(static_cast<Stored>(v));
+  if (static_cast<std::int64_t>(values.size()) != ir::element_count(sizes))
+    throw Error(fmt::format("{}: {} values of data for {} elements", where, values.size(),
+                            ir::element_count(sizes)));
+  return ir::Tensor::of<Stored>(std::move(sizes), std::move(values), dtype);
+}
+
+ir::Tensor typed_tensor(const onnx::TensorProto& p, DType dtype, ir::Sizes sizes,
+                        const std::string& where) {
+  switch (dtype) {
+    case DType::f32:
+      return typed<float>(p.float_data(), dtype, std::move(sizes), where);
+    case DType::f64:
+      return typed<double>(p.double_data(), dtype, std::move(sizes), where);
+    case DType::i64:
+      return typed<std::int64_t>(p.int64_data(), dtype, std::move(sizes), where);
+    case DType::u64:
+      return typed<std::uint64_t>(p.uint64_data(), dtype, std::move(sizes), where);
+    case DType::u32:
+      return typed<std::uint32_t>(p.uint64_data(), dtype, std::move(sizes), where);
+    case DType::i32:
+      return typed<std::int32_t>(p.int32_data(), dtype, std::move(sizes), where);
+    case DType::i16:
+      return typed<std::int16_t>(p.int32_data(), dtype, std::move(sizes), where);
+    case DType::u16:
+    case DType::f16:
+    case DType::bf16:  // halves as bit patterns
+      return typed<std::uint16_t>(p.int32_data(), dtype, std::move(sizes), where);
+    case DType::i8:
+      return typed<std::int8_t>(p.int32_data(), dtype, std::move(sizes), where);
+    case DType::u8:
+    case DType::boolean:
+      return typed<std::uint8_t>(p.int32_data(), dtype, std::move(sizes), where);
+  }
+  throw Error(fmt::format("{} is of an unknown type", where));
+}
+
+std::uint64_t number(const std::string& text, const std::string& where) {
+  std::uint64_t v = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (error != std::errc() || end != text.data() + text.size())
+    throw Error(fmt::format("{}: '{}' in external_data is not a number", where, text));
+  return v;
+}
+
+}  // namespace
+
+ir::DType element_type(std::int32_t onnx_type, const std::string& where) {
+  switch (onnx_type) {
+    case 1:
+      return DType::f32;
+    case 2:
+      return DType::u8;
+    case 3:
+      return DType::i8;
+    case 4:
+      return DType::u16;
+    case 5:
+      return DType::i16;
+    case 6:
+      return DType::i32;
+    case 7:
+      return DType::i64;
+    case 9:
+      return DType::boolean;
+    case 10:
+      return DType::f16;
+    case 11:
+      return DType::f64;
+    case 12:
+      return DType::u32;
+    case 13:
+      return DType::u64;
+    case 16:
+      return DType::bf16;
+    default:
+      break;
+  }
+  static const std::map<std::int32_t, const char*> others = {
+      {0, "undefined"},     {8, "string"},          {14, "complex64"},  {15, "complex128"},
+      {17, "float8e4m3fn"}, {18, "float8e4m3fnuz"}, {19, "float8e5m2"}, {20, "float8e5m2fnuz"},
+      {21, "uint4"},        {22, "int4"},           {23, "float4e2m1"}};
+  const auto it = others.find(onnx_type);
+  throw Error(fmt::format(
+      "{}: element type {} is not supported; supported are f32, f16, bf16, f64, i8 to i64, u8 to "
+      "u64 and bool",
+      where, it == others.end() ? std::to_string(onnx_type) : it->second));
+}
+
+ir::Tensor TensorReader::read(const onnx::TensorProto& proto,
+                              std::optional<std::span<const std::byte>> raw) {
+  const std::string where = fmt::format("{}: tensor '{}'", model_.string(), proto.name());
+  const DType dtype = element_type(proto.data_type(), where);
+  ir::Sizes sizes = sizes_of(proto, dtype, where);
+  if (proto.has_segment()) throw Error(fmt::format("{}: segments are not supported", where));
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL)
+    return external(proto, dtype, std::move(sizes), where);
+  if (raw) return view_or_copy(dtype, std::move(sizes), *raw, file_, where);
+  if (proto.has_raw_data())
+    return view_or_copy(dtype, std::move(sizes), std::as_bytes(std::span(proto.raw_data())),
+                        nullptr, where);
+  return typed_tensor(proto, dtype, std::move(sizes), where);
+}
+
+ir::Tensor TensorReader::external(const onnx::TensorProto& proto, DType dtype, ir::Sizes sizes,
+                                  const std::string& where) {
+  std::string location;
+  std::uint64_t offset = 0;
+  std::optional<std::uint64_t> length;
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") offset = number(entry.value(), where);
+    if (entry.key() == "length") length = number(entry.value(), where);
+  }
+  const std::filesystem::path relative(location);
+  bool inside = !location.empty() && relative.is_relative();
+  for (const auto& part : relative.lexically_normal()) inside = inside && part != "..";
+  if (!inside)
+    throw Error(fmt::format("{}: external data '{}' does not lie in the folder of the model", where,
+                            location));
+  auto& file = external_[location];
+  if (!file) {
+    const auto path = model_.parent_path() / relative;
+    if (!std::filesystem::exists(path))
+      throw Error(fmt::format("{}: its external data file {} is missing", where, path.string()));
+    file = MappedFile::open(path);
+  }
+  const auto bytes = file->bytes();
+  const auto size =
+      length.value_or(static_cast<std::uint64_t>(ir::element_count(sizes)) * ir::size_of(dtype));
+  if (offset > bytes.size() || size > bytes.size() - offset)
+    throw Error(fmt::format("{}: bytes {} to {} of '{}' are needed, it has {}", where, offset,
+                            offset + size, location, bytes.size()));
+  return view_or_copy(dtype, std::move(sizes), bytes.subspan(offset, size), file, where);
+}
+
+}  // namespace bertcl::onnx_io

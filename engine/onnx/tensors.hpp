@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorProto to ir::Tensor.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "ir/tensor.hpp"
+#include "onnx/mapped_file.hpp"
+
+namespace onnx {
+class TensorProto;
+}
+
+namespace bertcl::onnx_io {
+
+/// The element type of an ONNX data type number; throws bertcl::Error naming `where` and the type.
+ir::DType element_type(std::int32_t onnx_type, const std::string& where);
+
+/// Reads the tensors of one model.
+class TensorReader {
+ public:
+  /// External data is looked for in the folder of `model`, whose bytes `file` holds.
+  TensorReader(std::filesystem::path model, std::shared_ptr<const MappedFile> file)
+      : model_(std::move(model)), file_(std::move(file)) {}
+
+  /// The tensor with its bytes as a view of the mapped file where they are aligned, else one copy.
+  /// `raw` replaces raw_data where the caller took it out of the message.
+  ir::Tensor read(const onnx::TensorProto& proto,
+                  std::optional<std::span<const std::byte>> raw = std::nullopt);
+
+ private:
+  ir::Tensor external(const onnx::TensorProto& proto, ir::DType dtype, ir::Sizes sizes,
+                      const std::string& where);
+
+  std::filesystem::path model_;
+  std::shared_ptr<const MappedFile> file_;
+  std::map<std::string, std::shared_ptr<const MappedFile>> external_;
+};
+
+}  // namespace bertcl::onnx_io
