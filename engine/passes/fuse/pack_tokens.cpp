@@ -10,6 +10,7 @@
 // zero rows for padding; where a row-wise region reads an unpacked value, `pack` gathers it.
 // If the mask is no prefix of ones, the runtime keeps every row: offsets are multiples of seq and
 // key_mask does the masking (FasterTransformer's effective mode is the model for both).
+#include <algorithm>
 #include <set>
 
 #include "passes/match.hpp"
@@ -54,13 +55,13 @@ class Packer {
         embedding = n.get();
       }
     }
-    if (!embedding || !one_mask()) return false;
-    const ir::Shape& shape = embedding->output()->type.shape;
-    if (shape.size() != 3) return false;
-    batch_ = shape[0];
-    seq_ = shape[1];
-    add_pack_inputs(*embedding);
-    for (ir::Node* n : g_.node_list()) visit(*n, *embedding);
+    if (!one_mask()) return false;
+    ir::Value* ids = embedding ? embedding->inputs[embed_norm::ids] : any_token_input();
+    if (!ids) return false;
+    batch_ = ids->type.shape[0];
+    seq_ = ids->type.shape[1];
+    add_pack_inputs(ids, embedding);
+    for (ir::Node* n : g_.node_list()) visit(*n, embedding);
     unpack_remaining_uses();
     return true;
   }
@@ -76,9 +77,21 @@ class Packer {
     return true;
   }
 
-  void add_pack_inputs(ir::Node& embedding) {
+  /// Without embed_norm (an embedding in another spelling) the encoder is packed all the same, if
+  /// it has attention: any input [batch, seq] tells the sizes.
+  ir::Value* any_token_input() {
+    if (std::none_of(g_.nodes().begin(), g_.nodes().end(),
+                     [](const auto& n) { return is_attention(*n); }))
+      return nullptr;
+    if (mask_) return mask_;
+    for (ir::Value* in : g_.inputs())
+      if (in->type.shape.size() == 2 && !ir::is_float(in->type.dtype)) return in;
+    return nullptr;
+  }
+
+  void add_pack_inputs(ir::Value* ids, ir::Node* embedding) {
     const ir::Dim tokens = ir::Dim::symbol("tokens");
-    ir::Value* types = embedding.input(embed_norm::types);
+    ir::Value* types = embedding ? embedding->input(embed_norm::types) : nullptr;
     std::vector<ir::Graph::Result> results{
         {"packed_ids", {ir::DType::i32, {tokens}}},
         {"positions", {ir::DType::i32, {tokens}}},
@@ -86,14 +99,14 @@ class Packer {
         {"key_mask", {ir::DType::u8, {tokens}}}};
     if (types) results.push_back({"packed_types", {ir::DType::i32, {tokens}}});
     ir::Node* first = g_.nodes().front().get();
-    ir::Node* node = g_.add_node("pack_inputs", {embedding.inputs[embed_norm::ids], types, mask_},
-                                 {}, results, first);
-    g_.set_input(&embedding, embed_norm::ids, node->outputs[0]);
-    if (types) g_.set_input(&embedding, embed_norm::types, node->outputs[4]);
-    if (!embedding.input(embed_norm::positions))
-      g_.set_input(&embedding, embed_norm::positions, node->outputs[1]);
+    ir::Node* node = g_.add_node("pack_inputs", {ids, types, mask_}, {}, results, first);
     seq_offsets_ = node->outputs[2];
     key_mask_ = node->outputs[3];
+    if (!embedding) return;
+    g_.set_input(embedding, embed_norm::ids, node->outputs[0]);
+    if (types) g_.set_input(embedding, embed_norm::types, node->outputs[4]);
+    if (!embedding->input(embed_norm::positions))
+      g_.set_input(embedding, embed_norm::positions, node->outputs[1]);
   }
 
   bool reads_packed(const ir::Node& n) const {
@@ -102,10 +115,12 @@ class Packer {
     return false;
   }
 
-  void visit(ir::Node& n, const ir::Node& embedding) {
+  void visit(ir::Node& n, const ir::Node* embedding) {
     const bool attends = is_attention(n);
-    if (&n != &embedding && !attends && !(reads_packed(n) && works_by_row(n, packed_))) return;
-    if (&n != &embedding)
+    const bool begins = n.op == "add_norm" && has_rows(n.output()->type.shape);
+    if (&n != embedding && !attends && !begins && !(reads_packed(n) && works_by_row(n, packed_)))
+      return;
+    if (&n != embedding)
       for (std::size_t i = 0; i < n.inputs.size(); ++i) pack_operand(n, i);
     if (attends) {
       const bool integer = n.op == "attention_q";
@@ -120,6 +135,11 @@ class Packer {
     }
   }
 
+  /// True for [batch, seq, ...].
+  bool has_rows(const ir::Shape& shape) const {
+    return shape.size() >= 3 && shape[0] == batch_ && shape[1] == seq_;
+  }
+
   ir::Shape rows_of(const ir::Shape& shape) const {
     ir::Shape rows{ir::Dim::symbol("tokens")};
     rows.insert(rows.end(), shape.begin() + 2, shape.end());
@@ -130,9 +150,9 @@ class Packer {
   void pack_operand(ir::Node& n, std::size_t i) {
     ir::Value* v = n.inputs[i];
     if (!v || packed_.contains(v) || v->is_constant()) return;
-    const ir::Shape& s = v->type.shape;
-    if (s.size() < 3 || s[0] != batch_ || s[1] != seq_) return;
-    g_.set_input(&n, i, g_.add("pack", {v, seq_offsets_}, {}, {v->type.dtype, rows_of(s)}, &n));
+    if (!has_rows(v->type.shape)) return;
+    g_.set_input(
+        &n, i, g_.add("pack", {v, seq_offsets_}, {}, {v->type.dtype, rows_of(v->type.shape)}, &n));
     packed_.insert(n.inputs[i]);
   }
 

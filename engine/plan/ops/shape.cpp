@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that move elements: views without a step, and strided copies.
+#include <numeric>
+
 #include "plan/ops/ops.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
@@ -38,15 +40,27 @@ void lower_expand(Builder& b, const ir::Graph&, const ir::Node& node) {
        {shape, {broadcast(node.inputs[0]->type.shape, shape), row_major(shape)}}, 0, 0);
 }
 
+/// A list of integers that is an attribute or a constant operand; `otherwise` where it is neither.
+std::vector<std::int64_t> integers(const ir::Node& node, std::string_view key, std::size_t operand,
+                                   std::vector<std::int64_t> otherwise) {
+  if (node.has(key)) return node.ints_attribute(key);
+  const ir::Value* v = node.input(operand);
+  if (!v) return otherwise;
+  if (!v->is_constant())
+    throw Error(fmt::format("{}: kernels take constant {}", node.describe(), key));
+  return v->constant->to_ints();
+}
+
 /// Slice with constant starts and positive steps; ends show in the result type.
 void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& from = node.inputs[0]->type.shape;
   const ir::Shape& to = node.output()->type.shape;
-  const auto& starts = node.ints_attribute("starts");
-  std::vector<std::int64_t> axes, steps(starts.size(), 1);
-  for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-  if (node.has("axes")) axes = node.ints_attribute("axes");
-  if (node.has("steps")) steps = node.ints_attribute("steps");
+  const std::vector<std::int64_t> starts = integers(node, "starts", 1, {});
+  std::vector<std::int64_t> all(starts.size());
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<std::int64_t> axes = integers(node, "axes", 3, all);
+  const std::vector<std::int64_t> steps =
+      integers(node, "steps", 4, std::vector<std::int64_t>(starts.size(), 1));
   Strides strides = row_major(from);
   Size start{ir::Dim(0)};
   for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -116,6 +130,39 @@ void lower_concat(Builder& b, const ir::Graph&, const ir::Node& node) {
   }
 }
 
+/// Sizes of this run as an integer tensor.
+void lower_sizes(Builder& b, const ir::Graph&, const ir::Node& node) {
+  std::string_view text = node.string_attribute("values");  // "[batch, 12*seq]"
+  text = text.substr(1, text.size() - 2);
+  Table table;
+  while (!text.empty()) {
+    const auto comma = text.find(", ");
+    table.values.push_back(Size{*ir::Dim::parse(text.substr(0, comma))});
+    text = comma == std::string_view::npos ? "" : text.substr(comma + 2);
+  }
+  const auto count = static_cast<std::int32_t>(table.values.size());
+  b.launch(node, "sizes", "elements", b.kernel("cast", "cast"),
+           {table, type_code(ir::DType::i32), b.out(node.output()),
+            type_code(node.output()->type.dtype), count, count},
+           {Size{}, Size{}, Size{}});
+}
+
+/// Range {start, step}; its length is that of the result type.
+void lower_range(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Type& type = node.output()->type;
+  if (!node.inputs.empty() || (type.dtype != ir::DType::i64 && type.dtype != ir::DType::i32))
+    throw Error(fmt::format("{}: kernels take integer ranges whose length the shapes tell",
+                            node.describe()));
+  const auto scalar = [&](std::string_view key, std::int64_t otherwise) {
+    return b.constant(ir::Tensor::scalar(node.int_attribute(key, otherwise)).converted(type.dtype));
+  };
+  const ir::Dim count = element_count(type.shape);
+  b.launch(node, std::string(ir::name_of(type.dtype)), "elements",
+           b.kernel("range", type.dtype == ir::DType::i64 ? "range_i64" : "range_i32"),
+           {scalar("start", 0), scalar("step", 1), b.out(node.output()), Size{count}, b.chunk()},
+           {Size{count, b.chunk()}, Size{}, Size{}});
+}
+
 }  // namespace
 
 void add_shape(LoweringTable& table) {
@@ -126,6 +173,8 @@ void add_shape(LoweringTable& table) {
   table["Slice"] = lower_slice;
   table["Split"] = lower_split;
   table["Concat"] = lower_concat;
+  table["sizes"] = lower_sizes;
+  table["Range"] = lower_range;
 }
 
 }  // namespace bertcl::plan
