@@ -12,22 +12,17 @@
 //
 // Grid: (ceil(n / PANEL), ceil(m / block_rows), batches), PANEL = 32, local size 1.
 // Bounds: none; block_rows best a multiple of 8, large enough that the copy does not matter (64).
+#include "lanes.clh"
 #include "strided.clh"
 
 #ifndef DEPTH
 #define DEPTH 256  // rows of B held at a time
 #endif
 #define PANEL 32   // columns of a work-item
-#ifdef __AVX512F__
-#define LANES 16
+#if LANES == 16
 #define TILE 8  // rows of C in registers
-typedef float16 floatv;
-#define vloadv vload16
 #else
-#define LANES 8
 #define TILE 2
-typedef float8 floatv;
-#define vloadv vload8
 #endif
 #define VECTORS (PANEL / LANES)
 

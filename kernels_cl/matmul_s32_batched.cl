@@ -15,19 +15,16 @@
 //
 // Grid: (ceil(n / PANEL), ceil(m / block_rows), batches), PANEL = 32, local size 1.
 // Bounds: none; block_rows best a multiple of 8, large enough that the copy of B does not matter (64).
+#include "lanes.clh"
 #include "strided.clh"
 
 #define DEPTH 256  // not more: see above
 #define PANEL 32   // columns of a work-item
 #define TYPE_U8 1
-#ifdef __AVX512F__
-#define LANES 16
+#if LANES == 16
 #define TILE 8  // rows of C in registers
-typedef float16 floatv;
 #else
-#define LANES 8
 #define TILE 2
-typedef float8 floatv;
 #endif
 #define VECTORS (PANEL / LANES)
 

@@ -22,9 +22,9 @@ __kernel void observe_range(__global const float* x, __global float* partials, i
     const int n = min(16, end - i);
     const float16 v = load_row16(x, i, n, TYPE_F32, 1.0f, 0), a = fabs(v);
     const int16 used = LANE < n;
-    low = used & (v < low) ? v : low;  // false for NaN
-    high = used & (v > high) ? v : high;
-    near = used & (a < near) ? a : near;
+    low = (used & (v < low)) ? v : low;  // false for NaN
+    high = (used & (v > high)) ? v : high;
+    near = (used & (a < near)) ? a : near;
     nan |= used & isnan(v);
   }
   float l[16], h[16], a[16];

@@ -8,7 +8,21 @@
 #include <string>
 #include <vector>
 
+#include "opencl/context.hpp"
+
 namespace bertcl::tests {
+
+/// One kernel file of the family and its options.
+struct Implementation {
+  std::string program;
+  opencl::Defines defines = {};
+  std::string name() const {
+    std::string text = program;
+    for (const auto& [key, value] : defines)
+      text.append("_").append(key).append(std::to_string(value));
+    return text;
+  }
+};
 
 /// The shape of one test: packed sequences, heads, and which keys may be attended.
 struct AttentionCase {

@@ -28,12 +28,12 @@ std::vector<double> reference(const AttentionCase& c, const std::vector<float>& 
   return out;
 }
 
-std::vector<float> attend(const std::string& program, const AttentionCase& c,
+std::vector<float> attend(const Implementation& program, const AttentionCase& c,
                           const std::vector<float>& qkv, float scale, int32_t block_rows) {
   const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
   Output<float> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
-  auto kernel = device().kernel(program, "attention_f32");
+  auto kernel = device().kernel(program.program, "attention_f32", program.defines);
   kernel.args(input, stride, 0, input, stride, hidden, input, stride, 2 * hidden, out.buffer(),
               offsets, mask, use_mask, c.heads, c.head_size, scale, block_rows);
   run(kernel, ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(block_rows)),
@@ -41,16 +41,16 @@ std::vector<float> attend(const std::string& program, const AttentionCase& c,
   return out.values();
 }
 
-void expect_right(const std::string& program, const AttentionCase& c, float sharpness = 1.0f,
+void expect_right(const Implementation& program, const AttentionCase& c, float sharpness = 1.0f,
                   int32_t block_rows = 32) {
   const auto qkv = normal_values(
       static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7, sharpness);
   const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_size));
   expect_close(attend(program, c, qkv, scale, block_rows), reference(c, qkv, scale),
-               program + ", " + c.name());
+               program.name() + ", " + c.name());
 }
 
-class AttentionF32 : public ::testing::TestWithParam<std::string> {};
+class AttentionF32 : public ::testing::TestWithParam<Implementation> {};
 
 TEST_P(AttentionF32, Lengths) {
   for (int32_t length : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257})
@@ -78,7 +78,7 @@ TEST_P(AttentionF32, BlockRowsDoNotChangeTheResult) {
       normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 3);
   const auto expected = attend(GetParam(), c, qkv, 0.125f, 32);
   for (int32_t block_rows : {1, 7, 64, 1000})
-    expect_equal(attend(GetParam(), c, qkv, 0.125f, block_rows), expected, GetParam());
+    expect_equal(attend(GetParam(), c, qkv, 0.125f, block_rows), expected, GetParam().name());
 }
 
 TEST_P(AttentionF32, MaskWithHolesAndRowWithoutKeys) {
@@ -117,12 +117,14 @@ TEST_P(AttentionF32, PaddedEqualsPacked) {
   const auto out_a = attend(GetParam(), packed, a, 0.125f, 32);
   auto out_b = attend(GetParam(), padded, b, 0.125f, 32);
   out_b.erase(out_b.begin() + 50 * 64, out_b.begin() + 80 * 64);
-  expect_equal(out_b, out_a, GetParam());
+  expect_equal(out_b, out_a, GetParam().name());
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, AttentionF32,
-                         ::testing::Values("attention_f32_ref", "attention_f32_x86"),
-                         [](const auto& test) { return test.param; });
+                         ::testing::Values(Implementation{"attention_f32_ref"},
+                                           Implementation{"attention_f32_x86"},
+                                           Implementation{"attention_f32_x86", {{"LANES", 8}}}),
+                         [](const auto& test) { return test.param.name(); });
 
 }  // namespace
 }  // namespace bertcl::tests

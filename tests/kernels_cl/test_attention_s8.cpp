@@ -56,12 +56,12 @@ struct OutputType {
 };
 
 template <typename T>
-std::vector<T> attend(const std::string& program, const AttentionCase& c, const Quantization& z,
+std::vector<T> attend(const Implementation& program, const AttentionCase& c, const Quantization& z,
                       const Bytes& qkv, OutputType to = {}, int32_t block_rows = 32) {
   const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
   Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
-  auto kernel = device().kernel(program, "attention_s8");
+  auto kernel = device().kernel(program.program, "attention_s8", program.defines);
   kernel.args(input, stride, 0, z.q.type, z.q.zero_point, input, stride, hidden, z.k.type,
               z.k.zero_point, input, stride, 2 * hidden, z.v.type, z.v.zero_point, out.buffer(),
               to.type, to.inv_scale, to.zero_point, offsets, mask, use_mask, c.heads, c.head_size,
@@ -90,16 +90,16 @@ void expect_near_exact(const std::vector<float>& actual, const std::vector<float
   EXPECT_LE(unequal, actual.size() / 100) << what;
 }
 
-class AttentionS8 : public ::testing::TestWithParam<std::string> {
+class AttentionS8 : public ::testing::TestWithParam<Implementation> {
  protected:
   void SetUp() override {
-    if (GetParam() == "attention_s8_x86_vnni" && !device().capabilities().avx512_vnni)
+    if (GetParam().program == "attention_s8_x86_vnni" && !device().capabilities().avx512_vnni)
       GTEST_SKIP() << "no avx512_vnni";
   }
   void expect_right(const AttentionCase& c, const Quantization& z, int32_t block_rows = 32) {
     const Bytes qkv = random_bytes(c);
     expect_near_exact(attend<float>(GetParam(), c, z, qkv, {}, block_rows), reference(c, z, qkv), z,
-                      GetParam() + ", " + c.name());
+                      GetParam().name() + ", " + c.name());
   }
 };
 
@@ -141,7 +141,8 @@ TEST_P(AttentionS8, BlockRowsDoNotChangeTheResult) {
   const Bytes qkv = random_bytes(c);
   const auto expected = attend<float>(GetParam(), c, {}, qkv);
   for (int32_t block_rows : {1, 7, 64, 1000})
-    expect_equal(attend<float>(GetParam(), c, {}, qkv, {}, block_rows), expected, GetParam());
+    expect_equal(attend<float>(GetParam(), c, {}, qkv, {}, block_rows), expected,
+                 GetParam().name());
 }
 
 TEST_P(AttentionS8, MaskWithHolesAndRowWithoutKeys) {
@@ -169,7 +170,7 @@ TEST_P(AttentionS8, IntegerSumsAreExact) {
                              .qk_scale = 1e-3f,
                              .p_inv_scale = 1000.0f,
                              .p_max = 127};
-        expect_equal(attend<float>(GetParam(), c, z, qkv), reference(c, z, qkv), GetParam());
+        expect_equal(attend<float>(GetParam(), c, z, qkv), reference(c, z, qkv), GetParam().name());
       }
     }
   }
@@ -186,7 +187,7 @@ TEST_P(AttentionS8, ExtremeBytes) {
            {Quantization{.q = {kU8, 255}, .k = {kU8, 0}, .v = {kU8, 255}, .qk_scale = 1e-6f},
             Quantization{.q = {kS8, 127}, .k = {kS8, -128}, .v = {kS8, 0}, .qk_scale = 1e-6f}})
         expect_near_exact(attend<float>(GetParam(), c, z, qkv), reference(c, z, qkv), z,
-                          GetParam());
+                          GetParam().name());
     }
 }
 
@@ -218,8 +219,11 @@ TEST_P(AttentionS8, AWrongZeroPointIsNoticed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, AttentionS8,
-                         ::testing::Values("attention_s8_ref", "attention_s8_x86_vnni"),
-                         [](const auto& test) { return test.param; });
+                         ::testing::Values(Implementation{"attention_s8_ref"},
+                                           Implementation{"attention_s8_portable"},
+                                           Implementation{"attention_s8_portable", {{"LANES", 8}}},
+                                           Implementation{"attention_s8_x86_vnni"}),
+                         [](const auto& test) { return test.param.name(); });
 
 }  // namespace
 }  // namespace bertcl::tests

@@ -58,13 +58,14 @@ std::vector<Product> products() {
 
 TEST(MatmulF32, StridesTransposesAndBroadcasting) {
   for (const Product& p : products())
-    for (int32_t block_rows : {8, 64}) {
+    for (int32_t lanes : {8, 16}) {
+      const int32_t block_rows = lanes == 8 ? 8 : 64;
       const auto a = normal_values(p.a_size(), 1), b = normal_values(p.b_size(), 2);
       auto expected =
           p.reference<double>([&](int32_t i) { return a[i]; }, [&](int32_t i) { return b[i]; });
       for (double& value : expected) value *= 0.125;
       Output<float> out(expected.size());
-      auto kernel = device().kernel("matmul_f32_batched", "matmul_f32_batched");
+      auto kernel = device().kernel("matmul_f32_batched", "matmul_f32_batched", {{"LANES", lanes}});
       kernel.args(upload(a), p.a_row(), p.a_column(), upload(b), p.b_row(), p.b_column(),
                   out.buffer(), p.m, p.n, p.k, 0.125f, upload(p.batch_shape()), 2, block_rows);
       run(kernel, ceil_div(static_cast<size_t>(p.n), 32),
