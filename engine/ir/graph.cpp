@@ -205,6 +205,25 @@ bool Graph::is_output(const Value* value) const {
                      [&](const GraphOutput& o) { return o.value == value; });
 }
 
-Dim Graph::fresh_symbol() { return Dim::symbol(fmt::format("n{}", next_symbol_++)); }
+Dim Graph::fresh_symbol() {
+  const auto in_use = [&](const std::string& symbol) {
+    return std::any_of(values_.begin(), values_.end(), [&](const auto& entry) {
+      const Shape& shape = entry.second->type.shape;
+      return std::any_of(shape.begin(), shape.end(), [&](const Dim& d) {
+        return std::count(d.symbols().begin(), d.symbols().end(), symbol) > 0;
+      });
+    });
+  };
+  std::string symbol;
+  do symbol = fmt::format("n{}", next_symbol_++);
+  while (in_use(symbol));
+  return Dim::symbol(symbol);
+}
+
+void Graph::assume_equal(const Dim& a, const Dim& b) {
+  const std::pair pair(std::min(a, b), std::max(a, b));
+  if (std::find(assumptions_.begin(), assumptions_.end(), pair) == assumptions_.end())
+    assumptions_.push_back(pair);
+}
 
 }  // namespace bertcl::ir

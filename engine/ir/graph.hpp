@@ -122,6 +122,10 @@ class Graph {
   bool is_output(const Value* value) const;
   /// A symbol that no shape of this graph uses yet: "n0", "n1", ...
   Dim fresh_symbol();
+  /// Two sizes that every run has to give equal: the operators of the graph need it, but nothing in
+  /// the file says so.
+  void assume_equal(const Dim& a, const Dim& b);
+  const std::vector<std::pair<Dim, Dim>>& assumptions() const { return assumptions_; }
 
  private:
   using NodeList = std::list<std::unique_ptr<Node>>;
@@ -134,6 +138,7 @@ class Graph {
   std::vector<Value*> inputs_;
   std::vector<GraphOutput> outputs_;
   int next_symbol_ = 0;
+  std::vector<std::pair<Dim, Dim>> assumptions_;
   std::map<std::string, int, std::less<>> next_suffix_;
 };
 

@@ -43,6 +43,38 @@ onnx::NodeProto with_attributes(const onnx::NodeProto& node, const onnx::NodePro
   return copy;
 }
 
+/// The nodes in an order in which each stands behind what it reads. Files that are not sorted exist
+/// though ONNX asks for it; nodes of a cycle stay where they are, and are refused later.
+std::vector<const onnx::NodeProto*> sorted(
+    const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  std::map<std::string_view, const onnx::NodeProto*> makers;
+  for (const auto& node : nodes)
+    for (const auto& out : node.output())
+      if (!out.empty()) makers.emplace(out, &node);
+  std::vector<const onnx::NodeProto*> order;
+  std::set<const onnx::NodeProto*> entered, done;
+  for (const auto& root : nodes) {
+    std::vector<const onnx::NodeProto*> stack{&root};
+    while (!stack.empty()) {
+      const onnx::NodeProto* node = stack.back();
+      if (done.contains(node)) {
+        stack.pop_back();
+        continue;
+      }
+      const std::size_t before = stack.size();
+      if (entered.insert(node).second)
+        for (const auto& in : node->input())
+          if (const auto it = makers.find(in); it != makers.end() && !entered.contains(it->second))
+            stack.push_back(it->second);
+      if (stack.size() > before) continue;
+      stack.pop_back();
+      done.insert(node);
+      order.push_back(node);
+    }
+  }
+  return order;
+}
+
 /// Default attributes of a function: a field newer than the ONNX release of Debian 12.
 std::map<std::string, onnx::AttributeProto> default_attributes(const onnx::FunctionProto& f) {
   constexpr int attribute_proto_field = 11;
@@ -132,7 +164,7 @@ ir::Graph Importer::run(const std::vector<std::optional<std::span<const std::byt
     const auto raw = static_cast<std::size_t>(i) < weights.size() ? weights[i] : std::nullopt;
     define(t.name(), graph_.add_constant(t.name(), tensors_.read(t, raw)));
   }
-  for (const auto& node : graph.node()) import_node(node);
+  for (const auto* node : sorted(graph.node())) import_node(*node);
   for (const auto& out : graph.output()) {
     if (out.name().empty()) fail("an output has no name");
     graph_.add_output(out.name(), lookup(out.name(), "the output list"));

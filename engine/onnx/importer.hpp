@@ -129,7 +129,7 @@ class Importer {
   std::vector<ir::Value*> inline_branch(const onnx::GraphProto& branch);
   [[noreturn]] void fail(const std::string& what) const;
   std::string describe(const onnx::NodeProto& node) const;
-  bool is_used(const std::string& name) const { return used_.contains(name); }
+  bool is_used(const std::string& name) const { return !name.empty() && used_.contains(name); }
 
  private:
   using Opsets = std::map<std::string, std::int64_t>;

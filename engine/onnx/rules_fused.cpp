@@ -44,8 +44,9 @@ void import_skip_layer_norm(NodeImport& node) {
   node.bind(0, node.emit("LayerNormalization", std::move(inputs),
                          {{"axis", std::int64_t{-1}},
                           {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
-  if (node.output_count() > 1 && (node.output_count() < 4 || node.output_count() > 4))
-    node.fail("the outputs mean and inv_std_var are not supported");
+  for (int i = 1; i < 3 && i < node.proto().output_size(); ++i)
+    if (node.importer().is_used(node.proto().output(i)))
+      node.fail("the outputs mean and inv_std_var are not supported");
   node.bind(3, sum);
 }
 

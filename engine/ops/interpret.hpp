@@ -25,6 +25,9 @@ ir::Tensor evaluate_slice(const ir::Value* wanted, Known known, ir::Bindings bin
 /// Evaluates one node whose operands are all constants; empty if there is no such evaluation.
 std::vector<ir::Tensor> evaluate_constant(const ir::Node& node);
 
+/// Throws bertcl::Error naming the sizes if the run breaks one of the graph's assumptions.
+void check_assumptions(const ir::Graph& graph, const ir::Bindings& bindings);
+
 /// Gives the symbols of `shape` the sizes they have in `sizes`; false if they contradict.
 bool bind(const ir::Shape& shape, const ir::Sizes& sizes, ir::Bindings& bindings);
 

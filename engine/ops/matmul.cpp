@@ -109,9 +109,13 @@ void check_quantized(const InferContext& context, std::size_t operand, std::size
   if (!context.has(zero_point)) return;
   const ir::Type& zero = context.type(zero_point);
   const ir::Dim n = ir::element_count(zero.shape);
-  const bool fits = n == ir::Dim(1) || (type.shape.size() >= axis_from_end &&
-                                        n == type.shape[type.shape.size() - axis_from_end]);
-  if (zero.dtype != type.dtype || !fits)
+  const bool ranks =
+      n == ir::Dim(1) || (zero.shape.size() == 1 && type.shape.size() >= axis_from_end);
+  if (ranks && n != ir::Dim(1))
+    same_extent(
+        context, type.shape[type.shape.size() - axis_from_end], n,
+        fmt::format("the number of zero points '{}'", context.node.input(zero_point)->name));
+  if (zero.dtype != type.dtype || !ranks)
     context.fail(fmt::format("zero point '{}' {} does not fit '{}' {}",
                              context.node.input(zero_point)->name, ir::str(zero),
                              context.node.input(operand)->name, ir::str(type)));

@@ -44,7 +44,8 @@ std::vector<ir::Type> infer_layer_norm(InferContext& context) {
   const auto axis = context.axis("axis", -1, in.shape.size());
   const ir::Shape normalized(in.shape.begin() + axis, in.shape.end());
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i)
-    if (context.has(i) && broadcast(context, normalized, context.shape(i)) != normalized)
+    if (context.has(i) && (!ir::is_float(context.type(i).dtype) ||
+                           broadcast(context, normalized, context.shape(i)) != normalized))
       context.fail(fmt::format("'{}' {} does not fit the normalized extents {}",
                                context.node.input(i)->name, ir::str(context.type(i)),
                                ir::str(normalized)));

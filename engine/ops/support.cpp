@@ -19,13 +19,29 @@ bool is_fresh(const ir::Dim& d) {
                      [](unsigned char c) { return std::isdigit(c); });
 }
 
-/// The extent two equal extents have, preferring what is known better; empty if they differ.
-std::optional<ir::Dim> unite(const ir::Dim& a, const ir::Dim& b) {
+/// True if both sizes occur in the shape of one input: the file means them to differ.
+bool told_apart(const ir::Graph& graph, const ir::Dim& a, const ir::Dim& b) {
+  return std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](const ir::Value* in) {
+    const ir::Dim all = ir::element_count(in->type.shape);
+    const auto has = [&](const ir::Dim& d) {
+      return std::all_of(d.symbols().begin(), d.symbols().end(), [&](const std::string& s) {
+        return std::count(all.symbols().begin(), all.symbols().end(), s) > 0;
+      });
+    };
+    return has(a) && has(b);
+  });
+}
+
+/// The extent two equal extents have, preferring what is known better; empty if they differ. Where
+/// only the run can tell, the graph notes that they have to be equal.
+std::optional<ir::Dim> unite(const InferContext& context, const ir::Dim& a, const ir::Dim& b) {
   if (a == b) return a;
   if (a.is_constant() && b.is_constant()) return std::nullopt;
-  if (a.is_constant() || is_fresh(b)) return a;
-  if (b.is_constant() || is_fresh(a)) return b;
-  return std::nullopt;
+  if (is_fresh(b)) return a;
+  if (is_fresh(a)) return b;
+  if (!a.is_constant() && !b.is_constant() && told_apart(context.graph, a, b)) return std::nullopt;
+  context.graph.assume_equal(a, b);
+  return b.is_constant() ? b : a;
 }
 
 template <class T>
@@ -50,7 +66,7 @@ ir::Shape broadcast(const InferContext& context, const ir::Shape& a, const ir::S
       d = db;
     } else if (db == ir::Dim(1)) {
       d = da;
-    } else if (const auto united = unite(da, db)) {
+    } else if (const auto united = unite(context, da, db)) {
       d = *united;
     } else {
       context.fail(fmt::format("shapes {} and {} do not broadcast: {} against {}", ir::str(a),
@@ -74,7 +90,7 @@ ir::Sizes broadcast(const EvaluateContext& context, const ir::Sizes& a, const ir
 
 ir::Dim same_extent(const InferContext& context, const ir::Dim& a, const ir::Dim& b,
                     std::string_view what) {
-  if (const auto united = unite(a, b)) return *united;
+  if (const auto united = unite(context, a, b)) return *united;
   context.fail(fmt::format("{} differs: {} against {}", what, a.str(), b.str()));
 }
 

@@ -9,9 +9,10 @@
 
 namespace bertcl::ops {
 
-/// The broadcast of two shapes by the rule of NumPy. An extent of 1 gives way; a symbol gives way
-/// to a number, which the run then has to meet. Throws naming the node where two extents cannot be
-/// equal.
+/// The broadcast of two shapes by the rule of NumPy. An extent of 1 gives way. Different symbols,
+/// or a symbol and a number, are taken to be equal, which the graph notes for the run to check
+/// (Graph::assumptions). Throws naming the node where two extents cannot be equal: two numbers, or
+/// two symbols that stand in one shape of an input.
 ir::Shape broadcast(const InferContext& context, const ir::Shape& a, const ir::Shape& b);
 ir::Sizes broadcast(const EvaluateContext& context, const ir::Sizes& a, const ir::Sizes& b);
 /// One extent of two tensors that must be equal; `what` names it for the message.

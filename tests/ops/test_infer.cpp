@@ -6,6 +6,7 @@
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "ops/infer.hpp"
+#include "ops/interpret.hpp"
 #include "ops/op.hpp"
 
 namespace bertcl::ops {
@@ -40,9 +41,20 @@ TEST(Infer, NamesTheNodeWhenExtentsDiffer) {
       "graph g(%a: f32[batch, 3], %b: f32[batch, 4]) { %sum: f32[] = Add(%a, %b) return %sum }");
   EXPECT_THAT(message, HasSubstr("Add (result 'sum')"));
   EXPECT_THAT(message, HasSubstr("3 against 4"));
-  EXPECT_THAT(failure("graph g(%a: f32[batch], %b: f32[seq]) {"
+  EXPECT_THAT(failure("graph g(%a: f32[batch], %b: f32[seq], %ids: i64[batch, seq]) {"
                       "%c: f32[] = Mul(%a, %b) return %c }"),
               HasSubstr("batch against seq"));
+}
+
+TEST(Infer, NotesWhatOnlyTheRunCanTell) {
+  ir::Graph graph =
+      ir::parse("graph g(%a: f32[m, n], %b: f32[c]) { %c: f32[] = Mul(%a, %b) return %c }");
+  SymbolicValues values;
+  infer(graph, values);
+  EXPECT_EQ(ir::str(graph.outputs()[0].value->type), "f32[m, n]");
+  ASSERT_EQ(graph.assumptions().size(), 1u);
+  EXPECT_NO_THROW(check_assumptions(graph, {{"m", 2}, {"n", 3}, {"c", 3}}));
+  EXPECT_THROW(check_assumptions(graph, {{"m", 2}, {"n", 3}, {"c", 4}}), Error);
 }
 
 TEST(Infer, FollowsTheHeadSplitOfAnExporter) {

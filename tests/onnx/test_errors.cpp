@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cannot be read is refused with a message that names the place; damaged bytes never crash.
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "tests/onnx/text_model.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using tests::failure;
+using tests::model_of;
+
+std::string refused(const std::filesystem::path& path) {
+  try {
+    read_model(path);
+    return "no error";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+onnx::ModelProto with_input(int opset, const std::string& graph) {
+  auto model = model_of(opset, graph + " output { name: 'y' }");
+  tests::add_value(*model.mutable_graph()->add_input(), "x", 1, {"2", "3"});
+  return model;
+}
+
+TEST(Errors, NameTheFile) {
+  const tests::ScratchFolder folder;
+  EXPECT_THAT(refused("/no/such/model.onnx"), HasSubstr("/no/such/model.onnx: no such file"));
+  std::ofstream(folder / "text.onnx") << "{\"this\": \"is JSON\"}";
+  EXPECT_THAT(refused(folder / "text.onnx"), HasSubstr("text.onnx: not an ONNX file"));
+  std::ofstream(folder / "empty.onnx") << "";
+  EXPECT_THAT(refused(folder / "empty.onnx"), HasSubstr("the file is empty"));
+}
+
+TEST(Errors, NameOperatorDomainAndOpset) {
+  const auto message = failure(
+      with_input(17, "node { name: 'c' op_type: 'Conv' input: 'x' input: 'x' output: 'y' }"));
+  EXPECT_THAT(message, AllOf(HasSubstr("node 'c': operator Conv of domain 'ai.onnx' (opset 17)"),
+                             HasSubstr("supported are Abs, Add,")));
+  EXPECT_THAT(failure(with_input(17,
+                                 "node { domain: 'com.microsoft' op_type: 'NhwcConv'"
+                                 " input: 'x' output: 'y' }")),
+              HasSubstr("node 'y': operator NhwcConv of domain 'com.microsoft' (opset 1)"));
+}
+
+TEST(Errors, NameAttributeAndType) {
+  EXPECT_THAT(failure(with_input(17,
+                                 "node { op_type: 'Neg' input: 'x' output: 'y'"
+                                 " attribute { name: 'axis' type: INT i: 1 } }")),
+              HasSubstr("node 'y' (Neg): attribute 'axis' is not supported"));
+  EXPECT_THAT(failure(with_input(17,
+                                 "node { op_type: 'Cast' input: 'x' output: 'y'"
+                                 " attribute { name: 'to' type: INT i: 8 } }")),
+              HasSubstr("element type string is not supported"));
+  EXPECT_THAT(failure(model_of(5, "output { name: 'y' }")),
+              HasSubstr("opset 5 is not supported; opset 9 and newer are"));
+}
+
+TEST(Errors, NameTensorAndShape) {
+  EXPECT_THAT(failure(with_input(17,
+                                 "node { name: 'm' op_type: 'MatMul' input: 'x' input: 'w'"
+                                 " output: 'y' } initializer { name: 'w' data_type: 1 dims: 2"
+                                 " dims: 1 float_data: [1, 2] }")),
+              AllOf(HasSubstr("MatMul 'm'"), HasSubstr("'x' [2, 3] and 'w' [2, 1]"),
+                    HasSubstr("3 against 2")));
+  EXPECT_THAT(failure(with_input(17,
+                                 "node { op_type: 'Add' input: 'x' input: 'w' output: 'y' }"
+                                 "initializer { name: 'w' data_type: 1 dims: 3 raw_data:"
+                                 " '1234' }")),
+              HasSubstr("tensor 'w': 4 bytes of data, 3 elements of f32 need 12"));
+  EXPECT_THAT(
+      failure(with_input(17, "node { op_type: 'Add' input: 'x' input: 'gone' output: 'y' }")),
+      HasSubstr("reads 'gone', which nothing before it defines"));
+}
+
+TEST(Errors, CyclesAndHugeTensors) {
+  EXPECT_THAT(failure(with_input(17,
+                                 "node { op_type: 'Add' input: 'x' input: 'b' output: 'a' }"
+                                 "node { op_type: 'Add' input: 'x' input: 'a' output: 'b' }"
+                                 "node { op_type: 'Neg' input: 'a' output: 'y' }")),
+              HasSubstr("which nothing before it defines"));
+  EXPECT_THAT(failure(with_input(17,
+                                 "node { op_type: 'Neg' input: 'w' output: 'y' }"
+                                 "initializer { name: 'w' data_type: 1 dims: 4611686018427387904"
+                                 " dims: 16 }")),
+              HasSubstr("tensor 'w' is too large"));
+}
+
+/// A model that touches every kind of field the importer reads.
+onnx::ModelProto rich_model() {
+  auto model = with_input(
+      13,
+      "name: 'rich'"
+      "node { op_type: 'Shape' input: 'x' output: 's' }"
+      "node { op_type: 'Constant' output: 'i' attribute { name: 'value_int' type: INT i: 0 } }"
+      "node { op_type: 'Gather' input: 's' input: 'i' output: 'n' attribute { name: 'axis' type:"
+      " INT i: 0 } }"
+      "node { op_type: 'Unsqueeze' input: 'n' input: 'axes' output: 'u' }"
+      "node { op_type: 'Concat' input: 'u' input: 'rest' output: 't' attribute { name: 'axis' type:"
+      " INT i: 0 } }"
+      "node { op_type: 'Reshape' input: 'x' input: 't' output: 'r' }"
+      "node { op_type: 'Transpose' input: 'r' output: 'p' attribute { name: 'perm' type: INTS"
+      " ints: [0, 2, 1] } }"
+      "node { op_type: 'Slice' input: 'p' input: 'zero' input: 'one' input: 'axes' output: 'c' }"
+      "node { op_type: 'MatMul' input: 'c' input: 'w' output: 'm' }"
+      "node { op_type: 'ReduceMean' input: 'm' output: 'q' attribute { name: 'axes' type: INTS"
+      " ints: -1 } }"
+      "node { op_type: 'Softmax' input: 'q' output: 'f' }"
+      "node { op_type: 'QuantizeLinear' input: 'f' input: 'scale' output: 'y' }"
+      "initializer { name: 'axes' data_type: 7 dims: 1 int64_data: 0 }"
+      "initializer { name: 'zero' data_type: 7 dims: 1 int64_data: 0 }"
+      "initializer { name: 'one' data_type: 7 dims: 1 int64_data: 1 }"
+      "initializer { name: 'rest' data_type: 7 dims: 2 int64_data: [-1, 1] }"
+      "initializer { name: 'scale' data_type: 1 float_data: 0.1 }");
+  auto* w = model.mutable_graph()->add_initializer();
+  w->set_name("w");
+  w->set_data_type(1);
+  w->add_dims(3);
+  w->add_dims(4);
+  w->set_raw_data(std::string(48, '\0'));
+  return model;
+}
+
+TEST(Errors, DamagedBytesNeverCrash) {
+  const std::string good = rich_model().SerializeAsString();
+  const tests::ScratchFolder folder;
+  const auto path = folder / "m.onnx";
+  const auto outcome = [&](const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+    return refused(path);  // anything but a bertcl::Error ends the test
+  };
+  ASSERT_EQ(outcome(good), "no error");
+  int refusals = 0;
+  for (std::size_t n = 0; n < good.size(); n += 3)
+    refusals += outcome(good.substr(0, n)) != "no error";
+  EXPECT_GT(refusals, 100);
+  std::mt19937 random(7);
+  for (int i = 0; i < 1500; ++i) {
+    std::string bytes = good;
+    for (auto flips = 1 + random() % 3; flips > 0; --flips)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    outcome(bytes);
+  }
+}
+
+}  // namespace
+}  // namespace bertcl::onnx_io

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// One spelling for every opset, symbols of inputs, functions, branches, external data.
+#include <gmock/gmock.h>
+
+#include "ir/text.hpp"
+#include "onnx/model_file.hpp"
+#include "ops/interpret.hpp"
+#include "tests/onnx/text_model.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tests::failure;
+using tests::model_of;
+using tests::read;
+
+constexpr int f32 = 1, i64 = 7;
+
+/// The graph text of the nodes between input x and output y.
+std::string imported(int opset, const std::string& nodes, const std::vector<std::string>& shape,
+                     int type = f32) {
+  auto model = model_of(opset, nodes + " output { name: 'y' }");
+  tests::add_value(*model.mutable_graph()->add_input(), "x", type, shape);
+  return ir::print(read(model), {.renumber = true});
+}
+
+TEST(ReadModel, AxesHaveOneSpelling) {
+  const std::string expected =
+      "graph graph(%x: f32[a, 1, b]) {\n"
+      "  %0: f32[a, b] = Squeeze(%x) {axes = [1]}\n"
+      "  return %0 as y\n}\n";
+  EXPECT_EQ(imported(11,
+                     "node { op_type: 'Squeeze' input: 'x' output: 'y'"
+                     " attribute { name: 'axes' type: INTS ints: -2 } }",
+                     {"a", "1", "b"}),
+            expected);
+  EXPECT_EQ(imported(13,
+                     "node { op_type: 'Squeeze' input: 'x' input: 'axes' output: 'y' }"
+                     "initializer { name: 'axes' data_type: 7 dims: 1 int64_data: 1 }",
+                     {"a", "1", "b"}),
+            expected);
+}
+
+TEST(ReadModel, ReduceAndSplitHaveOneSpelling) {
+  EXPECT_EQ(imported(18,
+                     "node { op_type: 'ReduceMean' input: 'x' input: 'axes' output: 'y' }"
+                     "initializer { name: 'axes' data_type: 7 dims: 1 int64_data: -1 }",
+                     {"a", "8"}),
+            "graph graph(%x: f32[a, 8]) {\n"
+            "  %0: f32[a, 1] = ReduceMean(%x) {axes = [1], keepdims = 1}\n"
+            "  return %0 as y\n}\n");
+  EXPECT_THAT(imported(18,
+                       "node { op_type: 'Split' input: 'x' output: 'y' output: 'z'"
+                       " attribute { name: 'axis' type: INT i: -1 }"
+                       " attribute { name: 'num_outputs' type: INT i: 2 } }",
+                       {"a", "5"}),
+              HasSubstr("%0: f32[a, 3], %1: f32[a, 2] = Split(%x) {axis = 1, split = [3, 2]}"));
+}
+
+TEST(ReadModel, OldSoftmaxFlattens) {
+  const std::string node = "node { op_type: 'Softmax' input: 'x' output: 'y' }";
+  EXPECT_THAT(imported(13, node, {"a", "b", "c"}), HasSubstr("Softmax(%x) {axis = 2}"));
+  EXPECT_THAT(imported(11, node, {"a", "b"}), HasSubstr("Softmax(%x) {axis = 1}"));
+  EXPECT_THAT(imported(11, node, {"a", "b", "c"}),
+              HasSubstr("%0: f32[a, b*c] = Flatten(%x) {axis = 1}"));
+}
+
+TEST(ReadModel, GemmIsTakenApart) {
+  EXPECT_THAT(imported(13,
+                       "node { op_type: 'Gemm' input: 'x' input: 'w' input: 'b' output: 'y'"
+                       " attribute { name: 'transB' type: INT i: 1 } }"
+                       "initializer { name: 'w' data_type: 1 dims: 2 dims: 3 float_data: "
+                       "[1, 2, 3, 4, 5, 6] }"
+                       "initializer { name: 'b' data_type: 1 dims: 2 float_data: [1, 2] }",
+                       {"n", "3"}),
+              HasSubstr("%0: f32[3, 2] = Transpose(%w) {perm = [1, 0]}\n"
+                        "  %1: f32[n, 2] = MatMul(%x, %0)\n"));
+}
+
+TEST(ReadModel, QuantizationAlwaysHasAZeroPoint) {
+  EXPECT_THAT(imported(13,
+                       "node { op_type: 'QuantizeLinear' input: 'x' input: 's' output: 'y' }"
+                       "initializer { name: 's' data_type: 1 dims: 1 float_data: 0.5 }",
+                       {"n", "3"}),
+              HasSubstr("const %y/s_scalar: f32[] = 0.5\n"
+                        "  const %y/zero_point: u8[] = 0\n"
+                        "  %0: u8[n, 3] = QuantizeLinear(%x, %y/s_scalar, %y/zero_point)\n"));
+  EXPECT_THAT(imported(13,
+                       "node { op_type: 'QuantizeLinear' input: 'x' input: 's' input: 'z'"
+                       " output: 'y' attribute { name: 'axis' type: INT i: -1 } }"
+                       "initializer { name: 's' data_type: 1 dims: 3 float_data: [1, 2, 3] }"
+                       "initializer { name: 'z' data_type: 3 dims: 3 int32_data: [0, 0, -1] }",
+                       {"n", "3"}),
+              HasSubstr("%0: i8[n, 3] = QuantizeLinear(%x, %s, %z) {axis = 1}"));
+}
+
+TEST(ReadModel, CallsTheExtentsOfBertBatchAndSeq) {
+  auto model = model_of(13,
+                        "node { op_type: 'Add' input: 'input_ids:0' input: 'segment_ids'"
+                        " output: 'y' } output { name: 'y' }");
+  tests::add_value(*model.mutable_graph()->add_input(), "input_ids:0", i64, {"unk__12", "unk__13"});
+  tests::add_value(*model.mutable_graph()->add_input(), "segment_ids", i64, {"", ""});
+  tests::add_value(*model.mutable_graph()->add_input(), "start", i64, {"unk__12", "n0", ""});
+  const auto text = ir::print(read(model));
+  EXPECT_THAT(text, HasSubstr("%input_ids:0: i64[batch, seq], %segment_ids: i64[batch, seq], "
+                              "%start: i64[batch, d_n0, start_dim2]"));
+  EXPECT_THAT(ir::print(read(model, {.unify_bert_symbols = false})),
+              HasSubstr("%input_ids:0: i64[unk__12, unk__13], %segment_ids: i64[segment_ids_dim0"));
+}
+
+TEST(ReadModel, ConstantsInEveryForm) {
+  const auto constant = [](const std::string& attribute) {
+    auto model = model_of(13, "node { op_type: 'Constant' output: 'y' attribute { " + attribute +
+                                  " } } output { name: 'y' }");
+    return *read(model).outputs()[0].value->constant;
+  };
+  EXPECT_TRUE(constant("name: 'value_int' type: INT i: 3") == ir::Tensor::scalar<std::int64_t>(3));
+  EXPECT_TRUE(constant("name: 'value_floats' type: FLOATS floats: [1, 2]") ==
+              ir::Tensor::of<float>({2}, {1, 2}));
+  EXPECT_TRUE(
+      constant("name: 'value' type: TENSOR t { data_type: 2 dims: 2 raw_data: '\\001\\377' }") ==
+      ir::Tensor::of<std::uint8_t>({2}, {1, 255}));
+  EXPECT_TRUE(constant("name: 'value' type: TENSOR t { data_type: 10 int32_data: 15360 }") ==
+              ir::Tensor::scalar(1.0f).converted(ir::DType::f16));
+}
+
+TEST(ReadModel, InitializersAmongTheInputsAreConstants) {
+  const std::string text =
+      imported(9,
+               "node { op_type: 'Add' input: 'x' input: 'w' output: 'y' }"
+               "initializer { name: 'w' data_type: 1 float_data: 2 }"
+               "input { name: 'w' type { tensor_type { elem_type: 1 shape {} } } }",
+               {"n"});
+  EXPECT_THAT(text, HasSubstr("graph graph(%x: f32[n]) {\n  const %w: f32[] = 2.0"));
+}
+
+TEST(ReadModel, SortsNodes) {
+  EXPECT_THAT(imported(13,
+                       "node { op_type: 'Neg' input: 'h' output: 'y' }"
+                       "node { op_type: 'Abs' input: 'x' output: 'h' }",
+                       {"n"}),
+              HasSubstr("%0: f32[n] = Abs(%x)\n  %1: f32[n] = Neg(%0)"));
+}
+
+TEST(ReadModel, InlinesFunctions) {
+  auto model = model_of(13,
+                        "node { domain: 'local' op_type: 'ScaledNeg' input: 'x' output: 'h'"
+                        " attribute { name: 'axis' type: INT i: 0 } }"
+                        "node { domain: 'local' op_type: 'ScaledNeg' input: 'h' output: 'y' }"
+                        "output { name: 'y' }");
+  tests::add_value(*model.mutable_graph()->add_input(), "x", f32, {"2", "3"});
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "name: 'ScaledNeg' domain: 'local' input: 'a' output: 'b' attribute: 'axis'"
+      "opset_import { version: 13 }"
+      "node { op_type: 'Neg' input: 'a' output: 't' }"
+      "node { op_type: 'Softmax' input: 't' output: 'b'"
+      " attribute { name: 'axis' ref_attr_name: 'axis' type: INT } }",
+      model.add_functions()));
+  EXPECT_EQ(ir::print(read(model), {.renumber = true}),
+            "graph graph(%x: f32[2, 3]) {\n"
+            "  %0: f32[2, 3] = Neg(%x)\n"
+            "  %1: f32[2, 3] = Softmax(%0) {axis = 0}\n"
+            "  %2: f32[2, 3] = Neg(%1)\n"
+            "  %3: f32[2, 3] = Softmax(%2) {axis = 1}\n"
+            "  return %3 as y\n}\n");
+}
+
+TEST(ReadModel, TakesTheBranchOfAKnownCondition) {
+  const std::string branches =
+      "attribute { name: 'then_branch' type: GRAPH g { node { op_type: 'Neg' input: 'x' output:"
+      " 't' } output { name: 't' } } }"
+      "attribute { name: 'else_branch' type: GRAPH g { node { op_type: 'Abs' input: 'x' output:"
+      " 'e' } output { name: 'e' } } } }";
+  EXPECT_THAT(imported(13,
+                       "node { op_type: 'If' input: 'c' output: 'y' " + branches +
+                           "initializer { name: 'c' data_type: 9 int32_data: 0 }",
+                       {"n"}),
+              HasSubstr("%0: f32[n] = Abs(%x)"));
+  auto model = model_of(
+      13, "node { op_type: 'If' input: 'c' output: 'y' " + branches + "output { name: 'y' }");
+  tests::add_value(*model.mutable_graph()->add_input(), "x", f32, {"n"});
+  tests::add_value(*model.mutable_graph()->add_input(), "c", 9, {});
+  EXPECT_THAT(failure(model), HasSubstr("the condition 'c' is not a constant"));
+}
+
+TEST(ReadModel, ReadsExternalDataWithinTheFolder) {
+  const tests::ScratchFolder folder;
+  auto model = model_of(13,
+                        "node { op_type: 'Neg' input: 'w' output: 'y' } output { name: 'y' }"
+                        "initializer { name: 'w' data_type: 1 dims: 2 data_location: EXTERNAL"
+                        " external_data { key: 'location' value: 'w.bin' }"
+                        " external_data { key: 'offset' value: '4' }"
+                        " external_data { key: 'length' value: '8' } }");
+  const auto path = folder / "m.onnx";
+  const auto load = [&]() -> std::string {
+    std::ofstream(path, std::ios::binary) << model.SerializeAsString();
+    try {
+      return ir::print(read_model(path));
+    } catch (const Error& e) {
+      return e.what();
+    }
+  };
+  EXPECT_THAT(load(), HasSubstr("w.bin is missing"));
+  const float values[] = {0, 1.5f, -2};
+  std::ofstream(folder / "w.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(values), sizeof values);
+  EXPECT_THAT(load(), HasSubstr("const %w: f32[2] = [1.5, -2.0]"));
+
+  // The editor's view holds the data itself and can be saved elsewhere.
+  ModelFile file = ModelFile::load(path);
+  file.save(folder / "whole.onnx");
+  std::filesystem::remove(folder / "w.bin");
+  EXPECT_THAT(ir::print(read_model(folder / "whole.onnx")), HasSubstr("[1.5, -2.0]"));
+
+  auto& entries = *model.mutable_graph()->mutable_initializer(0)->mutable_external_data();
+  entries[0].set_value("../w.bin");
+  EXPECT_THAT(load(), HasSubstr("does not lie in the folder of the model"));
+  entries[0].set_value("whole.onnx");
+  entries[1].set_value("18446744073709551612");
+  EXPECT_THAT(load(), HasSubstr("it has"));
+}
+
+TEST(ModelFile, LeavesNothingHalfWritten) {
+  const tests::ScratchFolder folder;
+  const ModelFile file(std::make_unique<onnx::ModelProto>(model_of(13, "name: 'g'")));
+  EXPECT_THROW(file.save(folder / "no/such/folder.onnx"), Error);
+  file.save(folder / "m.onnx");
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / ""))
+    files += entry.is_regular_file();
+  EXPECT_EQ(files, 1);
+}
+
+}  // namespace
+}  // namespace bertcl::onnx_io
