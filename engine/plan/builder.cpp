@@ -90,22 +90,40 @@ opencl::Kernel Builder::kernel(std::string_view program, std::string_view name,
   return context().kernel(program, name, defines).clone();
 }
 
-Step& Builder::launch(const ir::Node& node, std::string type, std::string implementation,
-                      opencl::Kernel kernel, std::vector<Argument> arguments,
-                      std::array<Size, 3> global) {
-  if (kernel.argument_count() != arguments.size())
-    throw Error(fmt::format("{}: kernel {} takes {} arguments, {} were planned", node.describe(),
-                            kernel.name(), kernel.argument_count(), arguments.size()));
+namespace {
+
+Step step_for(const ir::Node& node, std::string type, std::string implementation,
+              std::vector<Argument> arguments) {
   Step step;
   step.name = node.outputs.empty() ? node.op : node.output()->name;
   step.op = node.op;
   step.type = std::move(type);
   step.implementation = std::move(implementation);
   step.sources = node.sources;
-  step.kernel = std::move(kernel);
   step.arguments = std::move(arguments);
-  step.global = global;
-  plan_.steps.push_back(std::move(step));
+  return step;
+}
+
+}  // namespace
+
+Step& Builder::launch(const ir::Node& node, std::string type, std::string implementation,
+                      opencl::Kernel kernel, std::vector<Argument> arguments,
+                      std::array<Size, 3> global) {
+  if (kernel.argument_count() != arguments.size())
+    throw Error(fmt::format("{}: kernel {} takes {} arguments, {} were planned", node.describe(),
+                            kernel.name(), kernel.argument_count(), arguments.size()));
+  plan_.steps.push_back(
+      step_for(node, std::move(type), std::move(implementation), std::move(arguments)));
+  plan_.steps.back().kernel = std::move(kernel);
+  plan_.steps.back().global = global;
+  return plan_.steps.back();
+}
+
+Step& Builder::call(const ir::Node& node, std::string type, std::string implementation,
+                    LibraryCall call, std::vector<Argument> arguments) {
+  plan_.steps.push_back(
+      step_for(node, std::move(type), std::move(implementation), std::move(arguments)));
+  plan_.steps.back().call = std::move(call);
   return plan_.steps.back();
 }
 

@@ -48,6 +48,9 @@ class Builder {
   /// Appends a launch. `kernel` must be a clone of its own.
   Step& launch(const ir::Node& node, std::string type, std::string implementation,
                opencl::Kernel kernel, std::vector<Argument> arguments, std::array<Size, 3> global);
+  /// Appends a call of a library; `arguments` are its buffers.
+  Step& call(const ir::Node& node, std::string type, std::string implementation, LibraryCall call,
+             std::vector<Argument> arguments);
   /// A kernel for one step.
   opencl::Kernel kernel(std::string_view program, std::string_view name,
                         const opencl::Defines& defines = {});

@@ -6,7 +6,9 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -55,7 +57,12 @@ struct Table {
 using Argument =
     std::variant<std::nullptr_t, Reads, Writes, Constant, Table, Size, std::int32_t, float>;
 
-/// One kernel launch.
+/// Enqueues the work of a library instead of a kernel. `buffers` are those of the step's arguments
+/// in their order.
+using LibraryCall =
+    std::function<void(std::span<opencl::Buffer* const> buffers, const ir::Bindings& sizes)>;
+
+/// One kernel launch, or one call of a library.
 struct Step {
   std::string name;            // of the value that it makes
   std::string op;              // of the graph: linear_q, attention, ...
@@ -64,6 +71,7 @@ struct Step {
   std::string why_not_faster;  // reasons of the implementations before it, or of a float fallback
   std::vector<std::string> sources;  // ONNX nodes that it stands for
   opencl::Kernel kernel;
+  LibraryCall call;  // set: the step has no kernel
   std::vector<Argument> arguments;
   std::array<Size, 3> global;
   double operations_per_unit = 0;  // arithmetic operations = this * unit

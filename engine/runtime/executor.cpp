@@ -104,7 +104,12 @@ void Executor::fill_tables() {
 void Executor::bind_arguments() {
   std::size_t next_table = 0;
   globals_.clear();
+  calls_.clear();
   for (plan::Step& step : plan_.steps) {
+    if (step.call) {
+      bind_call(step);
+      continue;
+    }
     for (unsigned i = 0; i < step.arguments.size(); ++i) {
       const plan::Argument& a = step.arguments[i];
       if (const auto* r = std::get_if<plan::Reads>(&a))
@@ -131,6 +136,18 @@ void Executor::bind_arguments() {
   }
 }
 
+void Executor::bind_call(plan::Step& step) {
+  std::vector<opencl::Buffer*> buffers;
+  for (const plan::Argument& a : step.arguments) {
+    if (const auto* r = std::get_if<plan::Reads>(&a)) buffers.push_back(&buffer(r->slot));
+    if (const auto* w = std::get_if<plan::Writes>(&a)) buffers.push_back(&buffer(w->slot));
+    if (const auto* c = std::get_if<plan::Constant>(&a))
+      buffers.push_back(&plan_.constants[static_cast<std::size_t>(c->index)]);
+  }
+  calls_[&step] = std::move(buffers);
+  globals_.push_back({});
+}
+
 void Executor::enqueue(const Tap& tap) {
   opencl::Queue& queue = plan_.context->queue();
   const auto run_taps = [&](int after) {
@@ -142,8 +159,12 @@ void Executor::enqueue(const Tap& tap) {
   };
   run_taps(-1);
   for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    const plan::Step& step = plan_.steps[s];
     // CPU kernels take one work-item a group; GPU families bring their own local size with them.
-    queue.launch(plan_.steps[s].kernel, globals_[s], {1, 1, 1}, plan_.steps[s].name);
+    if (step.call)
+      step.call(calls_.at(&step), sizes_);
+    else
+      queue.launch(step.kernel, globals_[s], {1, 1, 1}, step.name);
     if (!plan_.taps.empty()) run_taps(static_cast<int>(s));
   }
 }

@@ -26,6 +26,7 @@ class Executor {
   void place_slots();
   void fill_tables();
   void bind_arguments();
+  void bind_call(plan::Step& step);
 
   plan::Plan& plan_;
   std::vector<std::pair<int, int>> lifetimes_;  // first and last step of each root slot
@@ -36,7 +37,8 @@ class Executor {
   std::vector<opencl::Buffer> buffers_;  // by root slot
   opencl::Buffer tables_;
   std::vector<opencl::Buffer> table_views_;
-  std::vector<std::array<std::size_t, 3>> globals_;
+  std::vector<std::array<std::size_t, 3>> globals_;                  // by step
+  std::map<const plan::Step*, std::vector<opencl::Buffer*>> calls_;  // buffers of library calls
 };
 
 }  // namespace bertcl::runtime

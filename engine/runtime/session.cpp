@@ -211,6 +211,9 @@ Session Session::load(const std::filesystem::path& model, const SessionOptions& 
   passes::compile(graph, pass_options, [&](const passes::Pass& pass, const ir::Graph& g) {
     if (options.dump_passes) options.dump_passes(pass.name, ir::print(g));
   });
+  if (options.gemm != "own" && options.gemm != "clblast")
+    throw Error(
+        fmt::format("unknown product library '{}'; 'own' and 'clblast' are known", options.gemm));
   plan::Options plan_options;
   plan_options.gemm = options.gemm;
   plan_options.half_weights = options.half_weights;

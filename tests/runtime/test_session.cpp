@@ -76,6 +76,40 @@ TEST(Session, PackedAndPaddedRunsAgreeOnRealTokens) {
   }
 }
 
+TEST(Session, ProductsByClblastAndWeightsInHalfAgreeWithOwnProducts) {
+  const std::vector<std::int64_t> lengths{31, 8};
+  const Tensors inputs = batch_of(lengths, 31, 8);
+  Session own = Session::load(model);
+  const ir::Tensor expected = own.run(inputs).at("start_logits");
+  SessionOptions options;
+  options.context = own.shared_context();
+  options.gemm = "clblast";
+  Session clblast = Session::load(model, options);
+  EXPECT_LT(largest_difference(clblast.run(inputs).at("start_logits"), expected, lengths), 1e-3);
+  options.gemm = "own";
+  options.half_weights = true;  // the weights of this model are halves in its file
+  Session half = Session::load(model, options);
+  EXPECT_LT(largest_difference(half.run(inputs).at("start_logits"), expected, lengths), 1e-4);
+  options.gemm = "cublas";
+  EXPECT_THROW(Session::load(model, options), Error);
+}
+
+TEST(Session, EveryFamilyGivesTheSameLogits) {
+  const std::vector<std::int64_t> lengths{31, 8};
+  const Tensors inputs = batch_of(lengths, 31, 9);
+  Session fastest = Session::load(model);
+  const ir::Tensor expected = fastest.run(inputs).at("end_logits");
+  SessionOptions options;
+  options.context = fastest.shared_context();
+  for (const char* disabled : {"x86_avx512", "x86_avx512,x86_avx2", "x86_avx512,x86_avx2,x86",
+                               "x86_avx512,x86_avx2,portable,x86"}) {
+    options.disabled_kernels = disabled;
+    Session session = Session::load(model, options);
+    EXPECT_LT(largest_difference(session.run(inputs).at("end_logits"), expected, lengths), 1e-3)
+        << disabled;
+  }
+}
+
 TEST(Session, ShapesMayChangeFromRunToRun) {
   Session session = Session::load(model);
   const std::vector<std::int64_t> lengths{20, 7};

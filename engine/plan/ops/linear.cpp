@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of linear and linear_q: products with weights that are packed once, while planning.
+#include "opencl/blas.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "passes/operands.hpp"
 #include "plan/ladder.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/strided.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -63,14 +65,56 @@ std::string activation_of(const ir::Node& node) {
   return node.has("activation") ? node.string_attribute("activation") : "";
 }
 
+/// y = activation(x w + bias) by CLBlast: the bias goes into y first, the product adds to it.
+void lower_clblast(Builder& b, const ir::Node& node) {
+  namespace o = passes::linear;
+  const ir::Tensor& w = *node.inputs[o::w]->constant;
+  const std::int64_t k = w.shape()[0], n = w.shape()[1];
+  const ir::Shape& shape = node.output()->type.shape;
+  const ir::Dim rows = row_count(shape), count = element_count(shape);
+  const Argument out = b.out(node.output());
+  const ir::Value* bias = node.input(o::bias);
+  if (bias) {
+    const View view{{rows, shape.back()}, {{ir::Dim(0), ir::Dim(1)}, {shape.back(), ir::Dim(1)}}};
+    b.launch(node, "copy", "strided", b.kernel("copy_strided", "copy_strided_4"),
+             {b.in(bias), out, 0, 0, table_of(view), 2, Size{count}, b.chunk()},
+             {Size{count, b.chunk()}, Size{}, Size{}});
+  }
+  opencl::Buffer weight = upload(b, w);
+  const std::string label = node.output()->name;
+  opencl::Context* context = &b.context();
+  const auto call = [=](std::span<opencl::Buffer* const> buffers, const ir::Bindings& sizes) {
+    opencl::Gemm gemm;
+    gemm.m = static_cast<std::size_t>(rows.evaluate(sizes));
+    gemm.n = static_cast<std::size_t>(n);
+    gemm.k = static_cast<std::size_t>(k);
+    gemm.beta = bias ? 1.0f : 0.0f;
+    opencl::gemm_f32(*context, gemm, *buffers[0], *buffers[1], *buffers[2], label);
+  };
+  Step& step = b.call(node, "fp32", "clblast", call,
+                      {b.in(node.inputs[o::x]), b.constant(std::move(weight)), out});
+  count_operations(step, rows, n, k);
+  const std::string activation = activation_of(node);
+  if (activation.empty()) return;
+  const std::map<std::string, std::int32_t> codes{// elementwise_unary.cl
+                                                  {"gelu", 9},
+                                                  {"gelu_tanh", 10},
+                                                  {"relu", 8},
+                                                  {"tanh", 6}};
+  b.launch(node, "fp32", "elements", b.kernel("elementwise_unary", "unary_f32"),
+           {Builder::read(out), out, codes.at(activation), Size{count}, b.chunk()},
+           {Size{count, b.chunk()}, Size{}, Size{}});
+}
+
 void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = passes::linear;
   const ir::Value* w = node.inputs[o::w];
   if (!w->is_constant())
     throw Error(
-        fmt::format("{}: its weight is computed from int8 for a float product; "
-                    "run with the pass lower_linear_q",
+        fmt::format("{}: its weight is still quantized; float products need the pass "
+                    "fold_dequantize",
                     node.describe()));
+  if (b.options().gemm == "clblast") return lower_clblast(b, node);
   const auto choice = choose(b, float_ladder);
   const Rung& rung = *choice.rung;
   const std::int64_t k = w->constant->shape()[0], n = w->constant->shape()[1];
