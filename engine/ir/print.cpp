@@ -66,9 +66,10 @@ class Printer {
     std::string text = fmt::format("graph {}({}) {{\n", graph_.name, fmt::join(inputs, ", "));
     std::set<const Value*> printed;
     const auto constant = [&](const Value* v) {
-      if (v && v->is_constant() && printed.insert(v).second)
-        text += fmt::format("  const {} = {}\n", typed(v),
-                            constant_text(*v->constant, options_.max_elements));
+      if (!v || !v->is_constant() || !printed.insert(v).second) return;
+      if (options_.renumber) names_.emplace(v, fmt::format("c{}", printed.size() - 1));
+      text += fmt::format("  const {} = {}\n", typed(v),
+                          constant_text(*v->constant, options_.max_elements));
     };
     for (const auto& node : graph_.nodes()) {
       for (const Value* in : node->inputs) constant(in);

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fewer, larger launches.
+#include "check.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+TEST(FuseActivation, GeluMovesIntoTheProduct) {
+  EXPECT_REWRITE(fuse_activation(), R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 8] = ...
+  %a: f32[batch, 8] = linear(%x, %w)
+  %y: f32[batch, 8] = Gelu(%a) {approximate = "tanh"}
+  return %y as y
+})",
+                 R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 8] = ...
+  %y: f32[batch, 8] = linear(%x, %w) {activation = "gelu_tanh"}
+  return %y as y
+})");
+}
+
+TEST(FuseActivation, AProductThatIsReadElsewhereStays) {
+  EXPECT_UNCHANGED(fuse_activation(), R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 8] = ...
+  %a: f32[batch, 8] = linear(%x, %w)
+  %y: f32[batch, 8] = Tanh(%a)
+  return %y as y, %a as a
+})");
+}
+
+TEST(FuseQuantize, ProductWritesBytes) {
+  EXPECT_REWRITE(fuse_quantize(), R"(graph g(%x: u8[batch, 4]) {
+  const %w: i8[4, 8] = ...
+  const %s: f32[] = 0.5
+  %a: f32[batch, 8] = linear_q(%x, %w, _, %s, _, %s)
+  const %os: f32[] = 0.25
+  const %oz: u8[] = 9
+  %y: u8[batch, 8] = QuantizeLinear(%a, %os, %oz)
+  return %y as y
+})",
+                 R"(graph g(%x: u8[batch, 4]) {
+  const %w: i8[4, 8] = ...
+  const %s: f32[] = 0.5
+  const %os: f32[] = 0.25
+  const %oz: u8[] = 9
+  %y: u8[batch, 8] = linear_q(%x, %w, _, %s, _, %s, %os, %oz)
+  return %y as y
+})");
+}
+
+TEST(FuseQuantize, NormGivesFloatAndBytes) {
+  EXPECT_REWRITE(fuse_quantize(), R"(graph g(%x: f32[batch, 4]) {
+  const %gamma: f32[4] = ...
+  const %beta: f32[4] = ...
+  %a: f32[batch, 4] = add_norm(%x, _, %gamma, %beta) {epsilon = 0.5}
+  const %s: f32[] = 0.25
+  %y: i8[batch, 4] = QuantizeLinear(%a, %s)
+  return %y as y, %a as a
+})",
+                 R"(graph g(%x: f32[batch, 4]) {
+  const %gamma: f32[4] = ...
+  const %beta: f32[4] = ...
+  const %s: f32[] = 0.25
+  %a: f32[batch, 4], %y: i8[batch, 4] = add_norm(%x, _, %gamma, %beta, _, _, _, _, %s, _) {epsilon = 0.5}
+  return %y as y, %a as a
+})");
+}
+
+TEST(FuseQuantize, AFloatResultThatIsNeededStays) {
+  EXPECT_UNCHANGED(fuse_quantize(), R"(graph g(%x: u8[batch, 4]) {
+  const %w: i8[4, 8] = ...
+  const %s: f32[] = 0.5
+  %a: f32[batch, 8] = linear_q(%x, %w, _, %s, _, %s)
+  %y: u8[batch, 8] = QuantizeLinear(%a, %s)
+  return %y as y, %a as a
+})");
+}
+
+TEST(FuseQkv, WeightsAndParametersSideBySide) {
+  EXPECT_REWRITE(fuse_qkv(), R"(graph g(%x: u8[batch, seq, 2], %m: i64[batch, seq]) {
+  const %s: f32[] = 0.5
+  const %z: u8[] = 3
+  const %wq: i8[2, 2] = [1, 2, 3, 4]
+  const %bq: f32[2] = [0.5, 1]
+  const %wk: i8[2, 2] = [5, 6, 7, 8]
+  const %bk: f32[2] = [1.5, 2]
+  const %wv: i8[2, 2] = [9, 10, 11, 12]
+  const %bv: f32[2] = [2.5, 3]
+  const %sk: f32[2] = [0.25, 0.125]
+  const %z2: u8[] = 4
+  %q: u8[batch, seq, 2] = linear_q(%x, %wq, %bq, %s, %z, %s, %s, %z)
+  %k: u8[batch, seq, 2] = linear_q(%x, %wk, %bk, %s, %z, %sk, %s, %z2)
+  %v: u8[batch, seq, 2] = linear_q(%x, %wv, %bv, %s, %z, %s, %s, _)
+  %y: f32[batch, seq, 2] = attention_q(%q, %k, %v, %m, %s, %s, %z, %s, %z, %s, %z) {heads = 1, p_type = "u8", scale = 0.5}
+  return %y as y
+})",
+                 R"(graph g(%x: u8[batch, seq, 2], %m: i64[batch, seq]) {
+  const %wq.qkv: i8[2, 6] = ...
+  const %bq.qkv: f32[6] = [0.5, 1, 1.5, 2, 2.5, 3]
+  const %s: f32[] = 0.5
+  const %z: u8[] = 3
+  const %s_0.qkv: f32[6] = [0.5, 0.5, 0.25, 0.125, 0.5, 0.5]
+  const %s_1.qkv: f32[6] = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
+  const %z_0.qkv: u8[6] = [3, 3, 4, 4, 0, 0]
+  %qkv: u8[batch, seq, 6] = linear_q(%x, %wq.qkv, %bq.qkv, %s, %z, %s_0.qkv, %s_1.qkv, %z_0.qkv)
+  %y: f32[batch, seq, 2] = attention_q(%qkv, %qkv, %qkv, %m, %s, %s, %z, %s, %z, %s, %z) {heads = 1, offsets = [0, 2, 4], p_type = "u8", scale = 0.5}
+  return %y as y
+})");
+}
+
+TEST(FuseQkv, ColumnsOfTheWeightsAlternateByRow) {
+  ir::Graph g = ir::parse(R"(graph g(%x: f32[batch, seq, 2]) {
+  const %wq: f32[2, 2] = [1, 2, 3, 4]
+  const %wk: f32[2, 2] = [5, 6, 7, 8]
+  const %wv: f32[2, 2] = [9, 10, 11, 12]
+  %q: f32[batch, seq, 2] = linear(%x, %wq)
+  %k: f32[batch, seq, 2] = linear(%x, %wk)
+  %v: f32[batch, seq, 2] = linear(%x, %wv)
+  %y: f32[batch, seq, 2] = attention(%q, %k, %v, _) {heads = 1, p_type = "f32", scale = 0.5}
+  return %y as y
+})");
+  ASSERT_TRUE(fuse_qkv().run(g));
+  g.remove_dead();
+  EXPECT_EQ(g.nodes().front()->inputs[1]->constant->to_doubles(),
+            (std::vector<double>{1, 2, 5, 6, 9, 10, 3, 4, 7, 8, 11, 12}));
+}
+
+TEST(FuseQkv, ProductsOfDifferentOperandsStay) {
+  EXPECT_UNCHANGED(fuse_qkv(), R"(graph g(%x: f32[batch, seq, 2], %o: f32[batch, seq, 2]) {
+  const %w: f32[2, 2] = ...
+  %q: f32[batch, seq, 2] = linear(%x, %w)
+  %k: f32[batch, seq, 2] = linear(%o, %w)
+  %v: f32[batch, seq, 2] = linear(%o, %w)
+  %y: f32[batch, seq, 2] = attention(%q, %k, %v, _) {heads = 1, p_type = "f32", scale = 0.5}
+  return %y as y
+})");
+}
+
+TEST(PackTokens, EncoderWorksOnRowsAndTheHeadOnThePaddedBatch) {
+  EXPECT_REWRITE(pack_tokens(), R"(graph g(%ids: i64[batch, seq], %mask: i64[batch, seq]) {
+  const %word: f32[9, 4] = ...
+  const %position: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  const %beta: f32[4] = ...
+  %e: f32[batch, seq, 4] = embed_norm(%ids, _, _, %word, _, %position, %gamma, %beta) {epsilon = 0.5}
+  %a: f32[batch, seq, 4] = attention(%e, %e, %e, %mask) {heads = 1, p_type = "f32", scale = 0.5}
+  const %w: f32[4, 2] = ...
+  %h: f32[batch, seq, 2] = linear(%a, %w)
+  %t: f32[batch, 2, seq] = Transpose(%h) {perm = [0, 2, 1]}
+  return %t as y, %e as e
+})",
+                 R"(graph g(%ids: i64[batch, seq], %mask: i64[batch, seq]) {
+  %0: i32[tokens], %1: i32[tokens], %2: i32[offsets], %3: u8[tokens] = pack_inputs(%ids, _, %mask)
+  const %word: f32[9, 4] = ...
+  const %position: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  const %beta: f32[4] = ...
+  %4: f32[tokens, 4] = embed_norm(%0, _, %1, %word, _, %position, %gamma, %beta) {epsilon = 0.5}
+  %5: f32[batch, seq, 4] = unpack(%4, %2)
+  %6: f32[tokens, 4] = attention(%4, %4, %4, _, _, _, %2, %3) {heads = 1, masked = 1, p_type = "f32", scale = 0.5}
+  const %w: f32[4, 2] = ...
+  %7: f32[tokens, 2] = linear(%6, %w)
+  %8: f32[batch, seq, 2] = unpack(%7, %2)
+  %9: f32[batch, 2, seq] = Transpose(%8) {perm = [0, 2, 1]}
+  return %9 as y, %5 as e
+})");
+}
+
+TEST(PackTokens, AnEncoderWithoutEmbeddingIsPackedOnItsWayIn) {
+  const std::string text =
+      after(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
+  %a: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {heads = 1, p_type = "f32", scale = 0.5}
+  return %a as y
+})");
+  EXPECT_NE(text.find("f32[tokens, 4] = pack(%x, "), std::string::npos) << text;
+  EXPECT_NE(text.find("f32[batch, seq, 4] = unpack("), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace bertcl::passes

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// DQ -> op -> Q becomes one integer op, or says why not.
+#include "check.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+TEST(LowerLinearQ, QuantizedOperandsMakeAnIntegerProduct) {
+  EXPECT_REWRITE(lower_linear_q(), R"(graph g(%q: u8[batch, 2]) {
+  const %xs: f32[] = 0.5
+  const %xz: u8[] = 3
+  %x: f32[batch, 2] = DequantizeLinear(%q, %xs, %xz)
+  const %w: i8[2, 2] = [1, 2, 3, 4]
+  const %ws: f32[2] = [0.5, 0.25]
+  %wd: f32[2, 2] = DequantizeLinear(%w, %ws) {axis = 1}
+  const %b: f32[2] = [1, 2]
+  %y: f32[batch, 2] = linear(%x, %wd, %b)
+  return %y as y
+})",
+                 R"(graph g(%q: u8[batch, 2]) {
+  const %w: i8[2, 2] = [1, 2, 3, 4]
+  const %b: f32[2] = [1, 2]
+  const %xs: f32[] = 0.5
+  const %xz: u8[] = 3
+  const %ws: f32[2] = [0.5, 0.25]
+  %y: f32[batch, 2] = linear_q(%q, %w, %b, %xs, %xz, %ws)
+  return %y as y
+})");
+}
+
+TEST(LowerLinearQ, Unsigned8BitWeightsAroundTheMiddleMoveToSigned) {
+  const std::string text = after(lower_linear_q(), R"(graph g(%q: i8[batch, 2]) {
+  const %xs: f32[] = 0.5
+  %x: f32[batch, 2] = DequantizeLinear(%q, %xs)
+  const %w: u8[2, 2] = [0, 128, 255, 129]
+  const %ws: f32[] = 0.5
+  const %wz: u8[] = 128
+  %wd: f32[2, 2] = DequantizeLinear(%w, %ws, %wz)
+  %y: f32[batch, 2] = linear(%x, %wd)
+  return %y as y
+})");
+  EXPECT_NE(text.find("i8[2, 2] = [-128, 0, 127, 1]"), std::string::npos) << text;
+  EXPECT_NE(text.find("linear_q"), std::string::npos) << text;
+}
+
+TEST(LowerLinearQ, WhatCannotBeAnIntegerProductSaysWhy) {
+  const std::string rows = after(lower_linear_q(), R"(graph g(%q: i8[batch, 2]) {
+  const %xs: f32[] = 0.5
+  %x: f32[batch, 2] = DequantizeLinear(%q, %xs)
+  const %w: i8[2, 3] = [1, 2, 3, 4, 5, 6]
+  const %ws: f32[2] = [0.5, 0.25]
+  %wd: f32[2, 3] = DequantizeLinear(%w, %ws) {axis = 0}
+  %y: f32[batch, 3] = linear(%x, %wd)
+  return %y as y
+})");
+  EXPECT_NE(rows.find("float_reason = \"the weight's scale has 2 elements along axis 0"),
+            std::string::npos)
+      << rows;
+  const std::string input = after(lower_linear_q(), R"(graph g(%x: f32[batch, 2]) {
+  const %w: i8[2, 2] = [1, 2, 3, 4]
+  const %ws: f32[] = 0.5
+  %wd: f32[2, 2] = DequantizeLinear(%w, %ws)
+  %y: f32[batch, 2] = linear(%x, %wd)
+  return %y as y
+})");
+  EXPECT_NE(input.find("float_reason = \"its input is not quantized"), std::string::npos) << input;
+}
+
+TEST(LowerAttentionQ, AllOperandsQuantized) {
+  EXPECT_REWRITE(
+      lower_attention_q(),
+      R"(graph g(%q: u8[batch, seq, 8], %k: u8[batch, seq, 8], %v: i8[batch, seq, 8], %m: i64[batch, seq]) {
+  const %s: f32[] = 0.5
+  const %z: u8[] = 3
+  %qd: f32[batch, seq, 8] = DequantizeLinear(%q, %s, %z)
+  %kd: f32[batch, seq, 8] = DequantizeLinear(%k, %s, %z)
+  %vd: f32[batch, seq, 8] = DequantizeLinear(%v, %s)
+  const %ps: f32[] = 0.004
+  %y: f32[batch, seq, 8] = attention(%qd, %kd, %vd, %m, %ps, _) {heads = 2, p_type = "u8", scale = 0.5}
+  return %y as y
+})",
+      R"(graph g(%q: u8[batch, seq, 8], %k: u8[batch, seq, 8], %v: i8[batch, seq, 8], %m: i64[batch, seq]) {
+  const %ps: f32[] = 0.004
+  const %s: f32[] = 0.5
+  const %z: u8[] = 3
+  %y: f32[batch, seq, 8] = attention_q(%q, %k, %v, %m, %ps, %s, %z, %s, %z, %s, _) {heads = 2, p_type = "u8", scale = 0.5}
+  return %y as y
+})");
+}
+
+TEST(LowerAddNormQ, EachOperandByItself) {
+  EXPECT_REWRITE(lower_add_norm_q(), R"(graph g(%x: f32[batch, 4], %r: i8[batch, 4]) {
+  const %s: f32[] = 0.5
+  const %z: i8[] = 3
+  %d: f32[batch, 4] = DequantizeLinear(%r, %s, %z)
+  const %gamma: f32[4] = [1, 1, 1, 1]
+  const %beta: f32[4] = [0, 0, 0, 0]
+  %y: f32[batch, 4] = add_norm(%x, %d, %gamma, %beta) {epsilon = 0.5}
+  return %y as y
+})",
+                 R"(graph g(%x: f32[batch, 4], %r: i8[batch, 4]) {
+  const %gamma: f32[4] = [1, 1, 1, 1]
+  const %beta: f32[4] = [0, 0, 0, 0]
+  const %s: f32[] = 0.5
+  const %z: i8[] = 3
+  %y: f32[batch, 4] = add_norm(%x, %r, %gamma, %beta, _, _, %s, %z) {epsilon = 0.5}
+  return %y as y
+})");
+}
+
+}  // namespace
+}  // namespace bertcl::passes
