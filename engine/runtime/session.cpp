@@ -119,6 +119,7 @@ void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) {
     throw Error(
         fmt::format("a sequence of {} tokens was given, the model's position table ends at {}",
                     packing.longest, plan.max_positions));
+  sizes["batch"] = packing.batch;  // not a symbol of models with fixed shapes
   sizes["tokens"] = packing.tokens();
   sizes["offsets"] = packing.batch + 1;
   sizes["longest"] = packing.longest;
