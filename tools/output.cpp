@@ -95,6 +95,16 @@ void write_json(const std::string& target, const nlohmann::ordered_json& json) {
   }
 }
 
+void check_readable(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()));
+  }
+  if (access(path.c_str(), R_OK) != 0) {
+    throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
+  }
+}
+
 void check_writable(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {

@@ -37,7 +37,9 @@ std::string duration_text(double seconds);
 /// name, nowhere for "". What is not UTF-8 becomes U+FFFD.
 void write_json(const std::string& target, const nlohmann::ordered_json& json);
 
-/// Throws Error that names `path` if a file cannot be written there; for the start of long work.
+/// Throw Error that names `path` if there is no file to read, or if none can be written there; for
+/// the start of long work.
+void check_readable(const std::filesystem::path& path);
 void check_writable(const std::filesystem::path& path);
 
 }  // namespace bertcl::tools

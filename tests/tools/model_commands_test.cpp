@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands that run a model, on the default model: results, JSON keys, refusals.
+#include <gmock/gmock.h>
+
+#include <numeric>
+
+#include "npz/npz.hpp"
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using ir::Tensor;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
+const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
+const std::string kData = source_file("data/sample-v2.0.json");
+
+/// The JSON that a command prints, which has to be all that it prints.
+nlohmann::json json_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const ProgramResult result = run_bertcl(arguments);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  return nlohmann::json::parse(result.out, nullptr, false);
+}
+
+using EvalTest = FolderTest;
+
+TEST_F(EvalTest, ScoresAndFilesOfTheFirstQuestions) {
+  const ProgramResult result =
+      run_bertcl({"eval", kModel, "--data", kData, "--limit", "12", "--predictions", path("p.json"),
+                  "--null-odds", path("o.json"), "--json", path("e.json")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "") << "progress outside of a terminal";
+  const nlohmann::json json = read_json(path("e.json"));
+  EXPECT_EQ(json.at("data"), kData);
+  EXPECT_FALSE(json.at("device").get<std::string>().empty());
+  ASSERT_EQ(json.at("models").size(), 1u);
+  const nlohmann::json& model = json.at("models")[0];
+  EXPECT_EQ(model.at("path"), kModel);
+  EXPECT_EQ(model.at("precision"), "fp32");
+  EXPECT_EQ(model.at("total"), 12);
+  EXPECT_EQ(model.at("features"), 12);
+  EXPECT_EQ(model.at("tokens_padded"), 12 * 384);
+  EXPECT_LT(model.at("tokens"), model.at("tokens_padded"));
+  EXPECT_GT(model.at("seconds"), 0.0);
+  EXPECT_GE(model.at("f1"), model.at("exact_match"));
+  EXPECT_GT(model.at("HasAns_f1"), 60.0) << "the model answers most of these questions";
+  for (const char* key : {"NoAns_f1", "best_f1", "best_f1_thresh"}) {
+    EXPECT_TRUE(model.at(key).is_number()) << key;
+  }
+  EXPECT_EQ(read_json(path("p.json")).size(), 12u);
+  EXPECT_EQ(read_json(path("o.json")).size(), 12u);
+  EXPECT_THAT(files(), ElementsAre("e.json", "o.json", "p.json"));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("12 questions"), HasSubstr("fp32"), HasSubstr("tokens/s")));
+}
+
+TEST_F(EvalTest, PackingAndBatchesChangeNoAnswer) {
+  const std::vector<std::string> common = {"eval", kModel, "--data", kData, "--limit", "10"};
+  const auto predictions = [&](const char* name, std::vector<std::string> more) {
+    std::vector<std::string> arguments = common;
+    arguments.insert(arguments.end(), {"--predictions", path(name)});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_bertcl(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return read_json(path(name));
+  };
+  const nlohmann::json packed = predictions("a.json", {});
+  EXPECT_EQ(predictions("b.json", {"--keep-padding"}), packed);
+  EXPECT_EQ(predictions("c.json", {"--batch-tokens", "1"}), packed);
+}
+
+TEST_F(EvalTest, ModelsStandSideBySide) {
+  const nlohmann::json json = json_of({"eval", kModel, "--compare", kModel, "--data", kData,
+                                       "--limit", "4", "--precision", "fp16"});
+  ASSERT_EQ(json.at("models").size(), 2u);
+  EXPECT_EQ(json["models"][0]["precision"], "fp16");
+  EXPECT_EQ(json["models"][0]["f1"], json["models"][1]["f1"]);
+}
+
+TEST_F(EvalTest, BadInputIsNamed) {
+  const auto eval = [](const std::string& model, const std::string& data,
+                       std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"eval", model, "--data", data, "--limit", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return refusal(run_bertcl(arguments));
+  };
+  EXPECT_THAT(eval(path("absent.onnx"), kData),
+              AllOf(HasSubstr("absent.onnx"), HasSubstr("No such file")));
+  EXPECT_THAT(eval(kModel, path("absent.json")),
+              AllOf(HasSubstr("absent.json"), HasSubstr("No such file")));
+  EXPECT_THAT(eval(write("words.onnx", "words"), kData, {"--vocab", kVocabulary}),
+              AllOf(HasSubstr("words.onnx"), HasSubstr("not an ONNX file")));
+  EXPECT_THAT(eval(write("alone.onnx", "words"), kData), HasSubstr("vocab.txt"));
+  EXPECT_THAT(eval(kModel, write("cut.json", "{\"data\": [\n{\"title\": ")),
+              AllOf(HasSubstr("cut.json"), HasSubstr("line 2")));
+  EXPECT_THAT(eval(kModel, write("other.json", "{\"data\": [{\"paragraphs\": [{}]}]}")),
+              AllOf(HasSubstr("other.json"), HasSubstr("data[0].paragraphs[0]")));
+  EXPECT_THAT(eval(kModel, kData, {"--max-seq-length", "600"}),
+              AllOf(HasSubstr("600"), HasSubstr("512")));
+  EXPECT_THAT(eval(kModel, kData, {"--predictions", path("none/p.json")}), HasSubstr("none"));
+  EXPECT_THAT(eval(kModel, kData, {"--task", "mnli"}), HasSubstr("mnli"));
+  EXPECT_THAT(eval(kModel, kData, {"--batch-tokens", "0"}), HasSubstr("--batch-tokens"));
+  EXPECT_THAT(eval(kModel, kData, {"--device", "no such"}), HasSubstr("'no such'"));
+}
+
+using InspectTest = FolderTest;
+
+TEST_F(InspectTest, JsonNamesEveryLaunch) {
+  const nlohmann::json json = json_of({"inspect", kModel});
+  ASSERT_FALSE(json.at("ops").empty());
+  EXPECT_EQ(json.at("launches"), json.at("ops").size());
+  std::size_t attentions = 0;
+  for (const auto& op : json.at("ops")) {
+    for (const char* key : {"name", "op", "type", "implementation", "why_not_faster"}) {
+      EXPECT_TRUE(op.at(key).is_string()) << key;
+    }
+    EXPECT_TRUE(op.at("source_nodes").is_array());
+    if (op.at("op") == "attention") ++attentions;
+  }
+  EXPECT_EQ(attentions, 6u);
+  EXPECT_EQ(json.at("inputs").size(), 3u);
+  EXPECT_EQ(
+      json.at("inputs")[0],
+      nlohmann::json::parse(R"({"name": "input_ids", "type": "i64", "shape": ["batch", "seq"]})"));
+  EXPECT_EQ(json.at("outputs")[0].at("name"), "start_logits");
+  EXPECT_GT(json.at("arena_bytes"), 128 * 384);
+  EXPECT_GT(json_of({"inspect", kModel, "--batch", "4"}).at("arena_bytes"),
+            2 * json.at("arena_bytes").get<int>());
+}
+
+TEST_F(InspectTest, TextShowsOpsAndPasses) {
+  const ProgramResult result =
+      run_bertcl({"inspect", kModel, "--dump-passes", "--require", "int8"});
+  EXPECT_EQ(result.code, 0) << "a float model asks for no int8: " << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("== after"), HasSubstr("embed_norm"), HasSubstr("launches\n"),
+                    HasSubstr("input_ids: i64[batch, seq]"), HasSubstr("of arena for batch 1")));
+}
+
+using RunTest = FolderTest;
+
+npz::Arrays inputs(ir::Sizes shape, std::int64_t id = 1000) {
+  const auto count = static_cast<std::size_t>(ir::element_count(shape));
+  std::vector<std::int64_t> ids(count, id);
+  return {{"input_ids", Tensor::of(shape, ids)},
+          {"attention_mask", Tensor::of(shape, std::vector<std::int64_t>(count, 1))},
+          {"token_type_ids", Tensor::of(shape, std::vector<std::int32_t>(count, 0))}};
+}
+
+TEST_F(RunTest, TensorsInTensorsOut) {
+  npz::save(path("x.npz"), inputs({2, 7}));
+  const ProgramResult result = run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs",
+                                           path("y.npz"), "--json", path("r.json")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const npz::Arrays outputs = npz::load(path("y.npz"));
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_THAT(outputs.at("start_logits").shape(), ElementsAre(2, 7));
+  EXPECT_EQ(outputs.at("end_logits").dtype(), ir::DType::f32);
+  EXPECT_EQ(read_json(path("r.json")).at("outputs").size(), 2u);
+}
+
+TEST_F(RunTest, RefusalsLeaveNoOutput) {
+  const auto refused = [&](const npz::Arrays& arrays) {
+    npz::save(path("x.npz"), arrays);
+    const std::string message =
+        refusal(run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs", path("y.npz")}));
+    EXPECT_THAT(files(), ElementsAre("x.npz"));
+    return message;
+  };
+  npz::Arrays arrays = inputs({1, 5});
+  arrays.erase("input_ids");
+  EXPECT_THAT(refused(arrays), AllOf(HasSubstr("input_ids"), HasSubstr("missing")));
+  arrays = inputs({1, 5});
+  arrays["ids"] = arrays["input_ids"];
+  EXPECT_THAT(refused(arrays), AllOf(HasSubstr("'ids'"), HasSubstr("input_ids")));
+  arrays = inputs({1, 5});
+  arrays["input_ids"] = arrays["input_ids"].reshaped({5});
+  EXPECT_THAT(refused(arrays), AllOf(HasSubstr("input_ids"), HasSubstr("[5]")));
+  EXPECT_THAT(refused(inputs({1, 5}, 40000)), HasSubstr("vocabulary"));
+  EXPECT_THAT(refused(inputs({1, 513})), AllOf(HasSubstr("513"), HasSubstr("512")));
+}
+
+using AnswerTest = FolderTest;
+
+TEST_F(AnswerTest, FindsTheAnswerInTheBuiltInText) {
+  const ProgramResult result = run_bertcl({"answer", "-q", "Who maintains OpenCL?"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(testing::StartsWith("Khronos Group\n"),
+                                HasSubstr("[Khronos Group]"), HasSubstr("score")));
+}
+
+TEST_F(AnswerTest, TellsThePlaceInTheText) {
+  const std::string text = "Zoë lives in Århus. Her brother Émile lives in Oslo.";
+  const nlohmann::json json = json_of(
+      {"answer", kModel, "--context", write("text.txt", text), "-q", "Where does Émile live?"});
+  EXPECT_EQ(json.at("answer"), "Oslo");
+  EXPECT_EQ(json.at("answer_start"), 47) << "counted in characters";
+  EXPECT_GT(json.at("probability"), 0.3);
+  EXPECT_FALSE(json.at("nbest").empty());
+}
+
+TEST_F(AnswerTest, RefusesWhatItCannotUse) {
+  EXPECT_THAT(refusal(run_bertcl({"answer", "-q", "Who?"}, {{"BERTCL_MODEL", path("m.onnx")}})),
+              AllOf(HasSubstr("BERTCL_MODEL"), HasSubstr("m.onnx")));
+  EXPECT_THAT(refusal(run_bertcl({"answer", "--context", path("absent.txt"), "-q", "Who?"})),
+              HasSubstr("absent.txt"));
+  EXPECT_THAT(refusal(run_bertcl({"answer", "--context", write("empty.txt", " \n"), "-q", "Who?"})),
+              HasSubstr("no words"));
+  EXPECT_THAT(refusal(run_bertcl({"answer", "--json", "-"})), HasSubstr("-q"));
+  const ProgramResult nothing = run_bertcl({"answer"});
+  EXPECT_EQ(nothing.code, 0) << "no question on standard input: " << nothing.err;
+}
+
+using BenchTest = FolderTest;
+
+TEST_F(BenchTest, JsonHasLatencyAndKernels) {
+  const nlohmann::json json =
+      json_of({"bench", kModel, "--batch", "2", "--seq", "16", "--runs", "5", "--warmup", "1"});
+  EXPECT_EQ(json.at("path"), kModel);
+  EXPECT_EQ(json.at("batch"), 2);
+  EXPECT_EQ(json.at("seq"), 16);
+  EXPECT_EQ(json.at("tokens"), 32);
+  EXPECT_EQ(json.at("runs"), 5);
+  const nlohmann::json& latency = json.at("latency_ms");
+  EXPECT_GT(latency.at("min"), 0.0);
+  EXPECT_LE(latency.at("min"), latency.at("p50"));
+  EXPECT_LE(latency.at("p50"), latency.at("p95"));
+  EXPECT_LE(latency.at("p95"), latency.at("p99"));
+  EXPECT_GE(latency.at("mean"), latency.at("min"));
+  double calls = 0, operations = 0;
+  for (const auto& kernel : json.at("kernels")) {
+    for (const char* key : {"name", "op", "type"}) EXPECT_TRUE(kernel.at(key).is_string()) << key;
+    calls += kernel.at("calls").get<double>();
+    operations += kernel.at("gops").get<double>() * kernel.at("ms").get<double>() * 1e6;
+    EXPECT_GT(kernel.at("gbps"), 0.0) << kernel;
+  }
+  EXPECT_EQ(calls, json_of({"inspect", kModel}).at("launches"));
+  // Six layers of 12 * 384^2 weights, and the head: each multiplied and added for each token.
+  const double products = 32 * 2.0 * (6 * 12 * 384 * 384 + 2 * 384);
+  const double attention = 6 * 2 * 4.0 * 16 * 16 * 384;
+  EXPECT_NEAR(operations, products + attention, 0.01 * products);
+}
+
+TEST_F(BenchTest, TableHasASum) {
+  const ProgramResult result =
+      run_bertcl({"bench", kModel, "--seq", "8", "--runs", "2", "--warmup", "0", "--threads", "1"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("p95"), HasSubstr("tokens/s"), HasSubstr("\nall ")));
+}
+
+}  // namespace
+}  // namespace bertcl::tests

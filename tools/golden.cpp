@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stored inputs and outputs of a model, and their comparison with what it gives now.
+#include "tools/golden.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bertcl/error.hpp"
+#include "npz/npz.hpp"
+#include "onnx/tensor_file.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// input_0.pb, input_1.pb, ... up to the first that is not there. A tensor that bears the name of a
+/// port belongs to it, any other to the port of its number.
+runtime::Tensors load_numbered(const fs::path& folder, const std::string& stem,
+                               const std::vector<plan::Port>& ports) {
+  runtime::Tensors tensors;
+  for (std::size_t number = 0;; ++number) {
+    const fs::path file = folder / fmt::format("{}_{}.pb", stem, number);
+    if (!fs::exists(file)) return tensors;
+    auto [name, tensor] = onnx_io::read_tensor_file(file);
+    const bool known =
+        std::any_of(ports.begin(), ports.end(),
+                    [&, &n = name](const plan::Port& port) { return port.name == n; });
+    if (!known) {
+      if (number >= ports.size()) {
+        throw Error(
+            fmt::format("{}: the model has only {} {}s", file.string(), ports.size(), stem));
+      }
+      name = ports[number].name;
+    }
+    tensors[name] = std::move(tensor);
+  }
+}
+
+std::string place(std::size_t index, const ir::Sizes& shape) {
+  ir::Sizes position(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const auto extent = static_cast<std::size_t>(shape[d]);
+    position[d] = static_cast<std::int64_t>(index % extent);
+    index /= extent;
+  }
+  return fmt::format("[{}]", fmt::join(position, ", "));
+}
+
+}  // namespace
+
+std::vector<fs::path> expand_golden(const fs::path& path) {
+  std::vector<fs::path> sets;
+  if (fs::is_directory(path) && !fs::exists(path / "output_0.pb")) {
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set")) {
+        sets.push_back(entry.path());
+      }
+    }
+  }
+  std::sort(sets.begin(), sets.end());
+  if (sets.empty()) sets.push_back(path);
+  return sets;
+}
+
+Golden load_golden(const fs::path& path, const std::vector<plan::Port>& inputs,
+                   const std::vector<plan::Port>& outputs) {
+  Golden golden{path.string(), {}, {}};
+  if (fs::is_directory(path)) {
+    golden.inputs = load_numbered(path, "input", inputs);
+    golden.outputs = load_numbered(path, "output", outputs);
+    if (golden.outputs.empty()) {
+      throw Error(fmt::format("{}: no output_0.pb in this folder", golden.name));
+    }
+    return golden;
+  }
+  for (auto& [name, tensor] : npz::load(path)) {
+    if (name.starts_with("in__")) {
+      golden.inputs[name.substr(4)] = std::move(tensor);
+    } else if (name.starts_with("out__")) {
+      golden.outputs[name.substr(5)] = std::move(tensor);
+    } else {
+      throw Error(
+          fmt::format("{}: array '{}' is neither in__NAME nor out__NAME", golden.name, name));
+    }
+  }
+  if (golden.outputs.empty()) throw Error(fmt::format("{}: no array out__NAME", golden.name));
+  return golden;
+}
+
+Difference compare(const std::string& name, const ir::Tensor& found, const ir::Tensor& expected,
+                   const Tolerance& tolerance) {
+  Difference result;
+  const auto disagree = [&](std::string message) {
+    result.agrees = false;
+    result.message = std::move(message);
+    return result;
+  };
+  if (found.shape() != expected.shape()) {
+    result.max_abs = result.max_rel = std::numeric_limits<double>::infinity();
+    return disagree(fmt::format("{}: shape [{}], expected [{}]", name,
+                                fmt::join(found.shape(), ", "), fmt::join(expected.shape(), ", ")));
+  }
+  if (ir::is_float(found.dtype()) != ir::is_float(expected.dtype())) {
+    result.max_abs = result.max_rel = std::numeric_limits<double>::infinity();
+    return disagree(fmt::format("{}: type {}, expected {}", name, ir::name_of(found.dtype()),
+                                ir::name_of(expected.dtype())));
+  }
+  const std::vector<double> a = found.to_doubles(), b = expected.to_doubles();
+  double largest = 0.0;
+  for (const double value : b) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  const bool floats = ir::is_float(expected.dtype());
+  const double absolute = !floats ? (ir::is_int8(expected.dtype()) ? 1.0 : 0.0)
+                                  : tolerance.absolute.value_or(tolerance.share * largest);
+  const double relative = floats ? tolerance.relative : 0.0;
+  std::size_t wrong = 0, worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    double difference = std::abs(a[i] - b[i]);
+    if (!std::isfinite(difference)) difference = std::numeric_limits<double>::infinity();
+    if (std::isinf(difference) || difference > absolute + relative * std::abs(b[i])) ++wrong;
+    if (difference > result.max_abs) {
+      result.max_abs = difference;
+      worst = i;
+    }
+  }
+  result.max_rel = result.max_abs == 0.0 ? 0.0 : result.max_abs / largest;
+  if (wrong > 0) {
+    return disagree(fmt::format("{}{}: {} of {} values differ, the most at {}: {} instead of {}",
+                                name, fmt::format(" [{}]", fmt::join(found.shape(), ", ")), wrong,
+                                a.size(), place(worst, found.shape()), a[worst], b[worst]));
+  }
+  return result;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device time of each kernel of a plan, with its arithmetic and its traffic.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/session.hpp"
+
+namespace bertcl::tools {
+
+/// All launches of one kernel with the same op, type and implementation, for one run of the model.
+struct KernelTime {
+  std::string name;  ///< file of kernels_cl/ without .cl; of CLBlast its routine
+  std::string op, type, implementation;
+  double calls = 0.0;
+  double ms = 0.0;
+  double operations = 0.0;  ///< arithmetic operations; 0 where they are not counted
+  double bytes = 0.0;       ///< of operands and results, each once
+
+  double gops() const { return ms > 0.0 ? operations / ms / 1e6 : 0.0; }
+  double gbps() const { return ms > 0.0 ? bytes / ms / 1e6 : 0.0; }
+};
+
+/// Runs `inputs` with the queue's profile on and sums it up, the slowest kernel first.
+std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime::Tensors& inputs,
+                                        std::int64_t batch, std::int64_t seq, int runs);
+
+/// The same as a table with shares and a sum.
+std::string kernel_table(const std::vector<KernelTime>& kernels);
+
+}  // namespace bertcl::tools

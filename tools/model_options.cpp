@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the commands that run a model, and how they become a session.
+#include "tools/model_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <system_error>
+
+#include "bertcl/error.hpp"
+#include "squad/json_file.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Extents of an input: numbers stay, the first symbol is the batch, any other the sequence.
+ir::Sizes sizes_of(const ir::Shape& shape, std::int64_t batch, std::int64_t seq) {
+  ir::Sizes sizes;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    ir::Bindings bindings;
+    for (const std::string& symbol : shape[axis].symbols()) {
+      bindings[symbol] = axis == 0 && symbol != "seq" ? batch : seq;
+    }
+    sizes.push_back(shape[axis].evaluate(bindings));
+  }
+  return sizes;
+}
+
+}  // namespace
+
+CLI::App* add_model_command(CLI::App& program, const std::string& name,
+                            const std::string& description, const std::string& example,
+                            ModelOptions& options) {
+  CLI::App* command = add_command(program, name, description, example, options);
+  const char* group = "How models run";
+  command->add_option("--precision", options.precision, "Storage of float weights")
+      ->check(CLI::IsMember({"fp32", "fp16"}))
+      ->type_name("")
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_option("--gemm", options.gemm, "Float matrix products: bertcl's kernels, or CLBlast's")
+      ->check(CLI::IsMember({"own", "clblast"}))
+      ->type_name("")
+      ->capture_default_str()
+      ->group(group);
+  command
+      ->add_flag("--keep-padding", options.keep_padding,
+                 "Compute padding too, instead of packing the real tokens")
+      ->group(group);
+  command
+      ->add_option("--require", options.require,
+                   "int8: exit with 1 if a quantized product of the file would run in float")
+      ->check(CLI::IsMember({"int8"}))
+      ->type_name("")
+      ->group(group);
+  command
+      ->add_option("--disable-kernels", options.disabled_kernels,
+                   "Implementations to leave out, by their names in `bertcl inspect`")
+      ->type_name("NAME,...")
+      ->group(group);
+  command->add_option("--disable-passes", options.disabled_passes, "Compiler passes to leave out")
+      ->delimiter(',')
+      ->type_name("NAME,...")
+      ->group(group);
+  return command;
+}
+
+runtime::SessionOptions to_session_options(const ModelOptions& options) {
+  runtime::SessionOptions session;
+  session.device = options.device;
+  session.drop_padding = !options.keep_padding;
+  session.gemm = options.gemm;
+  session.half_weights = options.precision == "fp16";
+  session.disabled_passes = options.disabled_passes;
+  session.disabled_kernels = options.disabled_kernels;
+  return session;
+}
+
+runtime::Session load_model(const std::filesystem::path& path, const ModelOptions& options,
+                            std::shared_ptr<opencl::Context> context) {
+  runtime::SessionOptions session = to_session_options(options);
+  session.context = std::move(context);
+  return runtime::Session::load(path, session);
+}
+
+bool meets_requirement(const runtime::Session& session, const ModelOptions& options) {
+  const std::vector<std::string>& notes = session.plan().notes;
+  if (options.require.empty() || notes.empty()) return true;
+  fmt::print(stderr,
+             "bertcl: {}: int8 is required, but {} quantized products run in float:\n  {}\n",
+             session.path().string(), notes.size(), fmt::join(notes, "\n  "));
+  return false;
+}
+
+std::string precision_of(const plan::Plan& plan, const ModelOptions& options) {
+  const bool integer = std::any_of(
+      plan.steps.begin(), plan.steps.end(),
+      [](const plan::Step& step) { return step.type == "int8" && step.operations_per_unit > 0; });
+  return integer ? "int8" : options.precision;
+}
+
+std::uintmax_t model_bytes(const std::filesystem::path& model) {
+  std::uintmax_t bytes = 0;
+  for (const char* suffix : {"", ".data", "_data"}) {
+    std::error_code absent;
+    const std::uintmax_t size = std::filesystem::file_size(model.string() + suffix, absent);
+    if (!absent) bytes += size;
+  }
+  return bytes;
+}
+
+runtime::Tensors random_inputs(const runtime::Session& session, std::int64_t batch,
+                               std::int64_t seq, std::int64_t ids) {
+  std::mt19937 random(1);
+  runtime::Tensors inputs;
+  for (const plan::Port& port : session.inputs()) {
+    const ir::Sizes sizes = sizes_of(port.type.shape, batch, seq);
+    const auto count = static_cast<std::size_t>(ir::element_count(sizes));
+    if (ir::is_float(port.type.dtype)) {
+      std::normal_distribution<float> normal;
+      std::vector<float> values(count);
+      for (float& value : values) value = normal(random);
+      inputs[port.name] = ir::Tensor::of(sizes, std::move(values)).converted(port.type.dtype);
+      continue;
+    }
+    std::vector<std::int64_t> values(count, 0);
+    if (contains(port.name, "mask")) {
+      std::fill(values.begin(), values.end(), 1);
+    } else if (contains(port.name, "position")) {
+      for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(i) % seq;
+    } else if (!contains(port.name, "type") && !contains(port.name, "segment")) {
+      std::uniform_int_distribution<std::int64_t> id(0, ids - 1);
+      for (std::int64_t& value : values) value = id(random);
+    }
+    inputs[port.name] = ir::Tensor::of(sizes, std::move(values)).converted(port.type.dtype);
+  }
+  return inputs;
+}
+
+void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
+  command
+      .add_option("--vocab", options.vocabulary,
+                  "WordPiece vocabulary; by default vocab.txt beside the model")
+      ->type_name("FILE");
+  command.add_flag("--cased", options.cased,
+                   "Keep case and accents; by default as tokenizer_config.json beside the\n"
+                   "vocabulary says, else lower case");
+}
+
+text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
+                                        const std::vector<std::filesystem::path>& models) {
+  std::filesystem::path vocabulary = options.vocabulary;
+  std::vector<std::string> tried;
+  for (const std::filesystem::path& model : models) {
+    if (!vocabulary.empty()) break;
+    const std::filesystem::path candidate = model.parent_path() / "vocab.txt";
+    if (std::filesystem::exists(candidate)) vocabulary = candidate;
+    tried.push_back(candidate.string());
+  }
+  if (vocabulary.empty()) {
+    throw Error(fmt::format("no vocabulary at {}; name that of the model by --vocab FILE",
+                            fmt::join(tried, " or ")));
+  }
+  text::TokenizerOptions tokenizer;
+  tokenizer.lower_case = !options.cased;
+  const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
+  if (!options.cased && std::filesystem::exists(config)) {
+    const nlohmann::json json = squad::parse_json(squad::read_file(config), config.string());
+    if (json.is_object() && json.contains("do_lower_case") && json["do_lower_case"].is_boolean()) {
+      tokenizer.lower_case = json["do_lower_case"].get<bool>();
+    }
+  }
+  return text::WordPieceTokenizer::from_file(vocabulary, tokenizer);
+}
+
+}  // namespace bertcl::tools

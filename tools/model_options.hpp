@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the commands that run a model, and how they become a session.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/session.hpp"
+#include "text/tokenizer.hpp"
+#include "tools/program.hpp"
+
+namespace bertcl::tools {
+
+struct ModelOptions : CommonOptions {
+  std::string precision = "fp32";  ///< storage of float weights: "fp32" or "fp16"
+  std::string gemm = "own";        ///< float products: "own" or "clblast"
+  std::string require;             ///< "int8": quantized products may not run in float
+  std::string disabled_kernels;    ///< comma-separated implementations
+  std::vector<std::string> disabled_passes;
+  bool keep_padding = false;
+};
+
+/// add_command() with the options of ModelOptions.
+CLI::App* add_model_command(CLI::App& program, const std::string& name,
+                            const std::string& description, const std::string& example,
+                            ModelOptions& options);
+
+runtime::SessionOptions to_session_options(const ModelOptions& options);
+
+/// Loads and compiles a model; throws Error. `context` is shared with other sessions, where set.
+runtime::Session load_model(const std::filesystem::path& path, const ModelOptions& options,
+                            std::shared_ptr<opencl::Context> context = nullptr);
+
+/// With --require int8: false if quantized products run in float, after naming them on standard
+/// error.
+bool meets_requirement(const runtime::Session& session, const ModelOptions& options);
+
+/// "int8" if products run in integers, else the storage of the weights.
+std::string precision_of(const plan::Plan& plan, const ModelOptions& options);
+
+/// Bytes of the file and of external data beside it (MODEL.data, MODEL_data).
+std::uintmax_t model_bytes(const std::filesystem::path& model);
+
+/// Inputs for a forward pass over full sequences: random ids below `ids`, masks of ones, token
+/// types 0, random floats. Extents named `seq` (or by any other name that is not the first axis)
+/// get `seq`.
+runtime::Tensors random_inputs(const runtime::Session& session, std::int64_t batch,
+                               std::int64_t seq, std::int64_t ids);
+
+/// Options of the commands that tokenize.
+struct VocabularyOptions {
+  std::string vocabulary;  ///< empty: vocab.txt beside a model
+  bool cased = false;
+};
+void add_vocabulary_options(CLI::App& command, VocabularyOptions& options);
+
+/// The tokenizer of the first of `models` that has a vocab.txt, if the options name none. Without
+/// --cased it is uncased unless a tokenizer_config.json beside the vocabulary says otherwise.
+text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
+                                        const std::vector<std::filesystem::path>& models);
+
+}  // namespace bertcl::tools

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl verify: does the model give what another program gave?
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "tools/golden.hpp"
+#include "tools/model_options.hpp"
+#include "tools/output.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+// Default tolerances, as shares of the largest value of an output. Quantized steps may differ by
+// one at ties of rounding, which the layers behind them spread: 2 % of the range for int8 models.
+constexpr double kFloatShare = 1e-3;
+constexpr double kIntegerShare = 2e-2;
+
+struct VerifyOptions : ModelOptions {
+  std::string model;
+  std::vector<std::string> goldens;
+  std::optional<double> relative, absolute;
+};
+
+struct Verdict {
+  std::string golden;
+  std::string status;  // pass, fail, refused, error
+  double max_abs = 0.0, max_rel = 0.0;
+  std::string message;
+};
+
+Verdict verify_golden(runtime::Session& session, const std::string& path,
+                      const Tolerance& tolerance) {
+  Verdict verdict{path, "pass", 0.0, 0.0, ""};
+  try {
+    const Golden golden = load_golden(path, session.inputs(), session.outputs());
+    const runtime::Tensors found = session.run(golden.inputs);
+    for (const auto& [name, expected] : golden.outputs) {
+      const auto output = found.find(name);
+      if (output == found.end()) {
+        throw Error(fmt::format("{}: the model has no output '{}'", path, name));
+      }
+      const Difference difference = compare(name, output->second, expected, tolerance);
+      verdict.max_abs = std::max(verdict.max_abs, difference.max_abs);
+      verdict.max_rel = std::max(verdict.max_rel, difference.max_rel);
+      if (difference.agrees) continue;
+      verdict.status = "fail";
+      verdict.message += (verdict.message.empty() ? "" : "; ") + difference.message;
+    }
+  } catch (const std::exception& error) {
+    verdict.status = "error";
+    verdict.message = error.what();
+  }
+  return verdict;
+}
+
+std::vector<Verdict> verify_all(const VerifyOptions& options,
+                                const std::vector<std::string>& goldens) {
+  std::vector<Verdict> verdicts;
+  std::optional<runtime::Session> session;
+  try {
+    session = load_model(options.model, options);
+  } catch (const Error& refusal) {
+    for (const std::string& path : goldens) {
+      verdicts.push_back({path, "refused", 0.0, 0.0, refusal.what()});
+    }
+    return verdicts;
+  }
+  Tolerance tolerance;
+  tolerance.share = precision_of(session->plan(), options) == "int8" ? kIntegerShare : kFloatShare;
+  tolerance.relative = options.relative.value_or(tolerance.relative);
+  tolerance.absolute = options.absolute;
+  for (const std::string& path : goldens) {
+    verdicts.push_back(verify_golden(*session, path, tolerance));
+  }
+  return verdicts;
+}
+
+nlohmann::ordered_json number(const Verdict& verdict, double value) {
+  const bool compared = verdict.status == "pass" || verdict.status == "fail";
+  return compared && std::isfinite(value) ? nlohmann::ordered_json(value)
+                                          : nlohmann::ordered_json();
+}
+
+int run_verify(const VerifyOptions& options) {
+  std::vector<std::string> goldens;
+  for (const std::string& path : options.goldens) {
+    for (const auto& set : expand_golden(path)) goldens.push_back(set.string());
+  }
+  const std::vector<Verdict> verdicts = verify_all(options, goldens);
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  Table table({"golden", "status", ">largest difference", ">relative", ""});
+  for (const Verdict& verdict : verdicts) {
+    files.push_back({{"golden", verdict.golden},
+                     {"status", verdict.status},
+                     {"max_abs", number(verdict, verdict.max_abs)},
+                     {"max_rel", number(verdict, verdict.max_rel)},
+                     {"message", verdict.message}});
+    table.add({verdict.golden, verdict.status, fmt::format("{:.3g}", verdict.max_abs),
+               fmt::format("{:.3g}", verdict.max_rel), verdict.message});
+  }
+  if (options.prints_text()) fmt::print("{}", table.str());
+  write_json(options.json, {{"path", options.model}, {"files", std::move(files)}});
+
+  const auto first = [&](std::initializer_list<std::string> states) {
+    return std::find_if(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) {
+      return std::find(states.begin(), states.end(), verdict.status) != states.end();
+    });
+  };
+  if (const auto bad = first({"refused", "error"}); bad != verdicts.end()) {
+    throw Error(bad->message);
+  }
+  return first({"fail"}) == verdicts.end() ? kOk : kCheckFailed;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& program, Action& action) {
+  const auto options = std::make_shared<VerifyOptions>();
+  CLI::App* command = add_model_command(
+      program, "verify",
+      "Compare a model with stored outputs of another program\n\n"
+      "A GOLDEN is a .npz file with arrays in__NAME and out__NAME, or an ONNX test_data_set "
+      "folder\n"
+      "(input_K.pb, output_K.pb). A value agrees if |found - expected| <= ATOL + RTOL * "
+      "|expected|;\n"
+      "8-bit outputs may differ by 1, other integers not at all. The relative difference shown is\n"
+      "that to the largest expected value. Exit code 1 if anything differs, 2 if the model is\n"
+      "refused or a file cannot be read.",
+      "bertcl verify model.onnx goldens/*.npz", *options);
+  command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
+  command->add_option("GOLDEN", options->goldens, "Files or folders")->required()->type_name("");
+  command->add_option("--rtol", options->relative, "Relative tolerance (0.001)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("RTOL");
+  command
+      ->add_option("--atol", options->absolute,
+                   "Absolute tolerance; by default 0.001 of the largest value of the output, for\n"
+                   "int8 models 0.02 of it")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("ATOL");
+  command->callback([options, &action] { action = [options] { return run_verify(*options); }; });
+}
+
+}  // namespace bertcl::tools
