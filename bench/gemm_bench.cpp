@@ -6,6 +6,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <fstream>
@@ -146,17 +147,17 @@ void run(benchmark::State& state, const Family& family, int M, int N, int K) {
   seconds_of(kernel, grid, 1);
   // Enough launches in a row that their start and end do not count.
   const int launches = std::max(1, static_cast<int>(5e-3 / seconds_of(kernel, grid, 1)));
-  double seconds = 0;
+  // The counters tell of the fastest repetition: other load on the machine only ever adds time.
+  double best = 1e9;
   for (auto _ : state) {
     const double elapsed = seconds_of(kernel, grid, launches);
-    seconds += elapsed;
+    best = std::min(best, elapsed / launches);
     state.SetIterationTime(elapsed);
   }
-  const double products = static_cast<double>(launches) * static_cast<double>(state.iterations());
-  const double gops = 2e-9 * M * N * K * products / seconds;
+  const double gops = 2e-9 * M * N * K / best;
   state.counters["gops"] = gops;
   state.counters["share_of_peak"] = gops / peak_gops(family.peak);
-  state.counters["us"] = seconds / products * 1e6;
+  state.counters["us"] = best * 1e6;
 }
 
 }  // namespace
@@ -173,7 +174,8 @@ int main(int argc, char** argv) {
   for (const std::string& name : peaks)
     benchmark::AddCustomContext(name + "_gops", fmt::format("{:.0f}", peak_gops(name)));
   for (const Family& family : families())
-    for (int M : kRows)
+    for (int M : kRows) {
+      if (M > 128 && std::string(family.name).ends_with("_ref")) continue;  // seconds a product
       for (const auto& [N, K] : kShapes) {
         const int n = N, k = K;
         benchmark::RegisterBenchmark(
@@ -183,6 +185,7 @@ int main(int argc, char** argv) {
             ->MinTime(0.05)
             ->Unit(benchmark::kMicrosecond);
       }
+    }
   benchmark::RunSpecifiedBenchmarks();
   context.reset();
 }
