@@ -6,8 +6,8 @@
 //   observe_histogram  x [count] -> counts [bins]          added to what is there
 //
 // A range is (smallest, largest, smallest absolute value, 1 if a NaN was met else 0).
-// Bin i holds edges[i] <= v < edges[i + 1], the last bin its right edge too, values outside are left
-// out: as numpy.histogram. edges [bins + 1] ascend and lie about evenly.
+// Bin i holds edges[i] <= v < edges[i + 1], the last bin its right edge too; values outside are
+// left out: as numpy.histogram. edges [bins + 1] ascend and lie about evenly.
 //
 // Grid of observe_range and observe_histogram: (ceil(count / chunk)), any local size.
 // Bounds: count < 2^31, bins >= 1; a count wraps at 2^32.

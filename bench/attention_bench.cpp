@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Speed of every attention family (GOP/s) and of the row kernels (GB/s) over the shapes of BERT.
+//
+//   build/bench/bench_attention --benchmark_filter=s8_vnni/ --benchmark_out=attention.json
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "opencl/capabilities.hpp"
+#include "opencl/context.hpp"
+
+namespace {
+
+using namespace bertcl::opencl;
+
+struct Family {
+  const char* name;
+  const char* program;
+  Defines defines;
+  bool Capabilities::*needs;  // null: runs everywhere
+};
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> list = {
+      {"s8_vnni", "attention_s8_x86_vnni", {}, &Capabilities::avx512_vnni},
+      {"s8_portable", "attention_s8_portable", {}, nullptr},
+      {"s8_portable_8", "attention_s8_portable", {{"LANES", 8}}, nullptr},
+      {"s8_ref", "attention_s8_ref", {}, nullptr},
+      {"f32_x86", "attention_f32_x86", {}, nullptr},
+      {"f32_x86_8", "attention_f32_x86", {{"LANES", 8}}, nullptr},
+      {"f32_ref", "attention_f32_ref", {}, nullptr},
+  };
+  return list;
+}
+
+// (batch, sequence, rows of a work-item): the last says how well small shapes fill many cores.
+constexpr std::array<std::array<int, 3>, 10> kShapes = {{{1, 16, 32},
+                                                         {1, 128, 32},
+                                                         {1, 128, 128},
+                                                         {1, 384, 32},
+                                                         {1, 384, 128},
+                                                         {8, 128, 128},
+                                                         {8, 384, 64},
+                                                         {8, 384, 384},
+                                                         {32, 128, 128},
+                                                         {32, 384, 384}}};
+constexpr int kF32 = 0, kU8 = 1, kS8 = 2;
+
+std::shared_ptr<Context> context;
+
+size_t ceil_div(int value, int divisor) {
+  return static_cast<size_t>((value + divisor - 1) / divisor);
+}
+
+double seconds_of(const Kernel& kernel, std::array<size_t, 3> grid, int launches) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < launches; ++i) context->queue().launch(kernel, grid, {1, 1, 1});
+  context->queue().finish();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+template <typename T>
+Buffer upload(const std::vector<T>& values) {
+  Buffer buffer = context->allocate(values.size() * sizeof(T));
+  buffer.upload(values);
+  return buffer;
+}
+
+Buffer random_bytes(size_t count) {
+  std::mt19937 generator(1);
+  std::vector<uint8_t> values(count);
+  for (uint8_t& value : values) value = static_cast<uint8_t>(generator());
+  return upload(values);
+}
+
+Buffer random_floats(size_t count) {
+  std::mt19937 generator(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(generator);
+  return upload(values);
+}
+
+// Launches long enough in a row that their start and end do not count; `work` in units per launch.
+void measure(benchmark::State& state, const Kernel& kernel, std::array<size_t, 3> grid, double work,
+             const char* unit) {
+  seconds_of(kernel, grid, 1);
+  const int launches = std::max(1, static_cast<int>(5e-3 / seconds_of(kernel, grid, 1)));
+  double seconds = 0;
+  for (auto _ : state) {
+    const double elapsed = seconds_of(kernel, grid, launches);
+    seconds += elapsed;
+    state.SetIterationTime(elapsed);
+  }
+  const double count = static_cast<double>(launches) * static_cast<double>(state.iterations());
+  state.counters[unit] = work * count / seconds * 1e-9;
+  state.counters["us"] = seconds / count * 1e6;
+}
+
+// Packed QKV in, one sequence length; operations are those of the two products.
+void attention(benchmark::State& state, const Family& family, int batch, int seq, int heads,
+               int head_size, int block_rows) {
+  if (family.needs && !(context->capabilities().*family.needs)) {
+    state.SkipWithError("the device lacks the instructions");
+    return;
+  }
+  const bool integer = std::string(family.program).starts_with("attention_s8");
+  const int hidden = heads * head_size, stride = 3 * hidden;
+  const size_t count =
+      static_cast<size_t>(batch) * static_cast<size_t>(seq) * static_cast<size_t>(stride);
+  std::vector<int32_t> offsets;
+  for (int i = 0; i <= batch; ++i) offsets.push_back(i * seq);
+  const Buffer qkv = integer ? random_bytes(count) : random_floats(count);
+  const Buffer seq_offsets = upload(offsets), out = context->allocate(count / 3 * 4);
+  Kernel kernel =
+      context->kernel(family.program, integer ? "attention_s8" : "attention_f32", family.defines);
+  if (integer)
+    kernel.args(qkv, stride, 0, kU8, 119, qkv, stride, hidden, kU8, 121, qkv, stride, 2 * hidden,
+                kU8, 128, out, kU8, 40.0f, 128, seq_offsets, nullptr, 0, heads, head_size, 2e-5f,
+                255.0f, 255, 1e-4f, block_rows);
+  else
+    kernel.args(qkv, stride, 0, qkv, stride, hidden, qkv, stride, 2 * hidden, out, seq_offsets,
+                nullptr, 0, heads, head_size, 0.125f, block_rows);
+  measure(state, kernel,
+          {ceil_div(seq, block_rows), static_cast<size_t>(heads), static_cast<size_t>(batch)},
+          4.0 * batch * seq * seq * hidden, "gops");
+}
+
+constexpr int kRows = 3072, kHidden = 768, kCount = kRows * kHidden, kRowsPerItem = 8,
+              kChunk = 16384;
+
+void add_norm(benchmark::State& state, int type, bool quantized) {
+  const size_t bytes = type == kF32 ? 4 : 1;
+  const Buffer x = type == kF32 ? random_floats(kCount) : random_bytes(kCount);
+  const Buffer weights = random_floats(kHidden), out = context->allocate(4 * kCount);
+  const Buffer none;
+  Kernel kernel = context->kernel("add_norm", "add_norm");
+  kernel.args(x, type, 0.03f, 0, x, type, 0.03f, 0, weights, weights, weights, 1e-12f,
+              quantized ? none : out, quantized ? out : none, kS8, 30.0f, 0, kRows, kHidden,
+              kRowsPerItem);
+  measure(state, kernel, {ceil_div(kRows, kRowsPerItem), 1, 1},
+          static_cast<double>(kCount) * static_cast<double>(2 * bytes + (quantized ? 1 : 4)),
+          "gbps");
+}
+
+void embed_norm(benchmark::State& state) {
+  const int words = 30522;
+  std::vector<int32_t> ids(kRows), positions(kRows);
+  for (size_t i = 0; i < kRows; ++i) {
+    ids[i] = static_cast<int32_t>(i * 7919 % words);
+    positions[i] = static_cast<int32_t>(i % 384);
+  }
+  const Buffer table = random_floats(static_cast<size_t>(words) * kHidden),
+               weights = random_floats(kHidden);
+  const Buffer out = context->allocate(4 * kCount), bytes = context->allocate(kCount);
+  const Buffer error = upload(std::vector<int32_t>{0});
+  Kernel kernel = context->kernel("embed_norm", "embed_norm");
+  kernel.args(upload(ids), upload(positions), nullptr, table, words, table, 512, table, 2, kF32,
+              weights, weights, 1e-12f, out, bytes, kS8, 30.0f, 0, error, kRows, kHidden,
+              kRowsPerItem);
+  measure(state, kernel, {ceil_div(kRows, kRowsPerItem), 1, 1}, 13.0 * kCount, "gbps");
+}
+
+void quantize(benchmark::State& state) {
+  const Buffer x = random_floats(kCount), y = context->allocate(kCount);
+  const Buffer scale = upload(std::vector<float>{0.03f});
+  Kernel kernel = context->kernel("quantize", "quantize");
+  kernel.args(x, y, kS8, scale, nullptr, kCount, 1, kCount, kChunk);
+  measure(state, kernel, {ceil_div(kCount, kChunk), 1, 1}, 5.0 * kCount, "gbps");
+}
+
+void softmax(benchmark::State& state) {
+  const int rows = kCount / 384;
+  const Buffer x = random_floats(kCount), y = context->allocate(4 * kCount);
+  Kernel kernel = context->kernel("softmax", "softmax_f32");
+  kernel.args(x, y, rows, 384, 0, 32);
+  measure(state, kernel, {ceil_div(rows, 32), 1, 1}, 8.0 * kCount, "gbps");
+}
+
+template <typename Body>
+void add(const std::string& name, Body&& body) {
+  benchmark::RegisterBenchmark(name.c_str(), body)
+      ->UseManualTime()
+      ->MinTime(0.05)
+      ->Unit(benchmark::kMicrosecond);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  context = Context::create();
+  benchmark::AddCustomContext("device", context->info().name);
+  benchmark::AddCustomContext("driver", context->info().platform_version);
+  for (const Family& family : families())
+    for (const auto& [batch, seq, block_rows] : kShapes) {
+      if (std::string(family.program).ends_with("ref") && batch > 1) continue;
+      for (const auto& [heads, head_size] : {std::array{12, 64}, std::array{12, 32}}) {
+        const std::array shape = {batch, seq, heads, head_size, block_rows};
+        add(fmt::format("{}/B{}/S{}/D{}/rows{}", family.name, batch, seq, head_size, block_rows),
+            [&family, shape](benchmark::State& state) {
+              attention(state, family, shape[0], shape[1], shape[2], shape[3], shape[4]);
+            });
+      }
+    }
+  const std::string size = fmt::format("/{}x{}", kRows, kHidden);
+  add("add_norm_f32" + size, [](benchmark::State& state) { add_norm(state, kF32, false); });
+  add("add_norm_s8_quantized" + size, [](benchmark::State& state) { add_norm(state, kS8, true); });
+  add("embed_norm" + size, embed_norm);
+  add("quantize" + size, quantize);
+  add("softmax" + size, softmax);
+  benchmark::RunSpecifiedBenchmarks();
+  context.reset();
+}

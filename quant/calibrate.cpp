@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the float model over samples and gathers the ranges of its tensors on the device.
+#include "quant/calibrate.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <openssl/evp.h>
+
+#include <array>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+/// SHA-256 over the samples: of each its length, ids and types as 64-bit integers.
+class SampleHash {
+ public:
+  SampleHash() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+    if (!context_ || EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) != 1)
+      throw Error("SHA-256 is not available in libcrypto");
+  }
+  void add(const Sample& sample) {
+    const std::vector<std::int64_t> length{static_cast<std::int64_t>(sample.ids.size())};
+    for (const auto* numbers : {&length, &sample.ids, &sample.types})
+      EVP_DigestUpdate(context_.get(), numbers->data(), numbers->size() * sizeof(std::int64_t));
+  }
+  std::string hex() {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned size = 0;
+    EVP_DigestFinal_ex(context_.get(), digest.data(), &size);
+    return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+};
+
+/// Takes the tap off a session when calibration ends, however it ends.
+class TapGuard {
+ public:
+  TapGuard(runtime::Session& session, runtime::Tap tap) : session_(session) {
+    session_.set_tap(std::move(tap));
+  }
+  TapGuard(const TapGuard&) = delete;
+  TapGuard& operator=(const TapGuard&) = delete;
+  ~TapGuard() { session_.set_tap({}); }
+
+ private:
+  runtime::Session& session_;
+};
+
+bool contains(const std::string& name, const char* part) {
+  return name.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+std::vector<std::size_t> spread(std::size_t total, std::size_t wanted) {
+  if (wanted == 0 || wanted > total) wanted = total;
+  std::vector<std::size_t> indices(wanted);
+  for (std::size_t i = 0; i < wanted; ++i) indices[i] = i * total / wanted;
+  return indices;
+}
+
+runtime::Tensors inputs_of(const std::vector<std::string>& names, const Sample& sample) {
+  const auto tokens = sample.ids.size();
+  const auto tensor = [&](std::vector<std::int64_t> values) {
+    return ir::Tensor::of<std::int64_t>({1, static_cast<std::int64_t>(tokens)}, std::move(values));
+  };
+  runtime::Tensors inputs;
+  std::string ids;
+  for (const std::string& name : names) {
+    if (contains(name, "mask")) {
+      inputs[name] = tensor(std::vector<std::int64_t>(tokens, 1));
+    } else if (contains(name, "type") || contains(name, "segment")) {
+      inputs[name] =
+          tensor(sample.types.empty() ? std::vector<std::int64_t>(tokens, 0) : sample.types);
+    } else if (contains(name, "position")) {
+      std::vector<std::int64_t> positions(tokens);
+      std::iota(positions.begin(), positions.end(), 0);
+      inputs[name] = tensor(std::move(positions));
+    } else if (ids.empty()) {
+      ids = name;
+      inputs[name] = tensor(sample.ids);
+    } else {
+      throw Error(
+          fmt::format("model input '{}' is not known to calibration: '{}' takes the token "
+                      "ids; masks, token types, segments and positions are supported too",
+                      name, ids));
+    }
+  }
+  if (ids.empty())
+    throw Error(fmt::format("the model has no input for token ids; its inputs are {}",
+                            fmt::join(names, ", ")));
+  return inputs;
+}
+
+Calibration calibrate(runtime::Session& session, const std::set<std::string>& tensors,
+                      const Method& method, const MethodOptions& options,
+                      const SampleSource& samples, const CalibrationProgress& progress) {
+  std::map<std::string, std::unique_ptr<Observer>, std::less<>> observers;
+  for (const std::string& tensor : tensors)
+    observers[tensor] = method.observer(session.context(), options, tensor);
+  std::vector<std::string> input_names;
+  for (const auto& port : session.inputs()) input_names.push_back(port.name);
+
+  const TapGuard guard(session, [&](const std::string& name, const opencl::Buffer& buffer,
+                                    ir::DType dtype, const ir::Sizes& shape) {
+    const auto it = observers.find(name);
+    if (it == observers.end()) return;
+    if (dtype != ir::DType::f32)
+      throw Error(
+          fmt::format("tensor '{}' is {}; only f32 is calibrated", name, ir::name_of(dtype)));
+    it->second->observe(buffer, static_cast<std::size_t>(ir::element_count(shape)));
+  });
+
+  Calibration result;
+  SampleHash hash;
+  while (const auto sample = samples()) {
+    if (sample->ids.empty() ||
+        (!sample->types.empty() && sample->types.size() != sample->ids.size()))
+      throw Error(fmt::format("calibration sample {} has {} ids and {} types", result.samples,
+                              sample->ids.size(), sample->types.size()));
+    session.run(inputs_of(input_names, *sample));
+    hash.add(*sample);
+    ++result.samples;
+    result.tokens += static_cast<std::int64_t>(sample->ids.size());
+    if (progress) progress(result.samples, result.tokens);
+  }
+  if (result.samples == 0)
+    throw Error("there are no calibration samples: the data set is empty or none was chosen");
+  for (const auto& [tensor, observer] : observers) result.ranges[tensor] = observer->range();
+  result.data_sha256 = hash.hex();
+  return result;
+}
+
+}  // namespace bertcl::quant

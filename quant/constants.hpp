@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which tensors of an ONNX graph are constants, and their values.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+
+#include "quant/graph_index.hpp"
+#include "quant/model.hpp"
+
+namespace bertcl::quant {
+
+/// Tensors that depend on initializers and Constant nodes alone.
+class Constants {
+ public:
+  Constants(Model& model, const GraphIndex& index) : model_(model), index_(index) {}
+
+  bool contains(const std::string& tensor);
+  /// Its value, through Identity, Cast, Transpose, Reshape, Squeeze, Unsqueeze, and Mul or Div by
+  /// one number. Throws Error naming the operator where another one stands in the way.
+  ir::Tensor value(const std::string& tensor);
+  /// The nodes and initializers behind it.
+  void collect(const std::string& tensor, std::set<int>& nodes,
+               std::set<std::string>& initializers) const;
+
+ private:
+  ir::Tensor evaluate(const onnx::NodeProto& node);
+
+  Model& model_;
+  const GraphIndex& index_;
+  std::map<std::string, bool> known_;
+};
+
+}  // namespace bertcl::quant

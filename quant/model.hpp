@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ONNX model that is read, changed and written: the message, and the bytes of its weights apart.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "ir/tensor.hpp"
+#include "onnx/mapped_file.hpp"
+#include "onnx/proto.hpp"
+#include "onnx/tensors.hpp"
+
+namespace bertcl::quant {
+
+/// The version of ONNX's own operators that a model imports. Throws Error if there is none.
+std::int64_t opset_of(const onnx::ModelProto& model);
+
+/// The attribute of that name, or null.
+const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::string_view name);
+std::int64_t int_attribute(const onnx::NodeProto& node, std::string_view name,
+                           std::int64_t otherwise);
+
+/// True for the operator of ONNX's own domain.
+bool is_op(const onnx::NodeProto& node, std::string_view op);
+
+/// A node for messages and patterns: its name, or its first output where it has none.
+const std::string& label_of(const onnx::NodeProto& node);
+
+/// Calls `visit(graph)` for a graph and the graphs inside its nodes.
+template <class Graph, class Visit>
+void for_each_graph(Graph& graph, const Visit& visit);
+
+/// A model with its weights in the mapped file: quantizing needs no second copy of them.
+class Model {
+ public:
+  /// Throws Error naming the file if it cannot be read or is no ONNX model.
+  static Model load(const std::filesystem::path& path);
+  /// Takes over a message that carries its weights itself; `name` is for messages.
+  static Model of(onnx::ModelProto proto, std::string name);
+
+  const std::filesystem::path& path() const { return path_; }
+  onnx::ModelProto& proto() { return proto_; }
+  const onnx::ModelProto& proto() const { return proto_; }
+  const onnx::GraphProto& graph() const { return proto_.graph(); }
+
+  /// The initializer of that name in the main graph, or null.
+  const onnx::TensorProto* initializer(const std::string& name) const;
+  /// Its values. Throws Error if there is none or it cannot be read.
+  ir::Tensor read(const std::string& name);
+  /// Any tensor message outside the list of initializers, such as a Constant's value.
+  ir::Tensor read(const onnx::TensorProto& tensor);
+
+  /// Adds an initializer; the tensor's bytes are shared until the model is written. Returns `name`.
+  std::string add(const std::string& name, const ir::Tensor& values);
+  /// Removes the initializers of these names, also from the graph's inputs.
+  void remove(const std::set<std::string>& names);
+  /// A name that no tensor or node has, near `wanted`; it is taken from now on.
+  std::string fresh_name(const std::string& wanted);
+
+  /// Bytes of all initializers, and what those of float type would take as f32.
+  std::int64_t weight_bytes() const;
+  std::int64_t weight_bytes_as_f32() const;
+
+  /// Writes the model under a temporary name and renames it. Where the weights exceed
+  /// `inline_limit` bytes (protobuf ends at 2 GiB) those of 1 KiB and more go to PATH.data beside
+  /// it. Nothing is left under the final names if it fails. Throws Error. Returns the bytes
+  /// written.
+  std::int64_t save(const std::filesystem::path& path,
+                    std::int64_t inline_limit = (std::int64_t{1} << 31) - (1 << 26));
+
+ private:
+  void index();
+  std::span<const std::byte> bytes_of(const onnx::TensorProto& tensor) const;
+
+  std::filesystem::path path_;
+  onnx::ModelProto proto_;
+  std::unique_ptr<onnx_io::TensorReader> reader_;
+  std::shared_ptr<const onnx_io::MappedFile> file_;
+  std::map<std::string, int> initializers_;                // index in the graph
+  std::map<std::string, std::span<const std::byte>> raw_;  // taken out of the message
+  std::map<std::string, ir::Tensor> added_;                // made here, or external data
+  std::set<std::string> names_;
+};
+
+template <class Graph, class Visit>
+void for_each_graph(Graph& graph, const Visit& visit) {
+  visit(graph);
+  constexpr bool constant = std::is_const_v<Graph>;
+  const auto inner = [&](auto& attribute) {
+    if constexpr (constant) {
+      if (attribute.has_g()) for_each_graph(attribute.g(), visit);
+      for (const auto& g : attribute.graphs()) for_each_graph(g, visit);
+    } else {
+      if (attribute.has_g()) for_each_graph(*attribute.mutable_g(), visit);
+      for (auto& g : *attribute.mutable_graphs()) for_each_graph(g, visit);
+    }
+  };
+  if constexpr (constant) {
+    for (const auto& node : graph.node())
+      for (const auto& attribute : node.attribute()) inner(attribute);
+  } else {
+    for (auto& node : *graph.mutable_node())
+      for (auto& attribute : *node.mutable_attribute()) inner(attribute);
+  }
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// The quantizer's work before and after calibration.
+#include "quant/quantization.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "bertcl/error.hpp"
+#include "onnx/read_model.hpp"
+#include "quant/opset.hpp"
+#include "quant/rewrite.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::string scheme_name(Scheme s) {
+  return fmt::format("{} {}", ir::name_of(s.type), s.symmetric ? "symmetric" : "asymmetric");
+}
+
+void set_metadata(onnx::ModelProto& model, const std::string& key, const std::string& value) {
+  for (auto& entry : *model.mutable_metadata_props())
+    if (entry.key() == key) return entry.set_value(value);
+  auto* entry = model.add_metadata_props();
+  entry->set_key(key);
+  entry->set_value(value);
+}
+
+void record(onnx::ModelProto& model, const Report& report) {
+  set_metadata(model, "bertcl.quantizer.method", report.method);
+  set_metadata(model, "bertcl.quantizer.activations", scheme_name(report.activations));
+  set_metadata(model, "bertcl.quantizer.samples", std::to_string(report.samples));
+  set_metadata(model, "bertcl.quantizer.tokens", std::to_string(report.tokens));
+  set_metadata(model, "bertcl.quantizer.data_sha256", report.data_sha256);
+}
+
+TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
+  TensorReport t{
+      tensor, e.role, e.range, e.parameters.scale, e.parameters.scale, e.parameters.zero_point,
+      1,      0,      e.nodes};
+  if (e.role != Role::activation && !e.constant.scales.empty()) {
+    const auto& scales = e.constant.scales;
+    const auto [least, most] = std::minmax_element(scales.begin(), scales.end());
+    t.smallest_scale = *least;
+    t.scale = *most;
+    t.channels = static_cast<std::int64_t>(scales.size());
+    t.zero_channels = e.constant.zero_channels;
+  }
+  return t;
+}
+
+/// Ranks as the importer infers them; reads the model at the first question.
+RankOf ranks_of(const std::filesystem::path& path) {
+  return [path, graph = std::make_shared<std::optional<ir::Graph>>()](
+             const std::string& tensor) -> std::optional<std::size_t> {
+    if (!*graph) *graph = onnx_io::read_model(path);
+    const ir::Value* value = (*graph)->find_value(tensor);
+    if (!value) return std::nullopt;
+    return value->type.shape.size();
+  };
+}
+
+}  // namespace
+
+Quantization::Quantization(const Options& options)
+    : options_(options),
+      model_(load()),
+      index_(model_.graph()),
+      constants_(model_, index_),
+      placement_(place(index_, constants_, options.placement)) {
+  report_.method = options.method;
+  report_.activations = options.activations;
+  report_.source_bytes = model_.weight_bytes();
+  report_.float_bytes = model_.weight_bytes_as_f32();
+}
+
+/// The model at an opset that knows per-axis Q/DQ.
+Model Quantization::load() {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(options_.model, options_.output, ignored))
+    throw Error(fmt::format("{}: the model would overwrite itself; give another output",
+                            options_.output.string()));
+  const auto folder = options_.output.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder))
+    throw Error(fmt::format("{}: its folder does not exist", options_.output.string()));
+  Model model = Model::load(options_.model);
+  report_.opset_before = opset_of(model.proto());
+  raise_opset(model, ranks_of(options_.model));
+  return model;
+}
+
+std::set<std::string> Quantization::activations() const {
+  std::set<std::string> tensors;
+  for (const Site& site : placement_.sites)
+    for (const Operand& operand : site.operands)
+      if (operand.role == Role::activation) tensors.insert(operand.tensor);
+  return tensors;
+}
+
+Report Quantization::write(const Ranges& ranges) {
+  const Encodings encodings = encode(placement_, index_, constants_, ranges, options_.activations);
+  for (const auto& [key, encoding] : encodings)
+    report_.tensors.push_back(tensor_report(key.first, encoding));
+  report_.left = placement_.left;
+  report_.quantized_nodes = static_cast<std::int64_t>(placement_.sites.size());
+
+  rewrite(model_, placement_, encodings, index_, constants_,
+          {options_.activations, options_.float_weights});
+  report_.opset_after = opset_of(model_.proto());
+  record(model_.proto(), report_);
+  report_.written_bytes = model_.save(options_.output);
+  report_.total_seconds = seconds_since(start_);
+  return report_;
+}
+
+std::int64_t Report::count(Role role) const {
+  return std::count_if(tensors.begin(), tensors.end(),
+                       [&](const TensorReport& t) { return t.role == role; });
+}
+
+Report quantize_with_ranges(const Options& options, const std::map<std::string, Range>& ranges) {
+  Quantization quantization(options);
+  quantization.report().method = "given ranges";
+  return quantization.write(ranges);
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The quantizer's work before and after calibration.
+#pragma once
+#include <chrono>
+#include <set>
+#include <string>
+
+#include "quant/constants.hpp"
+#include "quant/encode.hpp"
+#include "quant/graph_index.hpp"
+#include "quant/model.hpp"
+#include "quant/placement.hpp"
+#include "quant/quantizer.hpp"
+
+namespace bertcl::quant {
+
+/// One model on its way: read and placed by the constructor, written by write(). `options` must
+/// live as long. The constructor throws Error for all that can be known before calibration: files,
+/// opset, placement.
+class Quantization {
+ public:
+  explicit Quantization(const Options& options);
+  Quantization(const Quantization&) = delete;
+  Quantization& operator=(const Quantization&) = delete;
+
+  /// Filled as far as the work has come.
+  Report& report() { return report_; }
+  /// The tensors that need a range.
+  std::set<std::string> activations() const;
+  /// Places Q/DQ by these ranges and writes the file. Once only.
+  Report write(const Ranges& ranges);
+
+ private:
+  Model load();
+
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const Options& options_;
+  Report report_;
+  Model model_;
+  GraphIndex index_;
+  Constants constants_;
+  Placement placement_;
+};
+
+}  // namespace bertcl::quant

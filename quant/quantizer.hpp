@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The quantizer: a float ONNX model and token sequences in, a Q/DQ model and a report out.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "quant/observer.hpp"
+#include "quant/parameters.hpp"
+#include "quant/placement.hpp"
+#include "quant/samples.hpp"
+
+namespace bertcl::quant {
+
+/// The defaults cost the least accuracy: asymmetric u8 at the inputs of MatMul by MinMax, the
+/// residual stream in float.
+struct Options {
+  std::filesystem::path model;   ///< f32 ONNX model, opset 9 or newer
+  std::filesystem::path output;  ///< the Q/DQ model; large weights go to OUTPUT.data
+  std::string method = "minmax";
+  MethodOptions method_options;
+  Scheme activations{ir::DType::u8, false};
+  bool float_weights = false;  ///< weights as float behind Q -> DQ, in place of i8 behind DQ
+  PlacementOptions placement;
+  std::string device;  ///< as opencl::select_device
+};
+
+/// One quantized tensor.
+struct TensorReport {
+  std::string tensor;
+  Role role = Role::activation;
+  Range range;                  ///< used for the scale
+  float scale = 0.0f;           ///< of a weight per channel: the largest
+  float smallest_scale = 0.0f;  ///< the same as `scale` where there is one
+  std::int32_t zero_point = 0;
+  std::int64_t channels = 1;       ///< number of scales
+  std::int64_t zero_channels = 0;  ///< channels of zeros alone
+  std::vector<std::string> nodes;  ///< that read it
+};
+
+struct Report {
+  std::string method;
+  std::string device;
+  Scheme activations;
+  std::int64_t samples = 0;
+  std::int64_t tokens = 0;
+  std::string data_sha256;
+  std::vector<TensorReport> tensors;  ///< by name
+  std::vector<Left> left;             ///< stayed in float, and why
+  std::int64_t quantized_nodes = 0;
+  std::int64_t opset_before = 0, opset_after = 0;
+  std::int64_t source_bytes = 0;   ///< of the weights of the source
+  std::int64_t float_bytes = 0;    ///< of the weights of the source, were all of them f32
+  std::int64_t written_bytes = 0;  ///< files
+  double calibrate_seconds = 0.0, total_seconds = 0.0;
+
+  std::int64_t count(Role role) const;
+};
+
+/// Called after each calibration sample with the numbers so far.
+using Progress = std::function<void(std::int64_t samples, std::int64_t tokens)>;
+
+/// Calibrates `options.model` with `samples`, places Q/DQ and writes `options.output` (temporary
+/// name, then renamed; nothing is left of it on failure). Deterministic: the same model, samples
+/// and options give the same file on the same device. Throws Error that names file, node or tensor
+/// and says what to do.
+Report quantize(const Options& options, const SampleSource& samples, const Progress& progress = {});
+
+/// The same with ranges known beforehand, e.g. of another tool; `samples` and data hash stay empty.
+Report quantize_with_ranges(const Options& options, const std::map<std::string, Range>& ranges);
+
+/// The report for machines.
+nlohmann::json to_json(const Report& report);
+
+}  // namespace bertcl::quant

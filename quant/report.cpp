@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// The quantizer's report as JSON.
+#include <nlohmann/json.hpp>
+
+#include "quant/quantizer.hpp"
+
+namespace bertcl::quant {
+
+nlohmann::json to_json(const Report& r) {
+  auto tensors = nlohmann::json::array();
+  for (const TensorReport& t : r.tensors)
+    tensors.push_back({{"tensor", t.tensor},
+                       {"role", name_of(t.role)},
+                       {"low", t.range.low},
+                       {"high", t.range.high},
+                       {"scale", t.scale},
+                       {"smallest_scale", t.smallest_scale},
+                       {"zero_point", t.zero_point},
+                       {"channels", t.channels},
+                       {"zero_channels", t.zero_channels},
+                       {"nodes", t.nodes}});
+  auto left = nlohmann::json::array();
+  for (const Left& l : r.left)
+    left.push_back({{"node", l.node}, {"op", l.op}, {"reason", l.reason}});
+  return {{"method", r.method},
+          {"device", r.device},
+          {"activations",
+           {{"type", ir::name_of(r.activations.type)}, {"symmetric", r.activations.symmetric}}},
+          {"samples", r.samples},
+          {"tokens", r.tokens},
+          {"data_sha256", r.data_sha256},
+          {"quantized_nodes", r.quantized_nodes},
+          {"opset_before", r.opset_before},
+          {"opset_after", r.opset_after},
+          {"source_bytes", r.source_bytes},
+          {"float_bytes", r.float_bytes},
+          {"written_bytes", r.written_bytes},
+          {"calibrate_seconds", r.calibrate_seconds},
+          {"total_seconds", r.total_seconds},
+          {"tensors", std::move(tensors)},
+          {"left_in_float", std::move(left)}};
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes Q/DQ into an ONNX graph.
+#pragma once
+#include "quant/encode.hpp"
+#include "quant/model.hpp"
+#include "quant/placement.hpp"
+
+namespace bertcl::quant {
+
+struct RewriteOptions {
+  Scheme activations;
+  /// Weights as float constants behind Q -> DQ, as TensorRT reads them, in place of integers
+  /// behind DQ.
+  bool float_weights = false;
+};
+
+/// Puts Q/DQ in front of the operands of `placement`; names are those that onnxruntime's quantizer
+/// gives (NAME_QuantizeLinear, NAME_scale, NAME_quantized, ...).
+///
+///   x -> MatMul              x -> QuantizeLinear -> DequantizeLinear -> MatMul
+///   W (constant) -> MatMul   W_quantized (i8) -> DequantizeLinear(axis) -> MatMul
+///
+/// A tensor has one pair, which all its sites share; readers outside the sites keep the float
+/// tensor. Constants and the nodes that made them (Cast, Transpose) go where nothing reads them any
+/// more; all else stays. `index` and `constants` are of the graph before and not valid afterwards.
+void rewrite(Model& model, const Placement& placement, const Encodings& encodings,
+             const GraphIndex& index, const Constants& constants, const RewriteOptions& options);
+
+}  // namespace bertcl::quant

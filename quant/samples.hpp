@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calibration reads: token sequences, one after the other.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace bertcl::quant {
+
+/// One sequence without padding.
+struct Sample {
+  std::vector<std::int64_t> ids;    ///< [tokens]
+  std::vector<std::int64_t> types;  ///< [tokens], or empty for zeros
+};
+
+/// The next sample; empty at the end.
+using SampleSource = std::function<std::optional<Sample>()>;
+
+/// MinMax on so many samples costs the default model no more than on all.
+inline constexpr std::size_t kDefaultSamples = 128;
+
+/// Which of `total` samples to calibrate with: `wanted` indices in equal steps from 0, the same at
+/// each call, so that all articles of a file have their share. All of them if `wanted` is 0 or more
+/// than there are.
+std::vector<std::size_t> spread(std::size_t total, std::size_t wanted);
+
+}  // namespace bertcl::quant

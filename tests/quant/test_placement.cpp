@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where Q/DQ goes, on small graphs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bertcl/error.hpp"
+#include "quant/layer_norm.hpp"
+#include "quant/placement.hpp"
+#include "tests/quant/graphs.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using tests::Analysed;
+using tests::GraphBuilder;
+
+const std::vector<float> kSixteen(16, 0.5f);
+
+enum class Norm { whole, axes_attribute, axes_input, squared_by_mul };
+
+/// x -> MatMul(W1) -> + b -> + x -> LayerNorm -> MatMul(Wqa) -> out, Adds without names.
+GraphBuilder block(Norm norm) {
+  GraphBuilder g(norm == Norm::whole ? 17 : norm == Norm::axes_input ? 18 : 13);
+  g.input("x", {1, 3, 4});
+  g.node("MatMul", {"x", g.weight("w1", {4, 4}, kSixteen)}, "product");
+  g.node("Add", {"product", g.weight("b1", {4}, {1, 2, 3, 4})}, "biased", true);
+  g.node("Add", {"biased", "x"}, "residual", true);
+  std::string normed;
+  if (norm == Norm::whole)
+    normed =
+        g.node("LayerNormalization", {"residual", g.weight("gamma", {4}, {1, 1, 1, 1})}, "normed");
+  else
+    normed = g.decomposed_layer_norm("residual", "ln_", norm == Norm::axes_input,
+                                     norm == Norm::squared_by_mul);
+  g.node("MatMul", {normed, g.weight("wqa", {4, 2}, std::vector<float>(8, 1.0f))}, "out");
+  g.output("out");
+  return g;
+}
+
+std::vector<std::string> site_outputs(const Analysed& a, const Placement& p) {
+  std::vector<std::string> outputs;
+  for (const Site& s : p.sites) outputs.push_back(a.index.node(s.node).output(0));
+  return outputs;
+}
+
+TEST(LayerNorm, TheAddInFrontIsFoundInEverySpelling) {
+  for (const Norm norm :
+       {Norm::whole, Norm::axes_attribute, Norm::axes_input, Norm::squared_by_mul}) {
+    const Analysed a(block(norm));
+    const auto adds = adds_feeding_layer_norm(a.index);
+    ASSERT_EQ(adds.size(), 1u) << static_cast<int>(norm);
+    EXPECT_EQ(a.index.node(adds[0]).output(0), "residual");
+  }
+}
+
+TEST(LayerNorm, IsFoundThroughCasts) {
+  GraphBuilder g(13);
+  g.input("x", {3, 4});
+  g.node("Add", {"x", "x"}, "sum");
+  g.node("Cast", {"sum"}, "cast");
+  g.set("to", std::int64_t{1});
+  g.output(g.decomposed_layer_norm("cast", "ln_", false));
+  const Analysed a(std::move(g));
+  ASSERT_EQ(adds_feeding_layer_norm(a.index).size(), 1u);
+}
+
+TEST(LayerNorm, MeanPoolingIsNone) {
+  GraphBuilder g(13);
+  g.input("x", {1, 3, 4});
+  g.node("Add", {"x", "x"}, "sum");
+  g.node("ReduceMean", {"sum"}, "pooled");
+  g.node("Sub", {"x", "pooled"}, "centred");  // the minuend is not what was averaged
+  g.output("centred");
+  const Analysed a(std::move(g));
+  EXPECT_TRUE(adds_feeding_layer_norm(a.index).empty());
+}
+
+TEST(LayerNorm, OnlyItsDataInputCounts) {
+  GraphBuilder g;
+  g.input("x", {3, 4});
+  g.node("Add", {"x", "x"}, "gamma");
+  g.node("LayerNormalization", {"x", "gamma"}, "out");
+  g.output("out");
+  const Analysed a(std::move(g));
+  EXPECT_TRUE(adds_feeding_layer_norm(a.index).empty());
+}
+
+TEST(Placement, DefaultIsEveryMatMulAndNothingElse) {
+  Analysed a(block(Norm::axes_attribute));
+  const Placement p = place(a.index, a.constants, {});
+  EXPECT_THAT(site_outputs(a, p), ElementsAre("product", "out"));
+  ASSERT_EQ(p.sites[0].operands.size(), 2u);
+  EXPECT_EQ(p.sites[0].operands[0].role, Role::activation);
+  EXPECT_EQ(p.sites[0].operands[1].role, Role::weight);
+  ASSERT_EQ(p.left.size(), 1u);
+  EXPECT_EQ(p.left[0].node, "residual");
+  EXPECT_THAT(p.left[0].reason, HasSubstr("residual"));
+}
+
+TEST(Placement, ResidualAddsByOption) {
+  for (const Norm norm : {Norm::whole, Norm::axes_attribute, Norm::axes_input}) {
+    Analysed a(block(norm));
+    const Placement p = place(a.index, a.constants, {true, true, {}});
+    EXPECT_THAT(site_outputs(a, p), ElementsAre("product", "residual", "out"));
+    EXPECT_TRUE(p.left.empty());
+    EXPECT_EQ(p.sites[1].operands[0].tensor, "biased");
+    EXPECT_EQ(p.sites[1].operands[1].tensor, "x");
+  }
+}
+
+TEST(Placement, HeadByOption) {
+  Analysed a(block(Norm::whole));
+  const Placement p = place(a.index, a.constants, {false, false, {}});
+  EXPECT_THAT(site_outputs(a, p), ElementsAre("product"));
+  EXPECT_EQ(p.left.back().node, "out_node");
+}
+
+TEST(Placement, AttentionProductsHaveTwoActivations) {
+  GraphBuilder g;
+  g.input("q", {1, 2, 3, 4});
+  g.input("k", {1, 2, 4, 3});
+  g.node("MatMul", {"q", "k"}, "scores");
+  g.node("Softmax", {"scores"}, "probabilities");
+  g.node("MatMul", {"probabilities", "q"}, "context", true);
+  g.output("context");
+  Analysed a(std::move(g));
+  const Placement p = place(a.index, a.constants, {});
+  ASSERT_THAT(site_outputs(a, p), ElementsAre("scores", "context"));
+  for (const Site& s : p.sites)
+    for (const Operand& o : s.operands) EXPECT_EQ(o.role, Role::activation) << o.tensor;
+}
+
+TEST(Placement, AWeightMayStandBehindOtherNodes) {
+  GraphBuilder g;
+  g.input("x", {3, 4});
+  g.half_weight("half", {4, 4}, kSixteen);
+  g.node("Cast", {"half"}, "single");
+  g.set("to", std::int64_t{1});
+  g.node("Transpose", {"single"}, "turned");
+  g.node("MatMul", {"x", "turned"}, "out");
+  g.output("out");
+  Analysed a(std::move(g));
+  const Placement p = place(a.index, a.constants, {});
+  EXPECT_EQ(p.sites.at(0).operands.at(1).role, Role::weight);
+}
+
+TEST(Placement, ExcludesByNamePatternAndOutput) {
+  for (const char* pattern : {"product_node", "prod*", "?roduct_node"}) {
+    Analysed a(block(Norm::whole));
+    const Placement p = place(a.index, a.constants, {true, false, {pattern}});
+    EXPECT_THAT(site_outputs(a, p), ElementsAre("out")) << pattern;
+    EXPECT_THAT(p.left[0].reason, HasSubstr(pattern));
+  }
+  Analysed a(block(Norm::whole));
+  const Placement p = place(a.index, a.constants, {true, true, {"residual"}});  // has no name
+  EXPECT_THAT(site_outputs(a, p), ElementsAre("product", "out"));
+}
+
+TEST(Placement, RefusesPatternsWithoutANodeAndModelsWithoutSites) {
+  Analysed a(block(Norm::whole));
+  EXPECT_THAT(
+      [&] {
+        place(a.index, a.constants, {true, false, {"prodduct*"}});
+      },
+      ThrowsMessage<Error>(HasSubstr("'prodduct*'")));
+  EXPECT_THAT(
+      [&] {
+        place(a.index, a.constants, {true, false, {"*"}});
+      },
+      ThrowsMessage<Error>(HasSubstr("nothing to quantize")));
+  GraphBuilder g;
+  g.output(g.node("Relu", {g.input("x")}, "y"));
+  Analysed b(std::move(g));
+  EXPECT_THAT([&] { place(b.index, b.constants, {}); },
+              ThrowsMessage<Error>(HasSubstr("no MatMul")));
+}
+
+TEST(Placement, WhatIsQuantizedAlreadyStays) {
+  GraphBuilder g;
+  g.input("x", {3, 4});
+  g.node("DequantizeLinear", {"x", g.weight("s", {}, {1.0f})}, "real");
+  g.node("MatMul", {"real", g.weight("w", {4, 4}, kSixteen)}, "first");
+  g.node("MatMul", {"first", g.weight("v", {4, 4}, kSixteen)}, "out");
+  g.output("out");
+  Analysed a(std::move(g));
+  const Placement p = place(a.index, a.constants, {});
+  EXPECT_THAT(site_outputs(a, p), ElementsAre("out"));
+  EXPECT_THAT(p.left.at(0).reason, HasSubstr("quantized already"));
+}
+
+TEST(Placement, OtherProductsAreReported) {
+  GraphBuilder g;
+  g.input("x", {3, 4});
+  g.node("Gemm", {"x", g.weight("w", {4, 4}, kSixteen)}, "pooled");
+  g.node("MatMul", {"pooled", g.weight("v", {4, 4}, kSixteen)}, "out");
+  g.output("out");
+  Analysed a(std::move(g));
+  const Placement p = place(a.index, a.constants, {});
+  EXPECT_EQ(p.left.at(0).op, "Gemm");
+}
+
+TEST(Constants, AreEvaluatedThroughTheNodesInFrontOfWeights) {
+  GraphBuilder g;
+  g.half_weight("half", {2, 3}, {1, 2, 3, 4, 5, 6});
+  g.node("Cast", {"half"}, "single");
+  g.set("to", std::int64_t{1});
+  g.node("Transpose", {"single"}, "turned");
+  g.node("Mul", {"turned", g.weight("two", {}, {2.0f})}, "doubled");
+  g.node("Reshape", {"doubled", g.ints("shape", {1, 0, -1})}, "shaped");
+  g.node("Transpose", {"shaped"}, "permuted");
+  g.set("perm", std::vector<std::int64_t>{2, 0, 1});
+  g.node("Relu", {"permuted"}, "other");
+  g.input("x");
+  g.node("Add", {"x", "two"}, "varying");
+  Analysed a(std::move(g));
+  EXPECT_EQ(a.constants.value("doubled"), ir::Tensor::of<float>({3, 2}, {2, 8, 4, 10, 6, 12}));
+  EXPECT_EQ(a.constants.value("shaped").shape(), (ir::Sizes{1, 2, 3})) << "0 copies a size";
+  EXPECT_TRUE(a.constants.contains("permuted"));
+  EXPECT_TRUE(a.constants.contains("other"));
+  EXPECT_FALSE(a.constants.contains("varying"));
+  EXPECT_FALSE(a.constants.contains("x"));
+  EXPECT_THAT([&] { a.constants.value("other"); }, ThrowsMessage<Error>(HasSubstr("Relu")));
+}
+
+}  // namespace
+}  // namespace bertcl::quant
