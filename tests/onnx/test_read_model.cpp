@@ -75,7 +75,7 @@ TEST(ReadModel, GemmIsTakenApart) {
                        "[1, 2, 3, 4, 5, 6] }"
                        "initializer { name: 'b' data_type: 1 dims: 2 float_data: [1, 2] }",
                        {"n", "3"}),
-              HasSubstr("%0: f32[3, 2] = Transpose(%w) {perm = [1, 0]}\n"
+              HasSubstr("%0: f32[3, 2] = Transpose(%c0) {perm = [1, 0]}\n"
                         "  %1: f32[n, 2] = MatMul(%x, %0)\n"));
 }
 
@@ -84,16 +84,16 @@ TEST(ReadModel, QuantizationAlwaysHasAZeroPoint) {
                        "node { op_type: 'QuantizeLinear' input: 'x' input: 's' output: 'y' }"
                        "initializer { name: 's' data_type: 1 dims: 1 float_data: 0.5 }",
                        {"n", "3"}),
-              HasSubstr("const %y/s_scalar: f32[] = 0.5\n"
-                        "  const %y/zero_point: u8[] = 0\n"
-                        "  %0: u8[n, 3] = QuantizeLinear(%x, %y/s_scalar, %y/zero_point)\n"));
+              HasSubstr("const %c0: f32[] = 0.5\n"
+                        "  const %c1: u8[] = 0\n"
+                        "  %0: u8[n, 3] = QuantizeLinear(%x, %c0, %c1)\n"));
   EXPECT_THAT(imported(13,
                        "node { op_type: 'QuantizeLinear' input: 'x' input: 's' input: 'z'"
                        " output: 'y' attribute { name: 'axis' type: INT i: -1 } }"
                        "initializer { name: 's' data_type: 1 dims: 3 float_data: [1, 2, 3] }"
                        "initializer { name: 'z' data_type: 3 dims: 3 int32_data: [0, 0, -1] }",
                        {"n", "3"}),
-              HasSubstr("%0: i8[n, 3] = QuantizeLinear(%x, %s, %z) {axis = 1}"));
+              HasSubstr("%0: i8[n, 3] = QuantizeLinear(%x, %c0, %c1) {axis = 1}"));
 }
 
 TEST(ReadModel, CallsTheExtentsOfBertBatchAndSeq) {
@@ -133,7 +133,7 @@ TEST(ReadModel, InitializersAmongTheInputsAreConstants) {
                "initializer { name: 'w' data_type: 1 float_data: 2 }"
                "input { name: 'w' type { tensor_type { elem_type: 1 shape {} } } }",
                {"n"});
-  EXPECT_THAT(text, HasSubstr("graph graph(%x: f32[n]) {\n  const %w: f32[] = 2.0"));
+  EXPECT_THAT(text, HasSubstr("graph graph(%x: f32[n]) {\n  const %c0: f32[] = 2.0"));
 }
 
 TEST(ReadModel, SortsNodes) {
