@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole way on the default model: calibrate on the device, write, read again, run.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "bertcl/error.hpp"
+#include "onnx/read_model.hpp"
+#include "ops/interpret.hpp"
+#include "quant/calibrate.hpp"
+#include "quant/quantizer.hpp"
+#include "runtime/session.hpp"
+#include "tests/quant/graphs.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+std::filesystem::path default_model() {
+  return std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad/model.onnx";
+}
+
+/// Sequences of common words, the same at each run.
+std::vector<Sample> samples(std::size_t count) {
+  std::mt19937 generator(3);
+  std::vector<Sample> all(count);
+  for (std::size_t s = 0; s < count; ++s) {
+    const std::size_t question = 6 + s % 5, context = 20 + 37 * s % 90;
+    all[s].ids = {101};
+    for (std::size_t i = 0; i < question + context + 1; ++i)
+      all[s].ids.push_back(i == question ? 102 : 1996 + generator() % 8000);
+    all[s].ids.push_back(102);
+    for (std::size_t i = 0; i < all[s].ids.size(); ++i) all[s].types.push_back(i > question + 1);
+  }
+  return all;
+}
+
+SampleSource source(std::vector<Sample> all) {
+  return [all = std::move(all), next = std::size_t{0}]() mutable -> std::optional<Sample> {
+    if (next == all.size()) return std::nullopt;
+    return all[next++];
+  };
+}
+
+class Quantizer : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        std::filesystem::temp_directory_path() / ("bertcl_quant_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    options_.model = default_model();
+    options_.output = folder_ / "q.onnx";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path folder_;
+  Options options_;
+};
+
+TEST_F(Quantizer, DefaultModel) {
+  const auto data = samples(6);
+  std::int64_t last = 0;
+  const Report r =
+      quantize(options_, source(data), [&](std::int64_t n, std::int64_t) { EXPECT_EQ(n, ++last); });
+  EXPECT_EQ(last, 6);
+  EXPECT_EQ(r.samples, 6);
+  EXPECT_EQ(r.quantized_nodes, 49);  // 8 products in each of 6 layers, and the head
+  EXPECT_EQ(r.count(Role::weight), 37);
+  EXPECT_EQ(r.count(Role::activation), 49);
+  EXPECT_EQ(r.left.size(), 13u);  // the residual Adds
+  EXPECT_EQ(r.data_sha256.size(), 64u);
+  EXPECT_LT(r.written_bytes, r.float_bytes / 2);
+  EXPECT_EQ(r.written_bytes,
+            static_cast<std::int64_t>(std::filesystem::file_size(options_.output)));
+  for (const TensorReport& t : r.tensors) {
+    EXPECT_LT(t.range.low, t.range.high) << t.tensor;
+    EXPECT_GT(t.scale, 0.0f) << t.tensor;
+  }
+  const auto probabilities = std::find_if(r.tensors.begin(), r.tensors.end(), [](const auto& t) {
+    return t.tensor.find("Softmax") != std::string::npos;
+  });
+  ASSERT_NE(probabilities, r.tensors.end());
+  EXPECT_GE(probabilities->range.low, 0.0f);
+  EXPECT_LE(probabilities->range.high, 1.0f);
+
+  const Model written = Model::load(options_.output);
+  std::map<std::string, std::string> metadata;
+  for (const auto& m : written.proto().metadata_props()) metadata[m.key()] = m.value();
+  EXPECT_EQ(metadata["bertcl.quantizer.method"], "minmax");
+  EXPECT_EQ(metadata["bertcl.quantizer.samples"], "6");
+  EXPECT_EQ(metadata["bertcl.quantizer.data_sha256"], r.data_sha256);
+}
+
+/// Start logits of a model on one sample.
+std::vector<double> logits(const std::filesystem::path& path, const Sample& sample) {
+  auto session = runtime::Session::load(path);
+  std::vector<std::string> names;
+  for (const auto& port : session.inputs()) names.push_back(port.name);
+  return session.run(inputs_of(names, sample)).at("start_logits").to_doubles();
+}
+
+TEST_F(Quantizer, TheWrittenModelAnswersAsTheFloatOne) {
+  const auto data = samples(6);
+  quantize(options_, source(data));
+  const auto expected = logits(options_.model, data[2]), actual = logits(options_.output, data[2]);
+  const auto [low, high] = std::minmax_element(expected.begin(), expected.end());
+  ASSERT_EQ(actual.size(), expected.size());
+  double error = 0.0;
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    error += std::abs(actual[i] - expected[i]) / static_cast<double>(actual.size());
+  EXPECT_LT(error, 0.06 * (*high - *low))
+      << "mean difference of the logits; range " << *low << " to " << *high;
+  EXPECT_GT(error, 0.0) << "int8 leaves a trace: was anything quantized?";
+}
+
+TEST_F(Quantizer, IsDeterministicAndCalibratesBothMethods) {
+  const auto data = samples(3);
+  for (const char* method : {"minmax", "percentile"}) {
+    options_.method = method;
+    options_.output = folder_ / "a.onnx";
+    const Report a = quantize(options_, source(data));
+    options_.output = folder_ / "b.onnx";
+    const Report b = quantize(options_, source(data));
+    ASSERT_EQ(a.tensors.size(), b.tensors.size());
+    for (std::size_t i = 0; i < a.tensors.size(); ++i)
+      EXPECT_EQ(a.tensors[i].range, b.tensors[i].range) << a.tensors[i].tensor;
+    EXPECT_EQ(a.data_sha256, b.data_sha256);
+  }
+}
+
+// The ranges are those of the tensors themselves: the host evaluates the graph without any kernel.
+TEST_F(Quantizer, RangesAreThoseOfTheGraph) {
+  const auto data = samples(2);
+  const Report r = quantize(options_, source({data[0]}));
+  ir::Graph graph = onnx_io::read_model(options_.model);
+  std::vector<std::string> names;
+  for (const ir::Value* input : graph.inputs()) names.push_back(input->name);
+  const auto inputs = inputs_of(names, data[0]);
+  std::map<const ir::Value*, ir::Tensor> known;
+  for (ir::Value* input : graph.inputs()) known[input] = inputs.at(input->name);
+  int compared = 0;
+  for (const TensorReport& t : r.tensors) {
+    // The first layer: later ones take the plain evaluation too long.
+    if (t.role != Role::activation || t.tensor.find("layer.0/attention") == std::string::npos)
+      continue;
+    const auto values = ops::evaluate_slice(graph.find_value(t.tensor), known).to_doubles();
+    const auto [low, high] = std::minmax_element(values.begin(), values.end());
+    EXPECT_NEAR(t.range.low, *low, 1e-4 * std::abs(*low) + 1e-5) << t.tensor;
+    EXPECT_NEAR(t.range.high, *high, 1e-4 * std::abs(*high) + 1e-5) << t.tensor;
+    ++compared;
+  }
+  EXPECT_GE(compared, 4);
+}
+
+TEST_F(Quantizer, SaysWhatIsWrong) {
+  EXPECT_THAT([&] { quantize(options_, source({})); },
+              ThrowsMessage<Error>(HasSubstr("no calibration samples")));
+  Sample uneven{{101, 102}, {0}};
+  EXPECT_THAT([&] { quantize(options_, source({uneven})); },
+              ThrowsMessage<Error>(HasSubstr("2 ids and 1 types")));
+  Options o = options_;
+  o.method = "maximum";
+  EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("minmax")));
+  o = options_;
+  o.output = folder_ / "absent" / "q.onnx";
+  EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("folder")));
+  o = options_;
+  o.output = o.model;
+  EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("overwrite")));
+  o = options_;
+  o.model = folder_ / "none.onnx";
+  EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("none.onnx")));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing half written is left";
+}
+
+TEST(Inputs, AreFoundByTheirNames) {
+  const Sample s{{101, 7, 102}, {0, 0, 1}};
+  const auto in = inputs_of({"input_mask", "segment_ids", "position_ids", "input_ids"}, s);
+  EXPECT_EQ(in.at("input_ids").to_ints(), s.ids);
+  EXPECT_EQ(in.at("segment_ids").to_ints(), s.types);
+  EXPECT_EQ(in.at("position_ids").to_ints(), (std::vector<std::int64_t>{0, 1, 2}));
+  EXPECT_EQ(in.at("input_mask").to_ints(), (std::vector<std::int64_t>{1, 1, 1}));
+  EXPECT_EQ(in.at("input_mask").shape(), (ir::Sizes{1, 3}));
+  EXPECT_THAT(
+      [&] {
+        inputs_of({"input_ids", "pixels"}, s);
+      },
+      ThrowsMessage<Error>(HasSubstr("'pixels'")));
+  EXPECT_THAT([&] { inputs_of({"attention_mask"}, s); },
+              ThrowsMessage<Error>(HasSubstr("token ids")));
+}
+
+TEST(Spread, TakesEqualStepsFromTheFirst) {
+  EXPECT_EQ(spread(10, 4), (std::vector<std::size_t>{0, 2, 5, 7}));
+  EXPECT_EQ(spread(3, 128), (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(spread(2, 0), (std::vector<std::size_t>{0, 1}));
+  EXPECT_TRUE(spread(0, 5).empty());
+}
+
+}  // namespace
+}  // namespace bertcl::quant
