@@ -3,7 +3,7 @@
 //
 //   observe_range      x [count] -> partials [items][4]    each work-item one chunk of x
 //   observe_merge      partials [items][4] -> state [4]    one work-item
-//   observe_histogram  x [count] -> counts [bins]          added to what is there
+//   observe_histogram  x [count] -> counts [COPIES][bins]  added to what is there
 //
 // A range is (smallest, largest, smallest absolute value, 1 if a NaN was met else 0).
 // Bin i holds edges[i] <= v < edges[i + 1], the last bin its right edge too; values outside are
@@ -12,6 +12,18 @@
 // Grid of observe_range and observe_histogram: (ceil(count / chunk)), any local size.
 // Bounds: count < 2^31, bins >= 1; a count wraps at 2^32.
 #include "row.clh"
+
+#ifndef COPIES
+  #define COPIES 1  // histograms side by side, counts [COPIES][bins]: item i adds to copy i % COPIES
+#endif
+#ifndef EXCLUSIVE
+  #define EXCLUSIVE 0  // 1: no two items share a copy, so that counting needs no atomics
+#endif
+#if EXCLUSIVE
+  #define COUNT(place) (*(place))++
+#else
+  #define COUNT(place) atomic_inc((volatile __global uint*)(place))
+#endif
 
 __kernel void observe_range(__global const float* x, __global float* partials, int count,
                             int chunk) {
@@ -54,24 +66,26 @@ __kernel void observe_merge(__global const float* partials, __global float* stat
 }
 
 __kernel void observe_histogram(__global const float* x, __global const float* edges,
-                                volatile __global uint* counts, int count, int chunk, int bins,
+                                __global uint* counts, int count, int chunk, int bins,
                                 int absolute, float bins_per_unit) {
-  const int first = get_global_id(0) * chunk, end = min(first + chunk, count);
+  const int item = get_global_id(0), first = item * chunk, end = min(first + chunk, count);
+  __global uint* own = counts + (size_t)(item % COPIES) * bins;
   const float left = edges[0], right = edges[bins];
-  int last = 0;  // neighbours often share a bin: one atomic for a run of them
-  uint run = 0;
-  for (int i = first; i < end; i++) {
-    const float v = absolute ? fabs(x[i]) : x[i];
-    if (!(v >= left && v <= right)) continue;
-    int bin = clamp((int)fmin((v - left) * bins_per_unit, bins - 1.0f), 0, bins - 1);
-    while (bin > 0 && v < edges[bin]) bin--;
-    while (bin < bins - 1 && v >= edges[bin + 1]) bin++;
-    if (bin != last && run > 0) {
-      atomic_add(&counts[last], run);
-      run = 0;
+  for (int i = first; i < end; i += 16) {
+    const int n = min(16, end - i);
+    float16 v = load_row16(x, i, n, TYPE_F32, 1.0f, 0);
+    v = absolute ? fabs(v) : v;
+    const float16 guess = fmin(fmax((v - left) * bins_per_unit, 0.0f), bins - 1.0f);
+    float values[16];
+    int guesses[16];
+    vstore16(v, 0, values);
+    vstore16(convert_int16(guess), 0, guesses);
+    for (int t = 0; t < n; t++) {
+      if (!(values[t] >= left && values[t] <= right)) continue;
+      int bin = guesses[t];
+      while (bin > 0 && values[t] < edges[bin]) bin--;
+      while (bin < bins - 1 && values[t] >= edges[bin + 1]) bin++;
+      COUNT(own + bin);
     }
-    last = bin;
-    run++;
   }
-  if (run > 0) atomic_add(&counts[last], run);
 }

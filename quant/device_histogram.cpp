@@ -10,6 +10,11 @@
 #include "bertcl/error.hpp"
 
 namespace bertcl::quant {
+namespace {
+
+constexpr std::size_t kMostCounts = 1 << 17;  // on the device for one tensor, where copies help
+
+}  // namespace
 
 DeviceHistogram::DeviceHistogram(opencl::Context& context, const std::string& tensor, int bins,
                                  bool absolute)
@@ -25,7 +30,9 @@ void DeviceHistogram::observe(const opencl::Buffer& values, std::size_t count) {
     host_.extend(batch);
     edges_ = context_.allocate(host_.edges().size() * sizeof(float));
     edges_.upload(host_.edges());
-    counts_ = context_.allocate(host_.counts().size() * sizeof(std::uint32_t));
+    const std::size_t items = most_items(context_);
+    copies_ = items * host_.counts().size() <= kMostCounts ? items : 1;
+    counts_ = context_.allocate(copies_ * host_.counts().size() * sizeof(std::uint32_t));
     counts_.fill(0);
   } else if (pending_ + count > std::numeric_limits<std::uint32_t>::max()) {
     collect();
@@ -35,7 +42,10 @@ void DeviceHistogram::observe(const opencl::Buffer& values, std::size_t count) {
 
   const auto bins = static_cast<std::int32_t>(host_.counts().size());
   const float span = host_.edges().back() - host_.edges().front();
-  auto kernel = context_.kernel("observe", "observe_histogram");
+  // Few work-items have a copy of the counts each, many share one by atomics.
+  auto kernel =
+      context_.kernel("observe", "observe_histogram",
+                      {{"COPIES", static_cast<int>(copies_)}, {"EXCLUSIVE", copies_ > 1}});
   kernel.args(values, edges_, counts_, static_cast<std::int32_t>(count), d.chunk, bins,
               std::int32_t{host_.absolute()}, static_cast<float>(bins) / span);
   context_.queue().launch(kernel, d.global, d.local, "observe_histogram");
@@ -44,7 +54,10 @@ void DeviceHistogram::observe(const opencl::Buffer& values, std::size_t count) {
 
 void DeviceHistogram::collect() {
   if (pending_ == 0) return;
-  host_.add(counts_.download<std::uint32_t>());
+  const auto counts = counts_.download<std::uint32_t>();
+  const std::size_t bins = host_.counts().size();
+  for (std::size_t copy = 0; copy < copies_; ++copy)
+    host_.add(std::span(counts).subspan(copy * bins, bins));
   pending_ = 0;
 }
 

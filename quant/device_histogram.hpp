@@ -29,6 +29,7 @@ class DeviceHistogram {
   std::string tensor_;
   DeviceRange extent_;
   Histogram host_;
+  std::size_t copies_ = 1;  // of the counts on the device
   opencl::Buffer edges_, counts_;
   std::size_t pending_ = 0;  // values counted on the device alone
 };

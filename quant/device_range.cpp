@@ -20,12 +20,12 @@ constexpr std::size_t kGpuGroup = 64;
 
 bool is_gpu(const opencl::Context& context) { return context.info().type == "gpu"; }
 
+}  // namespace
+
 std::size_t most_items(const opencl::Context& context) {
   const std::size_t units = std::max(1u, context.info().compute_units);
   return is_gpu(context) ? units * 4 * kGpuGroup : units * 4;
 }
-
-}  // namespace
 
 Division divide(const opencl::Context& context, std::size_t count) {
   if (count > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))

@@ -23,6 +23,8 @@ struct Division {
   std::size_t items = 0;  // those that have work
   std::array<std::size_t, 3> global{}, local{};
 };
+/// Most items that divide() makes on the device.
+std::size_t most_items(const opencl::Context& context);
 Division divide(const opencl::Context& context, std::size_t count);
 
 /// A running extent in device memory. `tensor` is named in messages.

@@ -131,6 +131,28 @@ TEST(DeviceHistogram, CountsAsNumpyWhereNothingGrows) {
     }
 }
 
+// Devices with many work-items share one histogram by atomics; those with few do not. Both here.
+TEST(ObserveHistogram, SharedAndExclusiveCopies) {
+  const auto x = tests::normal_values(5000, 4);
+  const auto edges = even_edges(-2.0f, 2.5f, 37);  // some values lie outside
+  const auto expected = count_plainly({x}, edges, false);
+  for (const int copies : {1, 3, 64})
+    for (const std::int32_t chunk : {100, 333, 5000}) {
+      const auto items = tests::ceil_div(x.size(), static_cast<std::size_t>(chunk));
+      const bool exclusive = items <= static_cast<std::size_t>(copies);
+      const auto size = static_cast<std::size_t>(copies) * 37;
+      const auto counts = upload(std::vector<std::uint32_t>(size, 5));
+      auto kernel = device().kernel("observe", "observe_histogram",
+                                    {{"COPIES", copies}, {"EXCLUSIVE", exclusive}});
+      kernel.args(upload(x), upload(edges), counts, 5000, chunk, 37, 0, 37 / 4.5f);
+      tests::run(kernel, items);
+      std::vector<std::uint64_t> sums(37, 0);
+      const auto made = counts.download<std::uint32_t>();
+      for (std::size_t i = 0; i < size; ++i) sums[i % 37] += made[i] - 5;
+      expect_equal(sums, expected, std::to_string(copies) + " copies");
+    }
+}
+
 TEST(DeviceHistogram, GrowsAsTheReference) {
   for (const bool absolute : {true, false}) {
     DeviceHistogram histogram(device(), "t", 64, absolute);
