@@ -65,11 +65,15 @@ struct Session::State {
   void check_index_flag();
 };
 
+/// Token types and the mask have defaults, unless the shape of the batch is read off them.
 bool Session::State::may_be_absent(const std::string& name) const {
-  return std::any_of(plan.inputs.begin(), plan.inputs.end(), [&](const plan::Input& in) {
-    return in.source == name &&
-           (in.kind == plan::InputKind::packed_types || in.kind == plan::InputKind::key_mask);
-  });
+  bool has_default = false;
+  for (const plan::Input& in : plan.inputs) {
+    if (in.source != name) continue;
+    if (in.kind == plan::InputKind::packed_ids) return false;
+    has_default |= in.kind == plan::InputKind::packed_types || in.kind == plan::InputKind::key_mask;
+  }
+  return has_default;
 }
 
 void Session::State::check_names(const Tensors& inputs) const {
