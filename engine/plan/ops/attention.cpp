@@ -27,6 +27,7 @@ std::string needs_vnni(opencl::Context& c) {
 const std::vector<Rung> float_ladder{{"x86", "attention_f32_x86", true, needs_cpu},
                                      {"ref", "attention_f32_ref", false, always}};
 const std::vector<Rung> integer_ladder{{"x86_vnni", "attention_s8_x86_vnni", true, needs_vnni},
+                                       {"portable", "attention_s8_portable", true, needs_cpu},
                                        {"ref", "attention_s8_ref", false, always}};
 
 struct Geometry {
