@@ -29,6 +29,8 @@ struct Family {
 const std::vector<Family>& families() {
   static const std::vector<Family> list = {
       {"s8_vnni", "attention_s8_x86_vnni", {}, &Capabilities::avx512_vnni},
+      {"s8_avx2", "attention_s8_x86_avx2", {}, &Capabilities::avx2},
+      {"s8_avx2_8", "attention_s8_x86_avx2", {{"LANES", 8}}, &Capabilities::avx2},
       {"s8_portable", "attention_s8_portable", {}, nullptr},
       {"s8_portable_8", "attention_s8_portable", {{"LANES", 8}}, nullptr},
       {"s8_ref", "attention_s8_ref", {}, nullptr},

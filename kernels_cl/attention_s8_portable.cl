@@ -30,17 +30,6 @@
 #endif
 #define ROWS (2 * LANES)  // rows held at a time: two vectors
 
-// Bytes from .. from + n - 1 (n <= LANES) minus zero_point.
-floatv load_centred(__global const uchar* from, int n, int type, int zero_point) {
-  const int flip = type == TYPE_S8 ? 0x80 : 0;  // s8: (byte ^ 0x80) - 0x80
-  ucharv bytes = 0;
-  if (n >= LANES)
-    bytes = vloadv(0, from);
-  else
-    for (int t = 0; t < n; t++) ((uchar*)&bytes)[t] = from[t];
-  return convert_floatv((convert_intv(bytes) ^ flip) - (flip + zero_point));
-}
-
 // Rows keys[0 .. count - 1] of k or v to part[key][d].
 void load_part(__global const uchar* source, int stride, const int* keys, int count, int head_size,
                int type, int zero_point, float* part) {
@@ -48,7 +37,8 @@ void load_part(__global const uchar* source, int stride, const int* keys, int co
     __global const uchar* row = source + (size_t)keys[j] * stride;
     int d = 0;
     for (; d + LANES <= head_size; d += LANES)
-      vstorev(load_centred(row + d, LANES, type, zero_point), 0, part + j * head_size + d);
+      vstorev(convert_floatv(load_centred(row + d, LANES, type, zero_point)), 0,
+              part + j * head_size + d);
     for (; d < head_size; d++)
       part[j * head_size + d] = load_centred(row + d, 1, type, zero_point).s0;
   }
@@ -95,10 +85,10 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         intv x[LANES];
 #pragma unroll
         for (int r = 0; r < LANES; r++)
-          x[r] = as_intv(load_centred(q + (size_t)min(row + h * LANES + r, last - 1) * q_stride + d, n,
-                                      q_type, q_zero_point));
+          x[r] = load_centred(q + (size_t)min(row + h * LANES + r, last - 1) * q_stride + d, n, q_type,
+                              q_zero_point);
         transpose(x);
-        for (int t = 0; t < n; t++) query[(d + t) * 2 + h] = as_floatv(x[t]);
+        for (int t = 0; t < n; t++) query[(d + t) * 2 + h] = convert_floatv(x[t]);
       }
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
     floatv largest0 = -FLT_MAX, largest1 = -FLT_MAX, total0 = 0.0f, total1 = 0.0f;

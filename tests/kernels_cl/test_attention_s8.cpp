@@ -95,6 +95,11 @@ class AttentionS8 : public ::testing::TestWithParam<Implementation> {
   void SetUp() override {
     if (GetParam().program == "attention_s8_x86_vnni" && !device().capabilities().avx512_vnni)
       GTEST_SKIP() << "no avx512_vnni";
+    if (GetParam().program == "attention_s8_x86_avx2" && !device().capabilities().avx2)
+      GTEST_SKIP() << "no avx2";
+    if (GetParam().program == "attention_s8_x86_avx2" && GetParam().defines.contains("LANES") &&
+        GetParam().defines.at("LANES") == 16 && !device().capabilities().avx512)
+      GTEST_SKIP() << "no avx512";
   }
   void expect_right(const AttentionCase& c, const Quantization& z, int32_t block_rows = 32) {
     const Bytes qkv = random_bytes(c);
@@ -222,6 +227,8 @@ INSTANTIATE_TEST_SUITE_P(Kernels, AttentionS8,
                          ::testing::Values(Implementation{"attention_s8_ref"},
                                            Implementation{"attention_s8_portable"},
                                            Implementation{"attention_s8_portable", {{"LANES", 8}}},
+                                           Implementation{"attention_s8_x86_avx2", {{"LANES", 8}}},
+                                           Implementation{"attention_s8_x86_avx2", {{"LANES", 16}}},
                                            Implementation{"attention_s8_x86_vnni"}),
                          [](const auto& test) { return test.param.name(); });
 

@@ -23,10 +23,14 @@ std::string needs_cpu(opencl::Context& c) {
 std::string needs_vnni(opencl::Context& c) {
   return c.capabilities().avx512_vnni ? "" : "the device has no avx512_vnni";
 }
+std::string needs_avx2(opencl::Context& c) {
+  return c.capabilities().avx2 ? "" : "the device has no avx2";
+}
 
 const std::vector<Rung> float_ladder{{"x86", "attention_f32_x86", true, needs_cpu},
                                      {"ref", "attention_f32_ref", false, always}};
 const std::vector<Rung> integer_ladder{{"x86_vnni", "attention_s8_x86_vnni", true, needs_vnni},
+                                       {"x86_avx2", "attention_s8_x86_avx2", true, needs_avx2},
                                        {"portable", "attention_s8_portable", true, needs_cpu},
                                        {"ref", "attention_s8_ref", false, always}};
 
