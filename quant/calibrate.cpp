@@ -9,7 +9,6 @@
 #include <array>
 #include <map>
 #include <memory>
-#include <numeric>
 
 #include "bertcl/error.hpp"
 
@@ -66,26 +65,38 @@ std::vector<std::size_t> spread(std::size_t total, std::size_t wanted) {
   return indices;
 }
 
-runtime::Tensors inputs_of(const std::vector<std::string>& names, const Sample& sample) {
-  const auto tokens = sample.ids.size();
-  const auto tensor = [&](std::vector<std::int64_t> values) {
-    return ir::Tensor::of<std::int64_t>({1, static_cast<std::int64_t>(tokens)}, std::move(values));
+runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& sample) {
+  const auto tokens = static_cast<std::int64_t>(sample.ids.size());
+  // Each value of a row by its place; 0 in the padding.
+  const auto filled = [&](const plan::Port& port, const auto& value) {
+    const ir::Shape& shape = port.type.shape;
+    const auto extent = [&](std::size_t axis, std::int64_t free) {
+      return shape.size() > axis && shape[axis].is_constant() ? shape[axis].constant() : free;
+    };
+    const std::int64_t batch = extent(0, 1), seq = shape.size() > 1 ? extent(1, tokens) : 1;
+    std::vector<std::int64_t> values;
+    for (std::int64_t row = 0; row < batch; ++row)
+      for (std::int64_t i = 0; i < seq; ++i)
+        values.push_back(i < tokens ? value(static_cast<std::size_t>(i)) : 0);
+    return ir::Tensor::of<std::int64_t>(shape.size() > 1 ? ir::Sizes{batch, seq} : ir::Sizes{batch},
+                                        std::move(values));
   };
   runtime::Tensors inputs;
   std::string ids;
-  for (const std::string& name : names) {
+  for (const plan::Port& port : ports) {
+    const std::string& name = port.name;
     if (contains(name, "mask")) {
-      inputs[name] = tensor(std::vector<std::int64_t>(tokens, 1));
+      inputs[name] = filled(port, [](std::size_t) { return std::int64_t{1}; });
     } else if (contains(name, "type") || contains(name, "segment")) {
       inputs[name] =
-          tensor(sample.types.empty() ? std::vector<std::int64_t>(tokens, 0) : sample.types);
+          filled(port, [&](std::size_t i) { return sample.types.empty() ? 0 : sample.types[i]; });
     } else if (contains(name, "position")) {
-      std::vector<std::int64_t> positions(tokens);
-      std::iota(positions.begin(), positions.end(), 0);
-      inputs[name] = tensor(std::move(positions));
+      inputs[name] = filled(port, [](std::size_t i) { return static_cast<std::int64_t>(i); });
+    } else if (contains(name, "unique")) {
+      inputs[name] = filled(port, [](std::size_t) { return std::int64_t{0}; });
     } else if (ids.empty()) {
       ids = name;
-      inputs[name] = tensor(sample.ids);
+      inputs[name] = filled(port, [&](std::size_t i) { return sample.ids[i]; });
     } else {
       throw Error(
           fmt::format("model input '{}' is not known to calibration: '{}' takes the token "
@@ -93,9 +104,7 @@ runtime::Tensors inputs_of(const std::vector<std::string>& names, const Sample& 
                       name, ids));
     }
   }
-  if (ids.empty())
-    throw Error(fmt::format("the model has no input for token ids; its inputs are {}",
-                            fmt::join(names, ", ")));
+  if (ids.empty()) throw Error("the model has no input for token ids");
   return inputs;
 }
 
@@ -105,9 +114,6 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
   std::map<std::string, std::unique_ptr<Observer>, std::less<>> observers;
   for (const std::string& tensor : tensors)
     observers[tensor] = method.observer(session.context(), options, tensor);
-  std::vector<std::string> input_names;
-  for (const auto& port : session.inputs()) input_names.push_back(port.name);
-
   const TapGuard guard(session, [&](const std::string& name, const opencl::Buffer& buffer,
                                     ir::DType dtype, const ir::Sizes& shape) {
     const auto it = observers.find(name);
@@ -125,7 +131,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
         (!sample->types.empty() && sample->types.size() != sample->ids.size()))
       throw Error(fmt::format("calibration sample {} has {} ids and {} types", result.samples,
                               sample->ids.size(), sample->types.size()));
-    session.run(inputs_of(input_names, *sample));
+    session.run(inputs_of(session.inputs(), *sample));
     hash.add(*sample);
     ++result.samples;
     result.tokens += static_cast<std::int64_t>(sample->ids.size());

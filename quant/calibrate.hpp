@@ -30,9 +30,11 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
                       const Method& method, const MethodOptions& options,
                       const SampleSource& samples, const CalibrationProgress& progress = {});
 
-/// The inputs of a model for one sample [1, tokens], matched by name: masks are ones, types and
-/// segments the sample's, positions count from 0, and what is left takes the ids. Throws Error
-/// naming an input that is none of these.
-runtime::Tensors inputs_of(const std::vector<std::string>& names, const Sample& sample);
+/// The inputs of a model for one sample, matched by name: masks are ones over the tokens, types and
+/// segments the sample's, positions count from 0, ids that number examples ("unique_ids") are 0,
+/// and what is left takes the token ids. Free extents become [1, tokens]. Where the file fixes
+/// them, the sample stands in each row, cut or padded with zeros. Throws Error naming an input that
+/// is none of these.
+runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& sample);
 
 }  // namespace bertcl::quant

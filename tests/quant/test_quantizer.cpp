@@ -99,9 +99,7 @@ TEST_F(Quantizer, DefaultModel) {
 /// Start logits of a model on one sample.
 std::vector<double> logits(const std::filesystem::path& path, const Sample& sample) {
   auto session = runtime::Session::load(path);
-  std::vector<std::string> names;
-  for (const auto& port : session.inputs()) names.push_back(port.name);
-  return session.run(inputs_of(names, sample)).at("start_logits").to_doubles();
+  return session.run(inputs_of(session.inputs(), sample)).at("start_logits").to_doubles();
 }
 
 TEST_F(Quantizer, TheWrittenModelAnswersAsTheFloatOne) {
@@ -138,9 +136,9 @@ TEST_F(Quantizer, RangesAreThoseOfTheGraph) {
   const auto data = samples(2);
   const Report r = quantize(options_, source({data[0]}));
   ir::Graph graph = onnx_io::read_model(options_.model);
-  std::vector<std::string> names;
-  for (const ir::Value* input : graph.inputs()) names.push_back(input->name);
-  const auto inputs = inputs_of(names, data[0]);
+  std::vector<plan::Port> ports;
+  for (const ir::Value* input : graph.inputs()) ports.push_back({input->name, input->type});
+  const auto inputs = inputs_of(ports, data[0]);
   std::map<const ir::Value*, ir::Tensor> known;
   for (ir::Value* input : graph.inputs()) known[input] = inputs.at(input->name);
   int compared = 0;
@@ -178,21 +176,41 @@ TEST_F(Quantizer, SaysWhatIsWrong) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing half written is left";
 }
 
+plan::Port port(const std::string& name, const ir::Shape& shape) {
+  return {name, {ir::DType::i64, shape}};
+}
+
 TEST(Inputs, AreFoundByTheirNames) {
   const Sample s{{101, 7, 102}, {0, 0, 1}};
-  const auto in = inputs_of({"input_mask", "segment_ids", "position_ids", "input_ids"}, s);
+  const ir::Shape shape{ir::Dim::symbol("batch"), ir::Dim::symbol("seq")};
+  const auto in = inputs_of(
+      {port("unique_ids_raw_output___9:0", {ir::Dim::symbol("batch")}), port("input_mask", shape),
+       port("segment_ids", shape), port("position_ids", shape), port("input_ids", shape)},
+      s);
   EXPECT_EQ(in.at("input_ids").to_ints(), s.ids);
   EXPECT_EQ(in.at("segment_ids").to_ints(), s.types);
   EXPECT_EQ(in.at("position_ids").to_ints(), (std::vector<std::int64_t>{0, 1, 2}));
   EXPECT_EQ(in.at("input_mask").to_ints(), (std::vector<std::int64_t>{1, 1, 1}));
   EXPECT_EQ(in.at("input_mask").shape(), (ir::Sizes{1, 3}));
+  EXPECT_EQ(in.at("unique_ids_raw_output___9:0").shape(), ir::Sizes{1});
   EXPECT_THAT(
       [&] {
-        inputs_of({"input_ids", "pixels"}, s);
+        inputs_of({port("input_ids", shape), port("pixels", shape)}, s);
       },
       ThrowsMessage<Error>(HasSubstr("'pixels'")));
-  EXPECT_THAT([&] { inputs_of({"attention_mask"}, s); },
+  EXPECT_THAT([&] { inputs_of({port("attention_mask", shape)}, s); },
               ThrowsMessage<Error>(HasSubstr("token ids")));
+}
+
+TEST(Inputs, FixedShapesCutOrPad) {
+  const Sample s{{101, 7, 102}, {0, 0, 1}};
+  const auto in = inputs_of({port("input_ids", {2, 5}), port("attention_mask", {2, 5})}, s);
+  EXPECT_EQ(in.at("input_ids").to_ints(),
+            (std::vector<std::int64_t>{101, 7, 102, 0, 0, 101, 7, 102, 0, 0}));
+  EXPECT_EQ(in.at("attention_mask").to_ints(),
+            (std::vector<std::int64_t>{1, 1, 1, 0, 0, 1, 1, 1, 0, 0}));
+  EXPECT_EQ(inputs_of({port("input_ids", {1, 2})}, s).at("input_ids").to_ints(),
+            (std::vector<std::int64_t>{101, 7}));
 }
 
 TEST(Spread, TakesEqualStepsFromTheFirst) {
