@@ -8,6 +8,7 @@ namespace bertcl::passes {
 // normalize: one spelling for each thing
 Pass fold_constants();
 Pass resolve_shapes();
+Pass unmerge_transpose();
 Pass drop_identity();
 Pass fold_weight_transpose();
 Pass share_common();

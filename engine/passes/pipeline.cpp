@@ -10,8 +10,8 @@ namespace bertcl::passes {
 std::vector<Pass> pipeline(const Options& options) {
   std::vector<Pass> all{
       // normalize: one spelling for each thing
-      resolve_shapes(), fold_constants(), drop_identity(), fold_weight_transpose(), share_common(),
-      dead_code(),
+      resolve_shapes(), fold_constants(), unmerge_transpose(), drop_identity(),
+      fold_weight_transpose(), share_common(), dead_code(),
       // recognize: many spellings, one op
       find_layer_norm(), find_gelu(), lift_quantize(), share_common(), find_linear(),
       find_attention(), find_embedding(), find_add_norm(), dead_code(),
