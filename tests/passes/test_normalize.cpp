@@ -35,6 +35,21 @@ TEST(FoldConstants, Int8WeightsStayQuantized) {
 })");
 }
 
+TEST(FoldConstants, QuantizedVectorsFold) {
+  EXPECT_REWRITE(fold_constants(), R"(graph g(%x: f32[2]) {
+  const %w: i8[2] = [1, -2]
+  const %s: f32[] = 0.5
+  %d: f32[2] = DequantizeLinear(%w, %s)
+  %y: f32[2] = Mul(%x, %d)
+  return %y as y
+})",
+                 R"(graph g(%x: f32[2]) {
+  const %d_0: f32[2] = [0.5, -1]
+  %y: f32[2] = Mul(%x, %d_0)
+  return %y as y
+})");
+}
+
 TEST(FoldConstants, FloatWeightsThatAreQuantizedBecomeInt8) {
   EXPECT_REWRITE(fold_constants(), R"(graph g(%x: f32[1, 2]) {
   const %w: f32[2, 2] = [1.0, -0.26, 0.75, 9.0]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes whose operands are all constant become constants.
 //
-// DequantizeLinear of an int8 weight stays: the integer products want the bytes. What no integer op
-// has taken is folded at the end, by fold_dequantize.
+// DequantizeLinear of an int8 matrix stays: the integer products want the bytes. What no integer op
+// has taken is folded at the end, by fold_dequantize. Vectors (bias, gamma, beta) fold at once.
 #include "ops/interpret.hpp"
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
@@ -40,8 +40,9 @@ bool fold(ir::Graph& g, ir::Node& node) {
   return true;
 }
 
-bool is_int8_dequantize(const ir::Node& node) {
-  return node.op == "DequantizeLinear" && ir::is_int8(node.inputs[0]->type.dtype);
+bool dequantizes_matrix(const ir::Node& node) {
+  return node.op == "DequantizeLinear" && ir::is_int8(node.inputs[0]->type.dtype) &&
+         node.inputs[0]->type.shape.size() > 1;
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ bool is_int8_dequantize(const ir::Node& node) {
 Pass fold_constants() {
   return {"fold_constants", [](ir::Graph& g) {
             return rewrite_all(g, [](ir::Graph& graph, ir::Node& node) {
-              return !is_int8_dequantize(node) && fold(graph, node);
+              return !dequantizes_matrix(node) && fold(graph, node);
             });
           }};
 }
