@@ -78,8 +78,8 @@ int run_program(int argc, const char* const* argv) {
       "bertcl COMMAND --help explains a command.\n"
       "Exit codes: 0 done, 1 a check failed, 2 bad use or bad input.");
   Action action;
-  for (const auto add :
-       {add_devices, add_inspect, add_eval, add_run, add_verify, add_answer, add_bench}) {
+  for (const auto add : {add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify,
+                         add_answer, add_bench}) {
     add(program, action);
   }
 

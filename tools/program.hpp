@@ -35,6 +35,7 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
 // sets `action`.
 void add_devices(CLI::App& program, Action& action);
 void add_inspect(CLI::App& program, Action& action);
+void add_quantize(CLI::App& program, Action& action);
 void add_eval(CLI::App& program, Action& action);
 void add_run(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);

@@ -11,8 +11,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::vector<std::string> kCommands = {"devices", "inspect", "eval", "run",
-                                            "verify",  "answer",  "bench"};
+const std::vector<std::string> kCommands = {"devices", "inspect", "quantize", "eval",
+                                            "run",     "verify",  "answer",   "bench"};
 
 TEST(Program, HelpListsEveryCommand) {
   const ProgramResult help = run_bertcl({"--help"});
