@@ -18,6 +18,7 @@ bool Constants::contains(const std::string& tensor) {
   const int producer = index_.producer(tensor);
   if (producer < 0) return false;
   if (const auto it = known_.find(tensor); it != known_.end()) return it->second;
+  known_[tensor] = false;  // until it is known: a graph that is wrong may hold a cycle
   const auto& node = index_.node(producer);
   bool constant = is_op(node, "Constant") || node.input_size() > 0;
   for (const auto& input : node.input())

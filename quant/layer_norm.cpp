@@ -9,7 +9,8 @@ namespace bertcl::quant {
 namespace {
 
 bool passes_on(const onnx::NodeProto& node) {
-  return is_op(node, "Identity") || is_op(node, "Cast") || is_op(node, "Dropout");
+  return node.output_size() > 0 &&
+         (is_op(node, "Identity") || is_op(node, "Cast") || is_op(node, "Dropout"));
 }
 
 /// A tensor and what Identity, Cast and Dropout make of it.
@@ -18,7 +19,9 @@ std::vector<std::string> aliases(const GraphIndex& index, const std::string& ten
   for (std::size_t i = 0; i < all.size(); ++i)
     for (const Use use : index.uses(std::string(all[i])))
       if (use.input == 0 && passes_on(index.node(use.node)))
-        all.push_back(index.node(use.node).output(0));
+        if (const auto& made = index.node(use.node).output(0);
+            std::find(all.begin(), all.end(), made) == all.end())
+          all.push_back(made);
   return all;
 }
 
@@ -28,7 +31,9 @@ std::vector<int> readers(const GraphIndex& index, const std::string& tensor, std
   std::vector<int> nodes;
   for (const auto& alias : aliases(index, tensor))
     for (const Use use : index.uses(alias))
-      if (use.input == input && is_op(index.node(use.node), op)) nodes.push_back(use.node);
+      if (const auto& node = index.node(use.node);
+          use.input == input && is_op(node, op) && node.output_size() > 0)
+        nodes.push_back(use.node);
   return nodes;
 }
 
@@ -63,7 +68,8 @@ bool feeds_layer_norm(const GraphIndex& index, const std::string& tensor) {
 std::vector<int> adds_feeding_layer_norm(const GraphIndex& index) {
   std::vector<int> adds;
   for (int n = 0; n < index.node_count(); ++n)
-    if (is_op(index.node(n), "Add") && feeds_layer_norm(index, index.node(n).output(0)))
+    if (const auto& node = index.node(n);
+        is_op(node, "Add") && node.output_size() > 0 && feeds_layer_norm(index, node.output(0)))
       adds.push_back(n);
   return adds;
 }

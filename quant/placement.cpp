@@ -33,6 +33,7 @@ class ProductsBehind {
   explicit ProductsBehind(const GraphIndex& index) : index_(index) {}
   bool operator()(int node) {
     if (const auto it = known_.find(node); it != known_.end()) return it->second;
+    known_[node] = false;  // a graph that is wrong may hold a cycle
     bool found = false;
     for (const auto& output : index_.node(node).output())
       for (const Use use : index_.uses(output))

@@ -202,6 +202,26 @@ TEST(Placement, OtherProductsAreReported) {
   EXPECT_EQ(p.left.at(0).op, "Gemm");
 }
 
+// The importer refuses such a model; placement comes before it and has to end.
+TEST(Placement, EndsOnGraphsThatAreWrong) {
+  GraphBuilder g;
+  g.node("Identity", {"b"}, "a");
+  g.node("Identity", {"a"}, "b");
+  g.node("Add", {"a", "b"}, "sum");
+  g.node("Cast", {"sum"}, "c");
+  g.node("Add", {"c"}, "c");
+  g.node("MatMul", {"b", "loop"}, "loop");
+  g.node("LayerNormalization", {"sum"}, "n");
+  for (const char* op : {"Add", "MatMul", "Identity", "Cast", "ReduceMean", "Sub"})
+    g.graph().add_node()->set_op_type(op);
+  auto* no_result = g.graph().add_node();
+  no_result->set_op_type("ReduceMean");
+  no_result->add_input("sum");
+  Analysed a(std::move(g));
+  EXPECT_EQ(adds_feeding_layer_norm(a.index).size(), 1u);
+  EXPECT_NO_THROW(place(a.index, a.constants, {true, true, {}}));
+}
+
 TEST(Constants, AreEvaluatedThroughTheNodesInFrontOfWeights) {
   GraphBuilder g;
   g.half_weight("half", {2, 3}, {1, 2, 3, 4, 5, 6});
