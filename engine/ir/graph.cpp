@@ -131,6 +131,11 @@ void Graph::replace_uses(Value* old, Value* replacement) {
     if (out.value == old) out.value = replacement;
 }
 
+void Graph::swap_names(Value* a, Value* b) {
+  values_.at(a->name).swap(values_.at(b->name));
+  std::swap(a->name, b->name);
+}
+
 void Graph::set_input(Node* node, std::size_t index, Value* value) {
   if (node->inputs.size() <= index) node->inputs.resize(index + 1, nullptr);
   if (Value* old = node->inputs[index])

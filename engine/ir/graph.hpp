@@ -99,6 +99,8 @@ class Graph {
 
   /// Redirects every use of `old`, graph outputs included, to `replacement`.
   void replace_uses(Value* old, Value* replacement);
+  /// Exchanges the names of two values, so that what replaces a value can be found by its name.
+  void swap_names(Value* a, Value* b);
   void set_input(Node* node, std::size_t index, Value* value);
   /// Removes a node none of whose results is used.
   void erase(Node* node);

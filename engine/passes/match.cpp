@@ -118,6 +118,7 @@ ir::Node* replace(ir::Graph& graph, ir::Node* node, const Match& match, std::str
                                   {{node->output()->name, node->output()->type}}, node);
   made->sources = match.sources();
   graph.replace_uses(node->output(), made->output());
+  graph.swap_names(node->output(), made->output());
   return made;
 }
 

@@ -82,6 +82,16 @@ TEST(Graph, NamesAreMadeUnique) {
   EXPECT_EQ(g.find_value(b->name), b);
 }
 
+TEST(Graph, SwappedNamesFindTheOtherValue) {
+  Graph g = parse(sample);
+  Value* first = g.find_value("1");
+  Value* second = g.find_value("2");
+  g.swap_names(first, second);
+  EXPECT_EQ(g.find_value("1"), second);
+  EXPECT_EQ(first->name, "2");
+  verify(g);
+}
+
 TEST(Verify, FindsUseBeforeDefinition) {
   Graph g;
   Value* x = g.add_input("x", {DType::f32, {4}});

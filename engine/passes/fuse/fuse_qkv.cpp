@@ -100,7 +100,8 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
   ir::Node* last = products[0];
   for (const auto& n : g.nodes())
     if (n.get() == products[1] || n.get() == products[2]) last = n.get();
-  ir::Node* made = g.add_node(first.op, operands, first.attributes, {{"qkv", type}}, last);
+  ir::Node* made = g.add_node(first.op, operands, first.attributes,
+                              {{first.output()->name + ".qkv", type}}, last);
   Match m;
   m.nodes = {products[0], products[1], products[2]};
   made->sources = m.sources();

@@ -47,7 +47,11 @@ bool rewrite(ir::Graph& g, ir::Node& q) {
   m.nodes = {maker, &q};
   made->sources = m.sources();
   g.replace_uses(q.output(), made->outputs.back());
-  if (gives_both) g.replace_uses(maker->output(), made->output());
+  g.swap_names(q.output(), made->outputs.back());
+  if (gives_both) {
+    g.replace_uses(maker->output(), made->output());
+    g.swap_names(maker->output(), made->output());
+  }
   g.erase(&q);
   g.erase(maker);
   return true;

@@ -173,7 +173,8 @@ class Packer {
           }
           found = n.get() == v->producer;
         }
-        return unpacked = g_.add("unpack", {v, seq_offsets_}, {}, {v->type.dtype, shape}, next);
+        return unpacked = g_.add("unpack", {v, seq_offsets_}, {}, {v->type.dtype, shape}, next,
+                                 v->name + ".unpacked");
       };
       for (ir::Node* user : std::vector<ir::Node*>(v->users)) {
         if (user->op == "unpack" || !user->outputs.empty()) {

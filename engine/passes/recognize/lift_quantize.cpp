@@ -58,9 +58,11 @@ ir::Value* quantize_pair(ir::Graph& g, ir::Value* x, ir::Node& q, ir::Node& dq, 
   ir::Type quantized{q.output()->type.dtype, x->type.shape};
   std::vector<ir::Value*> operands{x, scale};
   if (q.input(2)) operands.push_back(q.input(2));
-  ir::Value* qx = g.add("QuantizeLinear", operands, q.attributes, quantized, &q);
+  ir::Value* qx =
+      g.add("QuantizeLinear", operands, q.attributes, quantized, &q, x->name + ".quantized");
   operands[0] = qx;
-  ir::Value* dqx = g.add("DequantizeLinear", operands, dq.attributes, x->type, &q);
+  ir::Value* dqx =
+      g.add("DequantizeLinear", operands, dq.attributes, x->type, &q, x->name + ".dequantized");
   qx->producer->sources = q.sources;
   dqx->producer->sources = dq.sources;
   return dqx;
