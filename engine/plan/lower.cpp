@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <functional>
+#include <set>
+#include <string>
+
 #include "plan/ops/ops.hpp"
 
 namespace bertcl::plan {
@@ -27,6 +31,16 @@ const LoweringTable& lowerings() {
   return table;
 }
 
+/// True if the value is the float form of a quantized one: DequantizeLinear, then only ops that
+/// move elements.
+bool is_dequantized(const ir::Value* value) {
+  static const std::set<std::string, std::less<>> moves = {
+      "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Split", "Gather", "pack", "unpack"};
+  while (value && value->producer && moves.contains(value->producer->op))
+    value = value->producer->input(0);
+  return value && value->producer && value->producer->op == "DequantizeLinear";
+}
+
 /// Products that a Q/DQ file asks to be int8 and that run in float, with the reason.
 void note_float_products(const ir::Graph& graph, Plan& plan) {
   for (const auto& node : graph.nodes()) {
@@ -35,7 +49,7 @@ void note_float_products(const ir::Graph& graph, Plan& plan) {
                                        node->string_attribute("float_reason")));
     } else if (node->op == "MatMul") {
       for (const ir::Value* in : node->inputs)
-        if (in->producer && in->producer->op == "DequantizeLinear") {
+        if (is_dequantized(in)) {
           plan.notes.push_back(fmt::format(
               "{} runs in fp32: it has a quantized operand but is no linear and no part of an "
               "attention whose q, k, v and probabilities are all quantized",

@@ -65,6 +65,17 @@ TEST_F(QuantizeTest, TheSameInputGivesTheSameBytes) {
   EXPECT_TRUE(read(path("a.onnx")) == read(path("b.onnx")));
 }
 
+TEST_F(QuantizeTest, WhatIsLeftInFloatFailsTheRequirement) {
+  const std::string value_product = "*/attention/self/MatMul_1";
+  const ProgramResult made = quantize(path("q.onnx"), {"--exclude", value_product});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("layer.0/attention/self/MatMul_1 and 5 more"));
+  const ProgramResult inspected = run_bertcl({"inspect", path("q.onnx"), "--require", "int8"});
+  EXPECT_EQ(inspected.code, 1);
+  EXPECT_THAT(inspected.err, AllOf(testing::StartsWith("bertcl: "), HasSubstr("int8 is required"),
+                                   HasSubstr("runs in fp32")));
+}
+
 TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   const auto refused = [&](const std::vector<std::string>& more) {
     const std::string message = refusal(quantize(path("q.onnx"), more));
