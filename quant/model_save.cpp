@@ -103,7 +103,13 @@ std::int64_t Model::save(const std::filesystem::path& path, std::int64_t inline_
     data->close();
     data->commit();
   }
-  model.commit();
+  try {
+    model.commit();
+  } catch (...) {
+    std::error_code ignored;
+    if (data) std::filesystem::remove(data_path, ignored);
+    throw;
+  }
   return total;
 }
 

@@ -18,7 +18,7 @@ struct Sample {
 /// The next sample; empty at the end.
 using SampleSource = std::function<std::optional<Sample>()>;
 
-/// MinMax on so many samples costs the default model no more than on all.
+/// Samples where the user names no number.
 inline constexpr std::size_t kDefaultSamples = 128;
 
 /// Which of `total` samples to calibrate with: `wanted` indices in equal steps from 0, the same at

@@ -325,6 +325,7 @@ TEST_F(Save, LeavesNothingWhereItFails) {
   EXPECT_THROW(m.save(folder_ / "absent" / "q.onnx"), Error);
   std::filesystem::create_directory(folder_ / "taken.onnx");  // cannot be renamed onto
   EXPECT_THROW(m.save(folder_ / "taken.onnx"), Error);
+  EXPECT_THROW(m.save(folder_ / "taken.onnx", 0), Error);
   EXPECT_THAT(files(), ElementsAre("taken.onnx"));
   EXPECT_THROW(m.save("/proc/q.onnx"), Error);
 }
