@@ -15,6 +15,7 @@
 
 #include "tools/kernel_profile.hpp"
 #include "tools/model_options.hpp"
+#include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
 
@@ -120,24 +121,16 @@ void add_bench(CLI::App& program, Action& action) {
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 8 --seq 128", *options);
   command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
   const auto number = [&](const char* name, auto& value, const char* text) {
-    return command->add_option(name, value, text)
-        ->check(CLI::PositiveNumber)
-        ->type_name("N")
-        ->capture_default_str();
+    return positive(command->add_option(name, value, text));
   };
   number("--batch", options->batch, "Sequences of a batch");
   number("--seq", options->seq, "Tokens of a sequence");
   number("--runs", options->runs, "Runs that are measured");
-  command->add_option("--warmup", options->warmup, "Runs before those")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("N")
-      ->capture_default_str();
+  not_negative(command->add_option("--warmup", options->warmup, "Runs before those"));
   number("--profiled", options->profiled, "Runs for the table of kernels");
   number("--ids", options->ids,
          "Token ids are random below this; the vocabulary has to be as large");
-  command->add_option("--threads", options->threads, "CPU threads; PoCL only, by default all")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
+  not_negative(command->add_option("--threads", options->threads, "CPU threads of PoCL; 0 is all"));
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

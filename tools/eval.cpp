@@ -13,6 +13,7 @@
 
 #include "squad/pipeline.hpp"
 #include "tools/model_options.hpp"
+#include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
 #include "tools/qa_model.hpp"
@@ -176,11 +177,7 @@ int run_eval(EvalOptions& options) {
 void add_squad_options(CLI::App& command, EvalOptions& options) {
   const char* group = "Questions and answers";
   const auto number = [&](const char* name, int& value, const char* text) {
-    command.add_option(name, value, text)
-        ->check(CLI::PositiveNumber)
-        ->type_name("N")
-        ->capture_default_str()
-        ->group(group);
+    positive(command.add_option(name, value, text))->group(group);
   };
   number("--max-seq-length", options.evaluate.features.max_seq_length,
          "Tokens of a window, question and separators included");
@@ -216,24 +213,18 @@ void add_eval(CLI::App& program, Action& action) {
   command->add_option("MODEL", options->models, "ONNX models with a question-answering head")
       ->required()
       ->type_name("");
-  command->add_option("--compare", options->compare, "Further models, shown beside MODEL")
+  command->add_option("--compare", options->compare, "A further model, shown beside MODEL; repeatable")
       ->type_name("MODEL")
+      ->expected(1)
       ->take_all();
   command->add_option("--data", options->data, "SQuAD file")->required()->type_name("FILE");
   add_vocabulary_options(*command, options->vocabulary);
   command->add_option("--limit", options->limit, "Only the first N questions; 0 is all")
       ->type_name("N")
       ->capture_default_str();
-  command
-      ->add_option("--batch-tokens", options->evaluate.batches.max_tokens,
-                   "Tokens of a batch at most")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--task", options->task, "Task of the data")
-      ->check(CLI::IsMember({"squad"}))
-      ->type_name("")
-      ->capture_default_str();
+  positive(command->add_option("--batch-tokens", options->evaluate.batches.max_tokens,
+                               "Tokens of a batch at most"));
+  one_of(command->add_option("--task", options->task, "Task of the data"), {"squad"});
   command
       ->add_option("--predictions", options->predictions,
                    "Write id -> answer of the first model, for the official scripts")

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tools/model_options.hpp"
+#include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 
 namespace bertcl::tools {
@@ -94,7 +95,7 @@ int run_inspect(const InspectOptions& options) {
       fmt::print("== after {}\n{}\n", pass, graph);
     };
   }
-  runtime::Session session = runtime::Session::load(options.model, session_options);
+  runtime::Session session = load_model(options.model, session_options);
   // The planner places the values of a batch when it is run; id 0 is in every table.
   session.run(random_inputs(session, options.batch, options.seq, 1));
 
@@ -130,14 +131,9 @@ void add_inspect(CLI::App& program, Action& action) {
   command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");
-  command->add_option("--batch", options->batch, "Batch for which memory is reported")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N")
-      ->capture_default_str();
-  command->add_option("--seq", options->seq, "Sequence length for which memory is reported")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N")
-      ->capture_default_str();
+  positive(command->add_option("--batch", options->batch, "Batch for which memory is reported"));
+  positive(
+      command->add_option("--seq", options->seq, "Sequence length for which memory is reported"));
   command->callback([options, &action] { action = [options] { return run_inspect(*options); }; });
 }
 

@@ -13,6 +13,7 @@
 
 #include "bertcl/error.hpp"
 #include "squad/json_file.hpp"
+#include "tools/option_checks.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -41,26 +42,21 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
                             ModelOptions& options) {
   CLI::App* command = add_command(program, name, description, example, options);
   const char* group = "How models run";
-  command->add_option("--precision", options.precision, "Storage of float weights")
-      ->check(CLI::IsMember({"fp32", "fp16"}))
-      ->type_name("")
-      ->capture_default_str()
+  one_of(command->add_option("--precision", options.precision, "Storage of float weights"),
+         {"fp32", "fp16"})
       ->group(group);
-  command
-      ->add_option("--gemm", options.gemm, "Float matrix products: bertcl's kernels, or CLBlast's")
-      ->check(CLI::IsMember({"own", "clblast"}))
-      ->type_name("")
-      ->capture_default_str()
+  one_of(command->add_option("--gemm", options.gemm,
+                             "Float matrix products: bertcl's kernels, or CLBlast's"),
+         {"own", "clblast"})
       ->group(group);
   command
       ->add_flag("--keep-padding", options.keep_padding,
                  "Compute padding too, instead of packing the real tokens")
       ->group(group);
-  command
-      ->add_option("--require", options.require,
-                   "int8: exit with 1 if a quantized product of the file would run in float")
-      ->check(CLI::IsMember({"int8"}))
-      ->type_name("")
+  one_of(command->add_option(
+             "--require", options.require,
+             "int8: exit with 1 if a quantized product of the file would run in float"),
+         {"int8"})
       ->group(group);
   command
       ->add_option("--disable-kernels", options.disabled_kernels,
@@ -69,6 +65,8 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       ->group(group);
   command->add_option("--disable-passes", options.disabled_passes, "Compiler passes to leave out")
       ->delimiter(',')
+      ->expected(1)
+      ->take_all()
       ->type_name("NAME,...")
       ->group(group);
   return command;
@@ -89,7 +87,18 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
                             std::shared_ptr<opencl::Context> context) {
   runtime::SessionOptions session = to_session_options(options);
   session.context = std::move(context);
-  return runtime::Session::load(path, session);
+  return load_model(path, session);
+}
+
+runtime::Session load_model(const std::filesystem::path& path,
+                            const runtime::SessionOptions& options) {
+  try {
+    return runtime::Session::load(path, options);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (message.find(path.string()) != std::string::npos) throw;
+    throw Error(path.string() + ": " + message);
+  }
 }
 
 bool meets_requirement(const runtime::Session& session, const ModelOptions& options) {

@@ -29,9 +29,12 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
 
 runtime::SessionOptions to_session_options(const ModelOptions& options);
 
-/// Loads and compiles a model; throws Error. `context` is shared with other sessions, where set.
+/// Loads and compiles a model. Throws Error that names the file. `context` is shared with other
+/// sessions, where set.
 runtime::Session load_model(const std::filesystem::path& path, const ModelOptions& options,
                             std::shared_ptr<opencl::Context> context = nullptr);
+runtime::Session load_model(const std::filesystem::path& path,
+                            const runtime::SessionOptions& options);
 
 /// With --require int8: false if quantized products run in float, after naming them on standard
 /// error.

@@ -55,9 +55,8 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
   command->footer("Example:\n  " + example + "\n");
   command
       ->add_option("--device", options.device,
-                   "OpenCL device: its index, cpu, gpu, or a part of its name;\n"
-                   "by default the first GPU, else the CPU")
-      ->envname("BERTCL_DEVICE")
+                   "OpenCL device: its index, cpu, gpu, or a part of its name; by default that of\n"
+                   "BERTCL_DEVICE, else the first GPU, else the CPU")
       ->type_name("DEVICE");
   command
       ->add_option("--json", options.json,

@@ -19,6 +19,7 @@
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
 #include "tools/model_options.hpp"
+#include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
 
@@ -137,11 +138,7 @@ void add_placement_options(CLI::App& command, QuantizeOptions& options) {
     names.emplace_back(method.name);
     summaries += fmt::format("\n{}: {}", method.name, method.summary);
   }
-  command.add_option("--method", options.quantizer.method, summaries)
-      ->check(CLI::IsMember(names))
-      ->type_name("")
-      ->capture_default_str()
-      ->group(group);
+  one_of(command.add_option("--method", options.quantizer.method, summaries), names)->group(group);
   command
       .add_option("--percentile", options.quantizer.method_options.percentile,
                   "percentile: share of the values inside the range, in percent")
@@ -153,12 +150,9 @@ void add_placement_options(CLI::App& command, QuantizeOptions& options) {
                 "percentile: cut the smallest and the largest values, each for itself, instead of\n"
                 "those of largest magnitude")
       ->group(group);
-  command
-      .add_option("--activations", options.activations,
-                  "u8: asymmetric unsigned, s8: symmetric signed")
-      ->check(CLI::IsMember({"u8", "s8"}))
-      ->type_name("")
-      ->capture_default_str()
+  one_of(command.add_option("--activations", options.activations,
+                            "u8: asymmetric unsigned, s8: symmetric signed"),
+         {"u8", "s8"})
       ->group(group);
   command
       .add_flag("--residual", options.quantizer.placement.residual,
@@ -203,12 +197,8 @@ void add_quantize(CLI::App& program, Action& action) {
   command->add_option("--samples", options->samples, "Questions to calibrate on; 0 is all")
       ->type_name("N")
       ->capture_default_str();
-  command
-      ->add_option("--max-seq-length", options->features.max_seq_length,
-                   "Tokens of a question with its text at most")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N")
-      ->capture_default_str();
+  positive(command->add_option("--max-seq-length", options->features.max_seq_length,
+                               "Tokens of a question with its text at most"));
   add_vocabulary_options(*command, options->vocabulary);
   add_placement_options(*command, *options);
   command->callback([options, &action] { action = [options] { return run_quantize(*options); }; });

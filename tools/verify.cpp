@@ -15,6 +15,7 @@
 #include "bertcl/error.hpp"
 #include "tools/golden.hpp"
 #include "tools/model_options.hpp"
+#include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 
 namespace bertcl::tools {
@@ -140,13 +141,13 @@ void add_verify(CLI::App& program, Action& action) {
   command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
   command->add_option("GOLDEN", options->goldens, "Files or folders")->required()->type_name("");
   command->add_option("--rtol", options->relative, "Relative tolerance (0.001)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("RTOL");
   command
       ->add_option("--atol", options->absolute,
                    "Absolute tolerance; by default 0.001 of the largest value of the output, for\n"
                    "int8 models 0.02 of it")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::NonNegativeNumber.description(""))
       ->type_name("ATOL");
   command->callback([options, &action] { action = [options] { return run_verify(*options); }; });
 }
