@@ -213,10 +213,10 @@ void add_eval(CLI::App& program, Action& action) {
   command->add_option("MODEL", options->models, "ONNX models with a question-answering head")
       ->required()
       ->type_name("");
-  command->add_option("--compare", options->compare, "A further model, shown beside MODEL; repeatable")
+  command
+      ->add_option("--compare", options->compare, "A further model, shown beside MODEL; repeatable")
       ->type_name("MODEL")
-      ->expected(1)
-      ->take_all();
+      ->allow_extra_args(false);
   command->add_option("--data", options->data, "SQuAD file")->required()->type_name("FILE");
   add_vocabulary_options(*command, options->vocabulary);
   command->add_option("--limit", options->limit, "Only the first N questions; 0 is all")

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "passes/pass.hpp"
 #include "squad/json_file.hpp"
 #include "tools/option_checks.hpp"
 
@@ -33,6 +34,18 @@ ir::Sizes sizes_of(const ir::Shape& shape, std::int64_t batch, std::int64_t seq)
     sizes.push_back(shape[axis].evaluate(bindings));
   }
   return sizes;
+}
+
+/// A misspelt name would leave the pass on without a word.
+void check_passes(const std::vector<std::string>& disabled) {
+  std::vector<std::string> known;
+  for (const passes::Pass& pass : passes::pipeline({})) known.push_back(pass.name);
+  for (const std::string& name : disabled) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw Error(fmt::format("there is no compiler pass '{}'; there are {}", name,
+                              fmt::join(known, ", ")));
+    }
+  }
 }
 
 }  // namespace
@@ -65,14 +78,14 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       ->group(group);
   command->add_option("--disable-passes", options.disabled_passes, "Compiler passes to leave out")
       ->delimiter(',')
-      ->expected(1)
-      ->take_all()
+      ->allow_extra_args(false)
       ->type_name("NAME,...")
       ->group(group);
   return command;
 }
 
 runtime::SessionOptions to_session_options(const ModelOptions& options) {
+  check_passes(options.disabled_passes);
   runtime::SessionOptions session;
   session.device = options.device;
   session.drop_padding = !options.keep_padding;

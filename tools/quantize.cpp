@@ -164,8 +164,7 @@ void add_placement_options(CLI::App& command, QuantizeOptions& options) {
       .add_option("--exclude", options.quantizer.placement.exclude,
                   "Nodes to leave in float, by name; * and ? as in file names; repeatable")
       ->type_name("PATTERN")
-      ->expected(1)
-      ->take_all()
+      ->allow_extra_args(false)
       ->group(group);
   command
       .add_flag("--weights-qdq", options.quantizer.float_weights,

@@ -77,7 +77,7 @@ TEST_F(EvalTest, PackingAndBatchesChangeNoAnswer) {
 }
 
 TEST_F(EvalTest, ModelsStandSideBySide) {
-  const nlohmann::json json = json_of({"eval", kModel, "--compare", kModel, "--data", kData,
+  const nlohmann::json json = json_of({"eval", "--compare", kModel, kModel, "--data", kData,
                                        "--limit", "4", "--precision", "fp16"});
   ASSERT_EQ(json.at("models").size(), 2u);
   EXPECT_EQ(json["models"][0]["precision"], "fp16");
@@ -142,6 +142,14 @@ TEST_F(InspectTest, TextShowsOpsAndPasses) {
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("== after"), HasSubstr("embed_norm"), HasSubstr("launches\n"),
                     HasSubstr("input_ids: i64[batch, seq]"), HasSubstr("of arena for batch 1")));
+}
+
+TEST_F(InspectTest, PassesCanBeLeftOut) {
+  const ProgramResult result = run_bertcl({"inspect", kModel, "--disable-passes", "nonsense"});
+  EXPECT_THAT(refusal(result), AllOf(HasSubstr("'nonsense'"), HasSubstr("find_attention")));
+  const nlohmann::json json =
+      json_of({"inspect", "--disable-passes", "find_gelu,find_attention", kModel});
+  for (const auto& op : json.at("ops")) EXPECT_NE(op.at("op"), "attention");
 }
 
 using RunTest = FolderTest;
