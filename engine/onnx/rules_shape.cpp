@@ -102,6 +102,7 @@ Rules shape_rules() {
       {"Gather", {import_gather, {"axis"}}},
       {"GatherElements", {import_gather, {"axis"}}},
       {"GatherND", {import_same, {"batch_dims"}}},
+      {"OneHot", {import_same, {"axis"}}},
       {"NonZero", {import_same, {}}},
       {"CumSum", {import_cum_sum, {"exclusive", "reverse"}}},
       {"Trilu", {import_same, {"upper"}}},

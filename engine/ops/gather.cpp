@@ -130,6 +130,37 @@ std::vector<ir::Tensor> evaluate_gather_nd(const EvaluateContext& context) {
   return {out};
 }
 
+/// OneHot(indices, depth, [off, on]) {axis}: a new axis of `depth` that is `on` at the index and
+/// `off` elsewhere; nowhere `on` for an index outside.
+std::vector<ir::Type> infer_one_hot(InferContext& context) {
+  const auto* depth = context.elements(1);
+  if (!depth || depth->size() != 1) context.fail("the depth has to be a known size");
+  if (ir::element_count(context.shape(2)) != ir::Dim(2))
+    context.fail("the values have to be the two of off and on");
+  ir::Type type{context.type(2).dtype, context.shape(0)};
+  const auto axis = context.axis("axis", -1, type.shape.size() + 1);
+  type.shape.insert(type.shape.begin() + axis, depth->front());
+  return {type};
+}
+std::vector<ir::Tensor> evaluate_one_hot(const EvaluateContext& context) {
+  const auto indices = context.in(0).to_ints();
+  const std::int64_t depth = context.in(1).to_ints().at(0);
+  ir::Sizes sizes = context.in(0).shape();
+  const auto axis = context.axis("axis", -1, sizes.size() + 1);
+  const std::int64_t inner = ir::element_count(ir::Sizes(sizes.begin() + axis, sizes.end()));
+  sizes.insert(sizes.begin() + axis, depth);
+  const auto values = context.in(2).to_doubles();
+  std::vector<double> out(static_cast<std::size_t>(ir::element_count(sizes)), values.at(0));
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const std::int64_t index = indices[i] < 0 ? indices[i] + depth : indices[i];
+    const auto at = static_cast<std::int64_t>(i);
+    if (index >= 0 && index < depth)
+      out[static_cast<std::size_t>((at / inner * depth + index) * inner + at % inner)] =
+          values.at(1);
+  }
+  return {ir::Tensor::of<double>(sizes, std::move(out)).converted(context.in(2).dtype())};
+}
+
 /// The number of non-zeros is known if the operand is one non-zero number expanded.
 std::vector<ir::Type> infer_non_zero(InferContext& context) {
   const ir::Shape& in = context.shape(0);
@@ -192,6 +223,7 @@ std::vector<OpDef> gather_ops() {
       {"Gather", 2, 2, infer_gather, evaluate_gather, move_first},
       {"GatherElements", 2, 2, infer_gather_elements, evaluate_gather_elements, move_first},
       {"GatherND", 2, 2, infer_gather_nd, evaluate_gather_nd, move_first},
+      {"OneHot", 3, 3, infer_one_hot, evaluate_one_hot},
       {"NonZero", 1, 1, infer_non_zero, evaluate_non_zero},
       {"CumSum", 2, 2, infer_same, evaluate_cum_sum},
   };

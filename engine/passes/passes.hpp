@@ -9,6 +9,7 @@ namespace bertcl::passes {
 Pass fold_constants();
 Pass resolve_shapes();
 Pass unmerge_transpose();
+Pass gather_one_hot();
 Pass drop_identity();
 Pass fold_weight_transpose();
 Pass share_common();

@@ -10,7 +10,7 @@ namespace bertcl::passes {
 std::vector<Pass> pipeline(const Options& options) {
   std::vector<Pass> all{
       // normalize: one spelling for each thing
-      resolve_shapes(), fold_constants(), unmerge_transpose(), drop_identity(),
+      resolve_shapes(), fold_constants(), unmerge_transpose(), gather_one_hot(), drop_identity(),
       fold_weight_transpose(), share_common(), dead_code(),
       // recognize: many spellings, one op
       find_layer_norm(), find_gelu(), lift_quantize(), share_common(), find_linear(),

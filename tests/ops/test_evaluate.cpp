@@ -102,6 +102,18 @@ TEST(Evaluate, GatherNDWithBatch) {
   EXPECT_THAT(y[1].to_ints(), ElementsAre(4, 5, 6, 7, 0, 1, 2, 3));
 }
 
+TEST(Evaluate, OneHotAlongEitherAxis) {
+  const std::string text = R"(graph g(%i: i64[3]) {
+      const %depth: i64[] = 2
+      const %values: f32[2] = [0, 5]
+      %y: f32[] = OneHot(%i, %depth, %values) {axis = -1}
+      %z: f32[] = OneHot(%i, %depth, %values) {axis = 0}
+      return %y, %z })";
+  const auto y = run(text, {{"i", ints({3}, {1, -2, 7})}});
+  EXPECT_THAT(y[0].to_doubles(), ElementsAre(0, 5, 5, 0, 0, 0));
+  EXPECT_THAT(y[1].to_doubles(), ElementsAre(0, 5, 0, 5, 0, 0));
+}
+
 TEST(Evaluate, MovesElements) {
   const std::string text = R"(graph g(%x: i64[2, 3]) {
       %t: i64[] = Transpose(%x) {perm = [1, 0]}
