@@ -155,15 +155,17 @@ def main():
                 ]
                 for number in range(options.rounds):
                     for m in measurements:
-                        print(f"\r{shape} {precision} round {number + 1} {m.engine:12}", end="",
-                              file=sys.stderr)
+                        if sys.stderr.isatty():
+                            print(f"\r{shape} {precision} round {number + 1} {m.engine:12}", end="",
+                                  file=sys.stderr)
                         m.round()
                 difference = check_answers(measurements, precision)
                 rows += [{"shape": shape, "precision": precision, "engine": m.engine,
                           "ms": m.milliseconds, "rounds_ms": m.medians,
                           "difference_of_range": difference if m.engine == "bertcl" else None}
                          for m in measurements]
-    print(file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
     report(rows, options, files)
 
 
