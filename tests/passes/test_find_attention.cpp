@@ -110,6 +110,34 @@ TEST(FindAttention, AMaskThatIsNoKeyMaskStaysUnfused) {
   EXPECT_UNCHANGED(find_attention(), causal);
 }
 
+TEST(FindAttention, ProbabilitiesInAsymmetricI8AreU8) {
+  const std::string quantized = R"(graph g(%q: f32[batch, seq, 8]) {
+  const %s0: f32[] = 0.02
+  const %z0: i8[] = 3
+  %xq: i8[batch, seq, 8] = QuantizeLinear(%q, %s0, %z0)
+  %x: f32[batch, seq, 8] = DequantizeLinear(%xq, %s0, %z0)
+  const %ps: f32[] = 0.004
+  const %pz: i8[] = -128
+)";
+  EXPECT_REWRITE(find_attention(), quantized + R"(
+  %qr: f32[batch, seq, 2, 4] = Reshape(%x)
+  %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
+  %kt: f32[batch, 2, 4, seq] = Transpose(%qr) {perm = [0, 2, 3, 1]}
+  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)
+  %p: f32[batch, 2, seq, seq] = Softmax(%0) {axis = -1}
+  %pq: i8[batch, 2, seq, seq] = QuantizeLinear(%p, %ps, %pz)
+  %pd: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps, %pz)
+  %c: f32[batch, 2, seq, 4] = MatMul(%pd, %qt)
+  %ct: f32[batch, seq, 2, 4] = Transpose(%c) {perm = [0, 2, 1, 3]}
+  %y: f32[batch, seq, 8] = Reshape(%ct)
+  return %y
+})",
+                 quantized + R"(
+  %y: f32[batch, seq, 8] = attention(%x, %x, %x, _, %ps, _) {heads = 2, p_type = "u8", scale = 1.0}
+  return %y
+})");
+}
+
 TEST(FindAttention, QuantizedProbabilitiesAloneStayUnfused) {
   EXPECT_UNCHANGED(find_attention(), attention(additive, scaled_and_masked, "%pd", R"(
   const %ps: f32[] = 0.004

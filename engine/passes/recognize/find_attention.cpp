@@ -174,13 +174,18 @@ ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
   return reshape;
 }
 
+/// i8 with zero point -128 is u8 with zero point 0 less 128: the product with v is the same.
+bool is_shifted_u8(const ir::Node& quantize) {
+  return quantize.output()->type.dtype == ir::DType::i8 && zero_point_of(quantize.input(2)) == -128;
+}
+
 /// One kernel is all integer or all float: q, k, v and the probabilities are quantized, or none is.
 bool quantized_alike(const Found& f) {
   int quantized = f.quantize != nullptr;
   for (const Heads* h : {&f.q, &f.k, &f.v})
     quantized += per_tensor_dequantized(h->hidden).has_value();
   if (quantized == 0) return true;
-  return quantized == 4 && zero_point_of(f.quantize->input(2)) == 0;
+  return quantized == 4 && (zero_point_of(f.quantize->input(2)) == 0 || is_shifted_u8(*f.quantize));
 }
 
 bool rewrite(ir::Graph& g, ir::Node& node) {
@@ -194,17 +199,19 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
     return false;
   if (!quantized_alike(f)) return false;
   std::vector<ir::Value*> operands{f.q.hidden, f.k.hidden, f.v.hidden, f.mask};
+  std::string p_type = "f32";
   if (f.quantize) {
+    const bool shifted = is_shifted_u8(*f.quantize);
+    p_type = shifted ? "u8" : ir::name_of(f.quantize->output()->type.dtype);
     operands.push_back(f.quantize->inputs[1]);
-    operands.push_back(f.quantize->input(2));
+    operands.push_back(shifted ? nullptr : f.quantize->input(2));
   }
   Match m;
   m.nodes = f.nodes;
-  replace(
-      g, last, m, "attention", operands,
-      {{"heads", f.q.count.constant()},
-       {"p_type", std::string(f.quantize ? ir::name_of(f.quantize->output()->type.dtype) : "f32")},
-       {"scale", f.scale * f.q.scale * f.k.scale}});
+  replace(g, last, m, "attention", operands,
+          {{"heads", f.q.count.constant()},
+           {"p_type", p_type},
+           {"scale", f.scale * f.q.scale * f.k.scale}});
   return true;
 }
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs of a model by bertcl and by ONNX Runtime on the same inputs."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnxruntime
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared"
+BERTCL = pathlib.Path(os.environ.get("BERTCL_BUILD_DIR", ROOT / "build")) / "bertcl"
+sys.path.insert(0, str(ROOT / "tools" / "python"))
+
+
+def bertcl(*arguments, expect=0):
+    """Runs the program; returns the finished process, whose exit code is `expect`."""
+    done = subprocess.run([BERTCL, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode != expect:
+        raise AssertionError(f"bertcl {' '.join(map(str, arguments))}: exit code {done.returncode}, "
+                             f"expected {expect}\n{done.stdout}{done.stderr}")
+    return done
+
+
+def bertcl_run(model, inputs):
+    """Outputs of `bertcl run` by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        given, made = pathlib.Path(folder) / "in.npz", pathlib.Path(folder) / "out.npz"
+        np.savez(given, **inputs)
+        bertcl("run", model, "--inputs", given, "--outputs", made)
+        with np.load(made) as arrays:
+            return dict(arrays)
+
+
+def inspect(model, *options, expect=0):
+    """The report of `bertcl inspect`."""
+    return json.loads(bertcl("inspect", model, "--json", "-", *options, expect=expect).stdout)
+
+
+class Reference:
+    """ONNX Runtime without graph optimizations: what the nodes of the file say, one by one. With
+    them (`optimized`) it is another implementation of the same file."""
+
+    def __init__(self, model, optimized=False):
+        options = onnxruntime.SessionOptions()
+        if not optimized:
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(model, options,
+                                                     providers=["CPUExecutionProvider"])
+        self.outputs = [o.name for o in self._session.get_outputs()]
+
+    def run(self, inputs):
+        return dict(zip(self.outputs, self._session.run(self.outputs, inputs)))
+
+
+def worst(expected, found, mask):
+    """Largest difference on real tokens, and the range of the expected values there. NaN counts."""
+    assert expected.keys() == found.keys(), f"{sorted(expected)} and {sorted(found)}"
+    real = mask.astype(bool)
+    difference, low, high = 0.0, np.inf, -np.inf
+    for name, values in expected.items():
+        assert values.shape == found[name].shape, f"{name}: {values.shape} and {found[name].shape}"
+        error = np.abs(values[real] - found[name][real]).max()
+        difference = max(difference, error if np.isfinite(error) else np.inf)
+        low, high = min(low, values[real].min()), max(high, values[real].max())
+    return difference, high - low

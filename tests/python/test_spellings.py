@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every spelling of a small BERT, in fp32 and quantized by ONNX Runtime, against ONNX Runtime."""
+import collections
+import logging
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from support import Reference, bertcl, bertcl_run, inspect, worst
+
+import make_bert
+
+U8, S8 = QuantType.QUInt8, QuantType.QInt8
+LENGTHS = (33, 1, 20)
+SPELLINGS = [
+    dict(opset=11, gelu="tanh", mask="-10000", shapes="constant"),
+    dict(opset=11, mask_name="input_mask", types_name="segment_ids", integers="int32",
+         outputs="output_start_logits"),
+    dict(opset=12, mask="where"),
+    dict(opset=13, mask="where-add", scale="operands"),
+    dict(opset=17, layer_norm="whole"),
+    dict(opset=18, mask="where", integers="int32"),
+    dict(opset=20, layer_norm="whole", gelu="whole", scale="operands", shapes="constant"),
+    dict(opset=23, gelu="tanh"),
+]
+# Launches of two fused layers between the embeddings and the head
+FUSED = {"embed_norm": 1, "linear": 9, "attention": 2, "add_norm": 4, "unpack": 1, "Split": 2}
+FUSED_INT8 = {"embed_norm": 1, "linear_q": 9, "attention_q": 2, "add_norm": 4, "unpack": 1, "Split": 2}
+
+
+def batch(spec, lengths, seed=0):
+    """A padded batch; token types change in the middle."""
+    random = np.random.default_rng(seed)
+    shape = len(lengths), max(lengths)
+    column = np.arange(shape[1])[None]
+    mask = column < np.array(lengths)[:, None]
+    arrays = {"input_ids": random.integers(0, spec.vocabulary, shape),
+              spec.mask_name: mask,
+              spec.types_name: (column >= np.array(lengths)[:, None] // 2) & mask}
+    return {name: array.astype(spec.integers) for name, array in arrays.items()}
+
+
+def operators(report):
+    return dict(collections.Counter(op["op"] for op in report["ops"]))
+
+
+class Spellings(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, spec, name="model.onnx"):
+        path = self.folder / name
+        make_bert.save(make_bert.build(spec), path)
+        return path
+
+    def check(self, path, spec, bound, lengths=LENGTHS):
+        """Logits within `bound` of their range."""
+        inputs = batch(spec, lengths)
+        difference, extent = worst(Reference(path).run(inputs), bertcl_run(path, inputs),
+                                   inputs[spec.mask_name])
+        self.assertGreater(extent, 1)
+        self.assertLess(difference, bound * extent, f"{path.name}, range {extent}")
+
+    def test_fp32(self):
+        for spelling in SPELLINGS:
+            with self.subTest(**spelling):
+                spec = make_bert.Spec.of_size("tiny", **spelling)
+                path = self.write(spec)
+                self.check(path, spec, 1e-5)
+                self.assertEqual(operators(inspect(path)), FUSED)
+
+    def test_lengths(self):
+        spec = make_bert.Spec.of_size("tiny")
+        path = self.write(spec)
+        for lengths in ((1,), (7,), (64,), (512,), (1, 1, 1), (17, 64, 2, 33, 8)):
+            with self.subTest(lengths=lengths):
+                self.check(path, spec, 1e-5, lengths)
+
+    def test_other_weights_are_noticed(self):
+        spec = make_bert.Spec.of_size("tiny")
+        path, other = self.write(spec), self.write(make_bert.Spec.of_size("tiny", seed=1), "other.onnx")
+        inputs = batch(spec, LENGTHS)
+        difference, extent = worst(Reference(path).run(inputs), bertcl_run(other, inputs),
+                                   inputs[spec.mask_name])
+        self.assertGreater(difference, 0.1 * extent)
+
+
+class Samples(CalibrationDataReader):
+    def __init__(self, spec):
+        self._batches = iter([batch(spec, (24,), seed) for seed in range(1, 9)])
+
+    def get_next(self):
+        return next(self._batches, None)
+
+
+def inputs_only(*kinds, **options):
+    """Settings that quantize the inputs of these operators, not their outputs."""
+    return dict(op_types_to_quantize=list(kinds),
+                extra_options=dict(OpTypesToExcludeOutputQuantization=list(kinds), **options))
+
+
+class Quantized(Spellings):
+    """The Q/DQ forms that onnxruntime.quantization writes."""
+
+    test_fp32 = test_lengths = test_other_weights_are_noticed = None
+    MODERN = dict(opset=17, layer_norm="whole", mask="where")
+    OLD = dict(opset=13, gelu="tanh", mask="-10000")
+
+    @classmethod
+    def setUpClass(cls):
+        logging.disable(logging.WARNING)
+        cls.addClassCleanup(logging.disable, logging.NOTSET)
+
+    def quantize(self, spelling, excluded=None, **settings):
+        spec = make_bert.Spec.of_size("tiny", **spelling)
+        source, path = self.write(spec), self.folder / "quantized.onnx"
+        settings = {"per_channel": True, "activation_type": U8, "weight_type": S8, **settings}
+        if excluded:
+            settings["nodes_to_exclude"] = excluded(make_bert.build(spec).graph)
+        quantize_static(source, path, Samples(spec), quant_format=QuantFormat.QDQ, **settings)
+        return path, spec
+
+    # A value next to a rounding tie may take the other step, and later ones with it.
+    STEPS = 0.02
+
+    def test_products(self):
+        for name, settings in {
+                "u8": inputs_only("MatMul"),
+                "u8, per tensor": dict(per_channel=False, **inputs_only("MatMul")),
+                "s8 asymmetric": dict(activation_type=S8, **inputs_only("MatMul")),
+                "s8 symmetric": dict(activation_type=S8,
+                                     **inputs_only("MatMul", ActivationSymmetric=True)),
+                "float weights behind Q": inputs_only("MatMul", AddQDQPairToWeight=True),
+                "own pairs": inputs_only("MatMul", DedicatedQDQPair=True),
+                "u8 weights": dict(weight_type=U8, per_channel=False,
+                                   **inputs_only("MatMul", WeightSymmetric=True)),
+        }.items():
+            for spelling in (self.MODERN, self.OLD):
+                with self.subTest(name, **spelling):
+                    path, spec = self.quantize(spelling, **settings)
+                    self.check(path, spec, self.STEPS)
+                    report = inspect(path, "--require", "int8")
+                    self.assertEqual(operators(report), FUSED_INT8)
+                    self.assertEqual(report["notes"], [])
+
+    def test_products_and_residual_sums(self):
+        def other_sums(graph):
+            readers = collections.defaultdict(list)
+            for node in graph.node:
+                for name in node.input:
+                    readers[name].append(node.op_type)
+            return [node.name for node in graph.node
+                    if node.op_type == "Add" and "LayerNormalization" not in readers[node.output[0]]
+                    or "embeddings" in node.name]
+        path, spec = self.quantize(
+            self.MODERN, other_sums, activation_type=S8,
+            **inputs_only("MatMul", "Add", ActivationSymmetric=True, AddQDQPairToWeight=True,
+                          DedicatedQDQPair=True))
+        self.check(path, spec, self.STEPS)
+        self.assertEqual(operators(inspect(path, "--require", "int8")), FUSED_INT8)
+
+    def test_quantized_outputs_too(self):
+        """The quantizer's defaults: results of operators are quantized as well."""
+        for name, settings in {"products": dict(op_types_to_quantize=["MatMul"]),
+                               "products and sums": dict(op_types_to_quantize=["MatMul", "Add"]),
+                               "everything": {}}.items():
+            for spelling in (self.MODERN, self.OLD):
+                with self.subTest(name, **spelling):
+                    path, spec = self.quantize(spelling, **settings)
+                    self.check(path, spec, self.STEPS)
+                    report = inspect(path)
+                    counts = operators(report)
+                    self.assertEqual(counts["linear_q"], 13)
+                    self.assertNotIn("linear", counts)
+                    # Products of attention whose scores are quantized run in float, and are named.
+                    self.assertTrue(any("attention" in note for note in report["notes"]))
+
+    def test_weights_with_zero_points_run_in_float_and_are_named(self):
+        path, spec = self.quantize(self.MODERN, weight_type=U8, per_channel=False,
+                                   **inputs_only("MatMul", WeightSymmetric=False))
+        self.check(path, spec, self.STEPS)
+        self.assertIn("zero point is not 128", " ".join(inspect(path)["notes"]))
+        failed = bertcl("inspect", path, "--require", "int8", expect=1)
+        self.assertIn("zero point is not 128", failed.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
