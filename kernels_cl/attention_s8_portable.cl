@@ -37,8 +37,8 @@ void load_part(__global const uchar* source, int stride, const int* keys, int co
     __global const uchar* row = source + (size_t)keys[j] * stride;
     int d = 0;
     for (; d + LANES <= head_size; d += LANES)
-      vstorev(convert_floatv(load_centred(row + d, LANES, type, zero_point)), 0,
-              part + j * head_size + d);
+      *(FloatvAny*)(part + j * head_size + d) =
+          convert_floatv(load_centred(row + d, LANES, type, zero_point));
     for (; d < head_size; d++)
       part[j * head_size + d] = load_centred(row + d, 1, type, zero_point).s0;
   }

@@ -68,7 +68,8 @@ void pack_keys(__global const uchar* k, int stride, const int* keys, int count, 
     __global const uchar* row = k + (size_t)keys[j] * stride;
     int d = 0;
     for (; d + LANES <= head_size; d += LANES)
-      vstorev(convert_shortv(load_centred(row + d, LANES, type, zero_point)), 0, packed + d);
+      *(ShortvAny*)(packed + d) =
+          convert_shortv(load_centred(row + d, LANES, type, zero_point));
     for (; d < head_size; d++) packed[d] = load_centred(row + d, 1, type, zero_point).s0;
     if (head_size & 1) packed[head_size] = 0;
   }
@@ -82,8 +83,8 @@ void pack_values(__global const uchar* v, int stride, const int* keys, int count
     __global const uchar* high = v + (size_t)keys[min(j + 1, count - 1)] * stride;
     int d = 0;
     for (; d + LANES <= head_size; d += LANES)
-      vstorev(pair(load_centred(low + d, LANES, type, zero_point),
-                   load_centred(high + d, LANES, type, zero_point)), 0, packed + d);
+      *(IntvAny*)(packed + d) = pair(load_centred(low + d, LANES, type, zero_point),
+                                     load_centred(high + d, LANES, type, zero_point));
     for (; d < head_size; d++)
       packed[d] = pair(load_centred(low + d, 1, type, zero_point),
                        load_centred(high + d, 1, type, zero_point)).s0;

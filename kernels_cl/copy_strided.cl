@@ -10,9 +10,10 @@
 //
 // Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn.
 // Bounds: count < 2^31. Join dimensions that are contiguous in both views: long inner runs are quick.
+#include "store16.clh"
 #include "strided.clh"
 
-#define COPY_STRIDED(SIZE, TYPE)                                                                   \
+#define COPY_STRIDED(SIZE, TYPE, ANY)                                                              \
   __kernel void copy_strided_##SIZE(__global const TYPE* source, __global TYPE* target,            \
                                     int source_start, int target_start, __global const int* shape, \
                                     int rank, int count, int chunk) {                              \
@@ -25,7 +26,7 @@
       __global TYPE* to = target + target_start + place_of(i, rank, shape, shape + 2 * rank);      \
       int j = 0;                                                                                   \
       if (from_stride == 1 && to_stride == 1)                                                      \
-        for (; j + 16 <= run; j += 16) vstore16(vload16(0, from + j), 0, to + j);                  \
+        for (; j + 16 <= run; j += 16) STORE16(ANY, vload16(0, from + j), to + j);              \
       for (; j < run; j++) to[(long)j * to_stride] = from[(long)j * from_stride];                  \
       i += run;                                                                                    \
     }                                                                                              \
@@ -43,7 +44,7 @@
     }                                                                                              \
   }
 
-COPY_STRIDED(1, uchar)
-COPY_STRIDED(2, ushort)
-COPY_STRIDED(4, uint)
-COPY_STRIDED(8, ulong)
+COPY_STRIDED(1, uchar, Uchar16Any)
+COPY_STRIDED(2, ushort, Ushort16Any)
+COPY_STRIDED(4, uint, Uint16Any)
+COPY_STRIDED(8, ulong, Ulong16Any)

@@ -10,6 +10,7 @@
 // Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn.
 // Bounds: count < 2^31. Integer division truncates; by zero it gives 0.
 // min and max hand on NaN. Join dimensions where both operands allow it: long inner runs are quick.
+#include "store16.clh"
 #include "strided.clh"
 
 #define OP_ADD 0
@@ -110,7 +111,7 @@ __kernel void binary_f32(__global const float* a, __global const float* b, __glo
         for (; j + 16 <= run; j += 16) {
           const float16 u = a_stride ? vload16(0, x + j) : (float16)(x[0]);
           const float16 v = b_stride ? vload16(0, y + j) : (float16)(y[0]);
-          vstore16(apply_f32x16(u, v, op), 0, to + j);
+          STORE16(Float16Any, apply_f32x16(u, v, op), to + j);
         }
       for (; j < run; j++) to[j] = apply_f32(x[(long)j * a_stride], y[(long)j * b_stride], op);
     }

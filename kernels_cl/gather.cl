@@ -7,9 +7,11 @@
 //   gather_1, gather_2, gather_4, gather_8: bytes of an element.
 //
 // Grid: (ceil(outer * index_count / rows_per_item)), any local size. Bounds: outer * index_count < 2^31.
+#include "store16.clh"
+
 #define TYPE_S64 5
 
-#define GATHER(SIZE, TYPE)                                                                         \
+#define GATHER(SIZE, TYPE, ANY)                                                                    \
   __kernel void gather_##SIZE(__global const TYPE* data, __global const void* indices,             \
                               int index_type, __global TYPE* out, int outer, int axis, int inner,  \
                               int index_count, __global int* error, int rows_per_item) {           \
@@ -25,12 +27,12 @@
       __global const TYPE* from = data + ((size_t)(row / index_count) * axis + index) * inner;     \
       __global TYPE* to = out + (size_t)row * inner;                                               \
       int i = 0;                                                                                   \
-      for (; i + 16 <= inner; i += 16) vstore16(vload16(0, from + i), 0, to + i);                  \
+      for (; i + 16 <= inner; i += 16) STORE16(ANY, vload16(0, from + i), to + i);              \
       for (; i < inner; i++) to[i] = from[i];                                                      \
     }                                                                                              \
   }
 
-GATHER(1, uchar)
-GATHER(2, ushort)
-GATHER(4, uint)
-GATHER(8, ulong)
+GATHER(1, uchar, Uchar16Any)
+GATHER(2, ushort, Ushort16Any)
+GATHER(4, uint, Uint16Any)
+GATHER(8, ulong, Ulong16Any)
