@@ -157,6 +157,21 @@ TEST_P(AttentionS8, MaskWithHolesAndRowWithoutKeys) {
   expect_right(c, {.q = {kU8, 128}, .k = {kU8, 90}, .v = {kU8, 3}});
 }
 
+TEST_P(AttentionS8, PaddedEqualsPacked) {
+  // The same two sequences packed, and padded to 80 rows with a mask and garbage.
+  const AttentionCase packed{.lengths = {50, 80}, .heads = 1};
+  AttentionCase padded{.lengths = {80, 80}, .heads = 1, .mask = std::vector<uint8_t>(160, 1)};
+  std::fill(padded.mask.begin() + 50, padded.mask.begin() + 80, uint8_t{0});
+  const Quantization z{.q = {kU8, 120}, .k = {kU8, 131}, .v = {kU8, 90}};
+  const Bytes a = random_bytes(packed);
+  Bytes b(160 * 192, 255);
+  std::copy(a.begin(), a.begin() + 50 * 192, b.begin());
+  std::copy(a.begin() + 50 * 192, a.end(), b.begin() + 80 * 192);
+  auto out = attend<float>(GetParam(), padded, z, b);
+  out.erase(out.begin() + 50 * 64, out.begin() + 80 * 64);
+  expect_equal(out, attend<float>(GetParam(), packed, z, a), GetParam().name());
+}
+
 // Equal keys give equal probabilities, and one key far above gives exactly 1: the integer sums that
 // follow are exact on every implementation.
 TEST_P(AttentionS8, IntegerSumsAreExact) {

@@ -75,6 +75,17 @@ TEST(Binary, FloatArithmetic) {
       "f32", 4, a, std::vector<float>(kCount, 2.0f), [](float x, float) { return x * x; }, 0);
 }
 
+TEST(Binary, PowersOfKnownExponents) {
+  std::vector<float> a = normal_values(kCount, 1);
+  for (float exponent : {2.0f, 3.0f, 0.5f}) {
+    if (exponent == 0.5f)
+      for (float& value : a) value = std::abs(value);
+    expect_binary<float, float>(
+        "f32", 4, a, std::vector<float>(kCount, exponent),
+        [](float x, float y) { return std::pow(x, y); }, 4);
+  }
+}
+
 TEST(Binary, FloatComparisons) {
   const auto whole = [](unsigned seed) {
     const auto values = integers<int32_t>(kCount, seed, -2, 2);
