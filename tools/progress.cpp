@@ -37,19 +37,25 @@ void Progress::update(std::size_t done, std::size_t total, const std::string& no
 
 std::string Progress::line(std::size_t done, std::size_t total, double seconds,
                            const std::string& note, std::size_t columns) const {
-  constexpr std::size_t width = 24;
   const double share = static_cast<double>(std::min(done, total)) /
                        static_cast<double>(std::max<std::size_t>(1, total));
-  const auto full = static_cast<std::size_t>(share * width);
-  std::string bar(full, '=');
-  if (full < width) bar += '>';
-  bar.resize(width, ' ');
-  std::string text = fmt::format("{} [{}] {}/{} {}", task_, bar, grouped(static_cast<long>(done)),
-                                 grouped(static_cast<long>(total)), unit_);
+  std::string text = fmt::format(" {}/{} {}", grouped(static_cast<std::int64_t>(done)),
+                                 grouped(static_cast<std::int64_t>(total)), unit_);
   if (!note.empty()) text += ", " + note;
   if (done > 0 && share < 1.0) {
     text += fmt::format(", {} left", duration_text(seconds / share - seconds));
   }
+  // The bar takes what the words leave.
+  const std::size_t words = task_.size() + text.size() + 3;
+  const std::size_t width = std::min<std::size_t>(24, columns > words ? columns - words : 0);
+  if (width >= 4) {
+    const auto full = static_cast<std::size_t>(share * static_cast<double>(width));
+    std::string bar(full, '=');
+    if (full < width) bar += '>';
+    bar.resize(width, ' ');
+    text = " [" + bar + "]" + text;
+  }
+  text = task_ + text;
   if (text.size() > columns) text.resize(columns);
   return text;
 }

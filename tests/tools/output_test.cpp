@@ -67,7 +67,11 @@ TEST(Progress, LineShowsShareRateAndTimeLeft) {
   EXPECT_EQ(line,
             "int8 [======>                 ] 2,500/10,000 questions, 5,000 tokens/s, "
             "1 min 30 s left");
-  EXPECT_EQ(progress.line(2500, 10000, 30.0, "", 10).size(), 10u);
+  EXPECT_EQ(progress.line(2500, 10000, 30.0, "", 60),
+            "int8 [===>         ] 2,500/10,000 questions, 1 min 30 s left");
+  EXPECT_EQ(progress.line(2500, 10000, 30.0, "", 50),
+            "int8 2,500/10,000 questions, 1 min 30 s left");
+  EXPECT_EQ(progress.line(2500, 10000, 30.0, "", 10), "int8 2,500");
   EXPECT_THAT(progress.line(7, 7, 1.0, "", 99), HasSubstr("========================] 7/7"));
   EXPECT_THAT(progress.line(0, 0, 0.0, "", 99), HasSubstr("0/0"));
 }
