@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <set>
+
 #include <functional>
 #include <set>
 #include <string>
@@ -41,6 +44,20 @@ bool is_dequantized(const ir::Value* value) {
   return value && value->producer && value->producer->op == "DequantizeLinear";
 }
 
+/// The sizes that every run has to give equal, as far as the shapes of the inputs tell them.
+std::vector<std::pair<ir::Dim, ir::Dim>> checkable_assumptions(const ir::Graph& graph) {
+  std::set<std::string> known;
+  for (const ir::Value* in : graph.inputs())
+    for (const ir::Dim& d : in->type.shape) known.insert(d.symbols().begin(), d.symbols().end());
+  const auto is_known = [&](const ir::Dim& d) {
+    return std::all_of(d.symbols().begin(), d.symbols().end(),
+                       [&](const std::string& s) { return known.contains(s); });
+  };
+  auto pairs = graph.assumptions();
+  std::erase_if(pairs, [&](const auto& p) { return !is_known(p.first) || !is_known(p.second); });
+  return pairs;
+}
+
 /// Products that a Q/DQ file asks to be int8 and that run in float, with the reason.
 void note_float_products(const ir::Graph& graph, Plan& plan) {
   for (const auto& node : graph.nodes()) {
@@ -71,6 +88,7 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
                const Options& options) {
   Plan plan;
   plan.context = std::move(context);
+  plan.equal_sizes = checkable_assumptions(graph);
   Builder builder(plan, options);
   for (const ir::Value* input : graph.inputs()) {
     plan.model_inputs.push_back({input->name, input->type});

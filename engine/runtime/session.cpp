@@ -115,6 +115,11 @@ ir::Bindings Session::State::bind_shapes(const Tensors& inputs) const {
       }
     }
   }
+  for (const auto& [a, b] : plan.equal_sizes)
+    if (a.evaluate(sizes) != b.evaluate(sizes))
+      throw Error(
+          fmt::format("the model needs {} and {} to be equal, the inputs make them {} and {}",
+                      a.str(), b.str(), a.evaluate(sizes), b.evaluate(sizes)));
   return sizes;
 }
 
