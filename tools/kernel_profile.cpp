@@ -67,14 +67,15 @@ std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime
   // Launches bear the name of their step; an op may have several with different kernels.
   std::map<std::pair<std::string, std::string>, const plan::Step*> steps;
   for (const plan::Step& step : plan.steps) {
-    steps.emplace(std::pair(step.name, step.kernel.name()), &step);
+    steps.emplace(std::pair(step.name, step.call ? std::string("CLBlast") : step.kernel.name()),
+                  &step);
   }
 
   std::map<std::tuple<std::string, std::string, std::string, std::string>, KernelTime> sums;
   for (const opencl::ProfileEntry& entry : profile) {
     const auto found = steps.find({entry.label, entry.kernel});
     const plan::Step* step = found == steps.end() ? nullptr : found->second;
-    KernelTime time{step ? step->kernel.program_name() : entry.kernel,
+    KernelTime time{step && !step->call ? step->kernel.program_name() : entry.kernel,
                     step ? step->op : "",
                     step ? step->type : "",
                     step ? step->implementation : "",

@@ -136,6 +136,18 @@ bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node
   return any_change;
 }
 
+bool normalizes_last_axis(const ir::Node& norm) {
+  const ir::Type& type = norm.output()->type;
+  const std::int64_t axis = norm.int_attribute("axis", -1);
+  const auto is_vector = [](const ir::Value* v) {
+    return v->is_constant() && v->type.shape.size() == 1;
+  };
+  return norm.outputs.size() == 1 && type.dtype == ir::DType::f32 &&
+         (axis == -1 || axis == static_cast<std::int64_t>(type.shape.size()) - 1) &&
+         norm.input(1) && is_vector(norm.inputs[1]) &&
+         (!norm.input(2) || is_vector(norm.inputs[2]));
+}
+
 std::optional<double> scalar_value(const ir::Value* value) {
   if (!value || !value->is_constant() || value->constant->size() != 1) return std::nullopt;
   return value->constant->to_doubles().front();

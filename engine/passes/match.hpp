@@ -64,6 +64,9 @@ ir::Node* replace(ir::Graph& graph, ir::Node* node, const Match& match, std::str
 /// Calls `rewrite` for each node until none changes the graph any more.
 bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node&)>& rewrite);
 
+/// True if a LayerNormalization is one of f32 over the last axis with constant vectors.
+bool normalizes_last_axis(const ir::Node& norm);
+
 /// The number in a constant of one element; empty for anything else.
 std::optional<double> scalar_value(const ir::Value* value);
 

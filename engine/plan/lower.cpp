@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
-
 #include <functional>
 #include <set>
 #include <string>

@@ -150,6 +150,7 @@ void Session::State::upload_slot(int slot, std::vector<T> values) {
 }
 
 void Session::State::upload(const Tensors& inputs, const Packing* packing) {
+  plan.context->queue().finish();  // an earlier start() without finish() may still be uploading
   staging.clear();
   for (const plan::Input& in : plan.inputs) {
     switch (in.kind) {

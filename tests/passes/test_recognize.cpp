@@ -49,6 +49,21 @@ TEST(FindEmbedding, PositionsThatCountFromTwoAreNotTakenForPositions) {
 })");
 }
 
+TEST(FindEmbedding, PositionsOfTheCallerStayOutside) {
+  EXPECT_UNCHANGED(find_embedding(),
+                   R"(graph g(%input_ids: i64[batch, seq], %position_ids: i64[batch, seq]) {
+  const %word: f32[100, 8] = ...
+  %w: f32[batch, seq, 8] = Gather(%word, %input_ids) {axis = 0}
+  const %position: f32[32, 8] = ...
+  %p: f32[batch, seq, 8] = Gather(%position, %position_ids) {axis = 0}
+  %b: f32[batch, seq, 8] = Add(%w, %p)
+  const %gamma: f32[8] = ...
+  const %beta: f32[8] = ...
+  %y: f32[batch, seq, 8] = LayerNormalization(%b, %gamma, %beta) {axis = -1, epsilon = 0.5}
+  return %y as y
+})");
+}
+
 TEST(FindAddNorm, ResidualSumAndNorm) {
   EXPECT_REWRITE(find_add_norm(), R"(graph g(%x: f32[batch, seq, 8], %r: f32[batch, seq, 8]) {
   %s: f32[batch, seq, 8] = Add(%x, %r)

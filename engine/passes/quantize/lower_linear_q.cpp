@@ -33,6 +33,8 @@ std::string int8_weight(ir::Graph& g, const ir::Node& dq, Weight& weight) {
   if (!ir::is_int8(q->type.dtype))
     return fmt::format("the weight is {}, integer products take i8", ir::name_of(q->type.dtype));
   const ir::Dim n = q->type.shape.back();
+  if (!dq.inputs[1]->is_constant() || (dq.input(2) && !dq.inputs[2]->is_constant()))
+    return "the weight's scale or zero point is not constant";
   const ir::Dim count = element_count(dq.inputs[1]->type.shape);
   const std::int64_t axis = dq.int_attribute("axis", 1);
   if (count != ir::Dim(1) && (count != n || (axis != 1 && axis != -1)))

@@ -11,13 +11,7 @@ namespace bertcl::passes {
 namespace {
 
 bool rewrite(ir::Graph& g, ir::Node& norm) {
-  if (norm.op != "LayerNormalization" || norm.outputs.size() != 1) return false;
-  const ir::Shape& shape = norm.output()->type.shape;
-  const std::int64_t axis = norm.int_attribute("axis", -1);
-  if (axis != -1 && axis != static_cast<std::int64_t>(shape.size()) - 1) return false;
-  if (norm.output()->type.dtype != ir::DType::f32 || !norm.inputs[1]->is_constant() ||
-      norm.inputs[1]->type.shape.size() != 1)
-    return false;
+  if (norm.op != "LayerNormalization" || !normalizes_last_axis(norm)) return false;
   ir::Value* x = norm.inputs[0];
   ir::Value* residual = nullptr;
   Match m;

@@ -16,9 +16,9 @@ namespace bertcl::passes {
 namespace {
 
 struct Embedding {
-  ir::Value *ids = nullptr, *types = nullptr, *positions = nullptr;
+  ir::Value *ids = nullptr, *types = nullptr;
   ir::Value *word = nullptr, *type = nullptr, *position = nullptr;
-  bool counted = false;  // a position table was found (positions may be null: 0..seq-1)
+  bool counted = false;  // a position table was found
   std::vector<ir::Node*> nodes;
 };
 
@@ -84,19 +84,15 @@ bool take_term(ir::Graph& g, ir::Value* term, Embedding& e) {
     e.type = table;
     return true;
   }
-  if (input->name.find("position") != std::string::npos && !e.counted) {
-    e.positions = input;
-    e.position = table;
-    return e.counted = true;
-  }
-  if (e.ids) return false;
+  // Positions that the caller gives are no part of the packed inputs: they stay with Gather.
+  if (e.ids || input->name.find("position") != std::string::npos) return false;
   e.ids = input;
   e.word = table;
   return true;
 }
 
 bool rewrite(ir::Graph& g, ir::Node& norm) {
-  if (norm.op != "LayerNormalization") return false;
+  if (norm.op != "LayerNormalization" || !normalizes_last_axis(norm)) return false;
   std::vector<ir::Value*> terms;
   Embedding e;
   collect_terms(norm.inputs[0], terms, e.nodes);
@@ -108,7 +104,7 @@ bool rewrite(ir::Graph& g, ir::Node& norm) {
   m.nodes = e.nodes;
   m.nodes.push_back(&norm);
   replace(g, &norm, m, "embed_norm",
-          {e.ids, e.types, e.positions, e.word, e.type, e.position, norm.inputs[1], norm.inputs[2]},
+          {e.ids, e.types, nullptr, e.word, e.type, e.position, norm.inputs[1], norm.input(2)},
           {{"epsilon", norm.float_attribute("epsilon", 1e-5)}});
   return true;
 }

@@ -34,6 +34,8 @@ const std::vector<Rung> integer_ladder{{"x86_vnni", "attention_s8_x86_vnni", tru
                                        {"portable", "attention_s8_portable", true, needs_cpu},
                                        {"ref", "attention_s8_ref", false, always}};
 
+constexpr std::int32_t max_head_size = 256;  // HEAD_MAX of the kernels
+
 struct Geometry {
   std::int32_t heads, head_size;
   std::array<std::int32_t, 3> strides, offsets;
@@ -45,6 +47,9 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
   g.heads = static_cast<std::int32_t>(node.int_attribute("heads"));
   const std::int64_t hidden = node.output()->type.shape.back().constant();
   g.head_size = static_cast<std::int32_t>(hidden / g.heads);
+  if (g.head_size > max_head_size)
+    throw Error(fmt::format("{}: heads of {} columns, the attention kernels take up to {}",
+                            node.describe(), g.head_size, max_head_size));
   for (std::size_t i = 0; i < 3; ++i) {
     g.strides[i] = static_cast<std::int32_t>(node.inputs[i]->type.shape.back().constant());
     if (node.has("offsets"))
