@@ -12,6 +12,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/queue.hpp"
+#include "passes/symbols.hpp"
 #include "tools/output.hpp"
 
 namespace bertcl::tools {
@@ -62,8 +63,10 @@ std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime
 
   const plan::Plan& plan = session.plan();
   const std::int64_t tokens = session.statistics().tokens;
-  const ir::Bindings sizes = {
-      {"batch", batch}, {"seq", seq}, {"tokens", tokens}, {"offsets", batch + 1}, {"longest", seq}};
+  namespace symbols = passes::symbols;
+  const ir::Bindings sizes = {{"batch", batch},          {"seq", seq},
+                              {symbols::batch, batch},   {symbols::offsets, batch + 1},
+                              {symbols::tokens, tokens}, {symbols::longest, seq}};
   // Launches bear the name of their step; an op may have several with different kernels.
   std::map<std::pair<std::string, std::string>, const plan::Step*> steps;
   for (const plan::Step& step : plan.steps) {

@@ -19,9 +19,8 @@
 
 namespace bertcl::plan {
 
-/// ceil(dim / divide): a size that is known at run time. Beside the symbols of the graph there are
-/// `tokens`, `longest` (sequence of the batch) and `attention_rows` (query rows that one work-item
-/// of attention takes: as many as leave work for every compute unit).
+/// ceil(dim / divide): a size that is known at run time, over the symbols of the model's inputs and
+/// those of packing (passes/symbols.hpp).
 struct Size {
   ir::Dim dim{1};
   ir::Dim divide{1};

@@ -6,16 +6,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "onnx/read_model.hpp"
 #include "passes/pass.hpp"
+#include "passes/symbols.hpp"
 #include "plan/builder.hpp"
 #include "runtime/executor.hpp"
 
 namespace bertcl::runtime {
 namespace {
+
+namespace symbols = passes::symbols;
 
 /// Marks the tensors that calibration wants to see by a user of their own, so that no fusion
 /// swallows them.
@@ -29,11 +34,23 @@ void add_observers(ir::Graph& graph, const std::vector<std::string>& names) {
   }
 }
 
-std::vector<std::int64_t> integers_of(const ir::Tensor& t, const std::string& name) {
-  if (ir::is_float(t.dtype()))
+/// Ids or the mask as integers. An input that the file declares as float, because its graph casts
+/// or compares it, may hold whole numbers.
+std::vector<std::int64_t> integers_of(const ir::Tensor& t, const plan::Port& port) {
+  if (!ir::is_float(t.dtype())) return t.to_ints();
+  if (!ir::is_float(port.type.dtype))
     throw Error(
-        fmt::format("input '{}' is {}, integers are expected", name, ir::name_of(t.dtype())));
-  return t.to_ints();
+        fmt::format("input '{}' is {}, integers are expected", port.name, ir::name_of(t.dtype())));
+  std::vector<std::int64_t> integers;
+  for (const double v : t.to_doubles()) {
+    if (v != std::trunc(v) || std::abs(v) > std::numeric_limits<std::int32_t>::max())
+      throw Error(
+          fmt::format("input '{}' holds {} at element {}; ids and masks are whole numbers, "
+                      "a mask is 1 for tokens and 0 for padding",
+                      port.name, v, integers.size()));
+    integers.push_back(static_cast<std::int64_t>(v));
+  }
+  return integers;
 }
 
 }  // namespace
@@ -128,16 +145,16 @@ void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) {
     throw Error(
         fmt::format("a sequence of {} tokens was given, the model's position table ends at {}",
                     packing.longest, plan.max_positions));
-  sizes["batch"] = packing.batch;  // not a symbol of models with fixed shapes
-  sizes["tokens"] = packing.tokens();
-  sizes["offsets"] = packing.batch + 1;
-  sizes["longest"] = packing.longest;
+  sizes[symbols::batch] = packing.batch;
+  sizes[symbols::tokens] = packing.tokens();
+  sizes[symbols::offsets] = packing.batch + 1;
+  sizes[symbols::longest] = packing.longest;
   // One work-item for all rows of a head packs its keys once; more items keep more units busy.
   const std::int64_t heads = std::max<std::int64_t>(1, plan.attention_heads * packing.batch);
   const std::int64_t wanted = 4 * static_cast<std::int64_t>(plan.context->info().compute_units);
   const std::int64_t blocks = std::max<std::int64_t>(1, (wanted + heads - 1) / heads);
   const std::int64_t rows = (packing.longest + blocks - 1) / blocks;
-  sizes["attention_rows"] = std::max<std::int64_t>(32, (rows + 31) / 32 * 32);
+  sizes[symbols::attention_rows] = std::max<std::int64_t>(32, (rows + 31) / 32 * 32);
   statistics = {packing.batch, packing.seq, packing.tokens()};
 }
 
@@ -190,7 +207,7 @@ std::vector<std::int64_t> Session::State::packed_source(const Tensors& inputs,
                                                         const std::string& name,
                                                         std::int64_t otherwise) const {
   const auto it = inputs.find(name);
-  if (it != inputs.end()) return integers_of(it->second, name);
+  if (it != inputs.end()) return integers_of(it->second, port(name));
   return std::vector<std::int64_t>(static_cast<std::size_t>(statistics.batch * statistics.seq),
                                    otherwise);
 }
@@ -211,10 +228,14 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
+  return compile(onnx_io::read_model(model), options, model);
+}
+
+Session Session::compile(ir::Graph graph, const SessionOptions& options,
+                         const std::filesystem::path& path) {
   auto state = std::make_unique<State>();
-  state->path = model;
+  state->path = path;
   state->options = options;
-  ir::Graph graph = onnx_io::read_model(model);
   add_observers(graph, options.observe);
   passes::Options pass_options;
   pass_options.disabled = options.disabled_passes;
@@ -233,7 +254,7 @@ Session Session::load(const std::filesystem::path& model, const SessionOptions& 
       graph, options.context ? options.context : opencl::Context::create(options.device),
       plan_options);
   if (options.require_int8 && !state->plan.notes.empty())
-    throw Error(fmt::format("{}: int8 was required, but\n  {}", model.string(),
+    throw Error(fmt::format("{}: int8 was required, but\n  {}", path.string(),
                             fmt::join(state->plan.notes, "\n  ")));
   state->executor = std::make_unique<Executor>(state->plan);
   return Session(std::move(state));
@@ -251,7 +272,7 @@ void Session::start(const Tensors& inputs) {
     const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
     const auto mask = inputs.find(s.plan.mask_input);
     std::vector<std::int64_t> values;
-    if (mask != inputs.end()) values = integers_of(mask->second, s.plan.mask_input);
+    if (mask != inputs.end()) values = integers_of(mask->second, s.port(s.plan.mask_input));
     packing = make_packing(shape[0], shape[1], values, s.options.drop_padding);
     s.bind_packing(*packing, sizes);
   }

@@ -47,6 +47,9 @@ class Session {
  public:
   /// Reads, compiles and plans a model. Throws bertcl::Error naming file, node and reason.
   static Session load(const std::filesystem::path& model, const SessionOptions& options = {});
+  /// The same for a graph that is in memory; `path` stands for it in messages.
+  static Session compile(ir::Graph graph, const SessionOptions& options = {},
+                         const std::filesystem::path& path = "graph");
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
@@ -58,7 +61,8 @@ class Session {
   std::shared_ptr<opencl::Context> shared_context() const;
   const std::filesystem::path& path() const;
 
-  /// Runs one batch. Integer inputs may be int32 or int64; inputs that the model has but the caller
+  /// Runs one batch. Integer inputs may be int32 or int64; a mask or ids that the model declares as
+  /// float hold whole numbers; inputs that the model has but the caller
   /// leaves out are an error, except token types (zeros) and the mask (ones). Rows of padding in
   /// the outputs are 0 where padding was dropped, and what the ONNX graph gives otherwise.
   Tensors run(const Tensors& inputs);

@@ -16,14 +16,30 @@
 #include "passes/match.hpp"
 #include "passes/operands.hpp"
 #include "passes/passes.hpp"
+#include "passes/symbols.hpp"
 
 namespace bertcl::passes {
 namespace {
 
 bool is_attention(const ir::Node& n) { return n.op == "attention" || n.op == "attention_q"; }
 
+/// Values of shape [tokens, ...], in the order in which they became so: nothing may depend on where
+/// they lie in memory.
+class PackedValues {
+ public:
+  bool contains(const ir::Value* v) const { return known_.contains(v); }
+  void insert(ir::Value* v) {
+    if (known_.insert(v).second) order_.push_back(v);
+  }
+  const std::vector<ir::Value*>& in_order() const { return order_; }
+
+ private:
+  std::set<const ir::Value*> known_;
+  std::vector<ir::Value*> order_;
+};
+
 /// True if each row of the result depends on the same row of the operands only.
-bool works_by_row(const ir::Node& n, const std::set<const ir::Value*>& packed) {
+bool works_by_row(const ir::Node& n, const PackedValues& packed) {
   static const std::set<std::string, std::less<>> always{
       "linear",         "linear_q",         "add_norm", "Gelu",
       "QuantizeLinear", "DequantizeLinear", "Relu",     "Tanh"};
@@ -90,12 +106,12 @@ class Packer {
   }
 
   void add_pack_inputs(ir::Value* ids, ir::Node* embedding) {
-    const ir::Dim tokens = ir::Dim::symbol("tokens");
+    const ir::Dim tokens = symbols::dim(symbols::tokens);
     ir::Value* types = embedding ? embedding->input(embed_norm::types) : nullptr;
     std::vector<ir::Graph::Result> results{
         {"packed_ids", {ir::DType::i32, {tokens}}},
         {"positions", {ir::DType::i32, {tokens}}},
-        {"seq_offsets", {ir::DType::i32, {ir::Dim::symbol("offsets")}}},
+        {"seq_offsets", {ir::DType::i32, {symbols::dim(symbols::offsets)}}},
         {"key_mask", {ir::DType::u8, {tokens}}}};
     if (types) results.push_back({"packed_types", {ir::DType::i32, {tokens}}});
     ir::Node* first = g_.nodes().front().get();
@@ -141,7 +157,7 @@ class Packer {
   }
 
   ir::Shape rows_of(const ir::Shape& shape) const {
-    ir::Shape rows{ir::Dim::symbol("tokens")};
+    ir::Shape rows{symbols::dim(symbols::tokens)};
     rows.insert(rows.end(), shape.begin() + 2, shape.end());
     return rows;
   }
@@ -156,25 +172,24 @@ class Packer {
     packed_.insert(n.inputs[i]);
   }
 
+  /// The node in front of which a node stands behind `producer` and its other unpacked results.
+  ir::Node* behind(const ir::Node& producer) const {
+    auto it = std::find_if(g_.nodes().begin(), g_.nodes().end(),
+                           [&](const auto& n) { return n.get() == &producer; });
+    while (++it != g_.nodes().end() && (*it)->op == "unpack") {
+    }
+    return it == g_.nodes().end() ? nullptr : it->get();
+  }
+
   void unpack_remaining_uses() {
-    for (const ir::Value* const_value : packed_) {
-      auto* v = const_cast<ir::Value*>(const_value);
+    for (ir::Value* v : packed_.in_order()) {
       ir::Value* unpacked = nullptr;
       const auto unpack = [&] {
         if (unpacked) return unpacked;
         ir::Shape shape{batch_, seq_};
         shape.insert(shape.end(), v->type.shape.begin() + 1, v->type.shape.end());
-        ir::Node* next = nullptr;  // right behind the producer
-        bool found = false;
-        for (const auto& n : g_.nodes()) {
-          if (found) {
-            next = n.get();
-            break;
-          }
-          found = n.get() == v->producer;
-        }
-        return unpacked = g_.add("unpack", {v, seq_offsets_}, {}, {v->type.dtype, shape}, next,
-                                 v->name + ".unpacked");
+        return unpacked = g_.add("unpack", {v, seq_offsets_}, {}, {v->type.dtype, shape},
+                                 behind(*v->producer), v->name + ".unpacked");
       };
       for (ir::Node* user : std::vector<ir::Node*>(v->users)) {
         if (user->op == "unpack" || !user->outputs.empty()) {
@@ -192,7 +207,7 @@ class Packer {
   ir::Graph& g_;
   ir::Dim batch_, seq_;
   ir::Value *mask_ = nullptr, *seq_offsets_ = nullptr, *key_mask_ = nullptr;
-  std::set<const ir::Value*> packed_;
+  PackedValues packed_;
 };
 
 }  // namespace

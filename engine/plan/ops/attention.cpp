@@ -2,12 +2,15 @@
 // Launch steps of attention and attention_q.
 #include "opencl/capabilities.hpp"
 #include "passes/operands.hpp"
+#include "passes/symbols.hpp"
 #include "plan/ladder.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
 namespace {
+
+namespace symbols = passes::symbols;
 
 struct Rung {
   std::string name;
@@ -39,7 +42,6 @@ constexpr std::int32_t max_head_size = 256;  // HEAD_MAX of the kernels
 struct Geometry {
   std::int32_t heads, head_size;
   std::array<std::int32_t, 3> strides, offsets;
-  ir::Dim batch;
 };
 
 Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
@@ -55,7 +57,6 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
     if (node.has("offsets"))
       g.offsets[i] = static_cast<std::int32_t>(node.ints_attribute("offsets")[i]);
   }
-  g.batch = ir::Dim::symbol("batch");
   if (!seq_offsets)
     throw Error(fmt::format("{}: attention outside of packed tokens", node.describe()));
   return g;
@@ -63,15 +64,17 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
 
 /// Query rows of a work-item, and the grid that follows.
 std::pair<Argument, std::array<Size, 3>> grid_of(const Rung& rung, const Geometry& g) {
-  const ir::Dim rows = rung.takes_blocks ? ir::Dim::symbol("attention_rows") : ir::Dim(1);
-  return {Size{rows}, {Size{ir::Dim::symbol("longest"), rows}, Size{g.heads}, Size{g.batch}}};
+  const ir::Dim rows = rung.takes_blocks ? symbols::dim(symbols::attention_rows) : ir::Dim(1);
+  return {Size{rows},
+          {Size{symbols::dim(symbols::longest), rows}, Size{g.heads},
+           Size{symbols::dim(symbols::batch)}}};
 }
 
 /// QK^T and PV: 4 * head_size operations for each pair of rows of each head. Pairs are bounded by
 /// tokens * longest.
 void count_operations(Step& step, const Geometry& g) {
   step.operations_per_unit = 4.0 * g.head_size * g.heads;
-  step.unit = ir::Dim::symbol("tokens") * ir::Dim::symbol("longest");
+  step.unit = symbols::dim(symbols::tokens) * symbols::dim(symbols::longest);
 }
 
 void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
