@@ -11,8 +11,9 @@
 //   out      [tokens][heads * head_size]: f32, or round(out * out_inv_scale) + out_zero_point saturated
 //   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence
 //   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
-//   types    0 f32, 1 u8, 2 s8;  qk_scale = scale of q * scale of k * softmax scale;
-//            pv_scale = scale of p * scale of v;  p_max = 255 (u8) or 127 (s8)
+//   types    TYPE_U8 or TYPE_S8 (types.clh), of the result also TYPE_F32
+//   qk_scale = scale of q * scale of k * softmax scale;  pv_scale = scale of p * scale of v;
+//   p_max = 255 (u8) or 127 (s8)
 //
 // A row whose keys are all masked is 0. The arguments are those of every attention_s8 kernel.
 // Grid: (ceil(longest sequence / block_rows), heads, batch), any local size.
@@ -21,9 +22,7 @@
 #ifndef HEAD_MAX
 #define HEAD_MAX 256  // largest head_size: size of the private sums
 #endif
-#define TYPE_F32 0
-#define TYPE_U8 1
-#define TYPE_S8 2
+#include "types.clh"
 
 int load(__global const uchar* data, size_t i, int type, int zero_point) {
   return (type == TYPE_U8 ? (int)data[i] : (int)as_char(data[i])) - zero_point;

@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cast of ONNX between the types of the engine: y[i] = (type)x[i], both row-major.
 //
-//   Types: 0 f32, 1 u8, 2 s8, 3 f16 (storage), 4 s32, 5 s64, 6 bool (one byte, 0 or 1).
+//   Types: all of types.clh.
 //   To bool: 1 where x is not 0. Float to integer truncates; integer to narrower integer wraps.
 //
 // Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn.
 // Bounds: count < 2^31.
-#define TYPE_F32 0
-#define TYPE_U8 1
-#define TYPE_S8 2
-#define TYPE_F16 3
-#define TYPE_S32 4
-#define TYPE_S64 5
-#define TYPE_BOOL 6
+#include "types.clh"
 
 long load_integer(__global const void* x, int i, int type) {
   switch (type) {

@@ -2,14 +2,13 @@
 // Gather of ONNX along one axis: out[o][j][i] = data[o][indices[j]][i].
 //
 //   data [outer][axis][inner], out [outer][index_count][inner]
-//   indices  s32 (index_type 4) or s64 (5); -1 is the last row
+//   indices  s32 or s64 by index_type (types.clh); -1 is the last row
 //   error    one int, set to 1 if an index was outside; the nearest row is used then
 //   gather_1, gather_2, gather_4, gather_8: bytes of an element.
 //
 // Grid: (ceil(outer * index_count / rows_per_item)), any local size. Bounds: outer * index_count < 2^31.
 #include "store16.clh"
-
-#define TYPE_S64 5
+#include "types.clh"
 
 #define GATHER(SIZE, TYPE, ANY)                                                                    \
   __kernel void gather_##SIZE(__global const TYPE* data, __global const void* indices,             \

@@ -20,7 +20,7 @@
 //   12 a_signed        0: a is u8, 1: a is s8
 //   13 has_bias        0 or 1
 //   14 activation      ACTIVATION_* of activation.clh
-//   15 out_type        OUT_* of epilogue.clh
+//   15 out_type        TYPE_F32, TYPE_S32, TYPE_U8 or TYPE_S8 of types.clh
 // Nothing is read outside of the given sizes, and nothing but out[0 .. M*N) is written.
 //
 // Layout: panel width 1, K group 1: B[N][K].  Tile: 1 row.
@@ -44,17 +44,17 @@ __kernel void gemm_s8(__global const uchar* a, __global const char* b, __global 
   }
 
   const size_t at = (size_t)m * N + n;
-  if (out_type == OUT_S32) {
+  if (out_type == TYPE_S32) {
     ((__global int*)out)[at] = sum;
     return;
   }
   const float y = activate_ref((float)sum * scale[n] + (has_bias ? bias[n] : 0.0f), activation);
-  if (out_type == OUT_F32) {
+  if (out_type == TYPE_F32) {
     ((__global float*)out)[at] = y;
     return;
   }
   const float q = rint(y * out_inv_scale[n]) + out_zero_point[n];
-  if (out_type == OUT_U8)
+  if (out_type == TYPE_U8)
     ((__global uchar*)out)[at] = convert_uchar_sat(q);
   else
     ((__global char*)out)[at] = convert_char_sat(q);

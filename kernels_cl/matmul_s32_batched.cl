@@ -3,7 +3,7 @@
 //
 //   C[b][m][n] = sum_k (A[b][m][k] - a_zero_point) * (B[b][k][n] - b_zero_point)
 //
-//   A, B u8 (1) or s8 (2); element (m, k) of batch b at place_a(b) + m * a_row + k * a_column: a
+//   A, B u8 or s8; element (m, k) of batch b at place_a(b) + m * a_row + k * a_column: a
 //   transposed A is the same with the two strides exchanged. B likewise with b_row (along k) and
 //   b_column (along n).
 //   C  row-major [batches][m][n] s32
@@ -17,10 +17,10 @@
 // Bounds: none; block_rows best a multiple of 8, large enough that the copy of B does not matter (64).
 #include "lanes.clh"
 #include "strided.clh"
+#include "types.clh"
 
 #define DEPTH 256  // not more: see above
 #define PANEL 32   // columns of a work-item
-#define TYPE_U8 1
 #if LANES == 16
 #define TILE 8  // rows of C in registers
 #else

@@ -6,14 +6,12 @@
 //
 //   The tensor is seen as [outer][axis][inner]; scales[axis] f32, zero_points[axis] of the quantized
 //   type or null for 0. Per tensor: axis = 1, inner = count.
-//   Types of the quantized side: 1 u8, 2 s8; dequantize takes 4 (s32) as well, without zero point.
+//   Types of the quantized side: u8, s8; dequantize takes s32 as well, without zero point.
 //
 // Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn.
 // Bounds: count < 2^31. The quotient is that of the device's division (correctly rounded on CPUs).
 // No unsafe math options.
 #include "row.clh"
-
-#define TYPE_S32 4
 
 int load_zero_point(__global const uchar* zero_points, int i, int type) {
   if (!zero_points) return 0;

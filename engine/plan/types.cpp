@@ -32,22 +32,6 @@ std::int32_t type_code(ir::DType type) {
                   ir::name_of(type)));
 }
 
-std::int32_t epilogue_type_code(ir::DType type) {
-  switch (type) {
-    case ir::DType::f32:
-      return 0;
-    case ir::DType::i32:
-      return 1;
-    case ir::DType::u8:
-      return 2;
-    case ir::DType::i8:
-      return 3;
-    default:
-      break;
-  }
-  throw Error(fmt::format("a product cannot write {}", ir::name_of(type)));
-}
-
 std::int32_t activation_code(const std::string& name) {
   if (name.empty()) return 0;
   if (name == "gelu") return 1;

@@ -7,11 +7,8 @@
 
 namespace bertcl::plan {
 
-/// Code of an element type for row, attention and generic kernels (cast.cl lists them).
+/// Code of an element type for the kernels (types.clh).
 std::int32_t type_code(ir::DType type);
-
-/// Code of a result type for the epilogue of products (epilogue.clh).
-std::int32_t epilogue_type_code(ir::DType type);
 
 /// Code of an activation for the epilogue of products (activation.clh); "" is none.
 std::int32_t activation_code(const std::string& name);

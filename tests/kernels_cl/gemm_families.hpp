@@ -58,9 +58,9 @@ inline const std::vector<GemmFamily>& gemm_f32_families() {
   return families;
 }
 
-// Codes of activation.clh and epilogue.clh.
+// Codes of activation.clh and types.clh.
 constexpr int32_t kNone = 0, kGelu = 1, kGeluTanh = 2, kRelu = 3, kTanh = 4;
-constexpr int32_t kOutF32 = 0, kOutS32 = 1, kOutU8 = 2, kOutS8 = 3;
+constexpr int32_t kOutF32 = 0, kOutU8 = 1, kOutS8 = 2, kOutS32 = 4;
 
 /// One integer product. `a` holds the bytes of u8 or s8; `w` is [K][N].
 struct GemmS8Case {

@@ -190,7 +190,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
        static_cast<std::int32_t>(k), zero_point_or_0(node.input(o::x_zero_point)),
        static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
        static_cast<std::int32_t>(bias != nullptr), activation_code(activation_of(node)),
-       epilogue_type_code(node.output()->type.dtype)},
+       type_code(node.output()->type.dtype)},
       {Size{rows, rung.tile_rows}, Size{panels}, Size{}});
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, rows, n, k);
