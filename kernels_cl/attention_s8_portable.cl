@@ -23,6 +23,10 @@
 #endif
 #define PART_KEYS 64  // keys whose bytes are held in f32 at a time, at most 256 (see above)
 #include "attention.clh"
+typedef floatv scorev;
+#define score_to_f32(x) (x)
+#define f32_to_score_bits(x) (x)
+#include "attention_softmax.clh"
 #if LANES == 16
 #define TILE 8  // keys or columns in one register tile: TILE * 2 sums
 #else
@@ -64,7 +68,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
 
   floatv query[HEAD_MAX * 2];
   float part[PART_KEYS * HEAD_MAX + TILE];
-  floatv scores[BLOCK_KEYS * 2];
+  scorev scores[BLOCK_KEYS * 2];
   intv result[HEAD_MAX * 2];
   int keys[BLOCK_KEYS];  // row of each attended key of the block
   const float exponent = qk_scale * M_LOG2E_F;
@@ -91,8 +95,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         for (int t = 0; t < n; t++) query[(d + t) * 2 + h] = convert_floatv(x[t]);
       }
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
-    floatv largest0 = -FLT_MAX, largest1 = -FLT_MAX, total0 = 0.0f, total1 = 0.0f;
-    floatv factor0 = 0.0f, factor1 = 0.0f;
+    Softmax softmax = softmax_before(-FLT_MAX);
 
     for (int step = 0, next = begin; step < steps; step++) {
       if (step == blocks) next = begin;
@@ -101,7 +104,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       for (; next < end && count < BLOCK_KEYS; next++)
         if (!use_mask || key_mask[next]) keys[count++] = next;
 
-      floatv block0 = largest0, block1 = largest1;
+      scorev block0 = -FLT_MAX, block1 = -FLT_MAX;
       for (int start = 0; start < count; start += PART_KEYS) {
         const int known = min(PART_KEYS, count - start);
         load_part(k, k_stride, keys + start, known, head_size, k_type, k_zero_point, part);
@@ -131,24 +134,9 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
           }
         }
       }
-      if (measure) {
-        total0 *= exp2_negative((largest0 - block0) * exponent);
-        total1 *= exp2_negative((largest1 - block1) * exponent);
-        largest0 = block0;
-        largest1 = block1;
-      }
-      for (int j = 0; j < count; j++) {
-        const floatv e0 = exp2_negative((scores[j * 2] - largest0) * exponent);
-        const floatv e1 = exp2_negative((scores[j * 2 + 1] - largest1) * exponent);
-        scores[j * 2] = e0;
-        scores[j * 2 + 1] = e1;
-        total0 += e0;  // the second pass has its factors already
-        total1 += e1;
-      }
-      if (step == blocks - 1) {
-        factor0 = p_inv_scale / total0;
-        factor1 = p_inv_scale / total1;
-      }
+      if (measure) grow_largest(&softmax, block0, block1, exponent);
+      scores_to_powers(&softmax, scores, count, exponent);
+      if (step == blocks - 1) set_factors(&softmax, p_inv_scale);
       if (!finish) continue;
 
       for (int start = 0; start < count; start += PART_KEYS) {
@@ -156,8 +144,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         load_part(v, v_stride, keys + start, known, head_size, v_type, v_zero_point, part);
         floatv* p = scores + start * 2;
         for (int j = 0; j < known * 2; j += 2) {
-          p[j] = convert_floatv(quantize_probability(p[j], factor0, p_max));
-          p[j + 1] = convert_floatv(quantize_probability(p[j + 1], factor1, p_max));
+          p[j] = convert_floatv(quantize_probability(p[j], softmax.factor[0], p_max));
+          p[j + 1] = convert_floatv(quantize_probability(p[j + 1], softmax.factor[1], p_max));
         }
         for (int d = 0; d < head_size; d += TILE) {
           floatv a0[TILE], a1[TILE];

@@ -28,6 +28,10 @@
 #define LANES 8
 #endif
 #include "attention.clh"
+typedef intv scorev;
+#define score_to_f32(x) convert_floatv(x)
+#define f32_to_score_bits(x) as_intv(x)
+#include "attention_softmax.clh"
 #if LANES == 16
 #define TILE 8  // keys or columns in one register tile: TILE * 2 sums
 typedef short Shorts __attribute__((vector_size(64)));
@@ -134,8 +138,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       pack_queries(q, q_stride, row + h * LANES, last - 1, head_size, q_type, q_zero_point,
                    packed_q + h);
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
-    intv largest0 = INT_MIN, largest1 = INT_MIN;
-    floatv total0 = 0.0f, total1 = 0.0f, factor0 = 0.0f, factor1 = 0.0f;
+    Softmax softmax = softmax_before(INT_MIN);
 
     for (int step = 0; step < steps; step++) {
       const int block = step < blocks ? step : step - blocks;
@@ -176,36 +179,19 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
           scores[(j + t) * 2 + 1] = a1[t];
         }
       }
-      if (measure) {
-        block0 = largest0 > block0 ? largest0 : block0;
-        block1 = largest1 > block1 ? largest1 : block1;
-        total0 *= exp2_negative((convert_floatv(largest0) - convert_floatv(block0)) * exponent);
-        total1 *= exp2_negative((convert_floatv(largest1) - convert_floatv(block1)) * exponent);
-        largest0 = block0;
-        largest1 = block1;
-      }
-      for (int j = 0; j < count; j++) {
-        const floatv e0 = exp2_negative(convert_floatv(scores[j * 2] - largest0) * exponent);
-        const floatv e1 = exp2_negative(convert_floatv(scores[j * 2 + 1] - largest1) * exponent);
-        scores[j * 2] = as_intv(e0);
-        scores[j * 2 + 1] = as_intv(e1);
-        total0 += e0;  // the second pass has its factors already
-        total1 += e1;
-      }
-      if (step == blocks - 1) {
-        factor0 = p_inv_scale / total0;
-        factor1 = p_inv_scale / total1;
-      }
+      if (measure) grow_largest(&softmax, block0, block1, exponent);
+      scores_to_powers(&softmax, scores, count, exponent);
+      if (step == blocks - 1) set_factors(&softmax, p_inv_scale);
       if (!finish) continue;
 
       if (count & 1) scores[count * 2] = scores[count * 2 + 1] = 0;
       const int key_groups = (count + 1) / 2;
       for (int g = 0; g < key_groups; g++) {
         const intv* e = scores + g * 4;
-        const intv p0 = pair(quantize_probability(as_floatv(e[0]), factor0, p_max),
-                             quantize_probability(as_floatv(e[2]), factor0, p_max));
-        const intv p1 = pair(quantize_probability(as_floatv(e[1]), factor1, p_max),
-                             quantize_probability(as_floatv(e[3]), factor1, p_max));
+        const intv p0 = pair(quantize_probability(as_floatv(e[0]), softmax.factor[0], p_max),
+                             quantize_probability(as_floatv(e[2]), softmax.factor[0], p_max));
+        const intv p1 = pair(quantize_probability(as_floatv(e[1]), softmax.factor[1], p_max),
+                             quantize_probability(as_floatv(e[3]), softmax.factor[1], p_max));
         scores[g * 2] = p0;
         scores[g * 2 + 1] = p1;
       }

@@ -28,6 +28,10 @@
 #define ROWS 32  // rows held at a time: two vectors
 #define LANES 16
 #include "attention.clh"
+typedef intv scorev;
+#define score_to_f32(x) convert_floatv(x)
+#define f32_to_score_bits(x) as_intv(x)
+#include "attention_softmax.clh"
 #include "attention_dot4.clh"
 
 // acc += the four products of each lane: a unsigned bytes, b signed bytes.
@@ -82,8 +86,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       pack_queries(q + (size_t)min(row + h * LANES, last - 1) * q_stride, q_stride,
                    max(rows - h * LANES, 1), head_size, by_words, q_flip, packed_q + h, 2);
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
-    int16 largest0 = INT_MIN, largest1 = INT_MIN, p_sum0 = 0, p_sum1 = 0;
-    float16 total0 = 0.0f, total1 = 0.0f, factor0 = 0.0f, factor1 = 0.0f;
+    Softmax softmax = softmax_before(INT_MIN);
+    int16 p_sum0 = 0, p_sum1 = 0;
 
     for (int step = 0; step < steps; step++) {
       const int block = step < blocks ? step : step - blocks;
@@ -124,26 +128,9 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
           scores[(j + t) * 2 + 1] = a1[t];
         }
       }
-      if (measure) {
-        block0 = largest0 > block0 ? largest0 : block0;
-        block1 = largest1 > block1 ? largest1 : block1;
-        total0 *= exp2_negative((convert_float16(largest0) - convert_float16(block0)) * exponent);
-        total1 *= exp2_negative((convert_float16(largest1) - convert_float16(block1)) * exponent);
-        largest0 = block0;
-        largest1 = block1;
-      }
-      for (int j = 0; j < count; j++) {
-        const float16 e0 = exp2_negative(convert_float16(scores[j * 2] - largest0) * exponent);
-        const float16 e1 = exp2_negative(convert_float16(scores[j * 2 + 1] - largest1) * exponent);
-        scores[j * 2] = as_int16(e0);
-        scores[j * 2 + 1] = as_int16(e1);
-        total0 += e0;  // the second pass has its factors already
-        total1 += e1;
-      }
-      if (step == blocks - 1) {
-        factor0 = p_inv_scale / total0;
-        factor1 = p_inv_scale / total1;
-      }
+      if (measure) grow_largest(&softmax, block0, block1, exponent);
+      scores_to_powers(&softmax, scores, count, exponent);
+      if (step == blocks - 1) set_factors(&softmax, p_inv_scale);
       if (!finish) continue;
 
       for (int j = count; j < ((count + 3) & ~3); j++) scores[j * 2] = scores[j * 2 + 1] = 0;
@@ -153,8 +140,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
 #pragma unroll
         for (int t = 0; t < 4; t++) {
           const int j = (g * 4 + t) * 2;
-          p0 |= quantize_probability(as_float16(scores[j]), factor0, p_max) << (8 * t);
-          p1 |= quantize_probability(as_float16(scores[j + 1]), factor1, p_max) << (8 * t);
+          p0 |= quantize_probability(as_float16(scores[j]), softmax.factor[0], p_max) << (8 * t);
+          p1 |= quantize_probability(as_float16(scores[j + 1]), softmax.factor[1], p_max) << (8 * t);
         }
         const int16 ones = 0x01010101;
         VPDPBUSD(p_sum0, p0, ones);
