@@ -124,10 +124,13 @@ bool meets_requirement(const runtime::Session& session, const ModelOptions& opti
 }
 
 std::string precision_of(const plan::Plan& plan, const ModelOptions& options) {
-  const bool integer = std::any_of(
-      plan.steps.begin(), plan.steps.end(),
-      [](const plan::Step& step) { return step.type == "int8" && step.operations_per_unit > 0; });
-  return integer ? "int8" : options.precision;
+  const auto computes = [&](std::string_view type) {
+    return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const plan::Step& step) {
+      return step.type.starts_with(type) && step.operations_per_unit > 0;
+    });
+  };
+  if (computes("int8")) return "int8";
+  return computes("fp16") ? options.precision : "fp32";
 }
 
 std::uintmax_t model_bytes(const std::filesystem::path& model) {

@@ -48,12 +48,9 @@ Argument Builder::scratch_out(std::string name, ir::Type type) {
 Argument Builder::read(const Argument& written) { return Reads{std::get<Writes>(written).slot}; }
 
 void Builder::alias(const ir::Value* result, const ir::Value* operand) {
-  if (operand->is_constant()) {
-    const auto sizes = ir::constant_shape(result->type.shape);
-    if (!sizes)
-      throw Error(fmt::format("'{}': a constant cannot take a symbolic shape", result->name));
-    throw Error(fmt::format("'{}' is constant and should have been folded", result->name));
-  }
+  if (operand->is_constant())
+    throw Error(fmt::format("'{}' is a view of a constant, which the pass fold_constants folds",
+                            result->name));
   const int operand_slot = slot_of(operand);
   const int index = add_slot(result);
   plan_.slots[static_cast<std::size_t>(index)].root =

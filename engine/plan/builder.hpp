@@ -12,10 +12,13 @@
 namespace bertcl::plan {
 
 struct Options {
-  std::string gemm = "own";   // "own" or "clblast" for float products
+  std::string gemm = "own";   // "clblast": CLBlast stands first among the float products
   bool half_weights = false;  // float weights stored in half precision
   std::string disabled;       // comma-separated implementations that are left out
 };
+
+/// The implementations that Options::disabled may name, in alphabetical order.
+std::vector<std::string> implementation_names();
 
 class Builder {
  public:
@@ -79,7 +82,8 @@ using Lowering = std::function<void(Builder&, const ir::Graph&, const ir::Node&)
 /// The lowering of an op; null where there is none.
 const Lowering* find_lowering(std::string_view op);
 
-/// Makes the plan of a compiled graph. Throws bertcl::Error naming a node that no kernel can run.
+/// Makes the plan of a compiled graph. Throws bertcl::Error naming a node that no kernel can run,
+/// or a disabled implementation that does not exist.
 Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
                const Options& options);
 

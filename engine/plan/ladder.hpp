@@ -6,33 +6,40 @@
 #include <string>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "plan/builder.hpp"
 
 namespace bertcl::plan {
 
-/// Each rung has a `name` and says by `why_not` why it cannot run on this device ("" if it can).
 template <class Rung>
 struct Choice {
   const Rung* rung = nullptr;
-  std::string why_not_faster;  // "x86_vnni: no avx512_vnni; ..."
+  std::string why_not_faster;  // "x86_vnni: the device has no avx512_vnni; ..."
 };
 
+/// Each rung has a `name` and says by `why_not` (requirements.hpp) why it cannot run ("" if it
+/// can). Throws bertcl::Error naming the node and every reason where all rungs are refused.
 template <class Rung>
-Choice<Rung> choose(Builder& builder, const std::vector<Rung>& ladder) {
+Choice<Rung> choose(Builder& builder, const ir::Node& node, const std::vector<Rung>& ladder) {
   Choice<Rung> choice;
   for (const Rung& rung : ladder) {
-    const std::string reason = builder.is_disabled(rung.name)
-                                   ? "switched off"
-                                   : std::string(rung.why_not(builder.context()));
+    const std::string reason =
+        builder.is_disabled(rung.name) ? "switched off" : rung.why_not(builder);
     if (reason.empty()) {
       choice.rung = &rung;
-      break;
+      return choice;
     }
     choice.why_not_faster +=
         fmt::format("{}{}: {}", choice.why_not_faster.empty() ? "" : "; ", rung.name, reason);
   }
-  if (!choice.rung) choice.rung = &ladder.back();
-  return choice;
+  throw Error(fmt::format("{}: none of its implementations is left ({}); switch off fewer",
+                          node.describe(), choice.why_not_faster));
+}
+
+/// The names on a ladder, behind those that `names` holds already.
+template <class Rung>
+void add_names(const std::vector<Rung>& ladder, std::vector<std::string>& names) {
+  for (const Rung& rung : ladder) names.push_back(rung.name);
 }
 
 }  // namespace bertcl::plan

@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <sstream>
 #include <string>
 
+#include "passes/symbols.hpp"
 #include "plan/ops/ops.hpp"
 
 namespace bertcl::plan {
 namespace {
+
+namespace symbols = passes::symbols;
 
 const LoweringTable& lowerings() {
   static const LoweringTable table = [] {
@@ -32,6 +36,16 @@ const LoweringTable& lowerings() {
   return table;
 }
 
+/// A misspelt name would leave the implementation on without a word.
+void check_disabled(const std::string& disabled) {
+  const std::vector<std::string> known = implementation_names();
+  std::istringstream list(disabled);
+  for (std::string name; std::getline(list, name, ',');)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw Error(fmt::format("no implementation '{}' can be left out; there are {}", name,
+                              fmt::join(known, ", ")));
+}
+
 /// True if the value is the float form of a quantized one: DequantizeLinear, then only ops that
 /// move elements.
 bool is_dequantized(const ir::Value* value) {
@@ -42,18 +56,61 @@ bool is_dequantized(const ir::Value* value) {
   return value && value->producer && value->producer->op == "DequantizeLinear";
 }
 
+/// The symbols that have a size when a run starts: those of the inputs, and those of packing.
+class KnownSizes {
+ public:
+  explicit KnownSizes(const ir::Graph& graph) {
+    for (const ir::Value* in : graph.inputs())
+      for (const ir::Dim& d : in->type.shape)
+        symbols_.insert(d.symbols().begin(), d.symbols().end());
+    for (const char* s : {symbols::tokens, symbols::batch, symbols::offsets, symbols::longest,
+                          symbols::attention_rows})
+      symbols_.insert(s);
+  }
+  /// The first symbol of `d` without a size; null if there is none.
+  const std::string* unknown(const ir::Dim& d) const {
+    for (const std::string& s : d.symbols())
+      if (!symbols_.contains(s)) return &s;
+    return nullptr;
+  }
+
+ private:
+  std::set<std::string, std::less<>> symbols_;
+};
+
 /// The sizes that every run has to give equal, as far as the shapes of the inputs tell them.
-std::vector<std::pair<ir::Dim, ir::Dim>> checkable_assumptions(const ir::Graph& graph) {
-  std::set<std::string> known;
-  for (const ir::Value* in : graph.inputs())
-    for (const ir::Dim& d : in->type.shape) known.insert(d.symbols().begin(), d.symbols().end());
-  const auto is_known = [&](const ir::Dim& d) {
-    return std::all_of(d.symbols().begin(), d.symbols().end(),
-                       [&](const std::string& s) { return known.contains(s); });
-  };
+std::vector<std::pair<ir::Dim, ir::Dim>> checkable_assumptions(const ir::Graph& graph,
+                                                               const KnownSizes& known) {
   auto pairs = graph.assumptions();
-  std::erase_if(pairs, [&](const auto& p) { return !is_known(p.first) || !is_known(p.second); });
+  std::erase_if(pairs,
+                [&](const auto& p) { return known.unknown(p.first) || known.unknown(p.second); });
   return pairs;
+}
+
+/// Throws if a result of `node` has a size that no run could know.
+void check_sizes(const ir::Node& node, const KnownSizes& known) {
+  for (const ir::Value* out : node.outputs)
+    for (const ir::Dim& d : out->type.shape)
+      if (const std::string* symbol = known.unknown(d))
+        throw Error(fmt::format(
+            "{}: the size '{}' of its result '{}' ({}) does not follow from the shapes of the "
+            "inputs; kernels take results whose sizes do",
+            node.describe(), *symbol, out->name, ir::str(out->type)));
+}
+
+/// Lowers a node; whatever cannot be done is told with its name.
+void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
+  const Lowering* lowering = find_lowering(node.op);
+  if (!lowering)
+    throw Error(
+        fmt::format("{}: no kernel runs this operator on an OpenCL device", node.describe()));
+  try {
+    (*lowering)(builder, graph, node);
+  } catch (const Error& e) {
+    const std::string message = e.what();
+    if (message.find(node.describe()) != std::string::npos) throw;
+    throw Error(fmt::format("{}: {}", node.describe(), message));
+  }
 }
 
 /// Products that a Q/DQ file asks to be int8 and that run in float, with the reason.
@@ -82,11 +139,22 @@ const Lowering* find_lowering(std::string_view op) {
   return it == lowerings().end() ? nullptr : &it->second;
 }
 
+std::vector<std::string> implementation_names() {
+  std::vector<std::string> names;
+  add_attention_implementations(names);
+  add_linear_implementations(names);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
 Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
                const Options& options) {
+  check_disabled(options.disabled);
   Plan plan;
   plan.context = std::move(context);
-  plan.equal_sizes = checkable_assumptions(graph);
+  const KnownSizes known(graph);
+  plan.equal_sizes = checkable_assumptions(graph, known);
   Builder builder(plan, options);
   for (const ir::Value* input : graph.inputs()) {
     plan.model_inputs.push_back({input->name, input->type});
@@ -103,11 +171,8 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
                            static_cast<int>(plan.steps.size()) - 1});
       continue;
     }
-    const Lowering* lowering = find_lowering(node->op);
-    if (!lowering)
-      throw Error(
-          fmt::format("{}: no kernel runs this operator on an OpenCL device", node->describe()));
-    (*lowering)(builder, graph, *node);
+    check_sizes(*node, known);
+    lower(builder, graph, *node);
   }
   for (const ir::GraphOutput& output : graph.outputs()) {
     plan.model_outputs.push_back({output.name, output.value->type});

@@ -32,13 +32,31 @@ std::int32_t type_code(ir::DType type) {
                   ir::name_of(type)));
 }
 
-std::int32_t activation_code(const std::string& name) {
-  if (name.empty()) return 0;
-  if (name == "gelu") return 1;
-  if (name == "gelu_tanh") return 2;
-  if (name == "relu") return 3;
-  if (name == "tanh") return 4;
+namespace {
+
+struct Activation {
+  std::string_view name;
+  std::int32_t in_epilogue, as_unary;
+};
+constexpr Activation activations[] = {{"gelu", 1, unary::gelu},
+                                      {"gelu_tanh", 2, unary::gelu_tanh},
+                                      {"relu", 3, unary::relu},
+                                      {"tanh", 4, unary::tanh}};
+
+const Activation& find_activation(const std::string& name) {
+  for (const Activation& a : activations)
+    if (a.name == name) return a;
   throw Error(fmt::format("unknown activation '{}'", name));
+}
+
+}  // namespace
+
+std::int32_t activation_code(const std::string& name) {
+  return name.empty() ? 0 : find_activation(name).in_epilogue;
+}
+
+std::int32_t unary_code(const std::string& activation) {
+  return find_activation(activation).as_unary;
 }
 
 float scalar_or(const ir::Value* value, float otherwise) {

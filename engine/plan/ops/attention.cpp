@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of attention and attention_q.
-#include "opencl/capabilities.hpp"
 #include "passes/operands.hpp"
 #include "passes/symbols.hpp"
 #include "plan/ladder.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/requirements.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -16,19 +16,8 @@ struct Rung {
   std::string name;
   const char* program;
   bool takes_blocks;  // whether a work-item gains from many query rows
-  std::string (*why_not)(opencl::Context&);
+  WhyNot why_not;
 };
-
-std::string always(opencl::Context&) { return ""; }
-std::string needs_cpu(opencl::Context& c) {
-  return c.info().type == "cpu" ? "" : "made for the wide vectors of CPUs";
-}
-std::string needs_vnni(opencl::Context& c) {
-  return c.capabilities().avx512_vnni ? "" : "the device has no avx512_vnni";
-}
-std::string needs_avx2(opencl::Context& c) {
-  return c.capabilities().avx2 ? "" : "the device has no avx2";
-}
 
 const std::vector<Rung> float_ladder{{"x86", "attention_f32_x86", true, needs_cpu},
                                      {"ref", "attention_f32_ref", false, always}};
@@ -80,7 +69,7 @@ void count_operations(Step& step, const Geometry& g) {
 void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* seq_offsets = node.input(passes::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
-  const auto choice = choose(b, float_ladder);
+  const auto choice = choose(b, node, float_ladder);
   auto [rows, grid] = grid_of(*choice.rung, g);
   std::vector<Argument> arguments;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -107,7 +96,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = passes::attention_q;
   const ir::Value* seq_offsets = node.input(o::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
-  const auto choice = choose(b, integer_ladder);
+  const auto choice = choose(b, node, integer_ladder);
   auto [rows, grid] = grid_of(*choice.rung, g);
   const float q_scale = scalar_or(node.inputs[o::q_scale], 1);
   const float k_scale = scalar_or(node.inputs[o::k_scale], 1);
@@ -147,6 +136,11 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
 void add_attention(LoweringTable& table) {
   table["attention"] = lower_float;
   table["attention_q"] = lower_integer;
+}
+
+void add_attention_implementations(std::vector<std::string>& names) {
+  add_names(float_ladder, names);
+  add_names(integer_ladder, names);
 }
 
 }  // namespace bertcl::plan

@@ -24,12 +24,26 @@ const std::map<std::string, std::int32_t, std::less<>> binary_codes{{"Add", 0},
                                                                     {"And", 24},
                                                                     {"Or", 25},
                                                                     {"Xor", 26}};
-const std::map<std::string, std::int32_t, std::less<>> unary_codes{
-    {"Neg", 0},         {"Abs", 1},    {"Sqrt", 2},    {"Exp", 3},    {"Log", 4},
-    {"Erf", 5},         {"Tanh", 6},   {"Sigmoid", 7}, {"Relu", 8},   {"Gelu", 9},
-    {"Reciprocal", 11}, {"Floor", 12}, {"Ceil", 13},   {"Round", 14}, {"Sign", 15},
-    {"Sin", 16},        {"Cos", 17},   {"Not", 18},    {"IsNaN", 19}};
-constexpr std::int32_t fmod_code = 8, gelu_tanh_code = 10;
+const std::map<std::string, std::int32_t, std::less<>> unary_codes{{"Neg", 0},
+                                                                   {"Abs", 1},
+                                                                   {"Sqrt", 2},
+                                                                   {"Exp", 3},
+                                                                   {"Log", 4},
+                                                                   {"Erf", 5},
+                                                                   {"Tanh", unary::tanh},
+                                                                   {"Sigmoid", 7},
+                                                                   {"Relu", unary::relu},
+                                                                   {"Gelu", unary::gelu},
+                                                                   {"Reciprocal", 11},
+                                                                   {"Floor", 12},
+                                                                   {"Ceil", 13},
+                                                                   {"Round", 14},
+                                                                   {"Sign", 15},
+                                                                   {"Sin", 16},
+                                                                   {"Cos", 17},
+                                                                   {"Not", 18},
+                                                                   {"IsNaN", 19}};
+constexpr std::int32_t fmod_code = 8;
 
 std::string kernel_suffix(ir::DType type, const ir::Node& node) {
   switch (type) {
@@ -71,7 +85,7 @@ void lower_unary(Builder& b, const ir::Graph&, const ir::Node& node) {
   std::int32_t code = unary_codes.find(node.op)->second;
   if (node.op == "Gelu" && node.has("approximate") &&
       node.string_attribute("approximate") == "tanh")
-    code = gelu_tanh_code;
+    code = unary::gelu_tanh;
   const ir::Dim count = element_count(node.output()->type.shape);
   const std::string kernel = "unary_" + kernel_suffix(node.inputs[0]->type.dtype, node);
   b.launch(node, std::string(ir::name_of(node.inputs[0]->type.dtype)), "elements",

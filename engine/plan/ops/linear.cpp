@@ -6,6 +6,7 @@
 #include "passes/operands.hpp"
 #include "plan/ladder.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/requirements.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
 
@@ -15,21 +16,18 @@ namespace {
 /// A kernel family: the head of its .cl file says the same numbers.
 struct Rung {
   std::string name;
-  const char* program;
+  const char* program;  // null for CLBlast
   opencl::Defines defines;
   std::int32_t tile_rows, panel, k_group;
-  std::string (*why_not)(opencl::Context&);
+  WhyNot why_not;
 };
 
-std::string always(opencl::Context&) { return ""; }
-std::string needs_vnni(opencl::Context& c) {
-  return c.capabilities().avx512_vnni ? "" : "the device has no avx512_vnni";
-}
-std::string needs_avx512(opencl::Context& c) {
-  return c.capabilities().avx512 ? "" : "the device has no avx512";
-}
-std::string needs_avx2(opencl::Context& c) {
-  return c.capabilities().avx2 ? "" : "the device has no avx2";
+/// With weights in half CLBlast computes in half too; own kernels only store them so.
+std::string needs_clblast(Builder& b) {
+  if (b.options().gemm != "clblast") return "not asked for";
+  if (b.options().half_weights && !b.context().capabilities().fp16)
+    return "weights in half need arithmetic in half, which the device does not have";
+  return "";
 }
 
 const std::vector<Rung> integer_ladder{{"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni},
@@ -37,6 +35,7 @@ const std::vector<Rung> integer_ladder{{"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 4
                                        {"portable", "gemm_s8_portable", {}, 6, 64, 1, always},
                                        {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
 const std::vector<Rung> float_ladder{
+    {"clblast", nullptr, {}, 0, 0, 0, needs_clblast},
     {"x86_avx512", "gemm_f32_x86", {{"LANES", 16}}, 8, 48, 1, needs_avx512},
     {"x86_avx2", "gemm_f32_x86", {{"LANES", 8}}, 6, 16, 1, needs_avx2},
     {"portable", "gemm_f32_portable", {}, 6, 16, 1, always},
@@ -65,23 +64,45 @@ std::string activation_of(const ir::Node& node) {
   return node.has("activation") ? node.string_attribute("activation") : "";
 }
 
-/// y = activation(x w + bias) by CLBlast: the bias goes into y first, the product adds to it.
+/// One launch of cast.cl between float types.
+void cast(Builder& b, const ir::Node& node, Argument from, ir::DType from_type, Argument to,
+          ir::DType to_type, const ir::Dim& count) {
+  b.launch(node, std::string(ir::name_of(to_type)), "elements", b.kernel("cast", "cast"),
+           {from, type_code(from_type), to, type_code(to_type), Size{count}, b.chunk()},
+           {Size{count, b.chunk()}, Size{}, Size{}});
+}
+
+/// y = activation(x w + bias) by CLBlast: the bias goes into the result first, the product adds to
+/// it. In half, x is cast before and the result after.
 void lower_clblast(Builder& b, const ir::Node& node) {
   namespace o = passes::linear;
-  const ir::Tensor& w = *node.inputs[o::w]->constant;
+  const bool half = b.options().half_weights;
+  const ir::DType type = half ? ir::DType::f16 : ir::DType::f32;
+  const ir::Tensor w = node.inputs[o::w]->constant->converted(type);
   const std::int64_t k = w.shape()[0], n = w.shape()[1];
+  const ir::Value& input = *node.inputs[o::x];
   const ir::Shape& shape = node.output()->type.shape;
   const ir::Dim rows = row_count(shape), count = element_count(shape);
-  const Argument out = b.out(node.output());
+  const std::string label = node.output()->name;
+
+  Argument x = b.in(&input);
+  const Argument y = b.out(node.output());
+  Argument product = y;
+  if (half) {
+    const Argument cast_x = b.scratch_out(label + ".x", {type, input.type.shape});
+    cast(b, node, x, ir::DType::f32, cast_x, type, element_count(input.type.shape));
+    x = Builder::read(cast_x);
+    product = b.scratch_out(label + ".half", {type, shape});
+  }
   const ir::Value* bias = node.input(o::bias);
   if (bias) {
     const View view{{rows, shape.back()}, {{ir::Dim(0), ir::Dim(1)}, {shape.back(), ir::Dim(1)}}};
-    b.launch(node, "copy", "strided", b.kernel("copy_strided", "copy_strided_4"),
-             {b.in(bias), out, 0, 0, table_of(view), 2, Size{count}, b.chunk()},
+    b.launch(node, "copy", "strided",
+             b.kernel("copy_strided", fmt::format("copy_strided_{}", ir::size_of(type))),
+             {b.constant(bias->constant->converted(type)), product, 0, 0, table_of(view), 2,
+              Size{count}, b.chunk()},
              {Size{count, b.chunk()}, Size{}, Size{}});
   }
-  opencl::Buffer weight = upload(b, w);
-  const std::string label = node.output()->name;
   opencl::Context* context = &b.context();
   const auto call = [=](std::span<opencl::Buffer* const> buffers, const ir::Bindings& sizes) {
     opencl::Gemm gemm;
@@ -89,20 +110,17 @@ void lower_clblast(Builder& b, const ir::Node& node) {
     gemm.n = static_cast<std::size_t>(n);
     gemm.k = static_cast<std::size_t>(k);
     gemm.beta = bias ? 1.0f : 0.0f;
-    opencl::gemm_f32(*context, gemm, *buffers[0], *buffers[1], *buffers[2], label);
+    (half ? opencl::gemm_f16 : opencl::gemm_f32)(*context, gemm, *buffers[0], *buffers[1],
+                                                 *buffers[2], label);
   };
-  Step& step = b.call(node, "fp32", "clblast", call,
-                      {b.in(node.inputs[o::x]), b.constant(std::move(weight)), out});
+  Step& step = b.call(node, half ? "fp16" : "fp32", "clblast", call, {x, b.constant(w), product});
+  if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");
   count_operations(step, rows, n, k);
+  if (half) cast(b, node, Builder::read(product), type, y, ir::DType::f32, count);
   const std::string activation = activation_of(node);
   if (activation.empty()) return;
-  const std::map<std::string, std::int32_t> codes{// elementwise_unary.cl
-                                                  {"gelu", 9},
-                                                  {"gelu_tanh", 10},
-                                                  {"relu", 8},
-                                                  {"tanh", 6}};
   b.launch(node, "fp32", "elements", b.kernel("elementwise_unary", "unary_f32"),
-           {Builder::read(out), out, codes.at(activation), Size{count}, b.chunk()},
+           {Builder::read(y), y, unary_code(activation), Size{count}, b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 
@@ -114,9 +132,9 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
         fmt::format("{}: its weight is still quantized; float products need the pass "
                     "fold_dequantize",
                     node.describe()));
-  if (b.options().gemm == "clblast") return lower_clblast(b, node);
-  const auto choice = choose(b, float_ladder);
+  const auto choice = choose(b, node, float_ladder);
   const Rung& rung = *choice.rung;
+  if (!rung.program) return lower_clblast(b, node);
   const std::int64_t k = w->constant->shape()[0], n = w->constant->shape()[1];
   const std::int64_t panels = ceil_div(n, rung.panel);
   const int half = b.options().half_weights;
@@ -154,7 +172,7 @@ std::vector<float> per_column(const ir::Value* v, std::int64_t n, float factor) 
 
 void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = passes::linear_q;
-  const auto choice = choose(b, integer_ladder);
+  const auto choice = choose(b, node, integer_ladder);
   const Rung& rung = *choice.rung;
   const ir::Tensor& w = *node.inputs[o::w]->constant;
   const std::int64_t k = w.shape()[0], n = w.shape()[1];
@@ -201,6 +219,11 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
 void add_linear(LoweringTable& table) {
   table["linear"] = lower_float;
   table["linear_q"] = lower_integer;
+}
+
+void add_linear_implementations(std::vector<std::string>& names) {
+  add_names(float_ladder, names);
+  add_names(integer_ladder, names);
 }
 
 }  // namespace bertcl::plan

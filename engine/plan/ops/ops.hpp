@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -24,5 +25,9 @@ void add_packing(LoweringTable& table);
 void add_quantize(LoweringTable& table);
 void add_reduce(LoweringTable& table);
 void add_shape(LoweringTable& table);
+
+/// Names on the ladders of a family, appended to `names`.
+void add_attention_implementations(std::vector<std::string>& names);
+void add_linear_implementations(std::vector<std::string>& names);
 
 }  // namespace bertcl::plan

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an implementation needs of a device, as the ladders ask it.
+#include "plan/requirements.hpp"
+
+#include "opencl/capabilities.hpp"
+
+namespace bertcl::plan {
+
+std::string always(Builder&) { return ""; }
+
+std::string needs_cpu(Builder& b) {
+  return b.context().info().type == "cpu" ? "" : "made for the wide vectors of CPUs";
+}
+
+std::string needs_avx2(Builder& b) {
+  return b.context().capabilities().avx2 ? "" : "the device has no avx2";
+}
+
+std::string needs_avx512(Builder& b) {
+  return b.context().capabilities().avx512 ? "" : "the device has no avx512";
+}
+
+std::string needs_vnni(Builder& b) {
+  return b.context().capabilities().avx512_vnni ? "" : "the device has no avx512_vnni";
+}
+
+}  // namespace bertcl::plan

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an implementation needs of a device, as the ladders ask it.
+#pragma once
+#include <string>
+
+#include "plan/builder.hpp"
+
+namespace bertcl::plan {
+
+/// Why an implementation cannot run, as a sentence for the report; "" if it can.
+using WhyNot = std::string (*)(Builder&);
+
+std::string always(Builder&);
+std::string needs_cpu(Builder& b);
+std::string needs_avx2(Builder& b);
+std::string needs_avx512(Builder& b);
+std::string needs_vnni(Builder& b);
+
+}  // namespace bertcl::plan

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of small graphs: views, implementations, notes on products that stay float, refusals.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bertcl/error.hpp"
+#include "ir/text.hpp"
+#include "opencl/capabilities.hpp"
+#include "plan/builder.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::shared_ptr<opencl::Context> device() {
+  static const auto context = opencl::Context::create("cpu");
+  return context;
+}
+
+Plan plan_of(std::string_view text, const Options& options = {}) {
+  return make_plan(ir::parse(text), device(), options);
+}
+
+std::string refusal(std::string_view text, const Options& options = {}) {
+  try {
+    plan_of(text, options);
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no refusal";
+}
+
+constexpr std::string_view product = R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
+  const %b: f32[2] = [1, 2]
+  %y: f32[batch, 2] = linear(%x, %w, %b) {activation = "gelu"}
+  return %y as y
+})";
+
+TEST(MakePlan, AViewSharesTheMemoryOfItsOperand) {
+  const Plan plan = plan_of(R"(graph g(%x: f32[batch, 4]) {
+  %r: f32[batch, 4] = Relu(%x)
+  %a: f32[batch, 2, 2] = Reshape(%r)
+  %b: f32[batch, 2, 2, 1] = Unsqueeze(%a) {axes = [3]}
+  return %b as y
+})");
+  EXPECT_EQ(plan.steps.size(), 1u);
+  const auto slot = [&](const std::string& name) {
+    for (std::size_t i = 0; i < plan.slots.size(); ++i)
+      if (plan.slots[i].name == name) return static_cast<int>(i);
+    return -1;
+  };
+  ASSERT_GE(slot("b"), 0);
+  EXPECT_EQ(plan.slots[slot("a")].root, slot("r"));
+  EXPECT_EQ(plan.slots[slot("b")].root, slot("r"));  // the root, not the view before it
+  EXPECT_EQ(plan.slots[slot("r")].root, slot("r"));
+  EXPECT_EQ(plan.outputs[0].slot, slot("b"));
+}
+
+TEST(MakePlan, AViewOfAConstantIsRefusedByName) {
+  const std::string message = refusal(R"(graph g(%x: f32[batch, 4]) {
+  const %c: f32[2, 2] = [1, 2, 3, 4]
+  %v: f32[4] = Reshape(%c)
+  %y: f32[batch, 4] = Add(%x, %v)
+  return %y as y
+})");
+  EXPECT_THAT(message, HasSubstr("Reshape (result 'v')"));
+  EXPECT_THAT(message, HasSubstr("constant"));
+}
+
+TEST(MakePlan, AnOperatorWithoutKernelIsNamed) {
+  EXPECT_THAT(refusal(R"(graph g(%x: f32[batch, 4]) {
+  %y: f32[batch, 4] = CumSum(%x)
+  return %y as y
+})"),
+              HasSubstr("CumSum (result 'y'): no kernel"));
+}
+
+TEST(MakePlan, ASizeThatNoInputTellsIsRefusedWithItsNode) {
+  const std::string message = refusal(R"(graph g(%x: f32[batch, 4]) {
+  %r: f32[n2, 4] = Relu(%x)
+  return %r as y
+})");
+  EXPECT_THAT(message, HasSubstr("Relu (result 'r')"));
+  EXPECT_THAT(message, HasSubstr("'n2'"));
+}
+
+TEST(MakePlan, RefusalsInsideOfALoweringNameTheNode) {
+  EXPECT_THAT(refusal(R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
+  %y: f32[batch, 2] = linear(%x, %w) {activation = "swish"}
+  return %y as y
+})"),
+              HasSubstr("linear (result 'y'): unknown activation 'swish'"));
+}
+
+TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {
+  Options options;
+  EXPECT_NE(plan_of(product).steps.back().implementation, "clblast");
+  EXPECT_THAT(plan_of(product).steps.back().why_not_faster, HasSubstr("clblast: not asked for"));
+  options.gemm = "clblast";
+  const Plan plan = plan_of(product, options);
+  ASSERT_EQ(plan.steps.size(), 3u);  // bias, product, activation
+  EXPECT_EQ(plan.steps[1].implementation, "clblast");
+  EXPECT_EQ(plan.steps[1].type, "fp32");
+}
+
+TEST(MakePlan, ClblastCanBeSwitchedOff) {
+  Options options;
+  options.gemm = "clblast";
+  options.disabled = "clblast";
+  const Plan plan = plan_of(product, options);
+  ASSERT_EQ(plan.steps.size(), 1u);
+  EXPECT_NE(plan.steps[0].implementation, "clblast");
+  EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("clblast: switched off"));
+}
+
+TEST(MakePlan, WeightsInHalfStayInHalfUnderClblast) {
+  Options options;
+  options.gemm = "clblast";
+  options.half_weights = true;
+  const Plan plan = plan_of(product, options);
+  if (device()->capabilities().fp16) {
+    ASSERT_EQ(plan.steps.size(), 5u);  // x to half, bias, product, result to float, activation
+    EXPECT_EQ(plan.steps[2].implementation, "clblast");
+    EXPECT_EQ(plan.steps[2].type, "fp16");
+  } else {
+    ASSERT_EQ(plan.steps.size(), 1u);
+    EXPECT_EQ(plan.steps[0].type, "fp16w");
+    EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("clblast: weights in half"));
+  }
+}
+
+TEST(MakePlan, AnUnknownImplementationIsRefusedWithTheList) {
+  Options options;
+  options.disabled = "x86_avx2,x86_avx3";
+  const std::string message = refusal(product, options);
+  EXPECT_THAT(message, HasSubstr("'x86_avx3'"));
+  for (const char* known : {"clblast", "portable", "ref", "x86_avx512", "x86_vnni"})
+    EXPECT_THAT(message, HasSubstr(known));
+}
+
+// What a Q/DQ file asks to be int8 and runs in float.
+TEST(Notes, ALinearSaysItsReason) {
+  const Plan plan = plan_of(R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
+  %y: f32[batch, 2] = linear(%x, %w) {float_reason = "its weight is not quantized"}
+  return %y as y
+})");
+  EXPECT_THAT(plan.notes,
+              ElementsAre("linear (result 'y') runs in fp32: its weight is not quantized"));
+  EXPECT_EQ(plan.steps.back().why_not_faster, "its weight is not quantized");
+}
+
+TEST(Notes, AProductOfDequantizedValuesIsNotedBehindMovesToo) {
+  const Plan plan = plan_of(R"(graph g(%x: u8[batch, 4, 4], %f: f32[batch, 4, 4]) {
+  const %s: f32[] = 0.5
+  %d: f32[batch, 4, 4] = DequantizeLinear(%x, %s)
+  %t: f32[batch, 4, 4] = Transpose(%d) {perm = [0, 2, 1]}
+  %y: f32[batch, 4, 4] = MatMul(%f, %t)
+  return %y as y
+})");
+  ASSERT_EQ(plan.notes.size(), 1u);
+  EXPECT_THAT(plan.notes[0], HasSubstr("MatMul (result 'y') runs in fp32"));
+}
+
+TEST(Notes, FloatModelsHaveNone) {
+  EXPECT_THAT(plan_of(product).notes, IsEmpty());
+  EXPECT_THAT(plan_of(R"(graph g(%a: f32[batch, 4, 4], %b: f32[batch, 4, 4]) {
+  %y: f32[batch, 4, 4] = MatMul(%a, %b)
+  return %y as y
+})")
+                  .notes,
+              IsEmpty());
+}
+
+}  // namespace
+}  // namespace bertcl::plan
