@@ -5,7 +5,7 @@ torch offers: the classic exporter at several opsets and the dynamo exporter, ea
 
     tools/python/export_bert.py build/exports [--only dynamo]
 
-Needs torch, transformers, onnx and onnxscript (requirements-bench.txt); downloads nothing.
+Needs torch, transformers, onnx and onnxscript (requirements-torch.txt); downloads nothing.
 Prints a line for each file; a combination that this torch cannot export is named with its reason.
 """
 import argparse

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training in torch: the module made of an ONNX graph, fake quantizers, and qat.py as a whole."""
+import importlib.util
+import json
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from support import ROOT, Reference, bertcl, bertcl_run, inspect, worst
+
+import make_bert
+
+if importlib.util.find_spec("torch") is None:
+    raise unittest.SkipTest("torch is not installed: "
+                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+
+import torch
+
+import evaluate
+import fake_quantize
+import onnx_module
+import qat
+import squad_data
+import training
+from model_inputs import ModelInputs
+from test_spellings import LENGTHS, SPELLINGS, batch
+
+torch.set_num_threads(1)
+SAMPLE = ROOT / "data" / "sample-v2.0.json"
+CALIBRATION = ROOT / "data" / "calibration.json"
+VOCABULARY = ROOT / "models" / "minilm-l6-squad" / "vocab.txt"
+DEFAULT = VOCABULARY.parent / "model.onnx"
+
+
+def run_torch(path, inputs):
+    with torch.no_grad():
+        outputs = onnx_module.OnnxModule(path)({n: torch.from_numpy(x) for n, x in inputs.items()})
+    return {name: x.numpy() for name, x in outputs.items()}
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def write(self, name="model.onnx", **spelling):
+        spec = make_bert.Spec.of_size("tiny", **spelling)
+        make_bert.save(make_bert.build(spec), self.folder / name)
+        return self.folder / name, spec
+
+    def quantize(self, path, *options):
+        made = self.folder / "quantized.onnx"
+        bertcl("quantize", path, "-o", made, "--data", CALIBRATION, "--vocab", VOCABULARY,
+               "--samples", 16, *options)
+        return made
+
+
+class FakeQuantizers(unittest.TestCase):
+    def quantizer(self, scale, zero_point, dtype, **options):
+        return fake_quantize.FakeQuantizer(torch.tensor(scale), torch.tensor(zero_point, dtype=dtype),
+                                           **options)
+
+    def test_is_what_onnxruntime_computes(self):
+        random = np.random.default_rng(0)
+        steps = np.concatenate([random.uniform(-300, 300, 999), np.arange(-300, 300) + 0.5])
+        for scale, zero_point, kind in ((0.25, 3, "uint8"), (0.1, 0, "int8"), (0.37, 255, "uint8")):
+            with self.subTest(scale=scale, zero_point=zero_point, kind=kind):
+                x = (steps * scale).astype(np.float32)
+                nodes = [onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+                         onnx.helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"])]
+                tensor = onnx.numpy_helper.from_array
+                values = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [len(x)])
+                          for n in "xy"]
+                graph = onnx.helper.make_graph(nodes, "pair", values[:1], values[1:], [
+                    tensor(np.float32(scale), "s"), tensor(np.array(zero_point, kind), "z")])
+                model = onnx.helper.make_model(graph, ir_version=10, opset_imports=[
+                    onnx.helper.make_opsetid("", 17)])
+                expected = Reference(model.SerializeToString()).run({"x": x})["y"]
+                module = onnx_module.OnnxModule(model)
+                with torch.no_grad():
+                    found = module({"x": torch.from_numpy(x)})["y"].numpy()
+                np.testing.assert_array_equal(found, expected)
+
+    def test_gradients(self):
+        """Straight through inside the range, nothing outside; of the scale as LSQ has it."""
+        quantizer = self.quantizer(0.5, 0, torch.int8)
+        x = torch.tensor([0.6, -63.9, 70.0, -80.0], requires_grad=True)
+        weights = torch.tensor([1.0, 10.0, 100.0, 1000.0])
+        (quantizer(x) * weights).sum().backward()
+        self.assertEqual(x.grad.tolist(), [1, 10, 0, 0])
+        # log_ratio: times the scale; 1.2 and -127.8 steps are rounded, 127 and -128 are the bounds
+        expected = 0.5 * ((1 - 1.2) * 1 + (-128 + 127.8) * 10 + 127 * 100 - 128 * 1000)
+        self.assertAlmostEqual(quantizer.log_ratio.grad.item() / expected, 1, places=5)
+
+    def test_gradients_of_channels(self):
+        x = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+        scales = torch.tensor([0.1, 0.01, 0.02, 0.3])
+        whole = fake_quantize.FakeQuantizer(scales, torch.zeros(4, dtype=torch.int8), axis=1, rank=2)
+        whole(x).square().sum().backward()
+        for column in range(4):
+            one = self.quantizer(scales[column].item(), 0, torch.int8)
+            one(x[:, column]).square().sum().backward()
+            self.assertAlmostEqual(whole.log_ratio.grad[0, column].item(), one.log_ratio.grad.item(),
+                                   places=3)
+
+
+class Modules(Folder):
+    def test_spellings(self):
+        """Each spelling of the graph computes what ONNX Runtime does, and is written back unchanged."""
+        for spelling in SPELLINGS:
+            with self.subTest(**spelling):
+                path, spec = self.write(**spelling)
+                inputs = batch(spec, LENGTHS)
+                expected, mask = Reference(path).run(inputs), inputs[spec.mask_name]
+                difference, extent = worst(expected, run_torch(path, inputs), mask)
+                self.assertLess(difference, 1e-5 * extent)
+                module = onnx_module.OnnxModule(path)
+                again = self.folder / "again.onnx"
+                onnx_module.save(module.updated_model(), again)
+                self.assertEqual(worst(expected, Reference(again).run(inputs), mask)[0], 0)
+                with torch.no_grad():  # and the parameters are those that count
+                    for parameter in module.parameters():
+                        parameter *= 0.5
+                onnx_module.save(module.updated_model(), again)
+                difference, _ = worst(run_torch(again, inputs), Reference(again).run(inputs), mask)
+                self.assertLess(difference, 1e-5 * extent)
+                self.assertGreater(worst(expected, Reference(again).run(inputs), mask)[0], 0.1 * extent)
+
+    def test_quantized_files_start_from_the_float_weights(self):
+        for options in ((), ("--weights-qdq",), ("--activations", "s8", "--residual")):
+            with self.subTest(options=options):
+                path, spec = self.write(vocabulary=30522)
+                quantized = self.quantize(path, *options)
+                module = onnx_module.OnnxModule(quantized)
+                self.assertEqual(module.start_from(onnx_module.OnnxModule(path)), (13, 13))
+                again = self.folder / "again.onnx"
+                onnx_module.save(module.updated_model(), again)
+                before, after = (  # the same integers and scales
+                    {i.name: i for i in onnx.load(p).graph.initializer} for p in (quantized, again))
+                self.assertEqual(before.keys(), after.keys())
+                for name, tensor in before.items():
+                    np.testing.assert_array_equal(onnx.numpy_helper.to_array(tensor),
+                                                  onnx.numpy_helper.to_array(after[name]), name)
+                other, _ = self.write("other.onnx", vocabulary=30522, seed=1)
+                if "--weights-qdq" not in options:  # weights of another model are not taken
+                    module = onnx_module.OnnxModule(quantized)
+                    self.assertEqual(module.start_from(onnx_module.OnnxModule(other))[0], 0)
+
+    def test_refusals_name_the_node(self):
+        path, _ = self.write()
+        model = onnx.load(path)
+        node = next(n for n in model.graph.node if n.op_type == "Softmax")
+        node.op_type = "Hardmax"
+        with self.assertRaisesRegex(ValueError, f"{node.name}.*Hardmax"):
+            onnx_module.OnnxModule(model)
+
+
+class Windows(unittest.TestCase):
+    def test_are_those_of_the_engine(self):
+        """As many windows and tokens as `bertcl eval` counts, at sizes that divide contexts."""
+        path, spec = DEFAULT, json.loads(bertcl("eval", DEFAULT, "--data", SAMPLE, "--json", "-",
+                                                "--max-seq-length", 96, "--doc-stride", 32,
+                                                "--limit", 30).stdout)["models"][0]
+        questions = squad_data.load_questions(SAMPLE, 30)
+        windows = squad_data.make_windows(questions, squad_data.load_tokenizer(VOCABULARY), 96, 32)
+        self.assertEqual(len(windows), spec["features"], path)
+        self.assertEqual(sum(len(w.ids) for w in windows), spec["tokens"])
+        self.assertGreater(len(windows), len(questions))
+
+    def test_labels_and_best_windows(self):
+        tokenizer = squad_data.load_tokenizer(VOCABULARY)
+        text = "one two three four five six seven eight nine ten eleven twelve"
+        question = squad_data.Question("a", "which number?", text, [("seven eight", text.find("seven"))])
+        windows = squad_data.make_windows([question], tokenizer, length=13, stride=3)
+        self.assertEqual([w.most_context for w in windows][0], [True] * 5 + [False] * 2)
+        for token in range(12):  # each token has one window
+            shown = [w.most_context[token - 3 * i] for i, w in enumerate(windows)
+                     if 0 <= token - 3 * i < len(w.most_context)]
+            self.assertEqual(sum(shown), 1)
+        for window in windows:
+            first, last = window.labels
+            if first:
+                ids = window.ids[first:last + 1]
+                self.assertEqual(tokenizer.decode(ids), "seven eight")
+        self.assertEqual([bool(w.labels[0]) for w in windows], [False, True, True])
+
+    def test_scores(self):
+        self.assertEqual(squad_data.score("The  Cat!", ["dog", "cat"]), (1, 1))
+        self.assertEqual(squad_data.score("a b c d", ["b c x y"])[0], 0)
+        self.assertAlmostEqual(squad_data.score("b c d e", ["b c x y"])[1], 0.5)
+        self.assertEqual(squad_data.score("", []), (1, 1))
+        self.assertEqual(squad_data.score("x", []), (0, 0))
+
+
+class Training(Folder):
+    STEPS = 30
+
+    def test_qat_comes_closer_to_the_float_model(self):
+        """From a poor start; what is written is run alike by torch, ONNX Runtime and bertcl."""
+        path, spec = self.write(vocabulary=30522)
+        quantized = self.quantize(path, "--activations", "s8", "--residual")
+        module = onnx_module.OnnxModule(quantized)  # ranges four times too wide
+        with torch.no_grad():
+            for quantizer in module.quantizers.values():
+                if quantizer.log_ratio.dim() == 0:
+                    quantizer.log_ratio.fill_(1.4)
+        onnx_module.save(module.updated_model(), quantized)
+        made = self.folder / "qat.onnx"
+        code = qat.main(["--model", str(path), "--quantized", str(quantized), "-o", str(made),
+                         "--data", str(CALIBRATION), "--vocab", str(VOCABULARY), "--max-length", "96",
+                         "--steps", str(self.STEPS), "--tokens", "512", "--held-out", "14",
+                         "--learning-rate", "1e-4", "--scale-rate", "3e-2", "--threads", "1"])
+        self.assertEqual(code, 0)
+        before, after = (self.divergence(path, p) for p in (quantized, made))
+        self.assertLess(after, 0.6 * before)
+
+        report = inspect(made, "--require", "int8")
+        self.assertEqual({op["op"] for op in report["ops"]},
+                         {op["op"] for op in inspect(quantized)["ops"]})
+        inputs = batch(spec, LENGTHS)
+        mask, found = inputs[spec.mask_name], run_torch(made, inputs)
+        for name, expected in (("ONNX Runtime", Reference(made).run(inputs)),
+                               ("bertcl", bertcl_run(made, inputs))):
+            difference, extent = worst(expected, found, mask)
+            self.assertLess(difference, 0.05 * extent, name)
+        properties = {p.key: p.value for p in onnx.load(made).metadata_props}
+        self.assertEqual(properties["bertcl.qat.steps"], str(self.STEPS))
+        self.assertEqual(properties["bertcl.quantizer.method"], "minmax")
+
+    def divergence(self, teacher, student):
+        teacher, student = onnx_module.OnnxModule(teacher), onnx_module.OnnxModule(student)
+        questions = squad_data.load_questions(SAMPLE, 20)
+        windows = squad_data.make_windows(questions, squad_data.load_tokenizer(VOCABULARY), 96, 64)
+        ids, mask, types = training.collate(windows, "cpu")
+        inputs = ModelInputs(teacher, "teacher")(ids, mask, types)
+        with torch.no_grad():
+            return training.distillation_loss(student(inputs), teacher(inputs), mask).item()
+
+    def test_bad_use(self):
+        path, _ = self.write()
+        common = ["--data", str(SAMPLE), "--vocab", str(VOCABULARY), "-o", str(self.folder / "o.onnx")]
+        for model, quantized in ((path, path), (self.folder / "absent.onnx", path)):
+            self.assertEqual(qat.main(["--model", str(model), "--quantized", str(quantized), *common]), 2)
+        self.assertFalse((self.folder / "o.onnx").exists())
+
+
+class Evaluation(Folder):
+    def test_f1_equals_that_of_the_engine(self):
+        """Float, where no rounding differs: the whole way from text to score, in two programs. 40
+        questions; docs/qat.md has the same for quantized models over 2,000."""
+        found = json.loads(bertcl("eval", DEFAULT, "--data", SAMPLE, "--limit", 40,
+                                  "--json", "-").stdout)["models"][0]
+        options = evaluate.argparse.Namespace(data=SAMPLE, limit=40, vocab=None, cased=False,
+                                              max_length=384, stride=128, tokens=2048)
+        expected, _ = evaluate.evaluate(onnx_module.OnnxModule(DEFAULT), DEFAULT, options, "cpu")
+        self.assertEqual(expected["total"], found["total"])
+        self.assertAlmostEqual(expected["f1"], found["f1"], delta=0.1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""EM and F1 of an ONNX model by torch: float, or quantized with fake quantizers as qat.py trains it.
+
+    tools/python/evaluate.py qat.onnx --data dev-v1.1.json [--limit 2000]
+
+Beside `bertcl eval` of the same file: two implementations of one model, from the tokenizer to the score.
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+import torch
+from tqdm import tqdm
+
+import onnx_module
+import squad_data
+import task_data
+import training
+from model_inputs import ModelInputs
+
+
+@torch.no_grad()
+def window_logits(run, windows, tokens, device):
+    """Start and end logits of each window, as numpy. `run(ids, mask, types)` gives both."""
+    logits = {}
+    bar = tqdm(total=len(windows), unit="window", disable=None, leave=False)
+    for batch in training.batches_of(windows, tokens):
+        start, end = run(*training.collate(batch, device))
+        for window, s, e in zip(batch, start.float().cpu().numpy(), end.float().cpu().numpy()):
+            logits[id(window)] = s[:len(window.ids)], e[:len(window.ids)]
+        bar.update(len(batch))
+    bar.close()
+    return [logits[id(window)] for window in windows]
+
+
+def evaluate(module, path, options, device):
+    """{"exact_match", "f1", "total"} of the questions of options.data, and the answers by id."""
+    inputs_of = ModelInputs(module, path)
+    if len(module.outputs) != 2:
+        raise ValueError(f"{path}: outputs {', '.join(module.outputs)}; expected start and end logits")
+    questions = squad_data.load_questions(options.data, options.limit)
+    tokenizer = task_data.tokenizer_of(options, pathlib.Path(path).parent)
+    windows = squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
+    logits = window_logits(lambda *encoded: list(module(inputs_of(*encoded)).values()), windows,
+                           options.tokens, device)
+    return squad_data.evaluate(questions, windows, logits)
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
+                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("model", help="ONNX model with start and end logits")
+    task_data.add_options(parser)
+    parser.add_argument("--tokens", type=int, default=2048, help="tokens of a batch")
+    parser.add_argument("--device", default="cpu", help="of torch")
+    parser.add_argument("--threads", type=int, default=0, help="on the CPU; 0: as torch chooses")
+    parser.add_argument("--predictions", help="file for the answers, id -> text")
+    options = parser.parse_args(arguments)
+    try:
+        if options.threads > 0:
+            torch.set_num_threads(options.threads)
+        module = onnx_module.OnnxModule(options.model, options.device)
+        result, answers = evaluate(module, options.model, options, options.device)
+        if options.predictions:
+            pathlib.Path(options.predictions).write_text(json.dumps(answers, ensure_ascii=False),
+                                                         encoding="utf-8")
+    except (ValueError, OSError) as error:
+        print(f"evaluate: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

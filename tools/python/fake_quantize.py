@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fake quantization: QuantizeLinear and DequantizeLinear in float, with gradients.
+
+Forward is what the two operators compute, to the bit: saturate(round_half_even(x / scale) + zero point).
+Backward is the straight-through estimator for x (Bengio et al. 2013, arXiv:1308.3432) and the
+gradient of LSQ for the scale (Esser et al. 2020, arXiv:1902.08153).
+"""
+import torch
+
+#            least, largest integer
+RANGES = {
+    torch.int8: (-128, 127), torch.uint8: (0, 255),
+    torch.int16: (-32768, 32767), torch.uint16: (0, 65535),
+    torch.int32: (-2**31, 2**31 - 1),
+}
+
+
+def _dot(a, b):
+    return torch.dot(a.reshape(-1), b.reshape(-1))
+
+
+class _FakeQuantize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale, low, high):
+        steps = x / scale
+        ctx.save_for_backward(steps, scale, low, high)
+        return steps.round().clamp_(low, high).mul_(scale)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        steps, scale, low, high = ctx.saved_tensors
+        clamped = steps.clamp(low, high)
+        of_x = gradient * (clamped == steps)
+        of_scale = None
+        if ctx.needs_input_grad[1]:
+            # d/ds of s * round(x / s): round(x / s) - x / s inside, the bound outside
+            integers = clamped.round_()
+            if scale.dim() == 0:
+                of_scale = _dot(gradient, integers) - _dot(of_x, steps)
+            else:
+                of_scale = integers.mul_(gradient).sub_(of_x * steps).sum_to_size(scale.shape)
+        return of_x, of_scale, None, None
+
+
+class FakeQuantizer(torch.nn.Module):
+    """One QuantizeLinear/DequantizeLinear pair of a tensor of `rank` dimensions.
+
+    The scale is what the file says times exp(log_ratio), which starts at 0: a step of the optimizer
+    changes large and small scales by the same share. Zero points stay as calibrated.
+    """
+
+    def __init__(self, scale, zero_point, axis=None, rank=None):
+        super().__init__()
+        shape = [1] * rank if scale.dim() == 1 and scale.numel() > 1 else []
+        if shape:
+            shape[axis] = -1
+        least, largest = RANGES[zero_point.dtype]
+        zero = zero_point.to(torch.float32).reshape(shape if zero_point.numel() > 1 else [])
+        self.dtype, self.axis = zero_point.dtype, axis
+        self.file_shape = scale.shape
+        self.register_buffer("start", scale.to(torch.float32).reshape(shape))
+        self.register_buffer("zero", zero)
+        self.register_buffer("low", least - zero)
+        self.register_buffer("high", largest - zero)
+        self.log_ratio = torch.nn.Parameter(torch.zeros_like(self.start))
+        self.enabled = True
+
+    @property
+    def scale(self):
+        return self.start * self.log_ratio.exp()
+
+    def forward(self, x):
+        return _FakeQuantize.apply(x, self.scale, self.low, self.high) if self.enabled else x
+
+    @torch.no_grad()
+    def to_integers(self, x):
+        """What QuantizeLinear stores."""
+        steps = (x / self.scale).round().clamp(self.low, self.high)
+        return (steps.double() + self.zero.double()).to(self.dtype)
+
+    @torch.no_grad()
+    def to_floats(self, integers):
+        """What DequantizeLinear reads."""
+        return (integers.double() - self.zero.double()).float() * self.scale

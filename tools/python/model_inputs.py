@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which input of a BERT graph is which."""
+import torch
+from onnx_operators import DTYPES
+
+
+class ModelInputs:
+    """Called with ids, mask and types [batch, seq], gives the inputs that the graph names."""
+
+    ROLES = (("mask", "mask"), ("position", "positions"), ("type", "types"), ("segment", "types"),
+             ("ids", "ids"))
+
+    def __init__(self, module, path):
+        self._roles = {}
+        for name, element_type in module.inputs.items():
+            role = next((role for part, role in self.ROLES if part in name.lower()), None)
+            if role is None or role in [r for r, _ in self._roles.values()]:
+                raise ValueError(f"{path}: what goes into the input {name}? Known are names with "
+                                 "ids, mask, type or segment, position")
+            self._roles[name] = role, DTYPES[element_type]
+        if "ids" not in [role for role, _ in self._roles.values()]:
+            raise ValueError(f"{path}: no input for the token ids among {', '.join(module.inputs)}")
+
+    def __call__(self, ids, mask, types):
+        tensors = dict(ids=ids, mask=mask, types=types)
+        tensors["positions"] = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        return {name: tensors[role].to(dtype) for name, (role, dtype) in self._roles.items()}

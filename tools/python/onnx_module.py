@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An ONNX graph as a torch module that can be trained and written back into the same graph.
+
+What depends on constants alone is computed once. Float constants that products, sums and norms read
+are parameters; tables that Gather reads (embeddings) stay as they are. A QuantizeLinear with the
+DequantizeLinear behind it is a fake quantizer, a DequantizeLinear of integer weights a float weight
+behind one. Files: onnx_operators.py has the operators, fake_quantize.py the quantizers.
+"""
+import collections
+import os
+
+import onnx
+import torch
+from onnx import numpy_helper
+
+from fake_quantize import RANGES, FakeQuantizer
+from onnx_operators import OPERATORS, Node, from_tensor
+
+
+class OnnxModule(torch.nn.Module):
+    """forward(inputs by name) gives the outputs by name.
+
+    `parameters()` are weights (`weights`, by value name) and the log ratios of `quantizers` (by name
+    of the scale). Raises ValueError for what cannot be run or trained, with the node's name.
+    """
+
+    def __init__(self, model, device="cpu"):
+        """`model`: a path or an onnx.ModelProto, which is changed by `updated_model` only as a copy."""
+        super().__init__()
+        self.path = "the model"
+        if not isinstance(model, onnx.ModelProto):
+            self.path, model = str(model), onnx.load(model)
+        self.model, self.device = model, torch.device(device)
+        opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
+        nodes = [Node(proto, opset) for proto in model.graph.node]
+        self.constants = {i.name: from_tensor(i) for i in model.graph.initializer}
+        self.inputs = {i.name: i.type.tensor_type.elem_type for i in model.graph.input
+                       if i.name not in self.constants}
+        self.outputs = [o.name for o in model.graph.output]
+        self.quantizers = torch.nn.ModuleDict()
+        self._quantizer_of = {}  # node output -> key of its quantizer
+        self._integers = {}  # value with integers -> (float value, key of the quantizer)
+        self._scales = collections.defaultdict(set)  # key -> names of its scale in the file
+        self._readers = collections.defaultdict(set)  # value -> kinds of nodes that read it
+        for node in nodes:
+            for name in node.inputs:
+                self._readers[name].add(node.kind)
+        self._steps = [node for node in nodes if not self._fold(node)]
+        self._parameter_list = torch.nn.ParameterList()
+        self.weights = {}
+        self._make_parameters()
+        self.constants = {name: x.to(self.device) if x.is_floating_point() else x
+                          for name, x in self.constants.items()}
+        self._last_use = self._find_last_uses()
+        self.to(self.device)
+
+    # --- reading ------------------------------------------------------------------------------
+    def _fold(self, node):
+        """Whether the node needs not be run again: its result is constant, or it has become a weight."""
+        if node.kind in ("QuantizeLinear", "DequantizeLinear"):
+            return self._read_quantizer(node)
+        taken = next((name for name in node.inputs if name in self._integers), None)
+        if taken:
+            raise node.error(f"reads the integers {taken}; only DequantizeLinear may")
+        if node.kind not in OPERATORS:
+            raise node.error("the operator is not supported; these are: " + ", ".join(sorted(OPERATORS)))
+        if any(name and name not in self.constants for name in node.inputs):
+            return False
+        with torch.no_grad():
+            for name, value in zip(node.outputs, self._results(node, self.constants)):
+                self.constants[name] = value
+        return True
+
+    def _read_quantizer(self, node):
+        value, scale_name, zero_name = (node.inputs + [""])[:3]
+        if scale_name not in self.constants or (zero_name and zero_name not in self.constants):
+            raise node.error("scale and zero point have to be constants")
+        if node.get("block_size", 0):
+            raise node.error("blocks of weights with a scale each are not supported")
+        scale = self.constants[scale_name]
+        if node.kind == "DequantizeLinear" and value in self._integers:
+            source, key = self._integers[value]
+            if value in self.constants:  # a weight that is read once more
+                node.inputs[0] = source
+                self._quantizer_of[node.outputs[0]] = key
+                return False
+            if not torch.equal(self._scale_in_file(key), scale.float().reshape(-1)):
+                raise node.error(f"its scale differs from that of the QuantizeLinear of {source}")
+            self._scales[key].add(scale_name)
+            self._quantizer_of[node.outputs[0]] = None  # the pair is one fake quantizer, already applied
+            return False
+        if node.kind == "DequantizeLinear" and value not in self.constants:
+            raise node.error(f"reads {value}, which no QuantizeLinear makes; integer operators are not "
+                             "supported, quantize with QuantizeLinear and DequantizeLinear")
+        constant = self.constants.get(value)
+        if zero_name:
+            zero = self.constants[zero_name]
+        else:
+            integers = constant is not None and not constant.is_floating_point()
+            zero = torch.zeros((), dtype=constant.dtype if integers else torch.uint8)
+        if zero.dtype not in RANGES:
+            raise node.error(f"type {zero.dtype} is not supported")
+        rank = constant.dim() if constant is not None else 0
+        axis = node.get("axis", 1)
+        if scale.numel() > 1 and constant is None:
+            raise node.error("only weights may have a scale per channel, not activations")
+        key = self._key(scale_name, zero_name, constant.shape if scale.numel() > 1 else (), axis)
+        if key not in self.quantizers:
+            self.quantizers[key] = FakeQuantizer(scale, zero, axis % max(rank, 1), rank)
+            self.quantizers[key].log_ratio.requires_grad = zero.dtype != torch.int32  # biases
+        if node.kind == "DequantizeLinear" and self._readers[node.outputs[0]] <= {"Gather", "GatherND"}:
+            self.constants[node.outputs[0]] = self.quantizers.pop(key).to_floats(constant)
+            return True  # a table of embeddings stays as it is
+        self._scales[key].add(scale_name)
+        if node.kind == "QuantizeLinear":
+            self._integers[node.outputs[0]] = value, key
+        else:
+            self._integers[value] = f"{value} (as floats)", key
+            self.constants[self._integers[value][0]] = self.quantizers[key].to_floats(constant)
+            node.inputs[0] = self._integers[value][0]
+        self._quantizer_of[node.outputs[0]] = key
+        return False
+
+    @staticmethod
+    def _key(scale_name, zero_name, shape, axis):
+        text = "|".join([scale_name, zero_name, *([f"axis {axis} of {tuple(shape)}"] if shape else [])])
+        return text.replace(".", "\u2024")  # torch allows no "." in names of modules
+
+    def _scale_in_file(self, key):
+        return self.quantizers[key].start.reshape(-1)
+
+    def _make_parameters(self):
+        for node in self._steps:
+            for place, name in enumerate(node.inputs):
+                value = self.constants.get(name)
+                if value is None or name in self.weights or not value.is_floating_point():
+                    continue
+                table = node.kind in ("Gather", "GatherND") and place == 0
+                if node.kind in ("QuantizeLinear", "DequantizeLinear"):
+                    trained = place == 0
+                else:
+                    trained = value.numel() > 1 and value.dtype == torch.float32 and not table
+                if trained:
+                    self.weights[name] = len(self._parameter_list)
+                    self._parameter_list.append(torch.nn.Parameter(value))
+        for name in self.weights:
+            del self.constants[name]
+
+    def _find_last_uses(self):
+        last = {}
+        for index, node in enumerate(self._steps):
+            for name in node.inputs:
+                last[name] = index
+        result = collections.defaultdict(list)
+        for name, index in last.items():
+            if name not in self.constants and name not in self.weights and name not in self.outputs:
+                result[index].append(name)
+        return result
+
+    # --- running ------------------------------------------------------------------------------
+    def _results(self, node, values):
+        inputs = [values[name] if name else None for name in node.inputs]
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        tensors = [x for x in inputs if x is not None]
+        if node.kind not in ("Shape", "Size") and len({x.device for x in tensors}) > 1:
+            target = next(x.device for x in tensors if x.device.type != "cpu")
+            shapes = node.kind in ("Reshape", "Expand", "Slice", "Squeeze", "Unsqueeze", "Split", "Tile")
+            inputs = inputs if shapes else [x if x is None else x.to(target) for x in inputs]
+        try:
+            results = OPERATORS[node.kind](node, *inputs)
+        except (RuntimeError, TypeError, KeyError, IndexError) as error:
+            shapes = ", ".join(f"{x.dtype} {list(x.shape)}" for x in tensors)
+            raise node.error(f"{error} (inputs: {shapes})") from error
+        return results if isinstance(results, (tuple, list)) else (results,)
+
+    def forward(self, inputs, keep=()):
+        """Outputs by name, and the values named in `keep`."""
+        values = dict(self.constants)
+        values.update((name, self._parameter_list[i]) for name, i in self.weights.items())
+        values.update(inputs)
+        for index, node in enumerate(self._steps):
+            if node.outputs[0] in self._quantizer_of:
+                key, x = self._quantizer_of[node.outputs[0]], values[node.inputs[0]]
+                values[node.outputs[0]] = self.quantizers[key](x) if key else x
+            else:
+                for name, value in zip(node.outputs, self._results(node, values)):
+                    values[name] = value
+            for name in self._last_use[index]:
+                if name not in keep:
+                    del values[name]
+        return {name: values[name] for name in (*self.outputs, *keep)}
+
+    # --- weights ------------------------------------------------------------------------------
+    def weight(self, name):
+        return self._parameter_list[self.weights[name]]
+
+    def start_from(self, other):
+        """Takes the float weights of `other`, the model that this one was quantized from: for each
+        quantized weight the constant that quantizes to its integers (at least 99.9 % of them).
+        Returns the numbers of weights taken and of all. The others start from what their integers say.
+        """
+        found = 0
+        stored = [(node.inputs[0], self._quantizer_of[node.outputs[0]]) for node in self._steps
+                  if node.outputs[0] in self._quantizer_of and node.inputs[0] in self.weights]
+        with torch.no_grad():
+            for name, key in stored:
+                mine, quantizer = self.weight(name), self.quantizers[key]
+                integers = quantizer.to_integers(mine)
+                for theirs in map(other.weight, other.weights):
+                    if theirs.shape == mine.shape:
+                        equal = quantizer.to_integers(theirs.to(mine.device)) == integers
+                        if equal.float().mean() >= 0.999:
+                            mine.copy_(theirs)
+                            found += 1
+                            break
+        return found, len(stored)
+
+    # --- writing ------------------------------------------------------------------------------
+    def updated_model(self):
+        """The graph with the present weights and scales, as onnx.ModelProto."""
+        model = onnx.ModelProto()
+        model.CopyFrom(self.model)
+        changed = {}
+        for name in self.weights:
+            if not name.endswith(" (as floats)"):
+                changed[name] = self.weight(name)
+        for integers, (source, key) in self._integers.items():
+            if source in self.weights and source.endswith(" (as floats)"):
+                changed[integers] = self.quantizers[key].to_integers(self.weight(source))
+        for key, names in self._scales.items():
+            quantizer = self.quantizers[key]
+            for name in names:
+                changed[name] = quantizer.scale.reshape(quantizer.file_shape)
+        _set_constants(model.graph, {name: numpy_helper.from_array(x.detach().cpu().numpy(), name)
+                                     for name, x in changed.items()})
+        return model
+
+
+def _set_constants(graph, tensors):
+    """Initializers in place of whatever made these values; what nothing reads any more goes."""
+    kept = [node for node in graph.node if not set(node.output) & tensors.keys()]
+    initializers = [tensors.get(i.name, i) for i in graph.initializer]
+    present = {i.name for i in initializers}
+    initializers += [tensor for name, tensor in tensors.items() if name not in present]
+    read = {o.name for o in graph.output}
+    nodes = []
+    for node in reversed(kept):
+        if read & set(node.output):
+            nodes.append(node)
+            read |= set(node.input)
+    nodes.reverse()
+    initializers = [i for i in initializers if i.name in read]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(nodes)
+    graph.initializer.extend(initializers)
+    stale = [v for v in graph.value_info if v.name not in {o for n in nodes for o in n.output}]
+    for value in stale:
+        graph.value_info.remove(value)
+
+
+def save(model, path, metadata=()):
+    """Writes an onnx.ModelProto under a temporary name first. `metadata`: keys and values to set."""
+    for key, value in dict(metadata).items():
+        entry = next((p for p in model.metadata_props if p.key == key), None) or model.metadata_props.add()
+        entry.key, entry.value = key, str(value)
+    temporary = f"{path}.part"
+    onnx.save(model, temporary)
+    os.replace(temporary, path)

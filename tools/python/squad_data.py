@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SQuAD questions as windows of tokens, and answers with their scores from the logits of windows.
+
+Windows are those of `bertcl eval` and of google-research/bert run_squad.py: [CLS] question [SEP] part of
+the context [SEP], a window every `stride` tokens of the context, questions cut at 64 tokens.
+"""
+import collections
+import dataclasses
+import json
+import re
+import string
+
+import numpy as np
+from tokenizers import BertWordPieceTokenizer
+
+MAX_QUERY, MAX_ANSWER, N_BEST = 64, 30, 20
+
+
+@dataclasses.dataclass
+class Window:
+    ids: list  # with [CLS] and both [SEP]
+    text_begin: int  # position of the first token of the context; token types are 1 from it
+    question: int = 0  # index within the questions
+    spans: list = None  # for each token of the context its first character and the one behind its last
+    most_context: list = None  # for each of them whether no other window shows more around it
+    labels: tuple = (0, 0)  # positions of the first and last token of the answer; 0 where it has none
+
+    @property
+    def types(self):
+        return [0] * self.text_begin + [1] * (len(self.ids) - self.text_begin)
+
+
+@dataclasses.dataclass
+class Question:
+    id: str
+    text: str
+    context: str
+    answers: list  # (text, first character)
+
+
+def load_tokenizer(vocabulary, cased=False):
+    return BertWordPieceTokenizer(str(vocabulary), lowercase=not cased)
+
+
+def load_questions(path, limit=None):
+    """The questions of a file in SQuAD format (v1.1 or v2.0), in file order."""
+    with open(path, encoding="utf-8") as file:
+        data = json.load(file)
+    try:
+        questions = [Question(q["id"], q["question"], p["context"],
+                              [(a["text"], a["answer_start"]) for a in q["answers"]])
+                     for article in data["data"] for p in article["paragraphs"] for q in p["qas"]]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not in SQuAD format: {error}") from error
+    return questions[:limit]
+
+
+def make_windows(questions, tokenizer, length=384, stride=128):
+    """All windows of all questions, in order. Labels are those of the first answer."""
+    cls, sep = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
+    if cls is None or sep is None:
+        raise ValueError("the vocabulary has no [CLS] or no [SEP]")
+    windows, contexts = [], {}
+    for index, question in enumerate(questions):
+        if question.context not in contexts:
+            contexts = {question.context: tokenizer.encode(question.context, add_special_tokens=False)}
+        context = contexts[question.context]
+        head = tokenizer.encode(question.text, add_special_tokens=False).ids[:MAX_QUERY]
+        head = [cls, *head, sep]
+        room = length - len(head) - 1
+        if room < 1:
+            raise ValueError(f"{length} tokens leave no room for the context beside the question "
+                             f"{question.id} of {len(head) - 2} tokens")
+        begins = [0]
+        while begins[-1] + room < len(context.ids):
+            begins.append(begins[-1] + min(room, stride))
+        ranges = [(b, min(b + room, len(context.ids))) for b in begins]
+        best = _best_windows(ranges, len(context.ids))
+        answer = _answer_tokens(question, context.offsets)
+        for place, (begin, end) in enumerate(ranges):
+            if begin == end:
+                continue  # a context without words
+            window = Window(head + context.ids[begin:end] + [sep], len(head), index,
+                            context.offsets[begin:end], list(best[begin:end] == place))
+            if answer and begin <= answer[0] and answer[1] < end:
+                window.labels = tuple(token - begin + len(head) for token in answer)
+            windows.append(window)
+    return windows
+
+
+def _best_windows(ranges, tokens):
+    """For each token the window in which the smaller of its sides is largest; the first of equals."""
+    scores = np.full((len(ranges), tokens), -1.0)
+    for row, (begin, end) in enumerate(ranges):
+        place = np.arange(end - begin)
+        scores[row, begin:end] = np.minimum(place, place[::-1]) + 0.01 * (end - begin)
+    return scores.argmax(axis=0)
+
+
+def _answer_tokens(question, offsets):
+    """First and last token of the context that the first answer touches, or None."""
+    if not question.answers:
+        return None
+    text, begin = question.answers[0]
+    touched = [i for i, (a, b) in enumerate(offsets) if a < begin + len(text) and b > begin]
+    return (touched[0], touched[-1]) if touched else None
+
+
+# --- answers ------------------------------------------------------------------------------------
+def best_spans(window, start, end):
+    """(sum of logits, first token, last token) of what `window` offers as answers."""
+    def top(logits):
+        return np.argsort(-logits[:len(window.ids)], kind="stable")[:N_BEST]
+    first, last = window.text_begin, len(window.ids) - 1
+    for s in top(start):
+        if first <= s < last and window.most_context[s - first]:
+            for e in top(end):
+                if s <= e < last and e - s < MAX_ANSWER:
+                    yield float(start[s] + end[e]), s, e
+
+
+def answer(question, windows, logits, version_2):
+    """The text of the best span over all windows; "" where the null answer of v2.0 is better.
+    Words are taken whole up to punctuation, as offsets of tokens say."""
+    best, text, null = -np.inf, "", np.inf
+    for window, (start, end) in zip(windows, logits):
+        null = min(null, float(start[0] + end[0]))
+        for score, s, e in best_spans(window, start, end):
+            if score > best:
+                a, b = window.spans[s - window.text_begin][0], window.spans[e - window.text_begin][1]
+                best, text = score, question.context[a:b]
+    return "" if version_2 and null > best else text
+
+
+def normalize(text):
+    """As the official script: lower case, no punctuation, no articles, single spaces."""
+    text = "".join(c for c in text.lower() if c not in set(string.punctuation))
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+
+def score(found, answers):
+    """Exact match and F1 of one answer, the best over the given ones."""
+    exact, f1 = 0.0, 0.0
+    for expected in answers or [""]:
+        a, b = normalize(found).split(), normalize(expected).split()
+        exact = max(exact, float(a == b))
+        common = sum((collections.Counter(a) & collections.Counter(b)).values())
+        if not a or not b:
+            f1 = max(f1, float(a == b))
+        elif common:
+            f1 = max(f1, 2 * common / (len(a) + len(b)))
+    return exact, f1
+
+
+def evaluate(questions, windows, logits):
+    """{"exact_match", "f1", "total"} in percent, and the answers by id. `logits`: start and end of
+    each window."""
+    of_question = collections.defaultdict(list)
+    for window, pair in zip(windows, logits):
+        of_question[window.question].append((window, pair))
+    version_2 = any(not q.answers for q in questions)
+    answers, totals = {}, np.zeros(2)
+    for index, question in enumerate(questions):
+        here = of_question[index]
+        answers[question.id] = answer(question, [w for w, _ in here], [p for _, p in here], version_2)
+        totals += score(answers[question.id], [text for text, _ in question.answers])
+    exact, f1 = 100 * totals / max(1, len(questions))
+    return {"exact_match": exact, "f1": f1, "total": len(questions)}, answers

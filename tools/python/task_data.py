@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training data: questions (.json in SQuAD format), labelled texts (.tsv, .jsonl), as token windows.
+
+.tsv: a text, or two, and the label, separated by tabs; a first line whose last column is "label" is
+the header. .jsonl: objects with "text" or "sentence" (or "sentence1" and "sentence2"), and "label".
+"""
+import dataclasses
+import json
+import pathlib
+
+import squad_data
+
+
+@dataclasses.dataclass
+class Example:
+    ids: list
+    types: list
+    labels: tuple  # the class
+
+
+def add_options(parser):
+    parser.add_argument("--data", required=True,
+                        help="SQuAD .json, or .tsv or .jsonl with texts and labels")
+    parser.add_argument("--vocab", help="vocab.txt; default: beside the model")
+    parser.add_argument("--cased", action="store_true", help="keep upper case")
+    parser.add_argument("--limit", type=int, help="only the first questions or texts")
+    parser.add_argument("--max-length", type=int, default=384, help="tokens of a window")
+    parser.add_argument("--stride", type=int, default=128, help="step between windows of a context")
+
+
+def tokenizer_of(options, folder):
+    path = pathlib.Path(options.vocab) if options.vocab else folder / "vocab.txt"
+    if not path.is_file():
+        raise ValueError(f"{path}: no such file; name the vocabulary with --vocab")
+    return squad_data.load_tokenizer(path, options.cased)
+
+
+def load(options, folder):
+    """Windows or examples of options.data; the vocabulary is in `folder` unless named."""
+    tokenizer = tokenizer_of(options, folder)
+    if pathlib.Path(options.data).suffix == ".json":
+        questions = squad_data.load_questions(options.data, options.limit)
+        return squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
+    rows, _ = load_texts(options.data, options.limit)
+    return encode_texts(rows, tokenizer, options.max_length)
+
+
+def load_texts(path, limit=None, names=None):
+    """[(texts, class)] and the sorted names of the classes. `names` fixes the classes."""
+    rows = _read_jsonl(path) if pathlib.Path(path).suffix == ".jsonl" else _read_tsv(path)
+    rows = rows[:limit]
+    if not rows:
+        raise ValueError(f"{path}: there are no texts")
+    names = names or sorted({label for _, label in rows}, key=lambda s: (len(s), s))
+    unknown = {label for _, label in rows} - set(names)
+    if unknown:
+        raise ValueError(f"{path}: the label {sorted(unknown)[0]!r} is none of {', '.join(names)}")
+    return [(texts, names.index(label)) for texts, label in rows], names
+
+
+def _read_tsv(path):
+    rows = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            columns = line.rstrip("\r\n").split("\t")
+            if not line.strip() or (number == 1 and columns[-1].strip() == "label"):
+                continue
+            if len(columns) not in (2, 3):
+                raise ValueError(f"{path}:{number}: {len(columns)} columns; expected a text, or two, "
+                                 "and the label")
+            rows.append((columns[:-1], columns[-1].strip()))
+    return rows
+
+
+def _read_jsonl(path):
+    rows = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+                keys = next(keys for keys in (["sentence1", "sentence2"], ["sentence"], ["text"])
+                            if all(key in row for key in keys))
+                rows.append(([row[key] for key in keys], str(row["label"])))
+            except (ValueError, KeyError, TypeError, StopIteration) as error:
+                raise ValueError(f'{path}:{number}: expected an object with "text" and "label"') from error
+    return rows
+
+
+def encode_texts(rows, tokenizer, max_length):
+    """[CLS] text [SEP], or [CLS] text [SEP] text [SEP], cut at `max_length` tokens."""
+    tokenizer.enable_truncation(max_length)
+    encodings = tokenizer.encode_batch([tuple(t) if len(t) == 2 else t[0] for t, _ in rows])
+    tokenizer.no_truncation()
+    return [Example(e.ids, e.type_ids, (label,)) for e, (_, label) in zip(encodings, rows)]
