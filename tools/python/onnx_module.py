@@ -232,12 +232,12 @@ class OnnxModule(torch.nn.Module):
             quantizer = self.quantizers[key]
             for name in names:
                 changed[name] = quantizer.scale.reshape(quantizer.file_shape)
-        _set_constants(model.graph, {name: numpy_helper.from_array(x.detach().cpu().numpy(), name)
+        set_constants(model.graph, {name: numpy_helper.from_array(x.detach().cpu().numpy(), name)
                                      for name, x in changed.items()})
         return model
 
 
-def _set_constants(graph, tensors):
+def set_constants(graph, tensors):
     """Initializers in place of whatever made these values; what nothing reads any more goes."""
     kept = [node for node in graph.node if not set(node.output) & tensors.keys()]
     initializers = [tensors.get(i.name, i) for i in graph.initializer]

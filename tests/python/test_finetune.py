@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""finetune.py: a small encoder learns a task, and what is written answers as torch does."""
+import contextlib
+import importlib.util
+import io
+import json
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from support import ROOT, Reference, bertcl, bertcl_run, worst
+
+import make_bert
+
+if importlib.util.find_spec("torch") is None:
+    raise unittest.SkipTest("torch is not installed: "
+                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+
+import torch
+
+import finetune
+import heads
+import squad_data
+import task_data
+import training
+
+torch.set_num_threads(1)
+VOCABULARY = ROOT / "models" / "minilm-l6-squad" / "vocab.txt"
+CALIBRATION = ROOT / "data" / "calibration.json"
+GOOD, BAD = "good fine lovely superb pleasant".split(), "bad dull awful poor boring".split()
+
+
+def write_texts(path, count, seed):
+    """Texts that one word decides, as .tsv or .jsonl."""
+    random = np.random.default_rng(seed)
+    with open(path, "w", encoding="utf-8") as file:
+        if path.suffix == ".tsv":
+            file.write("sentence\tlabel\n")
+        for _ in range(count):
+            good = bool(random.integers(2))
+            words = [*random.choice("the film was seen by many people here".split(), random.integers(2, 8)),
+                     random.choice(GOOD if good else BAD)]
+            text, label = " ".join(random.permutation(words)), "yes" if good else "no"
+            file.write(f"{text}\t{label}\n" if path.suffix == ".tsv"
+                       else json.dumps({"text": text, "label": label}) + "\n")
+
+
+class FineTuning(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.encoder = self.folder / "encoder.onnx"
+        make_bert.save(make_bert.build(make_bert.Spec.of_size("tiny", vocabulary=30522, opset=13)),
+                       self.encoder)
+
+    def hugging_face(self):
+        import transformers
+        transformers.logging.disable_progress_bar()
+        torch.manual_seed(0)
+        config = transformers.BertConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=4,
+                                         intermediate_size=128, vocab_size=30522)
+        folder = self.folder / "encoder"
+        transformers.BertModel(config).save_pretrained(folder)
+        return folder
+
+    def without_head(self):
+        model, path = onnx.load(self.encoder), self.folder / "bare.onnx"
+        head = next(n for n in model.graph.node if n.name == "/qa_outputs/MatMul")
+        del model.graph.output[:]
+        model.graph.output.append(onnx.helper.make_tensor_value_info(
+            head.input[0], onnx.TensorProto.FLOAT, ["batch", "sequence", 64]))
+        onnx.save(model, path)
+        return path
+
+    def finetune(self, encoder, *options):
+        made, printed = self.folder / "made.onnx", io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            code = finetune.main(["--encoder", str(encoder), "-o", str(made), "--vocab", str(VOCABULARY),
+                                  "--threads", "1", *map(str, options)])
+        self.assertEqual(code, 0)
+        return made, json.loads(printed.getvalue().splitlines()[-1])
+
+    def check_alike(self, made, examples):
+        """ONNX Runtime and bertcl on the file."""
+        ids, mask, types = (x.numpy() for x in training.collate(examples, "cpu"))
+        inputs = dict(input_ids=ids, attention_mask=mask, token_type_ids=types)
+        expected = Reference(made).run(inputs)
+        real = mask if next(iter(expected.values())).shape == mask.shape else np.ones(len(mask))
+        difference, extent = worst(expected, bertcl_run(made, inputs), real)
+        self.assertLess(difference, 1e-4 * extent)
+        return expected
+
+    def test_classification(self):
+        train, dev = self.folder / "train.tsv", self.folder / "dev.jsonl"
+        write_texts(train, 400, 0)
+        write_texts(dev, 60, 1)
+        for encoder, rate in ((self.encoder, 1e-3), (self.hugging_face(), 1e-3)):
+            with self.subTest(encoder=encoder.name):
+                made, result = self.finetune(encoder, "--data", train, "--eval", dev, "--steps", 60,
+                                             "--tokens", 512, "--learning-rate", rate)
+                self.assertEqual(result["total"], 60)
+                self.assertGreater(result["accuracy"], 95)
+                model = onnx.load(made)
+                classes = json.loads({p.key: p.value for p in model.metadata_props}["bertcl.classes"])
+                self.assertEqual(classes, ["no", "yes"])
+                rows, _ = task_data.load_texts(dev, names=classes)
+                tokenizer = squad_data.load_tokenizer(VOCABULARY)
+                logits = self.check_alike(made, task_data.encode_texts(rows, tokenizer, 64))["logits"]
+                right = np.mean(logits.argmax(-1) == [label for _, label in rows])
+                self.assertAlmostEqual(100 * right, result["accuracy"])
+
+    def test_question_answering(self):
+        """From a folder, a graph with a head, and one without: a few questions learned by heart."""
+        bare = self.without_head()
+        self.assertIsNone(heads.OnnxEncoder(self.encoder, "qa", 2, "cpu").head)
+        self.assertIsNotNone(heads.OnnxEncoder(bare, "qa", 2, "cpu").head)
+        for encoder in (self.hugging_face(), self.encoder, bare):
+            with self.subTest(encoder=encoder.name):
+                made, result = self.finetune(encoder, "--data", CALIBRATION, "--eval", CALIBRATION,
+                                             "--limit", 8, "--eval-limit", 8, "--steps", 60,
+                                             "--tokens", 1024, "--learning-rate", 2e-3,
+                                             "--max-length", 128)
+                self.assertGreater(result["f1"], 60)
+                windows = squad_data.make_windows(squad_data.load_questions(CALIBRATION, 8),
+                                                  squad_data.load_tokenizer(VOCABULARY), 128)
+                self.assertEqual(set(self.check_alike(made, windows)), {"start_logits", "end_logits"})
+                told = json.loads(bertcl("eval", made, "--data", CALIBRATION, "--limit", 8, "--json", "-",
+                                         "--max-seq-length", 128).stdout)["models"][0]
+                self.assertAlmostEqual(told["f1"], result["f1"], delta=0.1)
+
+    def test_bad_data_are_named(self):
+        data = self.folder / "texts.tsv"
+        cases = (("a\tb\tc\td\n", "texts.tsv:1: 4 columns"), ("sentence\tlabel\n", "no texts"),
+                 ("fine\t1\n", "all texts have the label"))
+        for text, problem in cases:
+            with self.subTest(problem), contextlib.redirect_stderr(io.StringIO()) as told:
+                data.write_text(text)
+                code = finetune.main(["--encoder", str(self.encoder), "--data", str(data), "-o",
+                                      str(self.folder / "x.onnx"), "--vocab", str(VOCABULARY)])
+                self.assertEqual(code, 2)
+                self.assertIn(problem, told.getvalue())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fine-tunes an encoder for question answering or classification and writes it as float ONNX.
+
+    tools/python/finetune.py --encoder my-encoder/ --data train-v1.1.json --eval dev-v1.1.json -o qa.onnx
+    tools/python/finetune.py --encoder encoder.onnx --data train.tsv --eval dev.tsv -o classes.onnx
+
+The encoder is a Hugging Face folder or a float ONNX file; the data say which task it is: .json in SQuAD
+format, or .tsv or .jsonl with texts and labels. The vocabulary is copied beside the result, where bertcl
+looks for it. Needs the packages of requirements-torch.txt; downloads nothing.
+"""
+import argparse
+import json
+import pathlib
+import random
+import shutil
+import sys
+import time
+
+import torch
+
+import evaluate
+import heads
+import onnx_module
+import squad_data
+import task_data
+import training
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0],
+                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--encoder", required=True, help="Hugging Face folder or float .onnx")
+    parser.add_argument("-o", "--output", required=True, help="ONNX model to write")
+    parser.add_argument("--eval", help="data of the same kind, to measure the result")
+    parser.add_argument("--eval-limit", type=int, help="only the first questions or texts of it")
+    task_data.add_options(parser)
+    training.add_options(parser, steps=1000, learning_rate=5e-5, tokens=2048)
+    return parser.parse_args(arguments)
+
+
+class QuestionAnswering:
+    name, classes, names = "qa", 2, None
+
+    def __init__(self, options, tokenizer):
+        self._options, self._tokenizer = options, tokenizer
+
+    def read(self, path, limit):
+        questions = squad_data.load_questions(path, limit)
+        return questions, squad_data.make_windows(questions, self._tokenizer, self._options.max_length,
+                                                  self._options.stride)
+
+    def measure(self, model, device):
+        questions, windows = self.read(self._options.eval, self._options.eval_limit)
+        logits = evaluate.window_logits(model.logits, windows, self._options.tokens, device)
+        return squad_data.evaluate(questions, windows, logits)[0]
+
+
+class Classification:
+    name = "classification"
+
+    def __init__(self, options, tokenizer):
+        self._options, self._tokenizer = options, tokenizer
+        self.names = task_data.load_texts(options.data)[1]
+        self.classes = len(self.names)
+        if self.classes < 2:
+            raise ValueError(f"{options.data}: all texts have the label {self.names[0]!r}")
+
+    def read(self, path, limit):
+        rows, _ = task_data.load_texts(path, limit, self.names)
+        return rows, task_data.encode_texts(rows, self._tokenizer, self._options.max_length)
+
+    def measure(self, model, device):
+        _, examples = self.read(self._options.eval, self._options.eval_limit)
+        right = 0
+        for batch in training.batches_of(examples, self._options.tokens):
+            classes = model.logits(*training.collate(batch, device))[0].argmax(-1).tolist()
+            right += sum(c == e.labels[0] for c, e in zip(classes, batch))
+        return {"accuracy": 100 * right / len(examples), "total": len(examples)}
+
+
+def run(options):
+    device = training.prepare(options)
+    training.check_output(options.output)
+    folder = pathlib.Path(options.encoder)
+    folder = folder if folder.is_dir() else folder.parent
+    tokenizer = task_data.tokenizer_of(options, folder)
+    kind = QuestionAnswering if pathlib.Path(options.data).suffix == ".json" else Classification
+    task = kind(options, tokenizer)
+    _, examples = task.read(options.data, options.limit)
+    if options.eval:
+        task.read(options.eval, 1)  # what is wrong with it is known before the training
+    model = heads.load(options.encoder, task.name, task.classes, device).train()
+    print(f"{task.name}: {len(examples):,} examples of {options.data}"
+          + (f", classes {', '.join(task.names)}" if task.names else ""))
+    batches = training.endless_batches(examples, options.tokens, random.Random(options.seed))
+
+    def loss_of(batch):
+        ids, mask, types = training.collate(batch, device)
+        return training.label_loss(model.logits(ids, mask, types), mask, batch)
+
+    begin = time.monotonic()
+    training.train(model, model.groups(options.learning_rate), batches, loss_of, options)
+    print(f"{options.steps} steps in {time.monotonic() - begin:.0f} s")
+    model.eval()
+    metadata = {"bertcl.finetune.steps": options.steps, "bertcl.finetune.seed": options.seed,
+                "bertcl.finetune.learning_rate": options.learning_rate,
+                "bertcl.finetune.data": pathlib.Path(options.data).name}
+    if task.names:
+        metadata["bertcl.classes"] = json.dumps(task.names)
+    onnx_module.save(model.to_onnx(), options.output, metadata)
+    vocabulary = pathlib.Path(options.vocab) if options.vocab else folder / "vocab.txt"
+    beside = pathlib.Path(options.output).parent / "vocab.txt"
+    if not beside.exists():
+        shutil.copyfile(vocabulary, beside)
+    print(options.output)
+    if options.eval:
+        with torch.no_grad():
+            print(json.dumps(task.measure(model, device)))
+
+
+def main(arguments):
+    options = parse(arguments)
+    try:
+        run(options)
+    except (ValueError, OSError) as error:
+        print(f"finetune: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
