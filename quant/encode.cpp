@@ -52,7 +52,8 @@ Encoding encode_activation(const Operand& operand, const std::string& node, cons
   if (it == ranges.end())
     throw Error(
         fmt::format("tensor '{}', read by node '{}', has no range: calibration did not "
-                    "observe it; exclude the node to leave it in float",
+                    "observe it, or the table does not name it; exclude the node to leave it in "
+                    "float",
                     operand.tensor, node));
   Encoding e;
   e.range = it->second;

@@ -1,60 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writing of models: inline, or with external data where protobuf's limit would be passed.
-#include <fmt/format.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <optional>
 #include <system_error>
 
-#include "bertcl/error.hpp"
 #include "quant/model.hpp"
+#include "quant/pending_file.hpp"
 
 namespace bertcl::quant {
 namespace {
 
 constexpr std::int64_t kExternalAlign = 4096;  // so that readers can map each tensor
 constexpr std::size_t kExternalLeast = 1024;
-
-/// A file that is written under a temporary name and gets its own by commit().
-class PendingFile {
- public:
-  explicit PendingFile(std::filesystem::path path)
-      : path_(std::move(path)),
-        temporary_(fmt::format("{}.{}.tmp", path_.string(), ::getpid())),
-        stream_(temporary_, std::ios::binary | std::ios::trunc) {
-    if (!stream_) fail();
-  }
-  PendingFile(const PendingFile&) = delete;
-  PendingFile& operator=(const PendingFile&) = delete;
-  ~PendingFile() {
-    std::error_code ignored;
-    if (!committed_) std::filesystem::remove(temporary_, ignored);
-  }
-
-  std::ofstream& stream() { return stream_; }
-  std::int64_t written() { return stream_.tellp(); }
-  void close() {
-    stream_.close();
-    if (!stream_) fail();
-  }
-  void commit() {
-    std::error_code error;
-    std::filesystem::rename(temporary_, path_, error);
-    if (error)
-      throw Error(fmt::format("{}: cannot be written: {}", path_.string(), error.message()));
-    committed_ = true;
-  }
-  [[noreturn]] void fail() const {
-    throw Error(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
-  }
-
- private:
-  std::filesystem::path path_, temporary_;
-  std::ofstream stream_;
-  bool committed_ = false;
-};
 
 void set_entry(onnx::TensorProto& tensor, const std::string& key, const std::string& value) {
   auto* entry = tensor.add_external_data();

@@ -125,9 +125,17 @@ std::int64_t Report::count(Role role) const {
 }
 
 Report quantize_with_ranges(const Options& options, const std::map<std::string, Range>& ranges) {
+  return quantize_with_table(options, {ranges, "", 0, 0, ""});
+}
+
+Report quantize_with_table(const Options& options, const Table& table) {
   Quantization quantization(options);
-  quantization.report().method = "given ranges";
-  return quantization.write(ranges);
+  Report& report = quantization.report();
+  report.method = table.method.empty() ? "given ranges" : table.method;
+  report.samples = table.samples;
+  report.tokens = table.tokens;
+  report.data_sha256 = table.data_sha256;
+  return quantization.write(table.ranges);
 }
 
 }  // namespace bertcl::quant

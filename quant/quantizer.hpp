@@ -13,6 +13,7 @@
 #include "quant/parameters.hpp"
 #include "quant/placement.hpp"
 #include "quant/samples.hpp"
+#include "quant/tables/table.hpp"
 
 namespace bertcl::quant {
 
@@ -72,6 +73,10 @@ Report quantize(const Options& options, const SampleSource& samples, const Progr
 
 /// The same with ranges known beforehand, e.g. of another tool; `samples` and data hash stay empty.
 Report quantize_with_ranges(const Options& options, const std::map<std::string, Range>& ranges);
+
+/// The same with a scale table. If it says where its ranges come from, as a table that this program
+/// has written does, report and file say so, too.
+Report quantize_with_table(const Options& options, const Table& table);
 
 /// The report for machines.
 nlohmann::json to_json(const Report& report);

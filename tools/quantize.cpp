@@ -22,6 +22,7 @@
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
+#include "tools/table_options.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -33,6 +34,7 @@ struct QuantizeOptions : CommonOptions {
   VocabularyOptions vocabulary;
   squad::FeatureOptions features;
   quant::Options quantizer;
+  TableOptions table;
 };
 
 /// The first window of each chosen question, made when it is asked for.
@@ -71,6 +73,29 @@ class QuestionSamples {
   std::size_t next_ = 0;
 };
 
+/// Calibrates on the questions of the data file.
+quant::Report quantize_by_data(const QuantizeOptions& options) {
+  const squad::Dataset dataset = squad::load_dataset(options.data);
+  const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
+  QuestionSamples samples(dataset, tokenizer, options.features, options.samples);
+  Progress progress("calibrate", "questions");
+  return quant::quantize(
+      options.quantizer, [&] { return samples.next(); },
+      [&](std::int64_t done, std::int64_t) {
+        progress.update(static_cast<std::size_t>(done), samples.size());
+      });
+}
+
+quant::Report quantize_by_table(const QuantizeOptions& options) {
+  const quant::ReadTable read = quant::read_table(options.table.read);
+  quant::Report report = quant::quantize_with_table(options.quantizer, read.table);
+  if (options.prints_text())
+    fmt::print("{}: {} of {} tensors, format {}\n", options.table.read,
+               read.format->magnitudes ? "magnitudes" : "ranges", read.table.ranges.size(),
+               read.format->name);
+  return report;
+}
+
 void print_report(const quant::Report& report, const QuantizeOptions& options) {
   const auto size = model_bytes(options.output);
   fmt::print("{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
@@ -79,9 +104,10 @@ void print_report(const quant::Report& report, const QuantizeOptions& options) {
              options.model,
              100.0 * static_cast<double>(size) /
                  static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
-  fmt::print("calibrated by {} on {} questions ({} tokens) in {}\n", report.method,
-             grouped(report.samples), grouped(report.tokens),
-             duration_text(report.calibrate_seconds));
+  if (options.table.read.empty())
+    fmt::print("calibrated by {} on {} questions ({} tokens) in {}\n", report.method,
+               grouped(report.samples), grouped(report.tokens),
+               duration_text(report.calibrate_seconds));
   fmt::print("{} nodes quantized: {} activations ({}), {} weights (i8 per channel), {} constants\n",
              report.quantized_nodes, report.count(quant::Role::activation), options.activations,
              report.count(quant::Role::weight), report.count(quant::Role::constant));
@@ -101,8 +127,13 @@ int run_quantize(QuantizeOptions& options) {
   if (std::filesystem::equivalent(options.model, options.output, different)) {
     throw Error(options.output + ": the model itself; name another file to write");
   }
-  const squad::Dataset dataset = squad::load_dataset(options.data);
-  const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
+  if (options.data.empty() == options.table.read.empty())
+    throw Error(options.data.empty()
+                    ? "nothing to take ranges from: give --data FILE to calibrate on, or a table "
+                      "of ranges by --read-table FILE"
+                    : "--data and --read-table exclude each other: ranges are either found by "
+                      "calibration or read");
+  check_table_options(options.table);
   quant::Options& quantizer = options.quantizer;
   quantizer.model = options.model;
   quantizer.output = options.output;
@@ -112,19 +143,14 @@ int run_quantize(QuantizeOptions& options) {
   quantizer.placement.head = !options.no_head;
   quantizer.method_options.absolute = !options.two_sided;
 
-  QuestionSamples samples(dataset, tokenizer, options.features, options.samples);
-  quant::Report report;
-  {
-    Progress progress("calibrate", "questions");
-    report = quant::quantize(
-        quantizer, [&] { return samples.next(); },
-        [&](std::int64_t done, std::int64_t) {
-          progress.update(static_cast<std::size_t>(done), samples.size());
-        });
-  }
+  const quant::Report report =
+      options.table.read.empty() ? quantize_by_data(options) : quantize_by_table(options);
   if (options.prints_text()) print_report(report, options);
-  nlohmann::ordered_json json = {
-      {"path", options.model}, {"output", options.output}, {"data", options.data}};
+  write_table(options.table, report, options.prints_text());
+  nlohmann::ordered_json json = {{"path", options.model},
+                                 {"output", options.output},
+                                 {"data", options.data},
+                                 {"table", options.table.read}};
   json.update(nlohmann::ordered_json(quant::to_json(report)));
   write_json(options.json, json);
   return kOk;
@@ -191,7 +217,6 @@ void add_quantize(CLI::App& program, Action& action) {
       ->required()
       ->type_name("OUT.onnx");
   command->add_option("--data", options->data, "SQuAD file with questions to calibrate on")
-      ->required()
       ->type_name("FILE");
   command->add_option("--samples", options->samples, "Questions to calibrate on; 0 is all")
       ->type_name("N")
@@ -200,6 +225,7 @@ void add_quantize(CLI::App& program, Action& action) {
                                "Tokens of a question with its text at most"));
   add_vocabulary_options(*command, options->vocabulary);
   add_placement_options(*command, *options);
+  add_table_options(*command, options->table);
   command->callback([options, &action] { action = [options] { return run_quantize(*options); }; });
 }
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// onnxruntime's calibration.flatbuffers (trt_table.fbs): a magnitude for each tensor.
+//
+// onnxruntime writes the larger end with its sign, 1 for [-10, 1]; here it is the larger absolute
+// value, 10.
+#include <trt_table_generated.h>
+
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "quant/tables/decimal.hpp"
+#include "quant/tables/table.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+bool recognizes(std::string_view bytes) {
+  flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  return fb::VerifyTrtTableBuffer(verifier) && fb::GetTrtTable(bytes.data())->dict() != nullptr;
+}
+
+Table parse(std::string_view bytes) {
+  if (!recognizes(bytes)) throw Error("no flatbuffers table, or damaged");
+  Table table;
+  for (const fb::KeyValue* entry : *fb::GetTrtTable(bytes.data())->dict()) {
+    if (!entry->key() || !entry->value()) throw Error("an entry without key or value");
+    const std::string tensor = entry->key()->str();
+    add_range(table, tensor, symmetric_range(parse_decimal(entry->value()->string_view(), tensor)));
+  }
+  return table;
+}
+
+std::string format(const Table& table) {
+  flatbuffers::FlatBufferBuilder builder;
+  std::vector<flatbuffers::Offset<fb::KeyValue>> entries;
+  for (const auto& [tensor, range] : table.ranges) {
+    const auto key = builder.CreateString(tensor);
+    entries.push_back(
+        fb::CreateKeyValue(builder, key, builder.CreateString(decimal(magnitude(range)))));
+  }
+  builder.Finish(fb::CreateTrtTable(builder, builder.CreateVector(entries)));
+  return {reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()};
+}
+
+}  // namespace
+
+const TableFormat flatbuffers_table{
+    "flatbuffers", ".flatbuffers", "calibration.flatbuffers of onnxruntime: magnitudes",
+    true,          recognizes,     parse,
+    format};
+
+}  // namespace bertcl::quant

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scale tables: the formats, and what is common to all of them.
+#include "quant/tables/table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "quant/pending_file.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+std::string read_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream || std::filesystem::is_directory(path, ignored))
+    throw Error(fmt::format("{}: cannot be read", path.string()));
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+void check(const Table& table) {
+  if (table.ranges.empty()) throw Error("the table names no tensor");
+  for (const auto& [tensor, range] : table.ranges)
+    if (!std::isfinite(range.low) || !std::isfinite(range.high) || range.low > range.high)
+      throw Error(fmt::format("tensor '{}': [{}, {}] is no range", tensor, range.low, range.high));
+}
+
+std::string list_of_formats() {
+  std::string list;
+  for (const TableFormat& f : table_formats())
+    list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", f.name, f.extension);
+  return list;
+}
+
+}  // namespace
+
+std::span<const TableFormat> table_formats() {
+  // Text comes last: it takes what nothing else takes.
+  static const std::array all{json_table, onnxruntime_table, flatbuffers_table, text_table,
+                              tensorrt_table};
+  return all;
+}
+
+const TableFormat& table_format(std::string_view name, const std::filesystem::path& path) {
+  for (const TableFormat& f : table_formats())
+    if (name.empty() ? f.extension == path.extension().string() : f.name == name) return f;
+  throw Error(name.empty() ? fmt::format("{}: the extension tells no format of scale tables; name "
+                                         "one of {}",
+                                         path.string(), list_of_formats())
+                           : fmt::format("'{}' is no format of scale tables; there are {}", name,
+                                         list_of_formats()));
+}
+
+ReadTable read_table(const std::filesystem::path& path, std::string_view format) {
+  const std::string bytes = read_file(path);
+  const auto formats = table_formats();
+  const auto found = format.empty()
+                         ? std::find_if(formats.begin(), formats.end(),
+                                        [&](const TableFormat& f) { return f.recognizes(bytes); })
+                         : formats.begin() + (&table_format(format, path) - formats.data());
+  if (found == formats.end())
+    throw Error(
+        fmt::format("{}: not a scale table; known are {}", path.string(), list_of_formats()));
+  try {
+    ReadTable read{found->parse(bytes), &*found};
+    check(read.table);
+    return read;
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}: read as {}: {}", path.string(), found->name, e.what()));
+  }
+}
+
+void write_table(const std::filesystem::path& path, const Table& table, const TableFormat& format) {
+  check(table);
+  const std::string bytes = format.format(table);
+  PendingFile file(path);
+  file.stream().write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  file.commit();
+}
+
+float magnitude(Range range) { return std::max(std::abs(range.low), std::abs(range.high)); }
+
+Range symmetric_range(float magnitude) { return {-std::abs(magnitude), std::abs(magnitude)}; }
+
+void add_range(Table& table, const std::string& tensor, Range range) {
+  if (!table.ranges.emplace(tensor, range).second)
+    throw Error(fmt::format("tensor '{}' is named twice", tensor));
+}
+
+}  // namespace bertcl::quant

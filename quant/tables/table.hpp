@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scale tables: ranges of tensors in the files of this and of other quantizers.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "quant/parameters.hpp"
+
+namespace bertcl::quant {
+
+/// What calibration found out about a model.
+struct Table {
+  std::map<std::string, Range> ranges;  ///< by tensor
+  // Where the ranges come from; empty and 0 where the format has no place for it.
+  std::string method;
+  std::int64_t samples = 0;
+  std::int64_t tokens = 0;
+  std::string data_sha256;
+};
+
+/// One format of files. Formats of `magnitudes` store the larger absolute value of both ends: a
+/// range -a .. a is read from them.
+struct TableFormat {
+  std::string_view name;       ///< as on the command line
+  std::string_view extension;  ///< with its dot; the first format of an extension is written for it
+  std::string_view summary;    ///< one line
+  bool magnitudes = false;
+  bool (*recognizes)(std::string_view bytes);
+  /// Throws Error on damage; the file is named by the caller.
+  Table (*parse)(std::string_view bytes);
+  std::string (*format)(const Table& table);
+};
+
+/// All formats, in the order in which a file is tried.
+std::span<const TableFormat> table_formats();
+/// By name; if that is empty by the extension of the path. Throws Error with the list of formats.
+const TableFormat& table_format(std::string_view name, const std::filesystem::path& path);
+
+/// A table and how it was stored.
+struct ReadTable {
+  Table table;
+  const TableFormat* format = nullptr;
+};
+
+/// Reads a file in the format of that name; if the name is empty, in the format that its content
+/// shows. Throws Error that names file and tensor: a file that is none of these, a range that is
+/// not finite or upside down, a tensor named twice, no tensor at all.
+ReadTable read_table(const std::filesystem::path& path, std::string_view format = {});
+
+/// Writes the whole file or nothing.
+void write_table(const std::filesystem::path& path, const Table& table, const TableFormat& format);
+
+/// The larger absolute value of both ends.
+float magnitude(Range range);
+/// -a .. a, of a magnitude; of a negative one, too: onnxruntime stores the larger end with its
+/// sign.
+Range symmetric_range(float magnitude);
+
+/// Adds a tensor. Throws Error where it is there already.
+void add_range(Table& table, const std::string& tensor, Range range);
+
+// One file each.
+extern const TableFormat json_table;
+extern const TableFormat onnxruntime_table;
+extern const TableFormat flatbuffers_table;
+extern const TableFormat tensorrt_table;
+extern const TableFormat text_table;
+
+}  // namespace bertcl::quant

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// TensorRT's calibration cache, as IInt8Calibrator writes and trtexec --calib reads it.
+//
+//   TRT-8601-EntropyCalibration2        version and calibrator
+//   input_ids: 3c010a14                 the scale (magnitude / 127) as bits of a float, in hex
+//
+// (NVIDIA/TensorRT, README of sampleINT8, "Calibration file".)
+#include <fmt/format.h>
+
+#include <bit>
+#include <charconv>
+#include <cmath>
+
+#include "bertcl/error.hpp"
+#include "quant/tables/lines.hpp"
+#include "quant/tables/table.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+constexpr std::string_view kStart = "TRT-";
+// TensorRT takes a cache whose calibrator is the one that asks for it.
+constexpr std::string_view kHeader = "TRT-8601-EntropyCalibration2";
+constexpr float kSteps = 127.0f;
+
+bool recognizes(std::string_view bytes) { return bytes.starts_with(kStart); }
+
+float scale(std::string_view text, const std::string& tensor) {
+  std::uint32_t bits = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
+  if (error != std::errc{} || end != text.data() + text.size())
+    throw Error(
+        fmt::format("tensor '{}': '{:.60}' are not the bits of a float in hex", tensor, text));
+  return std::bit_cast<float>(bits);
+}
+
+/// The magnitude whose 127th part is the scale. Where no float is, one that misses it by its last
+/// bit: magnitudes lie a little wider apart than their 127th parts.
+float magnitude_of(float scale) {
+  const float product = scale * kSteps;
+  for (const float m : {product, std::nextafter(product, INFINITY), std::nextafter(product, 0.0f)})
+    if (m / kSteps == scale) return m;
+  return product;
+}
+
+Table parse(std::string_view bytes) {
+  Table table;
+  for_each_line(bytes, [&](std::string_view line, int number) {
+    if (number == 1) {
+      if (!line.starts_with(kStart))
+        throw Error(fmt::format("line 1: '{:.60}' does not begin with '{}'", line, kStart));
+      table.method = line.substr(std::min(line.find('-', kStart.size()), line.size() - 1) + 1);
+      return;
+    }
+    const auto gap = line.rfind(": ");  // names may hold colons and blanks
+    if (gap == std::string_view::npos || gap == 0)
+      throw Error(fmt::format("line {}: '{:.60}' is not 'NAME: HEX'", number, line));
+    const std::string tensor(line.substr(0, gap));
+    add_range(table, tensor, symmetric_range(magnitude_of(scale(line.substr(gap + 2), tensor))));
+  });
+  return table;
+}
+
+std::string format(const Table& table) {
+  std::string text = fmt::format("{}\n", kHeader);
+  for (const auto& [tensor, range] : table.ranges)
+    text += fmt::format("{}: {:08x}\n", tensor,
+                        std::bit_cast<std::uint32_t>(magnitude(range) / kSteps));
+  return text;
+}
+
+}  // namespace
+
+const TableFormat tensorrt_table{
+    "tensorrt", ".cache", "calibration cache of TensorRT itself: scales in hex", true, recognizes,
+    parse,      format};
+
+}  // namespace bertcl::quant

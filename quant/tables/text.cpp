@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// onnxruntime's calibration.cache: a line "NAME MAGNITUDE" for each tensor, sorted by name.
+//
+// onnxruntime writes the larger end with its sign, 1 for [-10, 1]; here it is the larger absolute
+// value, 10.
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+#include "quant/tables/decimal.hpp"
+#include "quant/tables/lines.hpp"
+#include "quant/tables/table.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+Table parse(std::string_view bytes) {
+  Table table;
+  for_each_line(bytes, [&](std::string_view line, int number) {
+    const auto gap = line.rfind(' ');  // names may hold blanks
+    if (gap == std::string_view::npos || gap == 0)
+      throw Error(fmt::format("line {}: '{:.60}' is not 'NAME NUMBER'", number, line));
+    const std::string tensor(line.substr(0, gap));
+    add_range(table, tensor, symmetric_range(parse_decimal(line.substr(gap + 1), tensor)));
+  });
+  return table;
+}
+
+bool recognizes(std::string_view bytes) {
+  try {
+    return !parse(bytes).ranges.empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string format(const Table& table) {
+  std::string text;
+  for (const auto& [tensor, range] : table.ranges)
+    text += tensor + ' ' + decimal(magnitude(range)) + '\n';
+  return text;
+}
+
+}  // namespace
+
+const TableFormat text_table{
+    "cache", ".cache", "calibration.cache of onnxruntime: lines NAME MAGNITUDE", true, recognizes,
+    parse,   format};
+
+}  // namespace bertcl::quant

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl quantize with scale tables: written, read in place of calibration, and refused.
+#include <gmock/gmock.h>
+
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
+const std::string kCalibration = source_file("data/calibration.json");
+
+class QuantizeTablesTest : public FolderTest {
+ protected:
+  ProgramResult quantize(const std::string& output, std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {"quantize", kModel, "-o", path(output)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_bertcl(arguments);
+  }
+  /// The scales of a report by tensor.
+  std::map<std::string, std::pair<double, int>> parameters(const std::string& report) const {
+    std::map<std::string, std::pair<double, int>> all;
+    for (const auto& t : read_json(path(report)).at("tensors"))
+      all[t.at("tensor")] = {t.at("scale"), t.at("zero_point")};
+    return all;
+  }
+};
+
+TEST_F(QuantizeTablesTest, ATableGivesTheModelOfItsCalibration) {
+  const std::vector<std::string> data = {"--data", kCalibration, "--samples", "4"};
+  auto more = data;
+  more.insert(more.end(), {"--write-table", path("t.json")});
+  const ProgramResult made = quantize("a.onnx", more);
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("t.json: ranges of 49 activations, format json"));
+
+  const ProgramResult again = quantize("b.onnx", {"--read-table", path("t.json")});
+  ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("t.json: ranges of 49 tensors, format json"));
+  EXPECT_TRUE(read(path("a.onnx")) == read(path("b.onnx")));
+
+  // onnxruntime's JSON keeps both ends, too.
+  ASSERT_EQ(quantize("c.onnx", {"--read-table", path("t.json"), "--write-table", path("o.json"),
+                                "--table-format", "onnxruntime", "--json", path("c")})
+                .code,
+            0);
+  ASSERT_EQ(quantize("d.onnx", {"--read-table", path("o.json"), "--json", path("d")}).code, 0);
+  EXPECT_EQ(parameters("c"), parameters("d"));
+}
+
+// Symmetric integers need no more than magnitudes, which is what the other formats keep.
+TEST_F(QuantizeTablesTest, MagnitudesGiveTheSameSymmetricModel) {
+  ASSERT_EQ(quantize("a.onnx", {"--activations", "s8", "--data", kCalibration, "--samples", "4",
+                                "--json", path("a"), "--write-table", path("t.json")})
+                .code,
+            0);
+  const auto expected = parameters("a");
+  const std::vector<std::pair<std::string, std::string>> kinds = {
+      {"flatbuffers", "t.flatbuffers"}, {"cache", "t.cache"}, {"tensorrt", "trt.cache"}};
+  for (const auto& [format, file] : kinds) {
+    ASSERT_EQ(quantize("b.onnx", {"--read-table", path("t.json"), "--write-table", path(file),
+                                  "--table-format", format})
+                  .code,
+              0);
+    const ProgramResult made = quantize(
+        "c.onnx", {"--activations", "s8", "--read-table", path(file), "--json", path("c")});
+    ASSERT_EQ(made.code, 0) << made.err;
+    EXPECT_EQ(parameters("c"), expected) << format;
+  }
+}
+
+TEST_F(QuantizeTablesTest, RefusalsLeaveNoFile) {
+  write("x.json", R"({"x": [0, 1]})");
+  const std::string table = path("x.json");
+  const auto refused = [&](const std::vector<std::string>& more) {
+    const std::string message = refusal(quantize("q.onnx", more));
+    EXPECT_THAT(files(), testing::ElementsAre("x.json"));
+    return message;
+  };
+  EXPECT_THAT(refused({}), AllOf(HasSubstr("--data"), HasSubstr("--read-table")));
+  EXPECT_THAT(refused({"--data", kCalibration, "--read-table", table}), HasSubstr("exclude"));
+  EXPECT_THAT(refused({"--read-table", table}),
+              AllOf(HasSubstr("the table does not name it"), HasSubstr("MatMul")));
+  EXPECT_THAT(refused({"--read-table", path("none")}), HasSubstr("cannot be read"));
+  EXPECT_THAT(refused({"--read-table", kModel}), HasSubstr("not a scale table"));
+  EXPECT_THAT(refused({"--read-table", table, "--write-table", path("t.txt")}),
+              AllOf(HasSubstr("t.txt"), HasSubstr("flatbuffers")));
+  EXPECT_THAT(refused({"--read-table", table, "--table-format", "cache"}),
+              HasSubstr("--write-table"));
+  EXPECT_THAT(refused({"--read-table", table, "--write-table", path("t"), "--table-format", "csv"}),
+              HasSubstr("csv"));
+}
+
+}  // namespace
+}  // namespace bertcl::tests
