@@ -40,7 +40,10 @@ __kernel void gemm_s8(__global const uchar* restrict a, __global const char* res
                       __global const float* restrict out_zero_point, __global void* restrict out,
                       const int M, const int N, const int K, const int zero_point,
                       const int a_signed, const int has_bias, const int activation,
-                      const int out_type) {
+                      const int out_type, __global const float* restrict x_scale,
+                      __global const uchar* restrict x_zero_point,
+                      __global const int* restrict row_sums,
+                      __global const int* restrict w_zero_point) {
   const int row0 = (int)get_global_id(0) * TILE_ROWS;
   const int column0 = (int)get_global_id(1) * PANEL;
   if (row0 >= M || column0 >= N) return;
@@ -76,6 +79,7 @@ __kernel void gemm_s8(__global const uchar* restrict a, __global const char* res
         sums[i][t] += (int16)(convert_int8(c[i][0]), convert_int8(c[i][1]));
     }
   }
-  finish_s8((const int16*)sums, TILES, min(TILE_ROWS, M - row0), row0, column0, zero_point, colsum,
-            scale, bias, out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type);
+  finish_s8((const int16*)sums, TILES, min(TILE_ROWS, M - row0), row0, column0,
+            zero_point_of(zero_point, x_zero_point, a_signed), colsum, scale, bias, out_inv_scale,
+            out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point);
 }

@@ -44,7 +44,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     __global const float* restrict bias, __global const float* restrict out_inv_scale,
     __global const float* restrict out_zero_point, __global void* restrict out, const int M,
     const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
-    const int activation, const int out_type) {
+    const int activation, const int out_type,
+    __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
+    __global const int* restrict row_sums, __global const int* restrict w_zero_point) {
   const int row0 = (int)get_global_id(0) * TILE_ROWS;
   const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
   const int rows = min(TILE_ROWS, M - row0);
@@ -91,6 +93,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     tile[3 * i + 1] = c[i][1];
     tile[3 * i + 2] = c[i][2];
   }
-  finish_s8(tile, 3, rows, row0, column0, zero_point + (a_signed ? 128 : 0), colsum, scale, bias,
-            out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type);
+  finish_s8(tile, 3, rows, row0, column0,
+            zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0), colsum, scale,
+            bias, out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type, x_scale,
+            row_sums, w_zero_point);
 }

@@ -12,9 +12,22 @@ namespace bertcl::passes {
 namespace linear {
 enum : std::size_t { x, w, bias };
 }
-/// linear_q(x, w, bias?, x_scale, x_zero_point?, w_scale, out_scale?, out_zero_point?) {activation}
+/// linear_q(x, w, bias?, x_scale, x_zero_point?, w_scale, out_scale?, out_zero_point?,
+///          w_zero_point?) {activation}
+/// x_scale and x_zero_point may be computed (DynamicQuantizeLinear); all else but x is constant.
+/// w_scale and w_zero_point (i8) have one element or N.
 namespace linear_q {
-enum : std::size_t { x, w, bias, x_scale, x_zero_point, w_scale, out_scale, out_zero_point };
+enum : std::size_t {
+  x,
+  w,
+  bias,
+  x_scale,
+  x_zero_point,
+  w_scale,
+  out_scale,
+  out_zero_point,
+  w_zero_point
+};
 }
 /// attention(q, k, v, mask?, p_scale?, p_zero_point?) {heads, scale, p_type, offsets?}; after
 /// pack_tokens the mask operand is followed by seq_offsets and key_mask (see pack_tokens.cpp).

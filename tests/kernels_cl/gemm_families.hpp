@@ -71,17 +71,35 @@ struct GemmS8Case {
   std::vector<int8_t> w = {};
   std::vector<float> scale = {}, bias = {}, out_inv_scale = {}, out_zero_point = {};
   int32_t activation = kNone;
+  std::vector<int32_t> w_zero_point = {};  // of each column; empty: 0
+  std::vector<float> x_scale = {};         // one element: scale and zero point come from the device
 
   std::string text() const {
     return "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K) +
            (a_signed ? " s8" : " u8") + " zero point " + std::to_string(zero_point) +
-           " activation " + std::to_string(activation);
+           " activation " + std::to_string(activation) +
+           (w_zero_point.empty() ? "" : ", weights with zero points") +
+           (x_scale.empty() ? "" : ", measured scale");
+  }
+  int w_value(int k, int n) const {
+    const int zero = w_zero_point.empty() ? 0 : w_zero_point[static_cast<size_t>(n)];
+    return w[static_cast<size_t>(k) * N + n] - zero;
   }
   int a_value(int m, int k) const {
     const uint8_t byte = a[static_cast<size_t>(m) * K + k];
     return a_signed ? static_cast<int8_t>(byte) : byte;
   }
 };
+
+/// Sums of the rows of `a` minus the zero point, by row_sums.cl.
+inline opencl::Buffer row_sums(const GemmS8Case& c, const opencl::Buffer& measured_zero_point) {
+  opencl::Buffer sums = device().allocate(static_cast<size_t>(c.M) * sizeof(int32_t));
+  auto kernel = device().kernel("row_sums", "row_sums");
+  kernel.args(upload(c.a), c.a_signed ? kS8 : kU8, c.zero_point, measured_zero_point, sums, c.M,
+              c.K, 4);
+  run(kernel, ceil_div(c.M, 4));
+  return sums;
+}
 
 /// Weights on the device as `family` wants them, made by pack_s8.cl.
 struct PackedS8 {
@@ -113,22 +131,28 @@ std::vector<T> run_gemm_s8(const GemmFamily& family, const GemmS8Case& c, int32_
   const auto vector = [](const std::vector<float>& values) {
     return values.empty() ? opencl::Buffer() : upload(values);
   };
+  // A measured zero point stands in the buffer; the argument is wrong then.
+  opencl::Buffer measured;
+  if (!c.x_scale.empty()) measured = upload(std::vector{static_cast<uint8_t>(c.zero_point)});
+  opencl::Buffer sums, w_zero;
+  if (!c.w_zero_point.empty()) sums = row_sums(c, measured), w_zero = upload(c.w_zero_point);
   auto kernel = device().kernel(family.program, "gemm_s8", family.defines);
   kernel.args(upload(c.a), weights.panels, weights.colsum, vector(c.scale), vector(c.bias),
               vector(c.out_inv_scale), vector(c.out_zero_point), out.buffer(), c.M, c.N, c.K,
-              c.zero_point, c.a_signed ? 1 : 0, c.bias.empty() ? 0 : 1, c.activation, out_type);
+              c.x_scale.empty() ? c.zero_point : 77, c.a_signed ? 1 : 0, c.bias.empty() ? 0 : 1,
+              c.activation, out_type, vector(c.x_scale), measured, sums, w_zero);
   run(kernel, ceil_div(c.M, family.tile_rows), ceil_div(c.N, family.panel));
   return out.values();
 }
 
-/// Sums of (a - zero_point) * w, in plain C++.
+/// Sums of (a - zero_point) * (w - w_zero_point), in plain C++.
 inline std::vector<int32_t> reference_sums(const GemmS8Case& c) {
   std::vector<int32_t> sums(static_cast<size_t>(c.M) * c.N, 0);
   for (int m = 0; m < c.M; ++m)
     for (int k = 0; k < c.K; ++k)
       for (int n = 0; n < c.N; ++n)
         sums[static_cast<size_t>(m) * c.N + n] +=
-            (c.a_value(m, k) - c.zero_point) * c.w[static_cast<size_t>(k) * c.N + n];
+            (c.a_value(m, k) - c.zero_point) * c.w_value(k, n);
   return sums;
 }
 

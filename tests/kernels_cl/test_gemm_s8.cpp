@@ -82,6 +82,22 @@ TEST_P(GemmS8, WrongZeroPointIsNoticed) {
   EXPECT_NE(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), expected);
 }
 
+// Weights in u8 whose zero points are any: -128 to 127 after the shift to s8.
+TEST_P(GemmS8, SumsAreExactWithZeroPointsOfWeights) {
+  const int rows = GetParam().tile_rows, panel = GetParam().panel;
+  for (int M : {1, rows, rows + 1})
+    for (int N : {1, 17, panel + 1})
+      for (int K : {1, 15, 16, 33, 513})
+        for (bool a_signed : {false, true}) {
+          auto c = make_case(M, N, K, a_signed, a_signed ? -128 : 255, static_cast<unsigned>(K));
+          c.w_zero_point = integers<int32_t>(N, 5, -128, 127);
+          c.w_zero_point[0] = -128;
+          expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
+          c.x_scale = {1.0f};
+          expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
+        }
+}
+
 // Values as they are in a network: sums of some thousands times small scales, one per column.
 GemmS8Case network_case(int M, int N, int K, bool a_signed, int32_t activation, bool bias) {
   auto c = make_case(M, N, K, a_signed, a_signed ? -7 : 131, static_cast<unsigned>(M + N + K));
@@ -97,9 +113,8 @@ std::vector<double> reference_values(const GemmS8Case& c) {
   std::vector<double> values(sums.size());
   for (size_t i = 0; i < sums.size(); ++i) {
     const size_t n = i % c.N;
-    values[i] =
-        activated(sums[i] * static_cast<double>(c.scale[n]) + (c.bias.empty() ? 0.0 : c.bias[n]),
-                  c.activation);
+    const double scale = c.x_scale.empty() ? c.scale[n] : c.scale[n] * c.x_scale[0];
+    values[i] = activated(sums[i] * scale + (c.bias.empty() ? 0.0 : c.bias[n]), c.activation);
   }
   return values;
 }
@@ -108,6 +123,16 @@ TEST_P(GemmS8, FloatOutputs) {
   for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh})
     for (bool bias : {false, true}) {
       const auto c = network_case(29, 101, 130, bias, activation, bias);
+      expect_close(run_gemm_s8<float>(GetParam(), c, kOutF32), reference_values(c), c.text());
+    }
+}
+
+TEST_P(GemmS8, MeasuredScaleAndZeroPoint) {
+  for (bool a_signed : {false, true})
+    for (bool weights_have_zero_points : {false, true}) {
+      auto c = network_case(13, 65, 96, a_signed, kGelu, true);
+      c.x_scale = {1.75f};
+      if (weights_have_zero_points) c.w_zero_point = integers<int32_t>(c.N, 6, -9, 9);
       expect_close(run_gemm_s8<float>(GetParam(), c, kOutF32), reference_values(c), c.text());
     }
 }

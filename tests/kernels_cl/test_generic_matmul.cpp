@@ -19,6 +19,9 @@ struct Product {
   }
   size_t a_size() const { return static_cast<size_t>(6 * m * k); }
   size_t b_size() const { return static_cast<size_t>((shared ? 2 : 6) * k * n); }
+  /// The row of an element of A, the column of one of B.
+  int32_t row_of_a(int32_t i) const { return a_transposed ? i % m : i / k % m; }
+  int32_t column_of_b(int32_t i) const { return b_transposed ? i / k % n : i % n; }
   std::string name() const {
     std::string text = std::to_string(m);
     text.append(" x ").append(std::to_string(n)).append(" x ").append(std::to_string(k));
@@ -83,21 +86,39 @@ TEST(MatmulS32, ExactForEveryTypeAndZeroPoint) {
              b = integers<uint8_t>(p.b_size(), 2, 0, 255);
         for (size_t i = 0; i < a.size(); i += 2) a[i] = a_type == kU8 ? 255 : 0x80;
         for (size_t i = 0; i < b.size(); i += 2) b[i] = b_type == kU8 ? 255 : 0x80;
-        const int32_t a_zero = a_type == kU8 ? 0 : 127, b_zero = b_type == kU8 ? 0 : 127;
-        const auto value = [](uint8_t byte, int32_t type, int32_t zero) {
-          return (type == kS8 ? static_cast<int8_t>(byte) : static_cast<int32_t>(byte)) - zero;
-        };
-        const auto expected =
-            p.reference<int32_t>([&](int32_t i) { return value(a[i], a_type, a_zero); },
-                                 [&](int32_t i) { return value(b[i], b_type, b_zero); });
-        Output<int32_t> out(expected.size());
-        auto kernel = device().kernel("matmul_s32_batched", "matmul_s32_batched");
-        kernel.args(upload(a), p.a_row(), p.a_column(), a_type, a_zero, upload(b), p.b_row(),
-                    p.b_column(), b_type, b_zero, out.buffer(), p.m, p.n, p.k,
-                    upload(p.batch_shape()), 2, 64);
-        run(kernel, ceil_div(static_cast<size_t>(p.n), 32), ceil_div(static_cast<size_t>(p.m), 64),
-            6);
-        expect_equal(out.values(), expected, p.name());
+        // No zero point, one, or one for each row of A or column of B.
+        for (int32_t zeros : {0, 1, 2}) {
+          std::vector<uint8_t> a_zero, b_zero;
+          if (zeros) {
+            a_zero = integers<uint8_t>(zeros == 1 ? 1 : p.m, 3, 0, 255);
+            b_zero = integers<uint8_t>(zeros == 1 ? 1 : p.n, 4, 0, 255);
+            a_zero[0] = a_type == kU8 ? 0 : 127;
+            b_zero[0] = b_type == kU8 ? 0 : 127;
+          }
+          const auto number = [](uint8_t byte, int32_t type) {
+            return type == kS8 ? static_cast<int8_t>(byte) : static_cast<int32_t>(byte);
+          };
+          const auto zero = [&](const std::vector<uint8_t>& list, int32_t i, int32_t type) {
+            return list.empty() ? 0 : number(list[list.size() == 1 ? 0 : i], type);
+          };
+          const auto expected = p.reference<int32_t>(
+              [&](int32_t i) { return number(a[i], a_type) - zero(a_zero, p.row_of_a(i), a_type); },
+              [&](int32_t i) {
+                return number(b[i], b_type) - zero(b_zero, p.column_of_b(i), b_type);
+              });
+          const auto list = [](const std::vector<uint8_t>& values) {
+            return values.empty() ? opencl::Buffer() : upload(values);
+          };
+          Output<int32_t> out(expected.size());
+          auto kernel = device().kernel("matmul_s32_batched", "matmul_s32_batched");
+          kernel.args(upload(a), p.a_row(), p.a_column(), a_type, list(a_zero),
+                      static_cast<int32_t>(zeros == 2), upload(b), p.b_row(), p.b_column(), b_type,
+                      list(b_zero), static_cast<int32_t>(zeros == 2), out.buffer(), p.m, p.n, p.k,
+                      upload(p.batch_shape()), 2, 64);
+          run(kernel, ceil_div(static_cast<size_t>(p.n), 32),
+              ceil_div(static_cast<size_t>(p.m), 64), 6);
+          expect_equal(out.values(), expected, p.name());
+        }
       }
 }
 

@@ -187,7 +187,13 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
             rung.panel, rung.k_group);
   run_packing(b, pack, panels);
 
-  const float x_scale = scalar_or(node.inputs[o::x_scale], 1);
+  // Scale and zero point of x may be measured by an earlier step; they are read on the device then.
+  const ir::Value* x_scale = node.inputs[o::x_scale];
+  const ir::Value* x_zero = node.input(o::x_zero_point);
+  const ir::Value* measured_scale = x_scale->is_constant() ? nullptr : x_scale;
+  const ir::Value* measured_zero = !x_zero || x_zero->is_constant() ? nullptr : x_zero;
+  const float static_scale = measured_scale ? 1 : scalar_or(x_scale, 1);
+  const std::int32_t static_zero = measured_zero ? 0 : zero_point_or_0(x_zero);
   Argument inv_scale = nullptr, zero_point = nullptr;
   if (const ir::Value* out_scale = node.input(o::out_scale)) {
     std::vector<float> inverse = per_column(out_scale, n, 1);
@@ -200,15 +206,39 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* x = node.inputs[o::x];
   const ir::Value* bias = node.input(o::bias);
   const ir::Dim rows = row_count(node.output()->type.shape);
+  Argument w_zero = nullptr, row_sums = nullptr;
+  if (const ir::Value* z = node.input(o::w_zero_point)) {
+    w_zero = b.constant(ir::Tensor::of({n}, per_column(z, n, 1)).converted(ir::DType::i32));
+    const Argument sums =
+        b.scratch_out(node.output()->name + ".row_sums", {ir::DType::i32, {rows}});
+    b.launch(node, "int8", "rows", b.kernel("row_sums", "row_sums"),
+             {b.in(x), type_code(x->type.dtype), static_zero, b.in(measured_zero), sums, Size{rows},
+              static_cast<std::int32_t>(k), b.rows_per_item()},
+             {Size{rows, b.rows_per_item()}, Size{}, Size{}});
+    row_sums = Builder::read(sums);
+  }
   Step& step = b.launch(
       node, "int8", rung.name, b.kernel(rung.program, "gemm_s8", rung.defines),
-      {b.in(x), b.constant(std::move(packed)), b.constant(std::move(colsum)),
-       b.constant(ir::Tensor::of({n}, per_column(node.inputs[o::w_scale], n, x_scale))), b.in(bias),
-       inv_scale, zero_point, b.out(node.output()), Size{rows}, static_cast<std::int32_t>(n),
-       static_cast<std::int32_t>(k), zero_point_or_0(node.input(o::x_zero_point)),
+      {b.in(x),
+       b.constant(std::move(packed)),
+       b.constant(std::move(colsum)),
+       b.constant(ir::Tensor::of({n}, per_column(node.inputs[o::w_scale], n, static_scale))),
+       b.in(bias),
+       inv_scale,
+       zero_point,
+       b.out(node.output()),
+       Size{rows},
+       static_cast<std::int32_t>(n),
+       static_cast<std::int32_t>(k),
+       static_zero,
        static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
-       static_cast<std::int32_t>(bias != nullptr), activation_code(activation_of(node)),
-       type_code(node.output()->type.dtype)},
+       static_cast<std::int32_t>(bias != nullptr),
+       activation_code(activation_of(node)),
+       type_code(node.output()->type.dtype),
+       b.in(measured_scale),
+       b.in(measured_zero),
+       row_sums,
+       w_zero},
       {Size{rows, rung.tile_rows}, Size{panels}, Size{}});
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, rows, n, k);
