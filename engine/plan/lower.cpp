@@ -22,10 +22,13 @@ const LoweringTable& lowerings() {
     LoweringTable t;
     add_attention(t);
     add_cast(t);
+    add_cumsum(t);
+    add_dynamic_quantize(t);
     add_elementwise(t);
     add_gather(t);
     add_linear(t);
     add_matmul(t);
+    add_matmul_integer(t);
     add_norm(t);
     add_packing(t);
     add_quantize(t);

@@ -48,6 +48,13 @@ ir::Value* per_column(ir::Graph& g, ir::Value* v, ir::Dim columns, ir::DType dty
   return g.add_constant(v->name, ir::Tensor::of(shape, std::move(all)).converted(dtype));
 }
 
+/// The same value, or constants of one element that are equal; an absent zero point is 0.
+bool same_parameter(const ir::Value* a, const ir::Value* b) {
+  if (a == b) return true;
+  const auto x = a ? scalar_value(a) : 0, y = b ? scalar_value(b) : 0;
+  return x && y && *x == *y;
+}
+
 bool same_kind(const Three& p) {
   for (const ir::Node* n : p) {
     if (n->op != p[0]->op || (n->op != "linear" && n->op != "linear_q") || n->has("activation"))
@@ -57,6 +64,10 @@ bool same_kind(const Three& p) {
     if (n->output()->type.dtype != p[0]->output()->type.dtype || n->has("float_reason"))
       return false;
     if (n->inputs[1]->type.dtype != p[0]->inputs[1]->type.dtype) return false;
+    if (n->op == "linear_q" &&
+        !(same_parameter(n->input(linear_q::x_scale), p[0]->input(linear_q::x_scale)) &&
+          same_parameter(n->input(linear_q::x_zero_point), p[0]->input(linear_q::x_zero_point))))
+      return false;
   }
   return p[0] != p[1] && p[1] != p[2] && p[0] != p[2];
 }
@@ -92,6 +103,12 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
     operands[linear_q::out_scale] = joined(linear_q::out_scale, ir::DType::f32);
     operands[linear_q::out_zero_point] =
         joined(linear_q::out_zero_point, first.output()->type.dtype);
+  }
+  if (integer && std::any_of(products.begin(), products.end(), [](const ir::Node* p) {
+        return p->input(linear_q::w_zero_point) != nullptr;
+      })) {
+    operands.resize(linear_q::w_zero_point + 1, nullptr);
+    operands[linear_q::w_zero_point] = joined(linear_q::w_zero_point, ir::DType::i8);
   }
   ir::Type type = first.output()->type;
   type.shape.back() = operands[linear::w]->type.shape[1];

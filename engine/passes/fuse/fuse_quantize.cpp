@@ -7,6 +7,8 @@
 //
 // A product whose float result is needed elsewhere too stays as it is. The norms can give both: the
 // residual goes on in float while the next product reads bytes.
+#include <algorithm>
+
 #include "passes/match.hpp"
 #include "passes/operands.hpp"
 #include "passes/passes.hpp"
@@ -36,7 +38,7 @@ bool rewrite(ir::Graph& g, ir::Node& q) {
   if (!gives_both && !g.used_once(maker->output())) return false;
 
   std::vector<ir::Value*> operands = maker->inputs;
-  operands.resize(*position + 2, nullptr);
+  operands.resize(std::max(operands.size(), *position + 2), nullptr);
   operands[*position] = q.inputs[1];
   operands[*position + 1] = q.input(2);
   std::vector<ir::Graph::Result> results;

@@ -41,8 +41,10 @@ class PackedValues {
 /// True if each row of the result depends on the same row of the operands only.
 bool works_by_row(const ir::Node& n, const PackedValues& packed) {
   static const std::set<std::string, std::less<>> always{
-      "linear",         "linear_q",         "add_norm", "Gelu",
-      "QuantizeLinear", "DequantizeLinear", "Relu",     "Tanh"};
+      "linear", "linear_q", "add_norm", "Gelu", "QuantizeLinear", "DequantizeLinear", "Relu",
+      "Tanh",
+      // by its range over all rows: those of padding no longer count, see docs/architecture.md
+      "DynamicQuantizeLinear"};
   if (always.contains(n.op)) {
     if ((n.op == "QuantizeLinear" || n.op == "DequantizeLinear") &&
         element_count(n.inputs[1]->type.shape) != ir::Dim(1))
@@ -146,6 +148,7 @@ class Packer {
       n.attributes["masked"] = std::int64_t{mask_ != nullptr};
     }
     for (ir::Value* out : n.outputs) {
+      if (out->type.shape.empty()) continue;  // scale and zero point of DynamicQuantizeLinear
       out->type.shape = rows_of(out->type.shape);
       packed_.insert(out);
     }

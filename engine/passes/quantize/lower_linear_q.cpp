@@ -5,33 +5,29 @@
 //               linear(bias) -> y
 //   wq -> DQ --+
 //   becomes
-//   linear_q(xq, wq, bias, x_scale, x_zero_point, w_scale) -> y f32
+//   linear_q(xq, wq, bias, x_scale, x_zero_point, w_scale, _, _, w_zero_point) -> y f32
 //
-// wq is i8[K, N] with w_scale f32[N] or one element. Weights in u8 with zero point 128 are moved to
-// i8, exactly. Where the file asks for an integer product that cannot be made, the reason stays on
-// the node as `float_reason`, for the report.
+// wq is i8[K, N] with w_scale f32[N] or one element; w_zero_point is absent where all are 0.
+// Weights in u8 are moved to i8, exactly. Where the file asks for an integer product that cannot be
+// made, the reason stays on the node as `float_reason`, for the report.
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "passes/int8_weight.hpp"
 #include "passes/match.hpp"
+#include "passes/operands.hpp"
 #include "passes/passes.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
 namespace {
 
-struct Weight {
-  ir::Value* values = nullptr;  // i8[K, N]
-  ir::Value* scale = nullptr;   // f32[N] or one element
-};
-
-/// The int8 weight behind DequantizeLinear, or the reason why there is none.
-std::string int8_weight(ir::Graph& g, const ir::Node& dq, Weight& weight) {
-  ir::Value* q = dq.inputs[0];
+/// Why the weight behind DequantizeLinear cannot be that of an integer product; "" if it can.
+std::string why_no_weight(const ir::Node& dq) {
+  const ir::Value* q = dq.inputs[0];
   if (!q->is_constant()) return "the weight is not constant";
   if (!ir::is_int8(q->type.dtype))
-    return fmt::format("the weight is {}, integer products take i8", ir::name_of(q->type.dtype));
+    return fmt::format("the weight is {}, integer products take i8 and u8",
+                       ir::name_of(q->type.dtype));
   const ir::Dim n = q->type.shape.back();
   if (!dq.inputs[1]->is_constant() || (dq.input(2) && !dq.inputs[2]->is_constant()))
     return "the weight's scale or zero point is not constant";
@@ -42,20 +38,6 @@ std::string int8_weight(ir::Graph& g, const ir::Node& dq, Weight& weight) {
         "the weight's scale has {} elements along axis {}, an integer product needs "
         "one for each of its {} columns",
         count.str(), axis, n.str());
-  std::vector<std::int64_t> zero_points{0};
-  if (dq.input(2)) zero_points = dq.inputs[2]->constant->to_ints();
-  const std::int64_t expected = q->type.dtype == ir::DType::u8 ? 128 : 0;
-  if (std::any_of(zero_points.begin(), zero_points.end(), [&](auto z) { return z != expected; }))
-    return fmt::format("the weight's zero point is not {}", expected);
-  weight = {q, dq.inputs[1]};
-  if (q->type.dtype == ir::DType::u8) {
-    const auto bytes = q->constant->as<std::uint8_t>();
-    std::vector<std::int8_t> shifted(bytes.size());
-    std::transform(bytes.begin(), bytes.end(), shifted.begin(),
-                   [](std::uint8_t b) { return static_cast<std::int8_t>(b - 128); });
-    weight.values =
-        g.add_constant(q->name, ir::Tensor::of(q->constant->shape(), std::move(shifted)));
-  }
   return "";
 }
 
@@ -66,22 +48,26 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
   const bool weight_quantized = w && w->op == "DequantizeLinear";
   if (!weight_quantized && !x) return false;
   std::string reason;
-  Weight weight;
   if (!weight_quantized)
     reason = "its weight is not quantized";
   else if (!x)
     reason = "its input is not quantized per tensor to u8 or i8";
   else
-    reason = int8_weight(g, *w, weight);
+    reason = why_no_weight(*w);
   if (!reason.empty()) {
     node.attributes["float_reason"] = reason;
     return true;
   }
+  const Int8Weight weight = to_int8(g, w->inputs[0], w->input(2));
+  std::vector<ir::Value*> operands{x->quantized, weight.values, node.input(2),
+                                   x->scale,     x->zero_point, w->inputs[1]};
+  if (weight.zero_point) {
+    operands.resize(linear_q::w_zero_point + 1, nullptr);
+    operands[linear_q::w_zero_point] = weight.zero_point;
+  }
   Match m;
   m.nodes = {&node};
-  ir::Node* made =
-      replace(g, &node, m, "linear_q",
-              {x->quantized, weight.values, node.input(2), x->scale, x->zero_point, weight.scale});
+  ir::Node* made = replace(g, &node, m, "linear_q", operands);
   made->sources.insert(made->sources.end(), x->node->sources.begin(), x->node->sources.end());
   return true;
 }

@@ -16,10 +16,13 @@ using LoweringTable = std::map<std::string, Lowering, std::less<>>;
 
 void add_attention(LoweringTable& table);
 void add_cast(LoweringTable& table);
+void add_cumsum(LoweringTable& table);
+void add_dynamic_quantize(LoweringTable& table);
 void add_elementwise(LoweringTable& table);
 void add_gather(LoweringTable& table);
 void add_linear(LoweringTable& table);
 void add_matmul(LoweringTable& table);
+void add_matmul_integer(LoweringTable& table);
 void add_norm(LoweringTable& table);
 void add_packing(LoweringTable& table);
 void add_quantize(LoweringTable& table);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// QLinearMatMul takes the spelling of the other integer products.
+//
+//   QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero) -> y
+//   becomes
+//   MatMulInteger(a, b, a_zero, b_zero) -> Cast -> Mul(a_scale * b_scale) -> Q(y_scale, y_zero) ->
+//   y
+//
+// Dividing by y_scale at the end instead of multiplying by a_scale * b_scale / y_scale may change a
+// result next to a rounding tie.
+#include "passes/match.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+bool is_scalar(const ir::Value* v) { return element_count(v->type.shape) == ir::Dim(1); }
+
+/// `v` under another shape of as many elements, put in front of `before`.
+ir::Value* reshaped(ir::Graph& g, ir::Value* v, ir::Shape shape, ir::Node* before) {
+  if (v->type.shape == shape) return v;
+  if (v->is_constant())
+    if (const auto sizes = ir::constant_shape(shape))
+      return g.add_constant(v->name, v->constant->reshaped(*sizes));
+  return g.add("Reshape", {v}, {}, {v->type.dtype, shape}, before);
+}
+
+bool rewrite(ir::Graph& g, ir::Node& node) {
+  if (node.op != "QLinearMatMul") return false;
+  const auto& in = node.inputs;
+  const ir::Shape& a = in[0]->type.shape;
+  const ir::Shape& b = in[3]->type.shape;
+  ir::Value *a_scale = in[1], *b_scale = in[4];
+  if (!is_scalar(in[6]) || !is_scalar(in[7])) return false;
+  // One scale for all, one for each row of a, or one for each column of b.
+  if (is_scalar(a_scale))
+    a_scale = reshaped(g, a_scale, {}, &node);
+  else if (a_scale->type.shape.size() == 1 && a.size() > 1 && b.size() > 1)
+    a_scale = reshaped(g, a_scale, {a[a.size() - 2], ir::Dim(1)}, &node);
+  else
+    return false;
+  if (is_scalar(b_scale))
+    b_scale = reshaped(g, b_scale, {}, &node);
+  else if (b_scale->type.shape.size() != 1 || b.size() < 2)
+    return false;
+  const ir::Shape& shape = node.output()->type.shape;
+  const std::string& name = node.output()->name;
+  ir::Value* sums = g.add("MatMulInteger", {in[0], in[3], in[2], in[5]}, {},
+                          {ir::DType::i32, shape}, &node, name + ".sums");
+  ir::Value* numbers = g.add("Cast", {sums}, {{"to", std::string(ir::name_of(ir::DType::f32))}},
+                             {ir::DType::f32, shape}, &node, name + ".numbers");
+  ir::Value* half = g.add("Mul", {numbers, a_scale}, {}, {ir::DType::f32, shape}, &node);
+  ir::Value* real = g.add("Mul", {half, b_scale}, {}, {ir::DType::f32, shape}, &node);
+  for (const ir::Value* v : {sums, numbers, half, real}) v->producer->sources = node.sources;
+  Match m;
+  m.nodes = {&node};
+  replace(g, &node, m, "QuantizeLinear",
+          {real, reshaped(g, in[6], {}, &node), reshaped(g, in[7], {}, &node)});
+  return true;
+}
+
+}  // namespace
+
+Pass split_qlinear_matmul() {
+  return {"split_qlinear_matmul", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes

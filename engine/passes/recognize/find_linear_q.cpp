@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// An integer product with a constant weight, and what turns its sums into floats, become one op.
+//
+//   xq -> MatMulInteger(w[K, N], x_zero_point, w_zero_point) -> Cast -> Mul(x_scale * w_scale[N])
+//     -> Add(bias[N]) -> y[..., N]
+//   becomes
+//   linear_q(xq, w, bias, x_scale, x_zero_point, w_scale, _, _, w_zero_point) -> y
+//
+// The scales may stand in one factor or in several, in any order. x_scale and x_zero_point may be
+// computed, as by DynamicQuantizeLinear; those of the weight are constant.
+#include <optional>
+
+#include "passes/int8_weight.hpp"
+#include "passes/match.hpp"
+#include "passes/operands.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+bool has_one_element(const ir::Value* v) { return element_count(v->type.shape) == ir::Dim(1); }
+
+/// A constant vector of the columns, also with leading ones.
+bool is_per_column(const ir::Value* v, const ir::Dim& n) {
+  return v->is_constant() && !v->type.shape.empty() && v->type.shape.back() == n &&
+         element_count(v->type.shape) == n;
+}
+
+/// MatMulInteger -> Cast becomes a linear_q whose scales are 1.
+bool start(ir::Graph& g, ir::Node& cast) {
+  ir::Node* product = cast.inputs[0]->producer;
+  if (!product || product->op != "MatMulInteger" || cast.output()->type.dtype != ir::DType::f32 ||
+      !g.used_once(product->output()))
+    return false;
+  ir::Value *x = product->inputs[0], *w = product->inputs[1];
+  ir::Value *x_zero = product->input(2), *w_zero = product->input(3);
+  if (!w->is_constant() || w->type.shape.size() != 2) return false;
+  if (x_zero && !has_one_element(x_zero)) return false;
+  if (w_zero && !w_zero->is_constant()) return false;
+  if (w_zero && !has_one_element(w_zero) && !is_per_column(w_zero, w->type.shape[1])) return false;
+  const Int8Weight weight = to_int8(g, w, w_zero);
+  ir::Value* one = g.add_constant("one", ir::Tensor::scalar(1.0f));
+  std::vector<ir::Value*> operands{x, weight.values, nullptr, one, x_zero, one};
+  if (weight.zero_point) {
+    operands.resize(linear_q::w_zero_point + 1, nullptr);
+    operands[linear_q::w_zero_point] = weight.zero_point;
+  }
+  Match m;
+  m.nodes = {product, &cast};
+  replace(g, &cast, m, "linear_q", operands);
+  return true;
+}
+
+/// The product of the factors: a computed scalar, or null, times a constant, one or per column.
+struct Scales {
+  ir::Value* computed = nullptr;
+  std::vector<float> constant;
+};
+
+/// False if `factor` is no product of such factors.
+bool take_factor(const ir::Value* product, ir::Value* factor, const ir::Dim& n, Scales& scales) {
+  if (factor->type.dtype != ir::DType::f32 ||
+      factor->type.shape.size() > product->type.shape.size())
+    return false;
+  if (factor->is_constant()) {
+    if (!has_one_element(factor) && !is_per_column(factor, n)) return false;
+    const auto values = factor->constant->to_doubles();
+    if (scales.constant.size() < values.size())
+      scales.constant.resize(values.size(), scales.constant.front());
+    for (std::size_t i = 0; i < scales.constant.size(); ++i)
+      scales.constant[i] *= static_cast<float>(values[values.size() == 1 ? 0 : i]);
+    return true;
+  }
+  if (const ir::Node* mul = factor->producer; mul && mul->op == "Mul") {
+    Scales attempt = scales;
+    if (take_factor(product, mul->inputs[0], n, attempt) &&
+        take_factor(product, mul->inputs[1], n, attempt)) {
+      scales = std::move(attempt);
+      return true;
+    }
+  }
+  if (!has_one_element(factor) || scales.computed) return false;
+  scales.computed = factor;
+  return true;
+}
+
+/// A linear_q that this pass made and that may still take scales and a bias; null for all else.
+ir::Node* open_product(const ir::Graph& g, const ir::Value* v) {
+  ir::Node* n = v->producer;
+  if (!n || n->op != "linear_q" || n->input(linear_q::bias) || n->input(linear_q::out_scale) ||
+      n->has("activation") || !g.used_once(v))
+    return nullptr;
+  return n;
+}
+
+bool take_scale(ir::Graph& g, ir::Node& mul) {
+  for (const std::size_t i : {0u, 1u}) {
+    ir::Node* product = open_product(g, mul.inputs[i]);
+    if (!product || mul.output()->type != product->output()->type) continue;
+    const ir::Dim n = product->inputs[linear_q::w]->type.shape[1];
+    ir::Value* x_scale = product->inputs[linear_q::x_scale];
+    Scales scales{x_scale->is_constant() ? nullptr : x_scale, {1.0f}};
+    if (x_scale->is_constant() && !take_factor(product->output(), x_scale, n, scales)) continue;
+    if (!take_factor(product->output(), product->inputs[linear_q::w_scale], n, scales)) continue;
+    if (!take_factor(product->output(), mul.inputs[1 - i], n, scales)) continue;
+    std::vector<ir::Value*> operands = product->inputs;
+    if (scales.computed)
+      operands[linear_q::x_scale] = scales.computed;
+    else
+      operands[linear_q::x_scale] = g.add_constant("one", ir::Tensor::scalar(1.0f));
+    ir::Sizes shape;
+    if (scales.constant.size() > 1) shape = {n.constant()};
+    operands[linear_q::w_scale] = g.add_constant(operands[linear_q::w]->name + ".scale",
+                                                 ir::Tensor::of(shape, std::move(scales.constant)));
+    Match m;
+    m.nodes = {product, &mul};
+    replace(g, &mul, m, "linear_q", operands, product->attributes);
+    return true;
+  }
+  return false;
+}
+
+bool take_bias(ir::Graph& g, ir::Node& add) {
+  for (const std::size_t i : {0u, 1u}) {
+    ir::Node* product = open_product(g, add.inputs[i]);
+    ir::Value* bias = add.inputs[1 - i];
+    if (!product || add.output()->type != product->output()->type) continue;
+    const ir::Dim n = product->output()->type.shape.back();
+    if (!is_per_column(bias, n) || bias->type.dtype != ir::DType::f32) continue;
+    if (bias->type.shape.size() != 1)
+      bias = g.add_constant(bias->name, bias->constant->reshaped({n.constant()}));
+    std::vector<ir::Value*> operands = product->inputs;
+    operands[linear_q::bias] = bias;
+    Match m;
+    m.nodes = {product, &add};
+    replace(g, &add, m, "linear_q", operands, product->attributes);
+    return true;
+  }
+  return false;
+}
+
+bool rewrite(ir::Graph& g, ir::Node& node) {
+  if (node.op == "Cast") return start(g, node);
+  if (node.op == "Mul") return take_scale(g, node);
+  if (node.op == "Add") return take_bias(g, node);
+  return false;
+}
+
+}  // namespace
+
+Pass find_linear_q() {
+  return {"find_linear_q", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch steps of DynamicQuantizeLinear: the range of the tensor, then its bytes.
+#include "plan/ops/ops.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+constexpr std::int64_t parts = 256;  // PARTS of dynamic_quantize.cl
+
+void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Dim count = element_count(node.inputs[0]->type.shape);
+  const Argument ranges = b.scratch_out(node.output()->name + ".ranges",
+                                        {ir::DType::f32, {ir::Dim(2), ir::Dim(parts)}});
+  b.launch(node, "fp32", "range", b.kernel("dynamic_quantize", "dynamic_range"),
+           {b.in(node.inputs[0]), ranges, Size{count}}, {Size{ir::Dim(parts)}, Size{}, Size{}});
+  b.launch(node, "fp32 <> int8", "elements", b.kernel("dynamic_quantize", "dynamic_quantize"),
+           {b.in(node.inputs[0]), Builder::read(ranges), b.out(node.outputs[0]),
+            b.out(node.outputs[1]), b.out(node.outputs[2]), Size{count}, b.chunk()},
+           {Size{count, b.chunk()}, Size{}, Size{}});
+}
+
+}  // namespace
+
+void add_dynamic_quantize(LoweringTable& table) { table["DynamicQuantizeLinear"] = lower; }
+
+}  // namespace bertcl::plan

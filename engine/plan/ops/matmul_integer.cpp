@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch step of a MatMulInteger that is no linear_q: both operands computed, or its sums read.
+#include "plan/ops/ops.hpp"
+#include "plan/product.hpp"
+#include "plan/types.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+constexpr std::int32_t panel = 32;  // columns of a work-item in matmul_s32_batched.cl
+constexpr std::int32_t block_rows = 64;
+
+/// 0: one zero point for all, 1: one for each row or column.
+std::int32_t step_of(const ir::Value* zero_point) {
+  return zero_point && element_count(zero_point->type.shape) != ir::Dim(1) ? 1 : 0;
+}
+
+void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Value *x = node.inputs[0], *w = node.inputs[1];
+  const ir::Value *x_zero = node.input(2), *w_zero = node.input(3);
+  const Product p = product_of(x->type.shape, w->type.shape);
+  Step& step = b.launch(
+      node, "int8", "batched", b.kernel("matmul_s32_batched", "matmul_s32_batched"),
+      {b.in(x), Size{p.k}, std::int32_t{1}, type_code(x->type.dtype), b.in(x_zero), step_of(x_zero),
+       b.in(w), Size{p.n}, std::int32_t{1}, type_code(w->type.dtype), b.in(w_zero), step_of(w_zero),
+       b.out(node.output()), Size{p.m}, Size{p.n}, Size{p.k}, table_of(p.batch),
+       static_cast<std::int32_t>(p.batch.extents.size()), block_rows},
+      {Size{p.n, panel}, Size{p.m, block_rows}, Size{p.batches}});
+  step.operations_per_unit = 2;
+  step.unit = p.batches * p.m * p.n * p.k;
+}
+
+}  // namespace
+
+void add_matmul_integer(LoweringTable& table) { table["MatMulInteger"] = lower; }
+
+}  // namespace bertcl::plan
