@@ -25,6 +25,7 @@ struct Family {
   const char* program;
   Defines defines;
   bool Capabilities::*needs;  // null: runs everywhere
+  int deferred = 0;           // normalization behind the product with v
 };
 
 const std::vector<Family>& families() {
@@ -35,6 +36,9 @@ const std::vector<Family>& families() {
       {"s8_portable", "attention_s8_portable", {}, nullptr},
       {"s8_portable_8", "attention_s8_portable", {{"LANES", 8}}, nullptr},
       {"s8_ref", "attention_s8_ref", {}, nullptr},
+      {"s8_vnni_deferred", "attention_s8_x86_vnni", {}, &Capabilities::avx512_vnni, 1},
+      {"s8_avx2_deferred", "attention_s8_x86_avx2", {}, &Capabilities::avx2, 1},
+      {"s8_portable_deferred", "attention_s8_portable", {}, nullptr, 1},
       {"f32_x86", "attention_f32_x86", {}, nullptr},
       {"f32_x86_8", "attention_f32_x86", {{"LANES", 8}}, nullptr},
       {"f32_ref", "attention_f32_ref", {}, nullptr},
@@ -130,7 +134,7 @@ void attention(benchmark::State& state, const Family& family, int batch, int seq
   if (integer)
     kernel.args(qkv, stride, 0, kU8, 119, qkv, stride, hidden, kU8, 121, qkv, stride, 2 * hidden,
                 kU8, 128, out, kU8, 40.0f, 128, seq_offsets, nullptr, 0, heads, head_size, 2e-5f,
-                255.0f, 255, 1e-4f, block_rows);
+                255.0f, 255, family.deferred, 1e-4f, block_rows);
   else
     kernel.args(qkv, stride, 0, qkv, stride, hidden, qkv, stride, 2 * hidden, out, seq_offsets,
                 nullptr, 0, heads, head_size, 0.125f, block_rows);

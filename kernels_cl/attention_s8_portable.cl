@@ -56,7 +56,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                            int out_type, float out_inv_scale, int out_zero_point,
                            __global const int* seq_offsets, __global const uchar* key_mask,
                            int use_mask, int heads, int head_size, float qk_scale, float p_inv_scale,
-                           int p_max, float pv_scale, int block_rows) {
+                           int p_max, int deferred, float pv_scale, int block_rows) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
@@ -96,6 +96,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       }
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
     Softmax softmax = softmax_before(-FLT_MAX);
+    intv p_sum0 = 0, p_sum1 = 0;
 
     for (int step = 0, next = begin; step < steps; step++) {
       if (step == blocks) next = begin;
@@ -135,8 +136,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         }
       }
       if (measure) grow_largest(&softmax, block0, block1, exponent);
-      scores_to_powers(&softmax, scores, count, exponent);
-      if (step == blocks - 1) set_factors(&softmax, p_inv_scale);
+      if (finish || !deferred) scores_to_powers(&softmax, scores, count, exponent);
+      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, deferred);
       if (!finish) continue;
 
       for (int start = 0; start < count; start += PART_KEYS) {
@@ -144,8 +145,12 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         load_part(v, v_stride, keys + start, known, head_size, v_type, v_zero_point, part);
         floatv* p = scores + start * 2;
         for (int j = 0; j < known * 2; j += 2) {
-          p[j] = convert_floatv(quantize_probability(p[j], softmax.factor[0], p_max));
-          p[j + 1] = convert_floatv(quantize_probability(p[j + 1], softmax.factor[1], p_max));
+          const intv p0 = quantize_probability(p[j], softmax.factor[0], p_max);
+          const intv p1 = quantize_probability(p[j + 1], softmax.factor[1], p_max);
+          p_sum0 += p0;
+          p_sum1 += p1;
+          p[j] = convert_floatv(p0);
+          p[j + 1] = convert_floatv(p1);
         }
         for (int d = 0; d < head_size; d += TILE) {
           floatv a0[TILE], a1[TILE];
@@ -171,9 +176,11 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       }
     }
 
+    const floatv scale0 = result_scale(p_sum0, pv_scale, deferred);
+    const floatv scale1 = result_scale(p_sum1, pv_scale, deferred);
     for (int i = 0; i < head_size * 2; i++)
-      result[i] = finish_column(convert_floatv(result[i]) * pv_scale, out_type, out_inv_scale,
-                                out_zero_point);
+      result[i] = finish_column(convert_floatv(result[i]) * (i & 1 ? scale1 : scale0), out_type,
+                                out_inv_scale, out_zero_point);
     for (int h = 0; h < 2 && rows > h * LANES; h++)
       store_result(out, ((size_t)(row + h * LANES) * heads + head) * head_size,
                    (size_t)heads * head_size, rows - h * LANES, head_size, out_type, result + h, 2);

@@ -5,6 +5,9 @@
 //   score[key] = qk_scale * sum_d (q[row][d] - q_zero_point) * (k[key][d] - k_zero_point)
 //   p[key]     = min(round(softmax(score)[key] * p_inv_scale), p_max)         half to even, zero point 0
 //   out[row]   = pv_scale * sum_key p[key] * (v[key] - v_zero_point)
+// or, where `deferred` is not 0, with the normalization last:
+//   p[key]     = min(round(exp(score[key] - largest score) * p_inv_scale), p_max)
+//   out[row]   = pv_scale / sum_key p[key] * sum_key p[key] * (v[key] - v_zero_point)
 //
 //   q, k, v  [tokens][stride] u8 or s8: head h of a row starts at column offset + h * head_size, so
 //            that one [tokens][3 * hidden] product can be passed three times. Offsets in elements.
@@ -12,8 +15,8 @@
 //   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence
 //   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
 //   types    TYPE_U8 or TYPE_S8 (types.clh), of the result also TYPE_F32
-//   qk_scale = scale of q * scale of k * softmax scale;  pv_scale = scale of p * scale of v;
-//   p_max = 255 (u8) or 127 (s8)
+//   qk_scale = scale of q * scale of k * softmax scale;  p_max = 255 (u8) or 127 (s8);
+//   pv_scale = scale of p * scale of v, deferred the scale of v alone
 //
 // A row whose keys are all masked is 0. The arguments are those of every attention_s8 kernel.
 // Grid: (ceil(longest sequence / block_rows), heads, batch), any local size.
@@ -43,7 +46,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                            int out_type, float out_inv_scale, int out_zero_point,
                            __global const int* seq_offsets, __global const uchar* key_mask,
                            int use_mask, int heads, int head_size, float qk_scale, float p_inv_scale,
-                           int p_max, float pv_scale, int block_rows) {
+                           int p_max, int deferred, float pv_scale, int block_rows) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
@@ -58,27 +61,29 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       if (!use_mask || key_mask[key])
         largest = max(largest, score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride, k_type,
                                      k_zero_point, head_size));
-    float total = 0.0f;
-    for (int key = begin; key < end; key++)
+    float total = deferred ? 1.0f : 0.0f;
+    for (int key = begin; key < end && !deferred; key++)
       if (!use_mask || key_mask[key])
         total += exp(qk_scale * (score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride,
                                        k_type, k_zero_point, head_size) - largest));
 
-    int sums[HEAD_MAX];
+    int sums[HEAD_MAX], p_sum = 0;
     for (int d = 0; d < head_size; d++) sums[d] = 0;
     for (int key = begin; key < end; key++) {
       if (use_mask && !key_mask[key]) continue;
       const float e = exp(qk_scale * (score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride,
                                             k_type, k_zero_point, head_size) - largest));
       const int p = min((int)rint(e / total * p_inv_scale), p_max);
+      p_sum += p;
       for (int d = 0; d < head_size; d++)
         sums[d] += p * load(v, (size_t)key * v_stride + d, v_type, v_zero_point);
     }
 
     const size_t target = ((size_t)row * heads + head) * head_size;
+    const float scale = deferred ? pv_scale / max(p_sum, 1) : pv_scale;
     const float low = out_type == TYPE_U8 ? 0.0f : -128.0f, high = low + 255.0f;
     for (int d = 0; d < head_size; d++) {
-      const float y = sums[d] * pv_scale;
+      const float y = sums[d] * scale;
       if (out_type == TYPE_F32)
         ((__global float*)out)[target + d] = y;
       else

@@ -103,7 +103,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                            int out_type, float out_inv_scale, int out_zero_point,
                            __global const int* seq_offsets, __global const uchar* key_mask,
                            int use_mask, int heads, int head_size, float qk_scale, float p_inv_scale,
-                           int p_max, float pv_scale, int block_rows) {
+                           int p_max, int deferred, float pv_scale, int block_rows) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
@@ -139,6 +139,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                    packed_q + h);
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
     Softmax softmax = softmax_before(INT_MIN);
+    intv p_sum0 = 0, p_sum1 = 0;
 
     for (int step = 0; step < steps; step++) {
       const int block = step < blocks ? step : step - blocks;
@@ -180,8 +181,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         }
       }
       if (measure) grow_largest(&softmax, block0, block1, exponent);
-      scores_to_powers(&softmax, scores, count, exponent);
-      if (step == blocks - 1) set_factors(&softmax, p_inv_scale);
+      if (finish || !deferred) scores_to_powers(&softmax, scores, count, exponent);
+      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, deferred);
       if (!finish) continue;
 
       if (count & 1) scores[count * 2] = scores[count * 2 + 1] = 0;
@@ -192,6 +193,9 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                              quantize_probability(as_floatv(e[2]), softmax.factor[0], p_max));
         const intv p1 = pair(quantize_probability(as_floatv(e[1]), softmax.factor[1], p_max),
                              quantize_probability(as_floatv(e[3]), softmax.factor[1], p_max));
+        const intv ones = 0x00010001;
+        p_sum0 += dot2(p0, ones);
+        p_sum1 += dot2(p1, ones);
         scores[g * 2] = p0;
         scores[g * 2 + 1] = p1;
       }
@@ -219,9 +223,11 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       }
     }
 
+    const floatv scale0 = result_scale(p_sum0, pv_scale, deferred);
+    const floatv scale1 = result_scale(p_sum1, pv_scale, deferred);
     for (int i = 0; i < head_size * 2; i++)
-      result[i] = finish_column(convert_floatv(result[i]) * pv_scale, out_type, out_inv_scale,
-                                out_zero_point);
+      result[i] = finish_column(convert_floatv(result[i]) * (i & 1 ? scale1 : scale0), out_type,
+                                out_inv_scale, out_zero_point);
     for (int h = 0; h < 2 && rows > h * LANES; h++)
       store_result(out, ((size_t)(row + h * LANES) * heads + head) * head_size,
                    (size_t)heads * head_size, rows - h * LANES, head_size, out_type, result + h, 2);

@@ -45,7 +45,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                            int out_type, float out_inv_scale, int out_zero_point,
                            __global const int* seq_offsets, __global const uchar* key_mask,
                            int use_mask, int heads, int head_size, float qk_scale, float p_inv_scale,
-                           int p_max, float pv_scale, int block_rows) {
+                           int p_max, int deferred, float pv_scale, int block_rows) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
@@ -129,8 +129,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         }
       }
       if (measure) grow_largest(&softmax, block0, block1, exponent);
-      scores_to_powers(&softmax, scores, count, exponent);
-      if (step == blocks - 1) set_factors(&softmax, p_inv_scale);
+      if (finish || !deferred) scores_to_powers(&softmax, scores, count, exponent);
+      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, deferred);
       if (!finish) continue;
 
       for (int j = count; j < ((count + 3) & ~3); j++) scores[j * 2] = scores[j * 2 + 1] = 0;
@@ -174,11 +174,13 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
     }
 
     const int16 base0 = p_sum0 * v_zero, base1 = p_sum1 * v_zero;
+    const float16 scale0 = result_scale(p_sum0, pv_scale, deferred);
+    const float16 scale1 = result_scale(p_sum1, pv_scale, deferred);
     for (int d = 0; d < head_size; d++) {
-      result[d * 2] = finish_column(convert_float16(result[d * 2] - base0) * pv_scale, out_type,
+      result[d * 2] = finish_column(convert_float16(result[d * 2] - base0) * scale0, out_type,
                                     out_inv_scale, out_zero_point);
-      result[d * 2 + 1] = finish_column(convert_float16(result[d * 2 + 1] - base1) * pv_scale,
-                                        out_type, out_inv_scale, out_zero_point);
+      result[d * 2 + 1] = finish_column(convert_float16(result[d * 2 + 1] - base1) * scale1, out_type,
+                                        out_inv_scale, out_zero_point);
     }
     for (int h = 0; h < 2 && rows > h * LANES; h++)
       store_result(out, ((size_t)(row + h * LANES) * heads + head) * head_size,

@@ -29,8 +29,10 @@ enum : std::size_t {
   w_zero_point
 };
 }
-/// attention(q, k, v, mask?, p_scale?, p_zero_point?) {heads, scale, p_type, offsets?}; after
-/// pack_tokens the mask operand is followed by seq_offsets and key_mask (see pack_tokens.cpp).
+/// attention(q, k, v, mask?, p_scale?, p_zero_point?) {heads, scale, p_type, deferred?, offsets?};
+/// after pack_tokens the mask operand is followed by seq_offsets and key_mask (see
+/// pack_tokens.cpp). deferred = 1: p are powers relative to the largest, and the product with v is
+/// divided by the sum of the quantized p.
 namespace attention {
 enum : std::size_t { q, k, v, mask, p_scale, p_zero_point, seq_offsets, key_mask };
 }

@@ -138,6 +138,76 @@ TEST(FindAttention, ProbabilitiesInAsymmetricI8AreU8) {
 })");
 }
 
+/// Attention of 2 heads of size 4 whose p are powers that `quantize` makes from %e, divided by `sum`
+/// behind the product.
+std::string deferred(std::string_view quantize, std::string_view sum) {
+  std::string text = R"(
+  %qr: f32[batch, seq, 2, 4] = Reshape(%x)
+  %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
+  %kt: f32[batch, 2, 4, seq] = Transpose(%qr) {perm = [0, 2, 3, 1]}
+  %s: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)
+  %max: f32[batch, 2, seq, 1] = ReduceMax(%s) {axes = [3], keepdims = 1}
+  %d: f32[batch, 2, seq, seq] = Sub(%s, %max)
+  %e: f32[batch, 2, seq, seq] = Exp(%d)
+)";
+  text += quantize;
+  text += sum;
+  text += R"(  %c: f32[batch, 2, seq, 4] = MatMul(%p, %qt)
+  %n: f32[batch, 2, seq, 4] = Div(%c, %sum)
+  %ct: f32[batch, seq, 2, 4] = Transpose(%n) {perm = [0, 2, 1, 3]}
+  %y: f32[batch, seq, 8] = Reshape(%ct)
+  return %y
+})";
+  return text;
+}
+
+/// A graph whose %x is dequantized, with the parameters of p.
+std::string dequantized_x(std::string_view p_scale) {
+  return R"(graph g(%q: u8[batch, seq, 8]) {
+  const %s0: f32[] = 0.02
+  const %z0: u8[] = 3
+  %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0, %z0)
+  const %ps: f32[] = )" +
+         std::string(p_scale) + "\n";
+}
+
+constexpr std::string_view sum_of_p =
+    "  %sum: f32[batch, 2, seq, 1] = ReduceSum(%p) {axes = [3], keepdims = 1}\n";
+constexpr std::string_view quantized_p = R"(
+  %pq: u8[batch, 2, seq, seq] = QuantizeLinear(%e, %ps)
+  %p: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps)
+)";
+
+TEST(FindAttention, DeferredNormalization) {
+  EXPECT_REWRITE(find_attention(), dequantized_x("0.004") + deferred(quantized_p, sum_of_p),
+                 dequantized_x("0.004") + R"(
+  %y: f32[batch, seq, 8] = attention(%x, %x, %x, _, %ps, _) {deferred = 1, heads = 2, p_type = "u8", scale = 1.0}
+  return %y
+})");
+}
+
+TEST(FindAttention, DeferredNormalizationInFloatIsPlain) {
+  std::string text = "graph g(%x: f32[batch, seq, 8]) {\n" + deferred("", sum_of_p);
+  for (std::size_t at; (at = text.find("%e:")) != std::string::npos;) text.replace(at, 3, "%p:");
+  EXPECT_REWRITE(find_attention(), text, R"(graph g(%x: f32[batch, seq, 8]) {
+  %y: f32[batch, seq, 8] = attention(%x, %x, %x, _) {heads = 2, p_type = "f32", scale = 1.0}
+  return %y
+})");
+}
+
+TEST(FindAttention, ASumOfOtherPowersStaysUnfused) {
+  const std::string unquantized =
+      "  %sum: f32[batch, 2, seq, 1] = ReduceSum(%e) {axes = [3], keepdims = 1}\n";
+  EXPECT_UNCHANGED(find_attention(), dequantized_x("0.004") + deferred(quantized_p, unquantized));
+  const std::string over_rows =
+      "  %sum: f32[batch, 2, 1, seq] = ReduceSum(%p) {axes = [2], keepdims = 1}\n";
+  EXPECT_UNCHANGED(find_attention(), dequantized_x("0.004") + deferred(quantized_p, over_rows));
+}
+
+TEST(FindAttention, APowerOf1BelowAStepStaysUnfused) {
+  EXPECT_UNCHANGED(find_attention(), dequantized_x("3") + deferred(quantized_p, sum_of_p));
+}
+
 TEST(FindAttention, QuantizedProbabilitiesAloneStayUnfused) {
   EXPECT_UNCHANGED(find_attention(), attention(additive, scaled_and_masked, "%pd", R"(
   const %ps: f32[] = 0.004

@@ -88,6 +88,18 @@ TEST(LowerAttentionQ, AllOperandsQuantized) {
 })");
 }
 
+TEST(LowerAttentionQ, KeepsTheDeferredNormalization) {
+  const std::string text =
+      after(lower_attention_q(), R"(graph g(%q: u8[batch, seq, 8], %m: i64[batch, seq]) {
+  const %s: f32[] = 0.5
+  %qd: f32[batch, seq, 8] = DequantizeLinear(%q, %s)
+  %y: f32[batch, seq, 8] = attention(%qd, %qd, %qd, %m, %s, _) {deferred = 1, heads = 2, p_type = "u8", scale = 0.5}
+  return %y as y
+})");
+  EXPECT_NE(text.find("= attention_q("), std::string::npos) << text;
+  EXPECT_NE(text.find("deferred = 1"), std::string::npos) << text;
+}
+
 TEST(LowerAddNormQ, EachOperandByItself) {
   EXPECT_REWRITE(lower_add_norm_q(), R"(graph g(%x: f32[batch, 4], %r: i8[batch, 4]) {
   const %s: f32[] = 0.5

@@ -9,6 +9,11 @@
 //   becomes
 //   attention(q, k, v, attention_mask, p_scale, p_zero_point) {heads, scale} -> y
 //
+// or, where the normalization is deferred so that quantization sees powers whose largest is 1,
+//
+//   scores -> s; s -> ReduceMax -> m; s - m -> Exp -> [Q -> DQ] -> p; MatMul(p, v) / ReduceSum(p)
+//   becomes the same with {deferred = 1} if p is quantized
+//
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
 // does (ops/probe.hpp).
@@ -36,6 +41,7 @@ struct Found {
   double scale = 1.0;
   ir::Value* mask = nullptr;  // the graph input attention_mask, or null
   ir::Node* quantize = nullptr;
+  bool deferred = false;  // divided by the sum of p behind the product
   std::vector<ir::Node*> nodes;
 };
 
@@ -106,12 +112,33 @@ ir::Value* strip_mask(const ir::Graph& g, ir::Value* v, Found& found) {
   return v;
 }
 
+/// True for a reduction `op` of [batch, heads, seq, keys] over the keys, which keeps the axis.
+bool reduces_keys(const ir::Node& n, std::string_view op) {
+  return n.op == op && n.has("axes") && n.ints_attribute("axes") == Permutation{3} &&
+         n.int_attribute("keepdims", 1) == 1;
+}
+
+/// The masked scores under Softmax, or under Exp(s - max(s)); null if `node` is neither.
+ir::Value* scores_under(ir::Node& node, Found& found) {
+  if (node.output()->type.shape.size() != 4) return nullptr;
+  found.nodes.push_back(&node);
+  if (node.op == "Softmax") {
+    const std::int64_t axis = node.int_attribute("axis", -1);
+    return axis == -1 || axis == 3 ? node.inputs[0] : nullptr;
+  }
+  ir::Node* sub = node.op == "Exp" ? node.inputs[0]->producer : nullptr;
+  if (!sub || sub->op != "Sub") return nullptr;
+  ir::Node* max = sub->inputs[1]->producer;
+  if (!max || !reduces_keys(*max, "ReduceMax") || max->inputs[0] != sub->inputs[0]) return nullptr;
+  found.nodes.insert(found.nodes.end(), {sub, max});
+  found.deferred = true;
+  return sub->inputs[0];
+}
+
 bool match_scores(const ir::Graph& g, ir::Node& softmax, Found& found) {
-  const auto rank = static_cast<std::int64_t>(softmax.output()->type.shape.size());
-  const std::int64_t axis = softmax.int_attribute("axis", -1);
-  if (rank != 4 || (axis != -1 && axis != rank - 1)) return false;
-  found.nodes.push_back(&softmax);
-  ir::Value* scores = strip_mask(g, softmax.inputs[0], found);
+  ir::Value* scores = scores_under(softmax, found);
+  if (!scores) return false;
+  scores = strip_mask(g, scores, found);
   while (scores && scores->producer && scores->producer->op != "MatMul") {
     ir::Node* n = scores->producer;
     if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
@@ -137,11 +164,33 @@ ir::Node* only_user(const ir::Graph& g, const ir::Value* v) {
   return v->users.size() == 1 && !g.is_output(v) ? v->users.front() : nullptr;
 }
 
+/// Takes the product of `p` and v, and where the normalization is deferred its division by the sum
+/// of p. Returns the context [batch, heads, seq, size], null if the readers of p are others.
+ir::Value* match_product(const ir::Graph& g, ir::Value* p, Found& found) {
+  ir::Node* product = only_user(g, p);
+  ir::Value* sum = nullptr;
+  if (found.deferred) {
+    if (p->users.size() != 2 || g.is_output(p)) return nullptr;
+    const std::size_t i = reduces_keys(*p->users[0], "ReduceSum") ? 0 : 1;
+    if (!reduces_keys(*p->users[i], "ReduceSum")) return nullptr;
+    sum = p->users[i]->output();
+    product = p->users[1 - i];
+  }
+  if (!product || product->op != "MatMul" || product->inputs[0] != p) return nullptr;
+  found.nodes.push_back(product);
+  if (!split_heads(product->inputs[1], {0, 2, 1, 3}, found.v, found)) return nullptr;
+  if (!sum) return product->output();
+  ir::Node* quotient = only_user(g, product->output());
+  if (!quotient || quotient->op != "Div" || quotient->inputs[1] != sum) return nullptr;
+  found.nodes.insert(found.nodes.end(), {sum->producer, quotient});
+  return quotient->output();
+}
+
 /// Follows the probabilities down to the merged heads; returns the last node of the spelling.
 ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
   ir::Value* p = softmax.output();
   // torch writes Where(IsNaN(p), 0, p) so that rows without any key give 0; the kernels do so.
-  if (p->users.size() == 3 || p->users.size() == 2)
+  if (!found.deferred && (p->users.size() == 3 || p->users.size() == 2))
     for (ir::Node* user : p->users)
       if (user->op == "Where" && user->inputs[2] == p && scalar_value(user->inputs[1]) == 0.0 &&
           user->inputs[0]->producer && user->inputs[0]->producer->op == "IsNaN") {
@@ -157,12 +206,10 @@ ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
     found.quantize = user;
     found.nodes.insert(found.nodes.end(), {user, dq});
     p = dq->output();
-    user = only_user(g, p);
   }
-  if (!user || user->op != "MatMul" || user->inputs[0] != p) return nullptr;
-  found.nodes.push_back(user);
-  if (!split_heads(user->inputs[1], {0, 2, 1, 3}, found.v, found)) return nullptr;
-  ir::Node* transpose = only_user(g, user->output());
+  const ir::Value* context = match_product(g, p, found);
+  if (!context) return nullptr;
+  ir::Node* transpose = only_user(g, context);
   if (!transpose || transpose->op != "Transpose" ||
       transpose->ints_attribute("perm") != Permutation{0, 2, 1, 3})
     return nullptr;
@@ -185,11 +232,13 @@ bool quantized_alike(const Found& f) {
   for (const Heads* h : {&f.q, &f.k, &f.v})
     quantized += per_tensor_dequantized(h->hidden).has_value();
   if (quantized == 0) return true;
+  // The largest power, 1, has to be a step at least: the sum of p is a divisor.
+  if (quantized == 4 && f.deferred && !(*scalar_value(f.quantize->inputs[1]) <= 1)) return false;
   return quantized == 4 && (zero_point_of(f.quantize->input(2)) == 0 || is_shifted_u8(*f.quantize));
 }
 
 bool rewrite(ir::Graph& g, ir::Node& node) {
-  if (node.op != "Softmax") return false;
+  if (node.op != "Softmax" && node.op != "Exp") return false;
   Found f;
   if (!match_scores(g, node, f)) return false;
   ir::Node* last = match_context(g, node, f);
@@ -206,12 +255,13 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
     operands.push_back(f.quantize->inputs[1]);
     operands.push_back(shifted ? nullptr : f.quantize->input(2));
   }
+  ir::Attributes attributes{{"heads", f.q.count.constant()},
+                            {"p_type", p_type},
+                            {"scale", f.scale * f.q.scale * f.k.scale}};
+  if (f.quantize && f.deferred) attributes["deferred"] = std::int64_t{1};
   Match m;
   m.nodes = f.nodes;
-  replace(g, last, m, "attention", operands,
-          {{"heads", f.q.count.constant()},
-           {"p_type", p_type},
-           {"scale", f.scale * f.q.scale * f.k.scale}});
+  replace(g, last, m, "attention", operands, std::move(attributes));
   return true;
 }
 

@@ -122,7 +122,9 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   arguments.push_back(q_scale * k_scale * static_cast<float>(node.float_attribute("scale")));
   arguments.push_back(1.0f / p_scale);
   arguments.push_back(node.string_attribute("p_type") == "u8" ? 255 : 127);
-  arguments.push_back(p_scale * v_scale);
+  const auto deferred = static_cast<std::int32_t>(node.int_attribute("deferred", 0));
+  arguments.push_back(deferred);
+  arguments.push_back(deferred ? v_scale : p_scale * v_scale);
   arguments.push_back(rows);
   Step& step = b.launch(node, "int8", choice.rung->name,
                         b.kernel(choice.rung->program, "attention_s8"), arguments, grid);
