@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "quant/graph_edit.hpp"
+
 namespace bertcl::quant {
 namespace {
 
@@ -46,19 +48,7 @@ class Rewriter {
   }
 
   /// Puts the new nodes behind the producers of their tensors, those of constants in front.
-  void insert() {
-    google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
-    auto* nodes = model_.proto().mutable_graph()->mutable_node();
-    nodes->Swap(&old);
-    const auto put = [&](int producer) {
-      for (auto& n : added_[producer]) *nodes->Add() = std::move(n);
-    };
-    put(-1);
-    for (int n = 0; n < old.size(); ++n) {
-      nodes->Add()->Swap(&old[n]);
-      put(n);
-    }
-  }
+  void insert() { insert_nodes(model_, std::move(added_)); }
 
  private:
   std::string node(int after, const std::string& op, const std::string& tensor,
@@ -86,38 +76,6 @@ class Rewriter {
   const RewriteOptions& options_;
   std::map<int, std::vector<onnx::NodeProto>> added_;  // by the node they follow
 };
-
-std::set<std::string> read_tensors(const onnx::GraphProto& graph) {
-  std::set<std::string> read;
-  for_each_graph(graph, [&](const onnx::GraphProto& g) {
-    for (const auto& n : g.node()) read.insert(n.input().begin(), n.input().end());
-    for (const auto& o : g.output()) read.insert(o.name());
-  });
-  return read;
-}
-
-/// Removes the nodes that make `outputs` where nothing reads them, then initializers likewise.
-void remove_unread(Model& model, const std::set<std::string>& outputs,
-                   const std::set<std::string>& initializers) {
-  auto* nodes = model.proto().mutable_graph()->mutable_node();
-  std::set<std::string> read = read_tensors(model.graph());
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (int n = nodes->size(); n-- > 0;) {
-      const auto& made = (*nodes)[n].output();
-      bool dead = true;
-      for (const auto& o : made) dead = dead && outputs.contains(o) && !read.contains(o);
-      if (!dead) continue;
-      nodes->erase(nodes->begin() + n);
-      changed = true;
-    }
-    if (changed) read = read_tensors(model.graph());
-  }
-  std::set<std::string> unread;
-  for (const auto& name : initializers)
-    if (!read.contains(name)) unread.insert(name);
-  model.remove(unread);
-}
 
 }  // namespace
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds nodes to an ONNX graph and removes what nothing reads any more.
+#include "quant/graph_edit.hpp"
+
+#include <utility>
+
+namespace bertcl::quant {
+namespace {
+
+std::set<std::string> read_tensors(const onnx::GraphProto& graph) {
+  std::set<std::string> read;
+  for_each_graph(graph, [&](const onnx::GraphProto& g) {
+    for (const auto& n : g.node()) read.insert(n.input().begin(), n.input().end());
+    for (const auto& o : g.output()) read.insert(o.name());
+  });
+  return read;
+}
+
+}  // namespace
+
+void insert_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> added) {
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
+  auto* nodes = model.proto().mutable_graph()->mutable_node();
+  nodes->Swap(&old);
+  const auto put = [&](int producer) {
+    for (auto& n : added[producer]) *nodes->Add() = std::move(n);
+  };
+  put(-1);
+  for (int n = 0; n < old.size(); ++n) {
+    nodes->Add()->Swap(&old[n]);
+    put(n);
+  }
+}
+
+void remove_unread(Model& model, const std::set<std::string>& outputs,
+                   const std::set<std::string>& initializers) {
+  auto* nodes = model.proto().mutable_graph()->mutable_node();
+  std::set<std::string> read = read_tensors(model.graph());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int n = nodes->size(); n-- > 0;) {
+      const auto& made = (*nodes)[n].output();
+      bool dead = true;
+      for (const auto& o : made) dead = dead && outputs.contains(o) && !read.contains(o);
+      if (!dead) continue;
+      nodes->erase(nodes->begin() + n);
+      changed = true;
+    }
+    if (changed) read = read_tensors(model.graph());
+  }
+  std::set<std::string> unread;
+  for (const auto& name : initializers)
+    if (!read.contains(name)) unread.insert(name);
+  model.remove(unread);
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics of channels, smoothing and GPTQ against plain C++.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <Eigen/LU>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "bertcl/error.hpp"
+#include "quant/accuracy/channel_statistics.hpp"
+#include "quant/accuracy/gptq.hpp"
+#include "quant/accuracy/smooth.hpp"
+#include "tests/kernels_cl/device_test.hpp"
+#include "tests/quant/graphs.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+using bertcl::tests::device;
+using bertcl::tests::normal_values;
+using bertcl::tests::upload;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using tests::Analysed;
+using tests::GraphBuilder;
+using Matrix = Eigen::MatrixXd;
+
+/// Rows of x in batches of these sizes.
+constexpr std::int64_t kBatches[] = {1, 7, 16, 3};
+
+TEST(ChannelObserver, EqualsPlainStatistics) {
+  for (const std::int64_t channels : {1, 7, 15, 16, 17, 100}) {
+    ChannelObserver observer(device(), "t");
+    std::vector<double> squares(channels, 0.0);
+    std::vector<float> low(channels, INFINITY), high(channels, -INFINITY);
+    std::int64_t rows = 0;
+    for (const auto batch : kBatches) {
+      const auto x = normal_values(batch * channels, 5 + static_cast<unsigned>(rows));
+      observer.observe(upload(x), batch, channels);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const std::size_t c = i % channels;
+        low[c] = std::min(low[c], x[i]);
+        high[c] = std::max(high[c], x[i]);
+        squares[c] += x[i] * x[i];
+      }
+      rows += batch;
+    }
+    const ChannelStatistics s = observer.statistics();
+    EXPECT_EQ(s.rows, rows);
+    EXPECT_EQ(s.low, low) << channels;
+    EXPECT_EQ(s.high, high) << channels;
+    for (std::int64_t c = 0; c < channels; ++c)
+      EXPECT_NEAR(s.mean_square[c] * static_cast<float>(rows) / squares[c], 1.0, 1e-5) << channels;
+  }
+}
+
+TEST(ChannelObserver, RefusesNanAndNothing) {
+  ChannelObserver observer(device(), "/layer/x");
+  EXPECT_THAT([&] { observer.statistics(); },
+              ThrowsMessage<Error>(HasSubstr("'/layer/x' has no statistics")));
+  std::vector<float> x(40, 1.0f);
+  x[27] = NAN;
+  observer.observe(upload(x), 2, 20);
+  EXPECT_THAT([&] { observer.statistics(); }, ThrowsMessage<Error>(HasSubstr("NaN")));
+  EXPECT_THAT([&] { observer.observe(upload(x), 4, 10); },
+              ThrowsMessage<Error>(HasSubstr("had 20 channels and now has 10")));
+}
+
+TEST(GramObserver, EqualsPlainProduct) {
+  for (const std::int64_t channels : {1, 5, 8, 15, 16, 17, 33, 72}) {
+    GramObserver observer(device(), "t");
+    Matrix expected = Matrix::Zero(channels, channels);
+    for (const auto batch : kBatches) {
+      const auto x = normal_values(batch * channels, 3 + static_cast<unsigned>(batch));
+      observer.observe(upload(x), batch, channels);
+      const auto m = Eigen::Map<const Eigen::MatrixXf>(x.data(), channels, batch).cast<double>();
+      expected += m * m.transpose();
+    }
+    const auto gram = observer.gram();
+    for (std::int64_t i = 0; i < channels; ++i)
+      for (std::int64_t j = 0; j < channels; ++j)
+        ASSERT_NEAR(gram[i * channels + j], expected(i, j), 2e-4)
+            << channels << ": " << i << ", " << j;
+  }
+}
+
+/// Correlated inputs, as activations are.
+Matrix gram_of(std::int64_t channels, std::int64_t rows, int seed) {
+  const auto noise = normal_values(channels * rows, seed);
+  const auto common = normal_values(rows, seed + 1);
+  Matrix x(rows, channels);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < channels; ++c)
+      x(r, c) = noise[r * channels + c] * (1.0 + static_cast<double>(c % 5)) + 4.0 * common[r];
+  return x.transpose() * x;
+}
+
+std::vector<float> row_major(const Matrix& m) {
+  std::vector<float> values;
+  for (Eigen::Index i = 0; i < m.rows(); ++i)
+    for (Eigen::Index j = 0; j < m.cols(); ++j) values.push_back(static_cast<float>(m(i, j)));
+  return values;
+}
+
+/// GPTQ as the paper writes it, with the inverse of H recomputed at each step.
+std::vector<std::int32_t> slow_gptq(const std::vector<float>& weight, Matrix h, std::int64_t n,
+                                    const std::vector<float>& scales) {
+  const std::int64_t k = h.rows();
+  h.diagonal().array() += 0.01 * h.trace() / static_cast<double>(k);
+  std::vector<std::int64_t> order(k);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return h(a, a) < h(b, b); });
+  std::vector<double> w(weight.begin(), weight.end());
+  std::vector<std::int32_t> q(weight.size());
+  while (!order.empty()) {
+    const auto count = static_cast<Eigen::Index>(order.size());
+    Matrix left(count, count);
+    for (Eigen::Index a = 0; a < count; ++a)
+      for (Eigen::Index b = 0; b < count; ++b) left(a, b) = h(order[a], order[b]);
+    const Matrix inverse = left.inverse();
+    const auto row = order.back();
+    for (std::int64_t j = 0; j < n; ++j) {
+      const double rounded = std::clamp(std::nearbyint(w[row * n + j] / scales[j]), -127.0, 127.0);
+      q[row * n + j] = static_cast<std::int32_t>(rounded);
+      const double error = (w[row * n + j] - rounded * scales[j]) / inverse(count - 1, count - 1);
+      for (Eigen::Index a = 0; a + 1 < count; ++a)
+        w[order[a] * n + j] -= error * inverse(a, count - 1);
+    }
+    order.pop_back();
+  }
+  return q;
+}
+
+std::vector<float> column_scales(const std::vector<float>& w, std::int64_t n) {
+  std::vector<float> scales(n, 1e-6f);
+  for (std::size_t i = 0; i < w.size(); ++i)
+    scales[i % n] = std::max(scales[i % n], std::abs(w[i]) / 127.0f);
+  return scales;
+}
+
+/// sum over columns of (W - Q)^T H (W - Q).
+double output_error(const std::vector<float>& w, const std::vector<std::int32_t>& q,
+                    const std::vector<float>& scales, const Matrix& h) {
+  const auto n = static_cast<Eigen::Index>(scales.size());
+  Matrix e(h.rows(), n);
+  for (Eigen::Index i = 0; i < e.size(); ++i)
+    e(i / n, i % n) = w[i] - static_cast<double>(q[i]) * scales[i % n];
+  return (e.transpose() * h * e).trace();
+}
+
+TEST(Gptq, EqualsThePaper) {
+  for (const std::int64_t k : {1, 2, 13, 64, 65, 130}) {
+    const std::int64_t n = 9;
+    const auto w = normal_values(k * n, 11);
+    const auto scales = column_scales(w, n);
+    const Matrix h = gram_of(k, 2 * k + 3, 21);
+    const auto fast =
+        gptq_round(w, row_major(h), scales, std::vector<std::int32_t>(n, 0), -127, 127);
+    const auto slow = slow_gptq(w, h, n, scales);
+    // Ties and the last bits of the inverse move single values.
+    int different = 0;
+    for (std::size_t i = 0; i < fast.size(); ++i) {
+      EXPECT_LE(std::abs(fast[i] - slow[i]), 1) << k << ": " << i;
+      different += fast[i] != slow[i];
+    }
+    EXPECT_LE(different, static_cast<int>(fast.size() / 100)) << k;
+  }
+}
+
+TEST(Gptq, ErrsLessThanTheNearestIntegers) {
+  const std::int64_t k = 96, n = 40;
+  const auto w = normal_values(k * n, 4);
+  const auto scales = column_scales(w, n);
+  const Matrix h = gram_of(k, 400, 8);
+  const auto rounded =
+      gptq_round(w, row_major(h), scales, std::vector<std::int32_t>(n, 0), -127, 127);
+  std::vector<std::int32_t> nearest;
+  for (std::size_t i = 0; i < w.size(); ++i)
+    nearest.push_back(static_cast<std::int32_t>(std::nearbyint(w[i] / scales[i % n])));
+  EXPECT_LT(output_error(w, rounded, scales, h), 0.6 * output_error(w, nearest, scales, h));
+}
+
+TEST(Gptq, IsTheNearestIntegerWhereInputsAreIndependent) {
+  const std::int64_t k = 20, n = 3;
+  const auto w = normal_values(k * n, 4);
+  const auto q = gptq_round(w, row_major(Matrix::Identity(k, k)), std::vector{0.01f},
+                            std::vector<std::int32_t>{128}, 0, 255);
+  for (std::size_t i = 0; i < w.size(); ++i)
+    EXPECT_EQ(q[i],
+              std::clamp(std::nearbyint(static_cast<double>(w[i]) / 0.01f) + 128, 0.0, 255.0));
+}
+
+TEST(Gptq, RefusesWhatDoesNotFit) {
+  EXPECT_THAT(
+      [] {
+        gptq_round(std::vector(6, 1.0f), std::vector(16, 1.0f), std::vector{1.0f},
+                   std::vector<std::int32_t>{0}, -127, 127);
+      },
+      ThrowsMessage<Error>(HasSubstr("does not fit")));
+  EXPECT_THAT(
+      [] {
+        gptq_round(std::vector(4, 1.0f), std::vector{NAN, 0.f, 0.f, 1.f}, std::vector{1.0f},
+                   std::vector<std::int32_t>{0}, -127, 127);
+      },
+      ThrowsMessage<Error>(HasSubstr("positive definite")));
+}
+
+/// Channels of like size but for one.
+ChannelStatistics with_outlier(std::size_t channels, float outlier) {
+  ChannelStatistics s;
+  s.rows = 100;
+  for (std::size_t c = 0; c < channels; ++c) {
+    const float size = c == 2 ? outlier : 1.0f + 0.1f * static_cast<float>(c % 3);
+    s.low.push_back(-size);
+    s.high.push_back(size);
+    s.mean_square.push_back(size * size / 9.0f);
+  }
+  return s;
+}
+
+TEST(Smooth, ScalesOutliersDown) {
+  const auto w = normal_values(64 * 32, 2);
+  const WeightView view{w, 32};
+  const auto s = choose_factors("t", with_outlier(64, 40.0f), {&view, 1}, {});
+  ASSERT_EQ(s.factors.size(), 64u);
+  EXPECT_LT(s.error_after, 0.2 * s.error_before);
+  EXPECT_GT(s.factors[2], 4.0f * s.factors[3]);
+  double log_sum = 0.0;
+  for (const float f : s.factors) log_sum += std::log(f);
+  EXPECT_NEAR(log_sum, 0.0, 1e-3);
+}
+
+TEST(Smooth, LeavesEvenChannelsAlone) {
+  const auto w = normal_values(64 * 32, 2);
+  const WeightView view{w, 32};
+  const auto s = choose_factors("t", with_outlier(64, 1.0f), {&view, 1}, {});
+  EXPECT_TRUE(s.factors.empty()) << s.choice;
+  EXPECT_EQ(s.error_after, s.error_before);
+}
+
+TEST(Smooth, TakesTheFormulaThatIsAskedFor) {
+  const std::vector<float> w{1.0f, -0.25f, 4.0f};  // [3][1]
+  const WeightView view{w, 1};
+  ChannelStatistics x;
+  x.low = {-1.0f, 0.0f, -4.0f};
+  x.high = {0.5f, 9.0f, 1.0f};
+  x.mean_square = {1, 1, 1};
+  SmoothOptions options;
+  options.alpha = 0.5;
+  const auto s = choose_factors("t", x, {&view, 1}, options);
+  const double mean = std::cbrt(1.0 * 6.0 * 1.0);
+  ASSERT_EQ(s.factors.size(), 3u);
+  EXPECT_NEAR(s.factors[0], 1.0 / mean, 1e-5);
+  EXPECT_NEAR(s.factors[1], 6.0 / mean, 1e-5);
+  EXPECT_NEAR(s.factors[2], 1.0 / mean, 1e-5);
+}
+
+/// The error that is expected, by quantizing values that are spread evenly.
+TEST(Smooth, ExpectedErrorIsThatOfEvenValues) {
+  const std::int64_t rows = 4000, channels = 12, columns = 10;
+  std::vector<float> x = normal_values(rows * channels, 7);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] *= 1.0f + static_cast<float>(i % channels);
+  const auto w = normal_values(channels * columns, 8);
+  ChannelObserver observer(device(), "t");
+  observer.observe(upload(x), rows, channels);
+  const auto statistics = observer.statistics();
+  const WeightView view{w, columns};
+  const std::vector<float> ones(channels, 1.0f);
+
+  const auto [low, high] = std::minmax_element(x.begin(), x.end());
+  const Parameters p = parameters_of({*low, *high}, {ir::DType::u8, false});
+  const auto scales = column_scales(w, columns);
+  double error = 0.0;
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t j = 0; j < columns; ++j) {
+      double exact = 0.0, integer = 0.0;
+      for (std::int64_t k = 0; k < channels; ++k) {
+        const float v = x[r * channels + k], u = w[k * columns + j];
+        exact += static_cast<double>(v) * u;
+        integer += (quantize_value(v, p, ir::DType::u8) - p.zero_point) *
+                   static_cast<double>(p.scale) * std::nearbyint(u / scales[j]) * scales[j];
+      }
+      error += (exact - integer) * (exact - integer);
+    }
+  const double expected = expected_error(statistics, {&view, 1}, ones, {ir::DType::u8, false}, 1.0);
+  EXPECT_NEAR(error / static_cast<double>(rows) / expected, 1.0, 0.35);
+}
+
+/// x -> Relu -> t, read by two products and by the output.
+GraphBuilder product_pair() {
+  GraphBuilder g;
+  g.input("x", {2, 4});
+  g.node("Relu", {"x"}, "t");
+  g.half_weight("w1_half", {4, 2}, {1, 2, 3, 4, -8, 7, 6, 5});
+  g.node("Cast", {"w1_half"}, "w1");
+  g.set("to", std::int64_t{1});
+  g.node("MatMul", {"t", "w1"}, "h");
+  g.node("MatMul", {"t", g.weight("w2", {4, 2}, {1, 0, 0, 1, 2, 3, 1, 1})}, "y");
+  g.node("Add", {"y", "h"}, "sum");
+  g.node("Concat", {"sum", "t"}, "out");
+  g.set("axis", std::int64_t{1});
+  g.output("out");
+  return g;
+}
+
+TEST(Smooth, PutsFactorsInFrontOfTheProductsAlone) {
+  Analysed a(product_pair());
+  const Placement placement = place(a.index, a.constants, {});
+  const auto targets = smooth_targets(a.index, a.constants, placement);
+  ASSERT_EQ(targets.size(), 1u);
+  EXPECT_EQ(targets[0].tensor, "t");
+  EXPECT_THAT(targets[0].weights, testing::ElementsAre("w1", "w2"));
+  Smoothing s;
+  s.tensor = "t";
+  s.factors = {1.0f, 2.0f, 0.5f, 4.0f};
+  apply_smoothing(a.model, targets, {&s, 1});
+
+  const auto& graph = a.model.graph();
+  EXPECT_EQ(tests::producer(graph, "h")->input(0), "t_smoothed");
+  EXPECT_EQ(tests::producer(graph, "y")->input(0), "t_smoothed");
+  EXPECT_EQ(tests::producer(graph, "out")->input(1), "t");
+  EXPECT_EQ(tests::producer(graph, "w1"), nullptr) << "the Cast of the old weight stays";
+  EXPECT_FALSE(a.model.initializer("w1_half"));
+  EXPECT_FALSE(a.model.initializer("w2"));
+  const auto scaled = a.model.read("w1_smoothed");
+  EXPECT_THAT(scaled.as<float>(), testing::ElementsAre(1, 2, 6, 8, -4, 3.5f, 24, 20));
+  EXPECT_THAT(a.model.read("t_smooth_factor").as<float>(), testing::ElementsAre(1, 0.5f, 2, 0.25f));
+  EXPECT_EQ(graph.node(1).name(), "t_smooth") << "behind its producer";
+}
+
+TEST(Smooth, LeavesSharedWeightsAndViews) {
+  auto g = product_pair();
+  g.node("MatMul", {"x", "w2"}, "z");  // w2 has another reader
+  g.output("z");
+  Analysed shared(g);
+  EXPECT_TRUE(
+      smooth_targets(shared.index, shared.constants, place(shared.index, shared.constants, {}))
+          .empty());
+
+  GraphBuilder view;
+  view.input("x", {2, 4});
+  view.node("Transpose", {"x"}, "t");
+  view.node("MatMul", {"t", view.weight("w", {2, 2}, {1, 2, 3, 4})}, "out");
+  view.output("out");
+  Analysed behind(view);
+  EXPECT_TRUE(
+      smooth_targets(behind.index, behind.constants, place(behind.index, behind.constants, {}))
+          .empty());
+}
+
+}  // namespace
+}  // namespace bertcl::quant
