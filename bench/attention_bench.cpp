@@ -152,9 +152,9 @@ void add_norm(benchmark::State& state, int type, bool quantized) {
   const Buffer weights = random_floats(kHidden), out = context->allocate(4 * kCount);
   const Buffer none;
   Kernel kernel = context->kernel("add_norm", "add_norm");
-  kernel.args(x, type, 0.03f, 0, x, type, 0.03f, 0, weights, weights, weights, 1e-12f,
-              quantized ? none : out, quantized ? out : none, kS8, 30.0f, 0, kRows, kHidden,
-              kRowsPerItem);
+  kernel.args(x, type, weights, weights, x, type, weights, weights, weights, weights, weights,
+              1e-12f, quantized ? none : out, quantized ? out : none, kS8, weights, weights, none,
+              0, none, none, kRows, kHidden, kRowsPerItem);
   measure(state, kernel, {ceil_div(kRows, kRowsPerItem), 1, 1},
           static_cast<double>(kCount) * static_cast<double>(2 * bytes + (quantized ? 1 : 4)),
           "gbps");
@@ -170,11 +170,11 @@ void embed_norm(benchmark::State& state) {
   const Buffer table = random_floats(static_cast<size_t>(words) * kHidden),
                weights = random_floats(kHidden);
   const Buffer out = context->allocate(4 * kCount), bytes = context->allocate(kCount);
-  const Buffer error = upload(std::vector<int32_t>{0});
+  const Buffer error = upload(std::vector<int32_t>{0}), none;
   Kernel kernel = context->kernel("embed_norm", "embed_norm");
   kernel.args(upload(ids), upload(positions), nullptr, table, words, table, 512, table, 2, kF32,
-              weights, weights, 1e-12f, out, bytes, kS8, 30.0f, 0, error, kRows, kHidden,
-              kRowsPerItem);
+              weights, weights, 1e-12f, out, bytes, kS8, weights, weights, none, 0, none, none,
+              error, kRows, kHidden, kRowsPerItem);
   measure(state, kernel, {ceil_div(kRows, kRowsPerItem), 1, 1}, 13.0 * kCount, "gbps");
 }
 

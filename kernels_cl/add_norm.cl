@@ -3,12 +3,14 @@
 //
 //   s[i]   = x[i] + residual[i] + bias[i]
 //   out[i] = (s[i] - mean) / sqrt(variance + eps) * gamma[i] + beta[i]
-//   out_quantized[i] = round(out[i] * out_inv_scale) + out_zero_point, half to even, saturated
+//   q[i]   = round(out[i] * q_inv_scale[i]) + q_zero_point[i], half to even, saturated; r the same
 //
-//   x, residual     [rows][hidden]: f32 (0), u8 (1) or s8 (2); integers mean (x - zero_point) * scale
-//   bias, gamma, beta [hidden] f32
-//   out             [rows][hidden] f32;  out_quantized [rows][hidden], out_type 1 u8 or 2 s8
-//   residual, bias, beta, out and out_quantized may be null.
+//   x, residual       [rows][hidden]: f32 (0), u8 (1) or s8 (2); integers mean
+//                     (x - x_zero_point[i]) * x_scale[i]
+//   bias, gamma, beta, scales and zero points [hidden] f32
+//   out               [rows][hidden] f32;  q, r [rows][hidden], q_type and r_type 1 u8 or 2 s8
+//   residual, bias, beta, out, q and r may be null, and the scales and zero points of what is null
+//   or f32.
 //
 // The row stays in private memory between its three readings if hidden <= ROW_MAX, and is read again
 // otherwise. The variance is that of the differences to the mean.
@@ -19,23 +21,27 @@
 #define ROW_MAX 4096  // longest row kept in private memory
 #endif
 
-float16 load_sum16(__global const void* x, int x_type, float x_scale, int x_zero_point,
-                   __global const void* residual, int residual_type, float residual_scale,
-                   int residual_zero_point, __global const float* bias, size_t at, int i, int n) {
-  float16 s = load_row16(x, at + i, n, x_type, x_scale, x_zero_point);
+float16 load_sum16(__global const void* x, int x_type, __global const float* x_scale,
+                   __global const float* x_zero_point, __global const void* residual,
+                   int residual_type, __global const float* residual_scale,
+                   __global const float* residual_zero_point, __global const float* bias, size_t at,
+                   int i, int n) {
+  float16 s = load_columns16(x, at, i, n, x_type, x_scale, x_zero_point);
   if (residual)
-    s += load_row16(residual, at + i, n, residual_type, residual_scale, residual_zero_point);
+    s += load_columns16(residual, at, i, n, residual_type, residual_scale, residual_zero_point);
   if (bias) s += load_row16(bias, i, n, TYPE_F32, 1.0f, 0);
   return s;
 }
 
-__kernel void add_norm(__global const void* x, int x_type, float x_scale, int x_zero_point,
-                       __global const void* residual, int residual_type, float residual_scale,
-                       int residual_zero_point, __global const float* bias,
-                       __global const float* gamma, __global const float* beta, float eps,
-                       __global float* out, __global uchar* out_quantized, int out_type,
-                       float out_inv_scale, int out_zero_point, int rows, int hidden,
-                       int rows_per_item) {
+__kernel void add_norm(
+    __global const void* x, int x_type, __global const float* x_scale,
+    __global const float* x_zero_point, __global const void* residual, int residual_type,
+    __global const float* residual_scale, __global const float* residual_zero_point,
+    __global const float* bias, __global const float* gamma, __global const float* beta, float eps,
+    __global float* out, __global uchar* q, int q_type, __global const float* q_inv_scale,
+    __global const float* q_zero_point, __global uchar* r, int r_type,
+    __global const float* r_inv_scale, __global const float* r_zero_point, int rows, int hidden,
+    int rows_per_item) {
   float16 kept[ROW_MAX / 16];
   const int is_kept = hidden <= ROW_MAX;
   const int first = get_global_id(0) * rows_per_item, last = min(first + rows_per_item, rows);
@@ -72,8 +78,8 @@ __kernel void add_norm(__global const void* x, int x_type, float x_scale, int x_
       float16 y = (s - mean) * factor * load_row16(gamma, i, n, TYPE_F32, 1.0f, 0);
       if (beta) y += load_row16(beta, i, n, TYPE_F32, 1.0f, 0);
       if (out) store_row16(out, at + i, n, y);
-      if (out_quantized)
-        store_quantized16(out_quantized, at + i, n, y * out_inv_scale, out_type, out_zero_point);
+      if (q) store_columns16(q, at, i, n, y, q_type, q_inv_scale, q_zero_point);
+      if (r) store_columns16(r, at, i, n, y, r_type, r_inv_scale, r_zero_point);
     }
   }
 }

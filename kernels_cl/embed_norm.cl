@@ -3,14 +3,14 @@
 //
 //   s[i]   = word_table[input_ids][i] + position_table[position_ids][i] + type_table[token_type_ids][i]
 //   out[i] = (s[i] - mean) / sqrt(variance + eps) * gamma[i] + beta[i]
-//   out_quantized[i] = round(out[i] * out_inv_scale) + out_zero_point, half to even, saturated
+//   q[i]   = round(out[i] * q_inv_scale[i]) + q_zero_point[i], half to even, saturated; r the same
 //
 //   input_ids, position_ids, token_type_ids  int[tokens]
 //   tables        [table rows][hidden], table_type 0 f32 or 3 f16 (storage)
-//   gamma, beta   [hidden] f32
-//   out           [tokens][hidden] f32;  out_quantized [tokens][hidden], out_type 1 u8 or 2 s8
+//   gamma, beta, inverse scales and zero points [hidden] f32
+//   out           [tokens][hidden] f32;  q, r [tokens][hidden], q_type and r_type 1 u8 or 2 s8
 //   error         one int, set to 1 if an id was outside its table; the nearest row is used then
-//   position_ids with its table, token_type_ids, beta, out and out_quantized may be null; without
+//   position_ids with its table, token_type_ids, beta, out, q and r with theirs may be null; without
 //   token_type_ids a type_table gives its row 0 to each token, and may be null as well.
 //
 // Grid: (ceil(tokens / rows_per_item)), any local size. Bounds: none. No unsafe math options.
@@ -39,8 +39,10 @@ __kernel void embed_norm(__global const int* input_ids, __global const int* posi
                          int word_rows, __global const void* position_table, int position_rows,
                          __global const void* type_table, int type_rows, int table_type,
                          __global const float* gamma, __global const float* beta, float eps,
-                         __global float* out, __global uchar* out_quantized, int out_type,
-                         float out_inv_scale, int out_zero_point, __global int* error, int tokens,
+                         __global float* out, __global uchar* q, int q_type,
+                         __global const float* q_inv_scale, __global const float* q_zero_point,
+                         __global uchar* r, int r_type, __global const float* r_inv_scale,
+                         __global const float* r_zero_point, __global int* error, int tokens,
                          int hidden, int rows_per_item) {
   float16 kept[ROW_MAX / 16];
   const int is_kept = hidden <= ROW_MAX;
@@ -79,10 +81,10 @@ __kernel void embed_norm(__global const int* input_ids, __global const int* posi
                                              type, table_type, i, n);
       float16 y = (s - mean) * factor * load_row16(gamma, i, n, TYPE_F32, 1.0f, 0);
       if (beta) y += load_row16(beta, i, n, TYPE_F32, 1.0f, 0);
-      const size_t at = (size_t)row * hidden + i;
-      if (out) store_row16(out, at, n, y);
-      if (out_quantized)
-        store_quantized16(out_quantized, at, n, y * out_inv_scale, out_type, out_zero_point);
+      const size_t at = (size_t)row * hidden;
+      if (out) store_row16(out, at + i, n, y);
+      if (q) store_columns16(q, at, i, n, y, q_type, q_inv_scale, q_zero_point);
+      if (r) store_columns16(r, at, i, n, y, r_type, r_inv_scale, r_zero_point);
     }
   }
 }

@@ -18,6 +18,16 @@ int load_zero_point(__global const uchar* zero_points, int i, int type) {
   return type == TYPE_U8 ? (int)zero_points[i] : (int)as_char(zero_points[i]);
 }
 
+// Scales i .. i + n - 1, 1 in the lanes from n on.
+float16 load_scales(__global const float* scales, int i, int n) {
+  const float16 scale = load_row16(scales, i, n, TYPE_F32, 1.0f, 0);
+  return LANE < n ? scale : (float16)(1.0f);
+}
+
+float16 load_zero_points(__global const uchar* zero_points, int i, int n, int type) {
+  return zero_points ? load_row16(zero_points, i, n, type, 1.0f, 0) : (float16)(0.0f);
+}
+
 __kernel void quantize(__global const float* x, __global uchar* y, int y_type,
                        __global const float* scales, __global const uchar* zero_points, int count,
                        int axis, int inner, int chunk) {
@@ -26,23 +36,19 @@ __kernel void quantize(__global const float* x, __global uchar* y, int y_type,
   while (i < last) {  // a run of elements with the same scale, or of different ones along the axis
     const int a = i / inner % axis;
     if (inner == 1) {
-      const int n = min(16, min(axis - a, last - i));
-      int16 zero_point = 0;
-      if (zero_points)
-        for (int t = 0; t < n; t++) ((int*)&zero_point)[t] = load_zero_point(zero_points, a + t, y_type);
-      float16 scale = load_row16(scales, a, n, TYPE_F32, 1.0f, 0);
-      if (n < 16) scale = LANE < n ? scale : (float16)(1.0f);
-      const float low = y_type == TYPE_U8 ? 0.0f : -128.0f;
-      // Rounding comes before the zero point, as the operator says.
-      const float16 rounded = rint(load_row16(x, i, n, TYPE_F32, 1.0f, 0) / scale);
-      store_quantized16(y, i, n, clamp(rounded + convert_float16(zero_point), low, low + 255.0f),
-                        y_type, 0);
-      i += n;
+      const int stop = min(last, i + axis - a);
+      for (int c = a; i < stop; i += 16, c += 16) {
+        const int n = min(16, stop - i);
+        store_quantized16(y, i, n,
+                          load_row16(x, i, n, TYPE_F32, 1.0f, 0) / load_scales(scales, c, n), y_type,
+                          load_zero_points(zero_points, c, n, y_type));
+      }
+      i = stop;
       continue;
     }
     const int stop = min(last, (i / inner + 1) * inner);
     const float scale = scales[a];
-    const int zero_point = load_zero_point(zero_points, a, y_type);
+    const float zero_point = load_zero_point(zero_points, a, y_type);
     for (; i < stop; i += 16) {
       const int n = min(16, stop - i);
       store_quantized16(y, i, n, load_row16(x, i, n, TYPE_F32, 1.0f, 0) / scale, y_type, zero_point);
@@ -58,16 +64,24 @@ __kernel void dequantize(__global const uchar* x, int x_type, __global float* y,
   const int last = min(i + chunk, count);
   while (i < last) {
     const int a = i / inner % axis;
-    const int stop = inner == 1 ? i + 1 : min(last, (i / inner + 1) * inner);
-    const float scale = scales[a];
+    const int stop = inner == 1 ? min(last, i + axis - a) : min(last, (i / inner + 1) * inner);
     if (x_type == TYPE_S32) {
-      for (; i < stop; i++) y[i] = ((__global const int*)x)[i] * scale;
-      continue;
-    }
-    const int zero_point = load_zero_point(zero_points, a, x_type);
-    for (; i < stop; i += 16) {
-      const int n = min(16, stop - i);
-      store_row16(y, i, n, load_row16(x, i, n, x_type, scale, zero_point));
+      for (int c = a; i < stop; i++, c += inner == 1)
+        y[i] = ((__global const int*)x)[i] * scales[c];
+    } else if (inner == 1) {
+      for (int c = a; i < stop; i += 16, c += 16) {
+        const int n = min(16, stop - i);
+        store_row16(y, i, n,
+                    (load_row16(x, i, n, x_type, 1.0f, 0) -
+                     load_zero_points(zero_points, c, n, x_type)) * load_scales(scales, c, n));
+      }
+    } else {
+      const float scale = scales[a];
+      const int zero_point = load_zero_point(zero_points, a, x_type);
+      for (; i < stop; i += 16) {
+        const int n = min(16, stop - i);
+        store_row16(y, i, n, load_row16(x, i, n, x_type, scale, zero_point));
+      }
     }
     i = stop;
   }

@@ -2,7 +2,9 @@
 // Positions of the operands of bertcl's own ops; the one place where they are numbered.
 //
 // An op whose result is quantized has `out_scale`; its result type says u8 or i8. add_norm and
-// embed_norm give up to two results: f32, and the same quantized.
+// embed_norm give up to three results: f32, and the same quantized for one or two kinds of readers
+// (the next product, the next residual sum). Scales and zero points of linear_q's result and of all
+// operands and results of the norms have one element, or one for each column.
 #pragma once
 #include <cstddef>
 
@@ -57,7 +59,8 @@ enum : std::size_t {
 };
 }
 /// add_norm(x, residual?, gamma, beta?, x_scale?, x_zero_point?, residual_scale?,
-///          residual_zero_point?, out_scale?, out_zero_point?) {epsilon} -> f32 [, quantized]
+///          residual_zero_point?, out_scale?, out_zero_point?, second_scale?,
+///          second_zero_point?) {epsilon} -> f32 [, quantized [, quantized]]
 namespace add_norm {
 enum : std::size_t {
   x,
@@ -69,11 +72,14 @@ enum : std::size_t {
   residual_scale,
   residual_zero_point,
   out_scale,
-  out_zero_point
+  out_zero_point,
+  second_scale,
+  second_zero_point
 };
 }
 /// embed_norm(ids, types?, positions?, word, type?, position, gamma, beta, out_scale?,
-///            out_zero_point?) {epsilon} -> f32 [, quantized]
+///            out_zero_point?, second_scale?, second_zero_point?) {epsilon}
+///            -> f32 [, quantized [, quantized]]
 namespace embed_norm {
 enum : std::size_t {
   ids,
@@ -85,7 +91,9 @@ enum : std::size_t {
   gamma,
   beta,
   out_scale,
-  out_zero_point
+  out_zero_point,
+  second_scale,
+  second_zero_point
 };
 }
 /// pack_inputs(ids, types?, mask?) -> ids, types?, positions, seq_offsets, key_mask

@@ -20,6 +20,7 @@ Pass dead_code();
 // recognize: many spellings, one op
 Pass find_layer_norm();
 Pass find_gelu();
+Pass fold_channel_factor();
 Pass lift_quantize();
 Pass find_linear();
 Pass find_linear_q();

@@ -10,11 +10,28 @@ bool is_per_tensor(const ir::Node& node) {
   return scalar_value(node.input(1)) && (!node.input(2) || scalar_value(node.input(2)));
 }
 
-std::optional<Dequantized> per_tensor_dequantized(const ir::Value* v) {
+bool is_per_column(const ir::Node& node) {
+  if (is_per_tensor(node)) return true;
+  const ir::Value *scale = node.inputs[1], *zero = node.input(2);
+  if (!scale->is_constant() || (zero && !zero->is_constant())) return false;
+  const ir::Shape& shape = node.inputs[0]->type.shape;
+  const auto last = static_cast<std::int64_t>(shape.size()) - 1;
+  const std::int64_t axis = node.int_attribute("axis", 1);
+  if (last < 0 || (axis != last && axis != -1)) return false;
+  const auto fits = [&](const ir::Value* v) { return v->type.shape == ir::Shape{shape.back()}; };
+  return fits(scale) && (!zero || fits(zero));
+}
+
+std::optional<Dequantized> per_column_dequantized(const ir::Value* v) {
   ir::Node* node = v->producer;
-  if (!node || node->op != "DequantizeLinear" || !is_per_tensor(*node)) return std::nullopt;
+  if (!node || node->op != "DequantizeLinear" || !is_per_column(*node)) return std::nullopt;
   if (!ir::is_int8(node->inputs[0]->type.dtype)) return std::nullopt;
   return Dequantized{node, node->inputs[0], node->inputs[1], node->input(2)};
+}
+
+std::optional<Dequantized> per_tensor_dequantized(const ir::Value* v) {
+  const auto found = per_column_dequantized(v);
+  return found && is_per_tensor(*found->node) ? found : std::nullopt;
 }
 
 std::int64_t zero_point_of(const ir::Value* zero_point) {

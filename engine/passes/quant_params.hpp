@@ -7,19 +7,25 @@
 
 namespace bertcl::passes {
 
-/// Operands of a per-tensor DequantizeLinear: real = (q - zero_point) * scale.
+/// Operands of a DequantizeLinear: real = (q - zero_point) * scale.
 struct Dequantized {
   ir::Node* node = nullptr;
   ir::Value* quantized = nullptr;
-  ir::Value* scale = nullptr;       // constant f32 of one element
+  ir::Value* scale = nullptr;       // constant f32 of one element, or one for each column
   ir::Value* zero_point = nullptr;  // constant of the quantized type, or null for 0
 };
 
 /// The DequantizeLinear behind `v` if it is per tensor, of u8 or i8, with constant parameters.
 std::optional<Dequantized> per_tensor_dequantized(const ir::Value* v);
 
+/// The same if it is per tensor or per column.
+std::optional<Dequantized> per_column_dequantized(const ir::Value* v);
+
 /// True if scale and zero point of a Q or DQ node are constants of one element.
 bool is_per_tensor(const ir::Node& node);
+
+/// True if they are constants of one element, or of one for each index of the last axis.
+bool is_per_column(const ir::Node& node);
 
 /// Same scale and zero point, whether or not they are the same initializers.
 bool same_parameters(const ir::Node& a, const ir::Node& b);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bertcl/error.hpp"
 
 namespace bertcl::plan {
@@ -65,6 +67,15 @@ float scalar_or(const ir::Value* value, float otherwise) {
 
 std::int32_t zero_point_or_0(const ir::Value* value) {
   return value ? static_cast<std::int32_t>(value->constant->to_ints().front()) : 0;
+}
+
+std::vector<float> per_column(const ir::Value* value, std::int64_t columns, float otherwise) {
+  std::vector<float> result(static_cast<std::size_t>(columns), scalar_or(value, otherwise));
+  if (!value || value->constant->size() == 1) return result;
+  const auto values = value->constant->to_doubles();
+  std::transform(values.begin(), values.end(), result.begin(),
+                 [](double v) { return static_cast<float>(v); });
+  return result;
 }
 
 ir::Dim row_count(const ir::Shape& shape) {

@@ -2,6 +2,7 @@
 // Type codes of the kernels, and parameters of quantization as the kernels take them.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "ir/graph.hpp"
 
@@ -24,6 +25,10 @@ std::int32_t activation_code(const std::string& name);
 /// The only element of a constant; `otherwise` if the operand is absent.
 float scalar_or(const ir::Value* value, float otherwise);
 std::int32_t zero_point_or_0(const ir::Value* value);
+
+/// One number for each of `columns`, from a constant of one element or of `columns`; `otherwise` if
+/// the operand is absent.
+std::vector<float> per_column(const ir::Value* value, std::int64_t columns, float otherwise);
 
 /// Rows of a tensor whose last axis is the row: the product of all other extents.
 ir::Dim row_count(const ir::Shape& shape);

@@ -5,16 +5,23 @@
 namespace bertcl::tests {
 namespace {
 
-/// A tensor as the kernel sees it, and its values.
+/// A tensor as the kernel sees it, and its values. Scales and zero points are one for each column,
+/// null for f32.
 struct Source {
   opencl::Buffer buffer;
   int32_t type = kF32;
-  float scale = 1.0f;
-  int32_t zero_point = 0;
-  std::vector<double> values;
+  opencl::Buffer scale = {}, zero_point = {};
+  std::vector<double> values = {};
 };
 
-Source make_source(int32_t type, size_t count, unsigned seed) {
+/// `count` scales around `middle`.
+std::vector<float> scales_around(float middle, size_t count, unsigned seed) {
+  std::vector<float> scales = normal_values(count, seed);
+  for (float& s : scales) s = middle * std::exp2(std::clamp(s, -3.0f, 3.0f));
+  return scales;
+}
+
+Source make_source(int32_t type, size_t count, size_t hidden, unsigned seed) {
   Source source{.buffer = {}, .type = type, .values = std::vector<double>(count)};
   if (type == kF32) {
     const auto values = normal_values(count, seed);
@@ -22,13 +29,16 @@ Source make_source(int32_t type, size_t count, unsigned seed) {
     source.values.assign(values.begin(), values.end());
     return source;
   }
-  source.scale = 0.03f;
-  source.zero_point = type == kU8 ? 119 : -7;
+  const auto scales = scales_around(0.03f, hidden, seed + 10);
+  const int low = type == kU8 ? 0 : -128;
+  const auto zero_points = integers<int16_t>(hidden, seed + 20, low, low + 255);
+  source.scale = upload(scales);
+  source.zero_point = upload(std::vector<float>(zero_points.begin(), zero_points.end()));
   const auto bytes = integers<uint8_t>(count, seed, 0, 255);
   source.buffer = upload(bytes);
   for (size_t i = 0; i < count; ++i) {
     const int value = type == kU8 ? bytes[i] : static_cast<int8_t>(bytes[i]);
-    source.values[i] = static_cast<double>(source.scale) * (value - source.zero_point);
+    source.values[i] = static_cast<double>(scales[i % hidden]) * (value - zero_points[i % hidden]);
   }
   return source;
 }
@@ -50,22 +60,40 @@ std::vector<double> layer_norm(const std::vector<double>& x, size_t hidden,
   return out;
 }
 
+/// A quantized result: its bytes on the device, and a scale and a zero point for each column.
 template <typename T>
-std::vector<T> quantize_all(const std::vector<double>& values, float inv_scale, int zero_point) {
-  std::vector<T> result;
-  for (double value : values)
-    result.push_back(static_cast<T>(
-        quantized(static_cast<float>(value) * inv_scale, zero_point, std::is_signed_v<T>)));
-  return result;
-}
+struct Result {
+  Result(size_t count, size_t hidden, float middle, unsigned seed)
+      : bytes(count),
+        inv_scales(scales_around(middle, hidden, seed)),
+        zero_points(integers<int16_t>(hidden, seed + 1, std::numeric_limits<T>::min(),
+                                      std::numeric_limits<T>::max())),
+        inv_scale(upload(inv_scales)),
+        zero_point(upload(std::vector<float>(zero_points.begin(), zero_points.end()))) {}
+
+  void expect(const std::vector<double>& values, const std::string& what) const {
+    const size_t hidden = inv_scales.size();
+    std::vector<T> expected;
+    for (size_t i = 0; i < values.size(); ++i)
+      expected.push_back(
+          static_cast<T>(quantized(static_cast<float>(values[i]) * inv_scales[i % hidden],
+                                   zero_points[i % hidden], std::is_signed_v<T>)));
+    expect_quantized(bytes.values(), expected, what);
+  }
+  static constexpr int32_t type = std::is_signed_v<T> ? kS8 : kU8;
+  Output<T> bytes;
+  std::vector<float> inv_scales;
+  std::vector<int16_t> zero_points;
+  opencl::Buffer inv_scale, zero_point;
+};
 
 void expect_add_norm(size_t rows, size_t hidden, int32_t x_type, int32_t residual_type,
                      bool with_bias, int32_t rows_per_item = 1) {
   SCOPED_TRACE("rows " + std::to_string(rows) + ", hidden " + std::to_string(hidden));
   const size_t count = rows * hidden;
-  const Source x = make_source(x_type, count, 1);
+  const Source x = make_source(x_type, count, hidden, 1);
   const bool with_residual = residual_type >= 0;
-  const Source residual = with_residual ? make_source(residual_type, count, 2) : Source{};
+  const Source residual = with_residual ? make_source(residual_type, count, hidden, 2) : Source{};
   const auto gamma = normal_values(hidden, 3), beta = normal_values(hidden, 4);
   const auto bias = with_bias ? normal_values(hidden, 5) : std::vector<float>{};
   std::vector<double> sum = x.values;
@@ -74,24 +102,27 @@ void expect_add_norm(size_t rows, size_t hidden, int32_t x_type, int32_t residua
   const auto expected = layer_norm(sum, hidden, gamma, beta, 1e-12f);
 
   Output<float> out(count);
-  Output<uint8_t> out_u8(count);
-  Output<int8_t> out_s8(count);
+  const Result<uint8_t> u8(count, hidden, 25.0f, 6);
+  const Result<int8_t> s8(count, hidden, 30.0f, 8), again(count, hidden, 30.0f, 8);
   const auto gamma_buffer = upload(gamma), beta_buffer = upload(beta);
   const auto bias_buffer = with_bias ? upload(bias) : opencl::Buffer{};
-  const auto launch = [&](const opencl::Buffer& f32, const opencl::Buffer& bytes, int32_t type,
-                          float inv_scale, int32_t zero_point) {
+  const auto launch = [&](const opencl::Buffer& f32, const auto& q, const auto* r) {
+    const opencl::Buffer none;
     auto kernel = device().kernel("add_norm", "add_norm");
     kernel.args(x.buffer, x.type, x.scale, x.zero_point, residual.buffer, residual.type,
                 residual.scale, residual.zero_point, bias_buffer, gamma_buffer, beta_buffer, 1e-12f,
-                f32, bytes, type, inv_scale, zero_point, static_cast<int32_t>(rows),
-                static_cast<int32_t>(hidden), rows_per_item);
+                f32, q.bytes.buffer(), q.type, q.inv_scale, q.zero_point,
+                r ? r->bytes.buffer() : none, r ? r->type : 0, r ? r->inv_scale : none,
+                r ? r->zero_point : none, static_cast<int32_t>(rows), static_cast<int32_t>(hidden),
+                rows_per_item);
     run(kernel, ceil_div(rows, static_cast<size_t>(rows_per_item)));
   };
-  launch(out.buffer(), out_u8.buffer(), kU8, 25.0f, 117);
-  launch({}, out_s8.buffer(), kS8, 30.0f, -5);
+  launch(out.buffer(), u8, &s8);
+  launch({}, again, static_cast<const Result<int8_t>*>(nullptr));
   expect_close(out.values(), expected, "f32");
-  expect_quantized(out_u8.values(), quantize_all<uint8_t>(expected, 25.0f, 117), "u8");
-  expect_quantized(out_s8.values(), quantize_all<int8_t>(expected, 30.0f, -5), "s8");
+  u8.expect(expected, "u8");
+  s8.expect(expected, "s8");
+  expect_equal(again.bytes.values(), s8.bytes.values(), "first or second result");
 }
 
 TEST(AddNorm, HiddenSizes) {
@@ -119,8 +150,9 @@ TEST(AddNorm, LargeMeanKeepsItsVariance) {
   const auto expected = layer_norm({x.begin(), x.end()}, hidden, gamma, {}, 1e-12);
   Output<float> out(hidden);
   auto kernel = device().kernel("add_norm", "add_norm");
-  kernel.args(upload(x), kF32, 1.0f, 0, nullptr, kF32, 1.0f, 0, nullptr, upload(gamma), nullptr,
-              1e-12f, out.buffer(), nullptr, kU8, 1.0f, 0, 1, static_cast<int32_t>(hidden), 1);
+  kernel.args(upload(x), kF32, nullptr, nullptr, nullptr, kF32, nullptr, nullptr, nullptr,
+              upload(gamma), nullptr, 1e-12f, out.buffer(), nullptr, 0, nullptr, nullptr, nullptr,
+              0, nullptr, nullptr, 1, static_cast<int32_t>(hidden), 1);
   run(kernel, 1);
   // The mean itself has a rounding error of 1000 eps, which is 1e-2 of the deviations here.
   expect_close(out.values(), expected, "large mean", 1e5);
@@ -134,7 +166,7 @@ struct Embedding {
 std::vector<float> embed(Embedding& e, const std::vector<float>& word,
                          const std::vector<float>& position, const std::vector<float>& type,
                          const std::vector<float>& gamma, const std::vector<float>& beta,
-                         int32_t hidden, Output<uint8_t>* bytes,
+                         int32_t hidden, const Result<uint8_t>* q, const Result<int8_t>* r,
                          const opencl::Buffer* half_tables = nullptr) {
   const size_t tokens = e.input_ids.size();
   Output<float> out(tokens * static_cast<size_t>(hidden));
@@ -149,8 +181,10 @@ std::vector<float> embed(Embedding& e, const std::vector<float>& word,
   auto kernel = device().kernel("embed_norm", "embed_norm");
   kernel.args(upload(e.input_ids), upload(e.position_ids), types, used[0], rows(word), used[1],
               rows(position), used[2], rows(type), half_tables ? kF16 : kF32, upload(gamma),
-              upload(beta), 1e-12f, out.buffer(), bytes ? bytes->buffer() : none, kU8, 25.0f, 117,
-              error, static_cast<int32_t>(tokens), hidden, 3);
+              upload(beta), 1e-12f, out.buffer(), q ? q->bytes.buffer() : none, kU8,
+              q ? q->inv_scale : none, q ? q->zero_point : none, r ? r->bytes.buffer() : none, kS8,
+              r ? r->inv_scale : none, r ? r->zero_point : none, error,
+              static_cast<int32_t>(tokens), hidden, 3);
   run(kernel, ceil_div(tokens, 3));
   e.error = error.download<int32_t>()[0];
   return out.values();
@@ -179,11 +213,13 @@ TEST(EmbedNorm, SumsTheThreeTables) {
     for (bool with_types : {true, false}) {
       if (!with_types) e.token_type_ids.clear();
       const auto expected = embed_reference(e, word, position, type, gamma, beta, hidden);
-      Output<uint8_t> bytes(17 * hidden);
+      const Result<uint8_t> u8(17 * hidden, hidden, 25.0f, 6);
+      const Result<int8_t> s8(17 * hidden, hidden, 30.0f, 8);
       expect_close(
-          embed(e, word, position, type, gamma, beta, static_cast<int32_t>(hidden), &bytes),
+          embed(e, word, position, type, gamma, beta, static_cast<int32_t>(hidden), &u8, &s8),
           expected, "hidden " + std::to_string(hidden));
-      expect_quantized(bytes.values(), quantize_all<uint8_t>(expected, 25.0f, 117), "u8");
+      u8.expect(expected, "u8");
+      s8.expect(expected, "s8");
       EXPECT_EQ(e.error, 0);
     }
   }
@@ -210,7 +246,7 @@ TEST(EmbedNorm, HalfTables) {
   const std::vector<float> gamma(hidden, 1.0f), beta(hidden, 0.5f);
   Embedding e{{0, 9, 4}, {4, 0, 1}, {0, 0, 0}};
   const opencl::Buffer tables[] = {upload(half), upload(half_position), upload(half_type)};
-  expect_close(embed(e, word, position, type, gamma, beta, 40, nullptr, tables),
+  expect_close(embed(e, word, position, type, gamma, beta, 40, nullptr, nullptr, tables),
                embed_reference(e, word, position, type, gamma, beta, hidden), "f16 tables");
 }
 
@@ -228,7 +264,7 @@ TEST(EmbedNorm, IdsOutsideSetTheErrorAndReadTheNearestRow) {
       for (auto& id : near.input_ids) id = std::clamp(id, 0, 3);
       for (auto& id : near.position_ids) id = std::clamp(id, 0, 3);
       for (auto& id : near.token_type_ids) id = std::clamp(id, 0, 1);
-      expect_close(embed(e, word, position, type, gamma, beta, 16, nullptr),
+      expect_close(embed(e, word, position, type, gamma, beta, 16, nullptr, nullptr),
                    embed_reference(near, word, position, type, gamma, beta, hidden), "clamped");
       EXPECT_EQ(e.error, 1);
     }

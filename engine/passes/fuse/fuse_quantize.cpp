@@ -5,8 +5,10 @@
 //   add_norm -> y, y -> Q -> yq            becomes  add_norm(.., out_scale, out_zero_point) -> y,
 //   yq
 //
-// A product whose float result is needed elsewhere too stays as it is. The norms can give both: the
-// residual goes on in float while the next product reads bytes.
+// A product whose float result is needed elsewhere too stays as it is. The norms can give both, and
+// up to two quantized results: the residual goes on, in float or with scales of its own, while the
+// next product reads bytes. A scale for each column is loaded like a bias; attention takes one
+// scale.
 #include <algorithm>
 
 #include "passes/match.hpp"
@@ -16,6 +18,8 @@
 
 namespace bertcl::passes {
 namespace {
+
+constexpr std::size_t max_norm_results = 3;
 
 /// Position of out_scale among the operands of ops that can quantize their result.
 std::optional<std::size_t> out_scale_operand(std::string_view op) {
@@ -27,22 +31,25 @@ std::optional<std::size_t> out_scale_operand(std::string_view op) {
 }
 
 bool rewrite(ir::Graph& g, ir::Node& q) {
-  if (q.op != "QuantizeLinear" || !is_per_tensor(q) || !ir::is_int8(q.output()->type.dtype))
+  if (q.op != "QuantizeLinear" || !is_per_column(q) || !ir::is_int8(q.output()->type.dtype))
     return false;
   ir::Node* maker = q.inputs[0]->producer;
   if (!maker || maker->output() != q.inputs[0] || maker->output()->type.dtype != ir::DType::f32)
     return false;
-  const auto position = out_scale_operand(maker->op);
-  if (!position || maker->input(*position)) return false;
-  const bool gives_both = maker->op == "add_norm" || maker->op == "embed_norm";
-  if (!gives_both && !g.used_once(maker->output())) return false;
+  auto position = out_scale_operand(maker->op);
+  if (!position || (maker->op == "attention_q" && !is_per_tensor(q))) return false;
+  const bool is_norm = maker->op == "add_norm" || maker->op == "embed_norm";
+  if (!is_norm && (maker->input(*position) || !g.used_once(maker->output()))) return false;
+  if (maker->outputs.size() == max_norm_results) return false;
+  *position += 2 * (maker->outputs.size() - 1);
 
   std::vector<ir::Value*> operands = maker->inputs;
   operands.resize(std::max(operands.size(), *position + 2), nullptr);
   operands[*position] = q.inputs[1];
   operands[*position + 1] = q.input(2);
   std::vector<ir::Graph::Result> results;
-  if (gives_both) results.push_back({maker->output()->name, maker->output()->type});
+  if (is_norm)
+    for (const ir::Value* out : maker->outputs) results.push_back({out->name, out->type});
   results.push_back({q.output()->name, q.output()->type});
   ir::Node* made = g.add_node(maker->op, operands, maker->attributes, results, maker);
   Match m;
@@ -50,10 +57,11 @@ bool rewrite(ir::Graph& g, ir::Node& q) {
   made->sources = m.sources();
   g.replace_uses(q.output(), made->outputs.back());
   g.swap_names(q.output(), made->outputs.back());
-  if (gives_both) {
-    g.replace_uses(maker->output(), made->output());
-    g.swap_names(maker->output(), made->output());
-  }
+  if (is_norm)
+    for (std::size_t i = 0; i < maker->outputs.size(); ++i) {
+      g.replace_uses(maker->outputs[i], made->outputs[i]);
+      g.swap_names(maker->outputs[i], made->outputs[i]);
+    }
   g.erase(&q);
   g.erase(maker);
   return true;

@@ -16,6 +16,7 @@
 #include "passes/match.hpp"
 #include "passes/operands.hpp"
 #include "passes/passes.hpp"
+#include "passes/quant_params.hpp"
 #include "passes/symbols.hpp"
 
 namespace bertcl::passes {
@@ -38,6 +39,10 @@ class PackedValues {
   std::vector<ir::Value*> order_;
 };
 
+bool is_quantization(const ir::Node& n) {
+  return n.op == "QuantizeLinear" || n.op == "DequantizeLinear";
+}
+
 /// True if each row of the result depends on the same row of the operands only.
 bool works_by_row(const ir::Node& n, const PackedValues& packed) {
   static const std::set<std::string, std::less<>> always{
@@ -46,10 +51,7 @@ bool works_by_row(const ir::Node& n, const PackedValues& packed) {
       // by its range over all rows: those of padding no longer count, see docs/architecture.md
       "DynamicQuantizeLinear"};
   if (always.contains(n.op)) {
-    if ((n.op == "QuantizeLinear" || n.op == "DequantizeLinear") &&
-        element_count(n.inputs[1]->type.shape) != ir::Dim(1))
-      return false;
-    return true;
+    return !is_quantization(n) || is_per_column(n);
   }
   if (n.op != "Add" && n.op != "Mul") return false;
   for (const ir::Value* in : n.inputs) {  // equal shapes, or a constant of the last axis
@@ -147,6 +149,7 @@ class Packer {
       g_.set_input(&n, integer ? +attention_q::key_mask : +attention::key_mask, key_mask_);
       n.attributes["masked"] = std::int64_t{mask_ != nullptr};
     }
+    if (is_quantization(n) && !is_per_tensor(n)) n.attributes["axis"] = std::int64_t{-1};
     for (ir::Value* out : n.outputs) {
       if (out->type.shape.empty()) continue;  // scale and zero point of DynamicQuantizeLinear
       out->type.shape = rows_of(out->type.shape);

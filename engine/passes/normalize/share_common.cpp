@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that compute the same become one; equal small constants count as the same operand.
+// Nodes that compute the same become one; equal constants of at most a vector's size count as the same operand.
 //
 // A quantizer that gives each consumer its own Q/DQ pair writes the same pair several times: with
 // equal scales they are one quantization.
@@ -14,7 +14,7 @@
 namespace bertcl::passes {
 namespace {
 
-constexpr std::int64_t small = 64;  // elements of constants that are compared by value
+constexpr std::int64_t small = 16384;  // elements of constants that are compared by value
 
 class Sharer {
  public:

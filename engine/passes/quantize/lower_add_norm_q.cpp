@@ -6,6 +6,8 @@
 //   rq -> DQ --+
 //   becomes
 //   add_norm(xq, rq, gamma, beta, x_scale, x_zero_point, residual_scale, residual_zero_point) -> y
+//
+// Scales are per tensor or per column.
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
 #include "passes/quant_params.hpp"
@@ -18,7 +20,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
   bool changed = false;
   for (const std::size_t i : {0u, 1u}) {
     if (!node.input(i)) continue;
-    const auto d = per_tensor_dequantized(node.inputs[i]);
+    const auto d = per_column_dequantized(node.inputs[i]);
     if (!d) continue;
     g.set_input(&node, i, d->quantized);
     g.set_input(&node, 4 + 2 * i, d->scale);

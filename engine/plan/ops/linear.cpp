@@ -161,15 +161,6 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   count_operations(step, rows, n, k);
 }
 
-/// One value per column of a scale that has one element or N.
-std::vector<float> per_column(const ir::Value* v, std::int64_t n, float factor) {
-  const auto values = v->constant->to_doubles();
-  std::vector<float> columns(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    columns[i] = static_cast<float>(values[values.size() == 1 ? 0 : i]) * factor;
-  return columns;
-}
-
 void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = passes::linear_q;
   const auto choice = choose(b, node, integer_ladder);
@@ -194,21 +185,21 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* measured_zero = !x_zero || x_zero->is_constant() ? nullptr : x_zero;
   const float static_scale = measured_scale ? 1 : scalar_or(x_scale, 1);
   const std::int32_t static_zero = measured_zero ? 0 : zero_point_or_0(x_zero);
+  std::vector<float> scale = per_column(node.inputs[o::w_scale], n, 1);
+  for (float& s : scale) s *= static_scale;
   Argument inv_scale = nullptr, zero_point = nullptr;
   if (const ir::Value* out_scale = node.input(o::out_scale)) {
     std::vector<float> inverse = per_column(out_scale, n, 1);
     for (float& s : inverse) s = 1.0f / s;
-    std::vector<float> zeros(inverse.size(), 0.0f);
-    if (const ir::Value* z = node.input(o::out_zero_point)) zeros = per_column(z, n, 1);
     inv_scale = b.constant(ir::Tensor::of({n}, std::move(inverse)));
-    zero_point = b.constant(ir::Tensor::of({n}, std::move(zeros)));
+    zero_point = b.constant(ir::Tensor::of({n}, per_column(node.input(o::out_zero_point), n, 0)));
   }
   const ir::Value* x = node.inputs[o::x];
   const ir::Value* bias = node.input(o::bias);
   const ir::Dim rows = row_count(node.output()->type.shape);
   Argument w_zero = nullptr, row_sums = nullptr;
   if (const ir::Value* z = node.input(o::w_zero_point)) {
-    w_zero = b.constant(ir::Tensor::of({n}, per_column(z, n, 1)).converted(ir::DType::i32));
+    w_zero = b.constant(ir::Tensor::of({n}, per_column(z, n, 0)).converted(ir::DType::i32));
     const Argument sums =
         b.scratch_out(node.output()->name + ".row_sums", {ir::DType::i32, {rows}});
     b.launch(node, "int8", "rows", b.kernel("row_sums", "row_sums"),
@@ -217,29 +208,28 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
              {Size{rows, b.rows_per_item()}, Size{}, Size{}});
     row_sums = Builder::read(sums);
   }
-  Step& step = b.launch(
-      node, "int8", rung.name, b.kernel(rung.program, "gemm_s8", rung.defines),
-      {b.in(x),
-       b.constant(std::move(packed)),
-       b.constant(std::move(colsum)),
-       b.constant(ir::Tensor::of({n}, per_column(node.inputs[o::w_scale], n, static_scale))),
-       b.in(bias),
-       inv_scale,
-       zero_point,
-       b.out(node.output()),
-       Size{rows},
-       static_cast<std::int32_t>(n),
-       static_cast<std::int32_t>(k),
-       static_zero,
-       static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
-       static_cast<std::int32_t>(bias != nullptr),
-       activation_code(activation_of(node)),
-       type_code(node.output()->type.dtype),
-       b.in(measured_scale),
-       b.in(measured_zero),
-       row_sums,
-       w_zero},
-      {Size{rows, rung.tile_rows}, Size{panels}, Size{}});
+  Step& step = b.launch(node, "int8", rung.name, b.kernel(rung.program, "gemm_s8", rung.defines),
+                        {b.in(x),
+                         b.constant(std::move(packed)),
+                         b.constant(std::move(colsum)),
+                         b.constant(ir::Tensor::of({n}, std::move(scale))),
+                         b.in(bias),
+                         inv_scale,
+                         zero_point,
+                         b.out(node.output()),
+                         Size{rows},
+                         static_cast<std::int32_t>(n),
+                         static_cast<std::int32_t>(k),
+                         static_zero,
+                         static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
+                         static_cast<std::int32_t>(bias != nullptr),
+                         activation_code(activation_of(node)),
+                         type_code(node.output()->type.dtype),
+                         b.in(measured_scale),
+                         b.in(measured_zero),
+                         row_sums,
+                         w_zero},
+                        {Size{rows, rung.tile_rows}, Size{panels}, Size{}});
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, rows, n, k);
 }

@@ -7,32 +7,48 @@
 namespace bertcl::plan {
 namespace {
 
-/// Arguments out, out_quantized, out_type, out_inv_scale, out_zero_point.
+Argument columns(Builder& b, std::vector<float> values) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  return b.constant(ir::Tensor::of({count}, std::move(values)));
+}
+
+/// Arguments out, then type, inverse scale and zero point of each quantized result behind it.
 void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::size_t out_scale,
-                 std::vector<Argument>& arguments) {
-  const ir::Value* quantized = node.outputs.size() > 1 ? node.outputs[1] : nullptr;
+                 std::int64_t hidden, std::vector<Argument>& arguments) {
   arguments.push_back(b.out_if_used(node.output(), graph));
-  arguments.push_back(quantized ? b.out(quantized) : Argument(nullptr));
-  arguments.push_back(quantized ? type_code(quantized->type.dtype) : 0);
-  arguments.push_back(1.0f / scalar_or(node.input(out_scale), 1));
-  arguments.push_back(zero_point_or_0(node.input(out_scale + 1)));
+  for (std::size_t i = 1; i < 3; ++i, out_scale += 2) {
+    if (i >= node.outputs.size()) {
+      arguments.insert(arguments.end(), {nullptr, 0, nullptr, nullptr});
+      continue;
+    }
+    std::vector<float> inverse = per_column(node.input(out_scale), hidden, 1);
+    for (float& s : inverse) s = 1.0f / s;
+    arguments.insert(arguments.end(),
+                     {b.out(node.outputs[i]), type_code(node.outputs[i]->type.dtype),
+                      columns(b, std::move(inverse)),
+                      columns(b, per_column(node.input(out_scale + 1), hidden, 0))});
+  }
 }
 
 void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   namespace o = passes::add_norm;
+  const std::int64_t hidden = node.inputs[o::gamma]->constant->size();
   std::vector<Argument> arguments;
   for (const std::size_t i : {0u, 1u}) {
     const ir::Value* v = node.input(i);
+    const ir::Value* scale = node.input(o::x_scale + 2 * i);
     arguments.push_back(b.in(v));
     arguments.push_back(v ? type_code(v->type.dtype) : 0);
-    arguments.push_back(scalar_or(node.input(o::x_scale + 2 * i), 1));
-    arguments.push_back(zero_point_or_0(node.input(o::x_zero_point + 2 * i)));
+    arguments.push_back(scale ? columns(b, per_column(scale, hidden, 1)) : Argument(nullptr));
+    arguments.push_back(scale
+                            ? columns(b, per_column(node.input(o::x_zero_point + 2 * i), hidden, 0))
+                            : Argument(nullptr));
   }
   arguments.push_back(nullptr);  // the bias of the product stays in its epilogue
   arguments.push_back(b.in(node.inputs[o::gamma]));
   arguments.push_back(b.in(node.inputs[o::beta]));
   arguments.push_back(static_cast<float>(node.float_attribute("epsilon")));
-  add_results(b, graph, node, o::out_scale, arguments);
+  add_results(b, graph, node, o::out_scale, hidden, arguments);
   const ir::Shape& shape = node.output()->type.shape;
   const ir::Dim rows = row_count(shape);
   arguments.push_back(Size{rows});
@@ -50,6 +66,7 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
     return v ? static_cast<std::int32_t>(v->type.shape[0].constant()) : 0;
   };
   const ir::Shape& shape = node.output()->type.shape;
+  const std::int64_t hidden = node.inputs[o::gamma]->constant->size();
   const ir::Dim tokens = row_count(shape);
   std::vector<Argument> arguments{b.in(node.inputs[o::ids]),
                                   b.in(node.input(o::positions)),
@@ -64,7 +81,7 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
                                   b.in(node.inputs[o::gamma]),
                                   b.in(node.input(o::beta)),
                                   static_cast<float>(node.float_attribute("epsilon"))};
-  add_results(b, graph, node, o::out_scale, arguments);
+  add_results(b, graph, node, o::out_scale, hidden, arguments);
   arguments.push_back(b.error_flag());
   arguments.push_back(Size{tokens});
   arguments.push_back(Size{shape.back()});

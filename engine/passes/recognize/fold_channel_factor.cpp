@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A factor for each channel in front of QuantizeLinear moves into its scale.
+//
+//   x -> Mul m[K] -> Q(s, z) -> q      becomes      x -> Q(s / m[K], z[K]) {axis = last} -> q
+//
+// SmoothQuant (Xiao et al., 2022) divides activations by channel so and multiplies the rows of the
+// weight; DequantizeLinear behind q keeps its scale. The one spelling afterwards is a scale per
+// channel, which quantizers also write at once. m may be on either side of Mul, or the divisor of
+// Div, and has to be positive. Dividing the scale instead of multiplying x may change a result next
+// to a rounding tie.
+#include <algorithm>
+#include <cmath>
+
+#include "passes/match.hpp"
+#include "passes/passes.hpp"
+#include "passes/quant_params.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+/// True for a constant with one element for each index of the last axis of `x`, and no other.
+bool is_channel_vector(const ir::Value* v, const ir::Shape& x) {
+  if (!v->is_constant() || x.empty() || !x.back().is_constant()) return false;
+  const ir::Shape& shape = v->type.shape;
+  return !shape.empty() && shape.size() <= x.size() && shape.back() == x.back() &&
+         element_count(shape) == x.back();
+}
+
+/// The factors of x * m or x / c, with x; empty for any other node.
+std::vector<double> channel_factors(const ir::Node& node, ir::Value** x) {
+  const bool divides = node.op == "Div";
+  if (node.op != "Mul" && !divides) return {};
+  for (const std::size_t i : {1u, 0u}) {
+    *x = node.inputs[1 - i];
+    if ((*x)->type != node.output()->type || !is_channel_vector(node.inputs[i], (*x)->type.shape)) {
+      if (divides) return {};
+      continue;
+    }
+    std::vector<double> factors = node.inputs[i]->constant->to_doubles();
+    if (divides)
+      for (double& f : factors) f = 1.0 / f;
+    return factors;
+  }
+  return {};
+}
+
+bool rewrite(ir::Graph& g, ir::Node& q) {
+  if (q.op != "QuantizeLinear" || !is_per_column(q)) return false;
+  ir::Node* mul = q.inputs[0]->producer;
+  ir::Value* x = nullptr;
+  if (!mul) return false;
+  std::vector<double> scales = channel_factors(*mul, &x);
+  if (scales.empty()) return false;
+
+  const std::vector<double> scale = q.inputs[1]->constant->to_doubles();
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    scales[i] = scale[scale.size() == 1 ? 0 : i] / scales[i];
+    const auto single = static_cast<float>(scales[i]);
+    if (!std::isnormal(single) || single < 0) return false;
+  }
+  const ir::Sizes shape{static_cast<std::int64_t>(scales.size())};
+  g.set_input(&q, 0, x);
+  g.set_input(&q, 1,
+              g.add_constant(q.inputs[1]->name,
+                             ir::Tensor::of(shape, scales).converted(q.inputs[1]->type.dtype)));
+  if (ir::Value* zero = q.input(2); zero && zero->type.shape.size() != 1) {
+    const std::vector<std::int64_t> zeros(scales.size(), zero_point_of(zero));
+    g.set_input(
+        &q, 2,
+        g.add_constant(zero->name, ir::Tensor::of(shape, zeros).converted(zero->type.dtype)));
+  }
+  q.attributes["axis"] = static_cast<std::int64_t>(x->type.shape.size()) - 1;
+  q.sources.insert(q.sources.begin(), mul->sources.begin(), mul->sources.end());
+  return true;
+}
+
+}  // namespace
+
+Pass fold_channel_factor() {
+  return {"fold_channel_factor", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes
