@@ -51,7 +51,8 @@ bool works_by_row(const ir::Node& n, const PackedValues& packed) {
       // by its range over all rows: those of padding no longer count, see docs/architecture.md
       "DynamicQuantizeLinear"};
   if (always.contains(n.op)) {
-    return !is_quantization(n) || is_per_column(n);
+    return !is_quantization(n) || element_count(n.inputs[1]->type.shape) == ir::Dim(1) ||
+           is_per_column(n);
   }
   if (n.op != "Add" && n.op != "Mul") return false;
   for (const ir::Value* in : n.inputs) {  // equal shapes, or a constant of the last axis
