@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scale tables between bertcl and ONNX Runtime's quantizer: from the same table both make the same
+Q/DQ model; each reads the files of the other."""
+import contextlib
+import json
+import logging
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+import onnx.reference
+from onnx import TensorProto, numpy_helper
+from onnxruntime.quantization import (CalibrationDataReader, CalibrationMethod, QuantType,
+                                      quantize_static)
+from onnxruntime.quantization.calibrate import TensorData, load_tensors_data
+from onnxruntime.quantization.CalTableFlatBuffers.TrtTable import TrtTable
+from onnxruntime.quantization.quant_utils import write_calibration_table
+from qdq import Quantization, differences
+from support import ROOT, SHARED, bertcl
+
+DEFAULT_MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
+INTEROP = SHARED / "interop" / "A_whole_model"
+INTEROP_MODELS = [
+    INTEROP / "onnxruntime-qnn" / "bert_toy_optimized.onnx",
+    INTEROP / "onnxruntime-qnn" / "transform__computation_reduction__gathernd__e2e.onnx",
+    INTEROP / "vespa" / "llm__random_encoder.onnx",
+]
+S8, U8 = QuantType.QInt8, QuantType.QUInt8
+
+
+def setUpModule():
+    logging.disable(logging.WARNING)  # ONNX Runtime's advice on pre-processing
+
+
+def tearDownModule():
+    logging.disable(logging.NOTSET)
+
+
+def folded(model, target):
+    """A copy whose weights are initializers, without the Cast or Transpose in front of them: bertcl
+    sees through these, ONNX Runtime's quantizer takes what they give for an activation."""
+    proto = onnx.load(model)
+    graph = proto.graph
+    values = {t.name: t for t in graph.initializer}
+    for node in list(graph.node):
+        if node.op_type in ("Cast", "Transpose") and node.input[0] in values:
+            made = onnx.reference.ReferenceEvaluator(node).run(
+                None, {node.input[0]: numpy_helper.to_array(values[node.input[0]])})[0]
+            graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(made),
+                                                             node.output[0]))
+            graph.node.remove(node)
+    read = {name for node in graph.node for name in node.input}
+    kept = [t for t in graph.initializer if t.name in read]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    onnx.save(proto, target)
+    return target
+
+
+class Inputs(CalibrationDataReader):
+    """A few random batches of one sequence each, for whatever inputs the model has."""
+
+    def __init__(self, model, count=3):
+        graph = onnx.load(model, load_external_data=False).graph
+        constants = {t.name for t in graph.initializer}
+        self._inputs = [i for i in graph.input if i.name not in constants]
+        self._count, self._random = count, np.random.default_rng(3)
+
+    def get_next(self):
+        if self._count == 0:
+            return None
+        self._count -= 1
+        return {i.name: self._values(i) for i in self._inputs}
+
+    def _values(self, value):
+        kind = value.type.tensor_type
+        sizes = 1, 7, 1  # batch, sequence, and the rank of indices
+        shape = [d.dim_value or sizes[axis] for axis, d in enumerate(kind.shape.dim)]
+        if kind.elem_type == TensorProto.FLOAT:
+            return self._random.normal(size=shape).astype(np.float32)
+        largest = 1 if "type" in value.name else 6
+        values = np.ones(shape) if "mask" in value.name else self._random.integers(0, largest + 1, shape)
+        return values.astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+
+
+class SameModel(unittest.TestCase):
+    """quantize_static of ONNX Runtime and `bertcl quantize --read-table` with its calibration."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def check(self, model, method, options, **settings):
+        table, peer, mine = (self.folder / name for name in ("t.json", "peer.onnx", "mine.onnx"))
+        source = folded(model, self.folder / "folded.onnx")
+        extra = {"OpTypesToExcludeOutputQuantization": ["MatMul"], **settings.pop("extra", {})}
+        table.unlink(missing_ok=True)
+        with contextlib.redirect_stdout(None):  # the calibrator tells its steps
+            quantize_static(source, peer, Inputs(source), op_types_to_quantize=["MatMul"],
+                            calibrate_method=method, calibration_cache_path=table,
+                            extra_options=extra, **settings)
+        bertcl("quantize", model, "-o", mine, "--read-table", table, *options)
+        expected, found = Quantization(peer).reads, Quantization(mine).reads
+        self.assertGreaterEqual(len(found), 4)
+        self.assertTrue(any(read.integers is not None for read in found.values()))
+        # The readers that are not quantized themselves keep the float.
+        expected = {place: read for place, read in expected.items() if place in found}
+        self.assertEqual(differences(expected, found), [])
+
+    def check_settings(self, model):
+        for method in CalibrationMethod.MinMax, CalibrationMethod.Percentile:
+            with self.subTest(model=model.name, method=method.name, activations="u8"):
+                self.check(model, method, ["--activations", "u8"], activation_type=U8,
+                           weight_type=S8, per_channel=True)
+            with self.subTest(model=model.name, method=method.name, activations="s8"):
+                self.check(model, method, ["--activations", "s8"], activation_type=S8,
+                           weight_type=S8, per_channel=True, extra={"ActivationSymmetric": True})
+
+    def test_default_model(self):
+        self.check_settings(DEFAULT_MODEL)
+
+    @unittest.skipUnless(INTEROP.exists(), f"{INTEROP} is not there")
+    def test_models_of_others(self):
+        for model in INTEROP_MODELS:
+            self.check_settings(model)
+
+
+class Files(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.model = cls.folder / "mine.onnx"
+        cls.table = cls.folder / "mine.json"
+        cls.report = cls.folder / "report.json"
+        bertcl("quantize", DEFAULT_MODEL, "-o", cls.model, "--data", ROOT / "data" / "calibration.json",
+               "--samples", 4, "--write-table", cls.table, "--table-format", "onnxruntime",
+               "--json", cls.report)
+        cls.ranges = {t["tensor"]: (t["low"], t["high"])
+                      for t in json.loads(cls.report.read_text())["tensors"]
+                      if t["role"] == "activation"}
+
+    def convert(self, table, format_name):
+        made = self.folder / f"made.{format_name}"
+        bertcl("quantize", DEFAULT_MODEL, "-o", self.folder / "x.onnx", "--read-table", table,
+               "--write-table", made, "--table-format", format_name)
+        return made
+
+    def test_onnx_runtime_quantizes_by_our_json(self):
+        table = load_tensors_data(self.table)
+        self.assertEqual(table.keys(), self.ranges.keys())
+        for tensor, data in table.items():
+            self.assertEqual((data.lowest, data.highest), self.ranges[tensor])
+        source = folded(DEFAULT_MODEL, self.folder / "folded.onnx")
+        peer = self.folder / "peer.onnx"
+        quantize_static(source, peer, None, op_types_to_quantize=["MatMul"], activation_type=U8,
+                        weight_type=S8, per_channel=True, calibration_cache_path=self.table,
+                        extra_options={"OpTypesToExcludeOutputQuantization": ["MatMul"]})
+        expected, found = Quantization(peer).reads, Quantization(self.model).reads
+        self.assertEqual(differences({place: expected[place] for place in found}, found), [])
+
+    def test_we_read_the_three_files_of_onnx_runtime(self):
+        """Of ranges whose larger end is the upper one: of the others it stores the wrong end."""
+        # As float32 holds them: the report has the shortest text of a double.
+        upper = {t: (np.float32(min(low, 0)), np.float32(max(high, -low)))
+                 for t, (low, high) in self.ranges.items()}
+        data = {t: TensorData(lowest=low, highest=high) for t, (low, high) in upper.items()}
+        write_calibration_table(data, str(self.folder))
+        for name in "calibration.json", "calibration.cache", "calibration.flatbuffers":
+            with self.subTest(name):
+                made = load_tensors_data(self.convert(self.folder / name, "onnxruntime"))
+                for tensor, (low, high) in upper.items():
+                    expected = (low if name.endswith("json") else -high, high)
+                    self.assertEqual((made[tensor].lowest, made[tensor].highest), expected, tensor)
+
+    def test_our_magnitudes_are_read_by_others(self):
+        largest = {t: float(np.float32(max(-low, high))) for t, (low, high) in self.ranges.items()}
+        text = self.convert(self.table, "cache").read_text()
+        self.assertEqual(text, "".join(f"{t} {largest[t]}\n" for t in sorted(largest)))
+        table = TrtTable.GetRootAs(self.convert(self.table, "flatbuffers").read_bytes())
+        entries = [table.Dict(i) for i in range(table.DictLength())]
+        self.assertEqual({e.Key().decode(): e.Value().decode() for e in entries},
+                         {t: str(value) for t, value in largest.items()})
+
+
+class Comparison(unittest.TestCase):
+    """What the comparison rests on finds differences of one bit."""
+
+    def test_one_step_of_one_weight(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            table = folder / "t.json"
+            table.write_text(json.dumps({"x": [-1, 1]}))
+            weight = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+            model = onnx.helper.make_model(
+                onnx.helper.make_graph(
+                    [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], "g",
+                    [onnx.helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
+                    [onnx.helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])],
+                    [numpy_helper.from_array(weight, "w")]),
+                opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+            onnx.save(model, folder / "m.onnx")
+            bertcl("quantize", folder / "m.onnx", "-o", folder / "q.onnx", "--read-table", table)
+            expected = Quantization(folder / "q.onnx").reads
+            self.assertEqual(differences(expected, expected), [])
+            for name, change in ("w_quantized", np.int8(1)), ("x_scale", np.float32(1e-9)), \
+                                ("x_zero_point", np.uint8(1)):
+                damaged = onnx.load(folder / "q.onnx")
+                tensor = next(t for t in damaged.graph.initializer if t.name == name)
+                value = numpy_helper.to_array(tensor).copy()
+                value.reshape(-1)[0] += change
+                tensor.CopyFrom(numpy_helper.from_array(value, name))
+                onnx.save(damaged, folder / "d.onnx")
+                self.assertEqual(len(differences(expected, Quantization(folder / "d.onnx").reads)), 1,
+                                 name)
+
+
+if __name__ == "__main__":
+    unittest.main()
