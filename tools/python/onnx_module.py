@@ -16,6 +16,10 @@ from onnx import numpy_helper
 from fake_quantize import RANGES, FakeQuantizer
 from onnx_operators import OPERATORS, Node, from_tensor
 
+# Their integer operands are read on the CPU.
+TAKES_SHAPES = ("Reshape", "Expand", "Slice", "Squeeze", "Unsqueeze", "Split", "Tile", "ReduceMean",
+                "ReduceSum", "ReduceMax")
+
 
 class OnnxModule(torch.nn.Module):
     """forward(inputs by name) gives the outputs by name.
@@ -165,8 +169,7 @@ class OnnxModule(torch.nn.Module):
         tensors = [x for x in inputs if x is not None]
         if node.kind not in ("Shape", "Size") and len({x.device for x in tensors}) > 1:
             target = next(x.device for x in tensors if x.device.type != "cpu")
-            shapes = node.kind in ("Reshape", "Expand", "Slice", "Squeeze", "Unsqueeze", "Split", "Tile")
-            inputs = inputs if shapes else [x if x is None else x.to(target) for x in inputs]
+            inputs = inputs if node.kind in TAKES_SHAPES else [x if x is None else x.to(target) for x in inputs]
         try:
             results = OPERATORS[node.kind](node, *inputs)
         except (RuntimeError, TypeError, KeyError, IndexError) as error:

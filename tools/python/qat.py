@@ -37,7 +37,8 @@ def parse(arguments):
                         help="share of the loss that comes from the answers of the data (0 to 1)")
     parser.add_argument("--temperature", type=float, default=2.0, help="of the distillation")
     parser.add_argument("--scale-rate", type=float, default=5e-3,
-                        help="learning rate of the logarithms of scales; 0: scales stay as calibrated")
+                        help="learning rate of the logarithms of scales, a tenth of it where there is one for "
+                        "each channel; 0: scales stay as calibrated")
     parser.add_argument("--held-out", type=int, default=64, help="windows that measure the progress")
     training.add_options(parser, steps=500, learning_rate=3e-5, tokens=1024)
     options = parser.parse_args(arguments)
@@ -112,13 +113,15 @@ def run(options):
         held_out_batches = [(batch, teacher(inputs_of[0](*training.collate(batch, device))))
                             for batch in training.batches_of(held_out, options.tokens)]
 
-    scales = [q.log_ratio for q in student.quantizers.values() if q.log_ratio.requires_grad]
-    for scale in scales if options.scale_rate == 0 else ():
-        scale.requires_grad = False
     groups = [dict(params=[student.weight(name) for name in student.weights],
                    lr=options.learning_rate, weight_decay=0.0)]
-    if options.scale_rate > 0:
-        groups.append(dict(params=scales, lr=options.scale_rate, weight_decay=0.0))
+    for of_channels, rate in ((False, options.scale_rate), (True, options.scale_rate / 10)):
+        scales = [q.log_ratio for q in student.quantizers.values()
+                  if q.log_ratio.requires_grad and (q.log_ratio.dim() > 0) == of_channels]
+        for scale in scales:
+            scale.requires_grad = rate > 0
+        if rate > 0 and scales:
+            groups.append(dict(params=scales, lr=rate, weight_decay=0.0))
     begin = time.monotonic()
     measures = training.train(student, groups, batches, loss_of, options,
                               measure if held_out else None)

@@ -124,6 +124,8 @@ def train(module, groups, batches, loss_of, options, measure=None):
     wanted = {options.steps * k // 5 for k in range(1, 6)} - {0}
     average = None
     bar = tqdm(total=options.steps, unit="step", disable=None)
+    if measures:
+        bar.write(f"start: held out {measures[0][1]:.4f}")
     for step in range(1, options.steps + 1):
         loss = loss_of(next(batches))
         if not torch.isfinite(loss):
