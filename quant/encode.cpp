@@ -17,98 +17,145 @@ struct Refusal {
   std::string reason;
 };
 
-Encoding encode_constant(Constants& constants, const Operand& operand, Scheme activations) {
-  ir::Tensor value;
-  try {
-    value = constants.value(operand.tensor);
-  } catch (const Error& e) {
-    throw Refusal{e.what()};
+/// The axis of a weight's channels.
+int channel_axis(const onnx::NodeProto& node, int rank, const WeightOptions& options) {
+  int axis = is_op(node, "Conv")   ? 0
+             : is_op(node, "Gemm") ? (int_attribute(node, "transB", 0) != 0 ? 0 : 1)
+                                   : rank - 1;
+  if (const auto it = options.axes.find(node.op_type()); it != options.axes.end()) {
+    axis = it->second < 0 ? it->second + rank : it->second;
+    if (axis < 0 || axis >= rank)
+      throw Refusal{fmt::format("its weight has {} dimensions and no axis {}", rank, it->second)};
   }
-  if (value.dtype() != ir::DType::f32)
-    throw Refusal{fmt::format("constant '{}' is {}; models that compute in f32 are quantized",
-                              operand.tensor, ir::name_of(value.dtype()))};
-  Encoding e;
-  e.role = operand.role;
-  try {
-    e.range = range_of(value, operand.tensor);
-    const auto rank = static_cast<int>(value.shape().size());
-    e.constant =
-        operand.role == Role::weight && rank >= 2
-            ? quantize_per_channel(value, rank - 1, operand.tensor)
-            : quantize_per_tensor(
-                  value, operand.role == Role::weight ? Scheme{ir::DType::i8, true} : activations,
-                  operand.tensor);
-  } catch (const Error& error) {
-    throw Refusal{error.what()};
-  }
-  if (!e.constant.scales.empty())
-    e.parameters = {e.constant.scales.front(), e.constant.zero_points.front()};
-  return e;
+  return axis;
 }
 
-Encoding encode_activation(const Operand& operand, const std::string& node, const Ranges& ranges,
-                           Scheme activations) {
-  const auto it = ranges.find(operand.tensor);
-  if (it == ranges.end())
-    throw Error(
-        fmt::format("tensor '{}', read by node '{}', has no range: calibration did not "
-                    "observe it, or the table does not name it; exclude the node to leave it in "
-                    "float",
-                    operand.tensor, node));
-  Encoding e;
-  e.range = it->second;
-  e.parameters = parameters_of(e.range, activations);
-  return e;
-}
+/// Scales and integers for the operands of one node after the other.
+class Encoder {
+ public:
+  Encoder(const GraphIndex& index, Constants& constants, const Ranges& ranges,
+          const EncodeOptions& options)
+      : index_(index), constants_(constants), ranges_(ranges), options_(options) {}
 
-/// The encodings of a site's operands that are not in `all` yet.
-Encodings encode_site(const Site& site, const std::string& node, const Encodings& all,
-                      Constants& constants, const Ranges& ranges, Scheme activations) {
-  Encodings added;
-  for (const Operand& operand : site.operands) {
-    const auto key = std::pair(operand.tensor, operand.role);
-    if (added.contains(key)) continue;
-    const auto known = all.find(key);
-    const Encoding e = known != all.end() ? known->second
-                       : operand.role == Role::activation
-                           ? encode_activation(operand, node, ranges, activations)
-                           : encode_constant(constants, operand, activations);
+  void encode(const Site& site) {
+    const auto& node = index_.node(site.node);
+    Encodings added;
+    for (const Operand& operand : site.operands) {
+      const auto key = std::pair(operand.tensor, operand.role);
+      if (added.contains(key)) continue;
+      const auto known = all_.find(key);
+      const Encoding e = known != all_.end()                ? known->second
+                         : operand.role == Role::activation ? activation(operand.tensor, node)
+                                                            : constant(operand, node);
+      check(e, operand.tensor);
+      if (known == all_.end()) added.emplace(key, e);
+    }
+    all_.merge(added);
+    for (const Operand& operand : site.operands) {
+      auto& readers = all_.at({operand.tensor, operand.role}).nodes;
+      if (readers.empty() || readers.back() != label_of(node)) readers.push_back(label_of(node));
+    }
+  }
+
+  void encode_output(const std::string& tensor) {
+    const auto key = std::pair(tensor, Role::activation);
+    auto known = all_.find(key);
+    if (known == all_.end()) {
+      const Encoding e = activation(tensor, index_.node(index_.producer(tensor)));
+      check(e, tensor);
+      known = all_.emplace(key, e).first;
+    }
+    auto& readers = known->second.nodes;
+    for (const Use use : index_.uses(tensor))
+      if (const auto& label = label_of(index_.node(use.node));
+          std::find(readers.begin(), readers.end(), label) == readers.end())
+        readers.push_back(label);
+  }
+
+  Encodings take() { return std::move(all_); }
+
+ private:
+  static void check(const Encoding& e, const std::string& tensor) {
     if (std::max(-e.range.low, e.range.high) > kLargestQuantized)
       throw Refusal{
           fmt::format("tensor '{}' takes values from {} to {}, as masks do; the scale "
                       "would leave nothing for the others",
-                      operand.tensor, e.range.low, e.range.high)};
-    if (known == all.end()) added.emplace(key, e);
+                      tensor, e.range.low, e.range.high)};
   }
-  return added;
-}
+
+  Encoding activation(const std::string& tensor, const onnx::NodeProto& node) const {
+    const auto it = ranges_.find(tensor);
+    if (it == ranges_.end())
+      throw Error(
+          fmt::format("tensor '{}' of node '{}' has no range: calibration did not observe "
+                      "it, or the table does not name it; exclude the node to leave it in "
+                      "float",
+                      tensor, label_of(node)));
+    Encoding e;
+    e.range = it->second;
+    e.parameters = parameters_of(e.range, options_.activations);
+    return e;
+  }
+
+  Encoding constant(const Operand& operand, const onnx::NodeProto& node) const {
+    Encoding e;
+    e.role = operand.role;
+    try {
+      const ir::Tensor value = constants_.value(operand.tensor);
+      if (value.dtype() != ir::DType::f32)
+        throw Refusal{fmt::format("constant '{}' is {}; models that compute in f32 are quantized",
+                                  operand.tensor, ir::name_of(value.dtype()))};
+      e.range = range_of(value, operand.tensor);
+      const auto rank = static_cast<int>(value.shape().size());
+      if (operand.role == Role::constant) {
+        e.constant = quantize_per_tensor(value, options_.activations, operand.tensor);
+      } else if (options_.weights.per_channel && rank >= 2) {
+        e.constant = quantize_per_channel(value, channel_axis(node, rank, options_.weights),
+                                          operand.tensor, options_.weights.scheme);
+      } else {
+        if (const auto it = ranges_.find(operand.tensor); it != ranges_.end()) e.range = it->second;
+        e.constant = quantize_per_tensor(value, options_.weights.scheme, operand.tensor, e.range);
+      }
+    } catch (const Error& error) {
+      throw Refusal{error.what()};
+    }
+    if (!e.constant.scales.empty())
+      e.parameters = {e.constant.scales.front(), e.constant.zero_points.front()};
+    return e;
+  }
+
+  const GraphIndex& index_;
+  Constants& constants_;
+  const Ranges& ranges_;
+  const EncodeOptions& options_;
+  Encodings all_;
+};
 
 }  // namespace
 
 Encodings encode(Placement& placement, const GraphIndex& index, Constants& constants,
-                 const Ranges& ranges, Scheme activations) {
-  Encodings all;
-  std::vector<Site> sites;
-  for (Site& site : placement.sites) {
-    const auto& node = index.node(site.node);
+                 const Ranges& ranges, const EncodeOptions& options) {
+  Encoder encoder(index, constants, ranges, options);
+  const auto kept = [&](int node, const auto& encode_one) {
     try {
-      all.merge(encode_site(site, label_of(node), all, constants, ranges, activations));
+      encode_one();
+      return true;
     } catch (const Refusal& refusal) {
-      placement.left.push_back({label_of(node), node.op_type(), refusal.reason});
-      continue;
+      const auto& proto = index.node(node);
+      placement.left.push_back({label_of(proto), proto.op_type(), refusal.reason});
+      return false;
     }
-    for (const Operand& operand : site.operands) {
-      auto& readers = all.at({operand.tensor, operand.role}).nodes;
-      if (readers.empty() || readers.back() != label_of(node)) readers.push_back(label_of(node));
-    }
-    sites.push_back(std::move(site));
-  }
-  placement.sites = std::move(sites);
-  if (placement.sites.empty())
+  };
+  std::erase_if(placement.sites,
+                [&](const Site& site) { return !kept(site.node, [&] { encoder.encode(site); }); });
+  std::erase_if(placement.outputs, [&](const std::string& tensor) {
+    return !kept(index.producer(tensor), [&] { encoder.encode_output(tensor); });
+  });
+  if (placement.sites.empty() && placement.outputs.empty())
     throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}",
                             placement.left.front().node, placement.left.front().op,
                             placement.left.front().reason));
-  return all;
+  return encoder.take();
 }
 
 }  // namespace bertcl::quant

@@ -14,6 +14,20 @@ namespace bertcl::quant {
 /// Ranges of activations by tensor.
 using Ranges = std::map<std::string, Range>;
 
+/// How weights become integers.
+struct WeightOptions {
+  Scheme scheme{ir::DType::i8, true};
+  bool per_channel = true;            ///< one scale for each index of an axis, always symmetric
+  std::map<std::string, int> axes{};  ///< by operator, from the end if negative; by default MatMul
+                                      ///< 1 of [in, out], Gemm likewise by transB, Conv 0
+  bool as_float = false;  ///< float behind Q -> DQ, as TensorRT reads them, not i8
+};
+
+struct EncodeOptions {
+  Scheme activations{ir::DType::u8, false};
+  WeightOptions weights;
+};
+
 /// A tensor and what it becomes.
 struct Encoding {
   Role role = Role::activation;
@@ -29,11 +43,12 @@ using Encodings = std::map<std::pair<std::string, Role>, Encoding>;
 /// Values beyond this are mask constants: a scale that holds them leaves nothing for the others.
 inline constexpr float kLargestQuantized = 1e4f;
 
-/// Encodes all operands of `placement`. A site is moved to `left` where an operand cannot be
-/// quantized: values beyond kLargestQuantized, a constant that is not f32, not finite or not to be
-/// evaluated. Throws Error that names tensor and reader if an activation has no range, or if no
-/// site remains.
+/// Encodes all operands and outputs of `placement`. One of them is moved to `left` where a tensor
+/// cannot be quantized: values beyond kLargestQuantized, a constant that is not f32, not finite or
+/// not to be evaluated. Weights per tensor take their range from `ranges` where it knows them, else
+/// from their values. Throws Error that names tensor and reader if an activation has no range, or
+/// if nothing remains.
 Encodings encode(Placement& placement, const GraphIndex& index, Constants& constants,
-                 const Ranges& ranges, Scheme activations);
+                 const Ranges& ranges, const EncodeOptions& options);
 
 }  // namespace bertcl::quant

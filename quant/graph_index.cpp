@@ -22,6 +22,8 @@ GraphIndex::GraphIndex(const onnx::GraphProto& graph) : graph_(graph) {
       for (const auto& g : attribute.graphs()) note(g);
     }
   }
+  for (const auto& input : graph.input()) inputs_.insert(input.name());
+  for (const auto& initializer : graph.initializer()) inputs_.erase(initializer.name());
   for (const auto& output : graph.output()) {
     outputs_.insert(output.name());
     elsewhere_.insert(output.name());

@@ -32,12 +32,14 @@ class GraphIndex {
   /// True for the graph's outputs and for tensors that a graph inside a node reads.
   bool read_elsewhere(const std::string& tensor) const { return elsewhere_.contains(tensor); }
   bool is_output(const std::string& tensor) const { return outputs_.contains(tensor); }
+  /// True for what the caller gives; not for initializers that are listed as inputs.
+  bool is_input(const std::string& tensor) const { return inputs_.contains(tensor); }
 
  private:
   const onnx::GraphProto& graph_;
   std::map<std::string, int> producers_;
   std::map<std::string, std::vector<Use>> uses_;
-  std::set<std::string> elsewhere_, outputs_;
+  std::set<std::string> elsewhere_, inputs_, outputs_;
 };
 
 }  // namespace bertcl::quant

@@ -17,7 +17,8 @@ namespace bertcl::quant {
 namespace {
 
 constexpr std::int64_t kOldest = 9;
-constexpr std::int64_t kIrVersion = 7;  // of ONNX 1.8, which brought opset 13
+constexpr std::int64_t kIrVersion = 7;     // of ONNX 1.8, which brought opset 13
+constexpr std::int64_t kNewIrVersion = 8;  // of ONNX 1.10, which brought opset 15
 
 /// Operators that changed in ways this file has no rule for, and the opset that changed them.
 struct Unsupported {
@@ -32,8 +33,11 @@ class Raiser {
   Raiser(Model& model, std::int64_t from, const RankOf& rank_of)
       : model_(model), from_(from), rank_of_(rank_of) {}
 
-  void raise(onnx::NodeProto& node) {
+  void raise(onnx::NodeProto& node, std::int64_t to) {
     if (!node.domain().empty() && node.domain() != "ai.onnx") return;
+    if (node.op_type() == "BatchNormalization" && from_ < 15 && to >= 14)
+      fail(node, fmt::format("cannot be raised from opset {} to {}", from_, to));
+    if (from_ >= kQuantizedOpset) return;
     const std::string& op = node.op_type();
     for (const auto& u : kUnsupported)
       if (op == u.op && from_ < u.since)
@@ -123,31 +127,34 @@ class Raiser {
 
 }  // namespace
 
-void raise_opset(Model& model, const RankOf& rank_of) {
+void raise_opset(Model& model, const RankOf& rank_of, std::int64_t wanted) {
   const std::int64_t from = opset_of(model.proto());
-  if (from >= kQuantizedOpset) return;
+  if (wanted > std::max(from, kNewestRaised))
+    throw Error(fmt::format("{}: opset {} cannot be raised to {}; up to {} is supported",
+                            model.path().string(), from, wanted, kNewestRaised));
   if (from < kOldest)
     throw Error(fmt::format("{}: opset {} is not supported; {} and newer are",
                             model.path().string(), from, kOldest));
+  const std::int64_t to = std::max({from, kQuantizedOpset, wanted});
+  if (from == to) return;
   Raiser raiser(model, from, rank_of);
   for_each_graph(*model.proto().mutable_graph(), [&](onnx::GraphProto& graph) {
-    for (auto& node : *graph.mutable_node()) raiser.raise(node);
+    for (auto& node : *graph.mutable_node()) raiser.raise(node, to);
   });
   for (auto& opset : *model.proto().mutable_opset_import())
-    if (opset.domain().empty() || opset.domain() == "ai.onnx") opset.set_version(kQuantizedOpset);
+    if (opset.domain().empty() || opset.domain() == "ai.onnx") opset.set_version(to);
 
-  if (model.proto().ir_version() < kIrVersion) {
-    // Up to IR version 3 initializers had to be listed as inputs; since then that means defaults.
-    if (model.proto().ir_version() < 4) {
-      std::set<std::string> initializers;
-      for (const auto& t : model.graph().initializer()) initializers.insert(t.name());
-      auto* inputs = model.proto().mutable_graph()->mutable_input();
-      inputs->erase(std::remove_if(inputs->begin(), inputs->end(),
-                                   [&](const auto& v) { return initializers.contains(v.name()); }),
-                    inputs->end());
-    }
-    model.proto().set_ir_version(kIrVersion);
+  // Up to IR version 3 initializers had to be listed as inputs; since then that means defaults.
+  if (model.proto().ir_version() < 4) {
+    std::set<std::string> initializers;
+    for (const auto& t : model.graph().initializer()) initializers.insert(t.name());
+    auto* inputs = model.proto().mutable_graph()->mutable_input();
+    inputs->erase(std::remove_if(inputs->begin(), inputs->end(),
+                                 [&](const auto& v) { return initializers.contains(v.name()); }),
+                  inputs->end());
   }
+  model.proto().set_ir_version(
+      std::max<std::int64_t>(model.proto().ir_version(), to >= 15 ? kNewIrVersion : kIrVersion));
 }
 
 }  // namespace bertcl::quant

@@ -25,8 +25,19 @@ Limits type_limits(ir::DType type) {
 
 /// Symmetric i8 leaves out -128; symmetric u8 uses all of its range.
 Limits limits_of(Scheme scheme) {
-  const Limits limits = type_limits(scheme.type);
-  return scheme.symmetric && scheme.type == ir::DType::i8 ? Limits{-127, 127} : limits;
+  Limits limits = type_limits(scheme.type);
+  const bool is_signed = scheme.type == ir::DType::i8;
+  if (scheme.bits < 2 || scheme.bits > 8)
+    throw Error(fmt::format("{} bits are not supported; 2 to 8 are", scheme.bits));
+  if (scheme.steps == Steps::reduced) return is_signed ? Limits{-64, 64} : Limits{0, 127};
+  if (scheme.bits < 8) {
+    const std::int32_t half = 1 << (scheme.bits - 1), zero = is_signed ? 0 : 128;
+    limits = {zero - half, zero + half - 1};
+    if (scheme.symmetric) limits.low = zero - half + 1;
+  } else if (scheme.symmetric && is_signed && scheme.steps != Steps::full) {
+    limits.low = -127;
+  }
+  return limits;
 }
 
 std::span<const float> floats(const ir::Tensor& constant, const std::string& name) {
@@ -42,14 +53,21 @@ std::span<const float> floats(const ir::Tensor& constant, const std::string& nam
   return values;
 }
 
-template <class T>
-void quantize_into(std::span<const float> from, std::span<T> to, const QuantizedConstant& result,
-                   std::int64_t channels, std::int64_t inner, ir::DType type) {
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    const auto channel = static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % channels);
-    to[i] = static_cast<T>(
-        quantize_value(from[i], {result.scales[channel], result.zero_points[channel]}, type));
-  }
+void quantize_into(std::span<const float> from, QuantizedConstant& result, std::int64_t channels,
+                   std::int64_t inner) {
+  const ir::DType type = result.values.dtype();
+  const auto fill = [&](auto to) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      const auto channel =
+          static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % channels);
+      to[i] = static_cast<typename decltype(to)::value_type>(
+          quantize_value(from[i], {result.scales[channel], result.zero_points[channel]}, type));
+    }
+  };
+  if (type == ir::DType::u8)
+    fill(result.values.mutable_as<std::uint8_t>());
+  else
+    fill(result.values.mutable_as<std::int8_t>());
 }
 
 }  // namespace
@@ -78,7 +96,8 @@ std::int32_t quantize_value(float x, Parameters parameters, ir::DType type) {
 }
 
 QuantizedConstant quantize_per_channel(const ir::Tensor& constant, int axis,
-                                       const std::string& name) {
+                                       const std::string& name, Scheme scheme) {
+  scheme.symmetric = true;
   const auto values = floats(constant, name);
   const ir::Sizes& shape = constant.shape();
   if (axis < 0 || axis >= static_cast<int>(shape.size()))
@@ -92,33 +111,27 @@ QuantizedConstant quantize_per_channel(const ir::Tensor& constant, int axis,
     float& a = largest[static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % channels)];
     a = std::max(a, std::abs(values[i]));
   }
-  QuantizedConstant result{ir::Tensor::zeros(ir::DType::i8, shape), {}, {}, axis, 0};
+  QuantizedConstant result{ir::Tensor::zeros(scheme.type, shape), {}, {}, axis, 0};
   for (const float a : largest) {
-    const Parameters p = parameters_of({-a, a}, {ir::DType::i8, true});
+    const Parameters p = parameters_of({-a, a}, scheme);
     result.scales.push_back(p.scale);
     result.zero_points.push_back(p.zero_point);
     result.zero_channels += a == 0.0f;
   }
-  quantize_into(values, result.values.mutable_as<std::int8_t>(), result, channels, inner,
-                ir::DType::i8);
+  quantize_into(values, result, channels, inner);
   return result;
 }
 
 QuantizedConstant quantize_per_tensor(const ir::Tensor& constant, Scheme scheme,
-                                      const std::string& name) {
-  const Range range = range_of(constant, name);
+                                      const std::string& name, std::optional<Range> given) {
+  const Range own = range_of(constant, name), range = given.value_or(own);
   const Parameters p = parameters_of(range, scheme);
   QuantizedConstant result{ir::Tensor::zeros(scheme.type, constant.shape()),
                            {p.scale},
                            {p.zero_point},
                            -1,
-                           range == Range{} ? 1 : 0};
-  const auto values = constant.as<float>();
-  const std::int64_t inner = std::max<std::int64_t>(constant.size(), 1);
-  if (scheme.type == ir::DType::u8)
-    quantize_into(values, result.values.mutable_as<std::uint8_t>(), result, 1, inner, scheme.type);
-  else
-    quantize_into(values, result.values.mutable_as<std::int8_t>(), result, 1, inner, scheme.type);
+                           own == Range{} ? 1 : 0};
+  quantize_into(constant.as<float>(), result, 1, std::max<std::int64_t>(constant.size(), 1));
   return result;
 }
 

@@ -2,6 +2,7 @@
 // From a range of values to scale and zero point, and from floats to 8-bit integers.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,19 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
+/// The integers that a range is laid over.
+enum class Steps {
+  standard,  ///< all of the type; symmetric i8 without -128
+  full,      ///< symmetric i8 with -128: 2 a / 255 a step, as torch's fake quantization
+  reduced,   ///< 7 bits: -64 .. 64, or 0 .. 127, as `reduce_range` of onnxruntime
+};
+
 /// How a tensor becomes integers.
 struct Scheme {
   ir::DType type = ir::DType::u8;  ///< u8 or i8
   bool symmetric = false;          ///< a range -a .. a, so that 0 is the middle of the integers
+  Steps steps = Steps::standard;
+  int bits = 8;  ///< 2 to 8; fewer than 8 lie in the middle of the type, with standard steps
   friend bool operator==(const Scheme&, const Scheme&) = default;
 };
 
@@ -32,9 +42,9 @@ struct Parameters {
 
 /// Scale and zero point as `compute_scale_zp` of onnxruntime 1.31 (quantization/quant_utils.py):
 /// the range is widened to hold 0 and, if symmetric, made -a .. a; the scale is its length through
-/// the number of steps (255; 254 for symmetric i8), in double and then rounded to float; the zero
-/// point is rounded half to even (128 for symmetric u8). A range whose scale would be 0 or
-/// subnormal gives scale 1, zero point 0. Throws Error if an end is not finite.
+/// the number of steps (255; 254 for symmetric i8; others by `Scheme`), in double and then rounded
+/// to float; the zero point is rounded half to even (128 for symmetric u8). A range whose scale
+/// would be 0 or subnormal gives scale 1, zero point 0. Throws Error if an end is not finite.
 Parameters parameters_of(Range range, Scheme scheme);
 
 /// saturate(round_half_even(x / scale) + zero_point) over the whole integer type, as
@@ -50,14 +60,16 @@ struct QuantizedConstant {
   std::int64_t zero_channels = 0;         ///< channels of zeros alone, given the scale 1
 };
 
-/// Symmetric i8, one scale for each index of `axis`. `constant` is f32; `name` is for messages.
+/// One scale for each index of `axis`, always symmetric. `constant` is f32; `name` is for messages.
 /// Throws Error on another type, an axis outside the shape, or a value that is not finite.
 QuantizedConstant quantize_per_channel(const ir::Tensor& constant, int axis,
-                                       const std::string& name);
+                                       const std::string& name,
+                                       Scheme scheme = {ir::DType::i8, true});
 
-/// One scale and zero point from the smallest and largest value.
+/// One scale and zero point, of `range` or from the smallest and largest value.
 QuantizedConstant quantize_per_tensor(const ir::Tensor& constant, Scheme scheme,
-                                      const std::string& name);
+                                      const std::string& name,
+                                      std::optional<Range> range = std::nullopt);
 
 /// Smallest and largest element of an f32 constant; {0, 0} if it is empty. Throws Error if one is
 /// not finite.

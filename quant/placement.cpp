@@ -3,7 +3,7 @@
 #include "quant/placement.hpp"
 
 #include <fmt/format.h>
-#include <fnmatch.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -12,131 +12,299 @@
 
 #include "bertcl/error.hpp"
 #include "quant/layer_norm.hpp"
+#include "quant/node_rules.hpp"
+#include "quant/structure.hpp"
 
 namespace bertcl::quant {
 namespace {
 
-/// Operators with products that this quantizer does not write in integers.
-constexpr std::string_view kFloatProducts[] = {
-    "Gemm", "Conv", "Attention", "MultiHeadAttention", "QAttention", "FusedMatMul", "FusedGemm",
-    "LSTM", "GRU",  "Einsum"};
+/// An operator whose inputs 0 to `data` - 1 carry data; `weight`: a constant input 1 is a weight.
+struct Operator {
+  std::string_view name;
+  int data;
+  bool weight = false;
+};
+constexpr Operator kOperators[] = {
+    {"MatMul", 2, true}, {"Gemm", 2, true}, {"Conv", 2, true}, {"Add", 2},
+    {"Mul", 2},          {"Gather", 1},     {"Softmax", 1},    {"LayerNormalization", 1},
+    {"Gelu", 1},         {"Relu", 1},       {"Tanh", 1}};
 
-bool is_product(const onnx::NodeProto& node) {
-  return node.op_type() == "MatMul" ||
-         std::find(std::begin(kFloatProducts), std::end(kFloatProducts), node.op_type()) !=
-             std::end(kFloatProducts);
+/// Further operators with products, which stay in float.
+constexpr std::string_view kFloatProducts[] = {
+    "Attention", "MultiHeadAttention", "QAttention", "FusedMatMul", "FusedGemm", "LSTM", "GRU",
+    "Einsum"};
+
+const Operator* find_operator(const onnx::NodeProto& node) {
+  const auto* it = std::find_if(std::begin(kOperators), std::end(kOperators),
+                                [&](const Operator& o) { return is_op(node, o.name); });
+  return it == std::end(kOperators) ? nullptr : it;
 }
 
-/// True if another product lies on a way from the node to an output.
-class ProductsBehind {
+bool is_product(const onnx::NodeProto& node) {
+  const Operator* op = find_operator(node);
+  return (op && op->weight) || std::find(std::begin(kFloatProducts), std::end(kFloatProducts),
+                                         node.op_type()) != std::end(kFloatProducts);
+}
+
+bool moves_elements(const onnx::NodeProto& node) {
+  constexpr std::string_view kMoves[] = {"Identity",  "Reshape", "Transpose", "Squeeze",
+                                         "Unsqueeze", "Split",   "Slice"};
+  return node.input_size() > 0 && std::any_of(std::begin(kMoves), std::end(kMoves),
+                                              [&](auto op) { return is_op(node, op); });
+}
+
+/// Whether another product lies on a way from the node to an output, or from an input to it.
+class Products {
  public:
-  explicit ProductsBehind(const GraphIndex& index) : index_(index) {}
-  bool operator()(int node) {
-    if (const auto it = known_.find(node); it != known_.end()) return it->second;
-    known_[node] = false;  // a graph that is wrong may hold a cycle
+  explicit Products(const GraphIndex& index) : index_(index) {}
+  bool behind(int node) {
+    if (const auto it = behind_.find(node); it != behind_.end()) return it->second;
+    behind_[node] = false;  // a graph that is wrong may hold a cycle
     bool found = false;
     for (const auto& output : index_.node(node).output())
       for (const Use use : index_.uses(output))
-        found = found || is_product(index_.node(use.node)) || (*this)(use.node);
-    return known_[node] = found;
+        found = found || is_product(index_.node(use.node)) || behind(use.node);
+    return behind_[node] = found;
+  }
+  bool before(int node) {
+    if (const auto it = before_.find(node); it != before_.end()) return it->second;
+    before_[node] = false;
+    bool found = false;
+    for (const auto& input : index_.node(node).input())
+      if (const int producer = index_.producer(input); producer >= 0)
+        found = found || is_product(index_.node(producer)) || before(producer);
+    return before_[node] = found;
   }
 
  private:
   const GraphIndex& index_;
-  std::map<int, bool> known_;
+  std::map<int, bool> behind_, before_;
 };
 
-class Patterns {
+class Placer {
  public:
-  explicit Patterns(const std::vector<std::string>& patterns)
-      : patterns_(patterns), used_(patterns.size(), false) {}
-  /// The pattern that fits the node, or null.
-  const std::string* find(const onnx::NodeProto& node) {
-    const std::string* found = nullptr;
-    for (std::size_t i = 0; i < patterns_.size(); ++i)
-      if (::fnmatch(patterns_[i].c_str(), label_of(node).c_str(), 0) == 0) {
-        used_[i] = true;
-        found = &patterns_[i];
-      }
-    return found;
+  Placer(const GraphIndex& index, Constants& constants, const PlacementOptions& options,
+         const TypeOf& type_of)
+      : index_(index),
+        constants_(constants),
+        options_(options),
+        type_of_(type_of),
+        residual_(adds_feeding_layer_norm(index)),
+        attentions_(find_attentions(index, constants)),
+        products_(index),
+        quantizer_name_(index, attentions_),
+        include_(options.include, "was to be quantized"),
+        exclude_(options.exclude, "was to be excluded"),
+        keywords_(options.disable_keywords, options.disable_layer_modules,
+                  options.enable_layer_modules) {
+    for (const auto* ops : {&options.op_types, &options.output_op_types})
+      for (const auto& op : *ops)
+        if (const auto known = quantizable_operators();
+            std::find(known.begin(), known.end(), op) == known.end())
+          throw Error(fmt::format("operator {} cannot be quantized; there are {}", op,
+                                  fmt::join(known, ", ")));
   }
-  void check_all_used() const {
-    for (std::size_t i = 0; i < patterns_.size(); ++i)
-      if (!used_[i])
-        throw Error(
-            fmt::format("no node has a name like '{}', which was to be excluded; "
-                        "`bertcl inspect` lists the nodes",
-                        patterns_[i]));
+
+  Placement place() {
+    for (int n = 0; n < index_.node_count(); ++n) place_node(n);
+    place_outputs();
+    drop_moved();
+    include_.check_all_used();
+    exclude_.check_all_used();
+    keywords_.check_all_used();
+    if (placement_.sites.empty() && placement_.outputs.empty()) fail();
+    return std::move(placement_);
   }
 
  private:
-  const std::vector<std::string>& patterns_;
-  std::vector<bool> used_;
+  [[noreturn]] void fail() const {
+    if (placement_.left.empty())
+      throw Error(fmt::format("nothing to quantize: the model has no {}",
+                              fmt::join(options_.op_types, " or ")));
+    const Left& left = placement_.left.front();
+    throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}", left.node,
+                            left.op, left.reason));
+  }
+
+  bool is_residual(int n) const {
+    return std::binary_search(residual_.begin(), residual_.end(), n);
+  }
+
+  bool may_be_float(const std::string& tensor) const {
+    const auto type = type_of_ ? type_of_(tensor) : std::nullopt;
+    return !type || ir::is_float(*type);
+  }
+
+  /// Why the options leave the node in float; empty if they do not.
+  std::string left_by_options(int n) {
+    const auto& node = index_.node(n);
+    const std::string* excluded = exclude_.find(node);
+    const std::string* included = include_.find(node);
+    if (excluded) return fmt::format("excluded by '{}'", *excluded);
+    if (!include_.empty() && !included) return "not among the nodes to include";
+    if (!options_.op_types.contains(node.op_type()))
+      return is_residual(n) ? "the residual stream stays in float; operator Add quantizes it"
+                            : fmt::format("operator {} is not quantized, {} is", node.op_type(),
+                                          fmt::join(options_.op_types, " and "));
+    if (is_op(node, "Add") && options_.adds == Adds::encoder && !products_.before(n))
+      return "the sum of the embeddings stays in float";
+    if (is_product(node) && !options_.head && !products_.behind(n))
+      return "the head stays in float";
+    return "";
+  }
+
+  void place_node(int n) {
+    const auto& node = index_.node(n);
+    const Operator* op = find_operator(node);
+    const bool wanted = op && options_.op_types.contains(std::string(op->name));
+    if (!wanted && !is_product(node) && !is_residual(n)) return;
+    if (op && is_op(node, "Add") && options_.adds != Adds::all && !is_residual(n)) return;
+    Site site{n, {}};
+    std::string reason = left_by_options(n);
+    if (reason.empty()) {
+      for (int i = 0; i < std::min(op->data, node.input_size()) && !op->weight; ++i)
+        if (!may_be_float(node.input(i))) return;  // arithmetic on shapes and positions
+      reason = collect_operands(n, *op, site.operands);
+    }
+    if (!reason.empty()) placement_.left.push_back({label_of(node), node.op_type(), reason});
+    if (!site.operands.empty()) placement_.sites.push_back(std::move(site));
+  }
+
+  /// The operands of a node. Returns why it, or one of them, stays in float.
+  std::string collect_operands(int n, const Operator& op, std::vector<Operand>& operands) {
+    const auto& node = index_.node(n);
+    std::string reason;
+    bool varies = false;
+    for (int i = 0; i < std::min(op.data, node.input_size()); ++i) {
+      const std::string& tensor = node.input(i);
+      const int producer = index_.producer(tensor);
+      if (producer >= 0 && is_op(index_.node(producer), "DequantizeLinear"))
+        return leave(operands, fmt::format("input '{}' is quantized already", tensor));
+      if (is_mask(index_, tensor))
+        return leave(operands, fmt::format("input '{}' is an attention mask", tensor));
+      const bool constant = constants_.contains(tensor);
+      const bool weight = constant && op.weight && i == 1;
+      varies = varies || !constant || is_op(node, "Gather");
+      const std::string* disabled = keywords_.disabled_by(quantizer_name_(n, i, weight));
+      if (disabled)
+        reason = fmt::format("input '{}' is disabled by '{}'", tensor, *disabled);
+      else
+        operands.push_back({i, tensor,
+                            weight     ? Role::weight
+                            : constant ? Role::constant
+                                       : Role::activation});
+    }
+    if (!varies) return leave(operands, "all its inputs are constant");
+    if (is_op(node, "Add") && feeds_root(n))
+      return leave(operands, "the variance of a LayerNorm stays in float");
+    return reason;
+  }
+
+  static std::string leave(std::vector<Operand>& operands, std::string reason) {
+    operands.clear();
+    return reason;
+  }
+
+  /// Variance + epsilon.
+  bool feeds_root(int n) const {
+    if (index_.node(n).output_size() == 0) return false;
+    const auto& uses = index_.uses(index_.node(n).output(0));
+    return std::any_of(uses.begin(), uses.end(),
+                       [&](Use use) { return is_op(index_.node(use.node), "Sqrt"); });
+  }
+
+  void place_outputs() {
+    std::set<std::string> outputs;
+    for (int n = 0; n < index_.node_count(); ++n) {
+      const auto& node = index_.node(n);
+      if (node.output_size() == 0) continue;
+      if (node.domain().empty() && options_.output_op_types.contains(node.op_type()) && chosen(n) &&
+          may_be_float(node.output(0)))
+        outputs.insert(node.output(0));
+      if (options_.places.contains(Place::gelu) && is_gelu(index_, node.output(0)) &&
+          std::none_of(index_.uses(node.output(0)).begin(), index_.uses(node.output(0)).end(),
+                       [&](Use use) {
+                         return index_.node(use.node).output_size() > 0 &&
+                                is_gelu(index_, index_.node(use.node).output(0));
+                       }))
+        outputs.insert(node.output(0));
+      if (options_.places.contains(Place::sum) && is_residual(n)) outputs.insert(node.output(0));
+      if (options_.places.contains(Place::linear) && is_op(node, "MatMul") &&
+          node.input_size() == 2 && constants_.contains(node.input(1)) && products_.behind(n)) {
+        const std::string result = with_bias(index_, constants_, n);
+        const auto& uses = index_.uses(result);
+        if (std::none_of(uses.begin(), uses.end(), [&](Use u) { return is_residual(u.node); }))
+          outputs.insert(result);
+      }
+    }
+    for (const auto& parts : attentions_) {
+      if (options_.places.contains(Place::scores))
+        outputs.insert(index_.node(parts.scores).output(0));
+      if (options_.places.contains(Place::probabilities))
+        outputs.insert(index_.node(parts.softmax).output(0));
+      if (options_.places.contains(Place::context))
+        outputs.insert(index_.node(parts.context).output(0));
+    }
+    if (options_.places.contains(Place::layer_norm))
+      for (const auto& output : layer_norm_outputs(index_, constants_)) outputs.insert(output);
+    for (const auto& output : outputs)
+      if (!constants_.contains(output) && !exclude_.find(index_.node(index_.producer(output))))
+        placement_.outputs.push_back(output);
+    std::stable_sort(
+        placement_.outputs.begin(), placement_.outputs.end(),
+        [&](const auto& a, const auto& b) { return index_.producer(a) < index_.producer(b); });
+  }
+
+  /// An operand that only moves the elements of a quantized output holds integers already.
+  void drop_moved() {
+    const std::set<std::string> outputs(placement_.outputs.begin(), placement_.outputs.end());
+    const auto is_moved = [&](const Operand& operand) {
+      std::string tensor = operand.tensor;
+      for (int steps = 0; steps < 8 && !outputs.contains(tensor); ++steps) {
+        const int producer = index_.producer(tensor);
+        if (producer < 0 || !moves_elements(index_.node(producer))) return false;
+        tensor = index_.node(producer).input(0);
+      }
+      return tensor != operand.tensor && outputs.contains(tensor);
+    };
+    for (Site& site : placement_.sites) std::erase_if(site.operands, is_moved);
+  }
+
+  /// True for the nodes that were made sites.
+  bool chosen(int n) const {
+    const auto it = std::lower_bound(placement_.sites.begin(), placement_.sites.end(), n,
+                                     [](const Site& site, int node) { return site.node < node; });
+    return it != placement_.sites.end() && it->node == n;
+  }
+
+  const GraphIndex& index_;
+  Constants& constants_;
+  const PlacementOptions& options_;
+  const TypeOf& type_of_;
+  std::vector<int> residual_;
+  std::vector<AttentionParts> attentions_;
+  Products products_;
+  QuantizerNames quantizer_name_;
+  NodePatterns include_, exclude_;
+  Keywords keywords_;
+  Placement placement_;
 };
 
-/// The operands of a node, or why it cannot be quantized.
-std::string operands_of(const GraphIndex& index, Constants& constants, int node,
-                        std::vector<Operand>& operands) {
-  const auto& proto = index.node(node);
-  const bool is_matmul = is_op(proto, "MatMul");
-  int constant = 0;
-  for (int i = 0; i < proto.input_size(); ++i) {
-    const std::string& tensor = proto.input(i);
-    const int producer = index.producer(tensor);
-    if (producer >= 0 && is_op(index.node(producer), "DequantizeLinear"))
-      return fmt::format("input '{}' is quantized already", tensor);
-    Role role = Role::activation;
-    if (constants.contains(tensor)) {
-      role = is_matmul && i == 1 ? Role::weight : Role::constant;
-      ++constant;
-    }
-    operands.push_back({i, tensor, role});
-  }
-  return constant == proto.input_size() ? "all its inputs are constant" : "";
-}
-
 }  // namespace
+
+std::vector<std::string> quantizable_operators() {
+  std::vector<std::string> names;
+  for (const Operator& op : kOperators) names.emplace_back(op.name);
+  return names;
+}
 
 const char* name_of(Role role) {
   return role == Role::activation ? "activation" : role == Role::weight ? "weight" : "constant";
 }
 
-Placement place(const GraphIndex& index, Constants& constants, const PlacementOptions& options) {
-  std::vector<int> residual = adds_feeding_layer_norm(index);
-  ProductsBehind products_behind(index);
-  Patterns patterns(options.exclude);
-  Placement placement;
-  for (int n = 0; n < index.node_count(); ++n) {
-    const auto& node = index.node(n);
-    const std::string* excluded = patterns.find(node);
-    const bool matmul = is_op(node, "MatMul");
-    const bool add = std::binary_search(residual.begin(), residual.end(), n);
-    if (!matmul && !add && !is_product(node)) continue;
-    const auto leave = [&](std::string reason) {
-      placement.left.push_back({label_of(node), node.op_type(), std::move(reason)});
-    };
-    Site site{n, {}};
-    if (excluded)
-      leave(fmt::format("excluded by '{}'", *excluded));
-    else if (!matmul && !add)
-      leave(fmt::format("operator {} is not quantized, MatMul is", node.op_type()));
-    else if (add && !options.residual)
-      leave("the residual stream stays in float; option `residual` quantizes it");
-    else if (matmul && !options.head && !products_behind(n))
-      leave("the head stays in float");
-    else if (auto reason = operands_of(index, constants, n, site.operands); !reason.empty())
-      leave(std::move(reason));
-    else
-      placement.sites.push_back(std::move(site));
-  }
-  patterns.check_all_used();
-  if (placement.sites.empty())
-    throw Error(placement.left.empty()
-                    ? std::string("nothing to quantize: the model has no MatMul")
-                    : fmt::format("nothing to quantize; for example node '{}' ({}): {}",
-                                  placement.left.front().node, placement.left.front().op,
-                                  placement.left.front().reason));
-  return placement;
+Placement place(const GraphIndex& index, Constants& constants, const PlacementOptions& options,
+                const TypeOf& type_of) {
+  return Placer(index, constants, options, type_of).place();
 }
 
 }  // namespace bertcl::quant

@@ -21,7 +21,9 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 }
 
 std::string scheme_name(Scheme s) {
-  return fmt::format("{} {}", ir::name_of(s.type), s.symmetric ? "symmetric" : "asymmetric");
+  const int bits = s.steps == Steps::reduced ? 7 : s.bits;
+  return fmt::format("{} {}{}", ir::name_of(s.type), s.symmetric ? "symmetric" : "asymmetric",
+                     bits == 8 ? "" : fmt::format(" {} bits", bits));
 }
 
 void set_metadata(onnx::ModelProto& model, const std::string& key, const std::string& value) {
@@ -35,9 +37,19 @@ void set_metadata(onnx::ModelProto& model, const std::string& key, const std::st
 void record(onnx::ModelProto& model, const Report& report) {
   set_metadata(model, "bertcl.quantizer.method", report.method);
   set_metadata(model, "bertcl.quantizer.activations", scheme_name(report.activations));
+  set_metadata(model, "bertcl.quantizer.weights",
+               scheme_name(report.weights.scheme) +
+                   (report.weights.per_channel ? " per channel" : " per tensor"));
   set_metadata(model, "bertcl.quantizer.samples", std::to_string(report.samples));
   set_metadata(model, "bertcl.quantizer.tokens", std::to_string(report.tokens));
   set_metadata(model, "bertcl.quantizer.data_sha256", report.data_sha256);
+}
+
+void check_types(const Options& options) {
+  if (options.activations.type == ir::DType::i8 && options.weights.scheme.type == ir::DType::u8)
+    throw Error(
+        "activations in s8 with weights in u8 are not supported, nor by onnxruntime's "
+        "products; take weights in s8, or activations in u8");
 }
 
 TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
@@ -55,27 +67,29 @@ TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
   return t;
 }
 
-/// Ranks as the importer infers them; reads the model at the first question.
-RankOf ranks_of(const std::filesystem::path& path) {
-  return [path, graph = std::make_shared<std::optional<ir::Graph>>()](
-             const std::string& tensor) -> std::optional<std::size_t> {
-    if (!*graph) *graph = onnx_io::read_model(path);
-    const ir::Value* value = (*graph)->find_value(tensor);
-    if (!value) return std::nullopt;
-    return value->type.shape.size();
-  };
-}
-
 }  // namespace
+
+/// As the importer infers it; reads the model at the first question.
+const ir::Type* Quantization::type_of(const std::string& tensor) {
+  if (!graph_) graph_ = onnx_io::read_model(options_.model);
+  const ir::Value* value = graph_->find_value(tensor);
+  return value ? &value->type : nullptr;
+}
 
 Quantization::Quantization(const Options& options)
     : options_(options),
       model_(load()),
       index_(model_.graph()),
       constants_(model_, index_),
-      placement_(place(index_, constants_, options.placement)) {
+      placement_(place(index_, constants_, options.placement,
+                       [this](const std::string& tensor) -> std::optional<ir::DType> {
+                         const ir::Type* type = type_of(tensor);
+                         return type ? std::optional(type->dtype) : std::nullopt;
+                       })) {
+  check_types(options);
   report_.method = options.method;
   report_.activations = options.activations;
+  report_.weights = options.weights;
   report_.source_bytes = model_.weight_bytes();
   report_.float_bytes = model_.weight_bytes_as_f32();
 }
@@ -91,7 +105,13 @@ Model Quantization::load() {
     throw Error(fmt::format("{}: its folder does not exist", options_.output.string()));
   Model model = Model::load(options_.model);
   report_.opset_before = opset_of(model.proto());
-  raise_opset(model, ranks_of(options_.model));
+  raise_opset(
+      model,
+      [this](const std::string& tensor) -> std::optional<std::size_t> {
+        const ir::Type* type = type_of(tensor);
+        return type ? std::optional(type->shape.size()) : std::nullopt;
+      },
+      options_.opset);
   return model;
 }
 
@@ -100,18 +120,23 @@ std::set<std::string> Quantization::activations() const {
   for (const Site& site : placement_.sites)
     for (const Operand& operand : site.operands)
       if (operand.role == Role::activation) tensors.insert(operand.tensor);
+  tensors.insert(placement_.outputs.begin(), placement_.outputs.end());
   return tensors;
 }
 
-Report Quantization::write(const Ranges& ranges) {
-  const Encodings encodings = encode(placement_, index_, constants_, ranges, options_.activations);
+Report Quantization::write(Ranges ranges) {
+  apply(options_.ranges, options_.weights, index_, constants_, ranges);
+  const Encodings encodings =
+      encode(placement_, index_, constants_, ranges, {options_.activations, options_.weights});
   for (const auto& [key, encoding] : encodings)
     report_.tensors.push_back(tensor_report(key.first, encoding));
   report_.left = placement_.left;
   report_.quantized_nodes = static_cast<std::int64_t>(placement_.sites.size());
+  report_.quantized_outputs = static_cast<std::int64_t>(placement_.outputs.size());
 
   rewrite(model_, placement_, encodings, index_, constants_,
-          {options_.activations, options_.float_weights});
+          {options_.activations, options_.weights.as_float, options_.dedicated_pairs,
+           options_.all_readers});
   report_.opset_after = opset_of(model_.proto());
   record(model_.proto(), report_);
   report_.written_bytes = model_.save(options_.output);

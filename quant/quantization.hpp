@@ -2,9 +2,11 @@
 // The quantizer's work before and after calibration.
 #pragma once
 #include <chrono>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "ir/graph.hpp"
 #include "quant/constants.hpp"
 #include "quant/encode.hpp"
 #include "quant/graph_index.hpp"
@@ -27,15 +29,18 @@ class Quantization {
   Report& report() { return report_; }
   /// The tensors that need a range.
   std::set<std::string> activations() const;
-  /// Places Q/DQ by these ranges and writes the file. Once only.
-  Report write(const Ranges& ranges);
+  /// Places Q/DQ by these ranges, changed by the rules of the options, and writes the file. Once
+  /// only.
+  Report write(Ranges ranges);
 
  private:
   Model load();
+  const ir::Type* type_of(const std::string& tensor);
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const Options& options_;
   Report report_;
+  std::optional<ir::Graph> graph_;  // of the source, for its types
   Model model_;
   GraphIndex index_;
   Constants constants_;

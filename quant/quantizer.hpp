@@ -12,22 +12,28 @@
 #include "quant/observer.hpp"
 #include "quant/parameters.hpp"
 #include "quant/placement.hpp"
+#include "quant/range_rules.hpp"
 #include "quant/samples.hpp"
 #include "quant/tables/table.hpp"
 
 namespace bertcl::quant {
 
-/// The defaults cost the least accuracy: asymmetric u8 at the inputs of MatMul by MinMax, the
-/// residual stream in float.
+/// What is quantized, and how. The defaults cost the least accuracy: asymmetric u8 at the inputs of
+/// MatMul by MinMax, the residual stream in float. presets.hpp has others.
 struct Options {
   std::filesystem::path model;   ///< f32 ONNX model, opset 9 or newer
   std::filesystem::path output;  ///< the Q/DQ model; large weights go to OUTPUT.data
+  std::string device;            ///< as opencl::select_device
+
+  PlacementOptions placement;  ///< which tensors
   std::string method = "minmax";
-  MethodOptions method_options;
+  MethodOptions method_options;  ///< how ranges are found
+  RangeOptions ranges;           ///< how they are changed then
   Scheme activations{ir::DType::u8, false};
-  bool float_weights = false;  ///< weights as float behind Q -> DQ, in place of i8 behind DQ
-  PlacementOptions placement;
-  std::string device;  ///< as opencl::select_device
+  WeightOptions weights;
+  bool dedicated_pairs = false;  ///< as RewriteOptions
+  bool all_readers = false;      ///< as RewriteOptions
+  std::int64_t opset = 0;        ///< of the file at least; 13, or the model's, if that is more
 };
 
 /// One quantized tensor.
@@ -47,12 +53,14 @@ struct Report {
   std::string method;
   std::string device;
   Scheme activations;
+  WeightOptions weights;
   std::int64_t samples = 0;
   std::int64_t tokens = 0;
   std::string data_sha256;
   std::vector<TensorReport> tensors;  ///< by name
   std::vector<Left> left;             ///< stayed in float, and why
   std::int64_t quantized_nodes = 0;
+  std::int64_t quantized_outputs = 0;  ///< tensors quantized for all their readers
   std::int64_t opset_before = 0, opset_after = 0;
   std::int64_t source_bytes = 0;   ///< of the weights of the source
   std::int64_t float_bytes = 0;    ///< of the weights of the source, were all of them f32

@@ -13,54 +13,104 @@
 namespace bertcl::quant {
 namespace {
 
+using Key = std::pair<std::string, Role>;
+
 class Rewriter {
  public:
-  Rewriter(Model& model, const GraphIndex& index, const RewriteOptions& options)
-      : model_(model), index_(index), options_(options) {}
+  Rewriter(Model& model, const GraphIndex& index, const Encodings& encodings,
+           const RewriteOptions& options)
+      : model_(model), index_(index), encodings_(encodings), options_(options) {}
 
-  /// Adds the nodes of a tensor. Returns the name of the dequantized tensor.
-  std::string quantize(const std::string& tensor, const Encoding& e) {
-    const bool activation = e.role == Role::activation;
-    // Zero points have the type of the integers.
-    const ir::DType type = activation ? options_.activations.type : e.constant.values.dtype();
-    const auto& c = e.constant;
-    const bool per_channel = !activation && c.axis >= 0;
-    const auto scales = activation ? std::vector{e.parameters.scale} : c.scales;
-    const auto zero_points = activation ? std::vector{e.parameters.zero_point} : c.zero_points;
-    const ir::Sizes shape =
-        per_channel ? ir::Sizes{static_cast<std::int64_t>(scales.size())} : ir::Sizes{};
-    const std::string scale =
-        model_.add(model_.fresh_name(tensor + "_scale"), ir::Tensor::of<float>(shape, scales));
-    const std::string zero_point =
-        model_.add(model_.fresh_name(tensor + "_zero_point"),
-                   ir::Tensor::of<std::int32_t>(shape, zero_points).converted(type));
-    std::string integers;
-    int after = -1;
-    if (activation || options_.float_weights) {
-      after = index_.producer(tensor);
-      integers = node(after, "QuantizeLinear", tensor, tensor, scale, zero_point,
-                      per_channel ? c.axis : -1);
-    } else {
-      integers = model_.add(model_.fresh_name(tensor + "_quantized"), c.values);
+  /// The operand reads quantized values. `pair` counts the pairs of a tensor; -1: the one it has.
+  void quantize(int reader, const Operand& operand, int pair) {
+    const Key key(operand.tensor, operand.role);
+    auto it = dequantized_.find(key);
+    if (pair >= 0 || it == dequantized_.end()) {
+      const std::string made =
+          add_pair(operand.tensor, encodings_.at(key), pair > 0 ? "_" + std::to_string(pair) : "");
+      it = dequantized_.insert_or_assign(key, made).first;
+      if (pair < 0 && operand.role == Role::activation && options_.all_readers)
+        redirect(operand.tensor, made);
     }
-    return node(after, "DequantizeLinear", tensor, integers, scale, zero_point,
-                per_channel ? c.axis : -1);
+    node(reader)->set_input(operand.input, it->second);
+  }
+
+  /// All who read the tensor read it quantized.
+  void quantize_output(const std::string& tensor) {
+    const Encoding& e = encodings_.at({tensor, Role::activation});
+    if (!index_.is_output(tensor)) {
+      const std::string made = add_pair(tensor, e, "");
+      dequantized_[{tensor, Role::activation}] = made;
+      redirect(tensor, made);
+      return;
+    }
+    // The pair takes the name, so that whoever reads it need not change.
+    const std::string before = model_.fresh_name(tensor + "_QuantizeLinear_Input");
+    for (auto& output : *node(index_.producer(tensor))->mutable_output())
+      if (output == tensor) output = before;
+    add_pair(tensor, e, "");
+    auto& nodes = added_[index_.producer(tensor)];
+    nodes[nodes.size() - 2].set_input(0, before);
+    nodes.back().set_output(0, tensor);
+    dequantized_[{tensor, Role::activation}] = tensor;
   }
 
   /// Puts the new nodes behind the producers of their tensors, those of constants in front.
   void insert() { insert_nodes(model_, std::move(added_)); }
 
  private:
-  std::string node(int after, const std::string& op, const std::string& tensor,
-                   const std::string& input, const std::string& scale,
-                   const std::string& zero_point, int axis) {
+  struct Named {
+    std::string scale, zero_point;
+  };
+
+  onnx::NodeProto* node(int n) { return model_.proto().mutable_graph()->mutable_node(n); }
+
+  /// Shared by all pairs of a tensor.
+  const Named& parameters(const std::string& tensor, const Encoding& e, ir::DType type) {
+    const auto [it, added] = parameters_.try_emplace({tensor, e.role});
+    if (!added) return it->second;
+    const bool activation = e.role == Role::activation;
+    const auto scales = activation ? std::vector{e.parameters.scale} : e.constant.scales;
+    const auto zero_points =
+        activation ? std::vector{e.parameters.zero_point} : e.constant.zero_points;
+    const ir::Sizes shape = !activation && e.constant.axis >= 0
+                                ? ir::Sizes{static_cast<std::int64_t>(scales.size())}
+                                : ir::Sizes{};
+    it->second = {
+        model_.add(model_.fresh_name(tensor + "_scale"), ir::Tensor::of<float>(shape, scales)),
+        model_.add(model_.fresh_name(tensor + "_zero_point"),
+                   ir::Tensor::of<std::int32_t>(shape, zero_points).converted(type))};
+    return it->second;
+  }
+
+  /// Adds the nodes of a tensor. Returns the name of the dequantized tensor.
+  std::string add_pair(const std::string& tensor, const Encoding& e, const std::string& suffix) {
+    const bool activation = e.role == Role::activation;
+    // Zero points have the type of the integers.
+    const ir::DType type = activation ? options_.activations.type : e.constant.values.dtype();
+    const Named& named = parameters(tensor, e, type);
+    const int axis = activation ? -1 : e.constant.axis;
+    std::string integers;
+    int after = -1;
+    if (activation || options_.float_weights) {
+      after = index_.producer(tensor);
+      integers = add_node(after, "QuantizeLinear", tensor, suffix, tensor, named, axis);
+    } else {
+      integers = model_.add(model_.fresh_name(tensor + "_quantized"), e.constant.values);
+    }
+    return add_node(after, "DequantizeLinear", tensor, suffix, integers, named, axis);
+  }
+
+  std::string add_node(int after, const std::string& op, const std::string& tensor,
+                       const std::string& suffix, const std::string& input, const Named& named,
+                       int axis) {
     onnx::NodeProto n;
     n.set_op_type(op);
-    n.set_name(model_.fresh_name(tensor + "_" + op));
+    n.set_name(model_.fresh_name(tensor + "_" + op + suffix));
     n.add_input(input);
-    n.add_input(scale);
-    n.add_input(zero_point);
-    n.add_output(model_.fresh_name(tensor + "_" + op + "_Output"));
+    n.add_input(named.scale);
+    n.add_input(named.zero_point);
+    n.add_output(model_.fresh_name(tensor + "_" + op + "_Output" + suffix));
     if (axis >= 0) {
       auto* a = n.add_attribute();
       a->set_name("axis");
@@ -71,9 +121,16 @@ class Rewriter {
     return n.output(0);
   }
 
+  void redirect(const std::string& tensor, const std::string& made) {
+    for (const Use use : index_.uses(tensor)) node(use.node)->set_input(use.input, made);
+  }
+
   Model& model_;
   const GraphIndex& index_;
+  const Encodings& encodings_;
   const RewriteOptions& options_;
+  std::map<Key, std::string> dequantized_;
+  std::map<Key, Named> parameters_;
   std::map<int, std::vector<onnx::NodeProto>> added_;  // by the node they follow
 };
 
@@ -88,18 +145,20 @@ void rewrite(Model& model, const Placement& placement, const Encodings& encoding
   for (const int n : chain)
     outputs.insert(index.node(n).output().begin(), index.node(n).output().end());
 
-  Rewriter rewriter(model, index, options);
-  std::map<std::pair<std::string, Role>, std::string> dequantized;
-  for (const Site& site : placement.sites) {
-    auto& node = *model.proto().mutable_graph()->mutable_node(site.node);
+  std::map<Key, int> readers;
+  for (const Site& site : placement.sites)
+    for (const Operand& operand : site.operands) ++readers[{operand.tensor, operand.role}];
+
+  Rewriter rewriter(model, index, encodings, options);
+  for (const auto& tensor : placement.outputs) rewriter.quantize_output(tensor);
+  std::map<Key, int> pairs;
+  for (const Site& site : placement.sites)
     for (const Operand& operand : site.operands) {
-      const auto key = std::pair(operand.tensor, operand.role);
-      auto it = dequantized.find(key);
-      if (it == dequantized.end())
-        it = dequantized.emplace(key, rewriter.quantize(operand.tensor, encodings.at(key))).first;
-      node.set_input(operand.input, it->second);
+      const Key key(operand.tensor, operand.role);
+      const bool dedicated =
+          options.dedicated_pairs && operand.role == Role::activation && readers.at(key) > 1;
+      rewriter.quantize(site.node, operand, dedicated ? ++pairs[key] : -1);
     }
-  }
   rewriter.insert();
   remove_unread(model, outputs, initializers);
 }

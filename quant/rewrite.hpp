@@ -12,17 +12,23 @@ struct RewriteOptions {
   /// Weights as float constants behind Q -> DQ, as TensorRT reads them, in place of integers
   /// behind DQ.
   bool float_weights = false;
+  /// Each operand has a Q/DQ pair of its own, all with the same scale and zero point.
+  bool dedicated_pairs = false;
+  /// Whoever else reads the tensor of a shared pair reads it quantized, too.
+  bool all_readers = false;
 };
 
-/// Puts Q/DQ in front of the operands of `placement`; names are those that onnxruntime's quantizer
-/// gives (NAME_QuantizeLinear, NAME_scale, NAME_quantized, ...).
+/// Puts Q/DQ in front of the operands of `placement` and behind its outputs; names are those that
+/// onnxruntime's quantizer gives (NAME_QuantizeLinear, NAME_scale, NAME_quantized, ...).
 ///
 ///   x -> MatMul              x -> QuantizeLinear -> DequantizeLinear -> MatMul
 ///   W (constant) -> MatMul   W_quantized (i8) -> DequantizeLinear(axis) -> MatMul
 ///
-/// A tensor has one pair, which all its sites share; readers outside the sites keep the float
-/// tensor. Constants and the nodes that made them (Cast, Transpose) go where nothing reads them any
-/// more; all else stays. `index` and `constants` are of the graph before and not valid afterwards.
+/// By default a tensor has one pair, which all its sites share; readers outside the sites keep the
+/// float tensor. The pair of an output is read by all. An output of the graph keeps its name:
+/// NAME_QuantizeLinear_Input -> Q -> DQ -> NAME. Constants and the nodes that made them (Cast,
+/// Transpose) go where nothing reads them any more; all else stays. `index` and `constants` are of
+/// the graph before and not valid afterwards.
 void rewrite(Model& model, const Placement& placement, const Encodings& encodings,
              const GraphIndex& index, const Constants& constants, const RewriteOptions& options);
 

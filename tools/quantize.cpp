@@ -22,15 +22,16 @@
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
+#include "tools/quantize_options.hpp"
 #include "tools/table_options.hpp"
 
 namespace bertcl::tools {
 namespace {
 
 struct QuantizeOptions : CommonOptions {
-  std::string model, output, data, activations = "u8";
+  std::string model, output, data;
   std::size_t samples = quant::kDefaultSamples;
-  bool no_head = false, two_sided = false;
+  bool first_samples = false;
   VocabularyOptions vocabulary;
   squad::FeatureOptions features;
   quant::Options quantizer;
@@ -41,11 +42,13 @@ struct QuantizeOptions : CommonOptions {
 class QuestionSamples {
  public:
   QuestionSamples(const squad::Dataset& dataset, const text::WordPieceTokenizer& tokenizer,
-                  const squad::FeatureOptions& features, std::size_t wanted)
+                  const squad::FeatureOptions& features, std::size_t wanted, bool first)
       : dataset_(dataset),
         tokenizer_(tokenizer),
         features_(features),
-        chosen_(quant::spread(dataset.questions.size(), wanted)) {}
+        chosen_(quant::spread(first && wanted > 0 ? std::min(wanted, dataset.questions.size())
+                                                  : dataset.questions.size(),
+                              wanted)) {}
 
   std::size_t size() const { return chosen_.size(); }
 
@@ -77,7 +80,8 @@ class QuestionSamples {
 quant::Report quantize_by_data(const QuantizeOptions& options) {
   const squad::Dataset dataset = squad::load_dataset(options.data);
   const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
-  QuestionSamples samples(dataset, tokenizer, options.features, options.samples);
+  QuestionSamples samples(dataset, tokenizer, options.features, options.samples,
+                          options.first_samples);
   Progress progress("calibrate", "questions");
   return quant::quantize(
       options.quantizer, [&] { return samples.next(); },
@@ -108,9 +112,11 @@ void print_report(const quant::Report& report, const QuantizeOptions& options) {
     fmt::print("calibrated by {} on {} questions ({} tokens) in {}\n", report.method,
                grouped(report.samples), grouped(report.tokens),
                duration_text(report.calibrate_seconds));
-  fmt::print("{} nodes quantized: {} activations ({}), {} weights (i8 per channel), {} constants\n",
-             report.quantized_nodes, report.count(quant::Role::activation), options.activations,
-             report.count(quant::Role::weight), report.count(quant::Role::constant));
+  fmt::print("{} nodes quantized: {} activations ({}), {} weights ({} per {}), {} constants\n",
+             report.quantized_nodes, report.count(quant::Role::activation),
+             scheme_text(report.activations), report.count(quant::Role::weight),
+             scheme_text(report.weights.scheme), report.weights.per_channel ? "channel" : "tensor",
+             report.count(quant::Role::constant));
   // Nodes by reason: a deep model has many that share one. All names are in the JSON.
   std::map<std::string, std::vector<std::string>> reasons;
   for (const quant::Left& left : report.left) reasons[left.reason].push_back(left.node);
@@ -138,11 +144,6 @@ int run_quantize(QuantizeOptions& options) {
   quantizer.model = options.model;
   quantizer.output = options.output;
   quantizer.device = options.device;
-  quantizer.activations = options.activations == "u8" ? quant::Scheme{ir::DType::u8, false}
-                                                      : quant::Scheme{ir::DType::i8, true};
-  quantizer.placement.head = !options.no_head;
-  quantizer.method_options.absolute = !options.two_sided;
-
   const quant::Report report =
       options.table.read.empty() ? quantize_by_data(options) : quantize_by_table(options);
   if (options.prints_text()) print_report(report, options);
@@ -154,48 +155,6 @@ int run_quantize(QuantizeOptions& options) {
   json.update(nlohmann::ordered_json(quant::to_json(report)));
   write_json(options.json, json);
   return kOk;
-}
-
-void add_placement_options(CLI::App& command, QuantizeOptions& options) {
-  const char* group = "What is quantized, and how";
-  std::vector<std::string> names;
-  std::string summaries = "How ranges of activations are chosen:";
-  for (const quant::Method& method : quant::methods()) {
-    names.emplace_back(method.name);
-    summaries += fmt::format("\n{}: {}", method.name, method.summary);
-  }
-  one_of(command.add_option("--method", options.quantizer.method, summaries), names)->group(group);
-  command
-      .add_option("--percentile", options.quantizer.method_options.percentile,
-                  "percentile: share of the values inside the range, in percent")
-      ->type_name("P")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_flag("--two-sided", options.two_sided,
-                "percentile: cut the smallest and the largest values, each for itself, instead of\n"
-                "those of largest magnitude")
-      ->group(group);
-  one_of(command.add_option("--activations", options.activations,
-                            "u8: asymmetric unsigned, s8: symmetric signed"),
-         {"u8", "s8"})
-      ->group(group);
-  command
-      .add_flag("--residual", options.quantizer.placement.residual,
-                "Quantize both inputs of the Adds in front of LayerNorms, too")
-      ->group(group);
-  command.add_flag("--no-head", options.no_head, "Leave the last product of the model in float")
-      ->group(group);
-  command
-      .add_option("--exclude", options.quantizer.placement.exclude,
-                  "Nodes to leave in float, by name; * and ? as in file names; repeatable")
-      ->type_name("PATTERN")
-      ->allow_extra_args(false)
-      ->group(group);
-  command
-      .add_flag("--weights-qdq", options.quantizer.float_weights,
-                "Keep weights as float behind Q -> DQ, as TensorRT expects, not as int8 behind DQ")
-      ->group(group);
 }
 
 }  // namespace
@@ -221,10 +180,14 @@ void add_quantize(CLI::App& program, Action& action) {
   command->add_option("--samples", options->samples, "Questions to calibrate on; 0 is all")
       ->type_name("N")
       ->capture_default_str();
+  command->add_flag("--first-samples", options->first_samples,
+                    "The first questions of the file, not some from all of it");
   positive(command->add_option("--max-seq-length", options->features.max_seq_length,
                                "Tokens of a question with its text at most"));
+  positive(command->add_option("--max-query-length", options->features.max_query_length,
+                               "Tokens of the question that are kept"));
   add_vocabulary_options(*command, options->vocabulary);
-  add_placement_options(*command, *options);
+  add_quantizer_options(*command, options->quantizer);
   add_table_options(*command, options->table);
   command->callback([options, &action] { action = [options] { return run_quantize(*options); }; });
 }

@@ -18,6 +18,7 @@ using tests::Analysed;
 using tests::GraphBuilder;
 
 const std::vector<float> kSixteen(16, 0.5f);
+const PlacementOptions kResidual{.op_types = {"MatMul", "Add"}};
 
 enum class Norm { whole, axes_attribute, axes_input, squared_by_mul };
 
@@ -103,7 +104,7 @@ TEST(Placement, DefaultIsEveryMatMulAndNothingElse) {
 TEST(Placement, ResidualAddsByOption) {
   for (const Norm norm : {Norm::whole, Norm::axes_attribute, Norm::axes_input}) {
     Analysed a(block(norm));
-    const Placement p = place(a.index, a.constants, {true, true, {}});
+    const Placement p = place(a.index, a.constants, kResidual);
     EXPECT_THAT(site_outputs(a, p), ElementsAre("product", "residual", "out"));
     EXPECT_TRUE(p.left.empty());
     EXPECT_EQ(p.sites[1].operands[0].tensor, "biased");
@@ -113,7 +114,7 @@ TEST(Placement, ResidualAddsByOption) {
 
 TEST(Placement, HeadByOption) {
   Analysed a(block(Norm::whole));
-  const Placement p = place(a.index, a.constants, {false, false, {}});
+  const Placement p = place(a.index, a.constants, {.head = false});
   EXPECT_THAT(site_outputs(a, p), ElementsAre("product"));
   EXPECT_EQ(p.left.back().node, "out_node");
 }
@@ -150,27 +151,23 @@ TEST(Placement, AWeightMayStandBehindOtherNodes) {
 TEST(Placement, ExcludesByNamePatternAndOutput) {
   for (const char* pattern : {"product_node", "prod*", "?roduct_node"}) {
     Analysed a(block(Norm::whole));
-    const Placement p = place(a.index, a.constants, {true, false, {pattern}});
+    const Placement p = place(a.index, a.constants, {.exclude = {pattern}});
     EXPECT_THAT(site_outputs(a, p), ElementsAre("out")) << pattern;
     EXPECT_THAT(p.left[0].reason, HasSubstr(pattern));
   }
   Analysed a(block(Norm::whole));
-  const Placement p = place(a.index, a.constants, {true, true, {"residual"}});  // has no name
+  const Placement p =
+      place(a.index, a.constants,
+            {.op_types = {"MatMul", "Add"}, .exclude = {"residual"}});  // has no name
   EXPECT_THAT(site_outputs(a, p), ElementsAre("product", "out"));
 }
 
 TEST(Placement, RefusesPatternsWithoutANodeAndModelsWithoutSites) {
   Analysed a(block(Norm::whole));
-  EXPECT_THAT(
-      [&] {
-        place(a.index, a.constants, {true, false, {"prodduct*"}});
-      },
-      ThrowsMessage<Error>(HasSubstr("'prodduct*'")));
-  EXPECT_THAT(
-      [&] {
-        place(a.index, a.constants, {true, false, {"*"}});
-      },
-      ThrowsMessage<Error>(HasSubstr("nothing to quantize")));
+  EXPECT_THAT([&] { place(a.index, a.constants, {.exclude = {"prodduct*"}}); },
+              ThrowsMessage<Error>(HasSubstr("'prodduct*'")));
+  EXPECT_THAT([&] { place(a.index, a.constants, {.exclude = {"*"}}); },
+              ThrowsMessage<Error>(HasSubstr("nothing to quantize")));
   GraphBuilder g;
   g.output(g.node("Relu", {g.input("x")}, "y"));
   Analysed b(std::move(g));
@@ -219,7 +216,7 @@ TEST(Placement, EndsOnGraphsThatAreWrong) {
   no_result->add_input("sum");
   Analysed a(std::move(g));
   EXPECT_EQ(adds_feeding_layer_norm(a.index).size(), 1u);
-  EXPECT_NO_THROW(place(a.index, a.constants, {true, true, {}}));
+  EXPECT_NO_THROW(place(a.index, a.constants, kResidual));
 }
 
 TEST(Constants, AreEvaluatedThroughTheNodesInFrontOfWeights) {

@@ -41,7 +41,7 @@ const Ranges kRanges{{"x", {-1.0f, 1.0f}}, {"h", {-0.1f, 2.7f}}};
 
 void quantize(Analysed& a, const RewriteOptions& options, const PlacementOptions& where = {}) {
   Placement p = place(a.index, a.constants, where);
-  const Encodings e = encode(p, a.index, a.constants, kRanges, options.activations);
+  const Encodings e = encode(p, a.index, a.constants, kRanges, {options.activations, {}});
   rewrite(a.model, p, e, a.index, a.constants, options);
 }
 
@@ -172,7 +172,7 @@ TEST(Encode, AConstantOfAnAddTakesTheActivationType) {
   g.node("LayerNormalization", {"sum", g.weight("gamma", {4}, {1, 1, 1, 1})}, "out");
   g.output("out");
   Analysed a(std::move(g));
-  quantize(a, {}, {true, true, {}});
+  quantize(a, {}, {.op_types = {"MatMul", "Add"}});
   EXPECT_EQ(a.model.read("c_quantized"), ir::Tensor::of<std::uint8_t>({4}, {0, 100, 200, 255}));
   EXPECT_EQ(producer(a.model.graph(), "sum")->input(1), "c_DequantizeLinear_Output");
 }

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of presets. What the other systems do is read in their sources, named at each.
+#include "quant/presets.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+constexpr Scheme kSymmetricS8{ir::DType::i8, true};
+
+Options our_default() { return {}; }
+
+/// Without the sum of the embeddings, which the engine computes in one kernel with its LayerNorm.
+Options fast() {
+  Options o;
+  o.placement.op_types = {"MatMul", "Add"};
+  o.placement.adds = Adds::encoder;
+  return o;
+}
+
+/// microsoft/onnxruntime-inference-examples, quantization/nlp/bert/migraphx with --ort_quant.
+Options ort_migraphx() {
+  Options o;
+  o.placement.op_types = {"MatMul", "Conv"};
+  o.method = "percentile";
+  o.activations = kSymmetricS8;
+  o.weights.as_float = true;
+  o.weights.axes = {{"MatMul", 1}};
+  o.dedicated_pairs = true;
+  o.all_readers = true;
+  return o;
+}
+
+/// microsoft/onnxruntime-inference-examples, quantization/nlp/bert/trt.
+Options ort_tensorrt() {
+  Options o = ort_migraphx();
+  o.placement.op_types = {"MatMul", "Add"};
+  o.placement.adds = Adds::layer_norm;
+  return o;
+}
+
+/// huggingface/transformers, models/qdqbert: 20 quantizers a layer, none outside the layers.
+Options qdqbert() {
+  Options o;
+  o.placement.op_types = {"MatMul", "Add"};
+  o.placement.adds = Adds::encoder;
+  o.placement.head = false;
+  o.activations = kSymmetricS8;
+  o.weights.as_float = true;
+  o.dedicated_pairs = true;
+  return o;
+}
+
+/// ROCm/AMDMIGraphX, src/quantize_8bits.cpp: dot and convolution, weights like activations.
+Options migraphx_native() {
+  Options o;
+  o.placement.op_types = {"MatMul", "Gemm", "Conv"};
+  o.activations = kSymmetricS8;
+  o.weights.per_channel = false;
+  return o;
+}
+
+/// microsoft/onnxruntime-inference-examples, quantization/qat/transformer_qat: torch's observers at
+/// the results of a layer's parts.
+Options qordered() {
+  Options o;
+  o.placement.head = false;
+  o.placement.places = {Place::linear, Place::scores, Place::probabilities, Place::context,
+                        Place::gelu,   Place::sum,    Place::layer_norm};
+  o.activations = {ir::DType::i8, true, Steps::full};
+  o.weights.scheme = {ir::DType::i8, true, Steps::full};
+  o.weights.as_float = true;
+  return o;
+}
+
+}  // namespace
+
+std::span<const Preset> presets() {
+  static const Preset all[] = {
+      {"default", "inputs of products in u8, residual stream in float: the smallest loss",
+       our_default},
+      {"fast", "default, and the residual stream in u8", fast},
+      {"ort-tensorrt", "ONNX Runtime's TensorRT example: s8, percentile, MatMul and residual Adds",
+       ort_tensorrt},
+      {"ort-migraphx", "ONNX Runtime's MIGraphX example with --ort_quant: s8, percentile, MatMul",
+       ort_migraphx},
+      {"qdqbert", "Hugging Face's QDQBERT model: s8, layers and their residual Adds, no head",
+       qdqbert},
+      {"migraphx-native", "MIGraphX's own quantize_int8: s8, one scale for each weight",
+       migraphx_native},
+      {"qordered", "ONNX Runtime's QAT example (QOrdered operators): s8 at results, not at inputs",
+       qordered}};
+  return all;
+}
+
+const Preset& preset(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Preset& p : presets()) {
+    if (p.name == name) return p;
+    names.push_back(p.name);
+  }
+  throw Error(fmt::format("'{}' is no preset; there are {}", name, fmt::join(names, ", ")));
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of a BERT, the names of its quantizers, and the rules that users give by names.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bertcl/error.hpp"
+#include "quant/node_rules.hpp"
+#include "quant/placement.hpp"
+#include "quant/range_rules.hpp"
+#include "tests/quant/tiny_bert.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::ThrowsMessage;
+using tests::Analysed;
+using tests::GraphBuilder;
+using tests::TinyBert;
+
+const std::string kSelf = "/bert/encoder/layer.0/attention/self";
+
+class NodeRules : public testing::Test {
+ protected:
+  std::vector<std::string> sites(const PlacementOptions& options) {
+    placement_ = place(bert_.index, bert_.constants, options);
+    std::vector<std::string> nodes;
+    for (const Site& s : placement_.sites) nodes.push_back(label_of(bert_.index.node(s.node)));
+    return nodes;
+  }
+  std::string reason(const std::string& node) const {
+    for (const Left& left : placement_.left)
+      if (left.node == node) return left.reason;
+    return "";
+  }
+
+  Analysed bert_{std::move(TinyBert().builder())};
+  Placement placement_;
+};
+
+TEST_F(NodeRules, AttentionIsFound) {
+  const auto all = find_attentions(bert_.index, bert_.constants);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(label_of(bert_.index.node(all[0].scores)), kSelf + "/MatMul");
+  EXPECT_EQ(label_of(bert_.index.node(all[0].context)), kSelf + "/MatMul_1");
+  EXPECT_EQ(all[0].k, kSelf + "/Transpose_1_output_0");
+  EXPECT_EQ(label_of(bert_.index.node(all[0].v_linear)), kSelf + "/value/MatMul");
+}
+
+TEST_F(NodeRules, GeluIsItsLastTensorAndAPoolerNone) {
+  EXPECT_TRUE(is_gelu(bert_.index, "/bert/encoder/layer.0/intermediate/Mul_1_output_0"));
+  EXPECT_FALSE(is_gelu(bert_.index, "/bert/encoder/layer.0/intermediate/Erf_output_0"));
+  EXPECT_FALSE(is_gelu(bert_.index, "/bert/encoder/layer.0/attention/output/Add_output_0"));
+  GraphBuilder g;
+  g.input("x", {2, 4});
+  g.node("Tanh", {"x"}, "pooled");
+  g.node("Mul", {"pooled", g.weight("two", {}, {2.0f})}, "doubled");
+  g.output("doubled");
+  const Analysed pooler(std::move(g));
+  EXPECT_FALSE(is_gelu(pooler.index, "pooled"));
+  EXPECT_FALSE(is_gelu(pooler.index, "doubled"));
+}
+
+TEST_F(NodeRules, LayerNormOutputsInBothSpellings) {
+  EXPECT_EQ(layer_norm_outputs(bert_.index, bert_.constants).size(), 3u);
+  GraphBuilder g(18);
+  g.input("x", {3, 4});
+  g.output(g.decomposed_layer_norm("x", "ln_", true));
+  Analysed decomposed(std::move(g));
+  EXPECT_THAT(layer_norm_outputs(decomposed.index, decomposed.constants), ElementsAre("ln_out"));
+}
+
+TEST_F(NodeRules, MasksAreWhatDependsOnTheMaskAlone) {
+  EXPECT_TRUE(is_mask(bert_.index, "/bert/Mul_output_0"));
+  EXPECT_FALSE(is_mask(bert_.index, kSelf + "/Add_output_0"));
+  EXPECT_FALSE(is_mask(bert_.index, "one"));
+}
+
+TEST_F(NodeRules, QuantizersAreNamedAsInQdqbert) {
+  for (const bool nameless : {false, true}) {
+    Analysed bert(std::move(TinyBert(nameless).builder()));
+    const auto attentions = find_attentions(bert.index, bert.constants);
+    const QuantizerNames name(bert.index, attentions);
+    const std::string layer = "bert.encoder.layer.0.";
+    EXPECT_EQ(name(attentions[0].q_linear, 0, false),
+              layer + "attention.self.query._input_quantizer");
+    EXPECT_EQ(name(attentions[0].q_linear, 1, true),
+              layer + "attention.self.query._weight_quantizer");
+    if (nameless) continue;  // products of activations have no constant that would tell
+    EXPECT_EQ(name(attentions[0].scores, 1, false),
+              layer + "attention.self.matmul_k_input_quantizer");
+    EXPECT_EQ(name(attentions[0].context, 0, false),
+              layer + "attention.self.matmul_a_input_quantizer");
+  }
+}
+
+TEST_F(NodeRules, ResidualAddsAreNamedByTheirInputs) {
+  for (const bool nameless : {false, true}) {
+    Analysed bert(std::move(TinyBert(nameless).builder()));
+    const QuantizerNames name(bert.index, {});
+    const int add = bert.index.producer("/bert/encoder/layer.0/attention/output/Add_output_0");
+    const std::string module = "bert.encoder.layer.0.attention.output.";
+    EXPECT_EQ(name(add, 0, false), module + "add_local_input_quantizer") << nameless;
+    EXPECT_EQ(name(add, 1, false), module + "add_residual_input_quantizer") << nameless;
+  }
+}
+
+TEST_F(NodeRules, IncludeAndExclude) {
+  EXPECT_THAT(sites({.include = {"*/query/*", "*/key/*"}, .exclude = {"*key*"}}),
+              ElementsAre(kSelf + "/query/MatMul"));
+  EXPECT_THAT(reason(kSelf + "/value/MatMul"), HasSubstr("include"));
+  EXPECT_THAT(reason(kSelf + "/key/MatMul"), HasSubstr("'*key*'"));
+  EXPECT_THAT(
+      [&] {
+        sites({.include = {"*", "queery"}});
+      },
+      ThrowsMessage<Error>(HasSubstr("'queery'")));
+}
+
+TEST_F(NodeRules, KeywordsLeaveOutOperands) {
+  sites({.disable_keywords = {"matmul_a"}});
+  const auto site = std::find_if(placement_.sites.begin(), placement_.sites.end(), [&](auto& s) {
+    return label_of(bert_.index.node(s.node)) == kSelf + "/MatMul_1";
+  });
+  ASSERT_NE(site, placement_.sites.end());
+  ASSERT_EQ(site->operands.size(), 1u) << "the values stay quantized";
+  EXPECT_EQ(site->operands[0].input, 1);
+  EXPECT_THAT(reason(kSelf + "/MatMul_1"), HasSubstr("'matmul_a'"));
+}
+
+TEST_F(NodeRules, LayerModulesAndTheirExceptions) {
+  const auto nodes = sites(
+      {.disable_layer_modules = {"attention"}, .enable_layer_modules = {"attention.self.query"}});
+  EXPECT_THAT(nodes, Contains(kSelf + "/query/MatMul"));
+  EXPECT_THAT(nodes, Not(Contains(kSelf + "/key/MatMul")));
+  EXPECT_THAT(nodes, Contains("/bert/encoder/layer.0/output/dense/MatMul"));
+  EXPECT_THAT([&] { sites({.disable_layer_modules = {"pooler"}}); },
+              ThrowsMessage<Error>(testing::AllOf(HasSubstr("'pooler'"), HasSubstr("quantizer"))));
+  EXPECT_THAT([&] { sites({.disable_keywords = {"("}}); },
+              ThrowsMessage<Error>(HasSubstr("regular expression")));
+}
+
+TEST_F(NodeRules, WhichAdds) {
+  const auto count = [&](Adds adds) {
+    const auto nodes = sites({.op_types = {"Add"}, .adds = adds});
+    return nodes.size();
+  };
+  EXPECT_EQ(count(Adds::layer_norm), 3u);
+  EXPECT_EQ(count(Adds::encoder), 2u);
+  EXPECT_EQ(count(Adds::all), 3u + 7u + 1u) << "residual, biases, and that of GELU";
+  EXPECT_THAT(reason(kSelf + "/Add"), HasSubstr("attention mask"));
+}
+
+TEST_F(NodeRules, PlacesAreQuantizedForAll) {
+  const auto all = [&](Place place) {
+    sites({.places = {place}});
+    return placement_.outputs;
+  };
+  EXPECT_THAT(all(Place::scores), ElementsAre(kSelf + "/MatMul_output_0"));
+  EXPECT_THAT(all(Place::probabilities), ElementsAre(kSelf + "/Softmax_output_0"));
+  EXPECT_THAT(all(Place::context), ElementsAre(kSelf + "/MatMul_1_output_0"));
+  EXPECT_THAT(all(Place::gelu), ElementsAre("/bert/encoder/layer.0/intermediate/Mul_1_output_0"));
+  EXPECT_EQ(all(Place::sum).size(), 3u);
+  EXPECT_EQ(all(Place::layer_norm).size(), 3u);
+  EXPECT_THAT(all(Place::linear),
+              ElementsAre(kSelf + "/query/Add_output_0", kSelf + "/key/Add_output_0",
+                          kSelf + "/value/Add_output_0",
+                          "/bert/encoder/layer.0/intermediate/dense/Add_output_0"));
+}
+
+TEST_F(NodeRules, WhatOnlyMovesQuantizedElementsHasNoPairOfItsOwn) {
+  sites({.places = {Place::linear}});
+  for (const Site& s : placement_.sites)
+    if (label_of(bert_.index.node(s.node)) == kSelf + "/MatMul") {
+      EXPECT_THAT(s.operands, IsEmpty()) << "q and k";
+    }
+}
+
+TEST_F(NodeRules, OutputsByOperator) {
+  sites({.output_op_types = {"MatMul"}, .exclude = {"*value*"}});
+  EXPECT_EQ(placement_.outputs.size(), 8u);
+  EXPECT_THAT(placement_.outputs, Not(Contains(kSelf + "/value/MatMul_output_0")));
+  EXPECT_THAT([&] { sites({.op_types = {"MatMull"}}); },
+              ThrowsMessage<Error>(testing::AllOf(HasSubstr("MatMull"), HasSubstr("MatMul, "))));
+}
+
+class RangeRules : public NodeRules {
+ protected:
+  const std::string q_ = kSelf + "/Transpose_output_0", k_ = kSelf + "/Transpose_1_output_0",
+                    v_ = kSelf + "/Transpose_2_output_0",
+                    gelu_ = "/bert/encoder/layer.0/intermediate/Mul_1_output_0";
+  Ranges ranges_{{q_, {-1, 2}}, {k_, {-3, 1}}, {v_, {0, 1}}, {gelu_, {-0.2f, 30}}};
+};
+
+TEST_F(RangeRules, FuseQkv) {
+  apply({.fuse_qkv = true}, {}, bert_.index, bert_.constants, ranges_);
+  for (const auto& tensor : {q_, k_, v_}) EXPECT_EQ(ranges_.at(tensor), (Range{-3, 2}));
+  EXPECT_EQ(ranges_.size(), 4u) << "weights per channel keep their own";
+  apply({.fuse_qkv = true}, {.per_channel = false}, bert_.index, bert_.constants, ranges_);
+  ASSERT_EQ(ranges_.size(), 7u);
+  EXPECT_EQ(ranges_.at("onnx::MatMul_0"), ranges_.at("onnx::MatMul_1"));
+  EXPECT_EQ(ranges_.at("onnx::MatMul_0"), ranges_.at("onnx::MatMul_2"));
+}
+
+TEST_F(RangeRules, ClipGelu) {
+  apply({.clip_gelu = 10.0f}, {}, bert_.index, bert_.constants, ranges_);
+  EXPECT_EQ(ranges_.at(gelu_), (Range{-0.2f, 10}));
+  EXPECT_EQ(ranges_.at(q_), (Range{-1, 2}));
+  EXPECT_THAT([&] { apply({.clip_gelu = -1.0f}, {}, bert_.index, bert_.constants, ranges_); },
+              ThrowsMessage<Error>(HasSubstr("-1")));
+  ranges_.erase(gelu_);
+  EXPECT_THAT([&] { apply({.clip_gelu = 5.0f}, {}, bert_.index, bert_.constants, ranges_); },
+              ThrowsMessage<Error>(HasSubstr("GELU")));
+}
+
+TEST_F(RangeRules, MinimumAndSymmetry) {
+  ranges_ = {{q_, {0.5f, 0.6f}}, {k_, {-3, 1}}};
+  apply({.symmetric = true}, {}, bert_.index, bert_.constants, ranges_);
+  EXPECT_EQ(ranges_.at(k_), (Range{-3, 3}));
+  EXPECT_EQ(ranges_.at(q_), (Range{-0.6f, 0.6f}));
+  ranges_ = {{q_, {0.0f, 1e-6f}}};
+  apply({.minimum = 0.1f}, {}, bert_.index, bert_.constants, ranges_);
+  EXPECT_EQ(ranges_.at(q_), (Range{0.0f, 0.1f}));
+}
+
+TEST_F(RangeRules, AWeightTakesTheRangeOfATableUnlessRecalibrated) {
+  for (const bool recalibrate : {false, true}) {
+    Analysed bert(std::move(TinyBert().builder()));
+    Placement p = place(bert.index, bert.constants, {.include = {"*/query/*"}});
+    Ranges ranges{{"/bert/embeddings/LayerNorm/LayerNormalization_output_0", {-1, 1}},
+                  {"onnx::MatMul_0", {-127, 127}}};
+    const WeightOptions weights{.per_channel = false};
+    apply({.recalibrate_weights = recalibrate}, weights, bert.index, bert.constants, ranges);
+    const auto e = encode(p, bert.index, bert.constants, ranges, {{}, weights});
+    EXPECT_EQ(e.at({"onnx::MatMul_0", Role::weight}).parameters.scale == 1.0f, !recalibrate);
+  }
+}
+
+}  // namespace
+}  // namespace bertcl::quant

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// A BERT of one layer with random weights, as torch's exporter names its parts.
+#pragma once
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/quant/graphs.hpp"
+
+namespace bertcl::quant::tests {
+
+inline constexpr int kTinyVocabulary = 50, kTinyHidden = 16, kTinyHeads = 2, kTinyInner = 32;
+
+/// input_ids [batch, seq] -> logits [batch, seq, 2]. Node names are paths; `nameless`: none, so
+/// that only constants tell modules.
+class TinyBert {
+ public:
+  explicit TinyBert(bool nameless = false, std::int64_t opset = 17)
+      : g_(opset), nameless_(nameless) {
+    free_input("input_ids");
+    free_input("attention_mask");
+    const std::string layer = "/bert/encoder/layer.0";
+    const auto embedded =
+        node("Gather", "/bert/embeddings/word_embeddings",
+             {random("bert.embeddings.word_embeddings.weight", {kTinyVocabulary, kTinyHidden}),
+              "input_ids"});
+    const auto twice = node("Add", "/bert/embeddings", {embedded, embedded});
+    const auto x = norm("/bert/embeddings", twice);
+    const auto q = heads(layer + "/attention/self", "query", x, {0, 2, 1, 3});
+    const auto k = heads(layer + "/attention/self", "key", x, {0, 2, 3, 1});
+    const auto v = heads(layer + "/attention/self", "value", x, {0, 2, 1, 3});
+    const auto scores = node("MatMul", layer + "/attention/self", {q, k});
+    const auto scaled =
+        node("Div", layer + "/attention/self", {scores, g_.weight("root", {}, {2.828427f})});
+    const auto masked = node("Add", layer + "/attention/self", {scaled, mask()});
+    const auto p = node("Softmax", layer + "/attention/self", {masked});
+    g_.set("axis", std::int64_t{-1});
+    const auto context = node("MatMul", layer + "/attention/self", {p, v});
+    const auto turned = node("Transpose", layer + "/attention/self", {context});
+    g_.set("perm", std::vector<std::int64_t>{0, 2, 1, 3});
+    const auto flat =
+        node("Reshape", layer + "/attention/self", {turned, g_.ints("flat", {0, 0, kTinyHidden})});
+    const auto dense = linear(layer + "/attention/output/dense", flat, kTinyHidden, kTinyHidden);
+    const auto a =
+        norm(layer + "/attention/output", node("Add", layer + "/attention/output", {dense, x}));
+    const auto inner = linear(layer + "/intermediate/dense", a, kTinyHidden, kTinyInner);
+    const auto out = linear(layer + "/output/dense", gelu(layer + "/intermediate", inner),
+                            kTinyInner, kTinyHidden);
+    const auto y = norm(layer + "/output", node("Add", layer + "/output", {out, a}));
+    const auto logits = linear("/qa_outputs", y, kTinyHidden, 2);
+    g_.node("Identity", {logits}, "logits");
+    g_.output("logits");
+    auto* shape =
+        g_.graph().mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (const char* symbol : {"batch", "seq"}) shape->add_dim()->set_dim_param(symbol);
+    shape->add_dim()->set_dim_value(2);
+  }
+  GraphBuilder& builder() { return g_; }
+
+ private:
+  void free_input(const std::string& name) {
+    g_.input(name);
+    auto* type = g_.graph()
+                     .mutable_input(g_.graph().input_size() - 1)
+                     ->mutable_type()
+                     ->mutable_tensor_type();
+    type->set_elem_type(onnx::TensorProto::INT64);
+    for (const char* symbol : {"batch", "seq"})
+      type->mutable_shape()->add_dim()->set_dim_param(symbol);
+  }
+  std::string node(const std::string& op, const std::string& module,
+                   const std::vector<std::string>& inputs) {
+    std::string name = module + "/" + op;
+    const int count = used_[name]++;
+    if (count > 0) name += "_" + std::to_string(count);
+    g_.node(op, inputs, name + "_output_0", nameless_);
+    auto* added = g_.graph().mutable_node(g_.graph().node_size() - 1);
+    if (!nameless_) added->set_name(name);
+    return name + "_output_0";
+  }
+  std::string random(const std::string& name, const std::vector<std::int64_t>& shape) {
+    std::int64_t count = 1;
+    for (const auto extent : shape) count *= extent;
+    std::normal_distribution<float> normal(0.0f, 0.4f);
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (auto& v : values) v = normal(generator_);
+    return g_.weight(name, shape, values);
+  }
+  static std::string dotted(std::string path) {
+    path.erase(0, 1);
+    for (auto& c : path)
+      if (c == '/') c = '.';
+    return path;
+  }
+  std::string linear(const std::string& module, const std::string& x, int in, int out) {
+    const auto product =
+        node("MatMul", module, {x, random("onnx::MatMul_" + std::to_string(count_++), {in, out})});
+    return node("Add", module, {random(dotted(module) + ".bias", {out}), product});
+  }
+  std::string heads(const std::string& module, const std::string& name, const std::string& x,
+                    const std::vector<std::int64_t>& perm) {
+    const auto y = linear(module + "/" + name, x, kTinyHidden, kTinyHidden);
+    const auto split =
+        node("Reshape", module,
+             {y, g_.ints("split_" + name, {0, 0, kTinyHeads, kTinyHidden / kTinyHeads})});
+    const auto turned = node("Transpose", module, {split});
+    g_.set("perm", perm);
+    return turned;
+  }
+  std::string mask() {
+    const auto wide = node("Unsqueeze", "/bert", {"attention_mask", g_.ints("axes", {1, 2})});
+    const auto real = node("Cast", "/bert", {wide});
+    g_.set("to", std::int64_t{1});
+    const auto off = node("Sub", "/bert", {g_.weight("one", {}, {1.0f}), real});
+    return node("Mul", "/bert", {off, g_.weight("far", {}, {-10000.0f})});
+  }
+  std::string norm(const std::string& module, const std::string& x) {
+    const std::string name = dotted(module) + ".LayerNorm";
+    std::vector<float> ones(kTinyHidden, 1.0f);
+    const auto y = node("LayerNormalization", module + "/LayerNorm",
+                        {x, g_.weight(name + ".weight", {kTinyHidden}, ones),
+                         random(name + ".bias", {kTinyHidden})});
+    g_.set("axis", std::int64_t{-1});
+    return y;
+  }
+  std::string gelu(const std::string& module, const std::string& x) {
+    const auto small = node("Div", module, {x, g_.weight("sqrt2", {}, {1.4142135f})});
+    const auto curve = node("Erf", module, {small});
+    const auto sum = node("Add", module, {curve, g_.weight("unit", {}, {1.0f})});
+    const auto product = node("Mul", module, {x, sum});
+    return node("Mul", module, {product, g_.weight("half", {}, {0.5f})});
+  }
+
+  GraphBuilder g_;
+  bool nameless_;
+  int count_ = 0;
+  std::map<std::string, int> used_;
+  std::mt19937 generator_{5};
+};
+
+}  // namespace bertcl::quant::tests
