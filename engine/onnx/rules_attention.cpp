@@ -96,17 +96,15 @@ void refuse_operands(NodeImport& node, std::size_t from, std::size_t to, const c
     if (node.in(i)) node.fail(fmt::format("operand {} ({}) is not supported", i, what));
 }
 
-/// com.microsoft::Attention(input, weights, bias, mask_index, past, attention_bias)
-void import_packed_attention(NodeImport& node) {
-  refuse_operands(node, 4, 4, "past");
-  refuse_operands(node, 6, 6, "past_sequence_length");
+/// What the packed forms of com.microsoft have in common behind their product: `packed` is
+/// [batch, rows, queries | keys | values], the mask and the bias of the scores may be null.
+void finish_packed_attention(NodeImport& node, ir::Value* packed, ir::Value* mask,
+                             ir::Value* attention_bias) {
   if (node.output_count() > 1) node.fail("the output present is not supported");
   const std::int64_t heads = node.int_attribute("num_heads", 0);
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
   const ir::Shape input = node.shape(0);
   if (input.size() != 3) node.fail(fmt::format("the input {} has to be of rank 3", ir::str(input)));
-  ir::Value* packed = node.emit("MatMul", {node.need(0), node.need(1)});
-  if (node.in(2)) packed = node.add(packed, node.in(2));
   if (packed->type.shape.size() != 3 || !packed->type.shape[2].is_constant())
     node.fail("weights or bias do not fit the input");
   const std::int64_t width = packed->type.shape[2].constant();
@@ -123,12 +121,32 @@ void import_packed_attention(NodeImport& node) {
           node.float_attribute("scale", 0)};
   const double filter = node.float_attribute("mask_filter_value", -10000);
   const ir::Dim batch = input[0], rows = input[1];
-  if (node.in(3))
-    h.score_terms.push_back(padding_mask(node, node.in(3), batch, rows, rows, filter));
+  if (mask) h.score_terms.push_back(padding_mask(node, mask, batch, rows, rows, filter));
   if (node.int_attribute("unidirectional", 0))
     h.score_terms.push_back(causal(node, rows, rows, filter));
-  if (node.in(5)) h.score_terms.push_back(node.in(5));
+  if (attention_bias) h.score_terms.push_back(attention_bias);
   node.bind(0, attend(node, h));
+}
+
+/// com.microsoft::Attention(input, weights, bias, mask_index, past, attention_bias)
+void import_packed_attention(NodeImport& node) {
+  refuse_operands(node, 4, 4, "past");
+  refuse_operands(node, 6, 6, "past_sequence_length");
+  ir::Value* packed = node.emit("MatMul", {node.need(0), node.need(1)});
+  if (node.in(2)) packed = node.add(packed, node.in(2));
+  finish_packed_attention(node, packed, node.in(3), node.in(5));
+}
+
+/// com.microsoft::QAttention(input, weight, bias, input_scale, weight_scale, mask_index,
+/// input_zero_point, weight_zero_point, past): the product is of integers, all else is float.
+void import_quantized_attention(NodeImport& node) {
+  refuse_operands(node, 8, 8, "past");
+  std::vector<ir::Value*> operands{node.need(0), node.need(1), node.in(6), node.in(7)};
+  while (!operands.back()) operands.pop_back();
+  ir::Value* sums = node.emit("MatMulInteger", std::move(operands));
+  ir::Value* scale = node.mul(node.need(3), node.need(4));
+  ir::Value* packed = node.mul(node.cast(sums, scale->type.dtype), scale);
+  finish_packed_attention(node, node.add(packed, node.need(2)), node.in(5), nullptr);
 }
 
 /// com.microsoft::MultiHeadAttention(query, key, value, bias, key_padding_mask, attention_bias)
@@ -212,6 +230,8 @@ Rules attention_rules() {
       {"com.microsoft::Attention",
        {import_packed_attention,
         {"num_heads", "unidirectional", "qkv_hidden_sizes", "scale", "mask_filter_value"}}},
+      {"com.microsoft::QAttention",
+       {import_quantized_attention, {"num_heads", "unidirectional", "scale", "mask_filter_value"}}},
       {"com.microsoft::MultiHeadAttention",
        {import_multi_head_attention,
         {"num_heads", "unidirectional", "scale", "mask_filter_value"}}},

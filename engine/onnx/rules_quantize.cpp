@@ -87,6 +87,27 @@ void import_dynamic_quantize_matmul(NodeImport& node) {
   finish_scaled(node, product, a[1], node.need(2), node.in(4));
 }
 
+/// Operand `first` and the scale and zero point behind it, as a real tensor.
+ir::Value* dequantized(NodeImport& node, std::size_t first) {
+  ir::Value* x = node.need(first);
+  ir::Value* scale = as_scalar(node, node.need(first + 1));
+  ir::Value* zero = node.in(first + 2);
+  zero = zero ? as_scalar(node, zero) : zeros_like_scale(node, scale, x->type.dtype);
+  return node.emit("DequantizeLinear", {x, scale, zero});
+}
+
+/// QLinearAdd and QLinearMul (a, a_scale, a_zero_point, b, b_scale, b_zero_point, c_scale,
+/// c_zero_point): the operator on real numbers between DequantizeLinear and QuantizeLinear.
+void finish_qlinear(NodeImport& node, const char* op) {
+  ir::Value* real = node.emit(op, {dequantized(node, 0), dequantized(node, 3)});
+  ir::Value* scale = as_scalar(node, node.need(6));
+  ir::Value* zero = node.in(7);
+  zero = zero ? as_scalar(node, zero) : zeros_like_scale(node, scale, node.need(0)->type.dtype);
+  node.finish("QuantizeLinear", {real, scale, zero});
+}
+void import_qlinear_add(NodeImport& node) { finish_qlinear(node, "Add"); }
+void import_qlinear_mul(NodeImport& node) { finish_qlinear(node, "Mul"); }
+
 void import_dynamic_quantize(NodeImport& node) {
   node.finish_all("DynamicQuantizeLinear", {node.need(0)});
 }
@@ -104,6 +125,8 @@ Rules quantize_rules() {
       {"DynamicQuantizeLinear", {import_dynamic_quantize, {}}},
       {"MatMulInteger", {import_same, {}}},
       {"QLinearMatMul", {import_same, {}}},
+      {"com.microsoft::QLinearAdd", {import_qlinear_add, {}}},
+      {"com.microsoft::QLinearMul", {import_qlinear_mul, {}}},
       {"com.microsoft::MatMulIntegerToFloat", {import_matmul_integer_to_float, {}}},
       {"com.microsoft::DynamicQuantizeMatMul", {import_dynamic_quantize_matmul, {}}},
   };

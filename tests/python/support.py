@@ -25,12 +25,12 @@ def bertcl(*arguments, expect=0):
     return done
 
 
-def bertcl_run(model, inputs):
+def bertcl_run(model, inputs, *options):
     """Outputs of `bertcl run` by name."""
     with tempfile.TemporaryDirectory() as folder:
         given, made = pathlib.Path(folder) / "in.npz", pathlib.Path(folder) / "out.npz"
         np.savez(given, **inputs)
-        bertcl("run", model, "--inputs", given, "--outputs", made)
+        bertcl("run", model, "--inputs", given, "--outputs", made, *options)
         with np.load(made) as arrays:
             return dict(arrays)
 

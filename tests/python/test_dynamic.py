@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that ONNX Runtime has quantized dynamically, and its fused integer operators, by bertcl and by
+ONNX Runtime."""
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+import onnxruntime
+import questions
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from support import ROOT, Reference, bertcl_run, inspect
+
+MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
+SAMPLE = ROOT / "data" / "sample-v2.0.json"
+QUESTIONS = 10
+EIGHT_BITS = {"i8": dict(weight_type=QuantType.QInt8),
+              "i8 per column": dict(weight_type=QuantType.QInt8, per_channel=True),
+              "u8": dict(weight_type=QuantType.QUInt8)}
+
+
+def fold_weights(source, target):
+    """The same model with Cast and Transpose of weights folded: quantize_dynamic takes initializers
+    only."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(target)
+    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def with_inner_outputs(source, target, count):
+    """The model with the first `count` results of DynamicQuantizeLinear as its outputs."""
+    model = onnx.load(source)
+    names = [n.output[0] for n in model.graph.node if n.op_type == "DynamicQuantizeLinear"][:count]
+    del model.graph.output[:]
+    model.graph.output.extend(helper.make_tensor_value_info(n, TensorProto.UINT8, None)
+                              for n in names)
+    onnx.save(model, target)
+
+
+class DynamicallyQuantizedModel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        fold_weights(MODEL, cls.folder / "folded.onnx")
+        vocabulary = questions.Vocabulary(MODEL.parent / "vocab.txt")
+        cls.examples = questions.load(SAMPLE, QUESTIONS, vocabulary, max_length=200)
+
+    def quantized(self, name):
+        path = self.folder / f"{name.replace(' ', '_')}.onnx"
+        if not path.exists():
+            quantize_dynamic(self.folder / "folded.onnx", path, **EIGHT_BITS[name])
+        return path
+
+    def test_bytes_of_the_first_layer(self):
+        """Up to the second layer both do the same to the byte. (Later a value next to a rounding tie
+        goes either way, and what follows is no longer the same to the last digit in any two
+        implementations.)"""
+        for name in EIGHT_BITS:
+            part = self.folder / "part.onnx"
+            with_inner_outputs(self.quantized(name), part, 4)
+            reference, equal = Reference(part), []
+            for inputs, _ in questions.batches(self.examples[::3], 1):
+                expected, found = reference.run(inputs), bertcl_run(part, inputs)
+                self.assertEqual(expected.keys(), found.keys())
+                for key, values in expected.items():
+                    equal.append(np.mean(values == found[key]))
+            self.assertGreater(np.mean(equal), 0.9999, f"{name}: {equal}")
+
+    def test_answers(self):
+        """Without padding both see the same rows; each question is a batch of its own. With padding
+        the rows that ONNX Runtime measures are those that --keep-padding computes."""
+        for name in EIGHT_BITS:
+            model = self.quantized(name)
+            report = inspect(model, "--require", "int8")
+            products = [op for op in report["ops"] if op["op"] == "linear_q" and
+                        op["implementation"] != "rows"]
+            self.assertEqual(len(products), 25, name)  # 4 a layer (q, k, v are one), and the head
+            reference, same, padded = Reference(model), [], []
+            for inputs, part in questions.batches(self.examples, 1):
+                same.append(questions.answers(reference.run(inputs), part) ==
+                            questions.answers(bertcl_run(model, inputs), part))
+            for inputs, part in questions.batches(self.examples, QUESTIONS):
+                padded += [a == b for a, b in
+                           zip(questions.answers(reference.run(inputs), part),
+                               questions.answers(bertcl_run(model, inputs, "--keep-padding"), part))]
+            self.assertGreaterEqual(np.mean(same), 0.9, name)
+            self.assertGreaterEqual(np.mean(padded), 0.8, name)
+
+
+def constant(name, values, dtype):
+    return numpy_helper.from_array(np.asarray(values, dtype), name)
+
+
+class FusedOperators(unittest.TestCase):
+    """Operators of com.microsoft alone in a model, with random operands."""
+
+    def check(self, node, inputs, constants, output_type, tolerance):
+        kinds = {np.dtype(np.uint8): TensorProto.UINT8, np.dtype(np.int8): TensorProto.INT8,
+                 np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.int32): TensorProto.INT32}
+        graph = helper.make_graph(
+            [node], "g",
+            [helper.make_tensor_value_info(n, kinds[v.dtype], v.shape) for n, v in inputs.items()],
+            [helper.make_tensor_value_info("y", output_type, None)], constants)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17),
+                                                        helper.make_opsetid("com.microsoft", 1)])
+        model.ir_version = 8
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "m.onnx"
+            onnx.save(model, path)
+            expected = Reference(path).run(inputs)["y"]
+            found = bertcl_run(path, inputs)["y"]
+        self.assertEqual(expected.shape, found.shape)
+        difference = np.abs(expected.astype(float) - found.astype(float)).max()
+        self.assertLessEqual(difference, tolerance, node.op_type)
+        self.assertGreater(np.ptp(expected.astype(float)), 20 * tolerance)
+
+    def test_qlinear_add_and_mul(self):
+        random = np.random.default_rng(1)
+        for dtype, kind in ((np.uint8, TensorProto.UINT8), (np.int8, TensorProto.INT8)):
+            span = np.iinfo(dtype)
+            inputs = {"a": random.integers(span.min, span.max + 1, (3, 5, 8)).astype(dtype),
+                      "b": random.integers(span.min, span.max + 1, (8,)).astype(dtype)}
+            constants = [constant("as", 0.05, np.float32), constant("az", 7, dtype),
+                         constant("bs", 0.03, np.float32), constant("bz", 99, dtype),
+                         constant("ys", 0.11, np.float32), constant("yz", 40, dtype)]
+            for op in ("QLinearAdd", "QLinearMul"):
+                node = helper.make_node(op, ["a", "as", "az", "b", "bs", "bz", "ys", "yz"], ["y"],
+                                        domain="com.microsoft")
+                self.check(node, inputs, constants, kind, 1)
+
+    def test_qattention(self):
+        random = np.random.default_rng(2)
+        hidden, heads, batch, seq = 32, 4, 2, 7
+        for weights, zero in ((np.int8, 0), (np.uint8, 131)):
+            span = np.iinfo(weights)
+            inputs = {"x": random.integers(0, 256, (batch, seq, hidden)).astype(np.uint8),
+                      "mask": np.array([seq, 4], np.int32)}
+            constants = [
+                constant("w", random.integers(span.min // 2, span.max // 2, (hidden, 3 * hidden)),
+                         weights),
+                constant("b", random.normal(size=3 * hidden), np.float32),
+                constant("xs", 0.02, np.float32), constant("ws", 0.01, np.float32),
+                constant("xz", 113, np.uint8), constant("wz", zero, weights)]
+            node = helper.make_node("QAttention", ["x", "w", "b", "xs", "ws", "mask", "xz", "wz"],
+                                    ["y"], domain="com.microsoft", num_heads=heads)
+            self.check(node, inputs, constants, TensorProto.FLOAT, 1e-4)
+
+
+if __name__ == "__main__":
+    unittest.main()
