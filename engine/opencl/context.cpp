@@ -128,8 +128,4 @@ const Capabilities& Context::capabilities() {
   return *state_->capabilities;
 }
 
-void Context::prefetch(std::span<const ProgramRequest> requests) {
-  state_->programs->prefetch(requests);
-}
-
 }  // namespace bertcl::opencl

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -20,16 +19,10 @@ struct Capabilities;
 /// -D options of a program. Sorted by name, so that the same values always give the same options.
 using Defines = std::map<std::string, int>;
 
-/// A program to build: a file of kernels_cl/ by its stem, and its options.
-struct ProgramRequest {
-  std::string program;
-  Defines defines;
-};
-
 /// Everything needed to run kernels on one device. Programs are built at first use, kept for the
 /// life of the context, and stored on disk (program_cache.hpp).
 ///
-/// kernel() and prefetch() may be called by several threads, the rest by one at a time.
+/// kernel() may be called by several threads, the rest by one at a time.
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// Opens the device that `selector` names (see select_device()).
@@ -56,9 +49,6 @@ class Context : public std::enable_shared_from_this<Context> {
   /// The same from source text that is not a file of the build; `program` names it in messages.
   Kernel kernel_from_source(std::string_view program, const std::string& source,
                             std::string_view kernel_name, const Defines& defines = {});
-
-  /// Builds several programs now, so that later calls of kernel() find them ready.
-  void prefetch(std::span<const ProgramRequest> programs);
 
   /// Writes the binaries of programs that were built from source to the program cache, until
   /// `seconds` have passed; the destructor calls it. Call it after the first launches: the binary

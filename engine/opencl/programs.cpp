@@ -5,10 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <exception>
-#include <thread>
 
 #include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
@@ -167,34 +165,6 @@ void Programs::store(double seconds) {
       cache_.store(entry.key, entry.name, binary);
     }
   }
-}
-
-void Programs::prefetch(std::span<const ProgramRequest> requests) {
-  // PoCL compiles under one lock: 4 programs took 0.88-1.04 s one after the other, 0.95-1.01 s by
-  // two threads (PoCL 3.1, two cores of an AMD EPYC, 2026-11-21, empty kernel cache).
-  const bool parallel = info_.platform.find("Portable Computing") != 0;
-  const size_t threads =
-      parallel ? std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 8) : 1;
-  std::vector<std::future<void>> workers;
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i = next++; i < requests.size(); i = next++)
-      get(requests[i].program, requests[i].defines);
-  };
-  for (size_t i = 1; i < std::min(threads, requests.size()); ++i)
-    workers.push_back(std::async(std::launch::async, work));
-  // All workers end before an error of one leaves this function.
-  std::exception_ptr failure;
-  const auto keep_error = [&](auto&& step) {
-    try {
-      step();
-    } catch (...) {
-      if (!failure) failure = std::current_exception();
-    }
-  };
-  keep_error(work);
-  for (std::future<void>& worker : workers) keep_error([&] { worker.get(); });
-  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace bertcl::opencl

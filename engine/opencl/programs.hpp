@@ -4,7 +4,6 @@
 #include <future>
 #include <map>
 #include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +24,6 @@ class Programs {
   ProgramHandle get(std::string_view program, const Defines& defines);
   ProgramHandle get_source(std::string_view program, const std::string& source,
                            const Defines& defines);
-  void prefetch(std::span<const ProgramRequest> requests);
 
   /// See Context::store_programs().
   void store(double seconds);

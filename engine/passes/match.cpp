@@ -101,10 +101,6 @@ Pattern one_of(std::vector<Pattern> alternatives) {
   };
 }
 
-Pattern once(Pattern p) {
-  return [p = std::move(p)](ir::Value* v, Match& m) { return v->users.size() == 1 && p(v, m); };
-}
-
 bool matches(const Pattern& pattern, ir::Value* value, Match& match) {
   Match attempt;
   if (!pattern(value, attempt)) return false;

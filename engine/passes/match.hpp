@@ -50,8 +50,6 @@ Pattern op(std::string name, std::vector<Pattern> operands);
 Pattern op(std::string name, std::vector<Pattern> operands, std::string result);
 /// The first of several patterns that matches.
 Pattern one_of(std::vector<Pattern> alternatives);
-/// `p`, but only if its value is read once; so that rewriting computes nothing twice.
-Pattern once(Pattern p);
 
 /// Tries the pattern on a value.
 bool matches(const Pattern& pattern, ir::Value* value, Match& match);

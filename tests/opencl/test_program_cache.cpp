@@ -277,14 +277,5 @@ TEST_F(ProgramCacheTest, TwoProcessesBuildAtOnce) {
   EXPECT_TRUE(ProgramCache(select_device("cpu")).load(files()[0].stem().string(), "add"));
 }
 
-TEST_F(ProgramCacheTest, PrefetchedProgramsAreReady) {
-  auto context = Context::create("cpu");
-  const ProgramRequest requests[] = {{"probe_fp64", {}}, {"probe_fp64", {}}, {"probe_x86", {}}};
-  context->prefetch(requests);
-  EXPECT_EQ(context->kernel("probe_fp64", "probe_fp64").argument_count(), 2u);
-  const ProgramRequest wrong[] = {{"probe_fp64", {}}, {"no_such_file", {}}};
-  EXPECT_THROW(context->prefetch(wrong), Error);
-}
-
 }  // namespace
 }  // namespace bertcl::opencl
