@@ -4,7 +4,8 @@
 //   x [outer][size][inner], out [outer][inner]
 //   reduce_f32: sum, mean, max, min, prod, l2 (root of the sum of squares)
 //   reduce_i32, reduce_i64: sum, mean (truncated), max, min, prod
-//   argmax_f32: out is s64, the first place of the largest value (the first NaN where there is one)
+//   argmax_f32: out is s64, the first place of the largest value, with take_last the last one (the first
+//   NaN where there is one)
 //
 // Grid: (ceil(outer * inner / chunk)), any local size; each work-item makes `chunk` results in turn.
 // Bounds: outer * inner < 2^31; size >= 1. max and min hand on NaN.
@@ -90,14 +91,15 @@ REDUCE_INTEGER(i32, int)
 REDUCE_INTEGER(i64, long)
 
 __kernel void argmax_f32(__global const float* x, __global long* out, int outer, int size, int inner,
-                         int chunk) {
+                         int take_last, int chunk) {
   const int first = get_global_id(0) * chunk, last = min(first + chunk, outer * inner);
   for (int at = first; at < last; at++) {
     __global const float* from = x + (size_t)(at / inner) * size * inner + at % inner;
     int best = 0;
     for (int r = 1; r < size && !isnan(from[(size_t)best * inner]); r++) {
       const float v = from[(size_t)r * inner];
-      if (v > from[(size_t)best * inner] || isnan(v)) best = r;
+      const float largest = from[(size_t)best * inner];
+      if (v > largest || (take_last && v == largest) || isnan(v)) best = r;
     }
     out[at] = best;
   }

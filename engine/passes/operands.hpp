@@ -76,7 +76,13 @@ enum : std::size_t {
   second_scale,
   second_zero_point
 };
-}
+/// The two terms of the sum, each with its quantization.
+struct Term {
+  std::size_t value, scale, zero_point;
+};
+inline constexpr Term terms[] = {{x, x_scale, x_zero_point},
+                                 {residual, residual_scale, residual_zero_point}};
+}  // namespace add_norm
 /// embed_norm(ids, types?, positions?, word, type?, position, gamma, beta, out_scale?,
 ///            out_zero_point?, second_scale?, second_zero_point?) {epsilon}
 ///            -> f32 [, quantized [, quantized]]
@@ -96,9 +102,10 @@ enum : std::size_t {
   second_zero_point
 };
 }
-/// pack_inputs(ids, types?, mask?) -> ids, types?, positions, seq_offsets, key_mask
+/// pack_inputs(ids, types?, mask?, positions?) -> ids, positions, seq_offsets, key_mask [, types];
+/// positions count from 0 in each sequence where they are no operand.
 namespace pack_inputs {
-enum : std::size_t { ids, types, mask };
+enum : std::size_t { ids, types, mask, positions };
 }
 
 }  // namespace bertcl::passes

@@ -25,6 +25,7 @@ Pass lift_quantize();
 Pass find_linear();
 Pass find_linear_q();
 Pass find_attention();
+Pass find_positions();
 Pass find_embedding();
 Pass find_add_norm();
 

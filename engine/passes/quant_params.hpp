@@ -7,6 +7,12 @@
 
 namespace bertcl::passes {
 
+/// Most products of two bytes whose sum fits an int32 whatever their values are: bytes of x less
+/// their zero point are within 255, those of the weight within 128, or 255 with a zero point.
+constexpr std::int64_t max_exact_products(bool weight_has_zero_point = false) {
+  return ((std::int64_t{1} << 31) - 1) / (255 * (weight_has_zero_point ? 255 : 128));
+}
+
 /// Operands of a DequantizeLinear: real = (q - zero_point) * scale.
 struct Dequantized {
   ir::Node* node = nullptr;

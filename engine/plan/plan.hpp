@@ -81,7 +81,7 @@ struct Step {
 enum class InputKind { dense, packed_ids, packed_types, positions, seq_offsets, key_mask };
 struct Input {
   InputKind kind = InputKind::dense;
-  std::string source;  // the model input it is made from; empty for positions and offsets
+  std::string source;  // the model input it is made from; empty for offsets and counted positions
   int slot = 0;
 };
 struct Output {
@@ -117,6 +117,7 @@ struct Plan {
   std::string mask_input;  // model input that masks keys; empty if the model has none
   std::int64_t attention_heads = 0;
   std::int64_t max_positions = 0;  // longest sequence that the position table allows; 0: no limit
+  std::int64_t max_keys = 0;       // longest that integer attention sums exactly; 0: no limit
   std::vector<std::string> notes;  // quantized operands that no integer op took, with the reason
   int error_constant = -1;  // int buffer that kernels set when an index was outside its table
 };

@@ -145,6 +145,11 @@ void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) {
     throw Error(
         fmt::format("a sequence of {} tokens was given, the model's position table ends at {}",
                     packing.longest, plan.max_positions));
+  if (plan.max_keys > 0 && packing.longest > plan.max_keys)
+    throw Error(
+        fmt::format("a sequence of {} tokens was given, integer attention sums up to {} in int32 "
+                    "without overflow; use shorter sequences",
+                    packing.longest, plan.max_keys));
   sizes[symbols::batch] = packing.batch;
   sizes[symbols::tokens] = packing.tokens();
   sizes[symbols::offsets] = packing.batch + 1;
@@ -191,7 +196,9 @@ void Session::State::upload(const Tensors& inputs, const Packing* packing) {
         upload_slot(in.slot, packing->gather(packed_source(inputs, in.source, 0)));
         break;
       case plan::InputKind::positions:
-        upload_slot(in.slot, packing->positions);
+        upload_slot(in.slot, in.source.empty()
+                                 ? packing->positions
+                                 : packing->gather(packed_source(inputs, in.source, 0)));
         break;
       case plan::InputKind::seq_offsets:
         upload_slot(in.slot, packing->seq_offsets);

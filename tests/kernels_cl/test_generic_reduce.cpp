@@ -92,22 +92,27 @@ TEST(Reduce, Integers) {
   expect_integer_reductions<int64_t>("i64");
 }
 
-TEST(ArgMax, FirstOfTheLargest) {
+void expect_place_of_the_largest(bool take_last) {
   for (const View& view : kViews) {
     const auto whole = integers<int32_t>(view.count(), 1, 0, 5);
     const std::vector<float> x(whole.begin(), whole.end());
     std::vector<int64_t> expected(view.results(), 0);
     for (size_t i = 0; i < expected.size(); ++i)
       for (size_t r = 0; r < static_cast<size_t>(view.size); ++r)
-        if (x[view.at(i, r)] > x[view.at(i, static_cast<size_t>(expected[i]))])
+        if (const float largest = x[view.at(i, static_cast<size_t>(expected[i]))];
+            x[view.at(i, r)] > largest || (take_last && x[view.at(i, r)] == largest))
           expected[i] = static_cast<int64_t>(r);
     Output<int64_t> out(view.results());
     auto kernel = device().kernel("reduce", "argmax_f32");
-    kernel.args(upload(x), out.buffer(), view.outer, view.size, view.inner, 4);
+    kernel.args(upload(x), out.buffer(), view.outer, view.size, view.inner,
+                static_cast<int32_t>(take_last), 4);
     run(kernel, ceil_div(view.results(), 4));
     expect_equal(out.values(), expected, "argmax");
   }
 }
+
+TEST(ArgMax, FirstOfTheLargest) { expect_place_of_the_largest(false); }
+TEST(ArgMax, LastOfTheLargest) { expect_place_of_the_largest(true); }
 
 template <typename T>
 void expect_cumsum(const std::string& type) {

@@ -224,6 +224,19 @@ TEST(PackTokens, EncoderWorksOnRowsAndTheHeadOnThePaddedBatch) {
 })");
 }
 
+TEST(PackTokens, PositionsOfTheCallerArePackedToo) {
+  const std::string text =
+      after(pack_tokens(), R"(graph g(%ids: i64[batch, seq], %position_ids: i64[batch, seq]) {
+  const %word: f32[9, 4] = ...
+  const %position: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  %e: f32[batch, seq, 4] = embed_norm(%ids, _, %position_ids, %word, _, %position, %gamma, _) {epsilon = 0.5}
+  return %e as e
+})");
+  EXPECT_NE(text.find("= pack_inputs(%ids, _, _, %position_ids)"), std::string::npos) << text;
+  EXPECT_NE(text.find("embed_norm(%0, _, %1, "), std::string::npos) << text;
+}
+
 TEST(PackTokens, UnpackedValuesStandInTheOrderOfTheGraph) {
   const std::string_view before = R"(graph g(%ids: i64[batch, seq]) {
   const %word: f32[9, 4] = ...

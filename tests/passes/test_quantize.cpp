@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // DQ -> op -> Q becomes one integer op, or says why not.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
 #include "check.hpp"
 
 namespace bertcl::passes {
@@ -98,6 +101,26 @@ TEST(LowerAttentionQ, KeepsTheDeferredNormalization) {
 })");
   EXPECT_NE(text.find("= attention_q("), std::string::npos) << text;
   EXPECT_NE(text.find("deferred = 1"), std::string::npos) << text;
+}
+
+// 255 * 128 * 65793 is the last sum that an int32 holds, 255 * 255 * 33025 with a zero point.
+TEST(LowerLinearQ, ProductsThatCouldOverflowStayInFloat) {
+  const auto lowered = [](std::int64_t k, const char* zero = "") {
+    return after(lower_linear_q(), fmt::format(R"(graph g(%x: u8[batch, {0}]) {{
+  const %s: f32[] = 0.5
+  %d: f32[batch, {0}] = DequantizeLinear(%x, %s)
+  const %w: i8[{0}, 1] = ...
+  const %z: i8[] = 3
+  %dw: f32[{0}, 1] = DequantizeLinear(%w, %s{1})
+  %y: f32[batch, 1] = linear(%d, %dw)
+  return %y as y
+}})",
+                                               k, zero));
+  };
+  EXPECT_THAT(lowered(65793), testing::HasSubstr("linear_q("));
+  EXPECT_THAT(lowered(65794), testing::HasSubstr("it sums 65794 products"));
+  EXPECT_THAT(lowered(33025, ", %z"), testing::HasSubstr("linear_q("));
+  EXPECT_THAT(lowered(33026, ", %z"), testing::HasSubstr("an int32 holds the sum of up to 33025"));
 }
 
 TEST(LowerAddNormQ, EachOperandByItself) {

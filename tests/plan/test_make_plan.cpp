@@ -73,10 +73,10 @@ TEST(MakePlan, AViewOfAConstantIsRefusedByName) {
 
 TEST(MakePlan, AnOperatorWithoutKernelIsNamed) {
   EXPECT_THAT(refusal(R"(graph g(%x: f32[batch, 4]) {
-  %y: f32[batch, 4] = CumSum(%x)
+  %y: i64[batch, 1] = ArgMin(%x) {axis = 1}
   return %y as y
 })"),
-              HasSubstr("CumSum (result 'y'): no kernel"));
+              HasSubstr("ArgMin (result 'y'): no kernel"));
 }
 
 TEST(MakePlan, ASizeThatNoInputTellsIsRefusedWithItsNode) {
@@ -95,6 +95,34 @@ TEST(MakePlan, RefusalsInsideOfALoweringNameTheNode) {
   return %y as y
 })"),
               HasSubstr("linear (result 'y'): unknown activation 'swish'"));
+}
+
+TEST(MakePlan, IntegerProductsThatCouldOverflowAreRefused) {
+  EXPECT_THAT(refusal(R"(graph g(%x: u8[batch, 65794]) {
+  const %w: i8[65794, 1] = ...
+  const %s: f32[] = 0.5
+  %y: f32[batch, 1] = linear_q(%x, %w, _, %s, _, %s)
+  return %y as y
+})"),
+              HasSubstr("linear_q (result 'y'): it sums 65794 products"));
+}
+
+TEST(MakePlan, IntegerNormsAreRefusedByName) {
+  EXPECT_THAT(refusal(R"(graph g(%x: i64[batch, 4]) {
+  %y: i64[batch, 1] = ReduceL2(%x) {axes = [1], keepdims = 1}
+  return %y as y
+})"),
+              HasSubstr("ReduceL2 (result 'y'): no kernel for element type i64"));
+}
+
+TEST(MakePlan, AnEmbeddingOutsideOfPackedTokensIsRefused) {
+  EXPECT_THAT(refusal(R"(graph g(%ids: i64[batch, seq]) {
+  const %word: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  %e: f32[batch, seq, 4] = embed_norm(%ids, _, _, %word, _, %word, %gamma, _) {epsilon = 0.5}
+  return %e as e
+})"),
+              HasSubstr("embed_norm (result 'e'): an embedding outside of packed tokens"));
 }
 
 TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {

@@ -68,5 +68,59 @@ TEST(Inputs, AnIntegerMaskIsNotGivenAsFloat) {
   EXPECT_THROW(session.run(inputs_with(ir::DType::f32, mask_values)), Error);
 }
 
+constexpr std::string_view embedding =
+    R"(graph g(%ids: i64[batch, seq], %position_ids: i64[batch, seq]) {
+  const %word: f32[3, 4] = [0.5, -1, 2, 0.25, 1, 3, -2, 0, -0.5, 0.75, 1.5, 1]
+  %w: f32[batch, seq, 4] = Gather(%word, %ids) {axis = 0}
+  const %position: f32[2, 4] = [1, 2, 3, 4, -4, 3, -2, 1]
+  %p: f32[batch, seq, 4] = Gather(%position, %position_ids) {axis = 0}
+  %s: f32[batch, seq, 4] = Add(%w, %p)
+  const %gamma: f32[4] = [1, 1, 2, 2]
+  const %beta: f32[4] = [0, 1, 0, 1]
+  %y: f32[batch, seq, 4] = LayerNormalization(%s, %gamma, %beta) {axis = -1, epsilon = 0.001}
+  return %y as y
+})";
+
+// The table is shorter than the sequences: only the positions given count.
+TEST(Inputs, PositionsOfTheCallerAreTaken) {
+  const ir::Graph graph = ir::parse(embedding);
+  Session session = Session::compile(ir::parse(embedding));
+  std::vector<std::int64_t> ids, positions;
+  for (std::int64_t i = 0; i < batch * seq; ++i) {
+    ids.push_back(i % 3);
+    positions.push_back(i * i % 2);
+  }
+  Tensors inputs{{"ids", ir::Tensor::of({batch, seq}, std::move(ids))},
+                 {"position_ids", ir::Tensor::of({batch, seq}, std::move(positions))}};
+  const auto expected =
+      ops::interpret(graph, std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+  const Tensors outputs = session.run(inputs);
+  const auto y = outputs.at("y").as<float>(), e = expected[0].as<float>();
+  ASSERT_EQ(y.size(), e.size());
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], e[i], 1e-5) << "element " << i;
+  EXPECT_EQ(session.plan().steps.front().op, "embed_norm");
+
+  inputs["position_ids"] = ir::Tensor::of({batch, seq}, std::vector<std::int64_t>(batch * seq, 2));
+  EXPECT_THROW(session.run(inputs), Error);  // beyond the table
+  inputs.erase("position_ids");
+  EXPECT_THROW(session.run(inputs), Error);
+}
+
+// The last of equal values, as ONNX has it with select_last_index.
+TEST(Operators, ArgMaxTakesTheFirstOrTheLast) {
+  for (const std::int64_t last : {0, 1}) {
+    const std::string text = fmt::format(R"(graph g(%x: f32[n, 5]) {{
+  %y: i64[n, 1] = ArgMax(%x) {{axis = 1, keepdims = 1, select_last_index = {}}}
+  return %y as y
+}})",
+                                         last);
+    Session session = Session::compile(ir::parse(text));
+    const Tensors inputs{{"x", ir::Tensor::of<float>({2, 5}, {1, 7, 3, 7, 2, 4, 4, 4, 4, 4})}};
+    const auto expected = ops::interpret(
+        ir::parse(text), std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+    EXPECT_EQ(session.run(inputs).at("y"), expected[0]) << "select_last_index " << last;
+  }
+}
+
 }  // namespace
 }  // namespace bertcl::runtime

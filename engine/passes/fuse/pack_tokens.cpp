@@ -120,14 +120,16 @@ class Packer {
         {"key_mask", {ir::DType::u8, {tokens}}}};
     if (types) results.push_back({"packed_types", {ir::DType::i32, {tokens}}});
     ir::Node* first = g_.nodes().front().get();
-    ir::Node* node = g_.add_node("pack_inputs", {ids, types, mask_}, {}, results, first);
+    std::vector<ir::Value*> operands{ids, types, mask_};
+    if (ir::Value* given = embedding ? embedding->input(embed_norm::positions) : nullptr)
+      operands.push_back(given);
+    ir::Node* node = g_.add_node("pack_inputs", operands, {}, results, first);
     seq_offsets_ = node->outputs[2];
     key_mask_ = node->outputs[3];
     if (!embedding) return;
     g_.set_input(embedding, embed_norm::ids, node->outputs[0]);
     if (types) g_.set_input(embedding, embed_norm::types, node->outputs[4]);
-    if (!embedding->input(embed_norm::positions))
-      g_.set_input(embedding, embed_norm::positions, node->outputs[1]);
+    g_.set_input(embedding, embed_norm::positions, node->outputs[1]);
   }
 
   bool reads_packed(const ir::Node& n) const {

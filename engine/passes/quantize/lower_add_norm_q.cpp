@@ -9,6 +9,7 @@
 //
 // Scales are per tensor or per column.
 #include "passes/match.hpp"
+#include "passes/operands.hpp"
 #include "passes/passes.hpp"
 #include "passes/quant_params.hpp"
 
@@ -18,13 +19,13 @@ namespace {
 bool rewrite(ir::Graph& g, ir::Node& node) {
   if (node.op != "add_norm") return false;
   bool changed = false;
-  for (const std::size_t i : {0u, 1u}) {
-    if (!node.input(i)) continue;
-    const auto d = per_column_dequantized(node.inputs[i]);
+  for (const add_norm::Term& term : add_norm::terms) {
+    if (!node.input(term.value)) continue;
+    const auto d = per_column_dequantized(node.inputs[term.value]);
     if (!d) continue;
-    g.set_input(&node, i, d->quantized);
-    g.set_input(&node, 4 + 2 * i, d->scale);
-    g.set_input(&node, 5 + 2 * i, d->zero_point);
+    g.set_input(&node, term.value, d->quantized);
+    g.set_input(&node, term.scale, d->scale);
+    g.set_input(&node, term.zero_point, d->zero_point);
     node.sources.insert(node.sources.end(), d->node->sources.begin(), d->node->sources.end());
     changed = true;
   }

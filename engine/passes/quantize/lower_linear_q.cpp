@@ -59,6 +59,13 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
     return true;
   }
   const Int8Weight weight = to_int8(g, w->inputs[0], w->input(2));
+  if (const auto k = node.inputs[1]->type.shape[0].constant(),
+      most = max_exact_products(weight.zero_point);
+      k > most) {
+    node.attributes["float_reason"] =
+        fmt::format("it sums {} products, an int32 holds the sum of up to {}", k, most);
+    return true;
+  }
   std::vector<ir::Value*> operands{x->quantized, weight.values, node.input(2),
                                    x->scale,     x->zero_point, w->inputs[1]};
   if (weight.zero_point) {

@@ -7,7 +7,8 @@
 //   embed_norm(input_ids, token_type_ids, position_ids, word, type, position, gamma, beta)
 //
 // token_type_ids may be absent (row 0 of the type table counts), and so may the type table.
-// position_ids is absent where the positions are 0..seq-1; word is f32[vocabulary, hidden].
+// position_ids is absent where the positions are 0..seq-1, else the input that the caller gives;
+// word is f32[vocabulary, hidden].
 #include "ops/probe.hpp"
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
@@ -16,9 +17,8 @@ namespace bertcl::passes {
 namespace {
 
 struct Embedding {
-  ir::Value *ids = nullptr, *types = nullptr;
+  ir::Value *ids = nullptr, *types = nullptr, *positions = nullptr;
   ir::Value *word = nullptr, *type = nullptr, *position = nullptr;
-  bool counted = false;  // a position table was found
   std::vector<ir::Node*> nodes;
 };
 
@@ -56,22 +56,22 @@ bool take_term(ir::Graph& g, ir::Value* term, Embedding& e) {
   ir::Node* n = term->producer;
   if (!n) return false;
   e.nodes.push_back(n);
-  if (n->op == "Slice" && n->inputs[0]->is_constant() && !e.counted) {
+  if (n->op == "Slice" && n->inputs[0]->is_constant() && !e.position) {
     // position rows taken directly: table[1, P, hidden] -> [1, seq, hidden]
     const ir::Shape& in = n->inputs[0]->type.shape;
     if (in.size() != 3 || in[0] != ir::Dim(1) || in[2] != term->type.shape.back()) return false;
     e.position = g.add_constant(
         "position_table", n->inputs[0]->constant->reshaped({in[1].constant(), in[2].constant()}));
-    return e.counted = true;
+    return true;
   }
   if (n->op != "Gather" || n->int_attribute("axis", 0) != 0 || !n->inputs[0]->is_constant() ||
       n->inputs[0]->type.shape.size() != 2)
     return false;
   ir::Value* table = n->inputs[0];
   ir::Value* index = n->inputs[1];
-  if (!e.counted && ops::is_position_ids(g, index)) {
+  if (!e.position && ops::is_position_ids(g, index)) {
     e.position = table;
-    return e.counted = true;
+    return true;
   }
   ir::Value* input = index_input(index);
   if (!input) {
@@ -84,8 +84,13 @@ bool take_term(ir::Graph& g, ir::Value* term, Embedding& e) {
     e.type = table;
     return true;
   }
-  // Positions that the caller gives are no part of the packed inputs: they stay with Gather.
-  if (e.ids || input->name.find("position") != std::string::npos) return false;
+  if (input->name.find("position") != std::string::npos) {
+    if (e.position) return false;
+    e.positions = input;
+    e.position = table;
+    return true;
+  }
+  if (e.ids) return false;
   e.ids = input;
   e.word = table;
   return true;
@@ -99,12 +104,13 @@ bool rewrite(ir::Graph& g, ir::Node& norm) {
   if (terms.size() < 2 || terms.size() > 3) return false;
   for (ir::Value* term : terms)
     if (!take_term(g, term, e)) return false;
-  if (!e.ids || !e.counted) return false;
+  if (!e.ids || !e.position) return false;
+  if (e.positions && e.positions->type.shape != e.ids->type.shape) return false;
   Match m;
   m.nodes = e.nodes;
   m.nodes.push_back(&norm);
   replace(g, &norm, m, "embed_norm",
-          {e.ids, e.types, nullptr, e.word, e.type, e.position, norm.inputs[1], norm.input(2)},
+          {e.ids, e.types, e.positions, e.word, e.type, e.position, norm.inputs[1], norm.input(2)},
           {{"epsilon", norm.float_attribute("epsilon", 1e-5)}});
   return true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of attention and attention_q.
 #include "passes/operands.hpp"
+#include "passes/quant_params.hpp"
 #include "passes/symbols.hpp"
 #include "plan/ladder.hpp"
 #include "plan/ops/ops.hpp"
@@ -131,6 +132,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);
   b.plan().attention_heads = g.heads;
+  b.plan().max_keys = passes::max_exact_products();  // each output sums over the keys
 }
 
 }  // namespace

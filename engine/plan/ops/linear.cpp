@@ -4,6 +4,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "passes/operands.hpp"
+#include "passes/quant_params.hpp"
 #include "plan/ladder.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/requirements.hpp"
@@ -167,6 +168,9 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Rung& rung = *choice.rung;
   const ir::Tensor& w = *node.inputs[o::w]->constant;
   const std::int64_t k = w.shape()[0], n = w.shape()[1];
+  if (const auto most = passes::max_exact_products(node.input(o::w_zero_point)); k > most)
+    throw Error(fmt::format("{}: it sums {} products, an int32 holds the sum of up to {}",
+                            node.describe(), k, most));
   const std::int64_t panels = ceil_div(n, rung.panel);
 
   opencl::Buffer raw = upload(b, w);

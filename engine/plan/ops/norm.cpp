@@ -34,15 +34,14 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   namespace o = passes::add_norm;
   const std::int64_t hidden = node.inputs[o::gamma]->constant->size();
   std::vector<Argument> arguments;
-  for (const std::size_t i : {0u, 1u}) {
-    const ir::Value* v = node.input(i);
-    const ir::Value* scale = node.input(o::x_scale + 2 * i);
+  for (const o::Term& term : o::terms) {
+    const ir::Value* v = node.input(term.value);
+    const ir::Value* scale = node.input(term.scale);
+    const ir::Value* zero_point = node.input(term.zero_point);
     arguments.push_back(b.in(v));
     arguments.push_back(v ? type_code(v->type.dtype) : 0);
     arguments.push_back(scale ? columns(b, per_column(scale, hidden, 1)) : Argument(nullptr));
-    arguments.push_back(scale
-                            ? columns(b, per_column(node.input(o::x_zero_point + 2 * i), hidden, 0))
-                            : Argument(nullptr));
+    arguments.push_back(scale ? columns(b, per_column(zero_point, hidden, 0)) : Argument(nullptr));
   }
   arguments.push_back(nullptr);  // the bias of the product stays in its epilogue
   arguments.push_back(b.in(node.inputs[o::gamma]));
@@ -65,11 +64,17 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
     const ir::Value* v = node.input(table);
     return v ? static_cast<std::int32_t>(v->type.shape[0].constant()) : 0;
   };
+  const ir::Value* positions = node.input(o::positions);
+  if (!positions || !positions->producer || positions->producer->op != "pack_inputs")
+    throw Error(
+        fmt::format("{}: an embedding outside of packed tokens; kernels take files with one "
+                    "encoder, and need the pass pack_tokens",
+                    node.describe()));
   const ir::Shape& shape = node.output()->type.shape;
   const std::int64_t hidden = node.inputs[o::gamma]->constant->size();
   const ir::Dim tokens = row_count(shape);
   std::vector<Argument> arguments{b.in(node.inputs[o::ids]),
-                                  b.in(node.input(o::positions)),
+                                  b.in(positions),
                                   b.in(node.input(o::types)),
                                   b.in(node.inputs[o::word]),
                                   rows_of(o::word),
@@ -89,7 +94,8 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   const char* type = node.outputs.size() > 1 ? "fp32 > int8" : "fp32";
   b.launch(node, type, "rows", b.kernel("embed_norm", "embed_norm"), arguments,
            {Size{tokens, b.rows_per_item()}, Size{}, Size{}});
-  b.plan().max_positions = rows_of(o::position);
+  if (!positions->producer->input(passes::pack_inputs::positions))
+    b.plan().max_positions = rows_of(o::position);
 }
 
 }  // namespace

@@ -41,6 +41,9 @@ void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (!kernel)
     throw Error(fmt::format("{}: no kernel for element type {}; f32, i32 and i64 have one",
                             node.describe(), ir::name_of(type.dtype)));
+  if (node.op == "ReduceL2" && type.dtype != ir::DType::f32)
+    throw Error(fmt::format("{}: no kernel for element type {}; f32 has one", node.describe(),
+                            ir::name_of(type.dtype)));
   const std::int32_t chunk = b.rows_per_item();
   b.launch(node, std::string(ir::name_of(type.dtype)), "rows", b.kernel("reduce", kernel),
            {b.in(node.inputs[0]), b.out(node.output()), codes.find(node.op)->second, Size{outer},
@@ -55,10 +58,10 @@ void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto [outer, size, inner] =
       split(node, node.inputs[0]->type.shape, {node.int_attribute("axis", 0)});
   const std::int32_t chunk = b.rows_per_item();
-  b.launch(
-      node, "f32", "rows", b.kernel("reduce", "argmax_f32"),
-      {b.in(node.inputs[0]), b.out(node.output()), Size{outer}, Size{size}, Size{inner}, chunk},
-      {Size{outer * inner, chunk}, Size{}, Size{}});
+  b.launch(node, "f32", "rows", b.kernel("reduce", "argmax_f32"),
+           {b.in(node.inputs[0]), b.out(node.output()), Size{outer}, Size{size}, Size{inner},
+            static_cast<std::int32_t>(node.int_attribute("select_last_index", 0)), chunk},
+           {Size{outer * inner, chunk}, Size{}, Size{}});
 }
 
 void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {

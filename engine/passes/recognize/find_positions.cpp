@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Positions 0..seq-1 that are cut out of a table become a Range.
+//
+//   table[1, P] -> Slice(ends computed in float) -> n0, n1 -> Expand -> ids -> Gather(positions,
+//   ids) becomes Range -> Expand -> ids -> Gather(positions, ids)
+//
+// Exporters clamp the end of the slice by arithmetic whose result no shape tells; what it does is
+// found by running it (ops/probe.hpp). Positions whose sizes are known stay as they are.
+#include <algorithm>
+#include <set>
+
+#include "ops/probe.hpp"
+#include "passes/match.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+using Symbols = std::set<std::string>;
+
+/// True if every symbol of the shape is one of `known`.
+bool is_known(const ir::Shape& shape, const Symbols& known) {
+  for (const ir::Dim& d : shape)
+    for (const std::string& s : d.symbols())
+      if (!known.contains(s)) return false;
+  return true;
+}
+
+/// True if something that `v` is made from has a size that no input tells.
+bool hides_a_size(const ir::Value* v, const Symbols& known, std::set<const ir::Value*>& seen) {
+  if (!v || v->is_constant() || !seen.insert(v).second) return false;
+  if (!is_known(v->type.shape, known)) return true;
+  return v->producer &&
+         std::any_of(v->producer->inputs.begin(), v->producer->inputs.end(),
+                     [&](const ir::Value* in) { return hides_a_size(in, known, seen); });
+}
+
+bool rewrite(ir::Graph& g, ir::Node& node) {
+  if (node.op != "Gather" || !node.inputs[0]->is_constant()) return false;
+  ir::Value* ids = node.inputs[1];
+  if (ids->is_constant() || !ids->producer || ids->type.shape.empty()) return false;
+  Symbols known;
+  for (const ir::Value* in : g.inputs())
+    for (const ir::Dim& d : in->type.shape) known.insert(d.symbols().begin(), d.symbols().end());
+  std::set<const ir::Value*> seen;
+  if (!is_known(ids->type.shape, known) || !hides_a_size(ids, known, seen) ||
+      !ops::is_position_ids(g, ids))
+    return false;
+  ir::Value* range = g.add("Range", {}, {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}},
+                           {ids->type.dtype, {ids->type.shape.back()}}, &node);
+  Match m;
+  m.nodes = {ids->producer};
+  ir::Node* made = g.add_node("Expand", {range}, {}, {{ids->name, ids->type}}, &node);
+  made->sources = m.sources();
+  g.replace_uses(ids, made->output());
+  g.swap_names(ids, made->output());
+  return true;
+}
+
+}  // namespace
+
+Pass find_positions() {
+  return {"find_positions", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes
