@@ -6,11 +6,13 @@
 #include <fmt/ranges.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
 
 #include "bertcl/error.hpp"
+#include "quant/padded_batch.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -52,6 +54,22 @@ class TapGuard {
   runtime::Session& session_;
 };
 
+/// Symbolic shapes of the tensors that a run will show. Throws Error naming one that it will not.
+std::map<std::string, ir::Shape, std::less<>> observed_shapes(
+    const runtime::Session& session, const std::set<std::string>& tensors) {
+  std::map<std::string, ir::Shape, std::less<>> shapes;
+  const plan::Plan& plan = session.plan();
+  for (const plan::Tap& tap : plan.taps)
+    shapes[tap.name] = plan.slots[static_cast<std::size_t>(tap.slot)].type.shape;
+  for (const std::string& tensor : tensors)
+    if (!shapes.contains(tensor))
+      throw Error(
+          fmt::format("tensor '{}' has no range: it does not depend on the inputs of the model, so "
+                      "no calibration sample reaches it; exclude the nodes that read it",
+                      tensor));
+  return shapes;
+}
+
 bool contains(const std::string& name, const char* part) {
   return name.find(part) != std::string::npos;
 }
@@ -65,19 +83,24 @@ std::vector<std::size_t> spread(std::size_t total, std::size_t wanted) {
   return indices;
 }
 
-runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& sample) {
-  const auto tokens = static_cast<std::int64_t>(sample.ids.size());
-  // Each value of a row by its place; 0 in the padding.
+runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples) {
+  std::size_t longest = 0;
+  for (const Sample& sample : samples) longest = std::max(longest, sample.ids.size());
+  // Each value of a row by its sample and place; 0 in the padding.
   const auto filled = [&](const plan::Port& port, const auto& value) {
     const ir::Shape& shape = port.type.shape;
-    const auto extent = [&](std::size_t axis, std::int64_t free) {
-      return shape.size() > axis && shape[axis].is_constant() ? shape[axis].constant() : free;
+    const auto extent = [&](std::size_t axis, std::size_t free) {
+      return shape.size() > axis && shape[axis].is_constant() ? shape[axis].constant()
+                                                              : static_cast<std::int64_t>(free);
     };
-    const std::int64_t batch = extent(0, 1), seq = shape.size() > 1 ? extent(1, tokens) : 1;
+    const std::int64_t batch = extent(0, samples.size());
+    const std::int64_t seq = shape.size() > 1 ? extent(1, longest) : 1;
     std::vector<std::int64_t> values;
-    for (std::int64_t row = 0; row < batch; ++row)
-      for (std::int64_t i = 0; i < seq; ++i)
-        values.push_back(i < tokens ? value(static_cast<std::size_t>(i)) : 0);
+    for (std::int64_t row = 0; row < batch; ++row) {
+      const Sample& sample = samples[static_cast<std::size_t>(row) % samples.size()];
+      for (std::size_t i = 0; i < static_cast<std::size_t>(seq); ++i)
+        values.push_back(i < sample.ids.size() ? value(sample, i) : 0);
+    }
     return ir::Tensor::of<std::int64_t>(shape.size() > 1 ? ir::Sizes{batch, seq} : ir::Sizes{batch},
                                         std::move(values));
   };
@@ -86,17 +109,18 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& s
   for (const plan::Port& port : ports) {
     const std::string& name = port.name;
     if (contains(name, "mask")) {
-      inputs[name] = filled(port, [](std::size_t) { return std::int64_t{1}; });
+      inputs[name] = filled(port, [](const Sample&, std::size_t) { return std::int64_t{1}; });
     } else if (contains(name, "type") || contains(name, "segment")) {
-      inputs[name] =
-          filled(port, [&](std::size_t i) { return sample.types.empty() ? 0 : sample.types[i]; });
+      inputs[name] = filled(
+          port, [](const Sample& s, std::size_t i) { return s.types.empty() ? 0 : s.types[i]; });
     } else if (contains(name, "position")) {
-      inputs[name] = filled(port, [](std::size_t i) { return static_cast<std::int64_t>(i); });
+      inputs[name] =
+          filled(port, [](const Sample&, std::size_t i) { return static_cast<std::int64_t>(i); });
     } else if (contains(name, "unique")) {
-      inputs[name] = filled(port, [](std::size_t) { return std::int64_t{0}; });
+      inputs[name] = filled(port, [](const Sample&, std::size_t) { return std::int64_t{0}; });
     } else if (ids.empty()) {
       ids = name;
-      inputs[name] = filled(port, [&](std::size_t i) { return sample.ids[i]; });
+      inputs[name] = filled(port, [](const Sample& s, std::size_t i) { return s.ids[i]; });
     } else {
       throw Error(
           fmt::format("model input '{}' is not known to calibration: '{}' takes the token "
@@ -110,10 +134,16 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& s
 
 Calibration calibrate(runtime::Session& session, const std::set<std::string>& tensors,
                       const Method& method, const MethodOptions& options,
-                      const SampleSource& samples, const CalibrationProgress& progress) {
+                      const SampleSource& samples, int batch, const CalibrationProgress& progress) {
+  const BatchSymbols symbols = batch_symbols(session.inputs());
+  Batches batches(session.inputs(), samples, batch);
   std::map<std::string, std::unique_ptr<Observer>, std::less<>> observers;
   for (const std::string& tensor : tensors)
     observers[tensor] = method.observer(session.context(), options, tensor);
+  const auto shapes = observed_shapes(session, tensors);
+  Unpadder unpadder(session.context());
+  std::vector<std::int64_t> lengths;  // of the batch that runs
+
   const TapGuard guard(session, [&](const std::string& name, const opencl::Buffer& buffer,
                                     ir::DType dtype, const ir::Sizes& shape) {
     const auto it = observers.find(name);
@@ -121,20 +151,30 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
     if (dtype != ir::DType::f32)
       throw Error(
           fmt::format("tensor '{}' is {}; only f32 is calibrated", name, ir::name_of(dtype)));
-    it->second->observe(buffer, static_cast<std::size_t>(ir::element_count(shape)));
+    if (lengths.size() == 1) {
+      const Slice all{0, static_cast<std::size_t>(ir::element_count(shape))};
+      it->second->observe(buffer, {&all, 1});
+    } else {
+      const auto real =
+          unpadder.real_values(name, buffer, shapes.find(name)->second, symbols, lengths);
+      it->second->observe(real.buffer, real.slices);
+    }
   });
 
   Calibration result;
   SampleHash hash;
-  while (const auto sample = samples()) {
-    if (sample->ids.empty() ||
-        (!sample->types.empty() && sample->types.size() != sample->ids.size()))
-      throw Error(fmt::format("calibration sample {} has {} ids and {} types", result.samples,
-                              sample->ids.size(), sample->types.size()));
-    session.run(inputs_of(session.inputs(), *sample));
-    hash.add(*sample);
-    ++result.samples;
-    result.tokens += static_cast<std::int64_t>(sample->ids.size());
+  for (auto group = batches.next(); !group.empty(); group = batches.next()) {
+    lengths.clear();
+    for (const Sample& sample : group) {
+      if (sample.ids.empty() || (!sample.types.empty() && sample.types.size() != sample.ids.size()))
+        throw Error(fmt::format("calibration sample {} has {} ids and {} types", result.samples,
+                                sample.ids.size(), sample.types.size()));
+      lengths.push_back(static_cast<std::int64_t>(sample.ids.size()));
+      hash.add(sample);
+      ++result.samples;
+      result.tokens += lengths.back();
+    }
+    session.run(inputs_of(session.inputs(), group));
     if (progress) progress(result.samples, result.tokens);
   }
   if (result.samples == 0)

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 
 #include "quant/encode.hpp"
@@ -20,21 +21,28 @@ struct Calibration {
   std::string data_sha256;  ///< over ids and types of all samples in order
 };
 
-/// Called after each sample.
+/// Called after each batch with the numbers so far.
 using CalibrationProgress = std::function<void(std::int64_t samples, std::int64_t tokens)>;
 
-/// Ranges of `tensors`, which `session` was loaded to observe. Samples run one by one at their own
-/// length; memory does not grow with their number. Throws Error that names the tensor if one was
-/// not reached, is not f32, or held NaN or an infinite value; or if there are no samples.
+/// Ranges of `tensors`, which `session` was loaded to observe. `batch` samples run together, padded
+/// to the longest of them; the observers see the real values of one after the other, so the ranges
+/// are those of a batch of 1. Memory does not grow with the number of samples. Throws Error that
+/// names the tensor if one was not reached, is not f32, or held NaN or an infinite value; or if
+/// there are no samples.
 Calibration calibrate(runtime::Session& session, const std::set<std::string>& tensors,
                       const Method& method, const MethodOptions& options,
-                      const SampleSource& samples, const CalibrationProgress& progress = {});
+                      const SampleSource& samples, int batch = 1,
+                      const CalibrationProgress& progress = {});
 
-/// The inputs of a model for one sample, matched by name: masks are ones over the tokens, types and
-/// segments the sample's, positions count from 0, ids that number examples ("unique_ids") are 0,
-/// and what is left takes the token ids. Free extents become [1, tokens]. Where the file fixes
-/// them, the sample stands in each row, cut or padded with zeros. Throws Error naming an input that
-/// is none of these.
-runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& sample);
+/// The inputs of a model for samples that run together, matched by name: masks are ones over the
+/// tokens, types and segments the sample's, positions count from 0, ids that number examples
+/// ("unique_ids") are 0, and what is left takes the token ids. Free extents become
+/// [samples, longest]; behind a shorter sample are zeros. Where the file fixes them, the samples
+/// stand in the rows in turn, cut or padded with zeros. Throws Error naming an input that is none
+/// of these.
+runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples);
+inline runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& sample) {
+  return inputs_of(ports, std::span(&sample, 1));
+}
 
 }  // namespace bertcl::quant

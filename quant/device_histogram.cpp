@@ -12,22 +12,29 @@
 namespace bertcl::quant {
 namespace {
 
-constexpr std::size_t kMostCounts = 1 << 17;  // on the device for one tensor, where copies help
+constexpr std::size_t kMostCounts = 1 << 16;  // on the device for one tensor, where copies help
 
 }  // namespace
 
 DeviceHistogram::DeviceHistogram(opencl::Context& context, const std::string& tensor, int bins,
-                                 bool absolute)
-    : context_(context), tensor_(tensor), extent_(context, tensor), host_(bins, absolute) {}
+                                 Binning binning)
+    : context_(context), tensor_(tensor), extent_(context, tensor), host_(bins, binning) {}
 
-void DeviceHistogram::observe(const opencl::Buffer& values, std::size_t count) {
-  if (count == 0) return;
-  const Division d = divide(context_, count);
-  extent_.restart(values, count);
-  const Extent batch = extent_.read();
-  if (host_.must_extend(batch)) {
+void DeviceHistogram::observe(const opencl::Buffer& values, std::span<const Slice> samples) {
+  const std::vector<Extent> extents = extent_.measure(values, samples);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i].count == 0) continue;
+    make_room(extents[i], samples[i].count);
+    host_.note(extents[i]);
+    count(values, samples[i]);
+  }
+}
+
+/// Bins for a sample, and counters that it cannot overflow.
+void DeviceHistogram::make_room(const Extent& sample, std::size_t count) {
+  if (host_.must_extend(sample)) {
     collect();
-    host_.extend(batch);
+    host_.extend(sample);
     edges_ = context_.allocate(host_.edges().size() * sizeof(float));
     edges_.upload(host_.edges());
     const std::size_t items = most_items(context_);
@@ -38,18 +45,20 @@ void DeviceHistogram::observe(const opencl::Buffer& values, std::size_t count) {
     collect();
     counts_.fill(0);
   }
-  host_.note(batch);
+}
 
+void DeviceHistogram::count(const opencl::Buffer& values, const Slice& sample) {
+  const Division d = divide(context_, sample);
   const auto bins = static_cast<std::int32_t>(host_.counts().size());
   const float span = host_.edges().back() - host_.edges().front();
   // Few work-items have a copy of the counts each, many share one by atomics.
   auto kernel =
       context_.kernel("observe", "observe_histogram",
                       {{"COPIES", static_cast<int>(copies_)}, {"EXCLUSIVE", copies_ > 1}});
-  kernel.args(values, edges_, counts_, static_cast<std::int32_t>(count), d.chunk, bins,
+  kernel.args(values, edges_, counts_, d.first, d.end, d.chunk, bins,
               std::int32_t{host_.absolute()}, static_cast<float>(bins) / span);
   context_.queue().launch(kernel, d.global, d.local, "observe_histogram");
-  pending_ += count;
+  pending_ += sample.count;
 }
 
 void DeviceHistogram::collect() {

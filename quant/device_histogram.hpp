@@ -2,6 +2,7 @@
 // A histogram whose counts are made on the device.
 #pragma once
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "opencl/context.hpp"
@@ -10,19 +11,21 @@
 
 namespace bertcl::quant {
 
-/// Counts a tensor batch by batch. The host reads the extent of each batch (16 bytes) to decide
+/// Counts a tensor sample by sample. The host reads the extent of each sample (16 bytes) to decide
 /// whether the bins have to grow, and the counts only where they do. `tensor` is named in messages.
 class DeviceHistogram {
  public:
-  DeviceHistogram(opencl::Context& context, const std::string& tensor, int bins, bool absolute);
+  DeviceHistogram(opencl::Context& context, const std::string& tensor, int bins, Binning binning);
 
-  /// Waits for the extent of the batch, then queues the counting. Throws Error if a value is NaN
+  /// Waits for the extents of the samples, then queues the counting. Throws Error if a value is NaN
   /// or infinite.
-  void observe(const opencl::Buffer& values, std::size_t count);
+  void observe(const opencl::Buffer& values, std::span<const Slice> samples);
   /// Waits. All that was counted. Throws Error if nothing was.
   const Histogram& read();
 
  private:
+  void make_room(const Extent& sample, std::size_t count);
+  void count(const opencl::Buffer& values, const Slice& sample);
   void collect();
 
   opencl::Context& context_;

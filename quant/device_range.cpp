@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kMinChunk = 4096;  // less is not worth a work-item
 constexpr std::size_t kGpuGroup = 64;
+constexpr std::size_t kStateBytes = 4 * sizeof(float);
 
 bool is_gpu(const opencl::Context& context) { return context.info().type == "gpu"; }
 
@@ -27,17 +28,21 @@ std::size_t most_items(const opencl::Context& context) {
   return is_gpu(context) ? units * 4 * kGpuGroup : units * 4;
 }
 
-Division divide(const opencl::Context& context, std::size_t count) {
-  if (count > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+Division divide(const opencl::Context& context, const Slice& slice) {
+  if (slice.first + slice.count >
+      static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
     throw Error(
         fmt::format("a tensor of {} elements was to be observed; at most 2^31 - 1 are "
                     "supported: calibrate with smaller batches",
-                    count));
+                    slice.first + slice.count));
   const std::size_t least = is_gpu(context) ? 64 : kMinChunk;
-  const std::size_t items = std::clamp<std::size_t>(count / least, 1, most_items(context));
+  const std::size_t items = std::clamp<std::size_t>(slice.count / least, 1, most_items(context));
   Division d;
-  d.chunk = static_cast<std::int32_t>((count + items - 1) / items);
-  d.items = (count + static_cast<std::size_t>(d.chunk) - 1) / static_cast<std::size_t>(d.chunk);
+  d.first = static_cast<std::int32_t>(slice.first);
+  d.end = static_cast<std::int32_t>(slice.first + slice.count);
+  d.chunk = static_cast<std::int32_t>((slice.count + items - 1) / items);
+  d.items =
+      (slice.count + static_cast<std::size_t>(d.chunk) - 1) / static_cast<std::size_t>(d.chunk);
   const std::size_t group = is_gpu(context) ? kGpuGroup : 1;
   d.local = {group, 1, 1};
   d.global = {(d.items + group - 1) / group * group, 1, 1};
@@ -47,34 +52,56 @@ Division divide(const opencl::Context& context, std::size_t count) {
 DeviceRange::DeviceRange(opencl::Context& context, std::string tensor)
     : context_(context),
       tensor_(std::move(tensor)),
-      state_(context.allocate(4 * sizeof(float))),
-      partials_(context.allocate((most_items(context) + kGpuGroup) * 4 * sizeof(float))) {}
+      states_(context.allocate(kStateBytes)),
+      partials_(context.allocate((most_items(context) + kGpuGroup) * kStateBytes)) {}
 
-void DeviceRange::join(const opencl::Buffer& values, std::size_t count) {
-  queue(values, count, seen_);
+void DeviceRange::join(const opencl::Buffer& values, std::span<const Slice> samples) {
+  for (const Slice& sample : samples) {
+    if (sample.count == 0) continue;
+    queue(values, sample, 0, seen_);
+    seen_ = true;
+  }
 }
 
-void DeviceRange::restart(const opencl::Buffer& values, std::size_t count) {
-  queue(values, count, false);
+std::vector<Extent> DeviceRange::measure(const opencl::Buffer& values,
+                                         std::span<const Slice> samples) {
+  const std::size_t bytes = (samples.size() + 1) * kStateBytes;
+  if (states_.size() < bytes) {
+    opencl::Buffer larger = context_.allocate(bytes);
+    larger.copy_from(states_, kStateBytes);
+    states_ = std::move(larger);
+  }
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    if (samples[i].count > 0) queue(values, samples[i], static_cast<std::int32_t>(i) + 1, false);
+  std::vector<float> states(samples.size() * 4);
+  states_.read(std::as_writable_bytes(std::span(states)), kStateBytes);
+  std::vector<Extent> extents(samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    if (samples[i].count > 0) extents[i] = checked(std::span(states).subspan(i * 4).first<4>());
+  return extents;
 }
 
-void DeviceRange::queue(const opencl::Buffer& values, std::size_t count, bool keep) {
-  if (count == 0) return;
-  const Division d = divide(context_, count);
+/// Reduces one sample to the state at `place`; `keep`: joined with what is there.
+void DeviceRange::queue(const opencl::Buffer& values, const Slice& sample, std::int32_t place,
+                        bool keep) {
+  const Division d = divide(context_, sample);
   auto range = context_.kernel("observe", "observe_range");
-  range.args(values, partials_, static_cast<std::int32_t>(count), d.chunk);
+  range.args(values, partials_, d.first, d.end, d.chunk);
   context_.queue().launch(range, d.global, d.local, "observe_range");
   auto merge = context_.kernel("observe", "observe_merge");
-  merge.args(partials_, state_, static_cast<std::int32_t>(d.items), std::int32_t{keep});
+  merge.args(partials_, states_, static_cast<std::int32_t>(d.items), place, std::int32_t{keep});
   context_.queue().launch(merge, {1, 1, 1}, {1, 1, 1}, "observe_merge");
-  seen_ = true;
 }
 
 Extent DeviceRange::read() const {
   if (!seen_)
     throw Error(fmt::format("tensor '{}' has no range: no calibration sample reached it", tensor_));
   std::array<float, 4> state{};
-  state_.read(std::as_writable_bytes(std::span(state)));
+  states_.read(std::as_writable_bytes(std::span(state)));
+  return checked(state);
+}
+
+Extent DeviceRange::checked(std::span<const float, 4> state) const {
   if (state[3] != 0.0f || !std::isfinite(state[0]) || !std::isfinite(state[1]))
     throw Error(
         fmt::format("tensor '{}' has no range: calibration met {} in it; exclude its node "

@@ -4,11 +4,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "opencl/context.hpp"
 
 namespace bertcl::quant {
+
+/// Where the values of one sample lie in a buffer, in elements.
+struct Slice {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
 
 /// What was seen of a tensor.
 struct Extent {
@@ -17,33 +26,39 @@ struct Extent {
   float nearest = 0.0f;  ///< smallest absolute value
 };
 
-/// How a reduction over `count` elements is divided: each work-item takes `chunk` of them in turn.
+/// How a reduction over a slice is divided: each work-item takes `chunk` elements in turn.
 struct Division {
+  std::int32_t first = 0, end = 0;  // elements of the buffer
   std::int32_t chunk = 0;
   std::size_t items = 0;  // those that have work
   std::array<std::size_t, 3> global{}, local{};
 };
 /// Most items that divide() makes on the device.
 std::size_t most_items(const opencl::Context& context);
-Division divide(const opencl::Context& context, std::size_t count);
+Division divide(const opencl::Context& context, const Slice& slice);
 
-/// A running extent in device memory. `tensor` is named in messages.
+/// Extents in device memory. `tensor` is named in messages.
 class DeviceRange {
  public:
   DeviceRange(opencl::Context& context, std::string tensor);
 
-  /// Queues joining `count` floats of `values`, or beginning anew with them.
-  void join(const opencl::Buffer& values, std::size_t count);
-  void restart(const opencl::Buffer& values, std::size_t count);
-  /// Waits and reads. Throws Error if nothing was joined, or if a value was NaN or infinite.
+  /// Queues joining the samples to a running extent.
+  void join(const opencl::Buffer& values, std::span<const Slice> samples);
+  /// Waits and reads the running extent. Throws Error if nothing was joined, or if a value was NaN
+  /// or infinite.
   Extent read() const;
 
+  /// Waits. The extent of each sample (empty ones: zeros), apart from the running one. Throws Error
+  /// as read().
+  std::vector<Extent> measure(const opencl::Buffer& values, std::span<const Slice> samples);
+
  private:
-  void queue(const opencl::Buffer& values, std::size_t count, bool keep);
+  void queue(const opencl::Buffer& values, const Slice& sample, std::int32_t place, bool keep);
+  Extent checked(std::span<const float, 4> state) const;
 
   opencl::Context& context_;
   std::string tensor_;
-  opencl::Buffer state_, partials_;
+  opencl::Buffer states_, partials_;  // states_: the running one, then one for each sample
   bool seen_ = false;
 };
 

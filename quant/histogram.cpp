@@ -32,8 +32,8 @@ std::vector<float> even_edges(float low, float high, int bins) {
   return edges;
 }
 
-Histogram::Histogram(int bins, bool absolute, int max_bins)
-    : bins_(bins), max_bins_(max_bins), absolute_(absolute) {
+Histogram::Histogram(int bins, Binning binning, int max_bins)
+    : bins_(bins), max_bins_(max_bins), binning_(binning) {
   if (bins < 2 || bins > max_bins)
     throw Error(
         fmt::format("a histogram of {} bins was asked for; 2 to {} are supported", bins, max_bins));
@@ -41,7 +41,9 @@ Histogram::Histogram(int bins, bool absolute, int max_bins)
 
 bool Histogram::must_extend(const Extent& batch) const {
   if (edges_.empty()) return true;
-  return largest_of(batch) > (absolute_ ? edges_.back() : threshold_);
+  // The last edge may be a rounding away from the largest value; two-sided bins go by that value.
+  if (threshold_ == 0.0f && binning_ != Binning::absolute) return largest_of(batch) > 0.0f;
+  return largest_of(batch) > (binning_ == Binning::two_sided ? threshold_ : edges_.back());
 }
 
 void Histogram::extend(const Extent& batch) {
@@ -49,13 +51,19 @@ void Histogram::extend(const Extent& batch) {
   const float largest = largest_of(batch);
   if (edges_.empty()) {
     threshold_ = largest;
-    edges_ = absolute_ ? even_edges(batch.nearest, largest, bins_)
-                       : even_edges(-largest, largest, bins_);
+    if (binning_ == Binning::absolute)
+      edges_ = even_edges(batch.nearest, largest, bins_);
+    else if (binning_ == Binning::from_zero)
+      edges_ = even_edges(0.0f, largest > 0.0f ? largest : 1.0f, bins_);
+    else
+      edges_ = even_edges(-largest, largest, bins_);
     counts_.assign(static_cast<std::size_t>(bins_), 0);
-  } else if (absolute_) {
+  } else if (binning_ == Binning::absolute) {
     extend_absolute(largest);
+  } else if (binning_ == Binning::from_zero) {
+    extend_from_zero(largest);
   } else {
-    extend_signed(largest);
+    extend_two_sided(largest);
   }
 }
 
@@ -74,7 +82,24 @@ void Histogram::extend_absolute(float largest) {
   counts_.resize(edges_.size() - 1, 0);
 }
 
-void Histogram::extend_signed(float largest) {
+void Histogram::extend_from_zero(float largest) {
+  const auto bins = static_cast<int>(counts_.size());
+  if (threshold_ == 0.0f) {  // so far only zeros, in the first bin
+    threshold_ = largest;
+    edges_ = even_edges(0.0f, largest, bins);
+    return;
+  }
+  threshold_ = largest;
+  const float width = edges_[1] - edges_[0];
+  const double wanted = std::ceil(static_cast<double>(largest / width));
+  if (!(wanted <= max_bins_)) return coarsen(0.0f, largest);
+  const auto size = std::max(static_cast<std::size_t>(wanted), counts_.size()) + 1;
+  while (edges_.size() < size) edges_.push_back(static_cast<float>(edges_.size()) * width);
+  edges_.back() = std::max(edges_.back(), largest);
+  counts_.resize(edges_.size() - 1, 0);
+}
+
+void Histogram::extend_two_sided(float largest) {
   const auto old_bins = static_cast<int>(counts_.size());
   if (threshold_ == 0.0f) {  // so far only zeros, in the middle
     threshold_ = largest;
@@ -113,6 +138,12 @@ void Histogram::coarsen(float low, float high) {
   }
   edges_ = edges;
   counts_ = std::move(counts);
+}
+
+std::vector<float> Histogram::centres() const {
+  std::vector<float> centres(counts_.size());
+  for (std::size_t i = 0; i < centres.size(); ++i) centres[i] = 0.5f * (edges_[i] + edges_[i + 1]);
+  return centres;
 }
 
 void Histogram::note(const Extent& batch) {

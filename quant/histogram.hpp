@@ -9,22 +9,33 @@
 
 namespace bertcl::quant {
 
+/// Which values a histogram counts, where its first range lies and how it grows, in float.
+enum class Binning {
+  /// |x|: `bins` equal bins between the smallest and largest |x| of the first sample; larger values
+  /// append bins of the same width. `HistogramCollector.collect_absolute_value` of onnxruntime 1.31
+  /// (quantization/calibrate.py).
+  absolute,
+  /// |x|: the same from 0, with as many bins as the largest value needs. `HistogramCalibrator` of
+  /// pytorch-quantization.
+  from_zero,
+  /// x: `bins` equal bins over -T .. T, T the largest |x| of the first sample; larger values add
+  /// bins of the same width on both sides. `HistogramCollector.collect_value` of onnxruntime.
+  two_sided,
+};
+
 /// Edges and counts on the host. Bin i holds edges[i] <= v < edges[i + 1], the last bin its right
 /// edge too.
 ///
-/// The bins are those of `HistogramCollector` in onnxruntime 1.31 (quantization/calibrate.py) that
-/// is given the same batches one by one, in float as numpy computes them:
-/// - absolute: `bins` equal bins between the smallest and largest |x| of the first batch; larger
-///   values append bins of the same width.
-/// - not absolute: `bins` equal bins over -T .. T, T the largest |x| of the first batch; larger
-///   values add bins of the same width on both sides.
-/// Unlike there the number of bins is bounded: where growth would pass `max_bins`, the range is
-/// divided anew into half as many wider bins and each old count goes to the bin of its centre.
+/// The bins are exactly those of the origin that is given the samples one by one, while there are
+/// at most `max_bins`. Unlike there their number is bounded: where growth would pass it, the range
+/// is divided anew into half as many wider bins and each old count goes to the bin of its centre,
+/// so that a count is at most one new bin away from where it belongs.
 class Histogram {
  public:
-  Histogram(int bins, bool absolute, int max_bins = 1 << 17);
+  Histogram(int bins, Binning binning, int max_bins = 1 << 15);
 
-  bool absolute() const { return absolute_; }
+  /// Counts absolute values.
+  bool absolute() const { return binning_ != Binning::two_sided; }
   bool empty() const { return edges_.empty(); }
   /// True if extend() would change the edges.
   bool must_extend(const Extent& batch) const;
@@ -36,19 +47,22 @@ class Histogram {
   void add(std::span<const std::uint32_t> counts);
 
   const std::vector<float>& edges() const { return edges_; }
+  /// (left edge + right edge) / 2 of each bin.
+  std::vector<float> centres() const;
   const std::vector<std::uint64_t>& counts() const { return counts_; }
   Extent seen() const { return seen_; }
   bool coarsened() const { return coarsened_; }
 
  private:
   void extend_absolute(float largest);
-  void extend_signed(float largest);
+  void extend_from_zero(float largest);
+  void extend_two_sided(float largest);
   void coarsen(float low, float high);
 
   int bins_, max_bins_;
-  bool absolute_;
+  Binning binning_;
   bool coarsened_ = false;
-  float threshold_ = 0.0f;  // signed: T
+  float threshold_ = 0.0f;  // largest |x| that the bins were made for
   Extent seen_;
   bool any_ = false;
   std::vector<float> edges_;

@@ -2,12 +2,8 @@
 // Percentile: a histogram gives the range that holds a share of all values.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "bertcl/error.hpp"
-#include "quant/device_histogram.hpp"
-#include "quant/observer.hpp"
+#include "quant/histogram_observer.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -25,21 +21,24 @@ std::size_t bin_reaching(const Histogram& histogram, double share) {
   return bin;
 }
 
-class PercentileObserver final : public Observer {
+double checked_percentile(double percentile) {
+  if (!(percentile > 0.0 && percentile <= 100.0))
+    throw Error(fmt::format("percentile {} is outside 0 (excluded) to 100", percentile));
+  return percentile;
+}
+
+/// The left edge of the bin that reaches the percentile, as `compute_percentile` of onnxruntime.
+class PercentileObserver final : public HistogramObserver {
  public:
   PercentileObserver(opencl::Context& context, const MethodOptions& options,
                      const std::string& tensor)
-      : percentile_(options.percentile),
-        histogram_(context, tensor, options.bins, options.absolute) {
-    if (!(percentile_ > 0.0 && percentile_ <= 100.0))
-      throw Error(fmt::format("percentile {} is outside 0 (excluded) to 100", percentile_));
-  }
-  void observe(const opencl::Buffer& values, std::size_t count) override {
-    histogram_.observe(values, count);
-  }
-  /// The left edge of the bin that reaches the percentile, as `compute_percentile` of onnxruntime.
-  Range range() override {
-    const Histogram& h = histogram_.read();
+      : HistogramObserver(
+            context, tensor, options.bins.value_or(2048),
+            options.symmetric.value_or(true) ? Binning::absolute : Binning::two_sided),
+        percentile_(checked_percentile(options.percentile.value_or(99.999))) {}
+
+ protected:
+  Range choose(const Histogram& h) const override {
     Range range;
     if (h.absolute()) {
       range.high = h.edges()[bin_reaching(h, percentile_ / 100.0)];
@@ -48,15 +47,30 @@ class PercentileObserver final : public Observer {
       const double cut = (100.0 - percentile_) / 200.0;
       range = {h.edges()[bin_reaching(h, cut)], h.edges()[bin_reaching(h, 1.0 - cut)]};
     }
-    const Extent seen = h.seen();
-    range = {std::max(range.low, seen.low), std::min(range.high, seen.high)};
-    // A constant tensor may lie above the left edge of its bin.
-    return {std::min(range.low, range.high), range.high};
+    return clipped(range, h.seen());
   }
 
  private:
   double percentile_;
-  DeviceHistogram histogram_;
+};
+
+/// `_compute_amax_percentile` of pytorch-quantization.
+class TorchPercentileObserver final : public HistogramObserver {
+ public:
+  TorchPercentileObserver(opencl::Context& context, const MethodOptions& options,
+                          const std::string& tensor)
+      : HistogramObserver(context, tensor, options.bins.value_or(2048), Binning::from_zero),
+        percentile_(checked_percentile(options.percentile.value_or(99.99))),
+        symmetric_(options.symmetric.value_or(options.scheme.symmetric)) {}
+
+ protected:
+  Range choose(const Histogram& h) const override {
+    return range_of_bound(h.edges()[bin_reaching(h, percentile_ / 100.0)], h.seen(), symmetric_);
+  }
+
+ private:
+  double percentile_;
+  bool symmetric_;
 };
 
 }  // namespace
@@ -66,5 +80,12 @@ const Method percentile{"percentile", "range that holds a share of all values",
                            const std::string& tensor) -> std::unique_ptr<Observer> {
                           return std::make_unique<PercentileObserver>(context, options, tensor);
                         }};
+
+const Method torch_percentile{"torch-percentile", "the same as pytorch-quantization defines it",
+                              [](opencl::Context& context, const MethodOptions& options,
+                                 const std::string& tensor) -> std::unique_ptr<Observer> {
+                                return std::make_unique<TorchPercentileObserver>(context, options,
+                                                                                 tensor);
+                              }};
 
 }  // namespace bertcl::quant

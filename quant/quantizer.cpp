@@ -21,8 +21,10 @@ Report quantize(const Options& options, const SampleSource& samples, const Progr
     session_options.device = options.device;
     session_options.observe = {tensors.begin(), tensors.end()};
     auto session = runtime::Session::load(options.model, session_options);
-    calibration =
-        calibrate(session, tensors, calibration_method, options.method_options, samples, progress);
+    MethodOptions method_options = options.method_options;
+    method_options.scheme = options.activations;
+    calibration = calibrate(session, tensors, calibration_method, method_options, samples,
+                            options.batch, progress);
     quantization.report().device = session.context().info().name;
     quantization.report().calibrate_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -27,7 +27,8 @@ struct Options {
 
   PlacementOptions placement;  ///< which tensors
   std::string method = "minmax";
-  MethodOptions method_options;  ///< how ranges are found
+  MethodOptions method_options;  ///< how ranges are found; `scheme` is that of `activations`
+  int batch = 1;                 ///< samples that run together
   RangeOptions ranges;           ///< how they are changed then
   Scheme activations{ir::DType::u8, false};
   WeightOptions weights;
@@ -70,7 +71,7 @@ struct Report {
   std::int64_t count(Role role) const;
 };
 
-/// Called after each calibration sample with the numbers so far.
+/// Called after each calibration batch with the numbers so far.
 using Progress = std::function<void(std::int64_t samples, std::int64_t tokens)>;
 
 /// Calibrates `options.model` with `samples`, places Q/DQ and writes `options.output` (temporary

@@ -12,6 +12,7 @@
 
 #include "bertcl/error.hpp"
 #include "quant/presets.hpp"
+#include "tools/method_options.hpp"
 #include "tools/option_checks.hpp"
 
 namespace bertcl::tools {
@@ -150,26 +151,7 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
 
 void add_calibration_options(CLI::App& command, quant::Options& options) {
   const char* group = "How ranges are found";
-  std::vector<std::string> names;
-  std::string summaries = "How ranges of activations are chosen:";
-  for (const quant::Method& method : quant::methods()) {
-    names.emplace_back(method.name);
-    summaries += fmt::format("\n{}: {}", method.name, method.summary);
-  }
-  one_of(command.add_option("--method", options.method, summaries), names)->group(group);
-  command
-      .add_option("--percentile", options.method_options.percentile,
-                  "percentile: share of the values inside the range, in percent")
-      ->type_name("P")
-      ->capture_default_str()
-      ->group(group);
-  command
-      .add_flag(
-          "--two-sided,!--absolute",
-          [&](std::int64_t yes) { options.method_options.absolute = yes <= 0; },
-          "percentile: cut the smallest and the largest values, each for itself, instead of\n"
-          "those of largest magnitude")
-      ->group(group);
+  add_method_options(command, options);
   command
       .add_flag("--fuse-qkv", options.ranges.fuse_qkv,
                 "One range for Q, K and V of an attention, and for their weights if per tensor")

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranges on the device against plain C++.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bertcl/error.hpp"
+#include "quant/device_range.hpp"
+#include "quant/observer.hpp"
+#include "tests/quant/observed.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+using namespace tests;
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+TEST(DeviceRange, AnySizeAndAnyPlace) {
+  for (const std::size_t size : {1, 15, 16, 17, 4095, 4096, 4097, 100003}) {
+    auto x = bertcl::tests::normal_values(size, 1);
+    for (const std::size_t place : {std::size_t{0}, size / 2, size - 1}) {
+      auto y = x;
+      y[place] = 9.0f;
+      y[size - 1 - place] = size == 1 ? 9.0f : -8.0f;
+      DeviceRange range(device(), "t");
+      const Slice all{0, size};
+      range.join(upload(y), {&all, 1});
+      const Extent e = range.read();
+      const auto [low, high] = std::minmax_element(y.begin(), y.end());
+      EXPECT_EQ(e.low, *low) << size;
+      EXPECT_EQ(e.high, *high) << size;
+      float nearest = kInf;
+      for (const float v : y) nearest = std::min(nearest, std::abs(v));
+      EXPECT_EQ(e.nearest, nearest) << size;
+    }
+  }
+}
+
+TEST(DeviceRange, JoinsSamplesAndMeasuresEach) {
+  const auto x = upload(std::vector<float>{99, 2, 3, -1, 1, 99, 7});
+  DeviceRange range(device(), "t");
+  const std::vector<Slice> first{{1, 2}}, more{{3, 2}, {6, 0}};  // the 99s lie between
+  range.join(x, first);
+  range.join(x, more);
+  EXPECT_EQ(range.read().low, -1.0f);
+  EXPECT_EQ(range.read().high, 3.0f);
+  const std::vector<Slice> each{{6, 1}, {1, 3}, {0, 0}, {2, 3}, {0, 7}};
+  const auto extents = range.measure(x, each);
+  ASSERT_EQ(extents.size(), each.size());
+  EXPECT_EQ(extents[0].low, 7.0f);
+  EXPECT_EQ(extents[1].low, -1.0f);
+  EXPECT_EQ(extents[1].high, 3.0f);
+  EXPECT_EQ(extents[3].nearest, 1.0f);
+  EXPECT_EQ(extents[4].high, 99.0f);
+  EXPECT_EQ(range.read().high, 3.0f) << "measuring leaves the running extent alone";
+}
+
+TEST(MinMax, IsTheRangeOfAllBatches) {
+  float low = kInf, high = -kInf;
+  for (const auto& x : batches())
+    for (const float v : x) low = std::min(low, v), high = std::max(high, v);
+  EXPECT_EQ(range_by(minmax, {}), (Range{low, high}));
+}
+
+TEST(MinMax, NamesATensorWithoutRange) {
+  const auto message = [](const std::vector<float>& x) -> std::string {
+    const auto observer = minmax.observer(device(), {}, "hidden");
+    if (!x.empty()) observe(*observer, x);
+    try {
+      observer->range();
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(message({}), testing::AllOf(testing::HasSubstr("'hidden'"),
+                                          testing::HasSubstr("no calibration sample")));
+  EXPECT_THAT(message({1, kNan, 2}), testing::HasSubstr("NaN"));
+  EXPECT_THAT(message({1, -kInf, 2}), testing::HasSubstr("infinite"));
+  EXPECT_EQ(message({1, 2}), "");
+}
+
+TEST(MinMax, Symmetric) {
+  MethodOptions options;
+  options.symmetric = true;
+  const Range all = range_by(minmax, {}), range = range_by(minmax, options);
+  EXPECT_EQ(range.high, std::max(-all.low, all.high));
+  EXPECT_EQ(range.low, -range.high);
+}
+
+// `MinMaxCalibrater` given moving_average: means within a call of collect_data, then the average
+// moves.
+TEST(MinMax, MovingAverage) {
+  for (const int together : {0, 1, 2, 5, 9})
+    for (const bool symmetric : {false, true})
+      for (const double constant : {0.0, 0.01, 0.3, 1.0}) {
+        MethodOptions options;
+        options.moving_average = true;
+        options.averaging_constant = constant;
+        options.averaged_samples = together;
+        options.symmetric = symmetric;
+        const auto data = batches();
+        const std::size_t call = together == 0 ? data.size() : static_cast<std::size_t>(together);
+        double low = 0, high = 0;
+        for (std::size_t i = 0; i < data.size(); i += call) {
+          const std::size_t end = std::min(i + call, data.size());
+          double l = 0, h = 0;
+          for (std::size_t k = i; k < end; ++k) {
+            l += extent_of(data[k]).low / static_cast<double>(end - i);
+            h += extent_of(data[k]).high / static_cast<double>(end - i);
+          }
+          if (symmetric) h = std::max(-l, h), l = -h;
+          low = i == 0 ? l : low + constant * (l - low);
+          high = i == 0 ? h : high + constant * (h - high);
+        }
+        const Range range = range_by(minmax, options);
+        EXPECT_NEAR(range.low, low, 1e-6 * std::abs(low)) << together << " " << constant;
+        EXPECT_NEAR(range.high, high, 1e-6 * std::abs(high)) << together << " " << constant;
+      }
+}
+
+TEST(MinMax, MovingAverageNamesTheFault) {
+  MethodOptions options;
+  options.moving_average = true;
+  EXPECT_THAT([&] { minmax.observer(device(), options, "hidden")->range(); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("'hidden'")));
+  options.averaging_constant = 1.5;
+  EXPECT_THROW(minmax.observer(device(), options, "t"), Error);
+  options = {};
+  options.moving_average = true;
+  options.averaged_samples = -1;
+  EXPECT_THROW(minmax.observer(device(), options, "t"), Error);
+}
+
+}  // namespace
+}  // namespace bertcl::quant

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of `bertcl quantize` for calibration methods.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include "quant/quantizer.hpp"
+
+namespace bertcl::tools {
+
+/// Method, its settings and the calibration batch, read into `options`.
+void add_method_options(CLI::App& command, quant::Options& options);
+
+}  // namespace bertcl::tools
