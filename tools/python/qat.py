@@ -39,7 +39,7 @@ def parse(arguments):
     parser.add_argument("--scale-rate", type=float, default=5e-3,
                         help="learning rate of the logarithms of scales, a tenth of it where there is one for "
                         "each channel; 0: scales stay as calibrated")
-    parser.add_argument("--held-out", type=int, default=64, help="windows that measure the progress")
+    parser.add_argument("--held-out", type=int, default=128, help="windows that measure the progress")
     training.add_options(parser, steps=500, learning_rate=3e-5, tokens=1024)
     options = parser.parse_args(arguments)
     if not 0 <= options.labels <= 1 or options.temperature <= 0 or options.scale_rate < 0:
