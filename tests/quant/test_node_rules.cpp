@@ -82,7 +82,7 @@ TEST_F(NodeRules, MasksAreWhatDependsOnTheMaskAlone) {
 
 TEST_F(NodeRules, QuantizersAreNamedAsInQdqbert) {
   for (const bool nameless : {false, true}) {
-    Analysed bert(std::move(TinyBert(nameless).builder()));
+    Analysed bert(std::move(TinyBert({.nameless = nameless}).builder()));
     const auto attentions = find_attentions(bert.index, bert.constants);
     const QuantizerNames name(bert.index, attentions);
     const std::string layer = "bert.encoder.layer.0.";
@@ -100,7 +100,7 @@ TEST_F(NodeRules, QuantizersAreNamedAsInQdqbert) {
 
 TEST_F(NodeRules, ResidualAddsAreNamedByTheirInputs) {
   for (const bool nameless : {false, true}) {
-    Analysed bert(std::move(TinyBert(nameless).builder()));
+    Analysed bert(std::move(TinyBert({.nameless = nameless}).builder()));
     const QuantizerNames name(bert.index, {});
     const int add = bert.index.producer("/bert/encoder/layer.0/attention/output/Add_output_0");
     const std::string module = "bert.encoder.layer.0.attention.output.";

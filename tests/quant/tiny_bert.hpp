@@ -11,18 +11,24 @@ namespace bertcl::quant::tests {
 
 inline constexpr int kTinyVocabulary = 50, kTinyHidden = 16, kTinyHeads = 2, kTinyInner = 32;
 
-/// input_ids [batch, seq] -> logits [batch, seq, 2]. Node names are paths; `nameless`: none, so
-/// that only constants tell modules.
+struct TinyOptions {
+  bool nameless = false;  ///< nodes without names, so that only constants tell modules
+  std::int64_t opset = 17;
+  int vocabulary = kTinyVocabulary;
+};
+
+/// input_ids, attention_mask [batch, seq] -> start_logits, end_logits [batch, seq]. Names of nodes
+/// are paths.
 class TinyBert {
  public:
-  explicit TinyBert(bool nameless = false, std::int64_t opset = 17)
-      : g_(opset), nameless_(nameless) {
+  explicit TinyBert(const TinyOptions& options = {})
+      : g_(options.opset), nameless_(options.nameless) {
     free_input("input_ids");
     free_input("attention_mask");
     const std::string layer = "/bert/encoder/layer.0";
     const auto embedded =
         node("Gather", "/bert/embeddings/word_embeddings",
-             {random("bert.embeddings.word_embeddings.weight", {kTinyVocabulary, kTinyHidden}),
+             {random("bert.embeddings.word_embeddings.weight", {options.vocabulary, kTinyHidden}),
               "input_ids"});
     const auto twice = node("Add", "/bert/embeddings", {embedded, embedded});
     const auto x = norm("/bert/embeddings", twice);
@@ -48,12 +54,19 @@ class TinyBert {
                             kTinyInner, kTinyHidden);
     const auto y = norm(layer + "/output", node("Add", layer + "/output", {out, a}));
     const auto logits = linear("/qa_outputs", y, kTinyHidden, 2);
-    g_.node("Identity", {logits}, "logits");
-    g_.output("logits");
-    auto* shape =
-        g_.graph().mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
-    for (const char* symbol : {"batch", "seq"}) shape->add_dim()->set_dim_param(symbol);
-    shape->add_dim()->set_dim_value(2);
+    g_.node("Split", {logits, g_.ints("halves", {1, 1})}, "start");
+    g_.set("axis", std::int64_t{-1});
+    g_.graph().mutable_node(g_.graph().node_size() - 1)->add_output("end");
+    for (const std::string name : {"start", "end"}) {
+      g_.node("Squeeze", {name, g_.ints(name + "_axes", {-1})}, name + "_logits");
+      g_.output(name + "_logits");
+      auto* type = g_.graph()
+                       .mutable_output(g_.graph().output_size() - 1)
+                       ->mutable_type()
+                       ->mutable_tensor_type();
+      for (const char* symbol : {"batch", "seq"})
+        type->mutable_shape()->add_dim()->set_dim_param(symbol);
+    }
   }
   GraphBuilder& builder() { return g_; }
 

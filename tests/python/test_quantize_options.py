@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that `bertcl quantize` writes by its presets and by random options, run by ONNX Runtime."""
+import pathlib
+import random
+import shutil
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from support import ROOT, Reference, bertcl, bertcl_run, inspect, worst
+
+import make_bert
+
+PRESETS = ("default", "fast", "ort-tensorrt", "ort-migraphx", "qdqbert", "migraphx-native", "qordered")
+CHOICES = [
+    ("--op-types MatMul", "--op-types MatMul,Add", "--op-types MatMul,Add,Softmax,Gelu"),
+    ("", "--adds encoder", "--adds all"),
+    ("", "--no-head"),
+    ("", "", "--outputs MatMul"),
+    ("", "", "--places linear,gelu", "--places scores,sum", "--places context,layer-norm"),
+    ("", "", "--exclude *query*", "--disable-layer-module attention.output",
+     "--disable-keyword query._weight"),
+    ("--method minmax", "--method percentile"),
+    ("", "--fuse-qkv"),
+    ("", "--clip-gelu 2"),
+    ("--weights s8", "--weights s8 --per-tensor", "--weights s8 --axis MatMul=0",
+     "--weights u8-symmetric --activations u8", "--weights u8 --per-tensor --activations u8"),
+    ("", "", "--reduce-range", "--weight-bits 5", "--full-range"),
+    ("--weights-qdq", "--weights-int8"),
+    ("--shared-pairs", "--dedicated-pairs"),
+    ("", "--all-readers"),
+]
+ACTIVATIONS = ("u8", "s8", "u8-symmetric", "s8-asymmetric")
+
+
+class QuantizeOptions(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.model = cls.folder / "model.onnx"
+        spec = make_bert.Spec.of_size("tiny", layer_norm="whole", vocabulary=30522)
+        make_bert.save(make_bert.build(spec), cls.model)
+        shutil.copy(ROOT / "models/minilm-l6-squad/vocab.txt", cls.folder)
+        column = np.arange(24)[None]
+        mask = column < np.array((24, 1, 17))[:, None]
+        ids = np.random.default_rng(0).integers(0, 30522, mask.shape)
+        cls.inputs = {"input_ids": ids, "attention_mask": mask.astype(np.int64),
+                      "token_type_ids": ((column > 5) & mask).astype(np.int64)}
+        cls.float = Reference(cls.model).run(cls.inputs)
+
+    def check(self, *options):
+        path = self.folder / "quantized.onnx"
+        bertcl("quantize", self.model, "-o", path, "--data", ROOT / "data/calibration.json",
+               "--samples", 4, "--max-seq-length", 64, *options)
+        onnx.checker.check_model(path, full_check=True)
+        expected = Reference(path).run(self.inputs)
+        mask = self.inputs["attention_mask"]
+        difference, extent = worst(expected, bertcl_run(path, self.inputs), mask)
+        # A value next to a rounding tie may take the other step, and later ones with it.
+        self.assertLess(difference, 0.04 * extent)
+        self.assertGreater(worst(self.float, expected, mask)[0], 0, "was anything quantized?")
+        Reference(path, optimized=True).run(self.inputs)  # loads and runs with its fusions, too
+        return inspect(path)
+
+    def test_presets(self):
+        for preset in PRESETS:
+            with self.subTest(preset):
+                report = self.check("--preset", preset)
+                if preset != "qordered":
+                    self.assertEqual(report["notes"], [])
+
+    def test_random_options(self):
+        for seed in range(16):
+            chance = random.Random(seed)
+            words = ["--activations", chance.choice(ACTIVATIONS)]
+            for choice in CHOICES:
+                words += chance.choice(choice).split()
+            with self.subTest(" ".join(words)):
+                self.check("--preset", chance.choice(PRESETS), *self.possible(words))
+
+    @staticmethod
+    def possible(words):
+        """Weights in u8 go with activations in u8 only."""
+        if words.count("--activations") == 2:
+            return words[2:]
+        return words
+
+
+if __name__ == "__main__":
+    unittest.main()
