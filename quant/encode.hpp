@@ -20,7 +20,7 @@ struct WeightOptions {
   bool per_channel = true;            ///< one scale for each index of an axis, always symmetric
   std::map<std::string, int> axes{};  ///< by operator, from the end if negative; by default MatMul
                                       ///< 1 of [in, out], Gemm likewise by transB, Conv 0
-  bool as_float = false;  ///< float behind Q -> DQ, as TensorRT reads them, not i8
+  bool as_float = false;              ///< float behind Q -> DQ, as TensorRT reads them, not i8
 };
 
 struct EncodeOptions {

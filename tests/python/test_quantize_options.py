@@ -19,7 +19,7 @@ CHOICES = [
     ("", "--no-head"),
     ("", "", "--outputs MatMul"),
     ("", "", "--places linear,gelu", "--places scores,sum", "--places context,layer-norm"),
-    ("", "", "--exclude *query*", "--disable-layer-module attention.output",
+    ("", "", "--exclude *query*", "--disable-layer-module attention.value",
      "--disable-keyword query._weight"),
     ("--method minmax", "--method percentile"),
     ("", "--fuse-qkv"),
@@ -62,7 +62,8 @@ class QuantizeOptions(unittest.TestCase):
         # A value next to a rounding tie may take the other step, and later ones with it.
         self.assertLess(difference, 0.04 * extent)
         self.assertGreater(worst(self.float, expected, mask)[0], 0, "was anything quantized?")
-        Reference(path, optimized=True).run(self.inputs)  # loads and runs with its fusions, too
+        if "MatMul=0" not in options:  # ONNX Runtime's fused products refuse scales along rows
+            Reference(path, optimized=True).run(self.inputs)
         return inspect(path)
 
     def test_presets(self):
