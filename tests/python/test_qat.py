@@ -149,6 +149,33 @@ class Modules(Folder):
                     module = onnx_module.OnnxModule(quantized)
                     self.assertEqual(module.start_from(onnx_module.OnnxModule(other))[0], 0)
 
+    def test_activations_with_a_scale_for_each_channel(self):
+        random = np.random.default_rng(1)
+        x = random.standard_normal((2, 5, 3), dtype=np.float32)
+        tensor, node = onnx.numpy_helper.from_array, onnx.helper.make_node
+        values = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, x.shape) for n in "xy"]
+        graph = onnx.helper.make_graph(
+            [node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=2),
+             node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=2)], "pair", values[:1], values[1:],
+            [tensor(np.array([0.5, 0.1, 0.01], np.float32), "s"), tensor(np.array([0, 9, 128], "uint8"), "z")])
+        model = onnx.helper.make_model(graph, ir_version=10,
+                                       opset_imports=[onnx.helper.make_opsetid("", 17)])
+        module = onnx_module.OnnxModule(model)
+        with torch.no_grad():
+            found = module({"x": torch.from_numpy(x)})["y"].numpy()
+        np.testing.assert_array_equal(found, Reference(model.SerializeToString()).run({"x": x})["y"])
+        for attribute in (a for n in graph.node for a in n.attribute):
+            attribute.i = 1
+        with self.assertRaisesRegex(ValueError, "only the last axis"):
+            onnx_module.OnnxModule(onnx.helper.make_model(graph))({"x": torch.zeros(2, 3, 5)})
+
+    def test_weights_keep_to_the_bits_of_the_file(self):
+        scale, weight = torch.tensor([0.1, 0.2]), torch.tensor([[6.4, 0.2], [0.1, -12.8]])
+        quantizer = fake_quantize.FakeQuantizer(scale, torch.zeros(2, dtype=torch.int8), axis=1, rank=2)
+        quantizer.keep_range_of(weight)
+        integers = quantizer.to_integers(2 * weight)
+        self.assertEqual(integers.tolist(), [[64, 2], [2, -64]])
+
     def test_refusals_name_the_node(self):
         path, _ = self.write()
         model = onnx.load(path)

@@ -43,7 +43,8 @@ class _FakeQuantize(torch.autograd.Function):
 
 
 class FakeQuantizer(torch.nn.Module):
-    """One QuantizeLinear/DequantizeLinear pair of a tensor of `rank` dimensions.
+    """One QuantizeLinear/DequantizeLinear pair. With a scale for each channel `axis` is that of the
+    channels of a tensor of `rank` dimensions; where the rank is not known, it has to be the last one.
 
     The scale is what the file says times exp(log_ratio), which starts at 0: a step of the optimizer
     changes large and small scales by the same share. Zero points stay as calibrated.
@@ -51,12 +52,12 @@ class FakeQuantizer(torch.nn.Module):
 
     def __init__(self, scale, zero_point, axis=None, rank=None):
         super().__init__()
-        shape = [1] * rank if scale.dim() == 1 and scale.numel() > 1 else []
+        shape = [1] * (rank or 1) if scale.numel() > 1 else []
         if shape:
-            shape[axis] = -1
+            shape[axis if rank else 0] = -1
         least, largest = RANGES[zero_point.dtype]
         zero = zero_point.to(torch.float32).reshape(shape if zero_point.numel() > 1 else [])
-        self.dtype, self.axis = zero_point.dtype, axis
+        self.dtype, self.axis, self._only_last = zero_point.dtype, axis, bool(shape) and not rank
         self.file_shape = scale.shape
         self.register_buffer("start", scale.to(torch.float32).reshape(shape))
         self.register_buffer("zero", zero)
@@ -70,7 +71,19 @@ class FakeQuantizer(torch.nn.Module):
         return self.start * self.log_ratio.exp()
 
     def forward(self, x):
+        if self._only_last and self.axis % x.dim() != x.dim() - 1:
+            raise ValueError(f"an activation {list(x.shape)} has a scale for each channel of axis "
+                             f"{self.axis}; only the last axis is supported")
         return _FakeQuantize.apply(x, self.scale, self.low, self.high) if self.enabled else x
+
+    @torch.no_grad()
+    def keep_range_of(self, weight):
+        """Symmetric integers stay within the largest that `weight` has: 127, or 64 where 7 bits are used."""
+        if self.dtype == torch.int8 and not self.zero.any():
+            largest = self.to_integers(weight).to(torch.int32).abs().max().float()
+            if largest > 0:
+                self.high.fill_(min(largest, 127))
+                self.low.fill_(-largest)
 
     @torch.no_grad()
     def to_integers(self, x):

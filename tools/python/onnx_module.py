@@ -104,13 +104,11 @@ class OnnxModule(torch.nn.Module):
             zero = torch.zeros((), dtype=constant.dtype if integers else torch.uint8)
         if zero.dtype not in RANGES:
             raise node.error(f"type {zero.dtype} is not supported")
-        rank = constant.dim() if constant is not None else 0
-        axis = node.get("axis", 1)
-        if scale.numel() > 1 and constant is None:
-            raise node.error("only weights may have a scale per channel, not activations")
-        key = self._key(scale_name, zero_name, constant.shape if scale.numel() > 1 else (), axis)
+        axis, rank = node.get("axis", 1), constant.dim() if constant is not None else None
+        key = self._key(scale_name, zero_name, rank, axis) if scale.numel() > 1 else self._key(
+            scale_name, zero_name)
         if key not in self.quantizers:
-            self.quantizers[key] = FakeQuantizer(scale, zero, axis % max(rank, 1), rank)
+            self.quantizers[key] = FakeQuantizer(scale, zero, axis, rank)
             self.quantizers[key].log_ratio.requires_grad = zero.dtype != torch.int32  # biases
         if node.kind == "DequantizeLinear" and self._readers[node.outputs[0]] <= {"Gather", "GatherND"}:
             self.constants[node.outputs[0]] = self.quantizers.pop(key).to_floats(constant)
@@ -126,9 +124,8 @@ class OnnxModule(torch.nn.Module):
         return False
 
     @staticmethod
-    def _key(scale_name, zero_name, shape, axis):
-        text = "|".join([scale_name, zero_name, *([f"axis {axis} of {tuple(shape)}"] if shape else [])])
-        return text.replace(".", "\u2024")  # torch allows no "." in names of modules
+    def _key(*parts):
+        return "|".join(map(str, parts)).replace(".", "\u2024")  # torch allows no "." in names of modules
 
     def _scale_in_file(self, key):
         return self.quantizers[key].start.reshape(-1)
@@ -149,6 +146,14 @@ class OnnxModule(torch.nn.Module):
                     self._parameter_list.append(torch.nn.Parameter(value))
         for name in self.weights:
             del self.constants[name]
+        for name, quantizer in self._stored_weights():
+            quantizer.keep_range_of(self.weight(name).detach())
+
+    def _stored_weights(self):
+        """Names of the weights that are quantized, with their quantizers."""
+        for node in self._steps:
+            if self._quantizer_of.get(node.outputs[0]) and node.inputs[0] in self.weights:
+                yield node.inputs[0], self.quantizers[self._quantizer_of[node.outputs[0]]]
 
     def _find_last_uses(self):
         last = {}
@@ -203,12 +208,10 @@ class OnnxModule(torch.nn.Module):
         quantized weight the constant that quantizes to its integers (at least 99.9 % of them).
         Returns the numbers of weights taken and of all. The others start from what their integers say.
         """
-        found = 0
-        stored = [(node.inputs[0], self._quantizer_of[node.outputs[0]]) for node in self._steps
-                  if node.outputs[0] in self._quantizer_of and node.inputs[0] in self.weights]
+        found, stored = 0, list(self._stored_weights())
         with torch.no_grad():
-            for name, key in stored:
-                mine, quantizer = self.weight(name), self.quantizers[key]
+            for name, quantizer in stored:
+                mine = self.weight(name)
                 integers = quantizer.to_integers(mine)
                 for theirs in map(other.weight, other.weights):
                     if theirs.shape == mine.shape:
