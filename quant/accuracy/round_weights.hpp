@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rounds the weights of a placement again, by GPTQ.
+#pragma once
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include "quant/accuracy/sample_pass.hpp"
+#include "quant/encode.hpp"
+
+namespace bertcl::quant {
+
+/// Replaces the integers of weights in `encodings` by those of gptq_round(), with Gram matrices of
+/// the products' inputs over the samples. Scales and zero points stay. Takes weights [K][N] of one
+/// MatMul each, in column scales or one; others keep the nearest integers. Gram matrices of some
+/// inputs at a time are held, about 512 MiB; the samples run once for each such group.
+/// Returns the number of weights that were rounded again.
+std::int64_t round_weights(Encodings& encodings, const Placement& placement,
+                           const GraphIndex& index, Constants& constants,
+                           const std::filesystem::path& model, const std::string& device,
+                           std::span<const Sample> samples, const PassProgress& progress = {});
+
+}  // namespace bertcl::quant

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of the calibration samples through a model, with a look at its tensors on the way.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+
+#include "opencl/context.hpp"
+#include "quant/samples.hpp"
+
+namespace bertcl::quant {
+
+/// The device of a pass, and the memory of a tensor [rows][channels] there; queue what reads it.
+using ChannelTap =
+    std::function<void(opencl::Context& context, const std::string& tensor,
+                       const opencl::Buffer& values, std::int64_t rows, std::int64_t channels)>;
+
+/// Called with the number of samples that are done.
+using PassProgress = std::function<void(std::int64_t samples)>;
+
+/// Runs the samples one by one, without padding. `finish` is called while the device still stands,
+/// to read what the tap has gathered. Throws Error naming a tensor that is no f32 with a last axis.
+void run_samples(const std::filesystem::path& model, const std::string& device,
+                 const std::set<std::string>& tensors, std::span<const Sample> samples,
+                 const ChannelTap& tap, const std::function<void()>& finish,
+                 const PassProgress& progress = {});
+
+}  // namespace bertcl::quant
