@@ -14,11 +14,15 @@ namespace {
 
 constexpr Scheme kSymmetricS8{ir::DType::i8, true};
 
-Options our_default() { return {}; }
+Options our_default() {
+  Options o;
+  o.accuracy.smooth = o.accuracy.gptq = true;
+  return o;
+}
 
 /// Without the sum of the embeddings, which the engine computes in one kernel with its LayerNorm.
 Options fast() {
-  Options o;
+  Options o = our_default();
   o.placement.op_types = {"MatMul", "Add"};
   o.placement.adds = Adds::encoder;
   return o;

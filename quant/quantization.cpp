@@ -10,11 +10,16 @@
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
+#include "quant/accuracy/round_weights.hpp"
+#include "quant/accuracy/smooth_model.hpp"
 #include "quant/opset.hpp"
 #include "quant/rewrite.hpp"
 
 namespace bertcl::quant {
 namespace {
+
+/// About what GPTQ leaves of a weight's squared error; the choice of factors does not hang on it.
+constexpr double kGptqErrorPart = 0.5;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -40,6 +45,8 @@ void record(onnx::ModelProto& model, const Report& report) {
   set_metadata(model, "bertcl.quantizer.weights",
                scheme_name(report.weights.scheme) +
                    (report.weights.per_channel ? " per channel" : " per tensor"));
+  set_metadata(model, "bertcl.quantizer.smoothed", std::to_string(report.smoothings.size()));
+  set_metadata(model, "bertcl.quantizer.gptq", std::to_string(report.gptq_weights));
   set_metadata(model, "bertcl.quantizer.samples", std::to_string(report.samples));
   set_metadata(model, "bertcl.quantizer.tokens", std::to_string(report.tokens));
   set_metadata(model, "bertcl.quantizer.data_sha256", report.data_sha256);
@@ -124,10 +131,25 @@ std::set<std::string> Quantization::activations() const {
   return tensors;
 }
 
-Report Quantization::write(Ranges ranges) {
+std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
+                                            const std::filesystem::path& output,
+                                            const PassProgress& progress) {
+  const AccuracyOptions& accuracy = options_.accuracy;
+  SmoothOptions options{accuracy.alpha, options_.activations, accuracy.gptq ? kGptqErrorPart : 1.0};
+  auto chosen = smooth_model(model_, index_, constants_, placement_, options, options_.model,
+                             options_.device, samples, progress);
+  if (!chosen.empty()) model_.save(output);
+  return chosen;
+}
+
+Report Quantization::write(Ranges ranges, std::span<const Sample> samples,
+                           const PassProgress& progress) {
   apply(options_.ranges, options_.weights, index_, constants_, ranges);
-  const Encodings encodings =
+  Encodings encodings =
       encode(placement_, index_, constants_, ranges, {options_.activations, options_.weights});
+  if (options_.accuracy.gptq && !options_.weights.as_float && !samples.empty())
+    report_.gptq_weights = round_weights(encodings, placement_, index_, constants_, options_.model,
+                                         options_.device, samples, progress);
   for (const auto& [key, encoding] : encodings)
     report_.tensors.push_back(tensor_report(key.first, encoding));
   report_.left = placement_.left;

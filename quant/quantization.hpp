@@ -7,6 +7,8 @@
 #include <string>
 
 #include "ir/graph.hpp"
+#include "quant/accuracy/sample_pass.hpp"
+#include "quant/accuracy/smooth.hpp"
 #include "quant/constants.hpp"
 #include "quant/encode.hpp"
 #include "quant/graph_index.hpp"
@@ -29,9 +31,14 @@ class Quantization {
   Report& report() { return report_; }
   /// The tensors that need a range.
   std::set<std::string> activations() const;
-  /// Places Q/DQ by these ranges, changed by the rules of the options, and writes the file. Once
-  /// only.
-  Report write(Ranges ranges);
+  /// Smooths the model and writes the float model that it is now, unless nothing was gained. The
+  /// last thing this object does.
+  std::vector<Smoothing> smooth(std::span<const Sample> samples,
+                                const std::filesystem::path& output, const PassProgress& progress);
+  /// Places Q/DQ by these ranges and writes the file; weights are rounded with `samples` if the
+  /// options want it and there are some. The last thing this object does.
+  Report write(Ranges ranges, std::span<const Sample> samples = {},
+               const PassProgress& progress = {});
 
  private:
   Model load();

@@ -6,9 +6,12 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "quant/accuracy/smooth.hpp"
 #include "quant/observer.hpp"
 #include "quant/parameters.hpp"
 #include "quant/placement.hpp"
@@ -17,6 +20,13 @@
 #include "quant/tables/table.hpp"
 
 namespace bertcl::quant {
+
+/// What is done for accuracy beyond ranges. Both need samples.
+struct AccuracyOptions {
+  bool smooth = false;            ///< move scale from channels into weights: smooth.hpp
+  std::optional<double> alpha{};  ///< as SmoothOptions
+  bool gptq = false;              ///< round weights by GPTQ, where they are written as integers
+};
 
 /// What is quantized, and how. The defaults cost the least accuracy: asymmetric u8 at the inputs of
 /// MatMul by MinMax, the residual stream in float. presets.hpp has others.
@@ -32,6 +42,7 @@ struct Options {
   RangeOptions ranges;           ///< how they are changed then
   Scheme activations{ir::DType::u8, false};
   WeightOptions weights;
+  AccuracyOptions accuracy;
   bool dedicated_pairs = false;  ///< as RewriteOptions
   bool all_readers = false;      ///< as RewriteOptions
   std::int64_t opset = 0;        ///< of the file at least; 13, or the model's, if that is more
@@ -60,6 +71,8 @@ struct Report {
   std::string data_sha256;
   std::vector<TensorReport> tensors;  ///< by name
   std::vector<Left> left;             ///< stayed in float, and why
+  std::vector<Smoothing> smoothings;  ///< by tensor
+  std::int64_t gptq_weights = 0;      ///< rounded by GPTQ
   std::int64_t quantized_nodes = 0;
   std::int64_t quantized_outputs = 0;  ///< tensors quantized for all their readers
   std::int64_t opset_before = 0, opset_after = 0;
@@ -71,8 +84,8 @@ struct Report {
   std::int64_t count(Role role) const;
 };
 
-/// Called after each calibration batch with the numbers so far.
-using Progress = std::function<void(std::int64_t samples, std::int64_t tokens)>;
+/// Called with the number of samples that are done in this pass over them.
+using Progress = std::function<void(std::string_view pass, std::int64_t samples)>;
 
 /// Calibrates `options.model` with `samples`, places Q/DQ and writes `options.output` (temporary
 /// name, then renamed; nothing is left of it on failure). Deterministic: the same model, samples

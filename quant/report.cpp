@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The quantizer's report as JSON.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "quant/quantizer.hpp"
@@ -22,6 +23,16 @@ nlohmann::json to_json(const Report& r) {
   auto left = nlohmann::json::array();
   for (const Left& l : r.left)
     left.push_back({{"node", l.node}, {"op", l.op}, {"reason", l.reason}});
+  auto smoothings = nlohmann::json::array();
+  for (const Smoothing& m : r.smoothings) {
+    const auto [least, most] = std::minmax_element(m.factors.begin(), m.factors.end());
+    smoothings.push_back({{"tensor", m.tensor},
+                          {"choice", m.choice},
+                          {"least_factor", *least},
+                          {"largest_factor", *most},
+                          {"error_before", m.error_before},
+                          {"error_after", m.error_after}});
+  }
   return {{"method", r.method},
           {"device", r.device},
           {"activations",
@@ -44,6 +55,8 @@ nlohmann::json to_json(const Report& r) {
           {"calibrate_seconds", r.calibrate_seconds},
           {"total_seconds", r.total_seconds},
           {"tensors", std::move(tensors)},
+          {"smoothings", std::move(smoothings)},
+          {"gptq_weights", r.gptq_weights},
           {"left_in_float", std::move(left)}};
 }
 

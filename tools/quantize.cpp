@@ -10,11 +10,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
@@ -34,7 +36,7 @@ struct QuantizeOptions : CommonOptions {
   bool first_samples = false;
   VocabularyOptions vocabulary;
   squad::FeatureOptions features;
-  quant::Options quantizer;
+  quant::Options quantizer = quant::presets().front().options();
   TableOptions table;
 };
 
@@ -82,11 +84,16 @@ quant::Report quantize_by_data(const QuantizeOptions& options) {
   const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
   QuestionSamples samples(dataset, tokenizer, options.features, options.samples,
                           options.first_samples);
-  Progress progress("calibrate", "questions");
+  std::optional<Progress> progress;
+  std::string shown;
   return quant::quantize(
       options.quantizer, [&] { return samples.next(); },
-      [&](std::int64_t done, std::int64_t) {
-        progress.update(static_cast<std::size_t>(done), samples.size());
+      [&](std::string_view pass, std::int64_t done) {
+        if (shown != pass) {
+          shown = pass;
+          progress.emplace(shown, "questions");
+        }
+        progress->update(static_cast<std::size_t>(done), samples.size());
       });
 }
 
@@ -117,6 +124,10 @@ void print_report(const quant::Report& report, const QuantizeOptions& options) {
              scheme_text(report.activations), report.count(quant::Role::weight),
              scheme_text(report.weights.scheme), report.weights.per_channel ? "channel" : "tensor",
              report.count(quant::Role::constant));
+  if (!report.smoothings.empty())
+    fmt::print("{} activations smoothed: their channels scaled, and their weights against them\n",
+               report.smoothings.size());
+  if (report.gptq_weights > 0) fmt::print("{} weights rounded by GPTQ\n", report.gptq_weights);
   // Nodes by reason: a deep model has many that share one. All names are in the JSON.
   std::map<std::string, std::vector<std::string>> reasons;
   for (const quant::Left& left : report.left) reasons[left.reason].push_back(left.node);
@@ -144,6 +155,9 @@ int run_quantize(QuantizeOptions& options) {
   quantizer.model = options.model;
   quantizer.output = options.output;
   quantizer.device = options.device;
+  // Tables hold ranges of the model's own tensors, not of smoothed ones.
+  if (!options.table.read.empty() || !options.table.write.empty())
+    quantizer.accuracy.smooth = false;
   const quant::Report report =
       options.table.read.empty() ? quantize_by_data(options) : quantize_by_table(options);
   if (options.prints_text()) print_report(report, options);

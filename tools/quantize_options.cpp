@@ -37,6 +37,8 @@ const Choices<quant::Scheme> kSchemes = {{"u8", {ir::DType::u8, false}},
                                          {"u8-symmetric", {ir::DType::u8, true}},
                                          {"s8-asymmetric", {ir::DType::i8, false}}};
 
+const Choices<bool> kRoundings = {{"gptq", true}, {"nearest", false}};
+
 template <class T>
 std::vector<std::string> names_of(const Choices<T>& choices) {
   std::vector<std::string> names;
@@ -225,6 +227,31 @@ void add_number_options(CLI::App& command, quant::Options& options) {
       ->group(group);
 }
 
+void add_accuracy_options(CLI::App& command, quant::AccuracyOptions& options) {
+  const char* group = "Accuracy";
+  command
+      .add_option_function<std::string>(
+          "--smooth",
+          [&](const std::string& text) {
+            options.smooth = text != "off";
+            options.alpha.reset();
+            if (text == "off" || text == "auto") return;
+            double alpha = 0.0;
+            const char* end = text.data() + text.size();
+            if (std::from_chars(text.data(), end, alpha).ptr != end || alpha < 0.0 || alpha > 1.0)
+              throw CLI::ValidationError("--smooth", "'" + text + "' is not auto, off or 0 .. 1");
+            options.alpha = alpha;
+          },
+          "Scale the channels of products' inputs, and the rows of their weights against them:\n"
+          "auto: by the formula of least error for each (default), off, or ALPHA as SmoothQuant")
+      ->type_name("auto|off|ALPHA")
+      ->group(group);
+  add_choice(
+      command, "--weight-rounding", kRoundings, [&](bool gptq) { options.gptq = gptq; },
+      "gptq: so that the products err least (default); nearest: each weight for itself")
+      ->group(group);
+}
+
 void add_form_options(CLI::App& command, quant::Options& options) {
   const char* group = "What is written";
   command
@@ -266,6 +293,7 @@ void add_quantizer_options(CLI::App& command, quant::Options& options) {
   add_placement_options(command, options.placement);
   add_calibration_options(command, options);
   add_number_options(command, options);
+  add_accuracy_options(command, options.accuracy);
   add_form_options(command, options);
 }
 

@@ -12,12 +12,13 @@
 
 namespace bertcl::quant {
 
-/// Gathers statistics of the channels of all smooth_targets() of `placement`'s sites in `model`,
-/// chooses factors and writes the model with them to `output`; the float function stays the same.
-/// Returns what was chosen, by tensor; if no tensor gains, nothing is written and it is empty.
-std::vector<Smoothing> smooth_model(const std::filesystem::path& model,
-                                    const std::filesystem::path& output, const std::string& device,
-                                    const PlacementOptions& placement, const SmoothOptions& options,
+/// Gathers statistics of the channels of all smooth_targets() of `placement` by running `source`,
+/// the file of `model`, chooses factors and applies them to `model`; its function stays the same.
+/// Returns what was chosen, by tensor; if no tensor gains, `model` is as it was and it is empty.
+/// `index` and `constants` are not valid afterwards.
+std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Constants& constants,
+                                    const Placement& placement, const SmoothOptions& options,
+                                    const std::filesystem::path& source, const std::string& device,
                                     std::span<const Sample> samples,
                                     const PassProgress& progress = {});
 
