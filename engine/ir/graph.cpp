@@ -176,13 +176,6 @@ bool Graph::remove_dead() {
   return any;
 }
 
-void Graph::erase_input(Value* input) {
-  if (!input->users.empty() || is_output(input))
-    throw Error(fmt::format("input '{}' was to be removed but is still used", input->name));
-  inputs_.erase(std::find(inputs_.begin(), inputs_.end(), input));
-  drop_value(input);
-}
-
 std::vector<Node*> Graph::node_list() const {
   std::vector<Node*> list;
   for (const auto& n : nodes_) list.push_back(n.get());

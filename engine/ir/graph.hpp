@@ -106,8 +106,6 @@ class Graph {
   void erase(Node* node);
   /// Removes nodes and constants that nothing uses; true if there were any. Inputs stay.
   bool remove_dead();
-  /// Removes an input that nothing uses.
-  void erase_input(Value* input);
 
   const std::vector<Value*>& inputs() const { return inputs_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }

@@ -150,7 +150,7 @@ Tensor Tensor::reshaped(Sizes shape) const {
 Tensor Tensor::converted(DType dtype) const {
   if (dtype == dtype_) return *this;
   Tensor out = zeros(dtype, shape_);
-  auto* target = const_cast<std::byte*>(out.bytes_.data());
+  std::byte* target = out.mutable_bytes().data();
   with_storage(dtype_, [&]<class From>(const From*) {
     with_storage(dtype, [&]<class To>(const To*) {
       convert_all<From>(bytes_.data(), reinterpret_cast<To*>(target),

@@ -51,11 +51,14 @@ class Tensor {
     check_type(dtype_of<T>());
     return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
-  /// Writable elements of a tensor made by zeros(); no one else may hold it yet.
+  /// Writable bytes and elements of a tensor made by zeros(); no one else may hold it yet.
+  std::span<std::byte> mutable_bytes() {
+    return {const_cast<std::byte*>(bytes_.data()), bytes_.size()};
+  }
   template <class T>
   std::span<T> mutable_as() {
     check_type(dtype_of<T>());
-    return {reinterpret_cast<T*>(const_cast<std::byte*>(bytes_.data())), bytes_.size() / sizeof(T)};
+    return {reinterpret_cast<T*>(mutable_bytes().data()), bytes_.size() / sizeof(T)};
   }
 
   /// Every element converted to double; for small tensors and for tests.

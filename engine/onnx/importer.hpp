@@ -40,7 +40,6 @@ class NodeImport {
   const ir::Shape& shape(std::size_t i) const { return need(i)->type.shape; }
   /// Operand i as numbers; throws if it is not constant. Empty if absent.
   std::optional<std::vector<std::int64_t>> constant_ints(std::size_t i) const;
-  std::optional<double> constant_float(std::size_t i) const;
 
   // Attributes.
   const onnx::AttributeProto* attribute(std::string_view name) const;

@@ -35,14 +35,6 @@ std::optional<std::vector<std::int64_t>> NodeImport::constant_ints(std::size_t i
   if (value->is_constant()) return value->constant->to_ints();
   fail(fmt::format("operand {} '{}' has to be a constant", i, value->name));
 }
-std::optional<double> NodeImport::constant_float(std::size_t i) const {
-  const ir::Value* value = in(i);
-  if (!value) return std::nullopt;
-  if (!value->is_constant() || value->constant->size() != 1)
-    fail(fmt::format("operand {} '{}' has to be a constant scalar", i, value->name));
-  return value->constant->to_doubles()[0];
-}
-
 const onnx::AttributeProto* NodeImport::attribute(std::string_view name) const {
   for (const auto& a : proto_.attribute())
     if (a.name() == name) return &a;

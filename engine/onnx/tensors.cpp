@@ -37,9 +37,8 @@ ir::Tensor view_or_copy(DType dtype, ir::Sizes sizes, std::span<const std::byte>
                             ir::element_count(sizes), ir::name_of(dtype), expected));
   if (owner && reinterpret_cast<std::uintptr_t>(bytes.data()) % ir::size_of(dtype) == 0)
     return ir::Tensor(dtype, std::move(sizes), std::move(owner), bytes);
-  const ir::Tensor copy = ir::Tensor::zeros(dtype, std::move(sizes));
-  if (!bytes.empty())
-    std::memcpy(const_cast<std::byte*>(copy.bytes().data()), bytes.data(), bytes.size());
+  ir::Tensor copy = ir::Tensor::zeros(dtype, std::move(sizes));
+  if (!bytes.empty()) std::memcpy(copy.mutable_bytes().data(), bytes.data(), bytes.size());
   return copy;
 }
 

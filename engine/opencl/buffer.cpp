@@ -78,28 +78,4 @@ Buffer Buffer::view(size_t offset, size_t bytes) const {
   return part;
 }
 
-MappedRange Buffer::map_write(size_t offset, size_t bytes) {
-  check_range("mapping", offset, bytes);
-  if (bytes == 0) return {context_, nullptr, {}};
-  cl_int status = CL_SUCCESS;
-  void* host = clEnqueueMapBuffer(context_->queue().native(), native(), CL_TRUE,
-                                  CL_MAP_WRITE_INVALIDATE_REGION, offset, bytes, 0, nullptr,
-                                  nullptr, &status);
-  check(status, fmt::format("mapping of {} bytes", bytes));
-  return {context_, mem_, {static_cast<std::byte*>(host), bytes}};
-}
-
-MappedRange::MappedRange(MappedRange&& other) noexcept
-    : context_(std::move(other.context_)), mem_(std::move(other.mem_)), bytes_(other.bytes_) {
-  other.bytes_ = {};
-}
-
-MappedRange::~MappedRange() {
-  // The unmapping of a range that was mapped fails only with the device itself, which the next
-  // command on the queue reports.
-  if (mem_)
-    clEnqueueUnmapMemObject(context_->queue().native(), mem_.get(), bytes_.data(), 0, nullptr,
-                            nullptr);
-}
-
 }  // namespace bertcl::opencl

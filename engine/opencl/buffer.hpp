@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory: a move-only buffer, views into it, and mapping for uploads without a second copy.
+// Device memory: a move-only buffer and views into it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,28 +12,6 @@
 namespace bertcl::opencl {
 
 class Context;
-
-/// A range of a buffer that the host writes in place; leaving its scope hands it to the device.
-/// Must not outlive the context, and no kernel may use the range before.
-class MappedRange {
- public:
-  MappedRange(MappedRange&& other) noexcept;
-  MappedRange& operator=(MappedRange&&) = delete;
-  ~MappedRange();
-  std::span<std::byte> bytes() const { return bytes_; }
-  template <typename T>
-  std::span<T> as() const {
-    return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
-  }
-
- private:
-  friend class Buffer;
-  MappedRange(std::shared_ptr<Context> context, MemHandle mem, std::span<std::byte> bytes)
-      : context_(std::move(context)), mem_(std::move(mem)), bytes_(bytes) {}
-  std::shared_ptr<Context> context_;
-  MemHandle mem_;
-  std::span<std::byte> bytes_;
-};
 
 /// Memory of one device, made by Context::allocate(). A default-made Buffer holds nothing, has size
 /// 0 and binds as a null pointer. Transfers go through the context's queue, in order with the
@@ -64,10 +42,6 @@ class Buffer {
   /// A part of this buffer that shares its memory and keeps it alive. `offset` is a multiple of
   /// DeviceInfo::base_align_bytes.
   Buffer view(size_t offset, size_t bytes) const;
-
-  /// A range for the host to write in place, without a staging copy where memory is unified. What
-  /// it held before is lost.
-  MappedRange map_write(size_t offset, size_t bytes);
 
   template <typename T>
   void upload(const std::vector<T>& values, size_t offset = 0) {

@@ -45,7 +45,7 @@ std::vector<ir::Tensor> evaluate_gather(const EvaluateContext& context) {
       ir::element_count(ir::Sizes{x.shape().begin(), x.shape().begin() + axis});
   const auto row =
       static_cast<std::size_t>(dense_strides(x.shape())[axis]) * ir::size_of(x.dtype());
-  auto* target = const_cast<std::byte*>(out.bytes().data());
+  std::byte* target = out.mutable_bytes().data();
   for (std::int64_t r = 0; r < rows; ++r)
     for (const std::int64_t i : indices) {
       const auto from = static_cast<std::size_t>(r * extent + index_within(context, i, extent));
@@ -116,7 +116,7 @@ std::vector<ir::Tensor> evaluate_gather_nd(const EvaluateContext& context) {
   ir::Sizes sizes(shape.begin(), shape.end() - 1);
   sizes.insert(sizes.end(), x.shape().begin() + batch + depth, x.shape().end());
   ir::Tensor out = ir::Tensor::zeros(x.dtype(), sizes);
-  auto* target = const_cast<std::byte*>(out.bytes().data());
+  std::byte* target = out.mutable_bytes().data();
   const std::size_t bytes = static_cast<std::size_t>(block) * ir::size_of(x.dtype());
   for (std::int64_t t = 0; t < tuples; ++t) {
     std::int64_t offset = batch > 0 ? t / (tuples / batches) * strides[batch - 1] : 0;

@@ -66,7 +66,7 @@ std::vector<ir::Tensor> evaluate_concat(const EvaluateContext& context) {
   for (std::size_t i = 0; i < context.inputs.size(); ++i)
     sizes[axis] += context.in(i).shape().at(axis);
   ir::Tensor out = ir::Tensor::zeros(context.in(0).dtype(), sizes);
-  auto* target = const_cast<std::byte*>(out.bytes().data());
+  std::byte* target = out.mutable_bytes().data();
   // Rows of all operands in turn; a row is everything from the axis on.
   const std::int64_t rows = ir::element_count(ir::Sizes{sizes.begin(), sizes.begin() + axis});
   for (std::int64_t row = 0; row < rows; ++row)

@@ -116,7 +116,7 @@ ir::Sizes broadcast_strides(const ir::Sizes& from, const ir::Sizes& to) {
 ir::Tensor gather_strided(const ir::Tensor& in, const ir::Sizes& sizes, const ir::Sizes& strides,
                           std::int64_t base) {
   ir::Tensor out = ir::Tensor::zeros(in.dtype(), sizes);
-  auto* target = const_cast<std::byte*>(out.bytes().data());
+  std::byte* target = out.mutable_bytes().data();
   const std::byte* source = in.bytes().data();
   switch (ir::size_of(in.dtype())) {
     case 1:

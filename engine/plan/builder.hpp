@@ -59,7 +59,6 @@ class Builder {
                         const opencl::Defines& defines = {});
 
   int slot_of(const ir::Value* value) const;
-  bool has_slot(const ir::Value* value) const { return slots_.contains(value); }
   int add_slot(const ir::Value* value);
 
   /// Elements that one work-item of an elementwise kernel should take on this device.

@@ -298,9 +298,7 @@ Tensors Session::finish() {
     }
     ir::Tensor t = ir::Tensor::zeros(s.plan.slots[static_cast<std::size_t>(out.slot)].type.dtype,
                                      s.executor->shape(out.slot));
-    const auto bytes = t.bytes();
-    if (!bytes.empty())
-      s.executor->buffer(out.slot).read({const_cast<std::byte*>(bytes.data()), bytes.size()});
+    if (!t.bytes().empty()) s.executor->buffer(out.slot).read(t.mutable_bytes());
     outputs[out.name] = std::move(t);
   }
   s.check_index_flag();

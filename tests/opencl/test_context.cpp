@@ -115,7 +115,6 @@ TEST(Buffers, EmptyOnesWork) {
   buffer.fill(1);
   buffer.write({});
   EXPECT_TRUE(buffer.download<int>().empty());
-  EXPECT_EQ(buffer.map_write(0, 0).bytes().size(), 0u);
   Buffer view = buffer.view(0, 0);
   EXPECT_EQ(view.size(), 0u);
   EXPECT_TRUE(view);
@@ -148,19 +147,6 @@ TEST(Buffers, RangesAreChecked) {
   EXPECT_THAT(message_of([&] { buffer.read(data, SIZE_MAX); }), HasSubstr("outside"));
   EXPECT_THAT(message_of([&] { buffer.view(128, 129); }), HasSubstr("outside"));
   EXPECT_THAT(message_of([&] { buffer.view(1, 2); }), HasSubstr("multiple of"));
-}
-
-TEST(Buffers, MappingWritesInPlace) {
-  auto context = shared_context();
-  Buffer buffer = context->allocate(64);
-  buffer.fill(1);
-  {
-    MappedRange range = buffer.map_write(16, 8);
-    for (std::byte& byte : range.bytes()) byte = std::byte{9};
-  }
-  std::vector<uint8_t> expected(64, 1);
-  std::fill_n(expected.begin() + 16, 8, uint8_t{9});
-  EXPECT_EQ(buffer.download<uint8_t>(), expected);
 }
 
 TEST(Buffers, CopyOnTheDevice) {

@@ -144,6 +144,11 @@ TEST_F(InspectTest, TextShowsOpsAndPasses) {
                     HasSubstr("input_ids: i64[batch, seq]"), HasSubstr("of arena for batch 1")));
 }
 
+TEST_F(InspectTest, ImplementationsThatDoNotExistAreRefused) {
+  const ProgramResult result = run_bertcl({"inspect", kModel, "--disable-kernels", "ref,nonsense"});
+  EXPECT_THAT(refusal(result), AllOf(HasSubstr("'nonsense'"), HasSubstr("portable, ref")));
+}
+
 TEST_F(InspectTest, PassesCanBeLeftOut) {
   const ProgramResult result = run_bertcl({"inspect", kModel, "--disable-passes", "nonsense"});
   EXPECT_THAT(refusal(result), AllOf(HasSubstr("'nonsense'"), HasSubstr("find_attention")));

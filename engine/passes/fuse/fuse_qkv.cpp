@@ -27,7 +27,7 @@ ir::Value* concatenate(ir::Graph& g, const std::array<ir::Value*, 3>& parts) {
   shape.back() = 0;
   for (const ir::Value* p : parts) shape.back() += p->constant->shape().back();
   ir::Tensor out = ir::Tensor::zeros(first.dtype(), shape);
-  auto* target = const_cast<std::byte*>(out.bytes().data());
+  std::byte* target = out.mutable_bytes().data();
   for (std::int64_t r = 0; r < rows; ++r)
     for (const ir::Value* p : parts) {
       const auto bytes = p->constant->bytes();
