@@ -67,6 +67,15 @@ TEST(FindLinearQ, WhatIsNoLinearStays) {
 })");
 }
 
+TEST(FindLinearQ, SumsThatAnInt32MayNotHoldStay) {
+  EXPECT_UNCHANGED(find_linear_q(), R"(graph g(%x: u8[2, 65794]) {
+  const %w: i8[65794, 1] = ...
+  %a: i32[2, 1] = MatMulInteger(%x, %w)
+  %y: f32[2, 1] = Cast(%a) {to = "f32"}
+  return %y as y
+})");
+}
+
 TEST(FindLinearQ, AScaleForEachRowStaysBehind) {
   const std::string text = after(find_linear_q(), R"(graph g(%x: u8[2, 2], %s: f32[2, 1]) {
   const %w: i8[2, 2] = [1, 2, 3, 4]

@@ -14,6 +14,7 @@
 #include "passes/match.hpp"
 #include "passes/operands.hpp"
 #include "passes/passes.hpp"
+#include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
 namespace {
@@ -39,6 +40,7 @@ bool start(ir::Graph& g, ir::Node& cast) {
   if (w_zero && !w_zero->is_constant()) return false;
   if (w_zero && !has_one_element(w_zero) && !is_per_column(w_zero, w->type.shape[1])) return false;
   const Int8Weight weight = to_int8(g, w, w_zero);
+  if (w->type.shape[0].constant() > max_exact_products(weight.zero_point)) return false;
   ir::Value* one = g.add_constant("one", ir::Tensor::scalar(1.0f));
   std::vector<ir::Value*> operands{x, weight.values, nullptr, one, x_zero, one};
   if (weight.zero_point) {
