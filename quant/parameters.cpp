@@ -76,8 +76,9 @@ Parameters parameters_of(Range range, Scheme scheme) {
   if (!std::isfinite(range.low) || !std::isfinite(range.high) || range.low > range.high)
     throw Error(fmt::format("[{}, {}] is no range to quantize", range.low, range.high));
   const auto [qmin, qmax] = limits_of(scheme);
-  double low = std::min(range.low, 0.0f);
-  double high = std::max(range.high, 0.0f);
+  const float lower = std::min(range.low, 0.0f);
+  double low = lower;
+  double high = std::max({range.high, 0.0f, lower + scheme.shortest_range});
   if (scheme.symmetric) {
     high = std::max(-low, high);
     low = -high;
@@ -106,17 +107,17 @@ QuantizedConstant quantize_per_channel(const ir::Tensor& constant, int axis,
   const std::int64_t channels = shape[static_cast<std::size_t>(axis)];
   const std::int64_t inner = ir::element_count({shape.begin() + axis + 1, shape.end()});
 
-  std::vector<float> largest(static_cast<std::size_t>(channels), 0.0f);
+  std::vector<Range> ranges(static_cast<std::size_t>(channels));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    float& a = largest[static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % channels)];
-    a = std::max(a, std::abs(values[i]));
+    Range& r = ranges[static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % channels)];
+    r = {std::min(r.low, values[i]), std::max(r.high, values[i])};
   }
   QuantizedConstant result{ir::Tensor::zeros(scheme.type, shape), {}, {}, axis, 0};
-  for (const float a : largest) {
-    const Parameters p = parameters_of({-a, a}, scheme);
+  for (const Range& range : ranges) {
+    const Parameters p = parameters_of(range, scheme);
     result.scales.push_back(p.scale);
     result.zero_points.push_back(p.zero_point);
-    result.zero_channels += a == 0.0f;
+    result.zero_channels += range == Range{};
   }
   quantize_into(values, result, channels, inner);
   return result;

@@ -30,6 +30,7 @@ struct Scheme {
   bool symmetric = false;          ///< a range -a .. a, so that 0 is the middle of the integers
   Steps steps = Steps::standard;
   int bits = 8;  ///< 2 to 8; fewer than 8 lie in the middle of the type, with standard steps
+  float shortest_range = 0.0f;  ///< upper ends are raised to it, as `MinimumRealRange`
   friend bool operator==(const Scheme&, const Scheme&) = default;
 };
 
@@ -41,10 +42,11 @@ struct Parameters {
 };
 
 /// Scale and zero point as `compute_scale_zp` of onnxruntime 1.31 (quantization/quant_utils.py):
-/// the range is widened to hold 0 and, if symmetric, made -a .. a; the scale is its length through
-/// the number of steps (255; 254 for symmetric i8; others by `Scheme`), in double and then rounded
-/// to float; the zero point is rounded half to even (128 for symmetric u8). A range whose scale
-/// would be 0 or subnormal gives scale 1, zero point 0. Throws Error if an end is not finite.
+/// the range is widened to hold 0 and to its shortest length, and, if symmetric, made -a .. a; the
+/// scale is its length through the number of steps (255; 254 for symmetric i8; others by `Scheme`),
+/// in double and then rounded to float; the zero point is rounded half to even (128 for symmetric
+/// u8). A range whose scale would be 0 or subnormal gives scale 1, zero point 0. Throws Error if an
+/// end is not finite.
 Parameters parameters_of(Range range, Scheme scheme);
 
 /// saturate(round_half_even(x / scale) + zero_point) over the whole integer type, as

@@ -220,7 +220,7 @@ class Placer {
       if (node.output_size() == 0) continue;
       if (node.domain().empty() && options_.output_op_types.contains(node.op_type()) && chosen(n) &&
           may_be_float(node.output(0)))
-        outputs.insert(node.output(0));
+        by_operator_.insert(node.output(0));
       if (options_.places.contains(Place::gelu) && is_gelu(index_, node.output(0)) &&
           std::none_of(index_.uses(node.output(0)).begin(), index_.uses(node.output(0)).end(),
                        [&](Use use) {
@@ -247,6 +247,7 @@ class Placer {
     }
     if (options_.places.contains(Place::layer_norm))
       for (const auto& output : layer_norm_outputs(index_, constants_)) outputs.insert(output);
+    outputs.insert(by_operator_.begin(), by_operator_.end());
     for (const auto& output : outputs)
       if (!constants_.contains(output) && !exclude_.find(index_.node(index_.producer(output))))
         placement_.outputs.push_back(output);
@@ -255,9 +256,11 @@ class Placer {
         [&](const auto& a, const auto& b) { return index_.producer(a) < index_.producer(b); });
   }
 
-  /// An operand that only moves the elements of a quantized output holds integers already.
+  /// An operand that only moves the elements of a quantized place holds integers already. Behind an
+  /// output by operator it is quantized again, with its own range, as onnxruntime does.
   void drop_moved() {
-    const std::set<std::string> outputs(placement_.outputs.begin(), placement_.outputs.end());
+    std::set<std::string> outputs(placement_.outputs.begin(), placement_.outputs.end());
+    std::erase_if(outputs, [&](const std::string& o) { return by_operator_.contains(o); });
     const auto is_moved = [&](const Operand& operand) {
       std::string tensor = operand.tensor;
       for (int steps = 0; steps < 8 && !outputs.contains(tensor); ++steps) {
@@ -287,6 +290,7 @@ class Placer {
   QuantizerNames quantizer_name_;
   NodePatterns include_, exclude_;
   Keywords keywords_;
+  std::set<std::string> by_operator_;  // outputs of options_.output_op_types
   Placement placement_;
 };
 

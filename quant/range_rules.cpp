@@ -73,10 +73,6 @@ void apply(const RangeOptions& options, const WeightOptions& weights, const Grap
       range.high = std::max(std::abs(range.low), std::abs(range.high));
       range.low = -range.high;
     }
-    if (options.minimum > 0.0f) {
-      range = united(range, {});
-      range.high = std::max(range.high, range.low + options.minimum);
-    }
   }
 }
 

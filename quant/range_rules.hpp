@@ -19,8 +19,6 @@ struct RangeOptions {
   bool recalibrate_weights = false;
   /// Every range is made -a .. a, also for asymmetric integers (CalibTensorRangeSymmetric).
   bool symmetric = false;
-  /// No range is shorter (MinimumRealRange of onnxruntime).
-  float minimum = 0.0f;
 };
 
 /// Applies the rules to `ranges`: activations by name, weights where a rule or a table gives one.

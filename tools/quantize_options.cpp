@@ -171,9 +171,14 @@ void add_calibration_options(CLI::App& command, quant::Options& options) {
       .add_flag("--symmetric-ranges", options.ranges.symmetric,
                 "Make every range -a .. a, also for asymmetric integers")
       ->group(group);
-  not_negative(
-      command.add_option("--minimum-range", options.ranges.minimum, "Length of a range at least"),
-      "X")
+  not_negative(command.add_option_function<float>(
+                   "--minimum-range",
+                   [&](float length) {
+                     options.activations.shortest_range = options.weights.scheme.shortest_range =
+                         length;
+                   },
+                   "Length of every range at least, also of weights"),
+               "X")
       ->group(group);
 }
 

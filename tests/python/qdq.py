@@ -4,32 +4,56 @@ import collections
 
 import numpy as np
 import onnx
+import onnx.reference
 from onnx import numpy_helper
 
 PAIR = "QuantizeLinear", "DequantizeLinear"
-Quantized = collections.namedtuple("Quantized", "tensor scale zero_point type axis integers")
+INPUT = "_QuantizeLinear_Input"  # of a result that is quantized for all its readers
+Quantized = collections.namedtuple("Quantized", "tensor scale zero_point type axis constant")
+
+
+def folded(model):
+    """The model with weights as initializers, without the Cast or Transpose in front of them: bertcl
+    sees through these, ONNX Runtime's quantizer takes what they give for an activation."""
+    proto = onnx.load(model)
+    graph = proto.graph
+    values = {t.name: t for t in graph.initializer}
+    for node in list(graph.node):
+        if node.op_type in ("Cast", "Transpose") and node.input[0] in values:
+            made = onnx.reference.ReferenceEvaluator(node).run(
+                None, {node.input[0]: numpy_helper.to_array(values[node.input[0]])})[0]
+            graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(made),
+                                                             node.output[0]))
+            graph.node.remove(node)
+    read = {name for node in graph.node for name in node.input}
+    kept = [t for t in graph.initializer if t.name in read]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    return proto
 
 
 class Quantization:
-    """By (first output of a node, number of its input) the Quantized that the node reads there:
-    the float tensor behind Q -> DQ, or the name of the weight with its integers."""
+    """`reads`: by (first output of a node, number of its input), or (output of the model, "output"),
+    the Quantized that is read there: a tensor behind Q -> DQ, or a weight with its values as they are
+    stored. `pairs`: the number of nodes of each of the two operators."""
 
     def __init__(self, model):
-        graph = onnx.load(model).graph
+        graph = folded(model).graph
         self._values = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
         self._producers = {name: node for node in graph.node for name in node.output}
+        self.pairs = collections.Counter(n.op_type for n in graph.node if n.op_type in PAIR)
         self.reads = {}
         for node in graph.node:
-            if node.op_type in PAIR:
-                continue
-            for i, name in enumerate(node.input):
-                producer = self._producers.get(name)
-                if producer is not None and producer.op_type == "DequantizeLinear":
-                    self.reads[self._place(node), i] = self._describe(producer)
+            if node.op_type not in PAIR:
+                for i, name in enumerate(node.input):
+                    self._add((node.output[0].removesuffix(INPUT), i), name)
+        for value in graph.output:
+            self._add((value.name, "output"), value.name)
 
-    def _place(self, node):
-        name = node.output[0]
-        return name.removesuffix("_QuantizeLinear_Input")  # where an output is quantized
+    def _add(self, place, name):
+        producer = self._producers.get(name)
+        if producer is not None and producer.op_type == "DequantizeLinear":
+            self.reads[place] = self._describe(producer)
 
     def _value(self, name):
         node = self._producers.get(name)
@@ -45,21 +69,26 @@ class Quantization:
         if scale.size > 1 or scale.ndim:
             axis = next((a.i for a in dequantize.attribute if a.name == "axis"), 1)
         quantize = self._producers.get(dequantize.input[0])
-        integers = None
         if quantize is None:  # a weight stored as integers
-            integers = self._values[dequantize.input[0]]
+            constant = self._values[dequantize.input[0]]
             tensor = dequantize.input[0].removesuffix("_quantized")
-            axis = axis % integers.ndim if axis is not None else None
         else:
-            tensor = quantize.input[0].removesuffix("_QuantizeLinear_Input")
+            tensor = quantize.input[0].removesuffix(INPUT)
+            constant = self._values.get(quantize.input[0])
             for mine, other in zip(quantize.input[1:], dequantize.input[1:]):
                 assert np.array_equal(self._value(mine), self._value(other)), f"{tensor}: Q is not DQ"
-        return Quantized(tensor, scale, zero, str(zero.dtype), axis, integers)
+        if axis is not None and constant is not None:
+            axis %= constant.ndim
+        return Quantized(tensor, scale, zero, str(zero.dtype), axis, constant)
 
 
 def differences(expected, found):
     """Lines, none where both models quantize the same reads in the same way, bit for bit."""
-    lines = [f"{place}: only in one of both" for place in expected.keys() ^ found.keys()]
+    lines = []
+    if expected.pairs != found.pairs:
+        lines.append(f"{dict(expected.pairs)} and {dict(found.pairs)}")
+    expected, found = expected.reads, found.reads
+    lines += [f"{place}: only in one of both" for place in expected.keys() ^ found.keys()]
     for place in expected.keys() & found.keys():
         for name, a, b in zip(Quantized._fields, expected[place], found[place]):
             if not _equal(a, b):

@@ -10,14 +10,13 @@ import unittest
 
 import numpy as np
 import onnx
-import onnx.reference
 from onnx import TensorProto, numpy_helper
 from onnxruntime.quantization import (CalibrationDataReader, CalibrationMethod, QuantType,
                                       quantize_static)
 from onnxruntime.quantization.calibrate import TensorData, load_tensors_data
 from onnxruntime.quantization.CalTableFlatBuffers.TrtTable import TrtTable
 from onnxruntime.quantization.quant_utils import write_calibration_table
-from qdq import Quantization, differences
+from qdq import Quantization, differences, folded
 from support import ROOT, SHARED, bertcl
 
 DEFAULT_MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
@@ -27,7 +26,45 @@ INTEROP_MODELS = [
     INTEROP / "onnxruntime-qnn" / "transform__computation_reduction__gathernd__e2e.onnx",
     INTEROP / "vespa" / "llm__random_encoder.onnx",
 ]
-S8, U8 = QuantType.QInt8, QuantType.QUInt8
+MIN_MAX, PERCENTILE, ENTROPY = (CalibrationMethod.MinMax, CalibrationMethod.Percentile,
+                                CalibrationMethod.Entropy)
+
+
+def types(activations, weights, per_channel, reduce_range=False):
+    kinds = {"s8": QuantType.QInt8, "u8": QuantType.QUInt8}
+    return {"activation_type": kinds[activations], "weight_type": kinds[weights],
+            "per_channel": per_channel, "reduce_range": reduce_range}
+
+
+INPUTS = {"OpTypesToExcludeOutputQuantization": ["MatMul"]}
+# By name: method and arguments of quantize_static, its extra options, options of bertcl.
+SETTINGS = {
+    "onnxruntime's defaults": (
+        MIN_MAX, types("s8", "s8", False), {},
+        ["--activations", "s8-asymmetric", "--per-tensor", "--outputs", "MatMul"]),
+    "u8, per channel": (MIN_MAX, types("u8", "s8", True), INPUTS, []),
+    "u8, per tensor": (PERCENTILE, types("u8", "s8", False), INPUTS, ["--per-tensor"]),
+    "u8 weights": (MIN_MAX, types("u8", "u8", False), INPUTS, ["--per-tensor", "--weights", "u8"]),
+    "symmetric": (
+        ENTROPY, types("s8", "s8", True), {**INPUTS, "ActivationSymmetric": True},
+        ["--activations", "s8"]),
+    "symmetric u8, outputs": (
+        PERCENTILE, types("u8", "s8", True), {"ActivationSymmetric": True},
+        ["--activations", "u8-symmetric", "--outputs", "MatMul"]),
+    "reduced range": (
+        MIN_MAX, types("u8", "s8", True, reduce_range=True), INPUTS, ["--reduce-range"]),
+    "reduced range, per tensor": (
+        MIN_MAX, types("u8", "u8", False, reduce_range=True), INPUTS,
+        ["--per-tensor", "--weights", "u8", "--reduce-range"]),
+    "smallest range": (
+        MIN_MAX, types("u8", "s8", True), {**INPUTS, "MinimumRealRange": 2.5},
+        ["--minimum-range", "2.5"]),
+    "for TensorRT": (
+        PERCENTILE, types("s8", "s8", True),
+        {**INPUTS, "ActivationSymmetric": True, "AddQDQPairToWeight": True,
+         "DedicatedQDQPair": True},
+        ["--activations", "s8", "--weights-qdq", "--dedicated-pairs"]),
+}
 
 
 def setUpModule():
@@ -36,27 +73,6 @@ def setUpModule():
 
 def tearDownModule():
     logging.disable(logging.NOTSET)
-
-
-def folded(model, target):
-    """A copy whose weights are initializers, without the Cast or Transpose in front of them: bertcl
-    sees through these, ONNX Runtime's quantizer takes what they give for an activation."""
-    proto = onnx.load(model)
-    graph = proto.graph
-    values = {t.name: t for t in graph.initializer}
-    for node in list(graph.node):
-        if node.op_type in ("Cast", "Transpose") and node.input[0] in values:
-            made = onnx.reference.ReferenceEvaluator(node).run(
-                None, {node.input[0]: numpy_helper.to_array(values[node.input[0]])})[0]
-            graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(made),
-                                                             node.output[0]))
-            graph.node.remove(node)
-    read = {name for node in graph.node for name in node.input}
-    kept = [t for t in graph.initializer if t.name in read]
-    del graph.initializer[:]
-    graph.initializer.extend(kept)
-    onnx.save(proto, target)
-    return target
 
 
 class Inputs(CalibrationDataReader):
@@ -93,31 +109,25 @@ class SameModel(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def check(self, model, method, options, **settings):
+    def check(self, model, method, settings, extra, options):
         table, peer, mine = (self.folder / name for name in ("t.json", "peer.onnx", "mine.onnx"))
-        source = folded(model, self.folder / "folded.onnx")
-        extra = {"OpTypesToExcludeOutputQuantization": ["MatMul"], **settings.pop("extra", {})}
+        source = self.folder / "folded.onnx"
+        onnx.save(folded(model), source)
         table.unlink(missing_ok=True)
         with contextlib.redirect_stdout(None):  # the calibrator tells its steps
             quantize_static(source, peer, Inputs(source), op_types_to_quantize=["MatMul"],
                             calibrate_method=method, calibration_cache_path=table,
                             extra_options=extra, **settings)
-        bertcl("quantize", model, "-o", mine, "--read-table", table, *options)
-        expected, found = Quantization(peer).reads, Quantization(mine).reads
-        self.assertGreaterEqual(len(found), 4)
-        self.assertTrue(any(read.integers is not None for read in found.values()))
-        # The readers that are not quantized themselves keep the float.
-        expected = {place: read for place, read in expected.items() if place in found}
+        bertcl("quantize", model, "-o", mine, "--read-table", table, "--all-readers", *options)
+        expected, found = Quantization(peer), Quantization(mine)
+        self.assertTrue(any(read.constant is not None for read in found.reads.values()))
+        self.assertGreaterEqual(len(found.reads), 4)
         self.assertEqual(differences(expected, found), [])
 
     def check_settings(self, model):
-        for method in CalibrationMethod.MinMax, CalibrationMethod.Percentile:
-            with self.subTest(model=model.name, method=method.name, activations="u8"):
-                self.check(model, method, ["--activations", "u8"], activation_type=U8,
-                           weight_type=S8, per_channel=True)
-            with self.subTest(model=model.name, method=method.name, activations="s8"):
-                self.check(model, method, ["--activations", "s8"], activation_type=S8,
-                           weight_type=S8, per_channel=True, extra={"ActivationSymmetric": True})
+        for name, settings in SETTINGS.items():
+            with self.subTest(model=model.name, settings=name):
+                self.check(model, *settings)
 
     def test_default_model(self):
         self.check_settings(DEFAULT_MODEL)
@@ -138,7 +148,7 @@ class Files(unittest.TestCase):
         cls.table = cls.folder / "mine.json"
         cls.report = cls.folder / "report.json"
         bertcl("quantize", DEFAULT_MODEL, "-o", cls.model, "--data", ROOT / "data" / "calibration.json",
-               "--samples", 4, "--write-table", cls.table, "--table-format", "onnxruntime",
+               "--samples", 4, "--all-readers", "--write-table", cls.table, "--table-format", "onnxruntime",
                "--json", cls.report)
         cls.ranges = {t["tensor"]: (t["low"], t["high"])
                       for t in json.loads(cls.report.read_text())["tensors"]
@@ -155,13 +165,13 @@ class Files(unittest.TestCase):
         self.assertEqual(table.keys(), self.ranges.keys())
         for tensor, data in table.items():
             self.assertEqual((data.lowest, data.highest), self.ranges[tensor])
-        source = folded(DEFAULT_MODEL, self.folder / "folded.onnx")
+        source = self.folder / "folded.onnx"
+        onnx.save(folded(DEFAULT_MODEL), source)
         peer = self.folder / "peer.onnx"
-        quantize_static(source, peer, None, op_types_to_quantize=["MatMul"], activation_type=U8,
-                        weight_type=S8, per_channel=True, calibration_cache_path=self.table,
-                        extra_options={"OpTypesToExcludeOutputQuantization": ["MatMul"]})
-        expected, found = Quantization(peer).reads, Quantization(self.model).reads
-        self.assertEqual(differences({place: expected[place] for place in found}, found), [])
+        quantize_static(source, peer, None, op_types_to_quantize=["MatMul"],
+                        calibration_cache_path=self.table, extra_options=INPUTS,
+                        **types("u8", "s8", True))
+        self.assertEqual(differences(Quantization(peer), Quantization(self.model)), [])
 
     def test_we_read_the_three_files_of_onnx_runtime(self):
         """Of ranges whose larger end is the upper one: of the others it stores the wrong end."""
@@ -205,7 +215,7 @@ class Comparison(unittest.TestCase):
                 opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
             onnx.save(model, folder / "m.onnx")
             bertcl("quantize", folder / "m.onnx", "-o", folder / "q.onnx", "--read-table", table)
-            expected = Quantization(folder / "q.onnx").reads
+            expected = Quantization(folder / "q.onnx")
             self.assertEqual(differences(expected, expected), [])
             for name, change in ("w_quantized", np.int8(1)), ("x_scale", np.float32(1e-9)), \
                                 ("x_zero_point", np.uint8(1)):
@@ -215,7 +225,7 @@ class Comparison(unittest.TestCase):
                 value.reshape(-1)[0] += change
                 tensor.CopyFrom(numpy_helper.from_array(value, name))
                 onnx.save(damaged, folder / "d.onnx")
-                self.assertEqual(len(differences(expected, Quantization(folder / "d.onnx").reads)), 1,
+                self.assertEqual(len(differences(expected, Quantization(folder / "d.onnx"))), 1,
                                  name)
 
 

@@ -217,14 +217,11 @@ TEST_F(RangeRules, ClipGelu) {
               ThrowsMessage<Error>(HasSubstr("GELU")));
 }
 
-TEST_F(RangeRules, MinimumAndSymmetry) {
+TEST_F(RangeRules, Symmetry) {
   ranges_ = {{q_, {0.5f, 0.6f}}, {k_, {-3, 1}}};
   apply({.symmetric = true}, {}, bert_.index, bert_.constants, ranges_);
   EXPECT_EQ(ranges_.at(k_), (Range{-3, 3}));
   EXPECT_EQ(ranges_.at(q_), (Range{-0.6f, 0.6f}));
-  ranges_ = {{q_, {0.0f, 1e-6f}}};
-  apply({.minimum = 0.1f}, {}, bert_.index, bert_.constants, ranges_);
-  EXPECT_EQ(ranges_.at(q_), (Range{0.0f, 0.1f}));
 }
 
 TEST_F(RangeRules, AWeightTakesTheRangeOfATableUnlessRecalibrated) {
