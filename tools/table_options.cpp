@@ -17,12 +17,14 @@ void add_table_options(CLI::App& command, TableOptions& options) {
   command
       .add_option("--read-table", options.read,
                   "Take the ranges of this table instead of calibrating. Its format is recognized\n"
-                  "by its content; see --table-format")
+                  "by its content; see --table-format. Without samples there is neither\n"
+                  "smoothing nor GPTQ")
       ->type_name("FILE")
       ->group(group);
   command
       .add_option("--write-table", options.write,
-                  "Write the ranges, too; the format follows the extension")
+                  "Write the ranges, too, of the model as it is: nothing is smoothed. The format\n"
+                  "follows the extension")
       ->type_name("FILE")
       ->group(group);
   std::vector<std::string> names;

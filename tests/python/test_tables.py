@@ -148,8 +148,8 @@ class Files(unittest.TestCase):
         cls.table = cls.folder / "mine.json"
         cls.report = cls.folder / "report.json"
         bertcl("quantize", DEFAULT_MODEL, "-o", cls.model, "--data", ROOT / "data" / "calibration.json",
-               "--samples", 4, "--all-readers", "--write-table", cls.table, "--table-format", "onnxruntime",
-               "--json", cls.report)
+               "--samples", 4, "--weight-rounding", "nearest", "--all-readers",
+               "--write-table", cls.table, "--table-format", "onnxruntime", "--json", cls.report)
         cls.ranges = {t["tensor"]: (t["low"], t["high"])
                       for t in json.loads(cls.report.read_text())["tensors"]
                       if t["role"] == "activation"}
