@@ -47,6 +47,7 @@ void record(onnx::ModelProto& model, const Report& report) {
                    (report.weights.per_channel ? " per channel" : " per tensor"));
   set_metadata(model, "bertcl.quantizer.smoothed", std::to_string(report.smoothings.size()));
   set_metadata(model, "bertcl.quantizer.gptq", std::to_string(report.gptq_weights));
+  if (report.deferred_softmaxes > 0) set_metadata(model, "bertcl.quantizer.softmax", "deferred");
   set_metadata(model, "bertcl.quantizer.samples", std::to_string(report.samples));
   set_metadata(model, "bertcl.quantizer.tokens", std::to_string(report.tokens));
   set_metadata(model, "bertcl.quantizer.data_sha256", report.data_sha256);
@@ -83,6 +84,18 @@ const ir::Type* Quantization::type_of(const std::string& tensor) {
   return value ? &value->type : nullptr;
 }
 
+std::optional<std::size_t> Quantization::rank_of(const std::string& tensor) {
+  const ir::Type* type = type_of(tensor);
+  return type ? std::optional(type->shape.size()) : std::nullopt;
+}
+
+/// The results of Softmax that are deferred if their product is quantized.
+std::set<std::string> Quantization::deferrable() {
+  if (options_.softmax != Softmax::deferred) return {};
+  return deferrable_softmaxes(placement_, index_,
+                              [this](const std::string& tensor) { return rank_of(tensor); });
+}
+
 Quantization::Quantization(const Options& options)
     : options_(options),
       model_(load()),
@@ -92,7 +105,8 @@ Quantization::Quantization(const Options& options)
                        [this](const std::string& tensor) -> std::optional<ir::DType> {
                          const ir::Type* type = type_of(tensor);
                          return type ? std::optional(type->dtype) : std::nullopt;
-                       })) {
+                       })),
+      deferrable_(deferrable()) {
   check_types(options);
   report_.method = options.method;
   report_.activations = options.activations;
@@ -113,12 +127,7 @@ Model Quantization::load() {
   Model model = Model::load(options_.model);
   report_.opset_before = opset_of(model.proto());
   raise_opset(
-      model,
-      [this](const std::string& tensor) -> std::optional<std::size_t> {
-        const ir::Type* type = type_of(tensor);
-        return type ? std::optional(type->shape.size()) : std::nullopt;
-      },
-      options_.opset);
+      model, [this](const std::string& tensor) { return rank_of(tensor); }, options_.opset);
   return model;
 }
 
@@ -128,6 +137,7 @@ std::set<std::string> Quantization::activations() const {
     for (const Operand& operand : site.operands)
       if (operand.role == Role::activation) tensors.insert(operand.tensor);
   tensors.insert(placement_.outputs.begin(), placement_.outputs.end());
+  for (const std::string& tensor : deferrable_) tensors.erase(tensor);
   return tensors;
 }
 
@@ -145,6 +155,7 @@ std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
 Report Quantization::write(Ranges ranges, std::span<const Sample> samples,
                            const PassProgress& progress) {
   apply(options_.ranges, options_.weights, index_, constants_, ranges);
+  for (const std::string& tensor : deferrable_) ranges[tensor] = kPowers;
   Encodings encodings =
       encode(placement_, index_, constants_, ranges, {options_.activations, options_.weights});
   if (options_.accuracy.gptq && !options_.weights.as_float && !samples.empty())
@@ -156,9 +167,12 @@ Report Quantization::write(Ranges ranges, std::span<const Sample> samples,
   report_.quantized_nodes = static_cast<std::int64_t>(placement_.sites.size());
   report_.quantized_outputs = static_cast<std::int64_t>(placement_.outputs.size());
 
+  const auto deferred = deferrable();  // less those that stayed in float after all
+  report_.deferred_softmaxes = static_cast<std::int64_t>(deferred.size());
   rewrite(model_, placement_, encodings, index_, constants_,
           {options_.activations, options_.weights.as_float, options_.dedicated_pairs,
            options_.all_readers});
+  defer_softmax(model_, deferred);
   report_.opset_after = opset_of(model_.proto());
   record(model_.proto(), report_);
   report_.written_bytes = model_.save(options_.output);

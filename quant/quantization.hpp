@@ -43,6 +43,8 @@ class Quantization {
  private:
   Model load();
   const ir::Type* type_of(const std::string& tensor);
+  std::optional<std::size_t> rank_of(const std::string& tensor);
+  std::set<std::string> deferrable();
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const Options& options_;
@@ -52,6 +54,7 @@ class Quantization {
   GraphIndex index_;
   Constants constants_;
   Placement placement_;
+  const std::set<std::string> deferrable_;  // known to be in kPowers
 };
 
 }  // namespace bertcl::quant

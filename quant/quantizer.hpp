@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "quant/accuracy/smooth.hpp"
+#include "quant/deferred_softmax.hpp"
 #include "quant/observer.hpp"
 #include "quant/parameters.hpp"
 #include "quant/placement.hpp"
@@ -43,6 +44,7 @@ struct Options {
   Scheme activations{ir::DType::u8, false};
   WeightOptions weights;
   AccuracyOptions accuracy;
+  Softmax softmax = Softmax::plain;
   bool dedicated_pairs = false;  ///< as RewriteOptions
   bool all_readers = false;      ///< as RewriteOptions
   std::int64_t opset = 0;        ///< of the file at least; 13, or the model's, if that is more
@@ -66,6 +68,7 @@ struct Report {
   std::string device;
   Scheme activations;
   WeightOptions weights;
+  std::int64_t deferred_softmaxes = 0;
   std::int64_t samples = 0;
   std::int64_t tokens = 0;
   std::string data_sha256;

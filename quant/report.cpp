@@ -42,6 +42,7 @@ nlohmann::json to_json(const Report& r) {
             {"symmetric", r.weights.scheme.symmetric},
             {"per_channel", r.weights.per_channel},
             {"bits", r.weights.scheme.steps == Steps::reduced ? 7 : r.weights.scheme.bits}}},
+          {"deferred_softmaxes", r.deferred_softmaxes},
           {"samples", r.samples},
           {"tokens", r.tokens},
           {"data_sha256", r.data_sha256},

@@ -36,6 +36,8 @@ const Choices<quant::Scheme> kSchemes = {{"u8", {ir::DType::u8, false}},
                                          {"s8", {ir::DType::i8, true}},
                                          {"u8-symmetric", {ir::DType::u8, true}},
                                          {"s8-asymmetric", {ir::DType::i8, false}}};
+const Choices<quant::Softmax> kSoftmax = {{"deferred", quant::Softmax::deferred},
+                                          {"plain", quant::Softmax::plain}};
 
 const Choices<bool> kRoundings = {{"gptq", true}, {"nearest", false}};
 
@@ -259,6 +261,11 @@ void add_accuracy_options(CLI::App& command, quant::AccuracyOptions& options) {
 
 void add_form_options(CLI::App& command, quant::Options& options) {
   const char* group = "What is written";
+  add_choice(
+      command, "--softmax", kSoftmax, [&](quant::Softmax softmax) { options.softmax = softmax; },
+      "plain: probabilities are quantized (default); deferred: exp(s - max) is quantized, and its\n"
+      "sum divides the product behind it")
+      ->group(group);
   command
       .add_flag("--weights-qdq,!--weights-int8", options.weights.as_float,
                 "Keep weights as float behind Q -> DQ, as TensorRT expects, or as int8 behind DQ\n"

@@ -97,8 +97,9 @@ TEST_F(Quantizer, DefaultModel) {
 }
 
 /// Start logits of a model on one sample.
-std::vector<double> logits(const std::filesystem::path& path, const Sample& sample) {
-  auto session = runtime::Session::load(path);
+std::vector<double> logits(const std::filesystem::path& path, const Sample& sample,
+                           const runtime::SessionOptions& options = {}) {
+  auto session = runtime::Session::load(path, options);
   return session.run(inputs_of(session.inputs(), sample)).at("start_logits").to_doubles();
 }
 
@@ -114,6 +115,46 @@ TEST_F(Quantizer, TheWrittenModelAnswersAsTheFloatOne) {
   EXPECT_LT(error, 0.06 * (*high - *low))
       << "mean difference of the logits; range " << *low << " to " << *high;
   EXPECT_GT(error, 0.0) << "int8 leaves a trace: was anything quantized?";
+}
+
+runtime::SessionOptions without(const char* pass) {
+  runtime::SessionOptions options;
+  options.disabled_passes = {pass};
+  return options;
+}
+
+/// Mean difference of the start logits of two models.
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] - b[i]);
+  return sum / static_cast<double>(a.size());
+}
+
+TEST_F(Quantizer, DeferredSoftmaxIsOneLaunchAndEqualToItsSpelling) {
+  const auto data = samples(6);
+  options_.softmax = Softmax::deferred;
+  const Report report = quantize(options_, source(data));
+  EXPECT_EQ(report.deferred_softmaxes, 6);
+  for (const TensorReport& t : report.tensors) {
+    if (t.tensor.find("Softmax") == std::string::npos) continue;
+    EXPECT_EQ(t.range, kPowers) << t.tensor;
+  }
+  const auto exact = logits(options_.model, data[2]);
+  runtime::SessionOptions all_int8;
+  all_int8.require_int8 = true;
+  const auto session = runtime::Session::load(options_.output, all_int8);
+  std::map<std::string, int> steps;
+  for (const plan::Step& step : session.plan().steps) ++steps[step.op];
+  EXPECT_EQ(steps["attention_q"], 6);
+  for (const char* op : {"Exp", "ReduceMax", "ReduceSum", "Softmax", "QuantizeLinear"})
+    EXPECT_EQ(steps[op], 0) << op;
+
+  const auto fused = logits(options_.output, data[2]);
+  const auto operators = logits(options_.output, data[2], without("find_attention"));
+  const auto as_float = logits(options_.output, data[2], without("lower_attention_q"));
+  // Two ways to compute one file differ by ties.
+  EXPECT_LT(distance(fused, operators), 0.5 * distance(fused, exact));
+  EXPECT_LT(distance(as_float, exact), 2 * distance(fused, exact));
 }
 
 TEST_F(Quantizer, IsDeterministicAndCalibratesBothMethods) {
