@@ -21,7 +21,7 @@
 #define ROW_MAX 4096  // longest row kept in private memory
 #endif
 
-float16 load_sum16(__global const void* x, int x_type, __global const float* x_scale,
+ROW_INLINE float16 load_sum16(__global const void* x, int x_type, __global const float* x_scale,
                    __global const float* x_zero_point, __global const void* residual,
                    int residual_type, __global const float* residual_scale,
                    __global const float* residual_zero_point, __global const float* bias, size_t at,
@@ -29,7 +29,7 @@ float16 load_sum16(__global const void* x, int x_type, __global const float* x_s
   float16 s = load_columns16(x, at, i, n, x_type, x_scale, x_zero_point);
   if (residual)
     s += load_columns16(residual, at, i, n, residual_type, residual_scale, residual_zero_point);
-  if (bias) s += load_row16(bias, i, n, TYPE_F32, 1.0f, 0);
+  if (bias) s += load_floats16(bias, i, n);
   return s;
 }
 
@@ -75,8 +75,8 @@ __kernel void add_norm(
                                 : load_sum16(x, x_type, x_scale, x_zero_point, residual,
                                              residual_type, residual_scale, residual_zero_point,
                                              bias, at, i, n);
-      float16 y = (s - mean) * factor * load_row16(gamma, i, n, TYPE_F32, 1.0f, 0);
-      if (beta) y += load_row16(beta, i, n, TYPE_F32, 1.0f, 0);
+      float16 y = (s - mean) * factor * load_floats16(gamma, i, n);
+      if (beta) y += load_floats16(beta, i, n);
       if (out) store_row16(out, at + i, n, y);
       if (q) store_columns16(q, at, i, n, y, q_type, q_inv_scale, q_zero_point);
       if (r) store_columns16(r, at, i, n, y, r_type, r_inv_scale, r_zero_point);

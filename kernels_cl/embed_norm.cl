@@ -25,7 +25,7 @@ size_t row_of(int id, int rows, int hidden, __global int* error) {
   return (size_t)clamp(id, 0, rows - 1) * hidden;
 }
 
-float16 load_sum16(__global const void* word_table, size_t word, __global const void* position_table,
+ROW_INLINE float16 load_sum16(__global const void* word_table, size_t word, __global const void* position_table,
                    size_t position, __global const void* type_table, size_t type, int table_type,
                    int i, int n) {
   float16 s = load_row16(word_table, word + i, n, table_type, 1.0f, 0);
@@ -79,8 +79,8 @@ __kernel void embed_norm(__global const int* input_ids, __global const int* posi
       const float16 s = is_kept ? kept[i / 16]
                                 : load_sum16(word_table, word, position_table, position, type_table,
                                              type, table_type, i, n);
-      float16 y = (s - mean) * factor * load_row16(gamma, i, n, TYPE_F32, 1.0f, 0);
-      if (beta) y += load_row16(beta, i, n, TYPE_F32, 1.0f, 0);
+      float16 y = (s - mean) * factor * load_floats16(gamma, i, n);
+      if (beta) y += load_floats16(beta, i, n);
       const size_t at = (size_t)row * hidden;
       if (out) store_row16(out, at + i, n, y);
       if (q) store_columns16(q, at, i, n, y, q_type, q_inv_scale, q_zero_point);
