@@ -46,6 +46,7 @@ class Encoder {
       const auto known = all_.find(key);
       const Encoding e = known != all_.end()                ? known->second
                          : operand.role == Role::activation ? activation(operand.tensor, node)
+                         : operand.role == Role::channels   ? channels(operand.tensor, node)
                                                             : constant(operand, node);
       check(e, operand.tensor);
       if (known == all_.end()) added.emplace(key, e);
@@ -94,6 +95,27 @@ class Encoder {
     Encoding e;
     e.range = it->second;
     e.parameters = parameters_of(e.range, options_.activations);
+    return e;
+  }
+
+  Encoding channels(const std::string& tensor, const onnx::NodeProto& node) const {
+    const auto it = options_.channels.find(tensor);
+    if (it == options_.channels.end())
+      throw Error(
+          fmt::format("tensor '{}' of node '{}' has no ranges of its channels: they come "
+                      "from samples alone; give it one scale, or exclude the node",
+                      tensor, label_of(node)));
+    const ChannelStatistics& s = it->second;
+    Encoding e;
+    e.role = Role::channels;
+    e.range = {*std::min_element(s.low.begin(), s.low.end()),
+               *std::max_element(s.high.begin(), s.high.end())};
+    for (std::size_t c = 0; c < s.channels(); ++c) {
+      const Parameters p = parameters_of({s.low[c], s.high[c]}, options_.activations);
+      e.constant.scales.push_back(p.scale);
+      e.constant.zero_points.push_back(p.zero_point);
+    }
+    e.parameters = {e.constant.scales.front(), e.constant.zero_points.front()};
     return e;
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "quant/accuracy/channel_statistics.hpp"
 #include "quant/parameters.hpp"
 #include "quant/placement.hpp"
 
@@ -23,9 +24,13 @@ struct WeightOptions {
   bool as_float = false;              ///< float behind Q -> DQ, as TensorRT reads them, not i8
 };
 
+/// Ranges of channels by tensor.
+using ChannelRanges = std::map<std::string, ChannelStatistics>;
+
 struct EncodeOptions {
   Scheme activations{ir::DType::u8, false};
   WeightOptions weights;
+  ChannelRanges channels{};  ///< of operands in that role
 };
 
 /// A tensor and what it becomes.
@@ -33,7 +38,7 @@ struct Encoding {
   Role role = Role::activation;
   Range range;                     ///< of the values seen or, of a constant, of its own
   Parameters parameters;           ///< per tensor; of a weight those of its first column
-  QuantizedConstant constant;      ///< weights and constants
+  QuantizedConstant constant;      ///< weights and constants; of channels without values
   std::vector<std::string> nodes;  ///< that read it, by label
 };
 

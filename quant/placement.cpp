@@ -190,9 +190,10 @@ class Placer {
         reason = fmt::format("input '{}' is disabled by '{}'", tensor, *disabled);
       else
         operands.push_back({i, tensor,
-                            weight     ? Role::weight
-                            : constant ? Role::constant
-                                       : Role::activation});
+                            weight                                        ? Role::weight
+                            : constant                                    ? Role::constant
+                            : options_.add_channels && is_op(node, "Add") ? Role::channels
+                                                                          : Role::activation});
     }
     if (!varies) return leave(operands, "all its inputs are constant");
     if (is_op(node, "Add") && feeds_root(n))
@@ -303,7 +304,17 @@ std::vector<std::string> quantizable_operators() {
 }
 
 const char* name_of(Role role) {
-  return role == Role::activation ? "activation" : role == Role::weight ? "weight" : "constant";
+  switch (role) {
+    case Role::activation:
+      return "activation";
+    case Role::channels:
+      return "activation per channel";
+    case Role::weight:
+      return "weight";
+    case Role::constant:
+      return "constant";
+  }
+  return "";
 }
 
 Placement place(const GraphIndex& index, Constants& constants, const PlacementOptions& options,

@@ -35,6 +35,9 @@ struct PlacementOptions {
   /// Operators whose inputs are quantized, of quantizable_operators().
   std::set<std::string> op_types{"MatMul"};
   Adds adds = Adds::layer_norm;
+  /// A scale for each index of the last axis of what Adds read: no product sums over it, so finer
+  /// scales cost nothing.
+  bool add_channels = false;
   /// Quantize the products behind which no other product comes: the head of the model.
   bool head = true;
   /// Of these operators the results are quantized, too, for all who read them.
@@ -57,6 +60,7 @@ std::vector<std::string> quantizable_operators();
 /// How a tensor becomes integers.
 enum class Role {
   activation,  ///< by calibration, per tensor
+  channels,    ///< by calibration, per index of the last axis
   weight,      ///< a constant second input of MatMul, Gemm or Conv
   constant,    ///< another constant: as activations, by its own range
 };

@@ -131,11 +131,18 @@ Model Quantization::load() {
   return model;
 }
 
-std::set<std::string> Quantization::activations() const {
+std::set<std::string> Quantization::tensors_of(Role role) const {
   std::set<std::string> tensors;
   for (const Site& site : placement_.sites)
     for (const Operand& operand : site.operands)
-      if (operand.role == Role::activation) tensors.insert(operand.tensor);
+      if (operand.role == role) tensors.insert(operand.tensor);
+  return tensors;
+}
+
+std::set<std::string> Quantization::channel_tensors() const { return tensors_of(Role::channels); }
+
+std::set<std::string> Quantization::activations() const {
+  std::set<std::string> tensors = tensors_of(Role::activation);
   tensors.insert(placement_.outputs.begin(), placement_.outputs.end());
   for (const std::string& tensor : deferrable_) tensors.erase(tensor);
   return tensors;
@@ -152,12 +159,12 @@ std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
   return chosen;
 }
 
-Report Quantization::write(Ranges ranges, std::span<const Sample> samples,
+Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<const Sample> samples,
                            const PassProgress& progress) {
   apply(options_.ranges, options_.weights, index_, constants_, ranges);
   for (const std::string& tensor : deferrable_) ranges[tensor] = kPowers;
-  Encodings encodings =
-      encode(placement_, index_, constants_, ranges, {options_.activations, options_.weights});
+  Encodings encodings = encode(placement_, index_, constants_, ranges,
+                               {options_.activations, options_.weights, std::move(channels)});
   if (options_.accuracy.gptq && !options_.weights.as_float && !samples.empty())
     report_.gptq_weights = round_weights(encodings, placement_, index_, constants_, options_.model,
                                          options_.device, samples, progress);

@@ -31,17 +31,20 @@ class Quantization {
   Report& report() { return report_; }
   /// The tensors that need a range.
   std::set<std::string> activations() const;
+  /// The tensors that need ranges of their channels.
+  std::set<std::string> channel_tensors() const;
   /// Smooths the model and writes the float model that it is now, unless nothing was gained. The
   /// last thing this object does.
   std::vector<Smoothing> smooth(std::span<const Sample> samples,
                                 const std::filesystem::path& output, const PassProgress& progress);
   /// Places Q/DQ by these ranges and writes the file; weights are rounded with `samples` if the
   /// options want it and there are some. The last thing this object does.
-  Report write(Ranges ranges, std::span<const Sample> samples = {},
+  Report write(Ranges ranges, ChannelRanges channels = {}, std::span<const Sample> samples = {},
                const PassProgress& progress = {});
 
  private:
   Model load();
+  std::set<std::string> tensors_of(Role role) const;
   const ir::Type* type_of(const std::string& tensor);
   std::optional<std::size_t> rank_of(const std::string& tensor);
   std::set<std::string> deferrable();

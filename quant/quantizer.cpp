@@ -8,6 +8,7 @@
 #include <chrono>
 #include <system_error>
 
+#include "quant/accuracy/channel_pass.hpp"
 #include "quant/calibrate.hpp"
 #include "quant/quantization.hpp"
 #include "runtime/session.hpp"
@@ -57,6 +58,14 @@ PassProgress pass(const Progress& progress, std::string_view name) {
   };
 }
 
+ChannelRanges find_channel_ranges(const Quantization& quantization, const Options& options,
+                                  const Samples& samples, const Progress& progress) {
+  const auto tensors = quantization.channel_tensors();
+  if (tensors.empty()) return {};
+  return channel_statistics(options.model, options.device, tensors, samples.all(),
+                            pass(progress, "calibrate channels"));
+}
+
 /// The ranges of `quantization`'s tensors; fills its report.
 Ranges find_ranges(Quantization& quantization, const Options& options, const SampleSource& samples,
                    const Progress& progress) {
@@ -68,11 +77,10 @@ Ranges find_ranges(Quantization& quantization, const Options& options, const Sam
   auto session = runtime::Session::load(options.model, session_options);
   MethodOptions method_options = options.method_options;
   method_options.scheme = options.activations;
-  Calibration calibration =
-      calibrate(session, tensors, method(options.method), method_options, samples, options.batch,
-                [&](std::int64_t done, std::int64_t) {
-                  if (progress) progress("calibrate", done);
-                });
+  Calibration calibration = calibrate(session, tensors, method(options.method), method_options,
+                                      samples, options.batch, [&](std::int64_t done, std::int64_t) {
+                                        if (progress) progress("calibrate", done);
+                                      });
   Report& report = quantization.report();
   report.device = session.context().info().name;
   report.calibrate_seconds =
@@ -87,7 +95,8 @@ Ranges find_ranges(Quantization& quantization, const Options& options, const Sam
 
 Report quantize(const Options& options, const SampleSource& source, const Progress& progress) {
   method(options.method);  // an error before the work
-  const bool passes = options.accuracy.smooth || options.accuracy.gptq;
+  const bool passes =
+      options.accuracy.smooth || options.accuracy.gptq || options.placement.add_channels;
   if (!passes) {
     Quantization quantization(options);
     return quantization.write(find_ranges(quantization, options, source, progress));
@@ -103,13 +112,15 @@ Report quantize(const Options& options, const SampleSource& source, const Progre
     if (!smoothings.empty()) work.model = smoothed.path();
   }
   Quantization quantization(work);
-  const Ranges ranges = find_ranges(quantization, work, samples.source(), progress);
+  Ranges ranges = find_ranges(quantization, work, samples.source(), progress);
+  ChannelRanges channels = find_channel_ranges(quantization, work, samples, progress);
   Report& report = quantization.report();
   report.smoothings = std::move(smoothings);
   report.opset_before = original.report().opset_before;
   report.source_bytes = original.report().source_bytes;
   report.float_bytes = original.report().float_bytes;
-  return quantization.write(ranges, samples.all(), pass(progress, "round weights"));
+  return quantization.write(std::move(ranges), std::move(channels), samples.all(),
+                            pass(progress, "round weights"));
 }
 
 }  // namespace bertcl::quant

@@ -3,6 +3,7 @@
 #include "quant/rewrite.hpp"
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,6 +15,13 @@ namespace bertcl::quant {
 namespace {
 
 using Key = std::pair<std::string, Role>;
+
+/// The axis of a tensor's scales; none: it has one.
+std::optional<int> axis_of(const Encoding& e) {
+  if (e.role == Role::channels) return -1;
+  if (e.role == Role::activation || e.constant.axis < 0) return std::nullopt;
+  return e.constant.axis;
+}
 
 class Rewriter {
  public:
@@ -69,13 +77,11 @@ class Rewriter {
   const Named& parameters(const std::string& tensor, const Encoding& e, ir::DType type) {
     const auto [it, added] = parameters_.try_emplace({tensor, e.role});
     if (!added) return it->second;
-    const bool activation = e.role == Role::activation;
-    const auto scales = activation ? std::vector{e.parameters.scale} : e.constant.scales;
-    const auto zero_points =
-        activation ? std::vector{e.parameters.zero_point} : e.constant.zero_points;
-    const ir::Sizes shape = !activation && e.constant.axis >= 0
-                                ? ir::Sizes{static_cast<std::int64_t>(scales.size())}
-                                : ir::Sizes{};
+    const bool one = e.role == Role::activation;
+    const auto scales = one ? std::vector{e.parameters.scale} : e.constant.scales;
+    const auto zero_points = one ? std::vector{e.parameters.zero_point} : e.constant.zero_points;
+    const ir::Sizes shape =
+        axis_of(e) ? ir::Sizes{static_cast<std::int64_t>(scales.size())} : ir::Sizes{};
     it->second = {
         model_.add(model_.fresh_name(tensor + "_scale"), ir::Tensor::of<float>(shape, scales)),
         model_.add(model_.fresh_name(tensor + "_zero_point"),
@@ -85,11 +91,11 @@ class Rewriter {
 
   /// Adds the nodes of a tensor. Returns the name of the dequantized tensor.
   std::string add_pair(const std::string& tensor, const Encoding& e, const std::string& suffix) {
-    const bool activation = e.role == Role::activation;
+    const bool activation = e.role == Role::activation || e.role == Role::channels;
     // Zero points have the type of the integers.
     const ir::DType type = activation ? options_.activations.type : e.constant.values.dtype();
     const Named& named = parameters(tensor, e, type);
-    const int axis = activation ? -1 : e.constant.axis;
+    const std::optional<int> axis = axis_of(e);
     std::string integers;
     int after = -1;
     if (activation || options_.float_weights) {
@@ -103,7 +109,7 @@ class Rewriter {
 
   std::string add_node(int after, const std::string& op, const std::string& tensor,
                        const std::string& suffix, const std::string& input, const Named& named,
-                       int axis) {
+                       std::optional<int> axis) {
     onnx::NodeProto n;
     n.set_op_type(op);
     n.set_name(model_.fresh_name(tensor + "_" + op + suffix));
@@ -111,11 +117,11 @@ class Rewriter {
     n.add_input(named.scale);
     n.add_input(named.zero_point);
     n.add_output(model_.fresh_name(tensor + "_" + op + "_Output" + suffix));
-    if (axis >= 0) {
+    if (axis) {
       auto* a = n.add_attribute();
       a->set_name("axis");
       a->set_type(onnx::AttributeProto::INT);
-      a->set_i(axis);
+      a->set_i(*axis);
     }
     added_[after].push_back(n);
     return n.output(0);
@@ -141,7 +147,8 @@ void rewrite(Model& model, const Placement& placement, const Encodings& encoding
   std::set<int> chain;
   std::set<std::string> initializers, outputs;
   for (const auto& [key, encoding] : encodings)
-    if (encoding.role != Role::activation) constants.collect(key.first, chain, initializers);
+    if (encoding.role == Role::weight || encoding.role == Role::constant)
+      constants.collect(key.first, chain, initializers);
   for (const int n : chain)
     outputs.insert(index.node(n).output().begin(), index.node(n).output().end());
 

@@ -157,7 +157,7 @@ int run_quantize(QuantizeOptions& options) {
   quantizer.device = options.device;
   // Tables hold ranges of the model's own tensors, not of smoothed ones.
   if (!options.table.read.empty() || !options.table.write.empty())
-    quantizer.accuracy.smooth = false;
+    quantizer.accuracy.smooth = quantizer.placement.add_channels = false;
   const quant::Report report =
       options.table.read.empty() ? quantize_by_data(options) : quantize_by_table(options);
   if (options.prints_text()) print_report(report, options);

@@ -113,6 +113,10 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
       "embeddings; all: biases too")
       ->group(group);
   command
+      .add_flag("--add-channels,!--no-add-channels", placement.add_channels,
+                "A scale for each channel of what Adds read, or one for each tensor (default)")
+      ->group(group);
+  command
       .add_flag("--head,!--no-head", placement.head,
                 "Quantize (or leave in float) the last product of the model")
       ->group(group);

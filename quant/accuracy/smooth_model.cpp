@@ -2,36 +2,12 @@
 // Writes a float model whose activations are easier to quantize.
 #include "quant/accuracy/smooth_model.hpp"
 
-#include <map>
 #include <set>
 #include <utility>
 
+#include "quant/accuracy/channel_pass.hpp"
+
 namespace bertcl::quant {
-namespace {
-
-using AllStatistics = std::map<std::string, ChannelStatistics>;
-
-AllStatistics gather(const std::filesystem::path& model, const std::string& device,
-                     const std::set<std::string>& tensors, std::span<const Sample> samples,
-                     const PassProgress& progress) {
-  std::map<std::string, ChannelObserver> observers;
-  AllStatistics all;
-  run_samples(
-      model, device, tensors, samples,
-      [&](opencl::Context& context, const std::string& tensor, const opencl::Buffer& values,
-          std::int64_t rows, std::int64_t channels) {
-        observers.try_emplace(tensor, context, tensor)
-            .first->second.observe(values, rows, channels);
-      },
-      [&] {
-        for (const auto& [tensor, observer] : observers) all.emplace(tensor, observer.statistics());
-      },
-      progress);
-  return all;
-}
-
-}  // namespace
-
 std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Constants& constants,
                                     const Placement& placement, const SmoothOptions& options,
                                     const std::filesystem::path& source, const std::string& device,
@@ -40,7 +16,7 @@ std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Const
   std::set<std::string> tensors;
   for (const SmoothTarget& t : targets) tensors.insert(t.tensor);
   if (targets.empty()) return {};
-  const AllStatistics statistics = gather(source, device, tensors, samples, progress);
+  const auto statistics = channel_statistics(source, device, tensors, samples, progress);
   std::vector<Smoothing> chosen;
   for (const SmoothTarget& t : targets) {
     std::vector<ir::Tensor> values;

@@ -337,5 +337,56 @@ TEST(Model, NamesWhatIsNoModel) {
               ThrowsMessage<Error>(HasSubstr("not an ONNX")));
 }
 
+TEST(Rewrite, GivesAddsAScaleForEachChannel) {
+  GraphBuilder g;
+  g.input("x", {2, 4});
+  g.node("MatMul", {"x", g.weight("w", {4, 4}, std::vector<float>(16, 0.5f))}, "h");
+  g.node("Add", {"h", "x"}, "sum");
+  g.node("LayerNormalization", {"sum", g.weight("gamma", {4}, {1, 1, 1, 1})}, "out");
+  g.output("out");
+  Analysed a(std::move(g));
+  PlacementOptions where;
+  where.op_types = {"MatMul", "Add"};
+  where.add_channels = true;
+  Placement p = place(a.index, a.constants, where);
+  ChannelStatistics s;
+  s.low = {-1.0f, -2.0f, 0.0f, -0.5f};
+  s.high = {1.0f, 6.0f, 51.0f, 0.25f};
+  s.mean_square = {1, 1, 1, 1};
+  const Ranges ranges{{"x", {-2.0f, 51.0f}}};
+  EncodeOptions how;
+  how.channels = {{"x", s}, {"h", s}};
+  const Encodings e = encode(p, a.index, a.constants, ranges, how);
+  rewrite(a.model, p, e, a.index, a.constants, {{ir::DType::u8, false}, false});
+
+  // x is read by the product with one scale and by the Add with four.
+  const auto& graph = a.model.graph();
+  const auto& product = *producer(graph, producer(graph, "h")->input(0));
+  EXPECT_TRUE(a.model.read(product.input(1)).shape().empty());
+  const auto& add = *producer(graph, "sum");
+  for (const int i : {0, 1}) {
+    const auto& dq = *producer(graph, add.input(i));
+    EXPECT_EQ(dq.op_type(), "DequantizeLinear");
+    EXPECT_EQ(int_attribute(dq, "axis", 7), -1);
+    EXPECT_THAT(a.model.read(dq.input(1)).as<float>(),
+                testing::ElementsAre(testing::FloatEq(2.0f / 255), testing::FloatEq(8.0f / 255),
+                                     testing::FloatEq(51.0f / 255), testing::FloatEq(0.75f / 255)));
+    EXPECT_THAT(a.model.read(dq.input(2)).as<std::uint8_t>(), ElementsAre(128, 64, 0, 170));
+  }
+}
+
+TEST(Rewrite, NeedsSamplesForScalesOfChannels) {
+  GraphBuilder g = two_products();
+  Analysed a(std::move(g));
+  PlacementOptions where;
+  where.op_types = {"Add"};
+  where.adds = Adds::all;
+  where.add_channels = true;
+  Placement p = place(a.index, a.constants, where);
+  const EncodeOptions how;
+  EXPECT_THAT([&] { encode(p, a.index, a.constants, kRanges, how); },
+              ThrowsMessage<Error>(HasSubstr("no ranges of its channels")));
+}
+
 }  // namespace
 }  // namespace bertcl::quant

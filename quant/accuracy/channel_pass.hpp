@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statistics of the channels of some tensors over the calibration samples.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+
+#include "quant/accuracy/channel_statistics.hpp"
+#include "quant/accuracy/sample_pass.hpp"
+
+namespace bertcl::quant {
+
+/// By tensor. Throws Error naming one that was not reached or held NaN or infinite values.
+std::map<std::string, ChannelStatistics> channel_statistics(const std::filesystem::path& model,
+                                                            const std::string& device,
+                                                            const std::set<std::string>& tensors,
+                                                            std::span<const Sample> samples,
+                                                            const PassProgress& progress = {});
+
+}  // namespace bertcl::quant
