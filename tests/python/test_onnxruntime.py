@@ -5,6 +5,7 @@ import tempfile
 import unittest
 
 import numpy as np
+import onnx
 import questions
 from support import ROOT, SHARED, Reference, bertcl, bertcl_run, worst
 
@@ -71,11 +72,24 @@ class DefaultModel(unittest.TestCase):
         d of the elements move by a whole step). ONNX Runtime with its graph optimizations is as far
         from itself without them; bertcl has to be as close as that.
         """
-        reference, optimized = Reference(self.int8), Reference(self.int8, optimized=True)
+        self.check_int8(self.int8, self.examples)
+
+    def test_deferred_softmax(self):
+        for activations in "u8", "s8":
+            with self.subTest(activations=activations):
+                made = self.int8.with_name(f"deferred-{activations}.onnx")
+                bertcl("quantize", MODEL, "-o", made, "--data", ROOT / "data" / "calibration.json",
+                       "--samples", 40, "--activations", activations, "--softmax", "deferred")
+                operators = [node.op_type for node in onnx.load(made).graph.node]
+                self.assertEqual((operators.count("Exp"), operators.count("Softmax")), (6, 0))
+                self.check_int8(made, self.examples[::3])
+
+    def check_int8(self, model, examples):
+        reference, optimized = Reference(model), Reference(model, optimized=True)
         found, peer = Closeness(), Closeness()
-        for inputs, part in questions.batches(self.examples, 25):
+        for inputs, part in questions.batches(examples, 25):
             expected = reference.run(inputs)
-            found.add(expected, bertcl_run(self.int8, inputs), inputs, part)
+            found.add(expected, bertcl_run(model, inputs), inputs, part)
             peer.add(expected, optimized.run(inputs), inputs, part)
         told = f"bertcl: {found}; ONNX Runtime, optimized: {peer}"
         self.assertLess(found.rms, 0.02 * found.range, told)
