@@ -190,10 +190,10 @@ class Placer {
         reason = fmt::format("input '{}' is disabled by '{}'", tensor, *disabled);
       else
         operands.push_back({i, tensor,
-                            weight                                        ? Role::weight
-                            : constant                                    ? Role::constant
-                            : options_.add_channels && is_op(node, "Add") ? Role::channels
-                                                                          : Role::activation});
+                            weight                                    ? Role::weight
+                            : constant                                ? Role::constant
+                            : options_.add_channels && is_residual(n) ? Role::channels
+                                                                      : Role::activation});
     }
     if (!varies) return leave(operands, "all its inputs are constant");
     if (is_op(node, "Add") && feeds_root(n))

@@ -35,8 +35,8 @@ struct PlacementOptions {
   /// Operators whose inputs are quantized, of quantizable_operators().
   std::set<std::string> op_types{"MatMul"};
   Adds adds = Adds::layer_norm;
-  /// A scale for each index of the last axis of what Adds read: no product sums over it, so finer
-  /// scales cost nothing.
+  /// A scale for each index of the last axis of what Adds in front of a LayerNorm read: no product
+  /// sums over it, so finer scales cost nothing.
   bool add_channels = false;
   /// Quantize the products behind which no other product comes: the head of the model.
   bool head = true;

@@ -91,6 +91,14 @@ Ranges find_ranges(Quantization& quantization, const Options& options, const Sam
   return std::move(calibration.ranges);
 }
 
+/// True if no other option speaks of the tensors that smoothing would replace.
+bool smooths(const Options& options) {
+  const PlacementOptions& placement = options.placement;
+  return options.accuracy.smooth && !options.ranges.clip_gelu &&
+         placement.output_op_types.empty() && placement.places.empty() &&
+         (!options.all_readers || placement.add_channels);
+}
+
 }  // namespace
 
 Report quantize(const Options& options, const SampleSource& source, const Progress& progress) {
@@ -107,7 +115,7 @@ Report quantize(const Options& options, const SampleSource& source, const Progre
   Quantization original(options);
   const Samples samples(source);
   std::vector<Smoothing> smoothings;
-  if (options.accuracy.smooth) {
+  if (smooths(options)) {
     smoothings = original.smooth(samples.all(), smoothed.path(), pass(progress, "smooth"));
     if (!smoothings.empty()) work.model = smoothed.path();
   }

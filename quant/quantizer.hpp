@@ -24,7 +24,9 @@ namespace bertcl::quant {
 
 /// What is done for accuracy beyond ranges. Both need samples.
 struct AccuracyOptions {
-  bool smooth = false;            ///< move scale from channels into weights: smooth.hpp
+  /// Move scale from channels into weights: smooth.hpp. Not together with options that quantize
+  /// tensors for other readers or cut GELU off, which are made for the model as it is.
+  bool smooth = false;
   std::optional<double> alpha{};  ///< as SmoothOptions
   bool gptq = false;              ///< round weights by GPTQ, where they are written as integers
 };

@@ -249,7 +249,8 @@ void add_accuracy_options(CLI::App& command, quant::AccuracyOptions& options) {
             if (text == "off" || text == "auto") return;
             double alpha = 0.0;
             const char* end = text.data() + text.size();
-            if (std::from_chars(text.data(), end, alpha).ptr != end || alpha < 0.0 || alpha > 1.0)
+            const auto [rest, error] = std::from_chars(text.data(), end, alpha);
+            if (error != std::errc{} || rest != end || !(alpha >= 0.0 && alpha <= 1.0))
               throw CLI::ValidationError("--smooth", "'" + text + "' is not auto, off or 0 .. 1");
             options.alpha = alpha;
           },

@@ -12,7 +12,8 @@
 
 namespace bertcl::quant {
 
-/// By tensor. Throws Error naming one that was not reached or held NaN or infinite values.
+/// By tensor, of those that the samples reach. Throws Error naming one that held NaN or infinite
+/// values, or if there are no samples.
 std::map<std::string, ChannelStatistics> channel_statistics(const std::filesystem::path& model,
                                                             const std::string& device,
                                                             const std::set<std::string>& tensors,

@@ -14,6 +14,8 @@ void run_samples(const std::filesystem::path& model, const std::string& device,
                  const std::set<std::string>& tensors, std::span<const Sample> samples,
                  const ChannelTap& tap, const std::function<void()>& finish,
                  const PassProgress& progress) {
+  if (samples.empty())
+    throw Error("there are no calibration samples: the data set is empty or none was chosen");
   runtime::SessionOptions options;
   options.device = device;
   options.observe = {tensors.begin(), tensors.end()};

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "bertcl/error.hpp"
 #include "quant/graph_edit.hpp"
 
 namespace bertcl::quant {
@@ -28,6 +29,16 @@ constexpr std::string_view kViews[] = {"Reshape", "Transpose", "Squeeze", "Unsqu
 
 bool is_view(const onnx::NodeProto& node) {
   return std::find(std::begin(kViews), std::end(kViews), node.op_type()) != std::end(kViews);
+}
+
+/// False also for weights behind nodes that cannot be evaluated; encode() says so later.
+bool is_float_matrix(Constants& constants, const std::string& weight) {
+  try {
+    const ir::Tensor value = constants.value(weight);
+    return value.shape().size() == 2 && value.dtype() == ir::DType::f32;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 std::vector<float> largest_magnitude(const ChannelStatistics& x) {
@@ -88,9 +99,7 @@ std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& con
       const int producer = index.producer(operand.tensor);
       const bool fits = is_op(node, "MatMul") && operand.input == 0 && site.operands.size() == 2 &&
                         site.operands[1].role == Role::weight && producer >= 0 &&
-                        !is_view(index.node(producer)) &&
-                        constants.value(node.input(1)).shape().size() == 2 &&
-                        constants.value(node.input(1)).dtype() == ir::DType::f32;
+                        !is_view(index.node(producer)) && is_float_matrix(constants, node.input(1));
       if (!fits) {
         unfit.insert(operand.tensor);
         continue;
@@ -101,6 +110,8 @@ std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& con
       target.weights.push_back(node.input(1));
       ++readers[node.input(1)];
     }
+  // What is quantized for all readers would be rounded twice.
+  unfit.insert(placement.outputs.begin(), placement.outputs.end());
   std::vector<SmoothTarget> result;
   for (auto& [tensor, target] : targets) {
     // A weight that two layers share can be scaled for one of them only.

@@ -19,11 +19,16 @@ std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Const
   const auto statistics = channel_statistics(source, device, tensors, samples, progress);
   std::vector<Smoothing> chosen;
   for (const SmoothTarget& t : targets) {
+    const auto x = statistics.find(t.tensor);
+    if (x == statistics.end()) {  // it depends on no input; calibration says so later
+      chosen.emplace_back().tensor = t.tensor;
+      continue;
+    }
     std::vector<ir::Tensor> values;
     for (const std::string& w : t.weights) values.push_back(constants.value(w));
     std::vector<WeightView> weights;
     for (const ir::Tensor& v : values) weights.push_back({v.as<float>(), v.shape()[1]});
-    chosen.push_back(choose_factors(t.tensor, statistics.at(t.tensor), weights, options));
+    chosen.push_back(choose_factors(t.tensor, x->second, weights, options));
   }
   apply_smoothing(model, targets, chosen);
   std::erase_if(chosen, [](const Smoothing& s) { return s.factors.empty(); });

@@ -83,7 +83,8 @@ def bertcl_ranges(model, questions, *options):
     """(low, high) of each activation, with proof that the inputs are the same."""
     with tempfile.TemporaryDirectory() as folder:
         done = bertcl("quantize", model, "-o", pathlib.Path(folder) / "q.onnx", "--data",
-                      questions.path, "--samples", 0, "--vocab", VOCABULARY, "--json", "-", *options)
+                      questions.path, "--samples", 0, "--vocab", VOCABULARY, "--json", "-",
+                      "--smooth", "off", "--weight-rounding", "nearest", *options)
     report = json.loads(done.stdout)
     assert report["data_sha256"] == questions.sha256, "the samples differ"
     return {t["tensor"]: (t["low"], t["high"]) for t in report["tensors"]

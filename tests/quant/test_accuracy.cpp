@@ -350,5 +350,26 @@ TEST(Smooth, LeavesSharedWeightsAndViews) {
           .empty());
 }
 
+TEST(Smooth, LeavesWeightsThatCannotBeEvaluated) {
+  GraphBuilder g;
+  g.input("x", {2, 4});
+  g.node("Relu", {"x"}, "t");
+  g.weight("a", {2, 2}, {1, 2, 3, 4});
+  g.node("Concat", {"a", "a"}, "w");
+  g.set("axis", std::int64_t{0});
+  g.node("MatMul", {"t", "w"}, "out");
+  g.output("out");
+  Analysed a(g);
+  const Placement placement = place(a.index, a.constants, {});
+  EXPECT_TRUE(smooth_targets(a.index, a.constants, placement).empty());
+}
+
+TEST(Smooth, LeavesWhatIsQuantizedForAllReaders) {
+  Analysed a(product_pair());
+  Placement placement = place(a.index, a.constants, {});
+  placement.outputs = {"t"};
+  EXPECT_TRUE(smooth_targets(a.index, a.constants, placement).empty());
+}
+
 }  // namespace
 }  // namespace bertcl::quant
