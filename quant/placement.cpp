@@ -126,6 +126,12 @@ class Placer {
                             left.op, left.reason));
   }
 
+  /// Where other Adds are quantized, too, onnxruntime would fuse one in front of this one with its
+  /// quantization, and refuse more than one scale.
+  bool has_channels(int n) const {
+    return options_.add_channels && options_.adds != Adds::all && is_residual(n);
+  }
+
   bool is_residual(int n) const {
     return std::binary_search(residual_.begin(), residual_.end(), n);
   }
@@ -190,10 +196,10 @@ class Placer {
         reason = fmt::format("input '{}' is disabled by '{}'", tensor, *disabled);
       else
         operands.push_back({i, tensor,
-                            weight                                    ? Role::weight
-                            : constant                                ? Role::constant
-                            : options_.add_channels && is_residual(n) ? Role::channels
-                                                                      : Role::activation});
+                            weight            ? Role::weight
+                            : constant        ? Role::constant
+                            : has_channels(n) ? Role::channels
+                                              : Role::activation});
     }
     if (!varies) return leave(operands, "all its inputs are constant");
     if (is_op(node, "Add") && feeds_root(n))
