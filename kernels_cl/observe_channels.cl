@@ -12,9 +12,10 @@
 //          |     a time  |               |   |         |   |  tiles below the diagonal stay as
 //          +-------------+               +---+---------+---+  they are
 //
-// Both add to what is there. A NaN shows in the sum of squares.
+// observe_gram adds to what is there, observe_channels where `join` says so. A NaN shows in the sum
+// of squares.
 // Grids: observe_channels (ceil(channels / 16)), observe_gram (ceil(channels / 16),
-// ceil(channels / 8)), any local size.
+// ceil(channels / 8)), any local size. Bounds: none.
 #include "row.clh"
 
 // `join`: 0 to begin anew, 1 to keep what the state has seen before.
