@@ -46,13 +46,6 @@ bool is_product(const onnx::NodeProto& node) {
                                          node.op_type()) != std::end(kFloatProducts);
 }
 
-bool moves_elements(const onnx::NodeProto& node) {
-  constexpr std::string_view kMoves[] = {"Identity",  "Reshape", "Transpose", "Squeeze",
-                                         "Unsqueeze", "Split",   "Slice"};
-  return node.input_size() > 0 && std::any_of(std::begin(kMoves), std::end(kMoves),
-                                              [&](auto op) { return is_op(node, op); });
-}
-
 /// Whether another product lies on a way from the node to an output, or from an input to it.
 class Products {
  public:

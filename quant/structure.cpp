@@ -123,6 +123,11 @@ std::vector<AttentionParts> find_attentions(const GraphIndex& index, Constants& 
   return all;
 }
 
+bool moves_elements(const onnx::NodeProto& node) {
+  return node.input_size() > 0 && is_any(node, {"Identity", "Reshape", "Transpose", "Squeeze",
+                                                "Unsqueeze", "Split", "Slice"});
+}
+
 bool is_gelu(const GraphIndex& index, const std::string& tensor) {
   const int producer = index.producer(tensor);
   if (producer < 0) return false;

@@ -27,6 +27,9 @@ std::vector<AttentionParts> find_attentions(const GraphIndex& index, Constants& 
 /// Tanh of a pooler is none.
 bool is_gelu(const GraphIndex& index, const std::string& tensor);
 
+/// True if the node's results are elements of its first input, elsewhere: Reshape, Transpose, ...
+bool moves_elements(const onnx::NodeProto& node);
+
 /// The results of all LayerNorms, with gamma and beta.
 std::vector<std::string> layer_norm_outputs(const GraphIndex& index, Constants& constants);
 

@@ -8,11 +8,11 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "bertcl/error.hpp"
 #include "quant/graph_edit.hpp"
+#include "quant/structure.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -23,12 +23,11 @@ constexpr double kOutlierAlphas[] = {0.5, 0.75, 1.0};
 /// A Mul in the graph must save this part of the error.
 constexpr double kLeastGain = 0.1;
 
-constexpr std::string_view kViews[] = {"Reshape", "Transpose", "Squeeze", "Unsqueeze",
-                                       "Flatten", "Identity",  "Cast",    "Slice",
-                                       "Gather",  "Concat",    "Split",   "DequantizeLinear"};
-
+/// A factor behind such a node would be a pass over memory of its own.
 bool is_view(const onnx::NodeProto& node) {
-  return std::find(std::begin(kViews), std::end(kViews), node.op_type()) != std::end(kViews);
+  const std::string& op = node.op_type();
+  return moves_elements(node) || op == "Flatten" || op == "Cast" || op == "Gather" ||
+         op == "Concat" || op == "DequantizeLinear";
 }
 
 /// False also for weights behind nodes that cannot be evaluated; encode() says so later.
