@@ -9,17 +9,11 @@ std::map<std::string, ChannelStatistics> channel_statistics(const std::filesyste
                                                             const std::set<std::string>& tensors,
                                                             std::span<const Sample> samples,
                                                             const PassProgress& progress) {
-  std::map<std::string, ChannelObserver> observers;
   std::map<std::string, ChannelStatistics> all;
-  run_samples(
+  observe_samples<ChannelObserver>(
       model, device, tensors, samples,
-      [&](opencl::Context& context, const std::string& tensor, const opencl::Buffer& values,
-          std::int64_t rows, std::int64_t channels) {
-        observers.try_emplace(tensor, context, tensor)
-            .first->second.observe(values, rows, channels);
-      },
-      [&] {
-        for (const auto& [tensor, observer] : observers) all.emplace(tensor, observer.statistics());
+      [&](const std::string& tensor, const ChannelObserver& observer) {
+        all.emplace(tensor, observer.statistics());
       },
       progress);
   return all;

@@ -48,7 +48,6 @@ std::map<std::string, Input> inputs_of_weights(const Encodings& encodings,
   return inputs;
 }
 
-/// The integers of a constant, of which `round` knows the type.
 std::vector<std::int32_t> integers_of(const ir::Tensor& values) {
   const auto wide = values.converted(ir::DType::i32);
   return {wide.as<std::int32_t>().begin(), wide.as<std::int32_t>().end()};
@@ -81,21 +80,13 @@ std::int64_t round_weights(Encodings& encodings, const Placement& placement,
       bytes += more;
       tensors.insert(next->first);
     }
-    std::map<std::string, GramObserver> observers;
-    run_samples(
+    observe_samples<GramObserver>(
         model, device, tensors, samples,
-        [&](opencl::Context& context, const std::string& tensor, const opencl::Buffer& values,
-            std::int64_t rows, std::int64_t channels) {
-          observers.try_emplace(tensor, context, tensor)
-              .first->second.observe(values, rows, channels);
-        },
-        [&] {
-          for (const auto& [tensor, observer] : observers) {
-            const auto gram = observer.gram();
-            for (const std::string& w : inputs.at(tensor).weights) {
-              round_again(encodings.at({w, Role::weight}), constants.value(w), gram);
-              ++count;
-            }
+        [&](const std::string& tensor, const GramObserver& observer) {
+          const auto gram = observer.gram();
+          for (const std::string& w : inputs.at(tensor).weights) {
+            round_again(encodings.at({w, Role::weight}), constants.value(w), gram);
+            ++count;
           }
         },
         progress);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -22,10 +23,31 @@ using ChannelTap =
 using PassProgress = std::function<void(std::int64_t samples)>;
 
 /// Runs the samples one by one, without padding. `finish` is called while the device still stands,
-/// to read what the tap has gathered. Throws Error naming a tensor that is no f32 with a last axis.
+/// to read what the tap has gathered. Throws Error naming a tensor that is no f32 with a last axis,
+/// or if there are no samples.
 void run_samples(const std::filesystem::path& model, const std::string& device,
                  const std::set<std::string>& tensors, std::span<const Sample> samples,
                  const ChannelTap& tap, const std::function<void()>& finish,
                  const PassProgress& progress = {});
+
+/// The same with an `Observer(context, tensor)` for each of `tensors` that the samples reach;
+/// `use(tensor, observer)` reads them in the end.
+template <class Observer, class Use>
+void observe_samples(const std::filesystem::path& model, const std::string& device,
+                     const std::set<std::string>& tensors, std::span<const Sample> samples,
+                     const Use& use, const PassProgress& progress = {}) {
+  std::map<std::string, Observer> observers;
+  run_samples(
+      model, device, tensors, samples,
+      [&](opencl::Context& context, const std::string& tensor, const opencl::Buffer& values,
+          std::int64_t rows, std::int64_t channels) {
+        observers.try_emplace(tensor, context, tensor)
+            .first->second.observe(values, rows, channels);
+      },
+      [&] {
+        for (const auto& [tensor, observer] : observers) use(tensor, observer);
+      },
+      progress);
+}
 
 }  // namespace bertcl::quant
