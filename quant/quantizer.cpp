@@ -112,21 +112,27 @@ Report quantize(const Options& options, const SampleSource& source, const Progre
 
   Options work = options;  // whose model may be the smoothed one
   const TemporaryModel smoothed(options.output);
-  Quantization original(options);
   const Samples samples(source);
-  std::vector<Smoothing> smoothings;
+  std::optional<Report> source_report;  // of the model as it was given, if it is another now
   if (smooths(options)) {
-    smoothings = original.smooth(samples.all(), smoothed.path(), pass(progress, "smooth"));
-    if (!smoothings.empty()) work.model = smoothed.path();
+    Quantization original(options);
+    auto chosen = original.smooth(samples.all(), smoothed.path(), pass(progress, "smooth"));
+    if (!chosen.empty()) {
+      work.model = smoothed.path();
+      source_report = original.report();
+      source_report->smoothings = std::move(chosen);
+    }
   }
   Quantization quantization(work);
   Ranges ranges = find_ranges(quantization, work, samples.source(), progress);
   ChannelRanges channels = find_channel_ranges(quantization, work, samples, progress);
-  Report& report = quantization.report();
-  report.smoothings = std::move(smoothings);
-  report.opset_before = original.report().opset_before;
-  report.source_bytes = original.report().source_bytes;
-  report.float_bytes = original.report().float_bytes;
+  if (source_report) {
+    Report& report = quantization.report();
+    report.smoothings = std::move(source_report->smoothings);
+    report.opset_before = source_report->opset_before;
+    report.source_bytes = source_report->source_bytes;
+    report.float_bytes = source_report->float_bytes;
+  }
   return quantization.write(std::move(ranges), std::move(channels), samples.all(),
                             pass(progress, "round weights"));
 }

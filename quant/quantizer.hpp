@@ -31,7 +31,7 @@ struct AccuracyOptions {
   bool gptq = false;              ///< round weights by GPTQ, where they are written as integers
 };
 
-/// What is quantized, and how. The defaults cost the least accuracy: asymmetric u8 at the inputs of
+/// What is quantized, and how. By default: asymmetric u8 at the inputs of
 /// MatMul by MinMax, the residual stream in float. presets.hpp has others.
 struct Options {
   std::filesystem::path model;   ///< f32 ONNX model, opset 9 or newer

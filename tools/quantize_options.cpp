@@ -113,8 +113,9 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
       "embeddings; all: biases too")
       ->group(group);
   command
-      .add_flag("--add-channels,!--no-add-channels", placement.add_channels,
-                "A scale for each channel of what Adds read, or one for each tensor (default)")
+      .add_flag(
+          "--add-channels,!--no-add-channels", placement.add_channels,
+          "A scale for each channel of what residual Adds read, or one for each tensor (default)")
       ->group(group);
   command
       .add_flag("--head,!--no-head", placement.head,

@@ -130,6 +130,38 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
   return sum / static_cast<double>(a.size());
 }
 
+TEST_F(Quantizer, SmoothingAndGptqComeCloserToTheFloatModel) {
+  const auto data = samples(6);
+  const auto wanted = logits(options_.model, data[2]);
+  options_.softmax = Softmax::deferred;  // the error of plain probabilities would hide the others
+  const auto error = [&] { return distance(logits(options_.output, data[2]), wanted); };
+  quantize(options_, source(data));
+  const double plain = error();
+
+  options_.accuracy.gptq = true;
+  const Report rounded = quantize(options_, source(data));
+  EXPECT_EQ(rounded.gptq_weights, 37);
+  EXPECT_TRUE(rounded.smoothings.empty());
+
+  options_.accuracy.smooth = true;
+  const Report both = quantize(options_, source(data));
+  EXPECT_EQ(both.gptq_weights, 37);
+  EXPECT_EQ(both.quantized_nodes, 49);
+  EXPECT_GE(both.smoothings.size(), 12u) << "the input of each FFN's two products";
+  for (const Smoothing& s : both.smoothings) EXPECT_LT(s.error_after, s.error_before) << s.tensor;
+  EXPECT_EQ(both.source_bytes, rounded.source_bytes) << "of the model that was given";
+  EXPECT_LT(error(), 0.75 * plain);
+  for (const auto& file : std::filesystem::directory_iterator(folder_))
+    EXPECT_EQ(file.path().filename(), "q.onnx") << "a temporary file stays";
+}
+
+TEST_F(Quantizer, SmoothingLeavesNothingBehindWhereItFails) {
+  options_.accuracy.smooth = true;
+  EXPECT_THAT([&] { quantize(options_, source({})); },
+              ThrowsMessage<Error>(HasSubstr("no calibration samples")));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
 TEST_F(Quantizer, DeferredSoftmaxIsOneLaunchAndEqualToItsSpelling) {
   const auto data = samples(6);
   options_.softmax = Softmax::deferred;
