@@ -133,7 +133,7 @@ class Modules(Folder):
         for options in ((), ("--weights-qdq",), ("--activations", "s8", "--residual")):
             with self.subTest(options=options):
                 path, spec = self.write(vocabulary=30522)
-                quantized = self.quantize(path, *options)
+                quantized = self.quantize(path, "--smooth", "off", "--weight-rounding", "nearest", *options)
                 module = onnx_module.OnnxModule(quantized)
                 self.assertEqual(module.start_from(onnx_module.OnnxModule(path)), (13, 13))
                 again = self.folder / "again.onnx"
