@@ -93,6 +93,7 @@ nlohmann::ordered_json to_json(const std::vector<Found>& devices, int chosen) {
 }
 
 int run_devices(const CommonOptions& options) {
+  opencl::check_disabled_capabilities();
   const opencl::DeviceInfo chosen = opencl::select_device(options.device);
   std::vector<Found> devices;
   if (options.device.empty()) {

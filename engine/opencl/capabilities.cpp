@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <optional>
 #include <span>
 #include <sstream>
@@ -39,6 +40,11 @@ void hide(Capabilities& capabilities, const std::string& names) {
     if (capabilities.*(found->flag)) capabilities.notes[name] = "hidden by BERTCL_DISABLE";
     capabilities.*(found->flag) = false;
   }
+}
+
+void check_disabled_capabilities() {
+  Capabilities unused;
+  if (const char* hidden = std::getenv("BERTCL_DISABLE")) hide(unused, hidden);
 }
 
 namespace {

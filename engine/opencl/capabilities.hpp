@@ -43,4 +43,7 @@ struct Capabilities {
   std::vector<std::pair<std::string, bool>> list() const;
 };
 
+/// Throws Error with the known names if BERTCL_DISABLE names one that is no capability.
+void check_disabled_capabilities();
+
 }  // namespace bertcl::opencl

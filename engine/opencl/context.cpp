@@ -47,6 +47,7 @@ Context::~Context() {
 void Context::store_programs(double seconds) { state_->programs->store(seconds); }
 
 std::shared_ptr<Context> Context::create(const std::string& selector) {
+  check_disabled_capabilities();
   auto state = std::make_unique<State>();
   state->device = find_device(selector);
   const DeviceInfo& info = state->device.info;
