@@ -25,7 +25,6 @@ struct Rung {
 
 /// With weights in half CLBlast computes in half too; own kernels only store them so.
 std::string needs_clblast(Builder& b) {
-  if (b.options().gemm != "clblast") return "not asked for";
   if (b.options().half_weights && !b.context().capabilities().fp16)
     return "weights in half need arithmetic in half, which the device does not have";
   return "";
@@ -41,6 +40,11 @@ const std::vector<Rung> float_ladder{
     {"x86_avx2", "gemm_f32_x86", {{"LANES", 8}}, 6, 16, 1, needs_avx2},
     {"portable", "gemm_f32_portable", {}, 6, 16, 1, always},
     {"ref", "gemm_f32_ref", {}, 1, 1, 1, always}};
+
+/// CLBlast is on it where it is asked for.
+std::vector<Rung> float_ladder_of(const Builder& b) {
+  return {float_ladder.begin() + (b.options().gemm == "clblast" ? 0 : 1), float_ladder.end()};
+}
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -133,7 +137,8 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
         fmt::format("{}: its weight is still quantized; float products need the pass "
                     "fold_dequantize",
                     node.describe()));
-  const auto choice = choose(b, node, float_ladder);
+  const std::vector<Rung> ladder = float_ladder_of(b);
+  const auto choice = choose(b, node, ladder);
   const Rung& rung = *choice.rung;
   if (!rung.program) return lower_clblast(b, node);
   const std::int64_t k = w->constant->shape()[0], n = w->constant->shape()[1];
