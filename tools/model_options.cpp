@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "opencl/context.hpp"
 #include "passes/pass.hpp"
 #include "squad/json_file.hpp"
 #include "tools/option_checks.hpp"
@@ -38,8 +39,9 @@ ir::Sizes sizes_of(const ir::Shape& shape, std::int64_t batch, std::int64_t seq)
 
 /// A misspelt name would leave the pass on without a word.
 void check_passes(const std::vector<std::string>& disabled) {
-  std::vector<std::string> known;
-  for (const passes::Pass& pass : passes::pipeline({})) known.push_back(pass.name);
+  std::vector<std::string> known;  // each once, though some run more than once
+  for (const passes::Pass& pass : passes::pipeline({}))
+    if (std::find(known.begin(), known.end(), pass.name) == known.end()) known.push_back(pass.name);
   for (const std::string& name : disabled) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       throw Error(fmt::format("there is no compiler pass '{}'; there are {}", name,
@@ -66,17 +68,21 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       ->add_flag("--keep-padding", options.keep_padding,
                  "Compute padding too, instead of packing the real tokens")
       ->group(group);
-  one_of(command->add_option(
-             "--require", options.require,
-             "int8: exit with 1 if a quantized product of the file would run in float"),
-         {"int8"})
+  one_of(
+      command->add_option(
+          "--require", options.require,
+          "int8: exit with 1 if the model is float, or if a quantized product of the file would\n"
+          "run in float"),
+      {"int8"})
       ->group(group);
   command
       ->add_option("--disable-kernels", options.disabled_kernels,
                    "Implementations to leave out, by their names in `bertcl inspect`")
       ->type_name("NAME,...")
       ->group(group);
-  command->add_option("--disable-passes", options.disabled_passes, "Compiler passes to leave out")
+  command
+      ->add_option("--disable-passes,--disable-pass", options.disabled_passes,
+                   "Compiler passes to leave out")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAME,...")
@@ -105,8 +111,11 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
 
 runtime::Session load_model(const std::filesystem::path& path,
                             const runtime::SessionOptions& options) {
+  runtime::SessionOptions session = options;
+  // Outside: what is wrong with the device is not the model's fault.
+  if (!session.context) session.context = opencl::Context::create(session.device);
   try {
-    return runtime::Session::load(path, options);
+    return runtime::Session::load(path, session);
   } catch (const Error& error) {
     const std::string message = error.what();
     if (message.find(path.string()) != std::string::npos) throw;
@@ -115,11 +124,11 @@ runtime::Session load_model(const std::filesystem::path& path,
 }
 
 bool meets_requirement(const runtime::Session& session, const ModelOptions& options) {
-  const std::vector<std::string>& notes = session.plan().notes;
-  if (options.require.empty() || notes.empty()) return true;
-  fmt::print(stderr,
-             "bertcl: {}: int8 is required, but {} quantized products run in float:\n  {}\n",
-             session.path().string(), notes.size(), fmt::join(notes, "\n  "));
+  if (options.require.empty()) return true;
+  const std::vector<std::string> reasons = plan::why_not_int8(session.plan());
+  if (reasons.empty()) return true;
+  fmt::print(stderr, "bertcl: {}: int8 is required, but\n  {}\n", session.path().string(),
+             fmt::join(reasons, "\n  "));
   return false;
 }
 
@@ -129,7 +138,7 @@ std::string precision_of(const plan::Plan& plan, const ModelOptions& options) {
       return step.type.starts_with(type) && step.operations_per_unit > 0;
     });
   };
-  if (computes("int8")) return "int8";
+  if (plan::computes_in_int8(plan)) return "int8";
   return computes("fp16") ? options.precision : "fp32";
 }
 

@@ -16,7 +16,7 @@ namespace bertcl::tools {
 struct ModelOptions : CommonOptions {
   std::string precision = "fp32";  ///< storage of float weights: "fp32" or "fp16"
   std::string gemm = "own";        ///< float products: "own" or "clblast"
-  std::string require;             ///< "int8": quantized products may not run in float
+  std::string require;             ///< "int8": as meets_requirement() says
   std::string disabled_kernels;    ///< comma-separated implementations
   std::vector<std::string> disabled_passes;
   bool keep_padding = false;
@@ -36,8 +36,8 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
 runtime::Session load_model(const std::filesystem::path& path,
                             const runtime::SessionOptions& options);
 
-/// With --require int8: false if quantized products run in float, after naming them on standard
-/// error.
+/// With --require int8: false if the model is float, or quantized products of it run in float; the
+/// reasons are on standard error then.
 bool meets_requirement(const runtime::Session& session, const ModelOptions& options);
 
 /// "int8" if products run in integers, else the storage of the weights.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "opencl/context.hpp"
 #include "tools/golden.hpp"
 #include "tools/model_options.hpp"
 #include "tools/option_checks.hpp"
@@ -64,27 +65,33 @@ Verdict verify_golden(runtime::Session& session, const std::string& path,
   return verdict;
 }
 
-std::vector<Verdict> verify_all(const VerifyOptions& options,
-                                const std::vector<std::string>& goldens) {
-  std::vector<Verdict> verdicts;
-  std::optional<runtime::Session> session;
+/// The model, or the verdict "refused" for each golden.
+std::optional<runtime::Session> load_or_refuse(const VerifyOptions& options,
+                                               const std::vector<std::string>& goldens,
+                                               std::vector<Verdict>& verdicts) {
+  const auto context = opencl::Context::create(options.device);  // its errors are no refusal
   // Goldens hold what the graph gives for rows of padding too, so these are computed as well.
   VerifyOptions padded = options;
   padded.keep_padding = true;
   try {
-    session = load_model(padded.model, padded);
+    return load_model(padded.model, padded, context);
   } catch (const Error& refusal) {
     for (const std::string& path : goldens) {
       verdicts.push_back({path, "refused", 0.0, 0.0, refusal.what()});
     }
-    return verdicts;
+    return std::nullopt;
   }
+}
+
+std::vector<Verdict> verify_all(runtime::Session& session, const VerifyOptions& options,
+                                const std::vector<std::string>& goldens) {
+  std::vector<Verdict> verdicts;
   Tolerance tolerance;
-  tolerance.share = precision_of(session->plan(), options) == "int8" ? kIntegerShare : kFloatShare;
+  tolerance.share = precision_of(session.plan(), options) == "int8" ? kIntegerShare : kFloatShare;
   tolerance.relative = options.relative.value_or(tolerance.relative);
   tolerance.absolute = options.absolute;
   for (const std::string& path : goldens) {
-    verdicts.push_back(verify_golden(*session, path, tolerance));
+    verdicts.push_back(verify_golden(session, path, tolerance));
   }
   return verdicts;
 }
@@ -100,7 +107,11 @@ int run_verify(const VerifyOptions& options) {
   for (const std::string& path : options.goldens) {
     for (const auto& set : expand_golden(path)) goldens.push_back(set.string());
   }
-  const std::vector<Verdict> verdicts = verify_all(options, goldens);
+  std::vector<Verdict> verdicts;
+  if (auto session = load_or_refuse(options, goldens, verdicts)) {
+    if (!meets_requirement(*session, options)) return kCheckFailed;
+    verdicts = verify_all(*session, options, goldens);
+  }
   nlohmann::ordered_json files = nlohmann::ordered_json::array();
   Table table({"golden", "status", ">largest difference", ">relative", ""});
   for (const Verdict& verdict : verdicts) {
@@ -143,15 +154,11 @@ void add_verify(CLI::App& program, Action& action) {
       "bertcl verify model.onnx goldens/*.npz", *options);
   command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
   command->add_option("GOLDEN", options->goldens, "Files or folders")->required()->type_name("");
-  command->add_option("--rtol", options->relative, "Relative tolerance (0.001)")
-      ->check(CLI::NonNegativeNumber.description(""))
-      ->type_name("RTOL");
-  command
-      ->add_option("--atol", options->absolute,
-                   "Absolute tolerance; by default 0.001 of the largest value of the output, for\n"
-                   "int8 models 0.02 of it")
-      ->check(CLI::NonNegativeNumber.description(""))
-      ->type_name("ATOL");
+  not_negative(*command, "--rtol", options->relative, "Relative tolerance (0.001)", "RTOL");
+  not_negative(*command, "--atol", options->absolute,
+               "Absolute tolerance; by default 0.001 of the largest value of the output, for\n"
+               "int8 models 0.02 of it",
+               "ATOL");
   command->callback([options, &action] { action = [options] { return run_verify(*options); }; });
 }
 

@@ -137,6 +137,19 @@ void note_float_products(const ir::Graph& graph, Plan& plan) {
 
 }  // namespace
 
+bool computes_in_int8(const Plan& plan) {
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [](const Step& step) {
+    return step.type.starts_with("int8") && step.operations_per_unit > 0;
+  });
+}
+
+std::vector<std::string> why_not_int8(const Plan& plan) {
+  if (!plan.notes.empty() || computes_in_int8(plan)) return plan.notes;
+  return {
+      "no product of the model is quantized: it is a float model; `bertcl quantize` makes an int8 "
+      "one of it"};
+}
+
 const Lowering* find_lowering(std::string_view op) {
   const auto it = lowerings().find(op);
   return it == lowerings().end() ? nullptr : &it->second;

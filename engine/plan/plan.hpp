@@ -122,4 +122,10 @@ struct Plan {
   int error_constant = -1;  // int buffer that kernels set when an index was outside its table
 };
 
+/// True if a product runs in integers.
+bool computes_in_int8(const Plan& plan);
+
+/// Why the plan is not all that int8 can be: its notes, or that the model is float. Empty if it is.
+std::vector<std::string> why_not_int8(const Plan& plan);
+
 }  // namespace bertcl::plan

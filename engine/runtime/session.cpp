@@ -260,9 +260,10 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   state->plan = plan::make_plan(
       graph, options.context ? options.context : opencl::Context::create(options.device),
       plan_options);
-  if (options.require_int8 && !state->plan.notes.empty())
-    throw Error(fmt::format("{}: int8 was required, but\n  {}", path.string(),
-                            fmt::join(state->plan.notes, "\n  ")));
+  if (options.require_int8)
+    if (const auto reasons = plan::why_not_int8(state->plan); !reasons.empty())
+      throw Error(fmt::format("{}: int8 is required, but\n  {}", path.string(),
+                              fmt::join(reasons, "\n  ")));
   state->executor = std::make_unique<Executor>(state->plan);
   return Session(std::move(state));
 }

@@ -22,7 +22,7 @@ struct SessionOptions {
   bool drop_padding = true;   // run packed where the mask is a prefix of ones
   std::string gemm = "own";   // float products: "own" or "clblast"
   bool half_weights = false;  // store float weights in half precision
-  bool require_int8 = false;  // error if a quantized product would run in float
+  bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
   std::vector<std::string> disabled_passes;
   std::string disabled_kernels;      // comma-separated names of implementations
   std::vector<std::string> observe;  // ONNX tensors that calibration wants to see
