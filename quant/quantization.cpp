@@ -3,10 +3,15 @@
 #include "quant/quantization.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
@@ -17,9 +22,6 @@
 
 namespace bertcl::quant {
 namespace {
-
-/// About what GPTQ leaves of a weight's squared error; the choice of factors does not hang on it.
-constexpr double kGptqErrorPart = 0.5;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -152,7 +154,8 @@ std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
                                             const std::filesystem::path& output,
                                             const PassProgress& progress) {
   const AccuracyOptions& accuracy = options_.accuracy;
-  SmoothOptions options{accuracy.alpha, options_.activations, accuracy.gptq ? kGptqErrorPart : 1.0};
+  const SmoothOptions options{accuracy.alpha, options_.activations, options_.weights,
+                              options_.ranges.symmetric, accuracy.gptq};
   auto chosen = smooth_model(model_, index_, constants_, placement_, options, options_.model,
                              options_.device, samples, progress);
   if (!chosen.empty()) model_.save(output);

@@ -22,6 +22,8 @@ constexpr double kMultiples[] = {0.5, 1.0, 1.5, 2.0, 3.0, 4.0};
 constexpr double kOutlierAlphas[] = {0.5, 0.75, 1.0};
 /// A Mul in the graph must save this part of the error.
 constexpr double kLeastGain = 0.1;
+/// About what GPTQ leaves of a weight's squared error; the choice of factors does not hang on it.
+constexpr double kGptqErrorPart = 0.5;
 
 /// A factor behind such a node would be a pass over memory of its own.
 bool is_view(const onnx::NodeProto& node) {
@@ -84,6 +86,64 @@ std::vector<float> outliers(const std::vector<float>& x, double multiple, double
   return with_unit_mean(std::move(factors));
 }
 
+/// The values of a weight [K][N] that share a scale.
+enum class Group { matrix, row, column };
+
+Group group_of(const WeightOptions& options) {
+  if (!options.per_channel) return Group::matrix;
+  const auto axis = options.axes.find("MatMul");
+  return axis != options.axes.end() && (axis->second == 0 || axis->second == -2) ? Group::row
+                                                                                 : Group::column;
+}
+
+Scheme scheme_of(const WeightOptions& options) {
+  Scheme scheme = options.scheme;
+  scheme.symmetric = scheme.symmetric || options.per_channel;
+  return scheme;
+}
+
+/// 0 for zeros, which are met exactly, and for what cannot be quantized, as encode() says later.
+double step_of(Range range, Scheme scheme) {
+  if (range == Range{} || !std::isfinite(range.low) || !std::isfinite(range.high)) return 0.0;
+  return parameters_of(range, scheme).scale;
+}
+
+/// s W
+struct ScaledWeight {
+  std::vector<Range> ranges;  ///< of each group
+  double squares = 0.0;       ///< their sum
+};
+
+ScaledWeight scale(const WeightView& w, std::span<const float> factors, Group group) {
+  const auto columns = static_cast<std::size_t>(w.columns);
+  ScaledWeight result;
+  std::vector<double> squares(columns, 0.0);
+  std::vector<float> low(columns, 0.0f), high(columns, 0.0f);
+  const auto add_all_columns = [&] {
+    if (columns == 0) return;
+    result.ranges.push_back(
+        {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end())});
+  };
+  for (std::size_t k = 0; k < factors.size(); ++k) {
+    for (std::size_t j = 0; j < columns; ++j) {
+      const float v = w.values[k * columns + j] * factors[k];
+      squares[j] += v * v;
+      low[j] = std::min(low[j], v);
+      high[j] = std::max(high[j], v);
+    }
+    if (group != Group::row) continue;
+    add_all_columns();
+    std::fill(low.begin(), low.end(), 0.0f);
+    std::fill(high.begin(), high.end(), 0.0f);
+  }
+  if (group == Group::matrix) add_all_columns();
+  for (std::size_t j = 0; j < columns; ++j) {
+    if (group == Group::column) result.ranges.push_back({low[j], high[j]});
+    result.squares += squares[j];
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& constants,
@@ -124,7 +184,7 @@ std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& con
 }
 
 double expected_error(const ChannelStatistics& x, std::span<const WeightView> weights,
-                      std::span<const float> factors, Scheme activations, double rounding) {
+                      std::span<const float> factors, const SmoothOptions& options) {
   const std::size_t channels = x.channels();
   double low = 0.0, high = 0.0, energy = 0.0;  // of x / s; energy: mean square of a row
   for (std::size_t k = 0; k < channels; ++k) {
@@ -132,22 +192,25 @@ double expected_error(const ChannelStatistics& x, std::span<const WeightView> we
     high = std::max(high, static_cast<double>(x.high[k] / factors[k]));
     energy += x.mean_square[k] / (factors[k] * factors[k]);
   }
-  const double step = activations.symmetric ? std::max(-low, high) / 127.0 : (high - low) / 255.0;
+  if (options.symmetric_ranges) low = -(high = std::max(-low, high));
+  const double step =
+      step_of({static_cast<float>(low), static_cast<float>(high)}, options.activations);
+  const Group group = group_of(options.weights);
+  const bool gptq = options.gptq && !options.weights.as_float && group != Group::row;
   double error = 0.0;
   for (const WeightView& w : weights) {
-    const auto columns = static_cast<std::size_t>(w.columns);
-    std::vector<double> squares(columns, 0.0);
-    std::vector<float> largest(columns, 0.0f);
-    for (std::size_t k = 0; k < channels; ++k)
-      for (std::size_t j = 0; j < columns; ++j) {
-        const float v = std::abs(w.values[k * columns + j] * factors[k]);
-        squares[j] += v * v;
-        largest[j] = std::max(largest[j], v);
-      }
-    for (std::size_t j = 0; j < columns; ++j) {
-      const double weight_step = largest[j] / 127.0;
-      error += (step * step * squares[j] + rounding * weight_step * weight_step * energy) / 12.0;
+    const ScaledWeight scaled = scale(w, factors, group);
+    const double columns = static_cast<double>(w.columns);
+    double weight_error = 0.0;
+    for (std::size_t g = 0; g < scaled.ranges.size(); ++g) {
+      const double read = group == Group::column ? energy
+                          : group == Group::row
+                              ? columns * x.mean_square[g] / (factors[g] * factors[g])
+                              : columns * energy;
+      const double weight_step = step_of(scaled.ranges[g], scheme_of(options.weights));
+      weight_error += weight_step * weight_step * read;
     }
+    error += (step * step * scaled.squares + (gptq ? kGptqErrorPart : 1.0) * weight_error) / 12.0;
   }
   return error;
 }
@@ -156,7 +219,7 @@ Smoothing choose_factors(const std::string& tensor, const ChannelStatistics& x,
                          std::span<const WeightView> weights, const SmoothOptions& options) {
   const auto largest = largest_magnitude(x);
   const auto error = [&](std::span<const float> factors) {
-    return expected_error(x, weights, factors, options.activations, options.rounding);
+    return expected_error(x, weights, factors, options);
   };
   Smoothing best;
   best.tensor = tensor;
@@ -164,7 +227,7 @@ Smoothing choose_factors(const std::string& tensor, const ChannelStatistics& x,
   best.error_after = best.error_before;
   const auto try_factors = [&](std::vector<float> factors, std::string choice) {
     const double e = error(factors);
-    if (!options.alpha && e >= best.error_after) return;
+    if (!options.alpha && !(e < best.error_after)) return;
     best.error_after = e;
     best.factors = std::move(factors);
     best.choice = std::move(choice);
@@ -181,7 +244,7 @@ Smoothing choose_factors(const std::string& tensor, const ChannelStatistics& x,
     for (const double alpha : kOutlierAlphas)
       try_factors(outliers(largest, multiple, alpha),
                   fmt::format("beyond {} x median, alpha {}", multiple, alpha));
-  if (best.error_after > (1.0 - kLeastGain) * best.error_before) {
+  if (!(best.error_after <= (1.0 - kLeastGain) * best.error_before)) {
     best.factors.clear();
     best.choice.clear();
     best.error_after = best.error_before;

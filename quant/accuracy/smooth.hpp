@@ -9,6 +9,7 @@
 
 #include "quant/accuracy/channel_statistics.hpp"
 #include "quant/constants.hpp"
+#include "quant/encode.hpp"
 #include "quant/graph_index.hpp"
 #include "quant/model.hpp"
 #include "quant/parameters.hpp"
@@ -43,21 +44,24 @@ struct WeightView {
   std::int64_t columns = 0;
 };
 
-/// Mean squared error to expect in the products x W when x / s and s W are quantized: with steps
-/// evenly spread, each value of x / s errs by its step^2 / 12, and each of s W by that of its
-/// column. `rounding` is the part of the weight's error that its way of rounding leaves (1 for
-/// nearest). Summed over columns, per row of x.
-double expected_error(const ChannelStatistics& x, std::span<const WeightView> weights,
-                      std::span<const float> factors, Scheme activations, double rounding);
-
+/// How factors are chosen, and what will be done with x / s and s W.
 struct SmoothOptions {
   /// s = max|x|^alpha / max|W|^(1 - alpha) by channel, as SmoothQuant (Xiao et al., 2022). Empty:
   /// the formula of least expected error, of that one with several alpha and of
   /// max(1, max|x| / (m median of max|x|))^alpha, which touches outliers alone.
-  std::optional<double> alpha;
-  Scheme activations;
-  double rounding = 1.0;
+  std::optional<double> alpha{};
+  Scheme activations{};
+  WeightOptions weights{};
+  bool symmetric_ranges = false;  ///< as RangeOptions
+  bool gptq = false;              ///< as AccuracyOptions
 };
+
+/// Mean squared error to expect in the products x W when x / s and s W are quantized: with steps
+/// evenly spread, each value of x / s errs by its step^2 / 12, and each of s W by that of its
+/// column, row or matrix, as `options` say; GPTQ leaves about half of the latter. Summed over
+/// columns, per row of x.
+double expected_error(const ChannelStatistics& x, std::span<const WeightView> weights,
+                      std::span<const float> factors, const SmoothOptions& options);
 
 /// Chooses the factors of one target; their geometric mean is 1.
 Smoothing choose_factors(const std::string& tensor, const ChannelStatistics& x,

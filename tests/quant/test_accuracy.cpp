@@ -257,35 +257,94 @@ TEST(Smooth, TakesTheFormulaThatIsAskedFor) {
   EXPECT_NEAR(s.factors[2], 1.0 / mean, 1e-5);
 }
 
-/// The error that is expected, by quantizing values that are spread evenly.
+/// The weight [K][N] as its integers say, and what its options make of a range.
+std::vector<float> through_integers(const std::vector<float>& w, std::int64_t columns,
+                                    const WeightOptions& options) {
+  const auto rows = static_cast<std::int64_t>(w.size()) / columns;
+  const auto tensor = ir::Tensor::of<float>({rows, columns}, w);
+  const int axis = options.axes.empty() ? 1 : options.axes.at("MatMul");
+  const QuantizedConstant q = options.per_channel
+                                  ? quantize_per_channel(tensor, axis, "w", options.scheme)
+                                  : quantize_per_tensor(tensor, options.scheme, "w");
+  const auto integers = q.values.to_doubles();
+  std::vector<float> values;
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    const auto c = static_cast<std::size_t>(!options.per_channel ? 0
+                                            : axis == 0 ? i / static_cast<std::size_t>(columns)
+                                                        : i % static_cast<std::size_t>(columns));
+    values.push_back(static_cast<float>((integers[i] - q.zero_points[c]) * q.scales[c]));
+  }
+  return values;
+}
+
+/// The error that is expected, by quantizing values that are spread evenly: whatever the options
+/// are, which differ in it by up to a factor of 1000.
 TEST(Smooth, ExpectedErrorIsThatOfEvenValues) {
-  const std::int64_t rows = 4000, channels = 12, columns = 10;
+  const std::int64_t rows = 400, channels = 24, columns = 200;
   std::vector<float> x = normal_values(rows * channels, 7);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] *= 1.0f + static_cast<float>(i % channels);
-  const auto w = normal_values(channels * columns, 8);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = std::abs(x[i]) * (1.0f + static_cast<float>(i % channels));
+  auto w = normal_values(channels * columns, 8);
+  for (std::size_t i = 0; i < w.size(); ++i)
+    w[i] *= 1.0f + static_cast<float>(i / columns % 7) + static_cast<float>(i % 3);
   ChannelObserver observer(device(), "t");
   observer.observe(upload(x), rows, channels);
   const auto statistics = observer.statistics();
   const WeightView view{w, columns};
   const std::vector<float> ones(channels, 1.0f);
-
   const auto [low, high] = std::minmax_element(x.begin(), x.end());
-  const Parameters p = parameters_of({*low, *high}, {ir::DType::u8, false});
-  const auto scales = column_scales(w, columns);
-  double error = 0.0;
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t j = 0; j < columns; ++j) {
-      double exact = 0.0, integer = 0.0;
-      for (std::int64_t k = 0; k < channels; ++k) {
-        const float v = x[r * channels + k], u = w[k * columns + j];
-        exact += static_cast<double>(v) * u;
-        integer += (quantize_value(v, p, ir::DType::u8) - p.zero_point) *
-                   static_cast<double>(p.scale) * std::nearbyint(u / scales[j]) * scales[j];
+
+  const Scheme u8{ir::DType::u8, false}, s8{ir::DType::i8, true};
+  const std::pair<const char*, SmoothOptions> cases[] = {
+      {"u8, s8 per column", {}},
+      {"activations in s8", {.activations = s8}},
+      {"full range", {.activations = {ir::DType::i8, true, Steps::full}}},
+      {"symmetric ranges", {.symmetric_ranges = true}},
+      {"per tensor", {.weights = {.per_channel = false}}},
+      {"per tensor, u8", {.weights = {.scheme = u8, .per_channel = false}}},
+      {"per row", {.weights = {.axes = {{"MatMul", 0}}}}},
+      {"4 bits", {.weights = {.scheme = {ir::DType::i8, true, Steps::standard, 4}}}},
+      {"reduced", {.weights = {.scheme = {ir::DType::i8, true, Steps::reduced}}}}};
+  for (const auto& [name, options] : cases) {
+    const Range range = options.symmetric_ranges ? Range{-*high, *high} : Range{*low, *high};
+    const Parameters p = parameters_of(range, options.activations);
+    const auto integer_w = through_integers(w, columns, options.weights);
+    double error = 0.0;
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t j = 0; j < columns; ++j) {
+        double exact = 0.0, integer = 0.0;
+        for (std::int64_t k = 0; k < channels; ++k) {
+          const float v = x[r * channels + k];
+          exact += static_cast<double>(v) * w[k * columns + j];
+          integer += (quantize_value(v, p, options.activations.type) - p.zero_point) *
+                     static_cast<double>(p.scale) * integer_w[k * columns + j];
+        }
+        error += (exact - integer) * (exact - integer);
       }
-      error += (exact - integer) * (exact - integer);
-    }
-  const double expected = expected_error(statistics, {&view, 1}, ones, {ir::DType::u8, false}, 1.0);
-  EXPECT_NEAR(error / static_cast<double>(rows) / expected, 1.0, 0.35);
+    const double expected = expected_error(statistics, {&view, 1}, ones, options);
+    EXPECT_NEAR(error / static_cast<double>(rows) / expected, 1.0, 0.35) << name;
+  }
+}
+
+TEST(Smooth, ExpectedErrorIsLessWhereGptqRounds) {
+  const auto w = normal_values(64 * 32, 2);
+  const WeightView view{w, 32};
+  const ChannelStatistics x = with_outlier(64, 1.0f);
+  const std::vector<float> ones(64, 1.0f);
+  const auto error = [&](WeightOptions weights, bool gptq) {
+    return expected_error(x, {&view, 1}, ones, {.weights = std::move(weights), .gptq = gptq});
+  };
+  EXPECT_LT(error({}, true), 0.9 * error({}, false));
+  for (const WeightOptions& left :
+       {WeightOptions{.as_float = true}, WeightOptions{.axes = {{"MatMul", 0}}}})
+    EXPECT_EQ(error(left, true), error(left, false)) << "GPTQ leaves such weights alone";
+}
+
+TEST(Smooth, ANonFiniteWeightIsNotSmoothed) {
+  auto w = normal_values(64 * 32, 2);
+  w[100] = INFINITY;
+  const WeightView view{w, 32};
+  EXPECT_TRUE(choose_factors("t", with_outlier(64, 40.0f), {&view, 1}, {}).factors.empty());
 }
 
 /// x -> Relu -> t, read by two products and by the output.
