@@ -164,7 +164,7 @@ std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
 
 Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<const Sample> samples,
                            const PassProgress& progress) {
-  apply(options_.ranges, options_.weights, index_, constants_, ranges);
+  apply(options_.ranges, options_.weights, index_, constants_, ranges, channels);
   for (const std::string& tensor : deferrable_) ranges[tensor] = kPowers;
   Encodings encodings = encode(placement_, index_, constants_, ranges,
                                {options_.activations, options_.weights, std::move(channels)});

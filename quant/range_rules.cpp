@@ -17,6 +17,11 @@ namespace {
 
 Range united(Range a, Range b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
 
+void make_symmetric(float& low, float& high) {
+  high = std::max(std::abs(low), std::abs(high));
+  low = -high;
+}
+
 void unite(const std::vector<std::string>& tensors, Ranges& ranges) {
   std::optional<Range> all;
   for (const auto& tensor : tensors)
@@ -63,17 +68,16 @@ void clip_gelu(const GraphIndex& index, float limit, Ranges& ranges) {
 }  // namespace
 
 void apply(const RangeOptions& options, const WeightOptions& weights, const GraphIndex& index,
-           Constants& constants, Ranges& ranges) {
+           Constants& constants, Ranges& ranges, ChannelRanges& channels) {
   if (options.recalibrate_weights)
     std::erase_if(ranges, [&](const auto& entry) { return constants.contains(entry.first); });
   if (options.fuse_qkv) fuse_qkv(index, constants, !weights.per_channel, ranges);
   if (options.clip_gelu) clip_gelu(index, *options.clip_gelu, ranges);
-  for (auto& [tensor, range] : ranges) {
-    if (options.symmetric) {
-      range.high = std::max(std::abs(range.low), std::abs(range.high));
-      range.low = -range.high;
-    }
-  }
+  if (!options.symmetric) return;
+  for (auto& [tensor, range] : ranges) make_symmetric(range.low, range.high);
+  for (auto& [tensor, statistics] : channels)
+    for (std::size_t c = 0; c < statistics.channels(); ++c)
+      make_symmetric(statistics.low[c], statistics.high[c]);
 }
 
 }  // namespace bertcl::quant

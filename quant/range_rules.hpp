@@ -21,10 +21,10 @@ struct RangeOptions {
   bool symmetric = false;
 };
 
-/// Applies the rules to `ranges`: activations by name, weights where a rule or a table gives one.
-/// Throws Error if clip_gelu is not positive or the model has no GELU, or has no attention for
-/// fuse_qkv.
+/// Applies the rules to `ranges`: activations by name, weights where a rule or a table gives one;
+/// and to ranges of channels, each for itself. Throws Error if clip_gelu is not positive or the
+/// model has no GELU, or has no attention for fuse_qkv.
 void apply(const RangeOptions& options, const WeightOptions& weights, const GraphIndex& index,
-           Constants& constants, Ranges& ranges);
+           Constants& constants, Ranges& ranges, ChannelRanges& channels);
 
 }  // namespace bertcl::quant

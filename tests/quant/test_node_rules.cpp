@@ -193,35 +193,48 @@ class RangeRules : public NodeRules {
   const std::string q_ = kSelf + "/Transpose_output_0", k_ = kSelf + "/Transpose_1_output_0",
                     v_ = kSelf + "/Transpose_2_output_0",
                     gelu_ = "/bert/encoder/layer.0/intermediate/Mul_1_output_0";
+  ChannelRanges channels_;
   Ranges ranges_{{q_, {-1, 2}}, {k_, {-3, 1}}, {v_, {0, 1}}, {gelu_, {-0.2f, 30}}};
 };
 
 TEST_F(RangeRules, FuseQkv) {
-  apply({.fuse_qkv = true}, {}, bert_.index, bert_.constants, ranges_);
+  apply({.fuse_qkv = true}, {}, bert_.index, bert_.constants, ranges_, channels_);
   for (const auto& tensor : {q_, k_, v_}) EXPECT_EQ(ranges_.at(tensor), (Range{-3, 2}));
   EXPECT_EQ(ranges_.size(), 4u) << "weights per channel keep their own";
-  apply({.fuse_qkv = true}, {.per_channel = false}, bert_.index, bert_.constants, ranges_);
+  apply({.fuse_qkv = true}, {.per_channel = false}, bert_.index, bert_.constants, ranges_,
+        channels_);
   ASSERT_EQ(ranges_.size(), 7u);
   EXPECT_EQ(ranges_.at("onnx::MatMul_0"), ranges_.at("onnx::MatMul_1"));
   EXPECT_EQ(ranges_.at("onnx::MatMul_0"), ranges_.at("onnx::MatMul_2"));
 }
 
 TEST_F(RangeRules, ClipGelu) {
-  apply({.clip_gelu = 10.0f}, {}, bert_.index, bert_.constants, ranges_);
+  apply({.clip_gelu = 10.0f}, {}, bert_.index, bert_.constants, ranges_, channels_);
   EXPECT_EQ(ranges_.at(gelu_), (Range{-0.2f, 10}));
   EXPECT_EQ(ranges_.at(q_), (Range{-1, 2}));
-  EXPECT_THAT([&] { apply({.clip_gelu = -1.0f}, {}, bert_.index, bert_.constants, ranges_); },
-              ThrowsMessage<Error>(HasSubstr("-1")));
+  EXPECT_THAT(
+      [&] { apply({.clip_gelu = -1.0f}, {}, bert_.index, bert_.constants, ranges_, channels_); },
+      ThrowsMessage<Error>(HasSubstr("-1")));
   ranges_.erase(gelu_);
-  EXPECT_THAT([&] { apply({.clip_gelu = 5.0f}, {}, bert_.index, bert_.constants, ranges_); },
-              ThrowsMessage<Error>(HasSubstr("GELU")));
+  EXPECT_THAT(
+      [&] { apply({.clip_gelu = 5.0f}, {}, bert_.index, bert_.constants, ranges_, channels_); },
+      ThrowsMessage<Error>(HasSubstr("GELU")));
 }
 
 TEST_F(RangeRules, Symmetry) {
   ranges_ = {{q_, {0.5f, 0.6f}}, {k_, {-3, 1}}};
-  apply({.symmetric = true}, {}, bert_.index, bert_.constants, ranges_);
+  apply({.symmetric = true}, {}, bert_.index, bert_.constants, ranges_, channels_);
   EXPECT_EQ(ranges_.at(k_), (Range{-3, 3}));
   EXPECT_EQ(ranges_.at(q_), (Range{-0.6f, 0.6f}));
+}
+
+TEST_F(RangeRules, SymmetryOfChannels) {
+  channels_["x"] = {{-3, 0.5f}, {1, 0.6f}, {1, 1}, 4};
+  apply({}, {}, bert_.index, bert_.constants, ranges_, channels_);
+  EXPECT_THAT(channels_.at("x").low, ElementsAre(-3, 0.5f));
+  apply({.symmetric = true}, {}, bert_.index, bert_.constants, ranges_, channels_);
+  EXPECT_THAT(channels_.at("x").low, ElementsAre(-3, -0.6f));
+  EXPECT_THAT(channels_.at("x").high, ElementsAre(3, 0.6f));
 }
 
 TEST_F(RangeRules, AWeightTakesTheRangeOfATableUnlessRecalibrated) {
@@ -231,7 +244,8 @@ TEST_F(RangeRules, AWeightTakesTheRangeOfATableUnlessRecalibrated) {
     Ranges ranges{{"/bert/embeddings/LayerNorm/LayerNormalization_output_0", {-1, 1}},
                   {"onnx::MatMul_0", {-127, 127}}};
     const WeightOptions weights{.per_channel = false};
-    apply({.recalibrate_weights = recalibrate}, weights, bert.index, bert.constants, ranges);
+    apply({.recalibrate_weights = recalibrate}, weights, bert.index, bert.constants, ranges,
+          channels_);
     const auto e = encode(p, bert.index, bert.constants, ranges, {{}, weights});
     EXPECT_EQ(e.at({"onnx::MatMul_0", Role::weight}).parameters.scale == 1.0f, !recalibrate);
   }
