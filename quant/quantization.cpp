@@ -62,6 +62,33 @@ void check_types(const Options& options) {
         "products; take weights in s8, or activations in u8");
 }
 
+/// True for operators that make integers of activations, or compute on such.
+bool is_quantized_operator(const std::string& op) {
+  constexpr const char* kPrefixes[] = {"QuantizeLinear", "DynamicQuantize", "QLinear",
+                                       "QOrdered",       "QAttention",      "QGemm",
+                                       "QEmbed",         "MatMulInteger",   "ConvInteger"};
+  return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
+                     [&](const char* prefix) { return op.starts_with(prefix); });
+}
+
+/// Throws if somebody has quantized the model before: what is left of it in float has its reasons.
+void check_float(const onnx::GraphProto& graph, const std::filesystem::path& path) {
+  std::map<std::string, int> counts;
+  bool quantized = false;
+  for (const auto& node : graph.node()) {
+    const bool one = is_quantized_operator(node.op_type());
+    quantized = quantized || one;
+    if (one || node.op_type() == "DequantizeLinear") ++counts[node.op_type()];
+  }
+  if (!quantized) return;
+  std::vector<std::string> found;
+  for (const auto& [op, count] : counts) found.push_back(fmt::format("{} {}", count, op));
+  throw Error(
+      fmt::format("{}: it is quantized already, with {} nodes; give the float model that it was "
+                  "made of",
+                  path.string(), fmt::join(found, " and ")));
+}
+
 TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
   TensorReport t{
       tensor, e.role, e.range, e.parameters.scale, e.parameters.scale, e.parameters.zero_point,
@@ -127,6 +154,7 @@ Model Quantization::load() {
   if (!folder.empty() && !std::filesystem::is_directory(folder))
     throw Error(fmt::format("{}: its folder does not exist", options_.output.string()));
   Model model = Model::load(options_.model);
+  check_float(model.graph(), options_.model);
   report_.opset_before = opset_of(model.proto());
   raise_opset(
       model, [this](const std::string& tensor) { return rank_of(tensor); }, options_.opset);
@@ -177,7 +205,9 @@ Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<cons
   report_.quantized_nodes = static_cast<std::int64_t>(placement_.sites.size());
   report_.quantized_outputs = static_cast<std::int64_t>(placement_.outputs.size());
 
-  const auto deferred = deferrable();  // less those that stayed in float after all
+  // Less those whose product stayed in float after all.
+  std::set<std::string> deferred = tensors_of(Role::activation);
+  std::erase_if(deferred, [&](const std::string& t) { return !deferrable_.contains(t); });
   report_.deferred_softmaxes = static_cast<std::int64_t>(deferred.size());
   rewrite(model_, placement_, encodings, index_, constants_,
           {options_.activations, options_.weights.as_float, options_.dedicated_pairs,
