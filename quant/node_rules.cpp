@@ -3,29 +3,92 @@
 #include "quant/node_rules.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
+
+#include <algorithm>
+#include <utility>
 
 #include "bertcl/error.hpp"
 
 namespace bertcl::quant {
 
+namespace {
+
+constexpr std::size_t kShownNames = 3;
+
+bool fits(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
+
+/// The names that are nearest to a pattern, quoted.
+std::vector<std::string> nearest(const std::string& pattern,
+                                 const std::vector<std::string>& names) {
+  std::vector<std::pair<std::size_t, std::string>> by_distance;
+  for (const std::string& name : names)
+    by_distance.emplace_back(distance_to_part(pattern, name), fmt::format("'{}'", name));
+  std::stable_sort(by_distance.begin(), by_distance.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  by_distance.resize(std::min(by_distance.size(), kShownNames));
+  std::vector<std::string> shown;
+  for (auto& [distance, name] : by_distance) shown.push_back(std::move(name));
+  return shown;
+}
+
+}  // namespace
+
+std::size_t distance_to_part(std::string_view pattern, std::string_view name) {
+  // Sellers' algorithm: costs[i] is that of the first i characters of the pattern against what ends
+  // at the current character of the name, wherever it begins.
+  std::vector<std::size_t> costs(pattern.size() + 1);
+  for (std::size_t i = 0; i < pattern.size(); ++i)
+    costs[i + 1] = costs[i] + (pattern[i] == '*' ? 0 : 1);
+  std::size_t least = costs.back();
+  for (const char c : name) {
+    std::size_t diagonal = costs[0];
+    for (std::size_t i = 0; i < pattern.size(); ++i) {
+      const std::size_t above = costs[i + 1];
+      if (pattern[i] == '*')
+        costs[i + 1] = std::min(costs[i], above);
+      else
+        costs[i + 1] = std::min(
+            {diagonal + (pattern[i] == c || pattern[i] == '?' ? 0 : 1), above + 1, costs[i] + 1});
+      diagonal = above;
+    }
+    least = std::min(least, costs.back());
+  }
+  return least;
+}
+
 const std::string* NodePatterns::find(const onnx::NodeProto& node) {
+  if (patterns_.empty()) return nullptr;
+  const std::string& name = label_of(node);
+  if (std::find(asked_.begin(), asked_.end(), name) == asked_.end()) asked_.push_back(name);
   const std::string* found = nullptr;
   for (std::size_t i = 0; i < patterns_.size(); ++i)
-    if (::fnmatch(patterns_[i].c_str(), label_of(node).c_str(), 0) == 0) {
+    if (fits(patterns_[i], name)) {
       used_[i] = true;
       found = &patterns_[i];
     }
   return found;
 }
 
-void NodePatterns::check_all_used() const {
-  for (std::size_t i = 0; i < patterns_.size(); ++i)
-    if (!used_[i])
-      throw Error(
-          fmt::format("no node has a name like '{}', which {}; `bertcl inspect` lists the "
-                      "nodes",
-                      patterns_[i], purpose_));
+void NodePatterns::check_all_used(const GraphIndex& graph) const {
+  for (std::size_t i = 0; i < patterns_.size(); ++i) {
+    if (used_[i] || asked_.empty()) continue;
+    std::string what =
+        fmt::format("no node has a name like '{}', which {}", patterns_[i], purpose_);
+    for (int n = 0; n < graph.node_count(); ++n)
+      if (const auto& node = graph.node(n); fits(patterns_[i], label_of(node))) {
+        what = fmt::format("'{}' {}, but node '{}' ({}) is none that these options could quantize",
+                           patterns_[i], purpose_, label_of(node), node.op_type());
+        break;
+      }
+    throw Error(
+        fmt::format("{}; the nearest of the {} nodes that could be: {}; names have to fit as "
+                    "a whole, * stands for any characters",
+                    what, asked_.size(), fmt::join(nearest(patterns_[i], asked_), ", ")));
+  }
 }
 
 QuantizerNames::QuantizerNames(const GraphIndex& index,

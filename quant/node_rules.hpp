@@ -4,6 +4,7 @@
 #include <map>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quant/constants.hpp"
@@ -21,14 +22,19 @@ class NodePatterns {
   bool empty() const { return patterns_.empty(); }
   /// The pattern that fits the node, or null.
   const std::string* find(const onnx::NodeProto& node);
-  /// Throws Error if one has never fitted.
-  void check_all_used() const;
+  /// Throws Error, with the nearest names, if one has never fitted. `graph` tells nodes that were
+  /// not asked about. Says nothing if no node was.
+  void check_all_used(const GraphIndex& graph) const;
 
  private:
   const std::vector<std::string>& patterns_;
   std::string purpose_;
   std::vector<bool> used_;
+  std::vector<std::string> asked_;  // names, each once
 };
+
+/// How far `pattern` is from fitting a part of `name`: characters to insert, drop or replace.
+std::size_t distance_to_part(std::string_view pattern, std::string_view name);
 
 /// The quantizers' names as those of Hugging Face's QDQBERT: the module, and behind a dot
 /// `_input_quantizer`, `_weight_quantizer`, `matmul_{q,k,a,v}_input_quantizer`, or

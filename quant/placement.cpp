@@ -102,8 +102,8 @@ class Placer {
     for (int n = 0; n < index_.node_count(); ++n) place_node(n);
     place_outputs();
     drop_moved();
-    include_.check_all_used();
-    exclude_.check_all_used();
+    include_.check_all_used(index_);
+    exclude_.check_all_used(index_);
     keywords_.check_all_used();
     if (placement_.sites.empty() && placement_.outputs.empty()) fail();
     return std::move(placement_);

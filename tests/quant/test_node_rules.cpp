@@ -114,11 +114,31 @@ TEST_F(NodeRules, IncludeAndExclude) {
               ElementsAre(kSelf + "/query/MatMul"));
   EXPECT_THAT(reason(kSelf + "/value/MatMul"), HasSubstr("include"));
   EXPECT_THAT(reason(kSelf + "/key/MatMul"), HasSubstr("'*key*'"));
+}
+
+TEST_F(NodeRules, APatternThatFitsNothingIsRefusedWithTheNearestNames) {
   EXPECT_THAT(
       [&] {
         sites({.include = {"*", "queery"}});
       },
-      ThrowsMessage<Error>(HasSubstr("'queery'")));
+      ThrowsMessage<Error>(testing::AllOf(
+          HasSubstr("no node has a name like 'queery', which was to be quantized"),
+          HasSubstr("nearest of the 12 nodes that could be: '" + kSelf + "/query/MatMul', "))));
+  // It is there, but nothing that could be quantized.
+  EXPECT_THAT([&] { sites({.exclude = {"*/Softmax"}}); },
+              ThrowsMessage<Error>(testing::AllOf(
+                  HasSubstr("'*/Softmax' was to be excluded, but node '" + kSelf + "/Softmax'"),
+                  HasSubstr("(Softmax)"))));
+}
+
+TEST(Patterns, DistanceIsThatToTheBestPart) {
+  EXPECT_EQ(distance_to_part("query", "/self/query/MatMul"), 0u);
+  EXPECT_EQ(distance_to_part("queery", "/self/query/MatMul"), 1u);
+  EXPECT_EQ(distance_to_part("*self*M?t", "/self/query/MatMul"), 0u);
+  EXPECT_EQ(distance_to_part("MatMul_7", "/self/MatMul_1"), 1u);
+  EXPECT_EQ(distance_to_part("*", ""), 0u);
+  EXPECT_EQ(distance_to_part("abc", ""), 3u);
+  EXPECT_EQ(distance_to_part("", "abc"), 0u);
 }
 
 TEST_F(NodeRules, KeywordsLeaveOutOperands) {
