@@ -302,6 +302,13 @@ std::vector<std::string> quantizable_operators() {
   return names;
 }
 
+std::vector<std::string> weight_operators() {
+  std::vector<std::string> names;
+  for (const Operator& op : kOperators)
+    if (op.weight) names.emplace_back(op.name);
+  return names;
+}
+
 const char* name_of(Role role) {
   switch (role) {
     case Role::activation:

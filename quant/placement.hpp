@@ -56,6 +56,8 @@ struct PlacementOptions {
 
 /// The operators whose inputs can be quantized.
 std::vector<std::string> quantizable_operators();
+/// Of these the ones that have weights.
+std::vector<std::string> weight_operators();
 
 /// How a tensor becomes integers.
 enum class Role {

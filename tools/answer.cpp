@@ -20,6 +20,7 @@
 #include "tools/default_model.hpp"
 #include "tools/excerpt.hpp"
 #include "tools/model_options.hpp"
+#include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/qa_model.hpp"
 
@@ -171,14 +172,19 @@ void add_answer(CLI::App& program, Action& action) {
                    "else the one of the project (models/minilm-l6-squad)")
       ->type_name("");
   command->add_option("--context", options->context, "Text file, UTF-8")->type_name("FILE");
-  command->add_option("-q,--question", options->question, "The question")->type_name("TEXT");
+  command->add_option("-q,--question", options->question, "The question")
+      ->check(CLI::Validator(
+          [](const std::string& text) -> std::string {
+            return text.find_first_not_of(" \t\r\n") == std::string::npos
+                       ? "the question is empty; without -q questions are read from standard input"
+                       : "";
+          },
+          ""))
+      ->type_name("TEXT");
   command->add_flag("--may-be-absent", options->may_be_absent,
                     "The text may hold no answer (models trained on SQuAD v2.0)");
-  command
-      ->add_option("--null-threshold", options->answer.predictions.null_score_diff_threshold,
-                   "With --may-be-absent: no answer where the null odds are above this")
-      ->type_name("X")
-      ->capture_default_str();
+  any_number(*command, "--null-threshold", options->answer.predictions.null_score_diff_threshold,
+             "With --may-be-absent: no answer where the null odds are above this", "X");
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, &action] { action = [options] { return run_answer(*options); }; });
 }

@@ -121,16 +121,16 @@ void add_bench(CLI::App& program, Action& action) {
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 8 --seq 128", *options);
   command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
   const auto number = [&](const char* name, auto& value, const char* text) {
-    return positive(command->add_option(name, value, text));
+    return positive(*command, name, value, text);
   };
   number("--batch", options->batch, "Sequences of a batch");
   number("--seq", options->seq, "Tokens of a sequence");
   number("--runs", options->runs, "Runs that are measured");
-  not_negative(command->add_option("--warmup", options->warmup, "Runs before those"));
+  not_negative(*command, "--warmup", options->warmup, "Runs before those");
   number("--profiled", options->profiled, "Runs for the table of kernels");
   number("--ids", options->ids,
          "Token ids are random below this; the vocabulary has to be as large");
-  not_negative(command->add_option("--threads", options->threads, "CPU threads of PoCL; 0 is all"));
+  not_negative(*command, "--threads", options->threads, "CPU threads of PoCL; 0 is all");
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

@@ -131,9 +131,8 @@ void add_inspect(CLI::App& program, Action& action) {
   command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");
-  positive(command->add_option("--batch", options->batch, "Batch for which memory is reported"));
-  positive(
-      command->add_option("--seq", options->seq, "Sequence length for which memory is reported"));
+  positive(*command, "--batch", options->batch, "Batch for which memory is reported");
+  positive(*command, "--seq", options->seq, "Sequence length for which memory is reported");
   command->callback([options, &action] { action = [options] { return run_inspect(*options); }; });
 }
 

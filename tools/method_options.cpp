@@ -28,42 +28,34 @@ void add_method_options(CLI::App& command, quant::Options& options) {
           "Each end of the range for itself, or -a .. a from magnitudes: percentile is absolute,\n"
           "minmax and entropy two-sided, the others as the integers unless named")
       ->group(group);
-  command
-      .add_option(
-          "--percentile", method.percentile,
-          "Share of the values inside the range, in percent; 99.999, torch-percentile 99.99")
-      ->type_name("P")
+  any_number(command, "--percentile", method.percentile,
+             "Share of the values inside the range, in percent; 99.999, torch-percentile 99.99",
+             "P")
       ->group(group);
-  command
-      .add_option("--bins", method.bins,
-                  "Bins of a histogram at first; 2048, entropy 128. A larger value adds more")
-      ->type_name("N")
+  positive(command, "--bins", method.bins,
+           "Bins of a histogram at first; 2048, entropy 128. A larger value adds more")
       ->group(group);
-  positive(command.add_option("--quantized-bins", method.quantized_bins,
-                              "entropy: bins that stand for the integers"))
+  positive(command, "--quantized-bins", method.quantized_bins,
+           "entropy: bins that stand for the integers")
       ->group(group);
-  positive(command.add_option("--start-bin", method.start_bin,
-                              "mse, torch-entropy: the first bound that is tried"))
+  positive(command, "--start-bin", method.start_bin,
+           "mse, torch-entropy: the first bound that is tried")
       ->group(group);
-  positive(command.add_option("--stride", method.stride,
-                              "mse, torch-entropy: from one bound to the next, in bins"))
+  positive(command, "--stride", method.stride,
+           "mse, torch-entropy: from one bound to the next, in bins")
       ->group(group);
   command
       .add_flag("--moving-average", method.moving_average,
                 "minmax: moving averages of smallest and largest value, not their extremes")
       ->group(group);
-  command
-      .add_option("--averaging-constant", method.averaging_constant,
-                  "minmax: weight of what is new in a moving average")
-      ->type_name("C")
-      ->capture_default_str()
+  any_number(command, "--averaging-constant", method.averaging_constant,
+             "minmax: weight of what is new in a moving average", "C")
       ->group(group);
-  not_negative(command.add_option("--averaged-samples", method.averaged_samples,
-                                  "minmax: questions that are averaged before the average moves; "
-                                  "0 is all"))
+  not_negative(command, "--averaged-samples", method.averaged_samples,
+               "minmax: questions that are averaged before the average moves; 0 is all")
       ->group(group);
-  positive(command.add_option("--batch", options.batch,
-                              "Questions that run together; the ranges do not depend on it"))
+  positive(command, "--batch", options.batch,
+           "Questions that run together; the ranges do not depend on it")
       ->group(group);
 }
 

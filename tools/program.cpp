@@ -3,6 +3,7 @@
 #include "tools/program.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -13,6 +14,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tools/output.hpp"
 
@@ -44,6 +46,17 @@ class HelpFormatter : public CLI::Formatter {
 std::string help_command(const CLI::App& program) {
   const auto commands = program.get_subcommands();
   return commands.empty() ? "bertcl --help" : "bertcl " + commands.front()->get_name() + " --help";
+}
+
+/// What is wrong with the command line: CLI11 says of a wrong command only that it was not
+/// expected.
+std::string complaint(const CLI::App& program, const CLI::ParseError& error,
+                      const std::string& first) {
+  if (!program.get_subcommands().empty() || first.starts_with('-')) return error.what();
+  std::vector<std::string> commands;
+  for (const CLI::App* command : program.get_subcommands({}))
+    commands.push_back(command->get_name());
+  return fmt::format("there is no command '{}'; there are {}", first, fmt::join(commands, ", "));
 }
 
 }  // namespace
@@ -91,7 +104,8 @@ int run_program(int argc, const char* const* argv) {
   } catch (const CLI::Success& done) {  // --help, --version
     return program.exit(done);
   } catch (const CLI::ParseError& error) {
-    return fail(fmt::format("{}; see {}", error.what(), help_command(program)));
+    return fail(
+        fmt::format("{}; see {}", complaint(program, error, argv[1]), help_command(program)));
   }
   try {
     const int code = action();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl quantize: calibrate a float model on questions and write it with Q/DQ.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -191,15 +193,13 @@ void add_quantize(CLI::App& program, Action& action) {
       ->type_name("OUT.onnx");
   command->add_option("--data", options->data, "SQuAD file with questions to calibrate on")
       ->type_name("FILE");
-  command->add_option("--samples", options->samples, "Questions to calibrate on; 0 is all")
-      ->type_name("N")
-      ->capture_default_str();
+  not_negative(*command, "--samples", options->samples, "Questions to calibrate on; 0 is all");
   command->add_flag("--first-samples", options->first_samples,
                     "The first questions of the file, not some from all of it");
-  positive(command->add_option("--max-seq-length", options->features.max_seq_length,
-                               "Tokens of a question with its text at most"));
-  positive(command->add_option("--max-query-length", options->features.max_query_length,
-                               "Tokens of the question that are kept"));
+  positive(*command, "--max-seq-length", options->features.max_seq_length,
+           "Tokens of a question with its text at most");
+  positive(*command, "--max-query-length", options->features.max_query_length,
+           "Tokens of the question that are kept");
   add_vocabulary_options(*command, options->vocabulary);
   add_quantizer_options(*command, options->quantizer);
   add_table_options(*command, options->table);

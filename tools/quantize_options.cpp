@@ -6,7 +6,10 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <limits>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -76,13 +79,19 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, Set set, const
 }
 
 void set_axis(quant::Options& options, const std::string& text) {
-  const auto equals = text.find('=');
+  const auto equals = std::min(text.find('='), text.size());
+  const std::string op = text.substr(0, equals);
   const char* end = text.data() + text.size();
   int axis = 0;
-  if (equals == std::string::npos || equals == 0 ||
-      std::from_chars(text.data() + equals + 1, end, axis).ptr != end || equals + 1 == text.size())
+  const auto [rest, error] =
+      std::from_chars(text.data() + std::min(equals + 1, text.size()), end, axis);
+  if (op.empty() || error != std::errc{} || rest != end)
     throw CLI::ValidationError("--axis", "'" + text + "' is not OPERATOR=AXIS, as in MatMul=1");
-  options.weights.axes[text.substr(0, equals)] = axis;
+  if (const auto known = quant::weight_operators();
+      std::find(known.begin(), known.end(), op) == known.end())
+    throw CLI::ValidationError(
+        "--axis", fmt::format("'{}' has no weights; {} have", op, fmt::join(known, ", ")));
+  options.weights.axes[op] = axis;
 }
 
 void add_placement_options(CLI::App& command, quant::PlacementOptions& placement) {
@@ -165,10 +174,8 @@ void add_calibration_options(CLI::App& command, quant::Options& options) {
       .add_flag("--fuse-qkv", options.ranges.fuse_qkv,
                 "One range for Q, K and V of an attention, and for their weights if per tensor")
       ->group(group);
-  command
-      .add_option("--clip-gelu", options.ranges.clip_gelu,
-                  "Cut what products read of GELU off above N")
-      ->type_name("N")
+  positive(command, "--clip-gelu", options.ranges.clip_gelu,
+           "Cut what products read of GELU off above N")
       ->group(group);
   command
       .add_flag("--recalibrate-weights", options.ranges.recalibrate_weights,
@@ -178,14 +185,16 @@ void add_calibration_options(CLI::App& command, quant::Options& options) {
       .add_flag("--symmetric-ranges", options.ranges.symmetric,
                 "Make every range -a .. a, also for asymmetric integers")
       ->group(group);
-  not_negative(command.add_option_function<float>(
-                   "--minimum-range",
-                   [&](float length) {
-                     options.activations.shortest_range = options.weights.scheme.shortest_range =
-                         length;
-                   },
-                   "Length of every range at least, also of weights"),
-               "X")
+  check_number<float>(command
+                          .add_option_function<float>(
+                              "--minimum-range",
+                              [&](float length) {
+                                options.activations.shortest_range =
+                                    options.weights.scheme.shortest_range = length;
+                              },
+                              "Length of every range at least, also of weights")
+                          ->type_name("X"),
+                      0.0f, std::numeric_limits<float>::max(), "a number, 0 or more")
       ->group(group);
 }
 
@@ -215,12 +224,8 @@ void add_number_options(CLI::App& command, quant::Options& options) {
       },
       "OP=AXIS", "Axis of the channels of an operator's weights; MatMul=1 by default")
       ->group(group);
-  command
-      .add_option("--weight-bits", options.weights.scheme.bits,
-                  "Bits of weights that are used, 2 to 8")
-      ->check(CLI::Range(2, 8).description(""))
-      ->type_name("N")
-      ->capture_default_str()
+  in_range(command, "--weight-bits", options.weights.scheme.bits, 2, 8,
+           "Bits of weights that are used, 2 to 8")
       ->group(group);
   command
       .add_flag_function(
@@ -286,9 +291,9 @@ void add_form_options(CLI::App& command, quant::Options& options) {
                 "Whoever reads a quantized tensor reads it quantized, or only the nodes that are\n"
                 "quantized (default)")
       ->group(group);
-  command.add_option("--opset", options.opset, "Operator set of the file, at least 13; up to 17")
-      ->check(CLI::Range(13, 23).description(""))
-      ->type_name("N")
+  in_range(command, "--opset", options.opset, 13, 23,
+           "Operator set of the file, at least 13; up to 17")
+      ->default_str("")
       ->group(group);
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <numeric>
+#include <set>
+#include <sstream>
 
 #include "npz/npz.hpp"
 #include "program_runner.hpp"
@@ -15,6 +17,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
 const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
@@ -136,12 +139,28 @@ TEST_F(InspectTest, JsonNamesEveryLaunch) {
 }
 
 TEST_F(InspectTest, TextShowsOpsAndPasses) {
-  const ProgramResult result =
-      run_bertcl({"inspect", kModel, "--dump-passes", "--require", "int8"});
-  EXPECT_EQ(result.code, 0) << "a float model asks for no int8: " << result.err;
+  const ProgramResult result = run_bertcl({"inspect", kModel, "--dump-passes"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, Not(HasSubstr("clblast"))) << "it was not asked for";
   EXPECT_THAT(result.out,
               AllOf(HasSubstr("== after"), HasSubstr("embed_norm"), HasSubstr("launches\n"),
                     HasSubstr("input_ids: i64[batch, seq]"), HasSubstr("of arena for batch 1")));
+}
+
+TEST_F(InspectTest, AFloatModelFailsTheRequirement) {
+  const ProgramResult result = run_bertcl({"inspect", kModel, "--require", "int8"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err,
+              AllOf(testing::StartsWith("bertcl: " + kModel + ": int8 is required, but\n"),
+                    HasSubstr("it is a float model"), HasSubstr("bertcl quantize")));
+}
+
+TEST_F(InspectTest, TheDeviceIsNoFaultOfTheModel) {
+  const std::string message = refusal(run_bertcl({"inspect", kModel, "--device", "77"}));
+  EXPECT_THAT(message, AllOf(HasSubstr("'77'"), Not(HasSubstr("model.onnx"))));
+  const std::string verified =
+      refusal(run_bertcl({"verify", kModel, path("g.npz"), "--device", "77"}));
+  EXPECT_EQ(verified, message);
 }
 
 TEST_F(InspectTest, ImplementationsThatDoNotExistAreRefused) {
@@ -150,10 +169,17 @@ TEST_F(InspectTest, ImplementationsThatDoNotExistAreRefused) {
 }
 
 TEST_F(InspectTest, PassesCanBeLeftOut) {
-  const ProgramResult result = run_bertcl({"inspect", kModel, "--disable-passes", "nonsense"});
-  EXPECT_THAT(refusal(result), AllOf(HasSubstr("'nonsense'"), HasSubstr("find_attention")));
-  const nlohmann::json json =
-      json_of({"inspect", "--disable-passes", "find_gelu,find_attention", kModel});
+  const std::string message =
+      refusal(run_bertcl({"inspect", kModel, "--disable-pass", "nonsense"}));
+  EXPECT_THAT(message, AllOf(HasSubstr("'nonsense'"), HasSubstr("find_attention")));
+  std::istringstream list(message.substr(message.find("there are ") + 10));
+  std::set<std::string> names;
+  for (std::string name; list >> name;) {
+    std::erase(name, ',');
+    EXPECT_TRUE(names.insert(name).second) << name << " is listed twice";
+  }
+  const nlohmann::json json = json_of({"inspect", "--disable-passes", "find_gelu,find_attention",
+                                       "--disable-pass", "dead_code", kModel});
   for (const auto& op : json.at("ops")) EXPECT_NE(op.at("op"), "attention");
 }
 
@@ -220,6 +246,9 @@ TEST_F(AnswerTest, TellsThePlaceInTheText) {
 }
 
 TEST_F(AnswerTest, RefusesWhatItCannotUse) {
+  for (const char* question : {"", " \t"})
+    EXPECT_THAT(refusal(run_bertcl({"answer", "-q", question})),
+                AllOf(HasSubstr("--question"), HasSubstr("the question is empty")));
   EXPECT_THAT(refusal(run_bertcl({"answer", "-q", "Who?"}, {{"BERTCL_MODEL", path("m.onnx")}})),
               AllOf(HasSubstr("BERTCL_MODEL"), HasSubstr("m.onnx")));
   EXPECT_THAT(refusal(run_bertcl({"answer", "--context", path("absent.txt"), "-q", "Who?"})),

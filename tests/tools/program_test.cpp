@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The edge of the program: help, exit codes, one clear message for each failure.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "program_runner.hpp"
@@ -34,9 +35,43 @@ TEST(Program, EachCommandHasHelpWithAnExample) {
 TEST(Program, BadUseIsRefusedWithAHint) {
   EXPECT_THAT(run_bertcl({}).err, HasSubstr("Usage: bertcl"));
   EXPECT_EQ(run_bertcl({}).code, 2);
-  EXPECT_THAT(refusal(run_bertcl({"evaluate"})), HasSubstr("see bertcl --help"));
+  EXPECT_EQ(
+      refusal(run_bertcl({"evaluate"})),
+      "bertcl: there is no command 'evaluate'; there are devices, inspect, quantize, eval, run, "
+      "verify, answer, bench; see bertcl --help\n");
+  EXPECT_THAT(refusal(run_bertcl({"--colour"})), HasSubstr("--colour"));
   EXPECT_THAT(refusal(run_bertcl({"devices", "--colour"})),
               AllOf(HasSubstr("--colour"), HasSubstr("see bertcl devices --help")));
+}
+
+// What was found, what is wanted, and no more: one short line.
+TEST(Program, NumbersAreRefusedInOneShortLine) {
+  const auto refused = [](std::vector<std::string> arguments) {
+    const std::string message = refusal(run_bertcl(arguments));
+    EXPECT_LT(message.size(), 100u) << message;
+    return message;
+  };
+  EXPECT_EQ(refused({"eval", "m.onnx", "--data", "d", "--limit", "-1"}),
+            "bertcl: --limit: '-1' is not a whole number, 0 or more; see bertcl eval --help\n");
+  EXPECT_EQ(refused({"eval", "m.onnx", "--data", "d", "--limit", "abc"}),
+            "bertcl: --limit: 'abc' is not a whole number, 0 or more; see bertcl eval --help\n");
+  EXPECT_EQ(
+      refused({"quantize", "m.onnx", "-o", "q", "--samples", "-5"}),
+      "bertcl: --samples: '-5' is not a whole number, 0 or more; see bertcl quantize --help\n");
+  EXPECT_EQ(refused({"quantize", "m.onnx", "-o", "q", "--weight-bits", "9"}),
+            "bertcl: --weight-bits: '9' is not a whole number from 2 to 8; see bertcl quantize "
+            "--help\n");
+  EXPECT_EQ(refused({"bench", "m.onnx", "--batch", "0"}),
+            "bertcl: --batch: '0' is not a whole number above 0; see bertcl bench --help\n");
+  EXPECT_EQ(refused({"bench", "m.onnx", "--runs", "99999999999"}),
+            "bertcl: --runs: '99999999999' is out of range; see bertcl bench --help\n");
+  for (const char* text : {"nan", "-0.5", "1e-3x", ""})
+    EXPECT_EQ(
+        refused({"verify", "m.onnx", "g.npz", "--atol", text}),
+        fmt::format("bertcl: --atol: '{}' is not a number, 0 or more; see bertcl verify --help\n",
+                    text));
+  EXPECT_THAT(refused({"quantize", "m.onnx", "-o", "q", "--percentile", "most"}),
+              HasSubstr("--percentile: 'most' is not a number"));
 }
 
 TEST(Program, TellsItsVersion) {
@@ -72,6 +107,11 @@ TEST_F(DevicesTest, HiddenCapabilitiesAreNamed) {
   const nlohmann::json device = nlohmann::json::parse(result.out).at("devices").at(0);
   EXPECT_EQ(device.at("capabilities").at("fp64"), false);
   EXPECT_EQ(device.at("notes").at("fp64"), "hidden by BERTCL_DISABLE");
+}
+
+TEST_F(DevicesTest, UnknownCapabilitiesToHideAreRefused) {
+  EXPECT_THAT(refusal(run_bertcl({"devices"}, {{"BERTCL_DISABLE", "fp64,avx1024"}})),
+              AllOf(HasSubstr("'avx1024'"), HasSubstr("avx512_vnni")));
 }
 
 TEST_F(DevicesTest, AnUnknownDeviceIsRefusedWithTheList) {
