@@ -80,6 +80,19 @@ class QuestionSamples {
   std::size_t next_ = 0;
 };
 
+/// Unwinds the work, so that its temporary files go.
+struct Interrupted {
+  int signal;
+};
+
+volatile std::sig_atomic_t interrupting_signal = 0;
+
+/// The next signal of the kind ends the program at once.
+void remember_signal(int signal) {
+  interrupting_signal = signal;
+  std::signal(signal, SIG_DFL);
+}
+
 /// Calibrates on the questions of the data file.
 quant::Report quantize_by_data(const QuantizeOptions& options) {
   const squad::Dataset dataset = squad::load_dataset(options.data);
@@ -91,6 +104,7 @@ quant::Report quantize_by_data(const QuantizeOptions& options) {
   return quant::quantize(
       options.quantizer, [&] { return samples.next(); },
       [&](std::string_view pass, std::int64_t done) {
+        if (interrupting_signal != 0) throw Interrupted{interrupting_signal};
         if (shown != pass) {
           shown = pass;
           progress.emplace(shown, "questions");
@@ -107,6 +121,19 @@ quant::Report quantize_by_table(const QuantizeOptions& options) {
                read.format->magnitudes ? "magnitudes" : "ranges", read.table.ranges.size(),
                read.format->name);
   return report;
+}
+
+/// What the options ask for and a table neither keeps nor gives.
+std::vector<std::string> left_out_by_table(const QuantizeOptions& options) {
+  const quant::Options& quantizer = options.quantizer;
+  const bool reads = !options.table.read.empty();
+  std::vector<std::string> left;
+  if (!reads && options.table.write.empty()) return left;
+  if (quantizer.accuracy.smooth) left.push_back("smoothing");
+  if (quantizer.placement.add_channels && quantizer.placement.op_types.contains("Add"))
+    left.push_back("scales for each channel");
+  if (reads && quantizer.accuracy.gptq && !quantizer.weights.as_float) left.push_back("GPTQ");
+  return left;
 }
 
 void print_report(const quant::Report& report, const QuantizeOptions& options) {
@@ -126,6 +153,11 @@ void print_report(const quant::Report& report, const QuantizeOptions& options) {
              scheme_text(report.activations), report.count(quant::Role::weight),
              scheme_text(report.weights.scheme), report.weights.per_channel ? "channel" : "tensor",
              report.count(quant::Role::constant));
+  if (const auto channels = report.count(quant::Role::channels); channels > 0)
+    fmt::print("{} activations with a scale for each channel\n", channels);
+  if (report.deferred_softmaxes > 0)
+    fmt::print("{} Softmax deferred: powers quantized in place of probabilities\n",
+               report.deferred_softmaxes);
   if (!report.smoothings.empty())
     fmt::print("{} activations smoothed: their channels scaled, and their weights against them\n",
                report.smoothings.size());
@@ -157,17 +189,22 @@ int run_quantize(QuantizeOptions& options) {
   quantizer.model = options.model;
   quantizer.output = options.output;
   quantizer.device = options.device;
+  const std::vector<std::string> left_out = left_out_by_table(options);
   // Tables hold ranges of the model's own tensors, not of smoothed ones.
   if (!options.table.read.empty() || !options.table.write.empty())
     quantizer.accuracy.smooth = quantizer.placement.add_channels = false;
   const quant::Report report =
       options.table.read.empty() ? quantize_by_data(options) : quantize_by_table(options);
   if (options.prints_text()) print_report(report, options);
+  if (options.prints_text() && !left_out.empty())
+    fmt::print("without {}: a table has one range for each tensor of the model as it is{}\n",
+               fmt::join(left_out, ", "), options.table.read.empty() ? "" : ", and no samples");
   write_table(options.table, report, options.prints_text());
   nlohmann::ordered_json json = {{"path", options.model},
                                  {"output", options.output},
                                  {"data", options.data},
-                                 {"table", options.table.read}};
+                                 {"table", options.table.read},
+                                 {"left_out_by_table", left_out}};
   json.update(nlohmann::ordered_json(quant::to_json(report)));
   write_json(options.json, json);
   return kOk;
@@ -203,7 +240,17 @@ void add_quantize(CLI::App& program, Action& action) {
   add_vocabulary_options(*command, options->vocabulary);
   add_quantizer_options(*command, options->quantizer);
   add_table_options(*command, options->table);
-  command->callback([options, &action] { action = [options] { return run_quantize(*options); }; });
+  command->callback([options, &action] {
+    action = [options] {
+      for (const int signal : {SIGINT, SIGTERM})
+        if (std::signal(signal, remember_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
+      try {
+        return run_quantize(*options);
+      } catch (const Interrupted& interrupted) {
+        return std::raise(interrupted.signal);  // its action is the default one again: to end
+      }
+    };
+  });
 }
 
 }  // namespace bertcl::tools

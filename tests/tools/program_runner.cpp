@@ -8,18 +8,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
 namespace bertcl::tests {
 
-ProgramResult run_bertcl(const std::vector<std::string>& arguments,
-                         const std::map<std::string, std::string>& environment) {
-  const std::string base = (std::filesystem::temp_directory_path() /
-                            fmt::format("bertcl_run_{}", static_cast<long>(getpid())))
-                               .string();
-  const std::string out = base + ".out", err = base + ".err";
+namespace {
+
+/// Starts `bertcl ARGUMENTS` with nothing on standard input.
+pid_t start(const std::vector<std::string>& arguments,
+            const std::map<std::string, std::string>& environment, const std::string& out,
+            const std::string& err) {
   std::vector<char*> argv;
   std::string program = BERTCL_PROGRAM;
   argv.push_back(program.data());
@@ -28,23 +29,46 @@ ProgramResult run_bertcl(const std::vector<std::string>& arguments,
   argv.push_back(nullptr);
 
   const pid_t child = fork();
-  if (child == 0) {
-    const auto redirect = [](const char* file, int flags, int to) {
-      const int descriptor = open(file, flags, 0600);
-      if (descriptor < 0 || dup2(descriptor, to) < 0) _exit(127);
-    };
-    redirect("/dev/null", O_RDONLY, STDIN_FILENO);
-    redirect(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
-    redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
-    for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-    execv(argv[0], argv.data());
-    _exit(127);
+  if (child != 0) return child;
+  std::signal(SIGINT, SIG_DFL);  // shells let what runs behind ignore it
+  const auto redirect = [](const char* file, int flags, int to) {
+    const int descriptor = open(file, flags, 0600);
+    if (descriptor < 0 || dup2(descriptor, to) < 0) _exit(127);
+  };
+  redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+  redirect(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
+  redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+  for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
+  execv(argv[0], argv.data());
+  _exit(127);
+}
+
+int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+}  // namespace
+
+int interrupt_bertcl(const std::vector<std::string>& arguments, int signal,
+                     const std::function<bool()>& now) {
+  const pid_t child = start(arguments, {}, "/dev/null", "/dev/null");
+  if (child < 0) return -1;
+  int status = 0;
+  for (bool sent = false; waitpid(child, &status, WNOHANG) == 0;) {
+    if (!sent && now()) sent = kill(child, signal) == 0;
+    usleep(10'000);
   }
+  return code_of(status);
+}
+
+ProgramResult run_bertcl(const std::vector<std::string>& arguments,
+                         const std::map<std::string, std::string>& environment) {
+  const std::string base = (std::filesystem::temp_directory_path() /
+                            fmt::format("bertcl_run_{}", static_cast<long>(getpid())))
+                               .string();
+  const std::string out = base + ".out", err = base + ".err";
+  const pid_t child = start(arguments, environment, out, err);
   ProgramResult result;
   int status = 0;
-  if (child > 0 && waitpid(child, &status, 0) == child) {
-    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
+  if (child > 0 && waitpid(child, &status, 0) == child) result.code = code_of(status);
   const auto take = [](const std::string& file) {
     std::ifstream stream(file, std::ios::binary);
     std::string content{std::istreambuf_iterator<char>(stream), {}};

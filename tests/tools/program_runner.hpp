@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,6 +20,11 @@ struct ProgramResult {
 /// Runs `bertcl ARGUMENTS` with nothing on standard input and no terminal.
 ProgramResult run_bertcl(const std::vector<std::string>& arguments,
                          const std::map<std::string, std::string>& environment = {});
+
+/// Starts `bertcl ARGUMENTS`, sends it a signal as soon as `now` is true, and gives the exit code
+/// as above. Without such a moment the program ends by itself.
+int interrupt_bertcl(const std::vector<std::string>& arguments, int signal,
+                     const std::function<bool()>& now);
 
 /// A file of the repository.
 inline std::string source_file(const std::string& relative) {

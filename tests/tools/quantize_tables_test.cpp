@@ -37,9 +37,13 @@ TEST_F(QuantizeTablesTest, ATableGivesTheModelOfItsCalibration) {
   const ProgramResult made = quantize("a.onnx", more);
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("t.json: ranges of 49 activations, format json"));
+  EXPECT_THAT(made.out, HasSubstr("without smoothing: a table has one range for each tensor"));
 
-  const ProgramResult again = quantize("b.onnx", {"--read-table", path("t.json")});
+  const ProgramResult again =
+      quantize("b.onnx", {"--read-table", path("t.json"), "--json", path("b")});
   ASSERT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("without smoothing, GPTQ: "));
+  EXPECT_EQ(read_json(path("b")).at("left_out_by_table"), nlohmann::json({"smoothing", "GPTQ"}));
   EXPECT_THAT(again.out, HasSubstr("t.json: ranges of 49 tensors, format json"));
   EXPECT_TRUE(read(path("a.onnx")) == read(path("b.onnx")));
 
@@ -71,6 +75,25 @@ TEST_F(QuantizeTablesTest, MagnitudesGiveTheSameSymmetricModel) {
     ASSERT_EQ(made.code, 0) << made.err;
     EXPECT_EQ(parameters("c"), expected) << format;
   }
+}
+
+TEST_F(QuantizeTablesTest, WhatATableLeavesOutIsTold) {
+  const std::vector<std::string> fast = {"--data",   kCalibration, "--samples", "2",
+                                         "--preset", "fast",       "--json",    path("report")};
+  auto more = fast;
+  more.insert(more.end(), {"--write-table", path("t.json")});
+  const ProgramResult made = quantize("a.onnx", more);
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("without smoothing, scales for each channel: a table"));
+  EXPECT_EQ(read_json(path("report")).at("left_out_by_table").size(), 2u);
+
+  more = fast;
+  more.insert(more.end(),
+              {"--write-table", path("t.json"), "--smooth", "off", "--no-add-channels"});
+  const ProgramResult plain = quantize("a.onnx", more);
+  ASSERT_EQ(plain.code, 0) << plain.err;
+  EXPECT_THAT(plain.out, testing::Not(HasSubstr("without")));
+  EXPECT_TRUE(read_json(path("report")).at("left_out_by_table").empty());
 }
 
 TEST_F(QuantizeTablesTest, RefusalsLeaveNoFile) {

@@ -2,6 +2,8 @@
 // bertcl quantize: the file it writes, what runs in integers then, and what it refuses.
 #include <gmock/gmock.h>
 
+#include <csignal>
+
 #include "program_runner.hpp"
 
 namespace bertcl::tests {
@@ -59,6 +61,39 @@ TEST_F(QuantizeTest, WritesAModelThatRunsInIntegers) {
   EXPECT_GT(models[0].at("HasAns_f1"), models[1].at("HasAns_f1").get<double>() - 15);
 }
 
+TEST_F(QuantizeTest, TheTextTellsOfChannelsAndDeferredSoftmax) {
+  const ProgramResult made =
+      quantize(path("q.onnx"), {"--preset", "fast", "--softmax", "deferred"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, AllOf(HasSubstr("24 activations with a scale for each channel\n"),
+                              HasSubstr("6 Softmax deferred: ")));
+}
+
+TEST_F(QuantizeTest, AQuantizedModelIsRefused) {
+  ASSERT_EQ(quantize(path("q.onnx"), {"--smooth", "off"}).code, 0);
+  const ProgramResult again = run_bertcl({"quantize", path("q.onnx"), "-o", path("r.onnx"),
+                                          "--data", kCalibration, "--vocab", kVocabulary});
+  EXPECT_THAT(refusal(again),
+              AllOf(HasSubstr("q.onnx: it is quantized already, with 86 DequantizeLinear and 49 "
+                              "QuantizeLinear nodes"),
+                    HasSubstr("give the float model")));
+  EXPECT_THAT(files(), ElementsAre("q.onnx"));
+}
+
+// The model that int8 is compared with may be float; the one that is measured may not.
+TEST_F(QuantizeTest, TheRequirementIsThatOfTheMeasuredModel) {
+  ASSERT_EQ(quantize(path("q.onnx"), {"--smooth", "off"}).code, 0);
+  const auto eval = [](const std::string& model, const std::string& other) {
+    return run_bertcl({"eval", model, "--compare", other, "--data",
+                       source_file("data/sample-v2.0.json"), "--limit", "1", "--vocab", kVocabulary,
+                       "--require", "int8"});
+  };
+  EXPECT_EQ(eval(path("q.onnx"), kModel).code, 0);
+  const ProgramResult swapped = eval(kModel, path("q.onnx"));
+  EXPECT_EQ(swapped.code, 1);
+  EXPECT_THAT(swapped.err, HasSubstr("it is a float model"));
+}
+
 TEST_F(QuantizeTest, TheSameInputGivesTheSameBytes) {
   ASSERT_EQ(quantize(path("a.onnx")).code, 0);
   ASSERT_EQ(quantize(path("b.onnx")).code, 0);
@@ -76,13 +111,33 @@ TEST_F(QuantizeTest, WhatIsLeftInFloatFailsTheRequirement) {
                                    HasSubstr("runs in fp32")));
 }
 
+TEST_F(QuantizeTest, AnInterruptLeavesNoFile) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    bool seen = false;
+    const int code = interrupt_bertcl(
+        {"quantize", kModel, "-o", path("q.onnx"), "--data", kCalibration}, signal, [&] {
+          // The smoothed model, which is calibrated next, is on disk.
+          for (const std::string& file : files()) seen = seen || file.ends_with(".smoothed");
+          return seen;
+        });
+    EXPECT_TRUE(seen);
+    EXPECT_EQ(code, 128 + signal);
+    EXPECT_THAT(files(), testing::IsEmpty());
+  }
+}
+
 TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   const auto refused = [&](const std::vector<std::string>& more) {
     const std::string message = refusal(quantize(path("q.onnx"), more));
     EXPECT_THAT(files(), testing::IsEmpty());
     return message;
   };
-  EXPECT_THAT(refused({"--exclude", "no such node"}), HasSubstr("no such node"));
+  EXPECT_THAT(refused({"--exclude", "*/attention/self/MatMul_7"}),
+              AllOf(HasSubstr("'*/attention/self/MatMul_7'"), HasSubstr("of the 62 nodes"),
+                    HasSubstr("'/m/bert/encoder/layer.0/attention/self/MatMul_1'")));
+  EXPECT_THAT(refused({"--axis", "MatMul=99999999999"}), HasSubstr("--axis"));
+  EXPECT_THAT(refused({"--axis", "MatMul=x"}), HasSubstr("'MatMul=x' is not OPERATOR=AXIS"));
+  EXPECT_THAT(refused({"--axis", "MatMull=1"}), HasSubstr("'MatMull' has no weights"));
   EXPECT_THAT(refused({"--method", "guess"}), AllOf(HasSubstr("guess"), HasSubstr("minmax")));
   EXPECT_THAT(refused({"--method", "percentile", "--percentile", "101"}), HasSubstr("101"));
   EXPECT_THAT(refused({"--activations", "s4"}), HasSubstr("s4"));
