@@ -48,15 +48,17 @@ std::string help_command(const CLI::App& program) {
   return commands.empty() ? "bertcl --help" : "bertcl " + commands.front()->get_name() + " --help";
 }
 
-/// What is wrong with the command line: CLI11 says of a wrong command only that it was not
-/// expected.
+/// What is wrong with a command line that begins with `first`. Without a command CLI11 says only
+/// that one is required.
 std::string complaint(const CLI::App& program, const CLI::ParseError& error,
                       const std::string& first) {
-  if (!program.get_subcommands().empty() || first.starts_with('-')) return error.what();
+  if (!program.get_subcommands().empty()) return error.what();
   std::vector<std::string> commands;
   for (const CLI::App* command : program.get_subcommands({}))
     commands.push_back(command->get_name());
-  return fmt::format("there is no command '{}'; there are {}", first, fmt::join(commands, ", "));
+  return fmt::format("{} '{}'; there are {}",
+                     first.starts_with('-') ? "no command in front of" : "there is no command",
+                     first, fmt::join(commands, ", "));
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ TEST(Program, BadUseIsRefusedWithAHint) {
       refusal(run_bertcl({"evaluate"})),
       "bertcl: there is no command 'evaluate'; there are devices, inspect, quantize, eval, run, "
       "verify, answer, bench; see bertcl --help\n");
-  EXPECT_THAT(refusal(run_bertcl({"--colour"})), HasSubstr("--colour"));
+  EXPECT_THAT(refusal(run_bertcl({"--colour"})),
+              HasSubstr("no command in front of '--colour'; there are devices, "));
   EXPECT_THAT(refusal(run_bertcl({"devices", "--colour"})),
               AllOf(HasSubstr("--colour"), HasSubstr("see bertcl devices --help")));
 }
