@@ -3,11 +3,13 @@
 // and the device computes what the host evaluates of the nodes of the file.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "onnx/read_model.hpp"
 #include "ops/interpret.hpp"
@@ -20,7 +22,15 @@ namespace {
 
 using tests::TinyBert;
 
-constexpr std::int64_t kSeq = 11, kShort = 7;
+constexpr std::int64_t kSeq = 3, kShort = 2;
+
+/// A value this near to a tie of rounding, in steps, may take the other integer on the device: both
+/// compute in float, but sum in different orders. In a model this small all that follows moves with
+/// it, so nothing exact can be said of that sequence. Sequences without such a value have to agree
+/// to the last bits of float; they are short, so that there are some.
+constexpr double kTie = 1e-3;
+/// Such sequences are looked for until there are so many.
+constexpr int kExact = 5;
 
 /// Two rows of tokens, the second one shorter.
 std::map<std::string, ir::Tensor> batch(unsigned seed) {
@@ -85,6 +95,54 @@ Options random_options(unsigned seed) {
   return o;
 }
 
+/// Steps from x / scale to the middle between two integers that can be told apart.
+double tie_distance(double x, double scale, double zero_point, ir::DType type) {
+  const double lowest = type == ir::DType::u8 ? 0 : -128, q = x / scale;
+  const double below = std::clamp(std::floor(q), lowest - zero_point, lowest + 254 - zero_point);
+  return std::abs(q - below - 0.5);
+}
+
+struct Evaluated {
+  std::vector<double> logits;
+  double tie_distance[2];  // of the value that is nearest to a tie, by sequence
+};
+
+/// A model that the host evaluates, with a look at all that it quantizes.
+class Watched {
+ public:
+  explicit Watched(const std::filesystem::path& path) : graph_(onnx_io::read_model(path)) {
+    for (const auto& node : graph_.nodes())
+      if (node->op == "QuantizeLinear" && !node->inputs[0]->is_constant()) {
+        quantizers_.push_back(node.get());
+        graph_.add_output("watched_" + std::to_string(quantizers_.size()), node->inputs[0]);
+      }
+  }
+
+  Evaluated evaluate(const std::map<std::string, ir::Tensor>& inputs) const {
+    const auto outputs = ops::interpret(graph_, inputs);
+    Evaluated result{outputs[0].to_doubles(), {1.0, 1.0}};
+    const std::size_t first = outputs.size() - quantizers_.size();
+    for (std::size_t n = 0; n < quantizers_.size(); ++n) {
+      const ir::Node& node = *quantizers_[n];
+      const auto values = outputs[first + n].to_doubles();
+      const auto scales = node.inputs[1]->constant->to_doubles();
+      const auto zero_points = node.inputs[2]->constant->to_doubles();
+      EXPECT_EQ(outputs[first + n].shape().front(), 2) << node.describe();
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        double& least = result.tie_distance[2 * i / values.size()];
+        const std::size_t channel = i % scales.size();  // of the last axis
+        least = std::min(least, tie_distance(values[i], scales[channel], zero_points[channel],
+                                             node.output()->type.dtype));
+      }
+    }
+    return result;
+  }
+
+ private:
+  ir::Graph graph_;
+  std::vector<const ir::Node*> quantizers_;
+};
+
 class Combinations : public testing::TestWithParam<unsigned> {
  protected:
   void SetUp() override {
@@ -112,28 +170,33 @@ TEST_P(Combinations, DeviceAndHostAgree) {
   const Report report = quantize(options, samples());
   EXPECT_GT(report.quantized_nodes, 0);
 
-  // A value next to a rounding tie may take the other step, and in a model this small all that
-  // follows moves with it. That is rare: of eight batches one at least is met exactly.
   const auto source = onnx_io::read_model(options.model);
-  const auto written = onnx_io::read_model(options.output);
+  Watched written(options.output);
   auto session = runtime::Session::load(options.output);
-  double least = std::numeric_limits<double>::infinity(), trace = 0.0;
-  for (unsigned seed = 11; seed < 19; ++seed) {
+  double trace = 0.0;
+  int exact = 0;  // sequences
+  for (unsigned seed = 11; seed < 31 || (exact < kExact && seed < 500); ++seed) {
     const auto inputs = batch(seed);
     const auto in_float = ops::interpret(source, inputs)[0].to_doubles();
-    const auto expected = ops::interpret(written, inputs)[0].to_doubles();
+    const Evaluated host = written.evaluate(inputs);
     const auto actual = session.run({inputs.begin(), inputs.end()}).at("start_logits").to_doubles();
-    ASSERT_EQ(actual.size(), expected.size());
-    double largest = 0.0, extent = 0.0;
+    ASSERT_EQ(actual.size(), host.logits.size());
+    double largest[2] = {}, extent = 0.0;
     for (std::size_t i = 0; i < kSeq + kShort; ++i) {  // padding, at the end, is not compared
-      largest = std::max(largest, std::abs(actual[i] - expected[i]));
-      extent = std::max(extent, std::abs(expected[i]));
-      trace = std::max(trace, std::abs(expected[i] - in_float[i]));
+      double& difference = largest[i / kSeq];
+      difference = std::max(difference, std::abs(actual[i] - host.logits[i]));
+      extent = std::max(extent, std::abs(host.logits[i]));
+      trace = std::max(trace, std::abs(host.logits[i] - in_float[i]));
     }
-    EXPECT_LT(largest, 0.2 * extent) << "largest logit " << extent;
-    least = std::min(least, largest / extent);
+    for (const std::size_t sequence : {0, 1}) {
+      const bool tied = host.tie_distance[sequence] < kTie;
+      exact += !tied;
+      EXPECT_LT(largest[sequence], (tied ? 0.2 : 1e-5) * extent)
+          << "batch " << seed << ", sequence " << sequence << ": the nearest value is "
+          << host.tie_distance[sequence] << " steps from a tie; largest logit " << extent;
+    }
   }
-  EXPECT_LT(least, 1e-5) << "largest difference, relative to the largest logit";
+  EXPECT_GE(exact, kExact) << "sequences without a value next to a tie";
   EXPECT_GT(trace, 1e-4) << "was anything quantized?";
 
   // Whatever product runs in float was left so by the quantizer or is noted by the compiler.
