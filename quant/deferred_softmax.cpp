@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "quant/graph_edit.hpp"
+
 namespace bertcl::quant {
 namespace {
 
@@ -14,16 +16,6 @@ bool is_over_last_axis(const onnx::NodeProto& softmax, const RankOf& rank_of) {
   if (axis == -1) return true;
   const auto rank = rank_of(softmax.output(0));
   return rank && axis + 1 == static_cast<std::int64_t>(*rank);
-}
-
-onnx::NodeProto node(Model& model, const std::string& op, const std::string& name,
-                     const std::vector<std::string>& inputs, const std::string& output) {
-  onnx::NodeProto n;
-  n.set_op_type(op);
-  n.set_name(model.fresh_name(name + "_" + op));
-  for (const auto& input : inputs) n.add_input(input);
-  n.add_output(output);
-  return n;
 }
 
 /// Writes the nodes of one Softmax and of its product.
@@ -42,8 +34,8 @@ class Deferral {
     const std::string shifted = model_.fresh_name(result + "_shifted");
     const std::string powers = model_.fresh_name(result + "_powers");
     replaced_[softmax] = {reduction("ReduceMax", result, scores, largest),
-                          node(model_, "Sub", result, {scores, largest}, shifted),
-                          node(model_, "Exp", result, {shifted}, powers)};
+                          node("Sub", result, {scores, largest}, shifted),
+                          node("Exp", result, {shifted}, powers)};
     mutable_node(quantize).set_input(0, powers);
 
     const std::string y = output_of(product);
@@ -52,7 +44,7 @@ class Deferral {
     onnx::NodeProto matmul = index_.node(product);
     matmul.set_output(0, undivided);
     replaced_[product] = {std::move(matmul), reduction("ReduceSum", y, dequantized, sum),
-                          node(model_, "Div", y, {undivided, sum}, y)};
+                          node("Div", y, {undivided, sum}, y)};
   }
 
   void write() {
@@ -71,26 +63,14 @@ class Deferral {
   const std::string& output_of(int n) const { return index_.node(n).output(0); }
   onnx::NodeProto& mutable_node(int n) { return *model_.proto().mutable_graph()->mutable_node(n); }
 
-  /// Over the last axis, which stays. Axes became an input at 13 for ReduceSum, at 18 for others.
+  onnx::NodeProto node(const std::string& op, const std::string& name,
+                       const std::vector<std::string>& inputs, const std::string& output) {
+    return make_node(model_, op, name + "_" + op, inputs, {output});
+  }
+
   onnx::NodeProto reduction(const std::string& op, const std::string& name,
                             const std::string& input, const std::string& output) {
-    onnx::NodeProto n = node(model_, op, name, {input}, output);
-    if (opset_of(model_.proto()) >= (op == "ReduceSum" ? 13 : 18)) {
-      if (axes_.empty())
-        axes_ =
-            model_.add(model_.fresh_name("softmax_axes"), ir::Tensor::of<std::int64_t>({1}, {-1}));
-      n.add_input(axes_);
-    } else {
-      auto* axes = n.add_attribute();
-      axes->set_name("axes");
-      axes->set_type(onnx::AttributeProto::INTS);
-      axes->add_ints(-1);
-    }
-    auto* keep = n.add_attribute();
-    keep->set_name("keepdims");
-    keep->set_type(onnx::AttributeProto::INT);
-    keep->set_i(1);
-    return n;
+    return make_row_reduction(model_, op, name + "_" + op, input, output, axes_);
   }
 
   Model& model_;

@@ -18,6 +18,42 @@ std::set<std::string> read_tensors(const onnx::GraphProto& graph) {
 
 }  // namespace
 
+onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
+                          const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& outputs) {
+  onnx::NodeProto n;
+  n.set_op_type(op);
+  n.set_name(model.fresh_name(name));
+  for (const auto& input : inputs) n.add_input(input);
+  for (const auto& output : outputs) n.add_output(output);
+  return n;
+}
+
+void set_attribute(onnx::NodeProto& node, const std::string& name, std::int64_t value) {
+  auto* a = node.add_attribute();
+  a->set_name(name);
+  a->set_type(onnx::AttributeProto::INT);
+  a->set_i(value);
+}
+
+onnx::NodeProto make_row_reduction(Model& model, const std::string& op, const std::string& name,
+                                   const std::string& input, const std::string& output,
+                                   std::string& axes) {
+  onnx::NodeProto n = make_node(model, op, name, {input}, {output});
+  if (opset_of(model.proto()) >= (op == "ReduceSum" ? 13 : 18)) {
+    if (axes.empty())
+      axes = model.add(model.fresh_name("row_axes"), ir::Tensor::of<std::int64_t>({1}, {-1}));
+    n.add_input(axes);
+  } else {
+    auto* a = n.add_attribute();
+    a->set_name("axes");
+    a->set_type(onnx::AttributeProto::INTS);
+    a->add_ints(-1);
+  }
+  set_attribute(n, "keepdims", 1);
+  return n;
+}
+
 void insert_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> added) {
   google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
   auto* nodes = model.proto().mutable_graph()->mutable_node();

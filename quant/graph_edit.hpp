@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adds nodes to an ONNX graph and removes what nothing reads any more.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -9,6 +10,20 @@
 #include "quant/model.hpp"
 
 namespace bertcl::quant {
+
+/// A node with a fresh name: NAME, or that with a number behind it.
+onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
+                          const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& outputs);
+
+void set_attribute(onnx::NodeProto& node, const std::string& name, std::int64_t value);
+
+/// A reduction (ReduceMax, ReduceSum, ...) over the last axis, which stays with extent 1: its axes
+/// are an attribute or, from opset 18 on (ReduceSum: 13), a constant, called `axes`, which is added
+/// unless it is there.
+onnx::NodeProto make_row_reduction(Model& model, const std::string& op, const std::string& name,
+                                   const std::string& input, const std::string& output,
+                                   std::string& axes);
 
 /// Puts nodes behind those they follow (by index; -1: in front of all), so that the list stays in
 /// topological order.

@@ -89,6 +89,25 @@ void check_float(const onnx::GraphProto& graph, const std::filesystem::path& pat
                   path.string(), fmt::join(found, " and ")));
 }
 
+/// Refuses what has no dynamic form.
+void check_dynamic(const Options& options) {
+  const PlacementOptions& placement = options.placement;
+  for (const std::string& op : placement.op_types)
+    if (op != "MatMul" && op != "Gather")
+      throw Error(
+          fmt::format("operator {} is not quantized dynamically, MatMul and Gather are; name "
+                      "these, or calibrate",
+                      op));
+  if (!placement.output_op_types.empty() || !placement.places.empty())
+    throw Error("results are not quantized dynamically, inputs of products are; calibrate");
+  if (options.softmax == Softmax::deferred)
+    throw Error("products behind Softmax are not quantized dynamically; take plain Softmax");
+  if (options.activations != Scheme{})
+    throw Error("DynamicQuantizeLinear gives u8, asymmetric; take activations so, or calibrate");
+  if (options.weights.as_float)
+    throw Error("products that are quantized dynamically read weights as integers, not in float");
+}
+
 TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
   TensorReport t{
       tensor, e.role, e.range, e.parameters.scale, e.parameters.scale, e.parameters.zero_point,
@@ -125,8 +144,9 @@ std::set<std::string> Quantization::deferrable() {
                               [this](const std::string& tensor) { return rank_of(tensor); });
 }
 
-Quantization::Quantization(const Options& options)
+Quantization::Quantization(const Options& options, ActivationScales scales)
     : options_(options),
+      scales_(scales),
       model_(load()),
       index_(model_.graph()),
       constants_(model_, index_),
@@ -137,6 +157,7 @@ Quantization::Quantization(const Options& options)
                        })),
       deferrable_(deferrable()) {
   check_types(options);
+  if (scales != ActivationScales::calibrated) keep_dynamic(placement_, index_);
   report_.method = options.method;
   report_.activations = options.activations;
   report_.weights = options.weights;
@@ -205,6 +226,9 @@ Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<cons
   report_.quantized_nodes = static_cast<std::int64_t>(placement_.sites.size());
   report_.quantized_outputs = static_cast<std::int64_t>(placement_.outputs.size());
 
+  const auto dynamic = scales_ == ActivationScales::calibrated
+                           ? std::set<std::string>{}
+                           : product_results(placement_, index_);
   // Less those whose product stayed in float after all.
   std::set<std::string> deferred = tensors_of(Role::activation);
   std::erase_if(deferred, [&](const std::string& t) { return !deferrable_.contains(t); });
@@ -213,6 +237,7 @@ Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<cons
           {options_.activations, options_.weights.as_float, options_.dedicated_pairs,
            options_.all_readers});
   defer_softmax(model_, deferred);
+  quantize_dynamically(model_, dynamic);
   report_.opset_after = opset_of(model_.proto());
   record(model_.proto(), report_);
   report_.written_bytes = model_.save(options_.output);
@@ -227,6 +252,13 @@ std::int64_t Report::count(Role role) const {
 
 Report quantize_with_ranges(const Options& options, const std::map<std::string, Range>& ranges) {
   return quantize_with_table(options, {ranges, "", 0, 0, ""});
+}
+
+Report quantize_dynamic(const Options& options) {
+  check_dynamic(options);
+  Quantization quantization(options, ActivationScales::per_tensor);
+  quantization.report().method = "dynamic";
+  return quantization.write({});
 }
 
 Report quantize_with_table(const Options& options, const Table& table) {

@@ -10,6 +10,7 @@
 #include "quant/accuracy/sample_pass.hpp"
 #include "quant/accuracy/smooth.hpp"
 #include "quant/constants.hpp"
+#include "quant/dynamic.hpp"
 #include "quant/encode.hpp"
 #include "quant/graph_index.hpp"
 #include "quant/model.hpp"
@@ -23,13 +24,14 @@ namespace bertcl::quant {
 /// opset, placement.
 class Quantization {
  public:
-  explicit Quantization(const Options& options);
+  explicit Quantization(const Options& options,
+                        ActivationScales scales = ActivationScales::calibrated);
   Quantization(const Quantization&) = delete;
   Quantization& operator=(const Quantization&) = delete;
 
   /// Filled as far as the work has come.
   Report& report() { return report_; }
-  /// The tensors that need a range.
+  /// The tensors that need a range; none if they are measured by each run.
   std::set<std::string> activations() const;
   /// The tensors that need ranges of their channels.
   std::set<std::string> channel_tensors() const;
@@ -51,6 +53,7 @@ class Quantization {
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const Options& options_;
+  const ActivationScales scales_;
   Report report_;
   std::optional<ir::Graph> graph_;  // of the source, for its types
   Model model_;

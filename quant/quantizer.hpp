@@ -105,6 +105,13 @@ Report quantize_with_ranges(const Options& options, const std::map<std::string, 
 /// has written does, report and file say so, too.
 Report quantize_with_table(const Options& options, const Table& table);
 
+/// Without ranges: each run quantizes the inputs of products with weights by their values, as
+/// onnxruntime's quantize_dynamic (dynamic.hpp); weights and tables are quantized now. There are no
+/// samples, so there is neither smoothing nor GPTQ. Throws Error besides where an option asks for
+/// what has no dynamic form: operators other than MatMul and Gather, quantized results, activations
+/// in another type, weights in float.
+Report quantize_dynamic(const Options& options);
+
 /// The report for machines.
 nlohmann::json to_json(const Report& report);
 

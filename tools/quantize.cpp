@@ -36,6 +36,7 @@ struct QuantizeOptions : CommonOptions {
   std::string model, output, data;
   std::size_t samples = quant::kDefaultSamples;
   bool first_samples = false;
+  bool dynamic = false;
   VocabularyOptions vocabulary;
   squad::FeatureOptions features;
   quant::Options quantizer = quant::presets().front().options();
@@ -136,6 +137,22 @@ std::vector<std::string> left_out_by_table(const QuantizeOptions& options) {
   return left;
 }
 
+/// Throws Error unless there is one source of ranges.
+void check_source(const QuantizeOptions& options) {
+  const TableOptions& table = options.table;
+  if (options.dynamic && (!options.data.empty() || !table.read.empty() || !table.write.empty()))
+    throw Error(
+        "--dynamic goes without --data and tables: each run finds the ranges of its activations");
+  if (!options.dynamic && options.data.empty() && table.read.empty())
+    throw Error(
+        "nothing to take ranges from: give --data FILE to calibrate on, a table of ranges by "
+        "--read-table FILE, or --dynamic to find them in each run");
+  if (!options.data.empty() && !table.read.empty())
+    throw Error(
+        "--data and --read-table exclude each other: ranges are either found by calibration or "
+        "read");
+}
+
 void print_report(const quant::Report& report, const QuantizeOptions& options) {
   const auto size = model_bytes(options.output);
   fmt::print("{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
@@ -144,7 +161,9 @@ void print_report(const quant::Report& report, const QuantizeOptions& options) {
              options.model,
              100.0 * static_cast<double>(size) /
                  static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
-  if (options.table.read.empty())
+  if (options.dynamic)
+    fmt::print("scales of activations are found in each run\n");
+  else if (options.table.read.empty())
     fmt::print("calibrated by {} on {} questions ({} tokens) in {}\n", report.method,
                grouped(report.samples), grouped(report.tokens),
                duration_text(report.calibrate_seconds));
@@ -178,12 +197,7 @@ int run_quantize(QuantizeOptions& options) {
   if (std::filesystem::equivalent(options.model, options.output, different)) {
     throw Error(options.output + ": the model itself; name another file to write");
   }
-  if (options.data.empty() == options.table.read.empty())
-    throw Error(options.data.empty()
-                    ? "nothing to take ranges from: give --data FILE to calibrate on, or a table "
-                      "of ranges by --read-table FILE"
-                    : "--data and --read-table exclude each other: ranges are either found by "
-                      "calibration or read");
+  check_source(options);
   check_table_options(options.table);
   quant::Options& quantizer = options.quantizer;
   quantizer.model = options.model;
@@ -193,8 +207,9 @@ int run_quantize(QuantizeOptions& options) {
   // Tables hold ranges of the model's own tensors, not of smoothed ones.
   if (!options.table.read.empty() || !options.table.write.empty())
     quantizer.accuracy.smooth = quantizer.placement.add_channels = false;
-  const quant::Report report =
-      options.table.read.empty() ? quantize_by_data(options) : quantize_by_table(options);
+  const quant::Report report = options.dynamic              ? quant::quantize_dynamic(quantizer)
+                               : options.table.read.empty() ? quantize_by_data(options)
+                                                            : quantize_by_table(options);
   if (options.prints_text()) print_report(report, options);
   if (options.prints_text() && !left_out.empty())
     fmt::print("without {}: a table has one range for each tensor of the model as it is{}\n",
@@ -233,6 +248,9 @@ void add_quantize(CLI::App& program, Action& action) {
   not_negative(*command, "--samples", options->samples, "Questions to calibrate on; 0 is all");
   command->add_flag("--first-samples", options->first_samples,
                     "The first questions of the file, not some from all of it");
+  command->add_flag("--dynamic", options->dynamic,
+                    "No calibration: each run finds the scales of its activations\n"
+                    "(DynamicQuantizeLinear, MatMulInteger). Only products with weights");
   positive(*command, "--max-seq-length", options->features.max_seq_length,
            "Tokens of a question with its text at most");
   positive(*command, "--max-query-length", options->features.max_query_length,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that ONNX Runtime has quantized dynamically, and its fused integer operators, by bertcl and by
-ONNX Runtime."""
+"""Models that are quantized dynamically, by ONNX Runtime or by bertcl, and ONNX Runtime's fused integer
+operators: both runtimes on both quantizers' files."""
 import pathlib
 import tempfile
 import unittest
@@ -11,7 +11,7 @@ import onnxruntime
 import questions
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import QuantType, quantize_dynamic
-from support import ROOT, Reference, bertcl_run, inspect
+from support import ROOT, Reference, bertcl, bertcl_run, inspect
 
 MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
 SAMPLE = ROOT / "data" / "sample-v2.0.json"
@@ -40,6 +40,24 @@ def with_inner_outputs(source, target, count):
     onnx.save(model, target)
 
 
+OPTIONS = {"i8": ["--per-tensor"], "i8 per column": [], "u8": ["--weights", "u8", "--per-tensor"],
+           "7 bits": ["--per-tensor", "--reduce-range"]}
+
+
+def products(path):
+    """Weight, scale and zero point of each product of integers, by the name of its node."""
+    graph = onnx.load(path).graph
+    constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+    readers = {name: n for n in graph.node for name in n.input}
+    found = {}
+    for node in graph.node:
+        if node.op_type == "MatMulInteger":
+            scales = {n.name: n for n in graph.node}[node.name + "_scales_mul"]
+            found[node.name] = (constants[node.input[1]], constants[scales.input[1]],
+                                constants[node.input[3]], readers[node.output[0]].op_type)
+    return found
+
+
 class DynamicallyQuantizedModel(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -56,13 +74,44 @@ class DynamicallyQuantizedModel(unittest.TestCase):
             quantize_dynamic(self.folder / "folded.onnx", path, **EIGHT_BITS[name])
         return path
 
+    def written(self, name):
+        """The same by bertcl."""
+        path = self.folder / f"bertcl_{name.replace(' ', '_')}.onnx"
+        if not path.exists():
+            bertcl("quantize", MODEL, "-o", path, "--dynamic", *OPTIONS[name])
+            onnx.checker.check_model(path, full_check=True)
+        return path
+
+    def files(self):
+        for name in EIGHT_BITS:
+            yield name, self.quantized(name)
+        yield "bertcl, i8 per column", self.written("i8 per column")
+
+    def test_weights_and_scales_are_those_of_quantize_dynamic(self):
+        path = self.folder / "matmul.onnx"
+        for name, theirs in (*EIGHT_BITS.items(), ("7 bits", dict(reduce_range=True))):
+            quantize_dynamic(self.folder / "folded.onnx", path, op_types_to_quantize=["MatMul"],
+                             **theirs)
+            expected, found = products(path), products(self.written(name))
+            self.assertEqual(expected.keys(), found.keys())
+            self.assertEqual(len(found), 37)
+            for node, (weight, scale, zero_point, reader) in expected.items():
+                ours = found[node]
+                np.testing.assert_array_equal(weight, ours[0], f"{name} {node}")
+                np.testing.assert_array_equal(scale, ours[1], f"{name} {node}")
+                np.testing.assert_array_equal(zero_point, ours[2], f"{name} {node}")
+                self.assertEqual(reader, ours[3])
+                self.assertEqual(weight.dtype, ours[0].dtype)
+            reports = inspect(path), inspect(self.written(name))
+            self.assertEqual(*(report["launches"] for report in reports))
+
     def test_bytes_of_the_first_layer(self):
         """Up to the second layer both do the same to the byte. (Later a value next to a rounding tie
         goes either way, and what follows is no longer the same to the last digit in any two
         implementations.)"""
-        for name in EIGHT_BITS:
+        for name, model in self.files():
             part = self.folder / "part.onnx"
-            with_inner_outputs(self.quantized(name), part, 4)
+            with_inner_outputs(model, part, 4)
             reference, equal = Reference(part), []
             for inputs, _ in questions.batches(self.examples[::3], 1):
                 expected, found = reference.run(inputs), bertcl_run(part, inputs)
@@ -74,8 +123,7 @@ class DynamicallyQuantizedModel(unittest.TestCase):
     def test_answers(self):
         """Without padding both see the same rows; each question is a batch of its own. With padding
         the rows that ONNX Runtime measures are those that --keep-padding computes."""
-        for name in EIGHT_BITS:
-            model = self.quantized(name)
+        for name, model in self.files():
             report = inspect(model, "--require", "int8")
             products = [op for op in report["ops"] if op["op"] == "linear_q" and
                         op["implementation"] != "rows"]

@@ -72,11 +72,11 @@ TEST(DeferredSoftmax, WritesTheSpelling) {
                   "p_DequantizeLinear_Output = DequantizeLinear(p_QuantizeLinear_Output, p_scale, "
                   "p_zero_point)",
                   "y_undivided = MatMul(p_DequantizeLinear_Output, v_DequantizeLinear_Output)",
-                  "y_sum = ReduceSum(p_DequantizeLinear_Output, softmax_axes)",
+                  "y_sum = ReduceSum(p_DequantizeLinear_Output, row_axes)",
                   "y = Div(y_undivided, y_sum)", "out = Add(y, y)"));
   EXPECT_EQ(model.read("p_scale"), ir::Tensor::scalar<float>(1.0f / 255.0f));
   EXPECT_EQ(model.read("p_zero_point"), ir::Tensor::scalar<std::uint8_t>(0));
-  EXPECT_THAT(model.read("softmax_axes").to_ints(), ElementsAre(-1));
+  EXPECT_THAT(model.read("row_axes").to_ints(), ElementsAre(-1));
   const auto& largest = *producer(model.graph(), "p_largest");
   EXPECT_THAT(find_attribute(largest, "axes")->ints(), ElementsAre(-1));
   for (const char* kept : {"p_largest", "y_sum"})
@@ -93,7 +93,7 @@ TEST(DeferredSoftmax, AxesAreAnInputFrom18On) {
   const Model model = deferred(attention(18));
   const auto& largest = *producer(model.graph(), "p_largest");
   EXPECT_EQ(find_attribute(largest, "axes"), nullptr);
-  EXPECT_THAT(largest.input(), ElementsAre("s", "softmax_axes"));
+  EXPECT_THAT(largest.input(), ElementsAre("s", "row_axes"));
 }
 
 TEST(DeferredSoftmax, WhereItsProductAloneReadsIt) {

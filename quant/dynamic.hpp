@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products whose activations are quantized by the values of each run, without calibration.
+#pragma once
+#include <set>
+#include <string>
+
+#include "quant/graph_index.hpp"
+#include "quant/model.hpp"
+#include "quant/placement.hpp"
+
+namespace bertcl::quant {
+
+/// Where the scales of activations come from.
+enum class ActivationScales {
+  calibrated,  ///< samples or a table
+  per_tensor,  ///< each run: DynamicQuantizeLinear, u8, one for all of the tensor
+};
+
+/// Leaves in `placement` the products of an activation and a weight, whose activation is no operand
+/// any more since it has no scale beforehand, and what reads constants alone (the tables of
+/// Gather). The rest moves to `left`.
+void keep_dynamic(Placement& placement, const GraphIndex& index);
+
+/// The results of these products.
+std::set<std::string> product_results(const Placement& placement, const GraphIndex& index);
+
+/// In a model whose weights stand behind DequantizeLinear, rewrites the product that makes each of
+/// `results` as onnxruntime's quantize_dynamic does, with its names:
+///
+///   x, Wq -> DQ(w_scale, w_zero_point) -> MatMul -> y
+///   becomes
+///   x -> DynamicQuantizeLinear -> xq, x_scale, x_zero_point
+///   MatMulInteger(xq, Wq, x_zero_point, w_zero_point) -> Cast -> Mul(x_scale * w_scale) -> y
+///
+/// A tensor that several products read is quantized once.
+void quantize_dynamically(Model& model, const std::set<std::string>& results);
+
+}  // namespace bertcl::quant

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dynamic quantization: the products of integers that are written, what stays in float, refusals.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "bertcl/error.hpp"
+#include "quant/quantizer.hpp"
+#include "tests/quant/tiny_bert.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tests::GraphBuilder;
+using tests::producer;
+
+class Dynamic : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ =
+        std::filesystem::temp_directory_path() / ("bertcl_dynamic_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+    options_.model = folder_ / "m.onnx";
+    options_.output = folder_ / "q.onnx";
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  Model quantized(GraphBuilder& g) {
+    Model::of(std::move(g.model()), "m").save(options_.model);
+    report_ = quantize_dynamic(options_);
+    return Model::load(options_.output);
+  }
+  Model quantized_bert() {
+    tests::TinyBert bert;
+    return quantized(bert.builder());
+  }
+
+  std::filesystem::path folder_;
+  Options options_;
+  Report report_;
+};
+
+int count(const Model& model, const std::string& op) {
+  int n = 0;
+  for (const auto& node : model.graph().node()) n += node.op_type() == op;
+  return n;
+}
+
+/// x is read by two products, one with a weight that both share with nothing else.
+GraphBuilder two_readers() {
+  GraphBuilder g;
+  g.input("x", {2, 4});
+  g.weight("w", {4, 2}, {1, 2, 3, 4, 5, 6, -8, 0.5f});
+  g.node("MatMul", {"x", "w"}, "y");
+  g.node("MatMul", {"x", g.weight("v", {4, 2}, std::vector<float>(8, 0.25f))}, "z", true);
+  g.node("Add", {"y", "z"}, "sum");
+  g.output("sum", {2, 2});
+  return g;
+}
+
+TEST_F(Dynamic, AProductBecomesOneOfIntegersAndItsScales) {
+  GraphBuilder g = two_readers();
+  Model m = quantized(g);
+  const auto& graph = m.graph();
+  const auto& y = *producer(graph, "y");
+  EXPECT_EQ(y.op_type(), "Mul");
+  EXPECT_EQ(y.name(), "y_node_quant_output_scale_mul");
+  const auto& cast = *producer(graph, y.input(0));
+  EXPECT_EQ(cast.op_type(), "Cast");
+  EXPECT_EQ(int_attribute(cast, "to", 0), onnx::TensorProto::FLOAT);
+  const auto& scale = *producer(graph, y.input(1));
+  EXPECT_EQ(scale.op_type(), "Mul");
+  EXPECT_THAT(scale.input(), ElementsAre("x_scale", "w_scale"));
+  const auto& product = *producer(graph, cast.input(0));
+  EXPECT_EQ(product.op_type(), "MatMulInteger");
+  EXPECT_EQ(product.name(), "y_node_quant");
+  EXPECT_THAT(product.input(),
+              ElementsAre("x_quantized", "w_quantized", "x_zero_point", "w_zero_point"));
+  const auto& quantize = *producer(graph, "x_quantized");
+  EXPECT_EQ(quantize.op_type(), "DynamicQuantizeLinear");
+  EXPECT_EQ(quantize.name(), "x_QuantizeLinear");
+  EXPECT_THAT(quantize.output(), ElementsAre("x_quantized", "x_scale", "x_zero_point"));
+
+  EXPECT_EQ(m.read("w_quantized"),
+            (ir::Tensor::of<std::int8_t>({4, 2}, {16, 42, 48, 85, 79, 127, -127, 11})));
+  EXPECT_EQ(m.read("w_scale"), (ir::Tensor::of<float>({2}, {8.0f / 127.0f, 6.0f / 127.0f})));
+  EXPECT_EQ(m.read("w_zero_point"), (ir::Tensor::of<std::int8_t>({2}, {0, 0})));
+  EXPECT_EQ(m.initializer("w"), nullptr);
+}
+
+TEST_F(Dynamic, ATensorIsQuantizedOnceAndNodesStayInOrder) {
+  GraphBuilder g = two_readers();
+  const Model m = quantized(g);
+  EXPECT_EQ(count(m, "DynamicQuantizeLinear"), 1);
+  EXPECT_EQ(count(m, "MatMulInteger"), 2);
+  EXPECT_EQ(count(m, "MatMul") + count(m, "DequantizeLinear"), 0);
+  std::set<std::string> made{"x"};
+  for (const auto& t : m.graph().initializer()) made.insert(t.name());
+  for (const auto& n : m.graph().node()) {
+    for (const auto& i : n.input()) EXPECT_TRUE(made.contains(i)) << i << " of " << n.name();
+    made.insert(n.output().begin(), n.output().end());
+  }
+  EXPECT_TRUE(made.contains("sum"));
+}
+
+TEST_F(Dynamic, WeightsAsTheOptionsSay) {
+  options_.weights.per_channel = false;
+  options_.weights.scheme = {ir::DType::u8, false};
+  GraphBuilder g = two_readers();
+  Model m = quantized(g);
+  EXPECT_EQ(m.read("w_scale"), ir::Tensor::scalar(14.0f / 255.0f));
+  EXPECT_EQ(m.read("w_zero_point"), ir::Tensor::scalar<std::uint8_t>(146));
+}
+
+TEST_F(Dynamic, AttentionStaysInFloat) {
+  const Model m = quantized_bert();
+  EXPECT_EQ(count(m, "MatMulInteger"), 7);  // q, k, v, three more, the head
+  EXPECT_EQ(count(m, "MatMul"), 2);
+  EXPECT_EQ(count(m, "DynamicQuantizeLinear"), 5);  // q, k and v read the same
+  EXPECT_EQ(report_.quantized_nodes, 7);
+  EXPECT_EQ(report_.count(Role::weight), 7);
+  EXPECT_EQ(report_.count(Role::activation), 0);
+  EXPECT_EQ(report_.method, "dynamic");
+  int attention = 0;
+  for (const Left& left : report_.left)
+    attention += left.reason.find("an activation and a weight") != std::string::npos;
+  EXPECT_EQ(attention, 2);
+}
+
+TEST_F(Dynamic, TablesAreQuantizedNow) {
+  options_.placement.op_types = {"MatMul", "Gather"};
+  const Model m = quantized_bert();
+  EXPECT_EQ(count(m, "MatMulInteger"), 7);
+  EXPECT_EQ(count(m, "DequantizeLinear"), 1);
+  EXPECT_EQ(report_.count(Role::constant), 1);
+}
+
+TEST_F(Dynamic, ADisabledOperandLeavesTheProductInFloat) {
+  options_.placement.disable_keywords = {"query._input"};
+  const Model m = quantized_bert();
+  EXPECT_EQ(count(m, "MatMulInteger"), 6);
+  EXPECT_EQ(count(m, "MatMul"), 3);
+}
+
+TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
+  tests::TinyBert bert;
+  Model::of(std::move(bert.builder().model()), "m").save(options_.model);
+  const auto refusal = [&](const auto& change) {
+    Options options = options_;
+    change(options);
+    std::string message;
+    try {
+      quantize_dynamic(options);
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    EXPECT_FALSE(std::filesystem::exists(options.output));
+    return message;
+  };
+  EXPECT_THAT(refusal([](Options& o) {
+                o.placement.op_types = {"MatMul", "Add"};
+              }),
+              HasSubstr("operator Add"));
+  EXPECT_THAT(refusal([](Options& o) { o.placement.places = {Place::gelu}; }),
+              HasSubstr("results are not quantized"));
+  EXPECT_THAT(refusal([](Options& o) {
+                o.activations = {ir::DType::i8, true};
+              }),
+              HasSubstr("gives u8"));
+  EXPECT_THAT(refusal([](Options& o) { o.weights.as_float = true; }), HasSubstr("as integers"));
+  EXPECT_THAT(refusal([](Options& o) { o.softmax = Softmax::deferred; }), HasSubstr("Softmax"));
+}
+
+}  // namespace
+}  // namespace bertcl::quant
