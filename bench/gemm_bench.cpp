@@ -136,7 +136,7 @@ void run(benchmark::State& state, const Family& family, int M, int N, int K) {
     colsum = random_bytes(4ul * N);
     scale = constant(N, 1e-5f), inv_scale = constant(N, 30.0f), zero_point = constant(N, 128.0f);
     kernel.args(a, b, colsum, scale, bias, inv_scale, zero_point, out, M, N, K, 128, 0, 1,
-                activation, kOutU8, Buffer(), Buffer(), Buffer(), Buffer());
+                activation, kOutU8, Buffer(), Buffer(), Buffer(), Buffer(), Buffer());
   } else {
     a = constant(static_cast<size_t>(M) * K, 0.25f);
     b = half ? random_bytes(2 * weights) : constant(weights, 0.125f);

@@ -2,7 +2,7 @@
 // int8 product, reference: one output per work-item, one sum along K, plain scalar arithmetic.
 //
 //   sum = sum over k of (a[m][k] - zero_point) * (b[k][n] - w_zero_point[n])      exact in int32
-//   y   = activation(sum * scale[n] * x_scale + bias[n])
+//   y   = activation(sum * scale[n] * x_scale * row_scale[m] + bias[n])
 //   out = y (f32), or sum (s32), or saturate(round_half_even(y * out_inv_scale[n]) +
 //         out_zero_point[n]) (u8, s8)
 //
@@ -26,6 +26,7 @@
 //   17 x_zero_point    one byte likewise, in place of zero_point; null: zero_point counts
 //   18 row_sums        s32 [M], from row_sums.cl: sum of a - zero point along K; null like 19
 //   19 w_zero_point    s32 [N]: zero points of the columns of b, null where all are 0
+//   20 row_scale       f32 [M]: scales of the rows of a, made by an earlier launch; null where all are 1
 // Nothing is read outside of the given sizes, and nothing but out[0 .. M*N) is written.
 //
 // Layout: panel width 1, K group 1: B[N][K].  Tile: 1 row.
@@ -39,7 +40,7 @@ __kernel void gemm_s8(__global const uchar* a, __global const char* b, __global 
                       const int zero_point, const int a_signed, const int has_bias,
                       const int activation, const int out_type, __global const float* x_scale,
                       __global const uchar* x_zero_point, __global const int* row_sums,
-                      __global const int* w_zero_point) {
+                      __global const int* w_zero_point, __global const float* row_scale) {
   const int m = (int)get_global_id(0), n = (int)get_global_id(1);
   if (m >= M || n >= N) return;
 
@@ -57,7 +58,8 @@ __kernel void gemm_s8(__global const uchar* a, __global const char* b, __global 
     ((__global int*)out)[at] = sum;
     return;
   }
-  const float factor = scale[n] * (x_scale ? *x_scale : 1.0f);
+  const float factor =
+      scale[n] * (x_scale ? *x_scale : 1.0f) * (row_scale ? row_scale[m] : 1.0f);
   const float y = activate_ref((float)sum * factor + (has_bias ? bias[n] : 0.0f), activation);
   if (out_type == TYPE_F32) {
     ((__global float*)out)[at] = y;

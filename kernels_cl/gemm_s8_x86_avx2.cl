@@ -53,7 +53,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
     const int activation, const int out_type,
     __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
-    __global const int* restrict row_sums, __global const int* restrict w_zero_point) {
+    __global const int* restrict row_sums, __global const int* restrict w_zero_point,
+    __global const float* restrict row_scale) {
   const int row0 = (int)get_global_id(0) * TILE_ROWS;
   const int column0 = (int)get_global_id(1) * PANEL;
   const int tiles = min(TILES, (N - column0 + TILE_COLUMNS - 1) / TILE_COLUMNS);
@@ -89,5 +90,6 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
   }
   finish_s8((const int16*)sums, TILES, min(TILE_ROWS, M - row0), row0, column0,
             zero_point_of(zero_point, x_zero_point, a_signed), colsum, scale, bias, out_inv_scale,
-            out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point);
+            out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
+            row_scale);
 }

@@ -18,10 +18,14 @@ bool reads(const Site& site, int input, Role role) {
   });
 }
 
+/// Keeps the scales of rows of zeros, and of all that is next to nothing, normal numbers.
+constexpr float kLeastMagnitude = 1e-30f;
+
 /// Writes one product after the other.
 class DynamicProducts {
  public:
-  explicit DynamicProducts(Model& model) : model_(model), index_(model.graph()) {}
+  DynamicProducts(Model& model, bool per_token)
+      : model_(model), index_(model.graph()), per_token_(per_token) {}
 
   void quantize(const std::string& y) {
     const int product = index_.producer(y);
@@ -44,11 +48,13 @@ class DynamicProducts {
     auto& behind = added_[product];
     behind.push_back(make_node(model_, "Cast", sums + "_cast", {sums}, {floats}));
     set_attribute(behind.back(), "to", onnx::TensorProto::FLOAT);
-    const std::string scale = model_.fresh_name(label + "_quant_scales_mul:0");
-    behind.push_back(
-        make_node(model_, "Mul", label + "_quant_scales_mul", {x.scale, weight.input(1)}, {scale}));
-    behind.push_back(
-        make_node(model_, "Mul", label + "_quant_output_scale_mul", {floats, scale}, {y}));
+    // The scales of columns and rows would make a matrix: both are multiplied in one by one.
+    const std::string scaled =
+        model_.fresh_name(label + (per_token_ ? "_quant_scaled" : "_quant_scales_mul:0"));
+    behind.push_back(make_node(model_, "Mul", label + "_quant_scales_mul",
+                               {per_token_ ? floats : x.scale, weight.input(1)}, {scaled}));
+    behind.push_back(make_node(model_, "Mul", label + "_quant_output_scale_mul",
+                               {per_token_ ? x.scale : floats, scaled}, {y}));
   }
 
   void write() {
@@ -58,7 +64,7 @@ class DynamicProducts {
 
  private:
   struct Quantized {
-    std::string integers, scale, zero_point;
+    std::string integers, scale, zero_point;  // zero_point empty: 0
   };
 
   /// Quantized behind its producer when it is asked for first.
@@ -66,16 +72,49 @@ class DynamicProducts {
     const auto [it, added] = quantized_.try_emplace(x);
     Quantized& q = it->second;
     if (!added) return q;
-    q = {model_.fresh_name(x + "_quantized"), model_.fresh_name(x + "_scale"),
-         model_.fresh_name(x + "_zero_point")};
-    added_[index_.producer(x)].push_back(make_node(model_, "DynamicQuantizeLinear",
-                                                   x + "_QuantizeLinear", {x},
-                                                   {q.integers, q.scale, q.zero_point}));
+    q.integers = model_.fresh_name(x + "_quantized");
+    q.scale = model_.fresh_name(x + "_scale");
+    auto& behind = added_[index_.producer(x)];
+    if (per_token_) {
+      quantize_rows(x, q, behind);
+    } else {
+      q.zero_point = model_.fresh_name(x + "_zero_point");
+      behind.push_back(make_node(model_, "DynamicQuantizeLinear", x + "_QuantizeLinear", {x},
+                                 {q.integers, q.scale, q.zero_point}));
+    }
     return q;
+  }
+
+  void quantize_rows(const std::string& x, const Quantized& q,
+                     std::vector<onnx::NodeProto>& behind) {
+    const auto add = [&](const std::string& op, const std::vector<std::string>& inputs,
+                         const std::string& output) {
+      const std::string name = model_.fresh_name(x + output);
+      behind.push_back(make_node(model_, op, name, inputs, {name}));
+      return name;
+    };
+    const std::string magnitude = add("Abs", {x}, "_magnitude");
+    const std::string largest = model_.fresh_name(x + "_largest");
+    behind.push_back(make_row_reduction(model_, "ReduceMax", largest, magnitude, largest, axes_));
+    const std::string bounded =
+        add("Max", {largest, number(least_, "least_magnitude", kLeastMagnitude)}, "_bounded");
+    behind.push_back(make_node(model_, "Div", q.scale,
+                               {bounded, number(steps_, "magnitude_steps", 127.0f)}, {q.scale}));
+    const std::string rounded = add("Round", {add("Div", {x, q.scale}, "_in_steps")}, "_rounded");
+    behind.push_back(make_node(model_, "Cast", x + "_QuantizeLinear", {rounded}, {q.integers}));
+    set_attribute(behind.back(), "to", onnx::TensorProto::INT8);
+  }
+
+  /// A constant that all share.
+  const std::string& number(std::string& name, const std::string& wanted, float value) {
+    if (name.empty()) name = model_.add(model_.fresh_name(wanted), ir::Tensor::scalar(value));
+    return name;
   }
 
   Model& model_;
   const GraphIndex index_;
+  const bool per_token_;
+  std::string axes_, least_, steps_;  // constants
   std::map<std::string, Quantized> quantized_;
   std::map<int, std::vector<onnx::NodeProto>> added_;
   std::set<std::string> unread_;
@@ -107,8 +146,9 @@ std::set<std::string> product_results(const Placement& placement, const GraphInd
   return results;
 }
 
-void quantize_dynamically(Model& model, const std::set<std::string>& results) {
-  DynamicProducts products(model);
+void quantize_dynamically(Model& model, const std::set<std::string>& results,
+                          ActivationScales scales) {
+  DynamicProducts products(model, scales == ActivationScales::per_token);
   for (const std::string& y : results) products.quantize(y);
   products.write();
 }

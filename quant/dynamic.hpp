@@ -14,6 +14,7 @@ namespace bertcl::quant {
 enum class ActivationScales {
   calibrated,  ///< samples or a table
   per_tensor,  ///< each run: DynamicQuantizeLinear, u8, one for all of the tensor
+  per_token,   ///< each run: one for each row, s8, symmetric
 };
 
 /// Leaves in `placement` the products of an activation and a weight, whose activation is no operand
@@ -32,7 +33,14 @@ std::set<std::string> product_results(const Placement& placement, const GraphInd
 ///   x -> DynamicQuantizeLinear -> xq, x_scale, x_zero_point
 ///   MatMulInteger(xq, Wq, x_zero_point, w_zero_point) -> Cast -> Mul(x_scale * w_scale) -> y
 ///
-/// A tensor that several products read is quantized once.
-void quantize_dynamically(Model& model, const std::set<std::string>& results);
+/// or, by `per_token`, in plain operators that onnxruntime runs and bertcl reads as one,
+///
+///   x -> Abs -> ReduceMax(last axis) -> Max(1e-30) -> Div(127) -> x_scale[.., 1]
+///   x -> Div(x_scale) -> Round -> Cast(i8) -> xq
+///   MatMulInteger(xq, Wq, _, w_zero_point) -> Cast -> Mul(w_scale) -> Mul(x_scale) -> y
+///
+/// A tensor that several products read is quantized once. `scales` is not `calibrated`.
+void quantize_dynamically(Model& model, const std::set<std::string>& results,
+                          ActivationScales scales);
 
 }  // namespace bertcl::quant

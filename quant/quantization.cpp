@@ -90,7 +90,7 @@ void check_float(const onnx::GraphProto& graph, const std::filesystem::path& pat
 }
 
 /// Refuses what has no dynamic form.
-void check_dynamic(const Options& options) {
+void check_dynamic(const Options& options, ActivationScales scales) {
   const PlacementOptions& placement = options.placement;
   for (const std::string& op : placement.op_types)
     if (op != "MatMul" && op != "Gather")
@@ -102,8 +102,11 @@ void check_dynamic(const Options& options) {
     throw Error("results are not quantized dynamically, inputs of products are; calibrate");
   if (options.softmax == Softmax::deferred)
     throw Error("products behind Softmax are not quantized dynamically; take plain Softmax");
-  if (options.activations != Scheme{})
+  const bool per_token = scales == ActivationScales::per_token;
+  if (!per_token && options.activations != Scheme{})
     throw Error("DynamicQuantizeLinear gives u8, asymmetric; take activations so, or calibrate");
+  if (per_token && options.weights.scheme.type != ir::DType::i8)
+    throw Error("products of activations with a scale for each token take weights in s8");
   if (options.weights.as_float)
     throw Error("products that are quantized dynamically read weights as integers, not in float");
 }
@@ -237,7 +240,7 @@ Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<cons
           {options_.activations, options_.weights.as_float, options_.dedicated_pairs,
            options_.all_readers});
   defer_softmax(model_, deferred);
-  quantize_dynamically(model_, dynamic);
+  if (scales_ != ActivationScales::calibrated) quantize_dynamically(model_, dynamic, scales_);
   report_.opset_after = opset_of(model_.proto());
   record(model_.proto(), report_);
   report_.written_bytes = model_.save(options_.output);
@@ -254,10 +257,12 @@ Report quantize_with_ranges(const Options& options, const std::map<std::string, 
   return quantize_with_table(options, {ranges, "", 0, 0, ""});
 }
 
-Report quantize_dynamic(const Options& options) {
-  check_dynamic(options);
-  Quantization quantization(options, ActivationScales::per_tensor);
-  quantization.report().method = "dynamic";
+Report quantize_dynamic(const Options& options, ActivationScales scales) {
+  check_dynamic(options, scales);
+  Quantization quantization(options, scales);
+  const bool per_token = scales == ActivationScales::per_token;
+  quantization.report().method = per_token ? "dynamic per token" : "dynamic";
+  if (per_token) quantization.report().activations = {ir::DType::i8, true};
   return quantization.write({});
 }
 

@@ -13,6 +13,7 @@
 
 #include "quant/accuracy/smooth.hpp"
 #include "quant/deferred_softmax.hpp"
+#include "quant/dynamic.hpp"
 #include "quant/observer.hpp"
 #include "quant/parameters.hpp"
 #include "quant/placement.hpp"
@@ -106,11 +107,13 @@ Report quantize_with_ranges(const Options& options, const std::map<std::string, 
 Report quantize_with_table(const Options& options, const Table& table);
 
 /// Without ranges: each run quantizes the inputs of products with weights by their values, as
-/// onnxruntime's quantize_dynamic (dynamic.hpp); weights and tables are quantized now. There are no
-/// samples, so there is neither smoothing nor GPTQ. Throws Error besides where an option asks for
-/// what has no dynamic form: operators other than MatMul and Gather, quantized results, activations
-/// in another type, weights in float.
-Report quantize_dynamic(const Options& options);
+/// onnxruntime's quantize_dynamic, or with a scale for each token (dynamic.hpp); weights and tables
+/// are quantized now. `scales` is not `calibrated`; a scale for each token means s8, symmetric.
+/// There are no samples, so there is neither smoothing nor GPTQ. Throws Error besides where an
+/// option asks for what has no dynamic form: operators other than MatMul and Gather, quantized
+/// results, activations in another type, weights in float.
+Report quantize_dynamic(const Options& options,
+                        ActivationScales scales = ActivationScales::per_tensor);
 
 /// The report for machines.
 nlohmann::json to_json(const Report& report);

@@ -36,7 +36,7 @@ struct QuantizeOptions : CommonOptions {
   std::string model, output, data;
   std::size_t samples = quant::kDefaultSamples;
   bool first_samples = false;
-  bool dynamic = false;
+  bool dynamic = false, per_token = false;
   VocabularyOptions vocabulary;
   squad::FeatureOptions features;
   quant::Options quantizer = quant::presets().front().options();
@@ -162,7 +162,8 @@ void print_report(const quant::Report& report, const QuantizeOptions& options) {
              100.0 * static_cast<double>(size) /
                  static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
   if (options.dynamic)
-    fmt::print("scales of activations are found in each run\n");
+    fmt::print("scales of activations are found in each run, one for each {}\n",
+               options.per_token ? "token" : "tensor");
   else if (options.table.read.empty())
     fmt::print("calibrated by {} on {} questions ({} tokens) in {}\n", report.method,
                grouped(report.samples), grouped(report.tokens),
@@ -207,7 +208,9 @@ int run_quantize(QuantizeOptions& options) {
   // Tables hold ranges of the model's own tensors, not of smoothed ones.
   if (!options.table.read.empty() || !options.table.write.empty())
     quantizer.accuracy.smooth = quantizer.placement.add_channels = false;
-  const quant::Report report = options.dynamic              ? quant::quantize_dynamic(quantizer)
+  const auto scales =
+      options.per_token ? quant::ActivationScales::per_token : quant::ActivationScales::per_tensor;
+  const quant::Report report = options.dynamic ? quant::quantize_dynamic(quantizer, scales)
                                : options.table.read.empty() ? quantize_by_data(options)
                                                             : quantize_by_table(options);
   if (options.prints_text()) print_report(report, options);
@@ -251,6 +254,10 @@ void add_quantize(CLI::App& program, Action& action) {
   command->add_flag("--dynamic", options->dynamic,
                     "No calibration: each run finds the scales of its activations\n"
                     "(DynamicQuantizeLinear, MatMulInteger). Only products with weights");
+  command
+      ->add_flag("--per-token", options->per_token,
+                 "With --dynamic: a scale for each token in place of one for all, symmetric s8")
+      ->needs("--dynamic");
   positive(*command, "--max-seq-length", options->features.max_seq_length,
            "Tokens of a question with its text at most");
   positive(*command, "--max-query-length", options->features.max_query_length,

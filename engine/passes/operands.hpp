@@ -16,7 +16,8 @@ enum : std::size_t { x, w, bias };
 }
 /// linear_q(x, w, bias?, x_scale, x_zero_point?, w_scale, out_scale?, out_zero_point?,
 ///          w_zero_point?) {activation}
-/// x_scale and x_zero_point may be computed (DynamicQuantizeLinear); all else but x is constant.
+/// x_scale and x_zero_point may be computed (DynamicQuantizeLinear), x_scale also with one element
+/// for each row (quantize_rows); all else but x is constant.
 /// w_scale and w_zero_point (i8) have one element or N.
 namespace linear_q {
 enum : std::size_t {
@@ -102,6 +103,7 @@ enum : std::size_t {
   second_zero_point
 };
 }
+/// quantize_rows(x) {least} -> i8, scale f32[.., 1]: scale = max(|row|, least) / 127
 /// pack_inputs(ids, types?, mask?, positions?) -> ids, positions, seq_offsets, key_mask [, types];
 /// positions count from 0 in each sequence where they are no operand.
 namespace pack_inputs {

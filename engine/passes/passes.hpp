@@ -24,6 +24,7 @@ Pass fold_channel_factor();
 Pass lift_quantize();
 Pass find_linear();
 Pass find_linear_q();
+Pass find_quantize_rows();
 Pass find_attention();
 Pass find_positions();
 Pass find_embedding();

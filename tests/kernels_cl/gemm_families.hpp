@@ -73,13 +73,15 @@ struct GemmS8Case {
   int32_t activation = kNone;
   std::vector<int32_t> w_zero_point = {};  // of each column; empty: 0
   std::vector<float> x_scale = {};         // one element: scale and zero point come from the device
+  std::vector<float> row_scale = {};       // of each row; empty: 1
 
   std::string text() const {
     return "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K) +
            (a_signed ? " s8" : " u8") + " zero point " + std::to_string(zero_point) +
            " activation " + std::to_string(activation) +
            (w_zero_point.empty() ? "" : ", weights with zero points") +
-           (x_scale.empty() ? "" : ", measured scale");
+           (x_scale.empty() ? "" : ", measured scale") +
+           (row_scale.empty() ? "" : ", scales of rows");
   }
   int w_value(int k, int n) const {
     const int zero = w_zero_point.empty() ? 0 : w_zero_point[static_cast<size_t>(n)];
@@ -140,7 +142,8 @@ std::vector<T> run_gemm_s8(const GemmFamily& family, const GemmS8Case& c, int32_
   kernel.args(upload(c.a), weights.panels, weights.colsum, vector(c.scale), vector(c.bias),
               vector(c.out_inv_scale), vector(c.out_zero_point), out.buffer(), c.M, c.N, c.K,
               c.x_scale.empty() ? c.zero_point : 77, c.a_signed ? 1 : 0, c.bias.empty() ? 0 : 1,
-              c.activation, out_type, vector(c.x_scale), measured, sums, w_zero);
+              c.activation, out_type, vector(c.x_scale), measured, sums, w_zero,
+              vector(c.row_scale));
   run(kernel, ceil_div(c.M, family.tile_rows), ceil_div(c.N, family.panel));
   return out.values();
 }

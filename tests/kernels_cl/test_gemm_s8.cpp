@@ -113,7 +113,8 @@ std::vector<double> reference_values(const GemmS8Case& c) {
   std::vector<double> values(sums.size());
   for (size_t i = 0; i < sums.size(); ++i) {
     const size_t n = i % c.N;
-    const double scale = c.x_scale.empty() ? c.scale[n] : c.scale[n] * c.x_scale[0];
+    double scale = c.x_scale.empty() ? c.scale[n] : c.scale[n] * c.x_scale[0];
+    if (!c.row_scale.empty()) scale *= c.row_scale[i / c.N];
     values[i] = activated(sums[i] * scale + (c.bias.empty() ? 0.0 : c.bias[n]), c.activation);
   }
   return values;
@@ -134,6 +135,24 @@ TEST_P(GemmS8, MeasuredScaleAndZeroPoint) {
       c.x_scale = {1.75f};
       if (weights_have_zero_points) c.w_zero_point = integers<int32_t>(c.N, 6, -9, 9);
       expect_close(run_gemm_s8<float>(GetParam(), c, kOutF32), reference_values(c), c.text());
+    }
+}
+
+// As after quantize_rows.cl: every row of every tile has its own scale, the last ones too.
+TEST_P(GemmS8, ScalesOfRows) {
+  const int rows = GetParam().tile_rows;
+  for (const int M : {1, rows, rows + 1, 2 * rows - 1})
+    for (bool bias : {false, true}) {
+      auto c = network_case(M, 65, 96, true, bias ? kGelu : kNone, bias);
+      c.zero_point = 0;
+      for (int m = 0; m < M; ++m) c.row_scale.push_back(0.5f + 0.375f * static_cast<float>(m));
+      expect_close(run_gemm_s8<float>(GetParam(), c, kOutF32), reference_values(c), c.text());
+      c.out_inv_scale.assign(65, 20.0f);
+      c.out_zero_point.assign(65, 3.0f);
+      std::vector<int8_t> expected;
+      for (const double v : reference_values(c))
+        expected.push_back(static_cast<int8_t>(quantized(v * 20.0, 3, true)));
+      expect_quantized(run_gemm_s8<int8_t>(GetParam(), c, kOutS8), expected, c.text());
     }
 }
 

@@ -76,12 +76,33 @@ TEST(FindLinearQ, SumsThatAnInt32MayNotHoldStay) {
 })");
 }
 
-TEST(FindLinearQ, AScaleForEachRowStaysBehind) {
-  const std::string text = after(find_linear_q(), R"(graph g(%x: u8[2, 2], %s: f32[2, 1]) {
+TEST(FindLinearQ, AScaleForEachRow) {
+  EXPECT_REWRITE(find_linear_q(), R"(graph g(%x: i8[m, k, 2], %s: f32[m, k, 1]) {
   const %w: i8[2, 2] = [1, 2, 3, 4]
-  %a: i32[2, 2] = MatMulInteger(%x, %w)
-  %b: f32[2, 2] = Cast(%a) {to = "f32"}
-  %y: f32[2, 2] = Mul(%b, %s)
+  const %ws: f32[2] = [0.5, 0.25]
+  const %b: f32[2] = [1, 2]
+  %a: i32[m, k, 2] = MatMulInteger(%x, %w)
+  %c: f32[m, k, 2] = Cast(%a) {to = "f32"}
+  %d: f32[m, k, 2] = Mul(%c, %ws)
+  %e: f32[m, k, 2] = Mul(%d, %s)
+  %y: f32[m, k, 2] = Add(%e, %b)
+  return %y as y
+})",
+                 R"(graph g(%x: i8[m, k, 2], %s: f32[m, k, 1]) {
+  const %w: i8[2, 2] = [1, 2, 3, 4]
+  const %b: f32[2] = [1, 2]
+  const %w.scale: f32[2] = [0.5, 0.25]
+  %y: f32[m, k, 2] = linear_q(%x, %w, %b, %s, _, %w.scale)
+  return %y as y
+})");
+}
+
+TEST(FindLinearQ, AScaleForEachPlaneStaysBehind) {
+  const std::string text = after(find_linear_q(), R"(graph g(%x: u8[3, 2, 2], %s: f32[3, 1, 1]) {
+  const %w: i8[2, 2] = [1, 2, 3, 4]
+  %a: i32[3, 2, 2] = MatMulInteger(%x, %w)
+  %b: f32[3, 2, 2] = Cast(%a) {to = "f32"}
+  %y: f32[3, 2, 2] = Mul(%b, %s)
   return %y as y
 })");
   EXPECT_NE(text.find("linear_q"), std::string::npos) << text;

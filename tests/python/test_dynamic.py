@@ -41,7 +41,7 @@ def with_inner_outputs(source, target, count):
 
 
 OPTIONS = {"i8": ["--per-tensor"], "i8 per column": [], "u8": ["--weights", "u8", "--per-tensor"],
-           "7 bits": ["--per-tensor", "--reduce-range"]}
+           "7 bits": ["--per-tensor", "--reduce-range"], "per token": ["--per-token"]}
 
 
 def products(path):
@@ -138,6 +138,26 @@ class DynamicallyQuantizedModel(unittest.TestCase):
                                questions.answers(bertcl_run(model, inputs, "--keep-padding"), part))]
             self.assertGreaterEqual(np.mean(same), 0.9, name)
             self.assertGreaterEqual(np.mean(padded), 0.8, name)
+
+
+    def test_a_scale_for_each_token(self):
+        """One launch quantizes the rows of each product's input. The scale of a token depends on
+        nothing else in its batch: padding changes nothing."""
+        model = self.written("per token")
+        report = inspect(model, "--require", "int8")
+        for op in "linear_q", "quantize_rows":
+            self.assertEqual(sum(o["op"] == op for o in report["ops"]), 25, op)
+        self.assertEqual(report["notes"], [])
+        reference, optimized = Reference(model), Reference(model, optimized=True)
+        same, peer = [], []
+        for inputs, part in questions.batches(self.examples, QUESTIONS):
+            expected = questions.answers(reference.run(inputs), part)
+            same += [a == b for a, b in
+                     zip(expected, questions.answers(bertcl_run(model, inputs), part))]
+            peer += [a == b for a, b in
+                     zip(expected, questions.answers(optimized.run(inputs), part))]
+        self.assertGreaterEqual(np.mean(same), 0.9)
+        self.assertGreaterEqual(np.mean(peer), 0.9)
 
 
 def constant(name, values, dtype):

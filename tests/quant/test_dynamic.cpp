@@ -30,7 +30,7 @@ class Dynamic : public testing::Test {
 
   Model quantized(GraphBuilder& g) {
     Model::of(std::move(g.model()), "m").save(options_.model);
-    report_ = quantize_dynamic(options_);
+    report_ = quantize_dynamic(options_, scales_);
     return Model::load(options_.output);
   }
   Model quantized_bert() {
@@ -40,6 +40,7 @@ class Dynamic : public testing::Test {
 
   std::filesystem::path folder_;
   Options options_;
+  ActivationScales scales_ = ActivationScales::per_tensor;
   Report report_;
 };
 
@@ -145,6 +146,42 @@ TEST_F(Dynamic, ADisabledOperandLeavesTheProductInFloat) {
   EXPECT_EQ(count(m, "MatMul"), 3);
 }
 
+/// The operators on the way from a tensor back to `end`, by first inputs.
+std::string way(const onnx::GraphProto& graph, std::string tensor, const std::string& end) {
+  std::string ops;
+  while (tensor != end) {
+    const auto* node = producer(graph, tensor);
+    if (!node) return ops + "and an end";
+    ops += node->op_type() + " ";
+    tensor = node->input(0);
+  }
+  return ops;
+}
+
+TEST_F(Dynamic, AScaleForEachToken) {
+  scales_ = ActivationScales::per_token;
+  for (const std::int64_t opset : {13, 18}) {
+    GraphBuilder g = two_readers();
+    g.model().mutable_opset_import(0)->set_version(opset);
+    Model m = quantized(g);
+    const auto& graph = m.graph();
+    EXPECT_EQ(way(graph, "y", "x"), "Mul Div Max ReduceMax Abs ");
+    const auto& y = *producer(graph, "y");
+    EXPECT_EQ(way(graph, y.input(1), "x_quantized"), "Mul Cast MatMulInteger ");
+    EXPECT_EQ(way(graph, "x_quantized", "x"), "Cast Round Div ");
+    const auto& reduce = *tests::find_node(graph, "ReduceMax");
+    EXPECT_EQ(reduce.input_size(), opset < 18 ? 1 : 2);
+    EXPECT_EQ(find_attribute(reduce, "axes") != nullptr, opset < 18);
+    const auto& product = *producer(graph, "y_node_quant_scaled");
+    EXPECT_EQ(product.input(1), "w_scale");
+    const auto& integers = *tests::find_node(graph, "MatMulInteger");
+    EXPECT_THAT(integers.input(), ElementsAre("x_quantized", "w_quantized", "", "w_zero_point"));
+    EXPECT_EQ(count(m, "Abs"), 1);
+    EXPECT_EQ(count(m, "MatMulInteger"), 2);
+    EXPECT_EQ(report_.method, "dynamic per token");
+  }
+}
+
 TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
   tests::TinyBert bert;
   Model::of(std::move(bert.builder().model()), "m").save(options_.model);
@@ -153,7 +190,7 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
     change(options);
     std::string message;
     try {
-      quantize_dynamic(options);
+      quantize_dynamic(options, scales_);
     } catch (const Error& error) {
       message = error.what();
     }
@@ -172,6 +209,11 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
               HasSubstr("gives u8"));
   EXPECT_THAT(refusal([](Options& o) { o.weights.as_float = true; }), HasSubstr("as integers"));
   EXPECT_THAT(refusal([](Options& o) { o.softmax = Softmax::deferred; }), HasSubstr("Softmax"));
+  scales_ = ActivationScales::per_token;
+  EXPECT_THAT(refusal([](Options& o) {
+                o.weights.scheme = {ir::DType::u8, false};
+              }),
+              HasSubstr("weights in s8"));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ bool is_quantization(const ir::Node& n) {
 bool works_by_row(const ir::Node& n, const PackedValues& packed) {
   static const std::set<std::string, std::less<>> always{
       "linear", "linear_q", "add_norm", "Gelu", "QuantizeLinear", "DequantizeLinear", "Relu",
-      "Tanh",
+      "Tanh", "quantize_rows",
       // by its range over all rows: those of padding no longer count, see docs/architecture.md
       "DynamicQuantizeLinear"};
   if (always.contains(n.op)) {

@@ -7,7 +7,8 @@
 //   linear_q(xq, w, bias, x_scale, x_zero_point, w_scale, _, _, w_zero_point) -> y
 //
 // The scales may stand in one factor or in several, in any order. x_scale and x_zero_point may be
-// computed, as by DynamicQuantizeLinear; those of the weight are constant.
+// computed, as by DynamicQuantizeLinear, x_scale also for each row, as by quantize_rows; those of
+// the weight are constant.
 #include <optional>
 
 #include "passes/int8_weight.hpp"
@@ -25,6 +26,13 @@ bool has_one_element(const ir::Value* v) { return element_count(v->type.shape) =
 bool is_per_column(const ir::Value* v, const ir::Dim& n) {
   return v->is_constant() && !v->type.shape.empty() && v->type.shape.back() == n &&
          element_count(v->type.shape) == n;
+}
+
+/// One number for each row of a product: [.., 1] for [.., N].
+bool is_per_row(const ir::Value* product, const ir::Value* v) {
+  ir::Shape rows = product->type.shape;
+  rows.back() = ir::Dim(1);
+  return v->type.shape == rows;
 }
 
 /// MatMulInteger -> Cast becomes a linear_q whose scales are 1.
@@ -53,7 +61,8 @@ bool start(ir::Graph& g, ir::Node& cast) {
   return true;
 }
 
-/// The product of the factors: a computed scalar, or null, times a constant, one or per column.
+/// The product of the factors: a computed scalar or one per row, or null, times a constant, one or
+/// per column.
 struct Scales {
   ir::Value* computed = nullptr;
   std::vector<float> constant;
@@ -81,7 +90,7 @@ bool take_factor(const ir::Value* product, ir::Value* factor, const ir::Dim& n, 
       return true;
     }
   }
-  if (!has_one_element(factor) || scales.computed) return false;
+  if (scales.computed || !(has_one_element(factor) || is_per_row(product, factor))) return false;
   scales.computed = factor;
   return true;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch steps of DynamicQuantizeLinear: the range of the tensor, then its bytes.
+// Launch steps of DynamicQuantizeLinear, the range of the tensor and then its bytes, and of
+// quantize_rows, which needs one.
 #include "plan/ops/ops.hpp"
+#include "plan/types.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -19,8 +21,21 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 
+void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Shape& shape = node.inputs[0]->type.shape;
+  const ir::Dim rows = row_count(shape);
+  b.launch(node, "fp32 > int8", "rows", b.kernel("quantize_rows", "quantize_rows"),
+           {b.in(node.inputs[0]), b.out(node.outputs[0]), b.out(node.outputs[1]),
+            static_cast<float>(node.float_attribute("least")), Size{rows}, Size{shape.back()},
+            b.rows_per_item()},
+           {Size{rows, b.rows_per_item()}, Size{}, Size{}});
+}
+
 }  // namespace
 
-void add_dynamic_quantize(LoweringTable& table) { table["DynamicQuantizeLinear"] = lower; }
+void add_dynamic_quantize(LoweringTable& table) {
+  table["DynamicQuantizeLinear"] = lower;
+  table["quantize_rows"] = lower_rows;
+}
 
 }  // namespace bertcl::plan

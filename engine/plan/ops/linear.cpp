@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of linear and linear_q: products with weights that are packed once, while planning.
+#include <utility>
+
 #include "opencl/blas.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
@@ -191,8 +193,11 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* x_scale = node.inputs[o::x_scale];
   const ir::Value* x_zero = node.input(o::x_zero_point);
   const ir::Value* measured_scale = x_scale->is_constant() ? nullptr : x_scale;
+  const ir::Value* row_scale = nullptr;
+  if (measured_scale && element_count(measured_scale->type.shape) != ir::Dim(1))
+    std::swap(measured_scale, row_scale);
   const ir::Value* measured_zero = !x_zero || x_zero->is_constant() ? nullptr : x_zero;
-  const float static_scale = measured_scale ? 1 : scalar_or(x_scale, 1);
+  const float static_scale = x_scale->is_constant() ? scalar_or(x_scale, 1) : 1;
   const std::int32_t static_zero = measured_zero ? 0 : zero_point_or_0(x_zero);
   std::vector<float> scale = per_column(node.inputs[o::w_scale], n, 1);
   for (float& s : scale) s *= static_scale;
@@ -237,7 +242,8 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
                          b.in(measured_scale),
                          b.in(measured_zero),
                          row_sums,
-                         w_zero},
+                         w_zero,
+                         b.in(row_scale)},
                         {Size{rows, rung.tile_rows}, Size{panels}, Size{}});
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, rows, n, k);
