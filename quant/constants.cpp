@@ -37,8 +37,6 @@ void Constants::collect(const std::string& tensor, std::set<int>& nodes,
   for (const auto& input : index_.node(producer).input()) collect(input, nodes, initializers);
 }
 
-namespace {
-
 ir::Tensor transposed(const ir::Tensor& from, std::vector<std::int64_t> perm) {
   const std::size_t rank = from.shape().size();
   if (perm.empty()) {
@@ -71,6 +69,8 @@ ir::Tensor transposed(const ir::Tensor& from, std::vector<std::int64_t> perm) {
   }
   return result;
 }
+
+namespace {
 
 std::vector<std::int64_t> ints(const onnx::AttributeProto* attribute) {
   if (!attribute) return {};

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tensors of an ONNX graph are constants, and their values.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "quant/graph_index.hpp"
 #include "quant/model.hpp"
 
 namespace bertcl::quant {
+
+/// An f32 tensor with its axes in the order `perm`; reversed if that is empty. Throws Error if it
+/// names other axes.
+ir::Tensor transposed(const ir::Tensor& from, std::vector<std::int64_t> perm = {});
 
 /// Tensors that depend on initializers and Constant nodes alone.
 class Constants {

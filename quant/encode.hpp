@@ -22,6 +22,7 @@ struct WeightOptions {
   std::map<std::string, int> axes{};  ///< by operator, from the end if negative; by default MatMul
                                       ///< 1 of [in, out], Gemm likewise by transB, Conv 0
   bool as_float = false;              ///< float behind Q -> DQ, as TensorRT reads them, not i8
+  bool transposed = false;  ///< matrices [out, in] behind Transpose, as torch exports them
 };
 
 /// Ranges of channels by tensor.

@@ -62,6 +62,7 @@ Options qdqbert() {
   o.placement.head = false;
   o.activations = kSymmetricS8;
   o.weights.as_float = true;
+  o.weights.transposed = true;
   o.dedicated_pairs = true;
   return o;
 }

@@ -107,8 +107,10 @@ void check_dynamic(const Options& options, ActivationScales scales) {
     throw Error("DynamicQuantizeLinear gives u8, asymmetric; take activations so, or calibrate");
   if (per_token && options.weights.scheme.type != ir::DType::i8)
     throw Error("products of activations with a scale for each token take weights in s8");
-  if (options.weights.as_float)
-    throw Error("products that are quantized dynamically read weights as integers, not in float");
+  if (options.weights.as_float || options.weights.transposed)
+    throw Error(
+        "products that are quantized dynamically read weights as integers in their own layout, not "
+        "in float or transposed");
 }
 
 TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
@@ -238,7 +240,7 @@ Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<cons
   report_.deferred_softmaxes = static_cast<std::int64_t>(deferred.size());
   rewrite(model_, placement_, encodings, index_, constants_,
           {options_.activations, options_.weights.as_float, options_.dedicated_pairs,
-           options_.all_readers});
+           options_.all_readers, options_.weights.transposed});
   defer_softmax(model_, deferred);
   if (scales_ != ActivationScales::calibrated) quantize_dynamically(model_, dynamic, scales_);
   report_.opset_after = opset_of(model_.proto());

@@ -25,9 +25,13 @@ std::optional<int> axis_of(const Encoding& e) {
 
 class Rewriter {
  public:
-  Rewriter(Model& model, const GraphIndex& index, const Encodings& encodings,
+  Rewriter(Model& model, const GraphIndex& index, Constants& constants, const Encodings& encodings,
            const RewriteOptions& options)
-      : model_(model), index_(index), encodings_(encodings), options_(options) {}
+      : model_(model),
+        index_(index),
+        constants_(constants),
+        encodings_(encodings),
+        options_(options) {}
 
   /// The operand reads quantized values. `pair` counts the pairs of a tensor; -1: the one it has.
   void quantize(int reader, const Operand& operand, int pair) {
@@ -95,6 +99,9 @@ class Rewriter {
     // Zero points have the type of the integers.
     const ir::DType type = activation ? options_.activations.type : e.constant.values.dtype();
     const Named& named = parameters(tensor, e, type);
+    if (options_.transposed_weights && e.role == Role::weight &&
+        e.constant.values.shape().size() == 2)
+      return add_transposed(tensor, e, named);
     const std::optional<int> axis = axis_of(e);
     std::string integers;
     int after = -1;
@@ -105,6 +112,42 @@ class Rewriter {
       integers = model_.add(model_.fresh_name(tensor + "_quantized"), e.constant.values);
     }
     return add_node(after, "DequantizeLinear", tensor, suffix, integers, named, axis);
+  }
+
+  /// The same of a matrix that is kept the other way round.
+  std::string add_transposed(const std::string& tensor, const Encoding& e, const Named& named) {
+    std::optional<int> axis = axis_of(e);
+    if (axis) axis = 1 - *axis;
+    std::string integers;
+    int after = -1;
+    if (options_.float_weights) {
+      const std::string source = transposed_source(tensor);
+      after = index_.producer(source);
+      integers = add_node(after, "QuantizeLinear", tensor, "", source, named, axis);
+    } else {
+      const ir::Tensor& values = e.constant.values;
+      integers = model_.add(model_.fresh_name(tensor + "_quantized"),
+                            transposed(values.converted(ir::DType::f32)).converted(values.dtype()));
+    }
+    const std::string turned = model_.fresh_name(tensor + "_Transpose_Output");
+    const std::string dequantized =
+        add_node(after, "DequantizeLinear", tensor, "", integers, named, axis);
+    auto n = make_node(model_, "Transpose", tensor + "_Transpose", {dequantized}, {turned});
+    auto* perm = n.add_attribute();
+    perm->set_name("perm");
+    perm->set_type(onnx::AttributeProto::INTS);
+    perm->add_ints(1);
+    perm->add_ints(0);
+    added_[after].push_back(std::move(n));
+    return turned;
+  }
+
+  /// The float matrix whose transpose the tensor is: what the file transposes, or a new constant.
+  std::string transposed_source(const std::string& tensor) {
+    if (const int n = index_.producer(tensor); n >= 0 && is_op(index_.node(n), "Transpose"))
+      return index_.node(n).input(0);
+    return model_.add(model_.fresh_name(tensor + "_transposed"),
+                      transposed(constants_.value(tensor)));
   }
 
   std::string add_node(int after, const std::string& op, const std::string& tensor,
@@ -133,6 +176,7 @@ class Rewriter {
 
   Model& model_;
   const GraphIndex& index_;
+  Constants& constants_;
   const Encodings& encodings_;
   const RewriteOptions& options_;
   std::map<Key, std::string> dequantized_;
@@ -143,7 +187,7 @@ class Rewriter {
 }  // namespace
 
 void rewrite(Model& model, const Placement& placement, const Encodings& encodings,
-             const GraphIndex& index, const Constants& constants, const RewriteOptions& options) {
+             const GraphIndex& index, Constants& constants, const RewriteOptions& options) {
   std::set<int> chain;
   std::set<std::string> initializers, outputs;
   for (const auto& [key, encoding] : encodings)
@@ -156,7 +200,7 @@ void rewrite(Model& model, const Placement& placement, const Encodings& encoding
   for (const Site& site : placement.sites)
     for (const Operand& operand : site.operands) ++readers[{operand.tensor, operand.role}];
 
-  Rewriter rewriter(model, index, encodings, options);
+  Rewriter rewriter(model, index, constants, encodings, options);
   for (const auto& tensor : placement.outputs) rewriter.quantize_output(tensor);
   std::map<Key, int> pairs;
   for (const Site& site : placement.sites)

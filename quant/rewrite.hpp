@@ -16,6 +16,8 @@ struct RewriteOptions {
   bool dedicated_pairs = false;
   /// Whoever else reads the tensor of a shared pair reads it quantized, too.
   bool all_readers = false;
+  /// Matrices as torch's exporter writes them: [out, in] -> [Q ->] DQ -> Transpose.
+  bool transposed_weights = false;
 };
 
 /// Puts Q/DQ in front of the operands of `placement` and behind its outputs; names are those that
@@ -24,12 +26,14 @@ struct RewriteOptions {
 ///   x -> MatMul              x -> QuantizeLinear -> DequantizeLinear -> MatMul
 ///   W (constant) -> MatMul   W_quantized (i8) -> DequantizeLinear(axis) -> MatMul
 ///
+///   or, transposed: W^T (constant) -> [Q ->] DQ(axis) -> Transpose -> MatMul
+///
 /// By default a tensor has one pair, which all its sites share; readers outside the sites keep the
 /// float tensor. The pair of an output is read by all. An output of the graph keeps its name:
 /// NAME_QuantizeLinear_Input -> Q -> DQ -> NAME. Constants and the nodes that made them (Cast,
 /// Transpose) go where nothing reads them any more; all else stays. `index` and `constants` are of
 /// the graph before and not valid afterwards.
 void rewrite(Model& model, const Placement& placement, const Encodings& encodings,
-             const GraphIndex& index, const Constants& constants, const RewriteOptions& options);
+             const GraphIndex& index, Constants& constants, const RewriteOptions& options);
 
 }  // namespace bertcl::quant

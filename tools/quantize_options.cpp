@@ -283,6 +283,12 @@ void add_form_options(CLI::App& command, quant::Options& options) {
                 "(default)")
       ->group(group);
   command
+      .add_flag(
+          "--weights-transposed,!--weights-plain", options.weights.transposed,
+          "Keep matrices as torch does, [out, in] behind Transpose, or as products read them\n"
+          "(default)")
+      ->group(group);
+  command
       .add_flag("--dedicated-pairs,!--shared-pairs", options.dedicated_pairs,
                 "A Q/DQ pair for each node that reads a tensor, or one for all (default)")
       ->group(group);

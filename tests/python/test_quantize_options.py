@@ -28,6 +28,7 @@ CHOICES = [
      "--weights u8-symmetric --activations u8", "--weights u8 --per-tensor --activations u8"),
     ("", "", "--reduce-range", "--weight-bits 5", "--full-range"),
     ("--weights-qdq", "--weights-int8"),
+    ("--weights-plain", "--weights-transposed"),
     ("--shared-pairs", "--dedicated-pairs"),
     ("", "--all-readers"),
 ]
