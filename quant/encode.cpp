@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "bertcl/error.hpp"
 
@@ -75,6 +76,14 @@ class Encoder {
 
   Encodings take() { return std::move(all_); }
 
+  void check_overrides() const {
+    std::set<std::string> quantized;
+    for (const auto& [key, encoding] : all_) quantized.insert(key.first);
+    for (const auto& [tensor, o] : options_.overrides)
+      if (!quantized.contains(tensor))
+        throw Error(fmt::format("{}: no tensor of this name is quantized", o.place));
+  }
+
  private:
   static void check(const Encoding& e, const std::string& tensor) {
     if (std::max(-e.range.low, e.range.high) > kLargestQuantized)
@@ -93,9 +102,80 @@ class Encoder {
                       "float",
                       tensor, label_of(node)));
     Encoding e;
+    e.type = options_.activations.type;
     e.range = it->second;
-    e.parameters = parameters_of(e.range, options_.activations);
+    if (const TensorOverride* o = override_of(tensor)) {
+      override_activation(e, *o);
+    } else {
+      e.parameters = parameters_of(e.range, options_.activations);
+    }
     return e;
+  }
+
+  const TensorOverride* override_of(const std::string& tensor) const {
+    const auto it = options_.overrides.find(tensor);
+    return it == options_.overrides.end() ? nullptr : &it->second;
+  }
+
+  static Parameters checked(const Parameters& p, ir::DType type, const TensorOverride& o) {
+    const auto [low, high] = integers_of(type);
+    if (p.zero_point < low || p.zero_point > high)
+      throw Error(fmt::format("{}: its zero_point is {}, integers of {} are {} to {}", o.place,
+                              p.zero_point, ir::name_of(type), low, high));
+    return p;
+  }
+
+  void override_activation(Encoding& e, const TensorOverride& tensor) const {
+    const Override& o = tensor.channels.front();
+    if (tensor.axis || o.reduced)
+      throw Error(fmt::format("{}: {} is for weights, this is an activation", tensor.place,
+                              tensor.axis ? "an axis" : "reduce_range"));
+    const Scheme scheme = overridden(options_.activations, o);
+    e.type = scheme.type;
+    if (!o.parameters) {
+      e.range = overridden(e.range, o);
+      e.parameters = parameters_of(e.range, scheme);
+      return;
+    }
+    e.parameters = checked(*o.parameters, e.type, tensor);
+    const auto [low, high] = integers_of(e.type);
+    const auto real = [&](std::int32_t q) {
+      return static_cast<float>(q - e.parameters.zero_point) * e.parameters.scale;
+    };
+    e.range = {real(low), real(high)};
+  }
+
+  QuantizedConstant override_constant(const ir::Tensor& value, const Operand& operand,
+                                      const TensorOverride& tensor) const {
+    const bool weight = operand.role == Role::weight;
+    const auto rank = static_cast<int>(value.shape().size());
+    int axis = -1;
+    if (tensor.axis) {
+      axis = *tensor.axis < 0 ? *tensor.axis + rank : *tensor.axis;
+      if (!weight || axis < 0 || axis >= rank)
+        throw Error(fmt::format("{}: its axis is {}; {}", tensor.place, *tensor.axis,
+                                weight ? fmt::format("the weight has {} dimensions", rank)
+                                       : "channels are for weights of products"));
+    }
+    const auto ranges = ranges_along(value, axis, operand.tensor);
+    if (tensor.channels.size() > 1 && tensor.channels.size() != ranges.size())
+      throw Error(fmt::format("{}: there are {} entries for {} channels", tensor.place,
+                              tensor.channels.size(), ranges.size()));
+    const Override& first = tensor.channels.front();
+    const Scheme usual = weight ? options_.weights.scheme : options_.activations;
+    Scheme scheme = overridden(usual, first);
+    // The rules of onnxruntime: channels are symmetric, and weights of another type as is usual for
+    // it.
+    if (!first.symmetric && axis >= 0) scheme.symmetric = true;
+    if (!first.symmetric && axis < 0 && weight && scheme.type != usual.type)
+      scheme.symmetric = scheme.type == ir::DType::i8;
+    std::vector<Parameters> parameters;
+    for (std::size_t c = 0; c < ranges.size(); ++c) {
+      const Override& o = tensor.channels[tensor.channels.size() == 1 ? 0 : c];
+      parameters.push_back(o.parameters ? checked(*o.parameters, scheme.type, tensor)
+                                        : parameters_of(overridden(ranges[c], o), scheme));
+    }
+    return quantize_by(value, parameters, axis, scheme.type, operand.tensor);
   }
 
   Encoding channels(const std::string& tensor, const onnx::NodeProto& node) const {
@@ -106,8 +186,14 @@ class Encoder {
                       "from samples alone; give it one scale, or exclude the node",
                       tensor, label_of(node)));
     const ChannelStatistics& s = it->second;
+    if (const TensorOverride* o = override_of(tensor))
+      throw Error(
+          fmt::format("{}: its channels have scales of their own (add_channels); give it one scale "
+                      "to override it",
+                      o->place));
     Encoding e;
     e.role = Role::channels;
+    e.type = options_.activations.type;
     e.range = {*std::min_element(s.low.begin(), s.low.end()),
                *std::max_element(s.high.begin(), s.high.end())};
     for (std::size_t c = 0; c < s.channels(); ++c) {
@@ -122,28 +208,41 @@ class Encoder {
   Encoding constant(const Operand& operand, const onnx::NodeProto& node) const {
     Encoding e;
     e.role = operand.role;
+    ir::Tensor value;
     try {
-      const ir::Tensor value = constants_.value(operand.tensor);
+      value = constants_.value(operand.tensor);
       if (value.dtype() != ir::DType::f32)
         throw Refusal{fmt::format("constant '{}' is {}; models that compute in f32 are quantized",
                                   operand.tensor, ir::name_of(value.dtype()))};
       e.range = range_of(value, operand.tensor);
-      const auto rank = static_cast<int>(value.shape().size());
-      if (operand.role == Role::constant) {
-        e.constant = quantize_per_tensor(value, options_.activations, operand.tensor);
-      } else if (options_.weights.per_channel && rank >= 2) {
-        e.constant = quantize_per_channel(value, channel_axis(node, rank, options_.weights),
-                                          operand.tensor, options_.weights.scheme);
-      } else {
-        if (const auto it = ranges_.find(operand.tensor); it != ranges_.end()) e.range = it->second;
-        e.constant = quantize_per_tensor(value, options_.weights.scheme, operand.tensor, e.range);
-      }
     } catch (const Error& error) {
       throw Refusal{error.what()};
     }
+    if (const TensorOverride* o = override_of(operand.tensor)) {
+      e.constant = override_constant(value, operand, *o);
+    } else {
+      try {
+        e.constant = usual_constant(value, operand, node, e.range);
+      } catch (const Error& error) {
+        throw Refusal{error.what()};
+      }
+    }
+    e.type = e.constant.values.dtype();
     if (!e.constant.scales.empty())
       e.parameters = {e.constant.scales.front(), e.constant.zero_points.front()};
     return e;
+  }
+
+  QuantizedConstant usual_constant(const ir::Tensor& value, const Operand& operand,
+                                   const onnx::NodeProto& node, Range& range) const {
+    if (operand.role == Role::constant)
+      return quantize_per_tensor(value, options_.activations, operand.tensor);
+    const auto rank = static_cast<int>(value.shape().size());
+    if (options_.weights.per_channel && rank >= 2)
+      return quantize_per_channel(value, channel_axis(node, rank, options_.weights), operand.tensor,
+                                  options_.weights.scheme);
+    if (const auto it = ranges_.find(operand.tensor); it != ranges_.end()) range = it->second;
+    return quantize_per_tensor(value, options_.weights.scheme, operand.tensor, range);
   }
 
   const GraphIndex& index_;
@@ -177,6 +276,7 @@ Encodings encode(Placement& placement, const GraphIndex& index, Constants& const
     throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}",
                             placement.left.front().node, placement.left.front().op,
                             placement.left.front().reason));
+  encoder.check_overrides();
   return encoder.take();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "quant/accuracy/channel_statistics.hpp"
+#include "quant/overrides.hpp"
 #include "quant/parameters.hpp"
 #include "quant/placement.hpp"
 
@@ -32,6 +33,7 @@ struct EncodeOptions {
   Scheme activations{ir::DType::u8, false};
   WeightOptions weights;
   ChannelRanges channels{};  ///< of operands in that role
+  Overrides overrides{};
 };
 
 /// A tensor and what it becomes.
@@ -39,6 +41,7 @@ struct Encoding {
   Role role = Role::activation;
   Range range;                     ///< of the values seen or, of a constant, of its own
   Parameters parameters;           ///< per tensor; of a weight those of its first column
+  ir::DType type = ir::DType::u8;  ///< of the integers
   QuantizedConstant constant;      ///< weights and constants; of channels without values
   std::vector<std::string> nodes;  ///< that read it, by label
 };
@@ -52,8 +55,8 @@ inline constexpr float kLargestQuantized = 1e4f;
 /// Encodes all operands and outputs of `placement`. One of them is moved to `left` where a tensor
 /// cannot be quantized: values beyond kLargestQuantized, a constant that is not f32, not finite or
 /// not to be evaluated. Weights per tensor take their range from `ranges` where it knows them, else
-/// from their values. Throws Error that names tensor and reader if an activation has no range, or
-/// if nothing remains.
+/// from their values; overrides come before both. Throws Error that names tensor and reader if an
+/// activation has no range, an override does not fit its tensor, or if nothing remains.
 Encodings encode(Placement& placement, const GraphIndex& index, Constants& constants,
                  const Ranges& ranges, const EncodeOptions& options);
 

@@ -18,9 +18,8 @@ struct Limits {
 };
 
 Limits type_limits(ir::DType type) {
-  if (type == ir::DType::u8) return {0, 255};
-  if (type == ir::DType::i8) return {-128, 127};
-  throw Error(fmt::format("quantization to {} is not supported; use u8 or i8", ir::name_of(type)));
+  const auto [low, high] = integers_of(type);
+  return {low, high};
 }
 
 /// Symmetric i8 leaves out -128; symmetric u8 uses all of its range.
@@ -53,24 +52,31 @@ std::span<const float> floats(const ir::Tensor& constant, const std::string& nam
   return values;
 }
 
-void quantize_into(std::span<const float> from, QuantizedConstant& result, std::int64_t channels,
-                   std::int64_t inner) {
-  const ir::DType type = result.values.dtype();
-  const auto fill = [&](auto to) {
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      const auto channel =
-          static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % channels);
-      to[i] = static_cast<typename decltype(to)::value_type>(
-          quantize_value(from[i], {result.scales[channel], result.zero_points[channel]}, type));
-    }
-  };
-  if (type == ir::DType::u8)
-    fill(result.values.mutable_as<std::uint8_t>());
-  else
-    fill(result.values.mutable_as<std::int8_t>());
+/// The indices of an axis; one channel for the axis -1.
+struct Channels {
+  std::int64_t count = 1, inner = 1;
+  std::size_t of(std::size_t i) const {
+    return static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % count);
+  }
+};
+
+Channels channels_of(const ir::Tensor& constant, int axis, const std::string& name) {
+  if (axis == -1) return {};
+  const ir::Sizes& shape = constant.shape();
+  if (axis < 0 || axis >= static_cast<int>(shape.size()))
+    throw Error(
+        fmt::format("constant '{}' has {} dimensions and no axis {}", name, shape.size(), axis));
+  return {shape[static_cast<std::size_t>(axis)],
+          ir::element_count({shape.begin() + axis + 1, shape.end()})};
 }
 
 }  // namespace
+
+std::pair<std::int32_t, std::int32_t> integers_of(ir::DType type) {
+  if (type == ir::DType::u8) return {0, 255};
+  if (type == ir::DType::i8) return {-128, 127};
+  throw Error(fmt::format("quantization to {} is not supported; use u8 or i8", ir::name_of(type)));
+}
 
 Parameters parameters_of(Range range, Scheme scheme) {
   if (!std::isfinite(range.low) || !std::isfinite(range.high) || range.low > range.high)
@@ -96,43 +102,55 @@ std::int32_t quantize_value(float x, Parameters parameters, ir::DType type) {
       std::clamp(q, static_cast<float>(low), static_cast<float>(high)));
 }
 
+std::vector<Range> ranges_along(const ir::Tensor& constant, int axis, const std::string& name) {
+  const auto values = floats(constant, name);
+  const Channels channels = channels_of(constant, axis, name);
+  std::vector<Range> ranges(static_cast<std::size_t>(channels.count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    Range& r = ranges[channels.of(i)];
+    r = {std::min(r.low, values[i]), std::max(r.high, values[i])};
+  }
+  return ranges;
+}
+
+QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parameters> parameters,
+                              int axis, ir::DType type, const std::string& name) {
+  const auto values = floats(constant, name);
+  const Channels channels = channels_of(constant, axis, name);
+  QuantizedConstant result{ir::Tensor::zeros(type, constant.shape()), {}, {}, axis, 0};
+  for (const Parameters& p : parameters) {
+    result.scales.push_back(p.scale);
+    result.zero_points.push_back(p.zero_point);
+  }
+  const auto fill = [&](auto to) {
+    for (std::size_t i = 0; i < values.size(); ++i)
+      to[i] = static_cast<typename decltype(to)::value_type>(
+          quantize_value(values[i], parameters[channels.of(i)], type));
+  };
+  if (type == ir::DType::u8)
+    fill(result.values.mutable_as<std::uint8_t>());
+  else
+    fill(result.values.mutable_as<std::int8_t>());
+  return result;
+}
+
 QuantizedConstant quantize_per_channel(const ir::Tensor& constant, int axis,
                                        const std::string& name, Scheme scheme) {
   scheme.symmetric = true;
-  const auto values = floats(constant, name);
-  const ir::Sizes& shape = constant.shape();
-  if (axis < 0 || axis >= static_cast<int>(shape.size()))
-    throw Error(
-        fmt::format("constant '{}' has {} dimensions and no axis {}", name, shape.size(), axis));
-  const std::int64_t channels = shape[static_cast<std::size_t>(axis)];
-  const std::int64_t inner = ir::element_count({shape.begin() + axis + 1, shape.end()});
-
-  std::vector<Range> ranges(static_cast<std::size_t>(channels));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    Range& r = ranges[static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % channels)];
-    r = {std::min(r.low, values[i]), std::max(r.high, values[i])};
-  }
-  QuantizedConstant result{ir::Tensor::zeros(scheme.type, shape), {}, {}, axis, 0};
-  for (const Range& range : ranges) {
-    const Parameters p = parameters_of(range, scheme);
-    result.scales.push_back(p.scale);
-    result.zero_points.push_back(p.zero_point);
-    result.zero_channels += range == Range{};
-  }
-  quantize_into(values, result, channels, inner);
+  const auto ranges = ranges_along(constant, axis, name);
+  std::vector<Parameters> parameters;
+  for (const Range& range : ranges) parameters.push_back(parameters_of(range, scheme));
+  QuantizedConstant result = quantize_by(constant, parameters, axis, scheme.type, name);
+  result.zero_channels = std::count(ranges.begin(), ranges.end(), Range{});
   return result;
 }
 
 QuantizedConstant quantize_per_tensor(const ir::Tensor& constant, Scheme scheme,
                                       const std::string& name, std::optional<Range> given) {
-  const Range own = range_of(constant, name), range = given.value_or(own);
-  const Parameters p = parameters_of(range, scheme);
-  QuantizedConstant result{ir::Tensor::zeros(scheme.type, constant.shape()),
-                           {p.scale},
-                           {p.zero_point},
-                           -1,
-                           own == Range{} ? 1 : 0};
-  quantize_into(constant.as<float>(), result, 1, std::max<std::int64_t>(constant.size(), 1));
+  const Range own = range_of(constant, name);
+  const Parameters p = parameters_of(given.value_or(own), scheme);
+  QuantizedConstant result = quantize_by(constant, {&p, 1}, -1, scheme.type, name);
+  result.zero_channels = own == Range{} ? 1 : 0;
   return result;
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/tensor.hpp"
@@ -49,6 +51,9 @@ struct Parameters {
 /// end is not finite.
 Parameters parameters_of(Range range, Scheme scheme);
 
+/// Smallest and largest integer of u8 or i8. Throws Error for another type.
+std::pair<std::int32_t, std::int32_t> integers_of(ir::DType type);
+
 /// saturate(round_half_even(x / scale) + zero_point) over the whole integer type, as
 /// QuantizeLinear.
 std::int32_t quantize_value(float x, Parameters parameters, ir::DType type);
@@ -72,6 +77,14 @@ QuantizedConstant quantize_per_channel(const ir::Tensor& constant, int axis,
 QuantizedConstant quantize_per_tensor(const ir::Tensor& constant, Scheme scheme,
                                       const std::string& name,
                                       std::optional<Range> range = std::nullopt);
+
+/// With one scale and zero point, or one for each index of `axis`, that are known. zero_channels
+/// stays 0.
+QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parameters> parameters,
+                              int axis, ir::DType type, const std::string& name);
+
+/// Smallest and largest element and 0 of each index of `axis`; of all if it is -1.
+std::vector<Range> ranges_along(const ir::Tensor& constant, int axis, const std::string& name);
 
 /// Smallest and largest element of an f32 constant; {0, 0} if it is empty. Throws Error if one is
 /// not finite.

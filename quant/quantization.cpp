@@ -219,9 +219,17 @@ std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
 Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<const Sample> samples,
                            const PassProgress& progress) {
   apply(options_.ranges, options_.weights, index_, constants_, ranges, channels);
-  for (const std::string& tensor : deferrable_) ranges[tensor] = kPowers;
-  Encodings encodings = encode(placement_, index_, constants_, ranges,
-                               {options_.activations, options_.weights, std::move(channels)});
+  for (const std::string& tensor : deferrable_) {
+    ranges[tensor] = kPowers;
+    if (const auto it = options_.overrides.find(tensor); it != options_.overrides.end())
+      throw Error(
+          fmt::format("{}: powers of a deferred Softmax have a range that is known; override "
+                      "it with plain Softmax",
+                      it->second.place));
+  }
+  Encodings encodings =
+      encode(placement_, index_, constants_, ranges,
+             {options_.activations, options_.weights, std::move(channels), options_.overrides});
   if (options_.accuracy.gptq && !options_.weights.as_float && !samples.empty())
     report_.gptq_weights = round_weights(encodings, placement_, index_, constants_, options_.model,
                                          options_.device, samples, progress);
@@ -239,8 +247,8 @@ Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<cons
   std::erase_if(deferred, [&](const std::string& t) { return !deferrable_.contains(t); });
   report_.deferred_softmaxes = static_cast<std::int64_t>(deferred.size());
   rewrite(model_, placement_, encodings, index_, constants_,
-          {options_.activations, options_.weights.as_float, options_.dedicated_pairs,
-           options_.all_readers, options_.weights.transposed});
+          {options_.weights.as_float, options_.dedicated_pairs, options_.all_readers,
+           options_.weights.transposed});
   defer_softmax(model_, deferred);
   if (scales_ != ActivationScales::calibrated) quantize_dynamically(model_, dynamic, scales_);
   report_.opset_after = opset_of(model_.proto());

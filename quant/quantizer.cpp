@@ -94,7 +94,7 @@ Ranges find_ranges(Quantization& quantization, const Options& options, const Sam
 /// True if no other option speaks of the tensors that smoothing would replace.
 bool smooths(const Options& options) {
   const PlacementOptions& placement = options.placement;
-  return options.accuracy.smooth && !options.ranges.clip_gelu &&
+  return options.accuracy.smooth && !options.ranges.clip_gelu && options.overrides.empty() &&
          placement.output_op_types.empty() && placement.places.empty() &&
          (!options.all_readers || placement.add_channels);
 }

@@ -15,6 +15,7 @@
 #include "quant/deferred_softmax.hpp"
 #include "quant/dynamic.hpp"
 #include "quant/observer.hpp"
+#include "quant/overrides.hpp"
 #include "quant/parameters.hpp"
 #include "quant/placement.hpp"
 #include "quant/range_rules.hpp"
@@ -44,6 +45,7 @@ struct Options {
   MethodOptions method_options;  ///< how ranges are found; `scheme` is that of `activations`
   int batch = 1;                 ///< samples that run together
   RangeOptions ranges;           ///< how they are changed then
+  Overrides overrides;           ///< of single tensors; these of the model as it is: no smoothing
   Scheme activations{ir::DType::u8, false};
   WeightOptions weights;
   AccuracyOptions accuracy;

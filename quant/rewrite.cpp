@@ -78,7 +78,7 @@ class Rewriter {
   onnx::NodeProto* node(int n) { return model_.proto().mutable_graph()->mutable_node(n); }
 
   /// Shared by all pairs of a tensor.
-  const Named& parameters(const std::string& tensor, const Encoding& e, ir::DType type) {
+  const Named& parameters(const std::string& tensor, const Encoding& e) {
     const auto [it, added] = parameters_.try_emplace({tensor, e.role});
     if (!added) return it->second;
     const bool one = e.role == Role::activation;
@@ -89,16 +89,15 @@ class Rewriter {
     it->second = {
         model_.add(model_.fresh_name(tensor + "_scale"), ir::Tensor::of<float>(shape, scales)),
         model_.add(model_.fresh_name(tensor + "_zero_point"),
-                   ir::Tensor::of<std::int32_t>(shape, zero_points).converted(type))};
+                   ir::Tensor::of<std::int32_t>(shape, zero_points)
+                       .converted(e.type))};  // zero points have the type of the integers
     return it->second;
   }
 
   /// Adds the nodes of a tensor. Returns the name of the dequantized tensor.
   std::string add_pair(const std::string& tensor, const Encoding& e, const std::string& suffix) {
     const bool activation = e.role == Role::activation || e.role == Role::channels;
-    // Zero points have the type of the integers.
-    const ir::DType type = activation ? options_.activations.type : e.constant.values.dtype();
-    const Named& named = parameters(tensor, e, type);
+    const Named& named = parameters(tensor, e);
     if (options_.transposed_weights && e.role == Role::weight &&
         e.constant.values.shape().size() == 2)
       return add_transposed(tensor, e, named);

@@ -8,7 +8,6 @@
 namespace bertcl::quant {
 
 struct RewriteOptions {
-  Scheme activations;
   /// Weights as float constants behind Q -> DQ, as TensorRT reads them, in place of integers
   /// behind DQ.
   bool float_weights = false;

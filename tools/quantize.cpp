@@ -33,7 +33,7 @@ namespace bertcl::tools {
 namespace {
 
 struct QuantizeOptions : CommonOptions {
-  std::string model, output, data;
+  std::string model, output, data, overrides;
   std::size_t samples = quant::kDefaultSamples;
   bool first_samples = false;
   bool dynamic = false, per_token = false;
@@ -204,6 +204,7 @@ int run_quantize(QuantizeOptions& options) {
   quantizer.model = options.model;
   quantizer.output = options.output;
   quantizer.device = options.device;
+  if (!options.overrides.empty()) quantizer.overrides = quant::read_overrides(options.overrides);
   const std::vector<std::string> left_out = left_out_by_table(options);
   // Tables hold ranges of the model's own tensors, not of smoothed ones.
   if (!options.table.read.empty() || !options.table.write.empty())
@@ -264,6 +265,12 @@ void add_quantize(CLI::App& program, Action& action) {
            "Tokens of the question that are kept");
   add_vocabulary_options(*command, options->vocabulary);
   add_quantizer_options(*command, options->quantizer);
+  command
+      ->add_option("--overrides", options->overrides,
+                   "Scales, ranges and types of single tensors: a JSON file of onnxruntime's\n"
+                   "TensorQuantOverrides. Nothing is smoothed then")
+      ->type_name("FILE")
+      ->group("Integers");
   add_table_options(*command, options->table);
   command->callback([options, &action] {
     action = [options] {

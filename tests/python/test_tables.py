@@ -132,6 +132,44 @@ class SameModel(unittest.TestCase):
     def test_default_model(self):
         self.check_settings(DEFAULT_MODEL)
 
+    def test_overrides(self):
+        """Of weights and activations, by JSON here and by a dictionary there."""
+        graph = folded(DEFAULT_MODEL).graph
+        constants = {t.name: t.dims for t in graph.initializer}
+        products = [n.input for n in graph.node if n.op_type == "MatMul" and n.input[1] in constants]
+        weights = [weight for _, weight in products]
+        inputs = list(dict.fromkeys(x for x, _ in products))
+        columns = constants[weights[6]][1]
+        overrides = {
+            weights[0]: [{"axis": 1, "reduce_range": True}],
+            weights[1]: [{"symmetric": False}],
+            weights[2]: [{"quant_type": "QUInt8"}],
+            weights[3]: [{"axis": 1, "quant_type": "QUInt8"}],
+            weights[4]: [{"scale": 0.01, "zero_point": -3}],
+            weights[5]: [{"axis": -1, "rmin": -0.5, "rmax": 0.25}] +
+                        [{"rmin": -0.25, "rmax": 0.5}] * (constants[weights[5]][1] - 1),
+            weights[6]: [{"axis": 1, "scale": 0.001 * (i + 1), "zero_point": 0}
+                         for i in range(columns)],
+            weights[7]: [{"rmax": 3.0}],
+            inputs[0]: [{"rmin": -3.0, "rmax": 4.0}],
+            inputs[1]: [{"quant_type": "QInt8", "symmetric": True}],
+            inputs[2]: [{"scale": 0.05, "zero_point": 100}],
+            inputs[3]: [{"symmetric": True, "rmax": 9.0}]}
+        path = self.folder / "overrides.json"
+        path.write_text(json.dumps(overrides))
+        numbers = {"scale": np.float32, "rmin": np.float32, "rmax": np.float32,
+                   "zero_point": np.int8}
+
+        def native(key, value):
+            if key == "quant_type":
+                return QuantType[value]
+            return np.array(value, numbers[key]) if key in numbers else value
+
+        theirs = {name: [{k: native(k, v) for k, v in entry.items()} for entry in entries]
+                  for name, entries in overrides.items()}
+        self.check(DEFAULT_MODEL, MIN_MAX, types("u8", "s8", True),
+                   {**INPUTS, "TensorQuantOverrides": theirs}, ["--overrides", path])
+
     @unittest.skipUnless(INTEROP.exists(), f"{INTEROP} is not there")
     def test_models_of_others(self):
         for model in INTEROP_MODELS:

@@ -46,7 +46,7 @@ Model deferred(GraphBuilder g, Scheme activations = {ir::DType::u8, false}) {
   const EncodeOptions options{activations, {}};
   const Encodings e =
       encode(p, a.index, a.constants, {{"p", kPowers}, {"v", {-1.0f, 1.0f}}}, options);
-  rewrite(a.model, p, e, a.index, a.constants, {activations});
+  rewrite(a.model, p, e, a.index, a.constants, {});
   defer_softmax(a.model, results);
   return std::move(a.model);
 }

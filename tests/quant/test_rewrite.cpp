@@ -39,9 +39,10 @@ GraphBuilder two_products() {
 
 const Ranges kRanges{{"x", {-1.0f, 1.0f}}, {"h", {-0.1f, 2.7f}}};
 
-void quantize(Analysed& a, const RewriteOptions& options, const PlacementOptions& where = {}) {
+void quantize(Analysed& a, Scheme activations = {}, const RewriteOptions& options = {},
+              const PlacementOptions& where = {}) {
   Placement p = place(a.index, a.constants, where);
-  const Encodings e = encode(p, a.index, a.constants, kRanges, {options.activations, {}});
+  const Encodings e = encode(p, a.index, a.constants, kRanges, {activations, {}});
   rewrite(a.model, p, e, a.index, a.constants, options);
 }
 
@@ -49,7 +50,7 @@ bool has_initializer(const Model& m, const std::string& name) { return m.initial
 
 TEST(Rewrite, PutsPairsAndIntegersInFrontOfMatMul) {
   Analysed a(two_products());
-  quantize(a, {{ir::DType::u8, false}, false});
+  quantize(a);
   const auto& graph = a.model.graph();
   const auto& matmul = *producer(graph, "h");
   EXPECT_EQ(matmul.input(0), "x_DequantizeLinear_Output");
@@ -73,7 +74,7 @@ TEST(Rewrite, PutsPairsAndIntegersInFrontOfMatMul) {
 
 TEST(Rewrite, OnePairForATensorAndOtherReadersKeepTheFloat) {
   Analysed a(two_products());
-  quantize(a, {});
+  quantize(a);
   int pairs = 0;
   for (const auto& n : a.model.graph().node()) pairs += n.op_type() == "QuantizeLinear";
   EXPECT_EQ(pairs, 2);
@@ -83,7 +84,7 @@ TEST(Rewrite, OnePairForATensorAndOtherReadersKeepTheFloat) {
 
 TEST(Rewrite, DropsWhatNothingReadsAnyMore) {
   Analysed a(two_products());
-  quantize(a, {});
+  quantize(a);
   EXPECT_EQ(find_node(a.model.graph(), "Cast"), nullptr);
   for (const char* gone : {"w1_half", "w2"}) EXPECT_FALSE(has_initializer(a.model, gone)) << gone;
   EXPECT_TRUE(has_initializer(a.model, "spare")) << "was not ours to remove";
@@ -94,14 +95,14 @@ TEST(Rewrite, KeepsAWeightThatIsReadElsewhere) {
   g.node("Identity", {"w1"}, "copy");
   g.output("copy");
   Analysed a(std::move(g));
-  quantize(a, {});
+  quantize(a);
   EXPECT_TRUE(has_initializer(a.model, "w1_half"));
   EXPECT_NE(producer(a.model.graph(), "w1"), nullptr);
 }
 
 TEST(Rewrite, NodesStayInOrder) {
   Analysed a(two_products());
-  quantize(a, {});
+  quantize(a);
   std::set<std::string> made{"x"};
   for (const auto& t : a.model.graph().initializer()) made.insert(t.name());
   for (const auto& n : a.model.graph().node()) {
@@ -113,7 +114,7 @@ TEST(Rewrite, NodesStayInOrder) {
 
 TEST(Rewrite, SymmetricInt8AndFloatWeights) {
   Analysed a(two_products());
-  quantize(a, {{ir::DType::i8, true}, true});
+  quantize(a, {ir::DType::i8, true}, {true});
   EXPECT_EQ(a.model.read("h_zero_point"), ir::Tensor::scalar<std::int8_t>(0));
   EXPECT_EQ(a.model.read("h_scale"), ir::Tensor::scalar<float>(0x1.5c523ep-6f));
   const auto& q = *producer(a.model.graph(), "w1_QuantizeLinear_Output");
@@ -127,7 +128,7 @@ TEST(Rewrite, TakesANewNameWhereOneIsTaken) {
   GraphBuilder g = two_products();
   g.weight("x_scale", {1}, {7});
   Analysed a(std::move(g));
-  quantize(a, {});
+  quantize(a);
   EXPECT_EQ(producer(a.model.graph(), "x_QuantizeLinear_Output")->input(1), "x_scale_1");
   EXPECT_EQ(a.model.read("x_scale"), ir::Tensor::of<float>({1}, {7}));
 }
@@ -172,7 +173,7 @@ TEST(Encode, AConstantOfAnAddTakesTheActivationType) {
   g.node("LayerNormalization", {"sum", g.weight("gamma", {4}, {1, 1, 1, 1})}, "out");
   g.output("out");
   Analysed a(std::move(g));
-  quantize(a, {}, {.op_types = {"MatMul", "Add"}});
+  quantize(a, {}, {}, {.op_types = {"MatMul", "Add"}});
   EXPECT_EQ(a.model.read("c_quantized"), ir::Tensor::of<std::uint8_t>({4}, {0, 100, 200, 255}));
   EXPECT_EQ(producer(a.model.graph(), "sum")->input(1), "c_DequantizeLinear_Output");
 }
@@ -366,7 +367,7 @@ TEST(Rewrite, GivesAddsAScaleForEachChannel) {
   EncodeOptions how;
   how.channels = {{"x", s}, {"h", s}};
   const Encodings e = encode(p, a.index, a.constants, ranges, how);
-  rewrite(a.model, p, e, a.index, a.constants, {{ir::DType::u8, false}, false});
+  rewrite(a.model, p, e, a.index, a.constants, {});
 
   // x is read by the product with one scale and by the Add with four.
   const auto& graph = a.model.graph();

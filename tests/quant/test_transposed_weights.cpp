@@ -17,7 +17,7 @@ using tests::producer;
 void quantize(Analysed& a, const RewriteOptions& options) {
   const Ranges ranges{{"x", {-1.0f, 1.0f}}, {"h", {-0.1f, 2.7f}}};
   Placement p = place(a.index, a.constants, {});
-  const Encodings e = encode(p, a.index, a.constants, ranges, {options.activations, {}});
+  const Encodings e = encode(p, a.index, a.constants, ranges, {Scheme{ir::DType::i8, true}, {}});
   rewrite(a.model, p, e, a.index, a.constants, options);
 }
 
@@ -37,7 +37,7 @@ TEST(TransposedWeights, FloatAsTorchExportsThem) {
   g.node("MatMul", {"h", g.weight("w", {3, 2}, {1, 2, 3, 4, 5, -6})}, "y");
   g.output("y");
   Analysed a(std::move(g));
-  RewriteOptions options{{ir::DType::i8, true}, true};
+  RewriteOptions options{true};
   options.transposed_weights = true;
   quantize(a, options);
   const auto& graph = a.model.graph();

@@ -48,6 +48,9 @@ TEST_F(ComingFrom, EveryCommandLineRuns) {
     ASSERT_TRUE(bert.builder().model().SerializeToOstream(&model));
   }
   std::filesystem::copy_file(source_file("models/minilm-l6-squad/vocab.txt"), path("vocab.txt"));
+  write("overrides.json",
+        R"({"onnx::MatMul_0": [{"axis": 1, "symmetric": true}],)"
+        R"( "onnx::MatMul_1": [{"quant_type": "QInt8", "rmin": -1, "rmax": 1}]})");
   // Data that the project has in place of the training and evaluation sets.
   const std::map<std::string, std::string> data = {
       {"train-v1.1.json", source_file("data/calibration.json")},
