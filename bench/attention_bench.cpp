@@ -134,7 +134,7 @@ void attention(benchmark::State& state, const Family& family, int batch, int seq
   if (integer)
     kernel.args(qkv, stride, 0, kU8, 119, qkv, stride, hidden, kU8, 121, qkv, stride, 2 * hidden,
                 kU8, 128, out, kU8, 40.0f, 128, seq_offsets, nullptr, 0, heads, head_size, 2e-5f,
-                255.0f, 255, family.deferred, 1e-4f, block_rows);
+                255.0f, 255, family.deferred, 1e-4f, 0.0f, 0, 0, block_rows);
   else
     kernel.args(qkv, stride, 0, qkv, stride, hidden, qkv, stride, 2 * hidden, out, seq_offsets,
                 nullptr, 0, heads, head_size, 0.125f, block_rows);

@@ -26,6 +26,7 @@
 typedef floatv scorev;
 #define score_to_f32(x) (x)
 #define f32_to_score_bits(x) (x)
+#define rounded_to_score(x) ((x) - ROUND)
 #include "attention_softmax.clh"
 #if LANES == 16
 #define TILE 8  // keys or columns in one register tile: TILE * 2 sums
@@ -56,7 +57,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                            int out_type, float out_inv_scale, int out_zero_point,
                            __global const int* seq_offsets, __global const uchar* key_mask,
                            int use_mask, int heads, int head_size, float qk_scale, float p_inv_scale,
-                           int p_max, int deferred, float pv_scale, int block_rows) {
+                           int p_max, int deferred, float pv_scale, float score_inv_scale,
+                           int score_low, int score_high, int block_rows) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
@@ -128,6 +130,10 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
           }
 #pragma unroll
           for (int t = 0; t < TILE; t++) {
+            if (score_inv_scale != 0.0f) {
+              a0[t] = quantize_scores(a0[t], score_inv_scale, score_low, score_high);
+              a1[t] = quantize_scores(a1[t], score_inv_scale, score_low, score_high);
+            }
             block0 = a0[t] > block0 ? a0[t] : block0;
             block1 = a1[t] > block1 ? a1[t] : block1;
             scores[(start + j + t) * 2] = a0[t];

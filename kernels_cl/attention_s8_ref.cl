@@ -9,13 +9,16 @@
 //   p[key]     = min(round(exp(score[key] - largest score) * p_inv_scale), p_max)
 //   out[row]   = pv_scale / sum_key p[key] * sum_key p[key] * (v[key] - v_zero_point)
 //
+// or, where score_inv_scale is not 0, with quantized scores:
+//   s[key]     = clamp(round(sum_d .. * score_inv_scale), score_low, score_high);  score[key] = qk_scale * s
+//
 //   q, k, v  [tokens][stride] u8 or s8: head h of a row starts at column offset + h * head_size, so
 //            that one [tokens][3 * hidden] product can be passed three times. Offsets in elements.
 //   out      [tokens][heads * head_size]: f32, or round(out * out_inv_scale) + out_zero_point saturated
 //   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence
 //   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
 //   types    TYPE_U8 or TYPE_S8 (types.clh), of the result also TYPE_F32
-//   qk_scale = scale of q * scale of k * softmax scale;  p_max = 255 (u8) or 127 (s8);
+//   qk_scale = scale of q * scale of k * softmax scale, or scale of the scores * softmax scale;  p_max = 255 (u8) or 127 (s8);
 //   pv_scale = scale of p * scale of v, deferred the scale of v alone
 //
 // A row whose keys are all masked is 0. The arguments are those of every attention_s8 kernel.
@@ -32,11 +35,11 @@ int load(__global const uchar* data, size_t i, int type, int zero_point) {
 }
 
 int score(__global const uchar* q, int q_type, int q_zero_point, __global const uchar* k, int k_type,
-          int k_zero_point, int head_size) {
+          int k_zero_point, int head_size, float inv_scale, int low, int high) {
   int sum = 0;
   for (int d = 0; d < head_size; d++)
     sum += load(q, d, q_type, q_zero_point) * load(k, d, k_type, k_zero_point);
-  return sum;
+  return inv_scale == 0.0f ? sum : (int)clamp(rint(sum * inv_scale), (float)low, (float)high);
 }
 
 __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
@@ -46,7 +49,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                            int out_type, float out_inv_scale, int out_zero_point,
                            __global const int* seq_offsets, __global const uchar* key_mask,
                            int use_mask, int heads, int head_size, float qk_scale, float p_inv_scale,
-                           int p_max, int deferred, float pv_scale, int block_rows) {
+                           int p_max, int deferred, float pv_scale, float score_inv_scale,
+                           int score_low, int score_high, int block_rows) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
@@ -60,19 +64,22 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
     for (int key = begin; key < end; key++)
       if (!use_mask || key_mask[key])
         largest = max(largest, score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride, k_type,
-                                     k_zero_point, head_size));
+                                     k_zero_point, head_size, score_inv_scale, score_low,
+                                     score_high));
     float total = deferred ? 1.0f : 0.0f;
     for (int key = begin; key < end && !deferred; key++)
       if (!use_mask || key_mask[key])
         total += exp(qk_scale * (score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride,
-                                       k_type, k_zero_point, head_size) - largest));
+                                       k_type, k_zero_point, head_size, score_inv_scale, score_low,
+                                       score_high) - largest));
 
     int sums[HEAD_MAX], p_sum = 0;
     for (int d = 0; d < head_size; d++) sums[d] = 0;
     for (int key = begin; key < end; key++) {
       if (use_mask && !key_mask[key]) continue;
       const float e = exp(qk_scale * (score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride,
-                                            k_type, k_zero_point, head_size) - largest));
+                                            k_type, k_zero_point, head_size, score_inv_scale,
+                                            score_low, score_high) - largest));
       const int p = min((int)rint(e / total * p_inv_scale), p_max);
       p_sum += p;
       for (int d = 0; d < head_size; d++)

@@ -9,7 +9,8 @@
 //   packed_v [keys/4][d][4]   s8: the bytes of four keys side by side
 //
 // Zero points: with q' = q (s8) and k' = k (u8) after the sign shift, z = zero point of q',
-//   sum (q - zq)(k - zk) = sum q' k' - z * sum k' + terms of the row alone, which softmax cancels.
+//   sum (q - zq)(k - zk) = sum q' k' - z * sum k' + terms of the row alone, which softmax cancels
+// unless scores are quantized: base_of_row, with the zero point z' of k', is z z' d - z' * sum q'.
 // The maximum is taken among integers, so no rounding happens before the exponent.
 // Up to BLOCK_KEYS keys every score is made once; with more, a first pass over the blocks finds maximum
 // and sum, and a second makes the scores again.
@@ -31,6 +32,7 @@
 typedef intv scorev;
 #define score_to_f32(x) convert_floatv(x)
 #define f32_to_score_bits(x) as_intv(x)
+#define rounded_to_score(x) (as_intv(x) - ROUND_BITS)
 #include "attention_softmax.clh"
 #include "attention_dot4.clh"
 
@@ -45,7 +47,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                            int out_type, float out_inv_scale, int out_zero_point,
                            __global const int* seq_offsets, __global const uchar* key_mask,
                            int use_mask, int heads, int head_size, float qk_scale, float p_inv_scale,
-                           int p_max, int deferred, float pv_scale, int block_rows) {
+                           int p_max, int deferred, float pv_scale, float score_inv_scale,
+                           int score_low, int score_high, int block_rows) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
@@ -68,6 +71,9 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
   const uchar k_flip = k_type == TYPE_S8 ? 0x80 : 0;
   const uchar v_flip = v_type == TYPE_U8 ? 0x80 : 0;
   const int q_zero = q_zero_point - q_flip, v_zero = v_zero_point - v_flip;
+  // Quantized scores need the terms of the row, too; groups are filled with zeros before the shift.
+  const int k_zero = k_zero_point + k_flip, fill = groups * 4 - head_size;
+  const int q_fill = -(int)q_flip, k_fill = k_flip;
   const int by_words = (head_size & 3) == 0 && ((q_stride | q_offset) & 3) == 0;
   const float exponent = qk_scale * M_LOG2E_F;
 
@@ -86,6 +92,15 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       pack_queries(q + (size_t)min(row + h * LANES, last - 1) * q_stride, q_stride,
                    max(rows - h * LANES, 1), head_size, by_words, q_flip, packed_q + h, 2);
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
+    int16 base_of_row[2];
+    for (int h = 0; h < 2 && score_inv_scale != 0.0f; h++) {
+      int16 sum = -fill * q_fill;
+      for (int d = 0; d < groups; d++) {
+        const int16 ones = 0x01010101;
+        VPDPBUSD(sum, ones, packed_q[d * 2 + h]);
+      }
+      base_of_row[h] = head_size * q_zero * k_zero - fill * q_fill * k_fill - k_zero * sum;
+    }
     Softmax softmax = softmax_before(INT_MIN);
     int16 p_sum0 = 0, p_sum1 = 0;
 
@@ -122,6 +137,10 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         }
 #pragma unroll
         for (int t = 0; t < TILE; t++) {
+          if (score_inv_scale != 0.0f) {
+            a0[t] = quantize_scores(a0[t] + base_of_row[0], score_inv_scale, score_low, score_high);
+            a1[t] = quantize_scores(a1[t] + base_of_row[1], score_inv_scale, score_low, score_high);
+          }
           block0 = a0[t] > block0 ? a0[t] : block0;
           block1 = a1[t] > block1 ? a1[t] : block1;
           scores[(j + t) * 2] = a0[t];

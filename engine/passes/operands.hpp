@@ -32,10 +32,13 @@ enum : std::size_t {
   w_zero_point
 };
 }
-/// attention(q, k, v, mask?, p_scale?, p_zero_point?) {heads, scale, p_type, deferred?, offsets?};
+/// attention(q, k, v, mask?, p_scale?, p_zero_point?) {heads, scale, p_type, deferred?, offsets?,
+///          score_scale?, score_lowest?, score_factor?};
 /// after pack_tokens the mask operand is followed by seq_offsets and key_mask (see
 /// pack_tokens.cpp). deferred = 1: p are powers relative to the largest, and the product with v is
-/// divided by the sum of the quantized p.
+/// divided by the sum of the quantized p. With score_scale the scores s = scale * q k^T are quantized,
+/// clamp(round(s / score_scale), score_lowest, score_lowest + 255) * score_scale, and then multiplied
+/// with score_factor.
 namespace attention {
 enum : std::size_t { q, k, v, mask, p_scale, p_zero_point, seq_offsets, key_mask };
 }

@@ -20,6 +20,8 @@ struct Quantization {
   int32_t p_max = 255;
   float pv_scale = 1e-4f;
   int32_t deferred = 0;
+  float score_inv_scale = 0.0f;  // scores are quantized where it is not 0
+  int32_t score_low = 0, score_high = 0;
 
   /// The same operands with the normalization behind the product.
   Quantization deferring() const {
@@ -42,6 +44,10 @@ std::vector<float> reference(const AttentionCase& c, const Quantization& z, cons
         for (int32_t d = 0; d < c.head_size; ++d)
           sum += z.q.value(qkv[row * stride + column + d]) *
                  z.k.value(qkv[key * stride + hidden + column + d]);
+        if (z.score_inv_scale != 0.0f)
+          sum = std::llrint(std::clamp(static_cast<float>(sum) * z.score_inv_scale,
+                                       static_cast<float>(z.score_low),
+                                       static_cast<float>(z.score_high)));
         return static_cast<double>(sum) * z.qk_scale;
       },
       [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
@@ -80,7 +86,8 @@ std::vector<T> attend(const Implementation& program, const AttentionCase& c, con
   kernel.args(input, stride, 0, z.q.type, z.q.zero_point, input, stride, hidden, z.k.type,
               z.k.zero_point, input, stride, 2 * hidden, z.v.type, z.v.zero_point, out.buffer(),
               to.type, to.inv_scale, to.zero_point, offsets, mask, use_mask, c.heads, c.head_size,
-              z.qk_scale, z.p_inv_scale, z.p_max, z.deferred, z.pv_scale, block_rows);
+              z.qk_scale, z.p_inv_scale, z.p_max, z.deferred, z.pv_scale, z.score_inv_scale,
+              z.score_low, z.score_high, block_rows);
   run(kernel, ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(block_rows)),
       static_cast<size_t>(c.heads), c.lengths.size());
   return out.values();
@@ -149,6 +156,31 @@ TEST_P(AttentionS8, TypesAndZeroPoints) {
           expect_right({.lengths = {41}},
                        {.q = {q, zero(q)}, .k = {k, zero(k)}, .v = {v, zero(v)}});
         }
+}
+
+// Terms that softmax cancels otherwise count: of zero points, types, and heads that fill no group.
+TEST_P(AttentionS8, QuantizedScores) {
+  for (int32_t head_size : {1, 6, 16, 33, 64})
+    for (int32_t q : {kU8, kS8})
+      for (int32_t k : {kU8, kS8}) {
+        Quantization z{.q = {q, q == kU8 ? 119 : -9},
+                       .k = {k, k == kU8 ? 133 : 4},
+                       .v = {kU8, 120},
+                       .qk_scale = 0.05f};
+        // About a third of the scores saturates at one end.
+        z.score_inv_scale = 0.02f / std::sqrt(static_cast<float>(head_size));
+        z.score_low = -128;
+        z.score_high = 127;
+        expect_right({.lengths = {45, 3}, .head_size = head_size}, z);
+        z.score_low = -40;
+        z.score_high = 215;
+        expect_right({.lengths = {33}, .head_size = head_size}, z);
+      }
+  Quantization z{.q = {kU8, 100}, .qk_scale = 0.05f};
+  z.score_inv_scale = 0.004f;
+  z.score_low = -128;
+  z.score_high = 127;
+  expect_right({.lengths = {530}, .heads = 1, .head_size = 16}, z, 512);
 }
 
 TEST_P(AttentionS8, UnequalLengthsAndEmptySequence) {

@@ -138,8 +138,72 @@ TEST(FindAttention, ProbabilitiesInAsymmetricI8AreU8) {
 })");
 }
 
-/// Attention of 2 heads of size 4 whose p are powers that `quantize` makes from %e, divided by `sum`
-/// behind the product.
+/// Quantized q, k, v and p, with `scores` between the product %0 and %s, and `context` between the
+/// product %c and %cd.
+std::string all_quantized(std::string_view scores, std::string_view context) {
+  std::string text = R"(graph g(%q: u8[batch, seq, 8]) {
+  const %s0: f32[] = 0.02
+  const %z0: u8[] = 3
+  %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0, %z0)
+  const %ps: f32[] = 0.004
+  const %ss: f32[] = 0.25
+  const %sz: i8[] = 5
+  const %two: f32[] = 2
+  %qr: f32[batch, seq, 2, 4] = Reshape(%x)
+  %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
+  %kt: f32[batch, 2, 4, seq] = Transpose(%qr) {perm = [0, 2, 3, 1]}
+  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)
+)";
+  text += scores;
+  text += R"(
+  %p: f32[batch, 2, seq, seq] = Softmax(%s) {axis = -1}
+  %pq: u8[batch, 2, seq, seq] = QuantizeLinear(%p, %ps)
+  %pd: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps)
+  %c: f32[batch, 2, seq, 4] = MatMul(%pd, %qt)
+)";
+  text += context;
+  text += R"(
+  %ct: f32[batch, seq, 2, 4] = Transpose(%cd) {perm = [0, 2, 1, 3]}
+  %y: f32[batch, seq, 8] = Reshape(%ct)
+  return %y
+})";
+  return text;
+}
+constexpr std::string_view quantized_scores = R"(
+  %sq: i8[batch, 2, seq, seq] = QuantizeLinear(%0, %ss, %sz)
+  %sd: f32[batch, 2, seq, seq] = DequantizeLinear(%sq, %ss, %sz)
+  %s: f32[batch, 2, seq, seq] = Div(%sd, %two))";
+constexpr std::string_view quantized_context = R"(
+  %cq: i8[batch, 2, seq, 4] = QuantizeLinear(%c, %ss, %sz)
+  %cd: f32[batch, 2, seq, 4] = DequantizeLinear(%cq, %ss, %sz))";
+
+TEST(FindAttention, QuantizedScoresAndContext) {
+  EXPECT_REWRITE(find_attention(), all_quantized(quantized_scores, quantized_context),
+                 R"(graph g(%q: u8[batch, seq, 8]) {
+  const %s0: f32[] = 0.02
+  const %z0: u8[] = 3
+  const %ps: f32[] = 0.004
+  const %ss: f32[] = 0.25
+  const %sz: i8[] = 5
+  %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0, %z0)
+  %a: f32[batch, seq, 8] = attention(%x, %x, %x, _, %ps, _) {heads = 2, p_type = "u8", scale = 1.0, score_factor = 0.5, score_lowest = -133, score_scale = 0.25}
+  %yq: i8[batch, seq, 8] = QuantizeLinear(%a, %ss, %sz)
+  %y: f32[batch, seq, 8] = DequantizeLinear(%yq, %ss, %sz)
+  return %y
+})");
+}
+
+TEST(FindAttention, ScoresThatAreQuantizedTwiceStayUnfused) {
+  EXPECT_UNCHANGED(find_attention(), all_quantized(R"(
+  %sq: i8[batch, 2, seq, seq] = QuantizeLinear(%0, %ss, %sz)
+  %sd: f32[batch, 2, seq, seq] = DequantizeLinear(%sq, %ss, %sz)
+  %tq: i8[batch, 2, seq, seq] = QuantizeLinear(%sd, %ss, %sz)
+  %s: f32[batch, 2, seq, seq] = DequantizeLinear(%tq, %ss, %sz))",
+                                                   quantized_context));
+}
+
+/// Attention of 2 heads of size 4 whose p are powers that `quantize` makes from %e, divided by
+/// `sum` behind the product.
 std::string deferred(std::string_view quantize, std::string_view sum) {
   std::string text = R"(
   %qr: f32[batch, seq, 2, 4] = Reshape(%x)

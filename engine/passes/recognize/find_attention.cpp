@@ -14,10 +14,15 @@
 //   scores -> s; s -> ReduceMax -> m; s - m -> Exp -> [Q -> DQ] -> p; MatMul(p, v) / ReduceSum(p)
 //   becomes the same with {deferred = 1} if p is quantized
 //
+// The scores may be quantized between the product and the factor or mask behind it (attributes
+// score_scale, score_lowest, score_factor), and so may the context, P x V: that Q -> DQ moves
+// behind y.
+//
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
 // does (ops/probe.hpp).
 #include <cmath>
+#include <utility>
 
 #include "ops/probe.hpp"
 #include "passes/match.hpp"
@@ -41,6 +46,9 @@ struct Found {
   double scale = 1.0;
   ir::Value* mask = nullptr;  // the graph input attention_mask, or null
   ir::Node* quantize = nullptr;
+  ir::Node* quantize_scores = nullptr;
+  double score_factor = 1.0;  // behind them
+  ir::Node* quantize_context = nullptr;
   bool deferred = false;  // divided by the sum of p behind the product
   std::vector<ir::Node*> nodes;
 };
@@ -135,6 +143,14 @@ ir::Value* scores_under(ir::Node& node, Found& found) {
   return sub->inputs[0];
 }
 
+/// The Q of a per-tensor, 8-bit Q -> DQ pair whose result is `dq`'s; null if it is none.
+ir::Node* pair_of(const ir::Node* dq) {
+  if (!dq || dq->op != "DequantizeLinear" || !is_per_tensor(*dq)) return nullptr;
+  ir::Node* q = dq->inputs[0]->producer;
+  if (!q || q->op != "QuantizeLinear" || !ir::is_int8(q->output()->type.dtype)) return nullptr;
+  return same_parameters(*q, *dq) ? q : nullptr;
+}
+
 bool match_scores(const ir::Graph& g, ir::Node& softmax, Found& found) {
   ir::Value* scores = scores_under(softmax, found);
   if (!scores) return false;
@@ -148,6 +164,11 @@ bool match_scores(const ir::Graph& g, ir::Node& softmax, Found& found) {
     } else if (n->op == "Div" && scalar_value(n->inputs[1])) {
       found.scale /= *scalar_value(n->inputs[1]);
       scores = n->inputs[0];
+    } else if (ir::Node* q = pair_of(n); q && !found.quantize_scores) {
+      found.quantize_scores = q;
+      found.score_factor = std::exchange(found.scale, 1.0);
+      found.nodes.push_back(q);
+      scores = q->inputs[0];
     } else {
       return false;
     }
@@ -209,6 +230,12 @@ ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
   }
   const ir::Value* context = match_product(g, p, found);
   if (!context) return nullptr;
+  if (ir::Node* q = only_user(g, context); q && q->op == "QuantizeLinear")
+    if (ir::Node* dq = only_user(g, q->output()); pair_of(dq) == q) {
+      found.quantize_context = q;
+      found.nodes.insert(found.nodes.end(), {q, dq});
+      context = dq->output();
+    }
   ir::Node* transpose = only_user(g, context);
   if (!transpose || transpose->op != "Transpose" ||
       transpose->ints_attribute("perm") != Permutation{0, 2, 1, 3})
@@ -231,10 +258,22 @@ bool quantized_alike(const Found& f) {
   int quantized = f.quantize != nullptr;
   for (const Heads* h : {&f.q, &f.k, &f.v})
     quantized += per_tensor_dequantized(h->hidden).has_value();
-  if (quantized == 0) return true;
+  if (quantized == 0) return !f.quantize_scores && !f.quantize_context;
   // The largest power, 1, has to be a step at least: the sum of p is a divisor.
   if (quantized == 4 && f.deferred && !(*scalar_value(f.quantize->inputs[1]) <= 1)) return false;
   return quantized == 4 && (zero_point_of(f.quantize->input(2)) == 0 || is_shifted_u8(*f.quantize));
+}
+
+/// Q -> DQ with the parameters of `q` for the result of `attention`, which is taken for `last`
+/// then.
+void quantize_result(ir::Graph& g, ir::Node& attention, const ir::Node& q, ir::Node* last) {
+  std::vector<ir::Value*> operands = q.inputs;
+  const ir::Type type = attention.output()->type;
+  operands[0] = attention.output();
+  operands[0] = g.add("QuantizeLinear", operands, {}, {q.output()->type.dtype, type.shape}, last);
+  ir::Value* dequantized = g.add("DequantizeLinear", operands, {}, type, last);
+  operands[0]->producer->sources = dequantized->producer->sources = q.sources;
+  g.replace_uses(last->output(), dequantized);
 }
 
 bool rewrite(ir::Graph& g, ir::Node& node) {
@@ -259,9 +298,23 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
                             {"p_type", p_type},
                             {"scale", f.scale * f.q.scale * f.k.scale}};
   if (f.quantize && f.deferred) attributes["deferred"] = std::int64_t{1};
+  if (f.quantize_scores) {
+    const ir::Node& q = *f.quantize_scores;
+    const std::int64_t lowest = q.output()->type.dtype == ir::DType::i8 ? -128 : 0;
+    attributes["score_scale"] = *scalar_value(q.inputs[1]);
+    attributes["score_lowest"] = lowest - zero_point_of(q.input(2));
+    attributes["score_factor"] = f.score_factor;
+  }
   Match m;
   m.nodes = f.nodes;
-  replace(g, last, m, "attention", operands, std::move(attributes));
+  if (!f.quantize_context) {
+    replace(g, last, m, "attention", operands, std::move(attributes));
+    return true;
+  }
+  ir::Node* made = g.add_node("attention", operands, std::move(attributes),
+                              {{last->output()->name, last->output()->type}}, last);
+  made->sources = m.sources();
+  quantize_result(g, *made, *f.quantize_context, last);
   return true;
 }
 

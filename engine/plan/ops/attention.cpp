@@ -120,12 +120,20 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   arguments.push_back(static_cast<std::int32_t>(node.int_attribute("masked", 0)));
   arguments.push_back(g.heads);
   arguments.push_back(g.head_size);
-  arguments.push_back(q_scale * k_scale * static_cast<float>(node.float_attribute("scale")));
+  const float qk_scale = q_scale * k_scale * static_cast<float>(node.float_attribute("scale"));
+  const auto score_scale = static_cast<float>(node.float_attribute("score_scale", 0));
+  arguments.push_back(score_scale == 0
+                          ? qk_scale
+                          : score_scale * static_cast<float>(node.float_attribute("score_factor")));
   arguments.push_back(1.0f / p_scale);
   arguments.push_back(node.string_attribute("p_type") == "u8" ? 255 : 127);
   const auto deferred = static_cast<std::int32_t>(node.int_attribute("deferred", 0));
   arguments.push_back(deferred);
   arguments.push_back(deferred ? v_scale : p_scale * v_scale);
+  const auto lowest = static_cast<std::int32_t>(node.int_attribute("score_lowest", 0));
+  arguments.push_back(score_scale == 0 ? 0.0f : qk_scale / score_scale);
+  arguments.push_back(lowest);
+  arguments.push_back(lowest + 255);
   arguments.push_back(rows);
   Step& step = b.launch(node, "int8", choice.rung->name,
                         b.kernel(choice.rung->program, "attention_s8"), arguments, grid);
