@@ -262,6 +262,39 @@ TEST(PackTokens, UnpackedValuesStandInTheOrderOfTheGraph) {
   EXPECT_LT(text.find("f32[batch, seq, 4] = unpack("), text.find("u8[batch, seq, 4] = unpack("));
 }
 
+TEST(PackTokens, SumsOfPackedValuesArePacked) {
+  const std::string text = after(pack_tokens(), R"(graph g(%ids: i64[batch, seq]) {
+  const %word: f32[9, 4] = ...
+  const %position: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  const %w: f32[4, 4] = ...
+  const %s: f32[] = 0.5
+  %e: f32[batch, seq, 4] = embed_norm(%ids, _, _, %word, _, %position, %gamma, _) {epsilon = 0.5}
+  %h: f32[batch, seq, 4] = linear(%e, %w)
+  %sum: f32[batch, seq, 4] = Add(%h, %e)
+  %q: u8[batch, seq, 4] = QuantizeLinear(%sum, %s)
+  %d: f32[batch, seq, 4] = DequantizeLinear(%q, %s)
+  %n: f32[batch, seq, 4] = add_norm(%d, _, %gamma) {epsilon = 0.5}
+  return %n as y
+})");
+  EXPECT_NE(text.find("f32[$tokens, 4] = Add("), std::string::npos) << text;
+  EXPECT_EQ(text.find("= pack("), std::string::npos) << text;
+  EXPECT_EQ(text.find("= unpack("), text.rfind("= unpack(")) << "one, of the result:\n" << text;
+}
+
+TEST(PackTokens, ASumWithAValueOfTheWholeBatchIsNot) {
+  const std::string text =
+      after(pack_tokens(), R"(graph g(%ids: i64[batch, seq], %x: f32[batch, 1, 4]) {
+  const %word: f32[9, 4] = ...
+  const %position: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  %e: f32[batch, seq, 4] = embed_norm(%ids, _, _, %word, _, %position, %gamma, _) {epsilon = 0.5}
+  %sum: f32[batch, seq, 4] = Add(%e, %x)
+  return %sum as y
+})");
+  EXPECT_NE(text.find("f32[batch, seq, 4] = Add("), std::string::npos) << text;
+}
+
 TEST(PackTokens, AnEncoderWithoutEmbeddingIsPackedOnItsWayIn) {
   const std::string text =
       after(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {

@@ -43,6 +43,13 @@ bool is_quantization(const ir::Node& n) {
   return n.op == "QuantizeLinear" || n.op == "DequantizeLinear";
 }
 
+/// [batch, seq, ...] as [tokens, ...].
+ir::Shape rows_of(const ir::Shape& shape) {
+  ir::Shape rows{symbols::dim(symbols::tokens)};
+  rows.insert(rows.end(), shape.begin() + 2, shape.end());
+  return rows;
+}
+
 /// True if each row of the result depends on the same row of the operands only.
 bool works_by_row(const ir::Node& n, const PackedValues& packed) {
   static const std::set<std::string, std::less<>> always{
@@ -54,9 +61,9 @@ bool works_by_row(const ir::Node& n, const PackedValues& packed) {
     return !is_quantization(n) || element_count(n.inputs[1]->type.shape) == ir::Dim(1) ||
            is_per_column(n);
   }
-  if (n.op != "Add" && n.op != "Mul") return false;
+  if ((n.op != "Add" && n.op != "Mul") || n.output()->type.shape.size() < 3) return false;
   for (const ir::Value* in : n.inputs) {  // equal shapes, or a constant of the last axis
-    if (packed.contains(in) && in->type.shape == n.output()->type.shape) continue;
+    if (packed.contains(in) && in->type.shape == rows_of(n.output()->type.shape)) continue;
     if (in->is_constant() && in->type.shape.size() <= 1) continue;
     return false;
   }
@@ -163,12 +170,6 @@ class Packer {
   /// True for [batch, seq, ...].
   bool has_rows(const ir::Shape& shape) const {
     return shape.size() >= 3 && shape[0] == batch_ && shape[1] == seq_;
-  }
-
-  ir::Shape rows_of(const ir::Shape& shape) const {
-    ir::Shape rows{symbols::dim(symbols::tokens)};
-    rows.insert(rows.end(), shape.begin() + 2, shape.end());
-    return rows;
   }
 
   /// An operand that is [batch, seq, ...] but was made outside the packed region.
