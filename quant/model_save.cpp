@@ -3,8 +3,8 @@
 #include <optional>
 #include <system_error>
 
+#include "bertcl/pending_file.hpp"
 #include "quant/model.hpp"
-#include "quant/pending_file.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -28,7 +28,7 @@ std::int64_t Model::save(const std::filesystem::path& path, std::int64_t inline_
 
   PendingFile model(path);
   std::optional<PendingFile> data;
-  const std::filesystem::path data_path = path.string() + ".data";
+  const std::filesystem::path data_path = model.path().string() + ".data";
   if (weight_bytes() > inline_limit) data.emplace(data_path);
 
   for (auto& t : *proto_.mutable_graph()->mutable_initializer()) {

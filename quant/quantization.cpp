@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "bertcl/pending_file.hpp"
 #include "onnx/read_model.hpp"
 #include "quant/accuracy/round_weights.hpp"
 #include "quant/accuracy/smooth_model.hpp"
@@ -175,6 +176,9 @@ Model Quantization::load() {
   std::error_code ignored;
   if (std::filesystem::equivalent(options_.model, options_.output, ignored))
     throw Error(fmt::format("{}: the model would overwrite itself; give another output",
+                            options_.output.string()));
+  if (is_special_file(options_.output))
+    throw Error(fmt::format("{}: it is a device or a pipe; name a file for the model",
                             options_.output.string()));
   const auto folder = options_.output.parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder))

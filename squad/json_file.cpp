@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing of JSON files with errors that name file and place.
+// Reading of JSON files with errors that name file and place.
 #include "squad/json_file.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -19,7 +17,7 @@ namespace bertcl::squad {
 std::string read_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory; a JSON file is needed", path.string()));
+    throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()));
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
@@ -40,24 +38,6 @@ nlohmann::json parse_json(std::string_view text, const std::string& origin) {
     throw Error(fmt::format("{}: broken JSON (byte {} of {}): {}", origin, error.byte, text.size(),
                             reason));
   }
-}
-
-void write_file(const std::filesystem::path& path, const std::string& content) {
-  const std::filesystem::path temporary =
-      path.string() + fmt::format(".{}.tmp", static_cast<long>(getpid()));
-  std::ofstream file(temporary, std::ios::binary);
-  file << content;
-  file.close();
-  std::error_code failure;
-  if (file) {
-    std::filesystem::rename(temporary, path, failure);
-    if (!failure) return;
-  } else {
-    failure = std::error_code(errno, std::generic_category());
-  }
-  std::error_code ignored;
-  std::filesystem::remove(temporary, ignored);
-  throw Error(fmt::format("{}: cannot write: {}", path.string(), failure.message()));
 }
 
 }  // namespace bertcl::squad

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading and writing of JSON files with errors that name file and place.
+// Reading of JSON files with errors that name file and place.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -13,8 +13,5 @@ std::string read_file(const std::filesystem::path& path);
 
 /// Parses JSON. Throws Error with `origin`, line, column and byte of the first fault.
 nlohmann::json parse_json(std::string_view text, const std::string& origin);
-
-/// Writes to a temporary name beside `path` and renames, so that nothing half written is left.
-void write_file(const std::filesystem::path& path, const std::string& content);
 
 }  // namespace bertcl::squad

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
+#include "bertcl/pending_file.hpp"
 #include "squad/json_file.hpp"
 #include "squad/pipeline.hpp"
 

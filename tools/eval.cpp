@@ -147,10 +147,8 @@ nlohmann::ordered_json to_json(const std::vector<Row>& rows, const std::string& 
 }
 
 int run_eval(EvalOptions& options) {
-  for (const std::string& file :
-       {options.predictions, options.null_odds, options.nbest, options.json}) {
-    if (!file.empty() && file != "-") check_writable(file);
-  }
+  for (const std::string& file : {options.predictions, options.null_odds, options.nbest})
+    if (!file.empty()) check_writable(file);
   options.evaluate.keep_nbest = !options.nbest.empty();
   std::vector<std::filesystem::path> paths(options.models.begin(), options.models.end());
   paths.insert(paths.end(), options.compare.begin(), options.compare.end());

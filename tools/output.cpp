@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "squad/json_file.hpp"
+#include "bertcl/pending_file.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::tools {
@@ -91,7 +91,7 @@ void write_json(const std::string& target, const nlohmann::ordered_json& json) {
   if (target == "-") {
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
-    squad::write_file(target, text);
+    write_file(target, text);
   }
 }
 
@@ -106,6 +106,7 @@ void check_readable(const std::filesystem::path& path) {
 }
 
 void check_writable(const std::filesystem::path& path) {
+  if (path.empty()) throw Error("the name of a file to write is empty");
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()));

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "tools/output.hpp"
 
 namespace bertcl::tools {
@@ -61,6 +62,17 @@ std::string complaint(const CLI::App& program, const CLI::ParseError& error,
                      first, fmt::join(commands, ", "));
 }
 
+/// Why the result cannot be written to `target`, known before the work for it.
+std::string cannot_write(const std::string& target) {
+  if (target == "-") return "";
+  try {
+    check_writable(target);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 }  // namespace
 
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description,
@@ -76,6 +88,7 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
   command
       ->add_option("--json", options.json,
                    "Write the result as JSON to FILE; - prints it, and no other text")
+      ->check(CLI::Validator(cannot_write, ""))
       ->type_name("FILE");
   return command;
 }

@@ -3,7 +3,6 @@
 #include "npz/npz.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <zip.h>
 
 #include <cerrno>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "bertcl/pending_file.hpp"
 #include "npz/npy.hpp"
 
 namespace bertcl::npz {
@@ -87,23 +87,17 @@ Arrays load(const std::filesystem::path& path) {
 }
 
 void save(const std::filesystem::path& path, const Arrays& arrays) {
-  const std::filesystem::path temporary =
-      path.string() + fmt::format(".{}.tmp", static_cast<long>(getpid()));
-  const auto fail = [&](const std::string& reason) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    throw Error(fmt::format("{}: cannot write: {}", path.string(), reason));
-  };
+  PendingName file(path);
   std::vector<std::vector<std::byte>> contents;  // libzip reads them when the archive is closed
   contents.reserve(arrays.size());
   for (const auto& [name, tensor] : arrays) {
     try {
       contents.push_back(format_npy(tensor));
     } catch (const Error& error) {
-      fail(fmt::format("array '{}': {}", name, error.what()));
+      file.fail(fmt::format("array '{}': {}", name, error.what()));
     }
   }
-  Archive archive = open_archive(temporary, ZIP_CREATE | ZIP_TRUNCATE);
+  Archive archive = open_archive(file.temporary(), ZIP_CREATE | ZIP_TRUNCATE);
   std::size_t next = 0;
   for (const auto& [name, tensor] : arrays) {
     const std::vector<std::byte>& content = contents[next++];
@@ -112,21 +106,19 @@ void save(const std::filesystem::path& path, const Arrays& arrays) {
                                            ZIP_FL_ENC_UTF_8 | ZIP_FL_OVERWRITE);
     if (index < 0) {
       zip_source_free(source);
-      fail(zip_strerror(archive.get()));
+      file.fail(zip_strerror(archive.get()));
     }
     const auto at = static_cast<zip_uint64_t>(index);
     // NumPy stores uncompressed; 1980-01-01 keeps the bytes free of the time of writing.
     if (zip_set_file_compression(archive.get(), at, ZIP_CM_STORE, 0) != 0 ||
         zip_file_set_dostime(archive.get(), at, 0, 0x21, 0) != 0) {
-      fail(zip_strerror(archive.get()));
+      file.fail(zip_strerror(archive.get()));
     }
   }
-  if (arrays.empty()) fail("there is no array to write");
-  if (zip_close(archive.get()) != 0) fail(zip_strerror(archive.get()));
+  if (arrays.empty()) file.fail("there is no array to write");
+  if (zip_close(archive.get()) != 0) file.fail(zip_strerror(archive.get()));
   static_cast<void>(archive.release());
-  std::error_code failure;
-  std::filesystem::rename(temporary, path, failure);
-  if (failure) fail(failure.message());
+  file.commit();
 }
 
 }  // namespace bertcl::npz

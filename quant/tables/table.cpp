@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fstream>
 #include <functional>
 #include <iterator>
+#include <system_error>
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "quant/pending_file.hpp"
+#include "bertcl/pending_file.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -80,11 +82,7 @@ ReadTable read_table(const std::filesystem::path& path, std::string_view format)
 
 void write_table(const std::filesystem::path& path, const Table& table, const TableFormat& format) {
   check(table);
-  const std::string bytes = format.format(table);
-  PendingFile file(path);
-  file.stream().write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  file.close();
-  file.commit();
+  write_file(path, format.format(table));
 }
 
 float magnitude(Range range) { return std::max(std::abs(range.low), std::abs(range.high)); }

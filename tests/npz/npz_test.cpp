@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -160,6 +161,16 @@ TEST_F(NpzTest, NamesWhatIsMissingOrWrong) {
   const Arrays arrays = {{"x", Tensor::scalar(1.0f)}};
   EXPECT_THAT(message_of([&] { save(folder_ / "no_folder" / "x.npz", arrays); }),
               HasSubstr("no_folder"));
+}
+
+TEST_F(NpzTest, LeavesPipesAndDevicesAlone) {
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(message_of([&] {
+                save(pipe, {{"x", Tensor::scalar(1.0f)}});
+              }),
+              testing::AllOf(HasSubstr(pipe.string()), HasSubstr("device or a pipe")));
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST_F(NpzTest, AFailedWriteLeavesTheOldFile) {

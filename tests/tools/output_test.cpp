@@ -2,8 +2,12 @@
 // Tables, numbers as text, JSON files, the progress line.
 #include "tools/output.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -54,11 +58,30 @@ TEST_F(OutputTest, WritesWholeJsonFiles) {
   EXPECT_EQ(files(), std::vector<std::string>{"a.json"}) << "a temporary file is left";
 }
 
+TEST_F(OutputTest, WritesThroughLinksAndIntoPipes) {
+  const std::string target = write("target.json", "{}");
+  std::filesystem::create_symlink("target.json", path("link.json"));
+  write_json(path("link.json"), {{"x", 1}});
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link.json")));
+  EXPECT_EQ(read_json(target), (nlohmann::json{{"x", 1}}));
+
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = open(path("pipe").c_str(), O_RDWR | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  write_json(path("pipe"), {{"x", 1}});
+  char bytes[64] = {};
+  EXPECT_GT(::read(reader, bytes, sizeof bytes - 1), 0);
+  close(reader);
+  EXPECT_STREQ(bytes, "{\n  \"x\": 1\n}\n");
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe"))) << "a file took the place of the pipe";
+}
+
 TEST_F(OutputTest, KnowsBeforeTheWorkWhetherAFileCanBeWritten) {
   EXPECT_NO_THROW(check_writable(path("new.json")));
   EXPECT_TRUE(files().empty());
   EXPECT_THROW(check_writable(path("no_folder/new.json")), Error);
   EXPECT_THROW(check_writable(folder_), Error);
+  EXPECT_THROW(check_writable(""), Error);
 }
 
 TEST(Progress, LineShowsShareRateAndTimeLeft) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl quantize: the file it writes, what runs in integers then, and what it refuses.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <csignal>
 
@@ -141,13 +142,19 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   EXPECT_THAT(refused({"--method", "guess"}), AllOf(HasSubstr("guess"), HasSubstr("minmax")));
   EXPECT_THAT(refused({"--method", "percentile", "--percentile", "101"}), HasSubstr("101"));
   EXPECT_THAT(refused({"--activations", "s4"}), HasSubstr("s4"));
+  EXPECT_THAT(refused({"--json", path("none/q.json")}),
+              AllOf(HasSubstr("--json"), HasSubstr("none: No such file")));
   EXPECT_THAT(refusal(quantize(path("none/q.onnx"))), HasSubstr("none"));
+  EXPECT_THAT(refusal(quantize("")), HasSubstr("the name of a file to write is empty"));
   EXPECT_THAT(refusal(run_bertcl({"quantize", kModel, "-o", kModel, "--data", kCalibration})),
               HasSubstr("the model itself"));
   EXPECT_THAT(refusal(run_bertcl({"quantize", write("m.onnx", "words"), "-o", path("q.onnx"),
                                   "--data", kCalibration, "--vocab", kVocabulary})),
               AllOf(HasSubstr("m.onnx"), HasSubstr("not an ONNX file")));
-  EXPECT_THAT(files(), ElementsAre("m.onnx"));
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(refusal(quantize(path("pipe"))), HasSubstr("it is a device or a pipe"));
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
+  EXPECT_THAT(files(), ElementsAre("m.onnx", "pipe"));
 }
 
 }  // namespace

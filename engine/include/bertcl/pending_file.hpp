@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// A file that appears whole or not at all.
+#pragma once
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <system_error>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl {
+
+/// True for a device, a pipe or a socket: renaming a file to its name would put it out of the way.
+inline bool is_special_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  return std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+         !std::filesystem::is_directory(status);
+}
+
+/// A temporary name beside the final one, for code that opens files itself. What lies there goes
+/// unless commit() has renamed it. Where the final name is a link, its target is replaced.
+class PendingName {
+ public:
+  /// Throws Error if the final name is that of a device, a pipe or a socket.
+  explicit PendingName(const std::filesystem::path& path) : path_(path) {
+    if (is_special_file(path)) fail("it is a device or a pipe, not a file");
+    std::error_code ignored;
+    if (std::filesystem::is_symlink(path, ignored)) path_ = std::filesystem::weakly_canonical(path);
+    temporary_ = path_.string() + "." + std::to_string(::getpid()) + ".tmp";
+  }
+  PendingName(const PendingName&) = delete;
+  PendingName& operator=(const PendingName&) = delete;
+  ~PendingName() {
+    std::error_code ignored;
+    if (!committed_) std::filesystem::remove(temporary_, ignored);
+  }
+
+  const std::filesystem::path& path() const { return path_; }  ///< the final name
+  const std::filesystem::path& temporary() const { return temporary_; }
+
+  /// Throws Error if the file cannot be renamed.
+  void commit() {
+    std::error_code error;
+    std::filesystem::rename(temporary_, path_, error);
+    if (error) fail(error.message());
+    committed_ = true;
+  }
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw Error(path_.string() + ": cannot write: " + reason);
+  }
+
+ private:
+  std::filesystem::path path_, temporary_;
+  bool committed_ = false;
+};
+
+/// A stream to such a name. Every failure is an Error that names the file.
+class PendingFile {
+ public:
+  explicit PendingFile(const std::filesystem::path& path)
+      : name_(path), stream_(name_.temporary(), std::ios::binary | std::ios::trunc) {
+    if (!stream_) fail();
+  }
+
+  const std::filesystem::path& path() const { return name_.path(); }
+  std::ofstream& stream() { return stream_; }
+  std::int64_t written() { return stream_.tellp(); }
+  void close() {
+    stream_.close();
+    if (!stream_) fail();
+  }
+  void commit() { name_.commit(); }
+  [[noreturn]] void fail() const { name_.fail(std::strerror(errno)); }
+
+ private:
+  PendingName name_;
+  std::ofstream stream_;
+};
+
+/// Writes a file whole or not at all; to a device or a pipe (/dev/stdout, a shell's >(...)) as it
+/// is. Throws Error that names it.
+inline void write_file(const std::filesystem::path& path, const std::string& content) {
+  if (is_special_file(path)) {
+    std::ofstream stream(path, std::ios::binary);
+    stream << content;
+    stream.close();
+    if (stream) return;
+    throw Error(path.string() + ": cannot write: " + std::strerror(errno));
+  }
+  PendingFile file(path);
+  file.stream() << content;
+  file.close();
+  file.commit();
+}
+
+}  // namespace bertcl
