@@ -25,24 +25,38 @@ void store_integer(__global void* y, int i, int type, long value) {
   }
 }
 
+float load_float(__global const void* x, int i, int type) {
+  switch (type) {
+    case TYPE_F32: return ((__global const float*)x)[i];
+    case TYPE_F16: return vload_half(i, (__global const half*)x);
+    case TYPE_BF16: return as_float((uint)((__global const ushort*)x)[i] << 16);
+    default: return (float)load_integer(x, i, type);
+  }
+}
+
+// The upper half of an f32, rounded half to even; NaN stays NaN.
+ushort to_bf16(float value) {
+  const uint bits = as_uint(value);
+  if (isnan(value)) return (ushort)(bits >> 16 | 0x40);
+  return (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+int is_float(int type) { return type == TYPE_F32 || type == TYPE_F16 || type == TYPE_BF16; }
+
 __kernel void cast(__global const void* x, int from, __global void* y, int to, int count, int chunk) {
   const int first = get_global_id(0) * chunk, last = min(first + chunk, count);
-  const int from_float = from == TYPE_F32 || from == TYPE_F16;
-  const int to_float = to == TYPE_F32 || to == TYPE_F16;
   for (int i = first; i < last; i++) {
-    if (!from_float && !to_float) {
+    if (!is_float(from) && !is_float(to)) {
       const long value = load_integer(x, i, from);
       store_integer(y, i, to, to == TYPE_BOOL ? value != 0 : value);
       continue;
     }
-    const float value = from == TYPE_F32   ? ((__global const float*)x)[i]
-                        : from == TYPE_F16 ? vload_half(i, (__global const half*)x)
-                                           : (float)load_integer(x, i, from);
-    if (to == TYPE_F32)
-      ((__global float*)y)[i] = value;
-    else if (to == TYPE_F16)
-      vstore_half_rte(value, i, (__global half*)y);
-    else
-      store_integer(y, i, to, to == TYPE_BOOL ? value != 0.0f : (long)value);
+    const float value = load_float(x, i, from);
+    switch (to) {
+      case TYPE_F32: ((__global float*)y)[i] = value; break;
+      case TYPE_F16: vstore_half_rte(value, i, (__global half*)y); break;
+      case TYPE_BF16: ((__global ushort*)y)[i] = to_bf16(value); break;
+      default: store_integer(y, i, to, to == TYPE_BOOL ? value != 0.0f : (long)value);
+    }
   }
 }

@@ -12,6 +12,7 @@ Pass unmerge_transpose();
 Pass gather_one_hot();
 Pass split_qlinear_matmul();
 Pass dequantize_tables();
+Pass widen_halves();
 Pass drop_identity();
 Pass fold_weight_transpose();
 Pass share_common();
@@ -29,6 +30,7 @@ Pass find_attention();
 Pass find_positions();
 Pass find_embedding();
 Pass find_add_norm();
+Pass expand_layer_norm();
 
 // quantize: DQ -> op -> Q becomes one integer op
 Pass lower_linear_q();

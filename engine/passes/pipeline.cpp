@@ -10,13 +10,13 @@ namespace bertcl::passes {
 std::vector<Pass> pipeline(const Options& options) {
   std::vector<Pass> all = {
       // normalize: one spelling for each thing
-      resolve_shapes(), split_qlinear_matmul(), fold_constants(), unmerge_transpose(),
-      gather_one_hot(), dequantize_tables(), drop_identity(), fold_weight_transpose(),
-      share_common(), dead_code(),
+      resolve_shapes(), split_qlinear_matmul(), fold_constants(), widen_halves(),
+      unmerge_transpose(), gather_one_hot(), dequantize_tables(), drop_identity(),
+      fold_weight_transpose(), share_common(), dead_code(),
       // recognize: many spellings, one op
       find_layer_norm(), find_gelu(), fold_channel_factor(), lift_quantize(), share_common(),
       find_linear(), find_quantize_rows(), find_linear_q(), find_attention(), find_positions(),
-      find_embedding(), find_add_norm(), dead_code(),
+      find_embedding(), find_add_norm(), expand_layer_norm(), dead_code(),
       // quantize: DQ -> op -> Q becomes one integer op
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(), dead_code(),
       // fuse: fewer, larger launches

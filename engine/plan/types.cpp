@@ -26,6 +26,8 @@ std::int32_t type_code(ir::DType type) {
       return 5;
     case ir::DType::boolean:
       return 6;
+    case ir::DType::bf16:
+      return 7;
     default:
       break;
   }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// LayerNormalization that no add_norm has taken (over several axes, or with computed vectors)
+// becomes the operators it is made of.
+//
+//   LayerNormalization(x, scale, bias) {axis, epsilon}
+//   becomes
+//   c = x - ReduceMean(x);  c / Sqrt(ReduceMean(c * c) + epsilon) * scale + bias
+#include <numeric>
+
+#include "passes/match.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+bool rewrite(ir::Graph& g, ir::Node& norm) {
+  if (norm.op != "LayerNormalization") return false;
+  ir::Value* x = norm.inputs[0];
+  const ir::Type type = norm.output()->type;
+  const auto rank = static_cast<std::int64_t>(type.shape.size());
+  std::int64_t axis = norm.int_attribute("axis", -1);
+  if (axis < 0) axis += rank;
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(rank - axis));
+  std::iota(axes.begin(), axes.end(), axis);
+  ir::Type row = type;
+  for (const std::int64_t a : axes) row.shape[static_cast<std::size_t>(a)] = 1;
+
+  const auto emit = [&](const char* op, std::vector<ir::Value*> inputs, const ir::Type& result,
+                        ir::Attributes attributes = {}) {
+    ir::Value* v = g.add(op, std::move(inputs), std::move(attributes), result, &norm);
+    v->producer->sources = norm.sources;
+    return v;
+  };
+  const ir::Attributes rows{{"axes", axes}, {"keepdims", std::int64_t{1}}};
+  ir::Value* epsilon = g.add_constant(
+      "epsilon", ir::Tensor::scalar(static_cast<float>(norm.float_attribute("epsilon", 1e-5))));
+  ir::Value* centred = emit("Sub", {x, emit("ReduceMean", {x}, row, rows)}, type);
+  ir::Value* variance = emit("ReduceMean", {emit("Mul", {centred, centred}, type)}, row, rows);
+  ir::Value* deviation = emit("Sqrt", {emit("Add", {variance, epsilon}, row)}, row);
+  ir::Value* y = emit("Div", {centred, deviation}, type);
+  if (norm.input(1)) y = emit("Mul", {y, norm.input(1)}, type);
+  if (norm.input(2)) y = emit("Add", {y, norm.input(2)}, type);
+  g.replace_uses(norm.output(), y);
+  g.swap_names(norm.output(), y);
+  g.erase(&norm);
+  return true;
+}
+
+}  // namespace
+
+Pass expand_layer_norm() {
+  return {"expand_layer_norm", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+}
+
+}  // namespace bertcl::passes
