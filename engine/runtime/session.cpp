@@ -53,6 +53,18 @@ std::vector<std::int64_t> integers_of(const ir::Tensor& t, const plan::Port& por
   return integers;
 }
 
+/// The mask. What a graph makes of other numbers than 0 and 1 is not what a mask says.
+std::vector<std::int64_t> mask_of(const ir::Tensor& t, const plan::Port& port) {
+  std::vector<std::int64_t> values = integers_of(t, port);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != 0 && values[i] != 1)
+      throw Error(
+          fmt::format("input '{}' holds {} at element {}; a mask is 1 for tokens and 0 for "
+                      "padding",
+                      port.name, values[i], i));
+  return values;
+}
+
 }  // namespace
 
 struct Session::State {
@@ -280,7 +292,7 @@ void Session::start(const Tensors& inputs) {
     const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
     const auto mask = inputs.find(s.plan.mask_input);
     std::vector<std::int64_t> values;
-    if (mask != inputs.end()) values = integers_of(mask->second, s.port(s.plan.mask_input));
+    if (mask != inputs.end()) values = mask_of(mask->second, s.port(s.plan.mask_input));
     packing = make_packing(shape[0], shape[1], values, s.options.drop_padding);
     s.bind_packing(*packing, sizes);
   }

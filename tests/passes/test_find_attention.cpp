@@ -70,7 +70,7 @@ TEST(FindAttention, BooleanMaskByWhere) {
 TEST(FindAttention, ScaleOnBothOperandsAndNoMask) {
   EXPECT_REWRITE(
       find_attention(),
-      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8]) {
+      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %ids: i64[batch, seq]) {
   const %r: f32[] = 0.5
   %qr: f32[batch, seq, 2, 4] = Reshape(%q)
   %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
@@ -91,8 +91,22 @@ TEST(FindAttention, ScaleOnBothOperandsAndNoMask) {
   %y: f32[batch, seq, 8] = Reshape(%ct)
   return %y
 })",
-      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8]) {
+      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %ids: i64[batch, seq]) {
   %y: f32[batch, seq, 8] = attention(%q, %k, %v, _) {heads = 2, p_type = "f32", scale = 0.25}
+  return %y
+})");
+}
+
+TEST(FindAttention, NothingTellsTheSequences) {
+  EXPECT_UNCHANGED(find_attention(), R"(graph g(%x: f32[batch, seq, 8]) {
+  %r: f32[batch, seq, 2, 4] = Reshape(%x)
+  %q: f32[batch, 2, seq, 4] = Transpose(%r) {perm = [0, 2, 1, 3]}
+  %k: f32[batch, 2, 4, seq] = Transpose(%r) {perm = [0, 2, 3, 1]}
+  %s: f32[batch, 2, seq, seq] = MatMul(%q, %k)
+  %p: f32[batch, 2, seq, seq] = Softmax(%s) {axis = 3}
+  %c: f32[batch, 2, seq, 4] = MatMul(%p, %q)
+  %t: f32[batch, seq, 2, 4] = Transpose(%c) {perm = [0, 2, 1, 3]}
+  %y: f32[batch, seq, 8] = Reshape(%t)
   return %y
 })");
 }
@@ -111,7 +125,7 @@ TEST(FindAttention, AMaskThatIsNoKeyMaskStaysUnfused) {
 }
 
 TEST(FindAttention, ProbabilitiesInAsymmetricI8AreU8) {
-  const std::string quantized = R"(graph g(%q: f32[batch, seq, 8]) {
+  const std::string quantized = R"(graph g(%q: f32[batch, seq, 8], %ids: i64[batch, seq]) {
   const %s0: f32[] = 0.02
   const %z0: i8[] = 3
   %xq: i8[batch, seq, 8] = QuantizeLinear(%q, %s0, %z0)
@@ -141,7 +155,7 @@ TEST(FindAttention, ProbabilitiesInAsymmetricI8AreU8) {
 /// Quantized q, k, v and p, with `scores` between the product %0 and %s, and `context` between the
 /// product %c and %cd.
 std::string all_quantized(std::string_view scores, std::string_view context) {
-  std::string text = R"(graph g(%q: u8[batch, seq, 8]) {
+  std::string text = R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
   const %s0: f32[] = 0.02
   const %z0: u8[] = 3
   %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0, %z0)
@@ -179,7 +193,7 @@ constexpr std::string_view quantized_context = R"(
 
 TEST(FindAttention, QuantizedScoresAndContext) {
   EXPECT_REWRITE(find_attention(), all_quantized(quantized_scores, quantized_context),
-                 R"(graph g(%q: u8[batch, seq, 8]) {
+                 R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
   const %s0: f32[] = 0.02
   const %z0: u8[] = 3
   const %ps: f32[] = 0.004
@@ -227,7 +241,7 @@ std::string deferred(std::string_view quantize, std::string_view sum) {
 
 /// A graph whose %x is dequantized, with the parameters of p.
 std::string dequantized_x(std::string_view p_scale) {
-  return R"(graph g(%q: u8[batch, seq, 8]) {
+  return R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
   const %s0: f32[] = 0.02
   const %z0: u8[] = 3
   %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0, %z0)
@@ -251,9 +265,10 @@ TEST(FindAttention, DeferredNormalization) {
 }
 
 TEST(FindAttention, DeferredNormalizationInFloatIsPlain) {
-  std::string text = "graph g(%x: f32[batch, seq, 8]) {\n" + deferred("", sum_of_p);
+  std::string text =
+      "graph g(%x: f32[batch, seq, 8], %ids: i64[batch, seq]) {\n" + deferred("", sum_of_p);
   for (std::size_t at; (at = text.find("%e:")) != std::string::npos;) text.replace(at, 3, "%p:");
-  EXPECT_REWRITE(find_attention(), text, R"(graph g(%x: f32[batch, seq, 8]) {
+  EXPECT_REWRITE(find_attention(), text, R"(graph g(%x: f32[batch, seq, 8], %ids: i64[batch, seq]) {
   %y: f32[batch, seq, 8] = attention(%x, %x, %x, _) {heads = 2, p_type = "f32", scale = 1.0}
   return %y
 })");

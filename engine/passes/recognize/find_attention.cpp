@@ -21,6 +21,7 @@
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
 // does (ops/probe.hpp).
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -276,6 +277,14 @@ void quantize_result(ir::Graph& g, ir::Node& attention, const ir::Node& q, ir::N
   g.replace_uses(last->output(), dequantized);
 }
 
+/// The op works on packed tokens: some input has to tell how many sequences of which length there
+/// are.
+bool has_token_input(const ir::Graph& g) {
+  return std::any_of(g.inputs().begin(), g.inputs().end(), [](const ir::Value* in) {
+    return in->type.shape.size() == 2 && !ir::is_float(in->type.dtype);
+  });
+}
+
 bool rewrite(ir::Graph& g, ir::Node& node) {
   if (node.op != "Softmax" && node.op != "Exp") return false;
   Found f;
@@ -285,7 +294,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
   if (f.q.count != f.k.count || f.q.count != f.v.count || f.q.size != f.k.size ||
       f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
     return false;
-  if (!quantized_alike(f)) return false;
+  if (!quantized_alike(f) || (!f.mask && !has_token_input(g))) return false;
   std::vector<ir::Value*> operands{f.q.hidden, f.k.hidden, f.v.hidden, f.mask};
   std::string p_type = "f32";
   if (f.quantize) {

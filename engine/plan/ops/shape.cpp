@@ -99,6 +99,15 @@ Size part_start(const ir::Node& node, const ir::Dim& before, const ir::Dim& stri
   return Size{before * stride};
 }
 
+/// The sum of two offsets, where it stays a product of sizes.
+ir::Dim part_sum(const ir::Node& node, const ir::Dim& a, const ir::Dim& b) {
+  if (a == ir::Dim(0)) return b;
+  if (!a.is_constant() || !b.is_constant())
+    throw Error(
+        fmt::format("{}: kernels take one padded axis behind symbolic extents", node.describe()));
+  return ir::Dim(a.constant() + b.constant());
+}
+
 void lower_split(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   const ir::Shape& from = node.inputs[0]->type.shape;
   const std::size_t axis = axis_of(node, 0);
@@ -128,6 +137,30 @@ void lower_concat(Builder& b, const ir::Graph&, const ir::Node& node) {
       before = ir::Dim(before.constant() + shape[axis].constant());
     }
   }
+}
+
+/// Pad with one element: all of the result is filled, then the operand is put into it.
+void lower_pad(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Value* x = node.inputs[0];
+  const ir::Type& type = node.output()->type;
+  const auto& pads = node.ints_attribute("pads");
+  const Strides strides = row_major(type.shape);
+  ir::Dim start(0);
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    if (pads[d] < 0 || pads[strides.size() + d] < 0)
+      throw Error(fmt::format("{}: negative pads have no kernel", node.describe()));
+    start = pads[d] == 0 ? start : part_sum(node, start, ir::Dim(pads[d]) * strides[d]);
+  }
+  const Argument out = b.out(node.output());
+  const ir::Dim count = element_count(type.shape);
+  const std::size_t bytes = ir::size_of(type.dtype);
+  const ir::Value* value = node.input(1);
+  const View all = joined({type.shape, {strides, strides}});
+  b.launch(node, "fill", "strided", b.kernel("copy_strided", fmt::format("fill_strided_{}", bytes)),
+           {value ? b.in(value) : b.constant(ir::Tensor::zeros(type.dtype, {})), out, 0,
+            table_of(all), static_cast<std::int32_t>(all.extents.size()), Size{count}, b.chunk()},
+           {Size{count, b.chunk()}, Size{}, Size{}});
+  copy(b, node, x, out, {x->type.shape, {row_major(x->type.shape), strides}}, 0, Size{start});
 }
 
 /// Sizes of this run as an integer tensor.
@@ -173,6 +206,7 @@ void add_shape(LoweringTable& table) {
   table["Slice"] = lower_slice;
   table["Split"] = lower_split;
   table["Concat"] = lower_concat;
+  table["Pad"] = lower_pad;
   table["sizes"] = lower_sizes;
   table["Range"] = lower_range;
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generic float operators on the device against the host interpreter of the same graph.
+#include <limits>
+
+#include "as_interpreted.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+TEST(GenericOps, GatherNd) {
+  for (const std::string type : {"f32", "i64", "u8"})
+    expect_as_interpreted("graph g(%x: " + type + R"([batch, 3, 4, 5]) {
+  const %points: i64[2, 2, 2] = [0, 3, -1, 0, 2, -4, 1, 1]
+  const %rows: i32[3, 1] = [2, -3, 0]
+  %t: )" + type + R"([3, 4, 5, batch] = Transpose(%x) {perm = [1, 2, 3, 0]}
+  %blocks: )" + type + R"([2, 2, 5, batch] = GatherND(%t, %points) {batch_dims = 0}
+  %slices: )" + type + R"([3, 4, 5, batch] = GatherND(%t, %rows) {batch_dims = 0}
+  return %blocks as blocks, %slices as slices
+})");
+}
+
+TEST(GenericOps, GatherNdInBatches) {
+  expect_as_interpreted(R"(graph g(%x: f32[3, seq, 4]) {
+  const %i: i64[3, 2, 1] = [0, -1, 0, 0, -1, -1]
+  const %j: i64[3, 1, 2] = [0, 3, -1, 1, 0, -4]
+  %rows: f32[3, 2, 4] = GatherND(%x, %i) {batch_dims = 1}
+  %points: f32[3, 1] = GatherND(%x, %j) {batch_dims = 1}
+  return %rows as rows, %points as points
+})");
+}
+
+TEST(GenericOps, Pad) {
+  expect_as_interpreted(R"(graph g(%x: f32[batch, 2, 3]) {
+  const %fill: f32[] = 7.5
+  %zeros: f32[batch, 5, 4] = Pad(%x) {pads = [0, 1, 0, 0, 2, 1]}
+  %filled: f32[batch, 2, 8] = Pad(%x, %fill) {pads = [0, 0, 5, 0, 0, 0]}
+  return %zeros as zeros, %filled as filled
+})");
+}
+
+TEST(GenericOps, HalvesAreComputedInFloat) {
+  for (const std::string type : {"f16", "bf16"}) {
+    const ir::Graph graph = ir::parse("graph g(%x: " + type + "[4]) {\n  %y: " + type +
+                                      "[4] = Add(%x, %x)\n  return %y as y\n}");
+    const ir::Tensor x = ir::Tensor::of<float>({4}, {1.5f, -0.25f, 300.0f, 0.0f})
+                             .converted(graph.inputs()[0]->type.dtype);
+    const Tensors outputs = Session::compile(ir::parse(ir::print(graph))).run({{"x", x}});
+    EXPECT_EQ(outputs.at("y").dtype(), x.dtype());
+    EXPECT_EQ(outputs.at("y").to_doubles(), (std::vector<double>{3, -0.5, 600, 0}));
+  }
+}
+
+TEST(GenericOps, CastToBf16RoundsHalfToEven) {
+  Session session = Session::compile(ir::parse(R"(graph g(%x: f32[6]) {
+  %y: bf16[6] = Cast(%x) {to = "bf16"}
+  return %y as y
+})"));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const ir::Tensor x = ir::Tensor::of<float>(
+      {6}, {1.0f, 1.00390625f, 1.01171875f, -3.4e38f, nan, std::numeric_limits<float>::infinity()});
+  const Tensors outputs = session.run({{"x", x}});
+  const auto bits = outputs.at("y").as<std::uint16_t>();
+  EXPECT_EQ((std::vector<std::uint16_t>{bits.begin(), bits.begin() + 3}),
+            (std::vector<std::uint16_t>{0x3f80, 0x3f80, 0x3f82}));
+  const auto values = outputs.at("y").to_doubles();
+  EXPECT_LT(values[3], -3e38);
+  EXPECT_TRUE(std::isnan(values[4]));
+  EXPECT_TRUE(std::isinf(values[5]));
+}
+
+}  // namespace
+}  // namespace bertcl::runtime
