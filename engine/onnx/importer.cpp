@@ -245,7 +245,7 @@ const Rules& rules() {
   static const Rules all = [] {
     Rules r;
     for (const auto family : {math_rules, shape_rules, layout_rules, reduce_rules, quantize_rules,
-                              fused_rules, attention_rules})
+                              fused_rules, attention_rules, qordered_rules, conv_rules, loss_rules})
       r.merge(family());
     return r;
   }();

@@ -104,6 +104,9 @@ Rules reduce_rules();
 Rules quantize_rules();
 Rules fused_rules();
 Rules attention_rules();
+Rules qordered_rules();
+Rules conv_rules();
+Rules loss_rules();
 /// All of them.
 const Rules& rules();
 

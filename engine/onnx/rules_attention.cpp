@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
-
-#include "onnx/importer.hpp"
+#include "onnx/attention.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -20,37 +18,58 @@ struct Heads {
   ir::Value* value;                     // [batch, heads, keys, value size]
   std::vector<ir::Value*> score_terms;  // each broadcasts to [batch, heads, rows, keys]
   double scale = no_scale;              // 0: 1 / sqrt(size)
+  double softcap = 0;                   // scores become softcap * tanh(scores / softcap)
 };
 
-/// [batch, rows, heads * size] -> [batch, heads, rows, size]
-ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads) {
-  const ir::Shape& s = x->type.shape;
-  const auto size = heads > 0 ? ir::Dim::divide(s.back(), heads) : std::nullopt;
-  if (s.size() != 3 || !size)
-    node.fail(
-        fmt::format("'{}' {} does not split into {} heads", x->name, ir::str(x->type), heads));
-  return node.transpose(node.reshape(x, {s[0], s[1], heads, *size}), {0, 2, 1, 3});
-}
+/// The stages of the scores [batch, heads, rows, keys], as qk_matmul_output_mode counts them.
+enum Stage : std::size_t { raw, capped, masked, weights, stages };
 
-/// softmax(scale * Q K' + terms) V as [batch, rows, heads * size].
-ir::Value* attend(NodeImport& node, const Heads& h) {
+struct Attended {
+  ir::Value* result;          // [batch, rows, heads * value size]
+  ir::Value* scores[stages];  // at each stage
+};
+
+/// softmax(softcap(scale * Q K') + terms) V. The cap comes before the mask, so that it does not let
+/// masked keys in again.
+Attended attend_in_stages(NodeImport& node, const Heads& h) {
   const ir::Shape& q = h.query->type.shape;
   double scale = h.scale;
   if (scale == no_scale) {
     if (!q.back().is_constant()) node.fail("the size of a head is not a number");
     scale = 1.0 / std::sqrt(static_cast<double>(q.back().constant()));
   }
+  Attended a{};
   ir::Value* scores = node.emit("MatMul", {h.query, node.transpose_last(h.key)});
   const ir::Shape shape = scores->type.shape;
-  scores = node.mul(scores, node.scalar(scale, scores->type.dtype));
-  for (ir::Value* term : h.score_terms)
-    scores = node.add(scores, node.cast(term, scores->type.dtype));
+  const ir::DType dtype = scores->type.dtype;
+  scores = a.scores[raw] = node.mul(scores, node.scalar(scale, dtype));
+  if (h.softcap != 0) {
+    ir::Value* cap = node.scalar(h.softcap, dtype);
+    scores = node.mul(node.emit("Tanh", {node.emit("Div", {scores, cap})}), cap);
+  }
+  a.scores[capped] = scores;
+  for (ir::Value* term : h.score_terms) scores = node.add(scores, node.cast(term, dtype));
+  a.scores[masked] = scores;
   if (scores->type.shape != shape)
     node.fail(fmt::format("a mask or bias does not broadcast to the scores {}", ir::str(shape)));
-  ir::Value* weights = node.emit("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
-  ir::Value* mixed = node.transpose(node.emit("MatMul", {weights, h.value}), {0, 2, 1, 3});
+  a.scores[weights] = node.emit("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
+  ir::Value* mixed =
+      node.transpose(node.emit("MatMul", {a.scores[weights], h.value}), {0, 2, 1, 3});
   const ir::Shape& m = mixed->type.shape;
-  return node.reshape(mixed, {m[0], m[1], m[2] * m[3]});
+  a.result = node.reshape(mixed, {m[0], m[1], m[2] * m[3]});
+  return a;
+}
+
+ir::Value* attend(NodeImport& node, const Heads& h) { return attend_in_stages(node, h).result; }
+
+/// Keys or values of earlier tokens [batch, heads, past, size] in front of those of this run.
+ir::Value* with_past(NodeImport& node, ir::Value* past, ir::Value* now) {
+  if (!past) return now;
+  const ir::Shape &p = past->type.shape, &n = now->type.shape;
+  if (p.size() != 4 || p[0] != n[0] || p[1] != n[1] || p[3] != n[3])
+    node.fail(fmt::format("past keys or values {} do not fit those of this run {}",
+                          ir::str(past->type), ir::str(now->type)));
+  return node.emit("Concat", {past, now}, {{"axis", std::int64_t{2}}});
 }
 
 /// 0 where `keep` is true, `filter` where it is false.
@@ -68,8 +87,17 @@ ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys, do
   return filtered(node, node.emit("LessOrEqual", {range(node, keys), row}), filter);
 }
 
-/// The mask forms of com.microsoft: [batch] lengths, [batch, keys], [batch, rows, keys], where 1
-/// keeps a key.
+}  // namespace
+
+ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads) {
+  const ir::Shape& s = x->type.shape;
+  const auto size = heads > 0 ? ir::Dim::divide(s.back(), heads) : std::nullopt;
+  if (s.size() != 3 || !size)
+    node.fail(
+        fmt::format("'{}' {} does not split into {} heads", x->name, ir::str(x->type), heads));
+  return node.transpose(node.reshape(x, {s[0], s[1], heads, *size}), {0, 2, 1, 3});
+}
+
 ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
                         const ir::Dim& rows, const ir::Dim& keys, double filter) {
   const ir::Shape& s = mask->type.shape;
@@ -90,6 +118,8 @@ ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
   ir::Value* keep = node.emit("Cast", {node.reshape(mask, wide)}, {{"to", std::string("bool")}});
   return filtered(node, keep, filter);
 }
+
+namespace {
 
 void refuse_operands(NodeImport& node, std::size_t from, std::size_t to, const char* what) {
   for (std::size_t i = from; i <= to; ++i)
@@ -149,12 +179,23 @@ void import_quantized_attention(NodeImport& node) {
   finish_packed_attention(node, node.add(packed, node.need(2)), node.in(5), nullptr);
 }
 
+/// Past keys or values in a buffer [batch, heads, longest, size] of which `length` rows are filled,
+/// with those of this run, one row, behind them.
+ir::Value* in_buffer(NodeImport& node, ir::Value* buffer, ir::Value* length, ir::Value* now) {
+  const ir::Shape &b = buffer->type.shape, &n = now->type.shape;
+  if (b.size() != 4 || b[0] != n[0] || b[1] != n[1] || b[3] != n[3] || n[2] != ir::Dim(1))
+    node.fail(
+        fmt::format("past_sequence_length needs one row of new keys and values, and a buffer "
+                    "for them; found {} and {}",
+                    ir::str(now->type), ir::str(buffer->type)));
+  ir::Value* places = node.reshape(range(node, b[2], length->type.dtype), {b[2], 1});
+  return node.emit("Where", {node.emit("Equal", {places, length}), now, buffer});
+}
+
 /// com.microsoft::MultiHeadAttention(query, key, value, bias, key_padding_mask, attention_bias)
 void import_multi_head_attention(NodeImport& node) {
-  refuse_operands(node, 6, 7, "past key and value");
-  refuse_operands(node, 8, 9, "past_sequence_length, cache_indirection");
-  if (node.output_count() > 1)
-    node.fail("the outputs present_key and present_value are not supported");
+  refuse_operands(node, 9, 9, "cache_indirection");
+  if (node.output_count() > 3) node.fail("the output qk is not supported");
   const std::int64_t heads = node.int_attribute("num_heads", 0);
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
   ir::Value* operands[3] = {node.need(0), node.in(1), node.in(2)};
@@ -175,15 +216,30 @@ void import_multi_head_attention(NodeImport& node) {
   const auto as_heads = [&](ir::Value* x) {  // keys and values may come divided into heads
     return x->type.shape.size() == 4 ? x : split_heads(node, x, heads);
   };
+  ir::Value* filled = node.in(8);
+  const auto with_past_or_buffer = [&](std::size_t past, ir::Value* now) {
+    return filled && node.in(past) ? in_buffer(node, node.in(past), filled, now)
+                                   : with_past(node, node.in(past), now);
+  };
   Heads h{split_heads(node, operands[0], heads),
-          as_heads(operands[1]),
-          as_heads(operands[2]),
+          with_past_or_buffer(6, as_heads(operands[1])),
+          with_past_or_buffer(7, as_heads(operands[2])),
           {},
           node.float_attribute("scale", 0)};
   const ir::Shape q = h.query->type.shape, k = h.key->type.shape, v = h.value->type.shape;
   if (k[0] != q[0] || k[1] != q[1] || k[3] != q[3] || v[0] != q[0] || v[1] != q[1] || v[2] != k[2])
     node.fail(fmt::format("query {}, key {} and value {} do not fit", ir::str(node.shape(0)),
                           ir::str(node.shape(1)), ir::str(node.shape(2))));
+  node.bind(1, h.key);
+  node.bind(2, h.value);
+  if (filled && node.in(6))
+    h.score_terms.push_back(
+        filtered(node,
+                 node.emit("LessOrEqual",
+                           {range(node, k[2], filled->type.dtype), node.reshape(filled, {1})}),
+                 masked_score));
+  if (node.in(6) && node.int_attribute("unidirectional", 0))
+    node.fail("unidirectional attention with past keys is not supported");
   const double filter = node.float_attribute("mask_filter_value", -10000);
   if (node.in(4)) h.score_terms.push_back(padding_mask(node, node.in(4), q[0], q[2], k[2], filter));
   if (node.int_attribute("unidirectional", 0))
@@ -192,12 +248,10 @@ void import_multi_head_attention(NodeImport& node) {
   node.bind(0, attend(node, h));
 }
 
-/// Attention of opset 23 (Q, K, V, attn_mask), heads apart [batch, heads, rows, size] or together
-/// [batch, rows, hidden].
+/// Attention of opset 23 (Q, K, V, attn_mask, past_key, past_value), heads apart [batch, heads,
+/// rows, size] or together [batch, rows, hidden].
 void import_attention(NodeImport& node) {
-  refuse_operands(node, 4, 6, "past key and value");
-  if (node.output_count() > 1) node.fail("only the output Y is supported");
-  if (node.float_attribute("softcap", 0) != 0) node.fail("softcap is not supported");
+  refuse_operands(node, 6, 6, "nonpad_kv_seqlen");
   const bool together = node.shape(0).size() == 3;
   const std::int64_t heads = node.int_attribute("q_num_heads", 0);
   if (together && heads != node.int_attribute("kv_num_heads", 0))
@@ -205,17 +259,30 @@ void import_attention(NodeImport& node) {
   const auto as_heads = [&](std::size_t i) {
     return together ? split_heads(node, node.need(i), heads) : node.need(i);
   };
-  Heads h{as_heads(0), as_heads(1), as_heads(2), {}, node.float_attribute("scale", 0)};
+  Heads h{as_heads(0),
+          with_past(node, node.in(4), as_heads(1)),
+          with_past(node, node.in(5), as_heads(2)),
+          {},
+          node.float_attribute("scale", 0),
+          node.float_attribute("softcap", 0)};
   const ir::Shape q = h.query->type.shape, k = h.key->type.shape;
   if (q.size() != 4 || k.size() != 4 || q[1] != k[1] || h.value->type.shape.size() != 4)
     node.fail("queries, keys and values have to have the same number of heads");
   if (ir::Value* mask = node.in(3))
-    h.score_terms.push_back(mask->type.dtype == ir::DType::boolean
-                                ? filtered(node, mask, -std::numeric_limits<double>::infinity())
-                                : mask);
+    h.score_terms.push_back(
+        mask->type.dtype == ir::DType::boolean ? filtered(node, mask, masked_score) : mask);
+  if (node.in(4) && node.int_attribute("is_causal", 0))
+    node.fail("causal attention with past keys is not supported");
   if (node.int_attribute("is_causal", 0))
-    h.score_terms.push_back(causal(node, q[2], k[2], -std::numeric_limits<double>::infinity()));
-  ir::Value* y = attend(node, h);
+    h.score_terms.push_back(causal(node, q[2], k[2], masked_score));
+  const Attended attended = attend_in_stages(node, h);
+  const std::int64_t mode = node.int_attribute("qk_matmul_output_mode", 0);
+  if (mode < 0 || mode >= std::int64_t{stages})
+    node.fail(fmt::format("qk_matmul_output_mode {} is none of 0 to 3", mode));
+  node.bind(1, h.key);
+  node.bind(2, h.value);
+  node.bind(3, attended.scores[mode]);
+  ir::Value* y = attended.result;
   if (!together) {
     const ir::Shape v = h.value->type.shape;
     y = node.transpose(node.reshape(y, {q[0], q[2], q[1], v[3]}), {0, 2, 1, 3});

@@ -16,11 +16,32 @@ void import_fast_gelu(NodeImport& node) {
   if (node.in(1)) x = node.add(x, node.in(1));
   node.finish("Gelu", {x}, {{"approximate", std::string("tanh")}});
 }
+/// GemmFastGelu(x, w, bias): FastGelu(x w + bias)
+void import_gemm_fast_gelu(NodeImport& node) {
+  ir::Value* x = node.emit("MatMul", {node.need(0), node.need(1)});
+  if (node.in(2)) x = node.add(x, node.in(2));
+  node.finish("Gelu", {x}, {{"approximate", std::string("tanh")}});
+}
 /// QuickGelu: x * sigmoid(alpha * x)
 void import_quick_gelu(NodeImport& node) {
   ir::Value* x = node.need(0);
   ir::Value* alpha = node.scalar(node.float_attribute("alpha", 1.702), x->type.dtype);
   node.finish("Mul", {x, node.emit("Sigmoid", {node.mul(x, alpha)})});
+}
+
+/// Outputs 1 and 2, f32: the mean of each row of `x` and 1 / sqrt(variance + epsilon).
+void bind_statistics(NodeImport& node, ir::Value* x, double epsilon) {
+  const ir::Attributes rows{
+      {"axes", std::vector<std::int64_t>{-1 + static_cast<std::int64_t>(x->type.shape.size())}},
+      {"keepdims", std::int64_t{1}}};
+  x = node.cast(x, ir::DType::f32);
+  ir::Value* mean = node.emit("ReduceMean", {x}, rows);
+  ir::Value* centred = node.emit("Sub", {x, mean});
+  ir::Value* variance = node.emit("ReduceMean", {node.mul(centred, centred)}, rows);
+  ir::Value* deviation =
+      node.emit("Sqrt", {node.add(variance, node.scalar(epsilon, ir::DType::f32))});
+  node.bind(1, mean);
+  node.bind(2, node.emit("Reciprocal", {deviation}));
 }
 
 /// SkipLayerNormalization(input, skip, gamma, beta, bias); output 3 is the sum.
@@ -44,9 +65,10 @@ void import_skip_layer_norm(NodeImport& node) {
   node.bind(0, node.emit("LayerNormalization", std::move(inputs),
                          {{"axis", std::int64_t{-1}},
                           {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
-  for (int i = 1; i < 3 && i < node.proto().output_size(); ++i)
-    if (node.importer().is_used(node.proto().output(i)))
-      node.fail("the outputs mean and inv_std_var are not supported");
+  const auto uses = [&](int i) {
+    return i < node.proto().output_size() && node.importer().is_used(node.proto().output(i));
+  };
+  if (uses(1) || uses(2)) bind_statistics(node, sum, node.float_attribute("epsilon", 1e-12));
   node.bind(3, sum);
 }
 
@@ -84,6 +106,7 @@ Rules fused_rules() {
       {"com.microsoft::Gelu", {import_gelu, {}}},
       {"com.microsoft::BiasGelu", {import_bias_gelu, {}}},
       {"com.microsoft::FastGelu", {import_fast_gelu, {}}},
+      {"com.microsoft::GemmFastGelu", {import_gemm_fast_gelu, {}}},
       {"com.microsoft::QuickGelu", {import_quick_gelu, {"alpha"}}},
       {"com.microsoft::SkipLayerNormalization", {import_skip_layer_norm, {"epsilon"}}},
       {"com.microsoft::EmbedLayerNormalization",

@@ -8,9 +8,12 @@
 namespace bertcl::onnx_io {
 namespace {
 
-/// Dropout at inference is the identity.
+/// Dropout at inference is the identity, and in training that of nothing is.
 void import_dropout(NodeImport& node) {
-  if (node.in(2) && node.constant_ints(2).value() != std::vector<std::int64_t>{0})
+  const ir::Value* ratio = node.in(1);
+  const bool drops =
+      !ratio || !ratio->is_constant() || ratio->constant->to_doubles() != std::vector<double>{0.0};
+  if (drops && node.in(2) && node.constant_ints(2).value() != std::vector<std::int64_t>{0})
     node.fail("training_mode is not supported");
   if (node.output_count() > 1) node.fail("the mask output is not supported");
   node.finish("Identity", {node.need(0)});

@@ -4,6 +4,8 @@
 // scalars and there is no axis, per axis both are vectors.
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "onnx/importer.hpp"
 
 namespace bertcl::onnx_io {
@@ -27,10 +29,65 @@ ir::Value* zeros_like_scale(NodeImport& node, const ir::Value* scale, ir::DType 
   return node.constant(ir::Tensor::zeros(dtype, *sizes), "zero_point");
 }
 
+/// (x - zero point) * scale by elements, where scale and zero point broadcast to x.
+ir::Value* dequantized_elements(NodeImport& node, ir::Value* x, ir::Value* scale, ir::Value* zero) {
+  ir::Value* number = node.cast(x, scale->type.dtype);
+  if (zero) number = node.emit("Sub", {number, node.cast(zero, scale->type.dtype)});
+  return node.mul(number, scale);
+}
+/// saturate(round(x / scale) + zero point) by elements.
+ir::Value* quantized_elements(NodeImport& node, ir::Value* x, ir::Value* scale, ir::Value* zero,
+                              ir::DType type) {
+  if (!ir::is_int8(type))
+    node.fail(
+        fmt::format("quantizing to {} with scales that differ by element is not supported; "
+                    "i8 and u8 are",
+                    ir::name_of(type)));
+  const ir::DType real = scale->type.dtype;
+  ir::Value* steps = node.emit("Round", {node.emit("Div", {node.cast(x, real), scale})});
+  if (zero) steps = node.add(steps, node.cast(zero, real));
+  const double low = type == ir::DType::u8 ? 0 : -128;
+  steps = node.emit("Max", {steps, node.scalar(low, real)});
+  return node.cast(node.emit("Min", {steps, node.scalar(low + 255, real)}), type);
+}
+
+/// Blocked quantization (opset 21): one scale for each `block` neighbours along the axis, the last
+/// block may be shorter.
+void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DType zero_type) {
+  ir::Value* x = node.need(0);
+  const auto rank = static_cast<std::int64_t>(x->type.shape.size());
+  std::int64_t axis = node.int_attribute("axis", 1);
+  if (axis < 0) axis += rank;
+  if (axis < 0 || axis >= rank || block < 1)
+    node.fail(fmt::format("axis or block_size {} do not fit a tensor of rank {}", block, rank));
+  const ir::Dim extent = x->type.shape[static_cast<std::size_t>(axis)];
+  if (!extent.is_constant()) node.fail("the extent of the blocked axis is not a number");
+  std::vector<std::int64_t> block_of(static_cast<std::size_t>(extent.constant()));
+  for (std::size_t i = 0; i < block_of.size(); ++i)
+    block_of[i] = static_cast<std::int64_t>(i) / block;
+  ir::Value* blocks = node.constant(ir::Tensor::of({extent.constant()}, std::move(block_of)));
+  const auto by_element = [&](ir::Value* v) {
+    if (!v) return v;
+    ir::Shape expected = x->type.shape;
+    expected[static_cast<std::size_t>(axis)] = (extent.constant() + block - 1) / block;
+    if (v->type.shape != expected)
+      node.fail(fmt::format("'{}' {} does not fit blocks of {} along axis {} of {}", v->name,
+                            ir::str(v->type), block, axis, ir::str(x->type)));
+    return node.emit("Gather", {v, blocks}, {{"axis", axis}});
+  };
+  if (const ir::Value* zero = node.in(2); zero && !quantizes && zero->type.dtype != x->type.dtype)
+    node.fail(fmt::format("zero point '{}' {} is not of the type of '{}' {}", zero->name,
+                          ir::str(zero->type), x->name, ir::str(x->type)));
+  ir::Value *scale = by_element(node.need(1)), *zero = by_element(node.in(2));
+  node.bind(0, quantizes
+                   ? quantized_elements(node, x, scale, zero, zero ? zero->type.dtype : zero_type)
+                   : dequantized_elements(node, x, scale, zero));
+}
+
 /// x, scale, zero point and axis in the one spelling.
 void finish_linear(NodeImport& node, const char* op, ir::DType zero_type) {
-  if (node.int_attribute("block_size", 0) != 0)
-    node.fail("blocked quantization (block_size) is not supported; per tensor and per axis are");
+  if (const std::int64_t block = node.int_attribute("block_size", 0); block != 0)
+    return finish_blocked(node, op == std::string_view("QuantizeLinear"), block, zero_type);
   ir::Value* x = node.need(0);
   ir::Value* scale = node.need(1);
   ir::Value* zero = node.in(2);
@@ -70,8 +127,30 @@ void finish_scaled(NodeImport& node, ir::Value* product, ir::Value* a_scale, ir:
   node.finish("Add", {node.mul(number, scale), bias});
 }
 
-/// MatMulIntegerToFloat(a, b, a_scale, b_scale, a_zero_point, b_zero_point, bias)
+/// A matrix of constant zeros where rows or columns have zero points says the same as none.
+ir::Value* unless_all_zero(ir::Value* zero) {
+  if (!zero || !zero->is_constant() || zero->type.shape.size() < 2) return zero;
+  for (const std::int64_t z : zero->constant->to_ints())
+    if (z != 0) return zero;
+  return nullptr;
+}
+void import_matmul_integer(NodeImport& node) {
+  std::vector<ir::Value*> inputs{node.need(0), node.need(1), unless_all_zero(node.in(2)),
+                                 unless_all_zero(node.in(3))};
+  while (!inputs.back()) inputs.pop_back();
+  node.finish("MatMulInteger", std::move(inputs));
+}
+
+/// MatMulIntegerToFloat(a, b, a_scale, b_scale, a_zero_point, b_zero_point, bias). Scales of the
+/// columns of a stand inside the sum, so their product is one of real numbers.
 void import_matmul_integer_to_float(NodeImport& node) {
+  if (!is_scalar(node.need(2))) {
+    ir::Value* a = dequantized_elements(node, node.need(0), node.need(2), node.in(4));
+    ir::Value* b = dequantized_elements(node, node.need(1), node.need(3), node.in(5));
+    ir::Value* y = node.emit("MatMul", {a, b});
+    node.bind(0, node.in(6) ? node.add(y, node.in(6)) : y);
+    return;
+  }
   std::vector<ir::Value*> inputs{node.need(0), node.need(1), node.in(4), node.in(5)};
   while (!inputs.back()) inputs.pop_back();
   ir::Value* product = node.emit("MatMulInteger", std::move(inputs));
@@ -108,6 +187,17 @@ void finish_qlinear(NodeImport& node, const char* op) {
 void import_qlinear_add(NodeImport& node) { finish_qlinear(node, "Add"); }
 void import_qlinear_mul(NodeImport& node) { finish_qlinear(node, "Mul"); }
 
+/// QLinearMatMul whose scales differ by row within batches has no integer form here: the product of
+/// real numbers between DequantizeLinear and QuantizeLinear.
+void import_qlinear_matmul(NodeImport& node) {
+  if (node.shape(1).size() < 2 && node.shape(4).size() < 2) return import_same(node);
+  ir::Value* a = dequantized_elements(node, node.need(0), node.need(1), node.in(2));
+  ir::Value* b = dequantized_elements(node, node.need(3), node.need(4), node.in(5));
+  ir::Value* zero = node.need(7);
+  node.bind(0, quantized_elements(node, node.emit("MatMul", {a, b}), node.need(6), zero,
+                                  zero->type.dtype));
+}
+
 void import_dynamic_quantize(NodeImport& node) {
   node.finish_all("DynamicQuantizeLinear", {node.need(0)});
 }
@@ -123,11 +213,12 @@ Rules quantize_rules() {
       {"com.microsoft::QuantizeLinear", quantize},
       {"com.microsoft::DequantizeLinear", dequantize},
       {"DynamicQuantizeLinear", {import_dynamic_quantize, {}}},
-      {"MatMulInteger", {import_same, {}}},
-      {"QLinearMatMul", {import_same, {}}},
+      {"MatMulInteger", {import_matmul_integer, {}}},
+      {"QLinearMatMul", {import_qlinear_matmul, {}}},
       {"com.microsoft::QLinearAdd", {import_qlinear_add, {}}},
       {"com.microsoft::QLinearMul", {import_qlinear_mul, {}}},
       {"com.microsoft::MatMulIntegerToFloat", {import_matmul_integer_to_float, {}}},
+      {"MatMulIntegerToFloat", {import_matmul_integer_to_float, {}}},  // as MIGraphX writes it
       {"com.microsoft::DynamicQuantizeMatMul", {import_dynamic_quantize_matmul, {}}},
   };
 }
