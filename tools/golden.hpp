@@ -32,6 +32,9 @@ struct Tolerance {
   double relative = 1e-3;
   std::optional<double> absolute;
   double share = 1e-3;
+  /// Share of the elements of an output that may lie further off, by 0.1 of its largest value at
+  /// most: for quantized graphs, where a value next to a rounding tie may take the other step.
+  double ties = 0.0;
 };
 
 struct Difference {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +19,7 @@
 #include "tools/model_options.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
+#include "tools/verify_folder.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -30,6 +32,8 @@ constexpr double kIntegerShare = 2e-2;
 struct VerifyOptions : ModelOptions {
   std::string model;
   std::vector<std::string> goldens;
+  std::string folder;    // every model below it, in place of model and goldens
+  std::string expected;  // table of what is expected of them
   std::optional<double> relative, absolute;
 };
 
@@ -96,10 +100,12 @@ std::vector<Verdict> verify_all(runtime::Session& session, const VerifyOptions& 
   return verdicts;
 }
 
-nlohmann::ordered_json number(const Verdict& verdict, double value) {
-  const bool compared = verdict.status == "pass" || verdict.status == "fail";
+nlohmann::ordered_json number_if(bool compared, double value) {
   return compared && std::isfinite(value) ? nlohmann::ordered_json(value)
                                           : nlohmann::ordered_json();
+}
+nlohmann::ordered_json number(const Verdict& verdict, double value) {
+  return number_if(verdict.status == "pass" || verdict.status == "fail", value);
 }
 
 int run_verify(const VerifyOptions& options) {
@@ -137,6 +143,64 @@ int run_verify(const VerifyOptions& options) {
   return first({"fail"}) == verdicts.end() ? kOk : kCheckFailed;
 }
 
+/// Sums by the first part of the path, and over all: a row for each with its counts.
+Table totals_of(const std::vector<Outcome>& outcomes) {
+  const std::vector<std::string> states = {"pass", "reference", "refused", "fail"};
+  std::map<std::string, std::map<std::string, int>> counts;
+  for (const Outcome& outcome : outcomes) {
+    const std::string top = outcome.file.substr(0, outcome.file.find('/'));
+    for (const std::string& name : {top, std::string("total")}) {
+      ++counts[name][outcome.status];
+      ++counts[name]["all"];
+    }
+  }
+  Table table({"folder", ">pass", ">reference", ">refused", ">fail", ">all", ">runs and agrees"});
+  const auto add = [&](const std::string& name) {
+    auto& count = counts[name];
+    std::vector<std::string> row = {name};
+    for (const std::string& state : states) row.push_back(std::to_string(count[state]));
+    row.push_back(std::to_string(count["all"]));
+    row.push_back(
+        fmt::format("{:.1f} %", 100.0 * (count["pass"] + count["reference"]) / count["all"]));
+    table.add(std::move(row));
+  };
+  for (const auto& [name, count] : std::map(counts)) {
+    if (name != "total") add(name);
+  }
+  add("total");
+  return table;
+}
+
+int run_verify_folder(const VerifyOptions& options) {
+  Tolerance tolerance;
+  tolerance.relative = options.relative.value_or(tolerance.relative);
+  tolerance.absolute = options.absolute;
+  const bool has_table = !options.expected.empty();
+  const Expectations expected = has_table ? read_expectations(options.expected) : Expectations{};
+  const std::vector<Outcome> outcomes = verify_folder(options.folder, options, tolerance, expected);
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
+  Table table({"file", "status", ">relative difference", ""});
+  for (const Outcome& outcome : outcomes) {
+    const bool compared = outcome.status != "refused";
+    files.push_back({{"file", outcome.file},
+                     {"status", outcome.status},
+                     {"max_abs", number_if(compared, outcome.max_abs)},
+                     {"max_rel", number_if(compared, outcome.max_rel)},
+                     {"message", outcome.message}});
+    constexpr std::size_t widest = 160;
+    table.add({outcome.file, outcome.status, compared ? fmt::format("{:.3g}", outcome.max_rel) : "",
+               outcome.message.substr(0, widest)});
+  }
+  if (options.prints_text()) fmt::print("{}\n{}", table.str(), totals_of(outcomes).str());
+  write_json(options.json, {{"path", options.folder}, {"files", std::move(files)}});
+  const std::vector<std::string> surprises =
+      has_table ? unexpected(outcomes, expected) : std::vector<std::string>{};
+  for (const std::string& sentence : surprises) fmt::print(stderr, "bertcl: {}\n", sentence);
+  const bool failed = std::any_of(outcomes.begin(), outcomes.end(),
+                                  [](const Outcome& outcome) { return outcome.status == "fail"; });
+  return (has_table ? surprises.empty() : !failed) ? kOk : kCheckFailed;
+}
+
 }  // namespace
 
 void add_verify(CLI::App& program, Action& action) {
@@ -150,16 +214,38 @@ void add_verify(CLI::App& program, Action& action) {
       "|expected|;\n"
       "8-bit outputs may differ by 1, other integers not at all. The relative difference shown is\n"
       "that to the largest expected value. Exit code 1 if anything differs, 2 if the model is\n"
-      "refused or a file cannot be read.",
+      "refused or a file cannot be read.\n\n"
+      "--all FOLDER takes every model below a folder, each with FOLDER/goldens/A~b.npz or A/b.npz\n"
+      "for A/b.onnx; one without either is compared with the plain definitions of its operators\n"
+      "on the host (status \"reference\"). A refused model is no failure there, unless the table\n"
+      "of --expect says otherwise.",
       "bertcl verify model.onnx goldens/*.npz", *options);
-  command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
-  command->add_option("GOLDEN", options->goldens, "Files or folders")->required()->type_name("");
+  CLI::Option* model = command->add_option("MODEL", options->model, "ONNX model")->type_name("");
+  CLI::Option* goldens =
+      command->add_option("GOLDEN", options->goldens, "Files or folders")->type_name("");
+  CLI::Option* all = command->add_option("--all", options->folder, "Every model below FOLDER")
+                         ->type_name("FOLDER")
+                         ->excludes(model)
+                         ->excludes(goldens);
+  command
+      ->add_option("--expect", options->expected,
+                   "With --all: lines FILE<tab>STATUS<tab>REASON; exit code 1 where they differ")
+      ->type_name("TABLE")
+      ->needs(all);
   not_negative(*command, "--rtol", options->relative, "Relative tolerance (0.001)", "RTOL");
   not_negative(*command, "--atol", options->absolute,
                "Absolute tolerance; by default 0.001 of the largest value of the output, for\n"
                "int8 models 0.02 of it",
                "ATOL");
-  command->callback([options, &action] { action = [options] { return run_verify(*options); }; });
+  command->callback([options, &action] {
+    if (options->folder.empty()) {
+      if (options->model.empty()) throw CLI::RequiredError("MODEL");
+      if (options->goldens.empty()) throw CLI::RequiredError("GOLDEN");
+      action = [options] { return run_verify(*options); };
+    } else {
+      action = [options] { return run_verify_folder(*options); };
+    }
+  });
 }
 
 }  // namespace bertcl::tools

@@ -170,6 +170,22 @@ TEST(Compare, WhatIsNotFinite) {
   }
 }
 
+TEST(Compare, AShareOfTheElementsMayBeOffByAStep) {
+  std::vector<float> values(1000, 1.0f);
+  const Tensor expected = Tensor::of<float>({1000}, values);
+  const auto agrees = [&](double ties) {
+    return tools::compare("y", Tensor::of<float>({1000}, values), expected, {.ties = ties}).agrees;
+  };
+  values[7] = 1.05f;
+  EXPECT_TRUE(agrees(1e-3));
+  EXPECT_FALSE(agrees(0));
+  values[8] = 1.05f;
+  EXPECT_FALSE(agrees(1e-3));
+  values[8] = 1.0f;
+  values[7] = 1.2f;  // further off than any step
+  EXPECT_FALSE(agrees(1e-3));
+}
+
 TEST(Compare, IntegersAndShapes) {
   const Tensor bytes = Tensor::of<std::uint8_t>({2}, {10, 20});
   EXPECT_TRUE(compare(Tensor::of<std::uint8_t>({2}, {11, 19}), bytes).agrees);

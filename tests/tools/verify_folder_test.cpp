@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl verify --all: folders of models, the table of what is expected, files of other projects.
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "program_runner.hpp"
+#include "tests/support/shared.hpp"
+#include "tools/verify_folder.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::HasSubstr;
+
+using VerifyFolderTest = FolderTest;
+
+TEST_F(VerifyFolderTest, RefusedFilesAreCountedAndComparedWithTheTable) {
+  std::filesystem::create_directories(folder_ / "models" / "bad");
+  write("models/bad/words.onnx", "words");
+  const std::string models = path("models");
+  ProgramResult result = run_bertcl({"verify", "--all", models, "--json", path("v.json")});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("bad/words.onnx  refused"));
+  EXPECT_EQ(read_json(path("v.json")).at("files").at(0).at("status"), "refused");
+
+  const auto with = [&](const std::string& table) {
+    return run_bertcl({"verify", "--all", models, "--expect", write("table.tsv", table)});
+  };
+  EXPECT_EQ(with("# comment\n\nbad/words.onnx\trefused\twords.onnx\n").code, 0);
+  result = with("bad/words.onnx\trefused\tanother reason\n");
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("refused for another reason than 'another reason'"));
+  EXPECT_THAT(with("bad/words.onnx\tpass\t\n").err, HasSubstr("refused instead of pass"));
+  EXPECT_THAT(with("").err, HasSubstr("the table does not list it"));
+  EXPECT_THAT(with("bad/words.onnx\trefused\twords\nb.onnx\tpass\t\n").err,
+              HasSubstr("b.onnx: not in the folder"));
+  EXPECT_THAT(refusal(with("bad/words.onnx\trefused\n")), HasSubstr("needs a reason"));
+  EXPECT_THAT(refusal(with("bad/words.onnx\tbroken\t\n")), HasSubstr("table.tsv:1"));
+}
+
+TEST_F(VerifyFolderTest, BadUse) {
+  EXPECT_EQ(run_bertcl({"verify"}).code, 2);
+  EXPECT_EQ(run_bertcl({"verify", "model.onnx"}).code, 2);
+  EXPECT_EQ(run_bertcl({"verify", "model.onnx", "g.npz", "--all", path("x")}).code, 2);
+  EXPECT_EQ(run_bertcl({"verify", "model.onnx", "g.npz", "--expect", path("x")}).code, 2);
+  EXPECT_EQ(run_bertcl({"verify", "--all", path("absent")}).code, 2);
+  EXPECT_EQ(run_bertcl({"verify", "--all", path(".")}).code, 2);
+}
+
+const std::string kTable = source_file("tests/onnx/interop_expected.tsv");
+
+TEST(Interop, EveryFileOfOtherProjectsMeetsTheTable) {
+  BERTCL_NEEDS("interop/manifest.tsv");
+  const ProgramResult result =
+      run_bertcl({"verify", "--all", shared_file("interop").string(), "--expect", kTable});
+  EXPECT_EQ(result.code, 0) << result.err;
+}
+
+/// Of the files of whole models, float patterns and quantized forms 85 % have to run and agree, and
+/// none may give a wrong result.
+TEST(Interop, TheTableAsksForEnough) {
+  int all = 0, agree = 0;
+  for (const auto& [file, expectation] : tools::read_expectations(kTable)) {
+    EXPECT_NE(expectation.status, "fail") << file;
+    if (std::set<char>{'A', 'B', 'C'}.contains(file[0])) {
+      ++all;
+      agree += expectation.status == "pass" || expectation.status == "reference";
+    } else if (file[0] == 'D') {
+      EXPECT_EQ(expectation.status, "refused") << file;
+    }
+  }
+  EXPECT_EQ(all, 171);
+  EXPECT_GE(agree, 0.85 * all);
+}
+
+}  // namespace
+}  // namespace bertcl::tests
