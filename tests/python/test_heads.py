@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every head of BERT and its relatives, as torch exports them and as ONNX Runtime quantizes that,
+against ONNX Runtime."""
+import importlib.util
+import logging
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from support import Reference, bertcl_run, inspect
+
+for package in "torch", "transformers", "onnxscript":
+    if importlib.util.find_spec(package) is None:
+        raise unittest.SkipTest(f"{package} is not installed: tools/python/make_venv build/venv-torch "
+                                "tools/python/requirements-torch.txt")
+
+from transformer_models import FAMILIES, HEADS, Model
+
+OPSETS = (11, 13, 17, 23)  # the last by the exporter that captures the program
+RELATIVE = 1e-4  # of the largest value
+ROWS = 400  # decisions of a head, at least: one in a hundred may differ
+
+
+class Samples(CalibrationDataReader):
+    def __init__(self, model):
+        self._batches = iter([model.batch(4, seed=seed) for seed in range(1, 6)])
+
+    def get_next(self):
+        return next(self._batches, None)
+
+
+def values_of(model, name, array, mask):
+    """Rows of the output `name` that count: those of real tokens, or all."""
+    return array[mask.astype(bool)] if name in model.by_token else array
+
+
+class Heads(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        logging.disable(logging.WARNING)
+        self.addCleanup(logging.disable, logging.NOTSET)
+
+    def export(self, model, opset):
+        path = self.folder / "model.onnx"
+        model.export(path, opset)
+        self.assertEqual({o.version for o in onnx.load(path).opset_import if o.domain == ""}, {opset})
+        return path
+
+    def quantize(self, model, path):
+        made = self.folder / "quantized.onnx"
+        quantize_static(path, made, Samples(model), quant_format=QuantFormat.QDQ, per_channel=True,
+                        activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8,
+                        op_types_to_quantize=["MatMul", "Gemm"],
+                        extra_options=dict(OpTypesToExcludeOutputQuantization=["MatMul", "Gemm"]))
+        return made
+
+    def check_fp32(self, model, path):
+        for count, longest in (1, 7), (3, 24):
+            inputs = model.batch(count, longest)
+            found, expected = bertcl_run(path, inputs), Reference(path).run(inputs)
+            for name in model.by_token + model.by_text:
+                a, b = (values_of(model, name, x[name], inputs["attention_mask"])
+                        for x in (found, expected))
+                self.assertLess(np.abs(a - b).max(), RELATIVE * np.abs(b).max(), name)
+
+    def check_int8(self, model, path):
+        inputs = model.batch(ROWS if model.by_text else ROWS // 8)
+        found, expected = bertcl_run(path, inputs), Reference(path).run(inputs)
+        for name in model.by_token + model.by_text:
+            a, b = found[name], expected[name]
+            if b.ndim == 2 and name in model.by_token:  # start and end: the best of all tokens
+                mask = inputs["attention_mask"].astype(bool)
+                a, b = np.where(mask, a, -np.inf), np.where(mask, b, -np.inf)
+            else:
+                a, b = (values_of(model, name, x, inputs["attention_mask"]) for x in (a, b))
+            equal = np.mean(a.argmax(-1) == b.argmax(-1))
+            self.assertGreaterEqual(equal, 0.99, name)
+        products = [op["op"] for op in inspect(path)["ops"]]
+        self.assertIn("linear_q", products)
+
+    def check(self, opset, **kind):
+        model = Model(**kind)
+        path = self.export(model, opset)
+        self.check_fp32(model, path)
+        self.check_int8(model, self.quantize(model, path))
+
+    def test_every_head(self):
+        for head in HEADS:
+            for opset in OPSETS:
+                with self.subTest(head=head, opset=opset):
+                    self.check(opset, head=head)
+
+    def test_relatives(self):
+        for family in FAMILIES:
+            for opset in OPSETS[-2:]:
+                with self.subTest(family=family, opset=opset):
+                    self.check(opset, family=family)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single operators that importers take apart, against ONNX Runtime."""
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+from support import Reference, bertcl_run
+
+ELEMENT = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.float16): TensorProto.FLOAT16,
+           np.dtype(np.int64): TensorProto.INT64, np.dtype(np.int32): TensorProto.INT32,
+           np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8,
+           np.dtype(bool): TensorProto.BOOL}
+
+
+class Operators(unittest.TestCase):
+    def setUp(self):
+        self.random = np.random.default_rng(1)
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "model.onnx"
+
+    def floats(self, *shape, scale=1.0):
+        return (scale * self.random.standard_normal(shape)).astype(np.float32)
+
+    def check(self, operator, inputs, outputs=("y",), opset=21, domain="", share=1e-5, constants=(),
+              **attributes):
+        """One node on named inputs ("" is an absent one); what is in `constants` is in the file."""
+        names = list(inputs)
+        node = helper.make_node(operator, [n if inputs[n] is not None else "" for n in names],
+                                list(outputs), domain=domain, **attributes)
+        present = {n: x for n, x in inputs.items() if x is not None}
+        graph = helper.make_graph(
+            [node], "g",
+            [helper.make_tensor_value_info(n, ELEMENT[x.dtype], x.shape) for n, x in present.items()
+             if n not in constants],
+            [helper.make_empty_tensor_value_info(n) for n in outputs if n],
+            [onnx.numpy_helper.from_array(present[n], n) for n in constants])
+        imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), self.path)
+        given = {n: x for n, x in present.items() if n not in constants}
+        expected, found = Reference(self.path).run(given), bertcl_run(self.path, given)
+        self.assertEqual(expected.keys(), found.keys())
+        for name, e in expected.items():
+            f = found[name].astype(np.float64)
+            e = e.astype(np.float64)
+            self.assertEqual(e.shape, f.shape)
+            bound = 1 if found[name].dtype.itemsize == 1 else share * max(np.abs(e[e > -1e30]).max(), 1e-3)
+            difference = np.where(e == f, 0, np.abs(e - f))
+            self.assertLessEqual(difference.max(), bound, f"{operator} {attributes} {name}")
+
+    def test_attention(self):
+        q, k, v = (self.floats(2, 3, n, 4) for n in (5, 2, 2))
+        past_k, past_v = self.floats(2, 3, 4, 4), self.floats(2, 3, 4, 4)
+        keep = self.random.random((5, 6)) < 0.7
+        keep[:, 0] = True
+        added = self.floats(5, 6)
+        for mask in keep, added, None:
+            for softcap in 0.0, 1.5:
+                for mode in range(4):
+                    self.check("Attention", dict(q=q, k=k, v=v, mask=mask, past_k=past_k, past_v=past_v),
+                               ("y", "present_k", "present_v", "scores"), 23, softcap=softcap,
+                               qk_matmul_output_mode=mode)
+        self.check("Attention", dict(q=self.floats(2, 5, 12), k=self.floats(2, 3, 12),
+                                     v=self.floats(2, 3, 12)), opset=23, q_num_heads=3, kv_num_heads=3,
+                   scale=0.3)
+
+    def test_multi_head_attention_with_past(self):
+        q, k, v = (self.floats(2, 3, 8) for _ in range(3))
+        past = self.floats(2, 2, 4, 4), self.floats(2, 2, 4, 4)
+        self.check("MultiHeadAttention", dict(q=q, k=k, v=v, bias=self.floats(24), mask=None,
+                                              added=self.floats(2, 2, 3, 7), past_k=past[0], past_v=past[1]),
+                   ("y", "present_k", "present_v"), domain="com.microsoft", num_heads=2)
+
+    def test_skip_layer_normalization_with_statistics(self):
+        for dtype, share in (np.float32, 1e-5), (np.float16, 2e-3):
+            x, skip, gamma, beta = (self.floats(*s).astype(dtype) for s in ((2, 3, 8), (2, 3, 8), (8,), (8,)))
+            self.check("SkipLayerNormalization", dict(x=x, skip=skip, gamma=gamma, beta=beta),
+                       ("y", "", "", "sum"), domain="com.microsoft", share=share)
+
+    def test_layer_normalization_of_any_axes_and_types(self):
+        for axis in -1, 1, 2:
+            for dtype, share in (np.float32, 1e-5), (np.float16, 2e-3):
+                x = self.floats(2, 3, 4, 5).astype(dtype)
+                shape = x.shape[axis:]
+                self.check("LayerNormalization", dict(x=x, scale=self.floats(*shape).astype(dtype),
+                                                      bias=self.floats(*shape).astype(dtype)), axis=axis,
+                           share=share)
+
+    def test_blocked_quantization(self):
+        for axis, block, shape, scales in (1, 3, (2, 5, 2), (2, 2, 2)), (0, 2, (4, 3), (2, 3)):
+            scale = np.abs(self.floats(*scales, scale=0.1)) + 0.01
+            for dtype, low in (np.int8, -128), (np.uint8, 0):
+                zero = self.random.integers(low, low + 256, scales).astype(dtype)
+                settings = dict(axis=axis, block_size=block)
+                self.check("QuantizeLinear", dict(x=self.floats(*shape, scale=4), s=scale, z=zero), **settings)
+                q = self.random.integers(low, low + 256, shape).astype(dtype)
+                self.check("DequantizeLinear", dict(x=q, s=scale, z=zero), **settings)
+
+    def test_convolutions(self):
+        for settings in (dict(), dict(strides=[2, 3], pads=[1, 0, 2, 1]), dict(dilations=[2, 1]),
+                         dict(auto_pad="SAME_UPPER", strides=[2, 2])):
+            self.check("Conv", dict(x=self.floats(2, 4, 9, 8), w=self.floats(6, 4, 3, 2), b=self.floats(6)),
+                       **settings)
+        self.check("Conv", dict(x=self.floats(2, 4, 9), w=self.floats(6, 2, 3)), group=2)
+        self.check("Conv", dict(x=self.floats(1, 4, 5, 5), w=self.floats(4, 1, 3, 3)), group=4,
+                   pads=[1, 1, 1, 1])
+
+    def test_transposed_convolutions(self):
+        for settings in (dict(), dict(strides=[2, 3]), dict(strides=[2, 2], pads=[1, 0, 0, 1]),
+                         dict(strides=[2, 2], output_padding=[1, 0]), dict(dilations=[2, 1])):
+            self.check("ConvTranspose", dict(x=self.floats(2, 4, 5, 4), w=self.floats(4, 3, 3, 3),
+                                             b=self.floats(3)), **settings)
+        self.check("ConvTranspose", dict(x=self.floats(1, 4, 5), w=self.floats(4, 3, 3)), group=2)
+
+    def test_quantized_convolution(self):
+        integers = self.random.integers
+        self.check("QLinearConv", dict(
+            x=integers(0, 256, (1, 4, 6, 5)).astype(np.uint8), xs=np.float32(0.05), xz=np.uint8(120),
+            w=integers(-127, 128, (3, 4, 2, 2)).astype(np.int8),
+            ws=np.array([0.01, 0.02, 0.03], np.float32), wz=np.zeros(3, np.int8), ys=np.float32(0.4),
+            yz=np.uint8(100), b=integers(-999, 999, 3).astype(np.int32)),
+            constants=("xs", "xz", "w", "ws", "wz", "ys", "yz", "b"))
+
+    def test_gather_nd(self):
+        for shape, batch in ((2, 2, 3), 0), ((2, 4, 1), 1), ((3, 1), 0):
+            indices = self.random.integers(-2, 2, shape)
+            self.check("GatherND", dict(x=self.floats(2, 3, 4, 5), i=indices), opset=13, batch_dims=batch)
+
+    def test_halves(self):
+        x = self.floats(3, 4).astype(np.float16)
+        self.check("Softmax", dict(x=x), share=2e-3)
+        self.check("MatMul", dict(x=x, w=self.floats(4, 5).astype(np.float16)), share=2e-3)
+        self.check("Gelu", dict(x=x), domain="com.microsoft", share=2e-3)
+
+    def test_columns_of_the_left_operand_with_scales_of_their_own(self):
+        """MatMulIntegerToFloat takes them, of which no provider of the reference has a kernel."""
+        a = self.random.integers(-128, 128, (4, 3)).astype(np.int8)
+        b = self.random.integers(-128, 128, (3, 2)).astype(np.int8)
+        a_scale, b_scale = np.abs(self.floats(3)), np.abs(self.floats(2))
+        names = ["a", "b", "a_scale", "b_scale"]
+        graph = helper.make_graph(
+            [helper.make_node("MatMulIntegerToFloat", names, ["y"], domain="com.microsoft")], "g",
+            [helper.make_tensor_value_info(n, ELEMENT[x.dtype], x.shape)
+             for n, x in zip(names, (a, b, a_scale, b_scale))], [helper.make_empty_tensor_value_info("y")])
+        imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+        onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=10), self.path)
+        found = bertcl_run(self.path, dict(a=a, b=b, a_scale=a_scale, b_scale=b_scale))["y"]
+        np.testing.assert_allclose(found, (a * a_scale) @ (b * b_scale), rtol=1e-4, atol=1e-2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small transformers of Hugging Face with random weights, every head, as ONNX files."""
+import contextlib
+import io
+import logging
+import warnings
+
+import torch
+import transformers
+
+VOCABULARY, LONGEST, CHOICES, LABELS = 120, 64, 3, 5
+SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+             intermediate_size=64, max_position_embeddings=LONGEST + 2)
+# Heads: class behind the name of the model, output fields of one row for each token, of one for each text
+HEADS = {
+    "question answering": ("ForQuestionAnswering", ["start_logits", "end_logits"], []),
+    "sequence classification": ("ForSequenceClassification", [], ["logits"]),
+    "next sentence": ("ForNextSentencePrediction", [], ["logits"]),
+    "multiple choice": ("ForMultipleChoice", [], ["logits"]),
+    "token classification": ("ForTokenClassification", ["logits"], []),
+    "masked language model": ("ForMaskedLM", ["logits"], []),
+    "causal language model": ("LMHeadModel", ["logits"], []),
+    "plain": ("Model", ["last_hidden_state"], ["pooler_output"]),
+}
+# Families: prefix of the classes, configuration, whether token types are an input
+FAMILIES = {
+    "bert": ("Bert", transformers.BertConfig, {}, True),
+    "roberta": ("Roberta", transformers.RobertaConfig, dict(type_vocab_size=1, pad_token_id=1), False),
+    "camembert": ("Camembert", transformers.CamembertConfig, dict(type_vocab_size=1, pad_token_id=1),
+                  False),
+    "distilbert": ("DistilBert", transformers.DistilBertConfig, {}, False),
+    "electra": ("Electra", transformers.ElectraConfig, dict(embedding_size=16), True),
+    "albert": ("Albert", transformers.AlbertConfig, dict(embedding_size=16), True),
+}
+DISTILBERT_SIZES = dict(vocab_size=VOCABULARY, dim=32, n_layers=2, n_heads=4, hidden_dim=64,
+                        max_position_embeddings=LONGEST)
+
+
+class Outputs(torch.nn.Module):
+    """The model with a plain tuple of the named fields as its result."""
+
+    def __init__(self, model, inputs, outputs):
+        super().__init__()
+        self.model, self.inputs, self.outputs = model, inputs, outputs
+
+    def forward(self, *arguments):
+        result = self.model(**dict(zip(self.inputs, arguments)))
+        return tuple(getattr(result, name) for name in self.outputs)
+
+
+class Model:
+    """A head of a family: `module`, names of inputs, of outputs by token and by text."""
+
+    def __init__(self, head="question answering", family="bert"):
+        torch.manual_seed(0)
+        suffix, self.by_token, self.by_text = HEADS[head]
+        prefix, configuration, settings, types = FAMILIES[family]
+        sizes = DISTILBERT_SIZES if family == "distilbert" else SIZES
+        config = configuration(**sizes, **settings, num_labels=2 if self.by_token[:1] == ["start_logits"]
+                               else LABELS, is_decoder=head.startswith("causal"), use_cache=False)
+        config._attn_implementation = "eager"
+        self.inputs = ["input_ids", "attention_mask"] + (["token_type_ids"] if types else [])
+        self.choices = CHOICES if head == "multiple choice" else None
+        model = getattr(transformers, prefix + suffix)(config).eval()
+        with torch.no_grad():  # biases, LayerNorm and logits that are not all alike
+            for name, parameter in model.named_parameters():
+                if parameter.dim() == 1:
+                    parameter += 0.1 * torch.randn_like(parameter)
+                elif "embeddings" not in name:
+                    parameter *= 6
+        self.module = Outputs(model, self.inputs, self.by_token + self.by_text).eval()
+
+    def batch(self, count, longest=24, seed=0):
+        """Inputs of `count` padded texts as int64 arrays."""
+        random = torch.Generator().manual_seed(seed)
+        texts = count * (self.choices or 1)
+        lengths = torch.randint(longest // 3, longest + 1, (texts,), generator=random)
+        lengths[0] = longest
+        column = torch.arange(longest)[None]
+        mask = column < lengths[:, None]
+        ids = torch.randint(3, VOCABULARY, (texts, longest), generator=random)
+        ids = torch.where(mask, ids, 1)  # what RoBERTa takes for padding
+        arrays = dict(input_ids=ids, attention_mask=mask.long(),
+                      token_type_ids=((column > lengths[:, None] // 2) & mask).long())
+        shape = (count, longest) if self.choices is None else (count, self.choices, longest)
+        return {name: arrays[name].reshape(shape).numpy() for name in self.inputs}
+
+    def export(self, path, opset):
+        """By torch's classic exporter up to opset 20, by the other one above it."""
+        example = tuple(torch.from_numpy(x) for x in self.batch(2, 12).values())
+        names = dict(input_names=self.inputs, output_names=self.by_token + self.by_text)
+        last = 1 if self.choices is None else 2
+        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            if opset <= 20:
+                axes = {name: {0: "batch", last: "sequence"} for name in self.inputs}
+                axes.update({name: {0: "batch", 1: "sequence"} for name in self.by_token})
+                axes.update({name: {0: "batch"} for name in self.by_text})
+                torch.onnx.export(self.module, example, str(path), dynamo=False, opset_version=opset,
+                                  dynamic_axes=axes, **names)
+            else:
+                sizes = torch.export.Dim("batch"), torch.export.Dim("sequence", min=2, max=LONGEST)
+                shapes = ({0: sizes[0], last: sizes[1]},) * len(self.inputs)
+                torch.onnx.export(self.module, example, str(path), dynamo=True, opset_version=opset,
+                                  verbose=False, dynamic_shapes=(shapes,), external_data=False, **names)
