@@ -26,6 +26,7 @@ const LoweringTable& lowerings() {
     add_dynamic_quantize(t);
     add_elementwise(t);
     add_gather(t);
+    add_gather_elements(t);
     add_gather_nd(t);
     add_linear(t);
     add_matmul(t);

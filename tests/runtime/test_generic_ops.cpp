@@ -29,6 +29,16 @@ TEST(GenericOps, GatherNdInBatches) {
 })");
 }
 
+TEST(GenericOps, GatherElements) {
+  expect_as_interpreted(R"(graph g(%x: f32[2, 3, batch, 2]) {
+  const %i: i64[2, 2, 1, 2] = [0, -1, 2, 1, -3, 0, 1, 2]
+  const %j: i32[1, 3, 1, 4] = [0, 1, -1, -2, 1, 1, 0, 0, -1, 1, 0, -2]
+  %a: f32[2, 2, 1, 2] = GatherElements(%x, %i) {axis = 1}
+  %b: f32[1, 3, 1, 4] = GatherElements(%x, %j) {axis = 3}
+  return %a as a, %b as b
+})");
+}
+
 TEST(GenericOps, Pad) {
   expect_as_interpreted(R"(graph g(%x: f32[batch, 2, 3]) {
   const %fill: f32[] = 7.5

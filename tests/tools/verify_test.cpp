@@ -174,7 +174,9 @@ TEST(Compare, AShareOfTheElementsMayBeOffByAStep) {
   std::vector<float> values(1000, 1.0f);
   const Tensor expected = Tensor::of<float>({1000}, values);
   const auto agrees = [&](double ties) {
-    return tools::compare("y", Tensor::of<float>({1000}, values), expected, {.ties = ties}).agrees;
+    tools::Tolerance tolerance;
+    tolerance.ties = ties;
+    return tools::compare("y", Tensor::of<float>({1000}, values), expected, tolerance).agrees;
   };
   values[7] = 1.05f;
   EXPECT_TRUE(agrees(1e-3));

@@ -20,6 +20,7 @@ void add_cumsum(LoweringTable& table);
 void add_dynamic_quantize(LoweringTable& table);
 void add_elementwise(LoweringTable& table);
 void add_gather(LoweringTable& table);
+void add_gather_elements(LoweringTable& table);
 void add_gather_nd(LoweringTable& table);
 void add_linear(LoweringTable& table);
 void add_matmul(LoweringTable& table);
