@@ -194,24 +194,25 @@ ir::Value* in_buffer(NodeImport& node, ir::Value* buffer, ir::Value* length, ir:
 
 /// com.microsoft::MultiHeadAttention(query, key, value, bias, key_padding_mask, attention_bias)
 void import_multi_head_attention(NodeImport& node) {
-  refuse_operands(node, 9, 9, "cache_indirection");
-  if (node.output_count() > 3) node.fail("the output qk is not supported");
+  if (node.in(6)) refuse_operands(node, 9, 9, "cache_indirection of past keys");
   const std::int64_t heads = node.int_attribute("num_heads", 0);
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
   ir::Value* operands[3] = {node.need(0), node.in(1), node.in(2)};
   if (!operands[1] || !operands[2]) node.fail("packed queries, keys and values are not supported");
   if (ir::Value* bias = node.in(3)) {
-    const auto size = [&](int i) { return operands[i]->type.shape.back(); };
-    if (!size(0).is_constant() || !size(1).is_constant() || !size(2).is_constant() ||
-        operands[1]->type.shape.size() != 3)
-      node.fail("a bias needs operands [batch, rows, hidden] of known hidden size");
+    // Keys and values that come divided into heads have their bias already.
+    const bool divided = operands[1]->type.shape.size() == 4;
+    const ir::Dim query = operands[0]->type.shape.back(), all = bias->type.shape.back();
+    const ir::Dim key = divided ? ir::Dim(0) : operands[1]->type.shape.back();
+    if (!query.is_constant() || !key.is_constant() || !all.is_constant())
+      node.fail("a bias needs operands of known hidden size");
+    const std::int64_t rest = all.constant() - query.constant() - key.constant();
     const auto parts = node.emit_many(
         "Split", {bias},
         {{"axis", std::int64_t{0}},
-         {"split",
-          std::vector<std::int64_t>{size(0).constant(), size(1).constant(), size(2).constant()}}},
+         {"split", std::vector<std::int64_t>{query.constant(), key.constant(), rest}}},
         3);
-    for (int i = 0; i < 3; ++i) operands[i] = node.add(operands[i], parts[i]);
+    for (int i = 0; i < (divided ? 1 : 3); ++i) operands[i] = node.add(operands[i], parts[i]);
   }
   const auto as_heads = [&](ir::Value* x) {  // keys and values may come divided into heads
     return x->type.shape.size() == 4 ? x : split_heads(node, x, heads);
@@ -245,7 +246,9 @@ void import_multi_head_attention(NodeImport& node) {
   if (node.int_attribute("unidirectional", 0))
     h.score_terms.push_back(causal(node, q[2], k[2], filter));
   if (node.in(5)) h.score_terms.push_back(node.in(5));
-  node.bind(0, attend(node, h));
+  const Attended attended = attend_in_stages(node, h);
+  node.bind(0, attended.result);
+  node.bind(3, attended.scores[masked]);
 }
 
 /// Attention of opset 23 (Q, K, V, attn_mask, past_key, past_value), heads apart [batch, heads,

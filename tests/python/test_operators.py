@@ -74,6 +74,11 @@ class Operators(unittest.TestCase):
                                               added=self.floats(2, 2, 3, 7), past_k=past[0], past_v=past[1]),
                    ("y", "present_k", "present_v"), domain="com.microsoft", num_heads=2)
 
+    def test_multi_head_attention_of_keys_that_are_divided_into_heads(self):
+        self.check("MultiHeadAttention", dict(q=self.floats(2, 3, 8), k=self.floats(2, 2, 5, 4),
+                                              v=self.floats(2, 2, 5, 4), bias=self.floats(24)),
+                   domain="com.microsoft", num_heads=2)
+
     def test_skip_layer_normalization_with_statistics(self):
         for dtype, share in (np.float32, 1e-5), (np.float16, 2e-3):
             x, skip, gamma, beta = (self.floats(*s).astype(dtype) for s in ((2, 3, 8), (2, 3, 8), (8,), (8,)))
