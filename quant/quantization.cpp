@@ -114,6 +114,14 @@ void check_dynamic(const Options& options, ActivationScales scales) {
         "in float or transposed");
 }
 
+std::set<std::string> tensors_of(const Placement& placement, Role role) {
+  std::set<std::string> tensors;
+  for (const Site& site : placement.sites)
+    for (const Operand& operand : site.operands)
+      if (operand.role == role) tensors.insert(operand.tensor);
+  return tensors;
+}
+
 TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
   TensorReport t{
       tensor, e.role, e.range, e.parameters.scale, e.parameters.scale, e.parameters.zero_point,
@@ -191,18 +199,12 @@ Model Quantization::load() {
   return model;
 }
 
-std::set<std::string> Quantization::tensors_of(Role role) const {
-  std::set<std::string> tensors;
-  for (const Site& site : placement_.sites)
-    for (const Operand& operand : site.operands)
-      if (operand.role == role) tensors.insert(operand.tensor);
-  return tensors;
+std::set<std::string> Quantization::channel_tensors() const {
+  return tensors_of(placement_, Role::channels);
 }
 
-std::set<std::string> Quantization::channel_tensors() const { return tensors_of(Role::channels); }
-
 std::set<std::string> Quantization::activations() const {
-  std::set<std::string> tensors = tensors_of(Role::activation);
+  std::set<std::string> tensors = tensors_of(placement_, Role::activation);
   tensors.insert(placement_.outputs.begin(), placement_.outputs.end());
   for (const std::string& tensor : deferrable_) tensors.erase(tensor);
   return tensors;
@@ -220,8 +222,8 @@ std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
   return chosen;
 }
 
-Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<const Sample> samples,
-                           const PassProgress& progress) {
+void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const Sample> samples,
+                          const PassProgress& progress) {
   apply(options_.ranges, options_.weights, index_, constants_, ranges, channels);
   for (const std::string& tensor : deferrable_) {
     ranges[tensor] = kPowers;
@@ -231,33 +233,59 @@ Report Quantization::write(Ranges ranges, ChannelRanges channels, std::span<cons
                       "it with plain Softmax",
                       it->second.place));
   }
-  Encodings encodings =
-      encode(placement_, index_, constants_, ranges,
-             {options_.activations, options_.weights, std::move(channels), options_.overrides});
+  encodings_ = quant::encode(
+      placement_, index_, constants_, ranges,
+      {options_.activations, options_.weights, std::move(channels), options_.overrides});
   if (options_.accuracy.gptq && !options_.weights.as_float && !samples.empty())
-    report_.gptq_weights = round_weights(encodings, placement_, index_, constants_, options_.model,
-                                         options_.device, samples, progress);
-  for (const auto& [key, encoding] : encodings)
-    report_.tensors.push_back(tensor_report(key.first, encoding));
-  report_.left = placement_.left;
-  report_.quantized_nodes = static_cast<std::int64_t>(placement_.sites.size());
-  report_.quantized_outputs = static_cast<std::int64_t>(placement_.outputs.size());
+    rounded_ = round_weights(encodings_, placement_, index_, constants_, options_.model,
+                             options_.device, samples, progress);
+}
 
-  const auto dynamic = scales_ == ActivationScales::calibrated
-                           ? std::set<std::string>{}
-                           : product_results(placement_, index_);
-  // Less those whose product stayed in float after all.
-  std::set<std::string> deferred = tensors_of(Role::activation);
+/// The encodings that `part` uses, read by its nodes alone.
+Encodings Quantization::encodings_of(const Placement& part) const {
+  Encodings used;
+  std::set<std::string> left;  // nodes
+  for (const Site& site : placement_.sites) left.insert(label_of(index_.node(site.node)));
+  for (const Site& site : part.sites) {
+    left.erase(label_of(index_.node(site.node)));
+    for (const Operand& o : site.operands) used.insert(*encodings_.find({o.tensor, o.role}));
+  }
+  for (const std::string& tensor : part.outputs)
+    used.insert(*encodings_.find({tensor, Role::activation}));
+  for (auto& [key, encoding] : used)
+    std::erase_if(encoding.nodes, [&](const std::string& node) { return left.contains(node); });
+  return used;
+}
+
+std::int64_t Quantization::save(const Placement& part, const std::filesystem::path& path) {
+  Model model = load();
+  const GraphIndex index(model.graph());
+  Constants constants(model, index);
+  const bool calibrated = scales_ == ActivationScales::calibrated;
+  const auto dynamic = calibrated ? std::set<std::string>{} : product_results(part, index);
+  // Without those whose product is not in this part.
+  std::set<std::string> deferred = tensors_of(part, Role::activation);
   std::erase_if(deferred, [&](const std::string& t) { return !deferrable_.contains(t); });
   report_.deferred_softmaxes = static_cast<std::int64_t>(deferred.size());
-  rewrite(model_, placement_, encodings, index_, constants_,
+  rewrite(model, part, encodings_of(part), index, constants,
           {options_.weights.as_float, options_.dedicated_pairs, options_.all_readers,
            options_.weights.transposed});
-  defer_softmax(model_, deferred);
-  if (scales_ != ActivationScales::calibrated) quantize_dynamically(model_, dynamic, scales_);
-  report_.opset_after = opset_of(model_.proto());
-  record(model_.proto(), report_);
-  report_.written_bytes = model_.save(options_.output);
+  defer_softmax(model, deferred);
+  if (!calibrated) quantize_dynamically(model, dynamic, scales_);
+  report_.opset_after = opset_of(model.proto());
+  record(model.proto(), report_);
+  return model.save(path);
+}
+
+Report Quantization::write(const Placement& part) {
+  for (const auto& [key, encoding] : encodings_of(part)) {
+    report_.tensors.push_back(tensor_report(key.first, encoding));
+    report_.gptq_weights += encoding.role == Role::weight && rounded_.contains(key.first);
+  }
+  report_.left = part.left;
+  report_.quantized_nodes = static_cast<std::int64_t>(part.sites.size());
+  report_.quantized_outputs = static_cast<std::int64_t>(part.outputs.size());
+  report_.written_bytes = save(part, options_.output);
   report_.total_seconds = seconds_since(start_);
   return report_;
 }
@@ -277,7 +305,8 @@ Report quantize_dynamic(const Options& options, ActivationScales scales) {
   const bool per_token = scales == ActivationScales::per_token;
   quantization.report().method = per_token ? "dynamic per token" : "dynamic";
   if (per_token) quantization.report().activations = {ir::DType::i8, true};
-  return quantization.write({});
+  quantization.encode({});
+  return quantization.write(quantization.placement());
 }
 
 Report quantize_with_table(const Options& options, const Table& table) {
@@ -287,7 +316,8 @@ Report quantize_with_table(const Options& options, const Table& table) {
   report.samples = table.samples;
   report.tokens = table.tokens;
   report.data_sha256 = table.data_sha256;
-  return quantization.write(table.ranges);
+  quantization.encode(table.ranges);
+  return quantization.write(quantization.placement());
 }
 
 }  // namespace bertcl::quant

@@ -15,11 +15,12 @@
 #include "quant/graph_index.hpp"
 #include "quant/model.hpp"
 #include "quant/placement.hpp"
+#include "quant/quantized_op.hpp"
 #include "quant/quantizer.hpp"
 
 namespace bertcl::quant {
 
-/// One model on its way: read and placed by the constructor, written by write(). `options` must
+/// One model on its way: read and placed by the constructor, encoded, written. `options` must
 /// live as long. The constructor throws Error for all that can be known before calibration: files,
 /// opset, placement.
 class Quantization {
@@ -39,17 +40,23 @@ class Quantization {
   /// last thing this object does.
   std::vector<Smoothing> smooth(std::span<const Sample> samples,
                                 const std::filesystem::path& output, const PassProgress& progress);
-  /// Places Q/DQ by these ranges and writes the file; weights are rounded with `samples` if the
-  /// options want it and there are some. The last thing this object does.
-  Report write(Ranges ranges, ChannelRanges channels = {}, std::span<const Sample> samples = {},
-               const PassProgress& progress = {});
+  /// Gives the placement its integers by these ranges; weights are rounded with `samples` if the
+  /// options want it and there are some. What cannot be encoded leaves the placement.
+  void encode(Ranges ranges, ChannelRanges channels = {}, std::span<const Sample> samples = {},
+              const PassProgress& progress = {});
+  const Placement& placement() const { return placement_; }
+  std::vector<QuantizedOp> ops() { return quantized_ops(placement_, index_, constants_); }
+  /// Writes a model with Q/DQ for a part of the encoded placement. Returns the bytes written.
+  std::int64_t save(const Placement& part, const std::filesystem::path& path);
+  /// The same as the options' output, with the report. The last thing this object does.
+  Report write(const Placement& part);
 
  private:
   Model load();
-  std::set<std::string> tensors_of(Role role) const;
   const ir::Type* type_of(const std::string& tensor);
   std::optional<std::size_t> rank_of(const std::string& tensor);
   std::set<std::string> deferrable();
+  Encodings encodings_of(const Placement& part) const;
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const Options& options_;
@@ -61,6 +68,8 @@ class Quantization {
   Constants constants_;
   Placement placement_;
   const std::set<std::string> deferrable_;  // known to be in kPowers
+  Encodings encodings_;
+  std::set<std::string> rounded_;  // weights, by GPTQ
 };
 
 }  // namespace bertcl::quant

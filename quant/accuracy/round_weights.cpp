@@ -65,12 +65,12 @@ void round_again(Encoding& e, const ir::Tensor& weight, std::span<const float> g
 
 }  // namespace
 
-std::int64_t round_weights(Encodings& encodings, const Placement& placement,
-                           const GraphIndex& index, Constants& constants,
-                           const std::filesystem::path& model, const std::string& device,
-                           std::span<const Sample> samples, const PassProgress& progress) {
+std::set<std::string> round_weights(Encodings& encodings, const Placement& placement,
+                                    const GraphIndex& index, Constants& constants,
+                                    const std::filesystem::path& model, const std::string& device,
+                                    std::span<const Sample> samples, const PassProgress& progress) {
   const auto inputs = inputs_of_weights(encodings, placement, index);
-  std::int64_t count = 0;
+  std::set<std::string> rounded;
   for (auto next = inputs.begin(); next != inputs.end();) {
     std::set<std::string> tensors;
     std::int64_t bytes = 0;
@@ -86,12 +86,12 @@ std::int64_t round_weights(Encodings& encodings, const Placement& placement,
           const auto gram = observer.gram();
           for (const std::string& w : inputs.at(tensor).weights) {
             round_again(encodings.at({w, Role::weight}), constants.value(w), gram);
-            ++count;
+            rounded.insert(w);
           }
         },
         progress);
   }
-  return count;
+  return rounded;
 }
 
 }  // namespace bertcl::quant

@@ -2,6 +2,7 @@
 // Rounds the weights of a placement again, by GPTQ.
 #pragma once
 #include <filesystem>
+#include <set>
 #include <span>
 #include <string>
 
@@ -14,10 +15,11 @@ namespace bertcl::quant {
 /// the products' inputs over the samples. Scales and zero points stay. Takes weights [K][N] of one
 /// MatMul each, in column scales or one; others keep the nearest integers. Gram matrices of some
 /// inputs at a time are held, about 512 MiB; the samples run once for each such group.
-/// Returns the number of weights that were rounded again.
-std::int64_t round_weights(Encodings& encodings, const Placement& placement,
-                           const GraphIndex& index, Constants& constants,
-                           const std::filesystem::path& model, const std::string& device,
-                           std::span<const Sample> samples, const PassProgress& progress = {});
+/// Returns the weights that were rounded again.
+std::set<std::string> round_weights(Encodings& encodings, const Placement& placement,
+                                    const GraphIndex& index, Constants& constants,
+                                    const std::filesystem::path& model, const std::string& device,
+                                    std::span<const Sample> samples,
+                                    const PassProgress& progress = {});
 
 }  // namespace bertcl::quant

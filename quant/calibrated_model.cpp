@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model between calibration and the file, from which files with any part of it in float are made.
+#include "quant/calibrated_model.hpp"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "quant/accuracy/channel_pass.hpp"
+#include "quant/calibrate.hpp"
+#include "quant/quantization.hpp"
+#include "quant/temporary_model.hpp"
+#include "runtime/session.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+/// The samples again and again: each stage passes over them once.
+class Samples {
+ public:
+  explicit Samples(const SampleSource& source) {
+    while (auto sample = source()) all_.push_back(std::move(*sample));
+  }
+  std::span<const Sample> all() const { return all_; }
+  SampleSource source() const {
+    return [this, next = std::size_t{0}]() mutable -> std::optional<Sample> {
+      if (next == all_.size()) return std::nullopt;
+      return all_[next++];
+    };
+  }
+
+ private:
+  std::vector<Sample> all_;
+};
+
+PassProgress pass(const Progress& progress, std::string_view name) {
+  return [&progress, name](std::int64_t samples) {
+    if (progress) progress(name, samples);
+  };
+}
+
+ChannelRanges find_channel_ranges(const Quantization& quantization, const Options& options,
+                                  const Samples& samples, const Progress& progress) {
+  const auto tensors = quantization.channel_tensors();
+  if (tensors.empty()) return {};
+  return channel_statistics(options.model, options.device, tensors, samples.all(),
+                            pass(progress, "calibrate channels"));
+}
+
+/// The ranges of `quantization`'s tensors; fills its report.
+Ranges find_ranges(Quantization& quantization, const Options& options, const SampleSource& samples,
+                   const Progress& progress) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto tensors = quantization.activations();
+  runtime::SessionOptions session_options;
+  session_options.device = options.device;
+  session_options.observe = {tensors.begin(), tensors.end()};
+  auto session = runtime::Session::load(options.model, session_options);
+  MethodOptions method_options = options.method_options;
+  method_options.scheme = options.activations;
+  Calibration calibration = calibrate(session, tensors, method(options.method), method_options,
+                                      samples, options.batch, [&](std::int64_t done, std::int64_t) {
+                                        if (progress) progress("calibrate", done);
+                                      });
+  Report& report = quantization.report();
+  report.device = session.context().info().name;
+  report.calibrate_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.samples = calibration.samples;
+  report.tokens = calibration.tokens;
+  report.data_sha256 = calibration.data_sha256;
+  return std::move(calibration.ranges);
+}
+
+/// True if no other option speaks of the tensors that smoothing would replace.
+bool smooths(const Options& options) {
+  const PlacementOptions& placement = options.placement;
+  return options.accuracy.smooth && !options.ranges.clip_gelu && options.overrides.empty() &&
+         placement.output_op_types.empty() && placement.places.empty() &&
+         (!options.all_readers || placement.add_channels);
+}
+
+}  // namespace
+
+struct CalibratedModel::State {
+  State(const Options& given, const SampleSource& source, const Progress& progress)
+      : options(given), work(given), smoothed(given.output, "smoothed") {
+    method(options.method);  // an error before the work
+    const AccuracyOptions& accuracy = options.accuracy;
+    if (accuracy.smooth || accuracy.gptq || options.placement.add_channels) {
+      by_passes(Samples(source), progress);
+    } else {
+      quantization.emplace(work);
+      quantization->encode(find_ranges(*quantization, work, source, progress));
+    }
+    ops = quantization->ops();
+  }
+
+  /// What needs the samples more than once.
+  void by_passes(const Samples& samples, const Progress& progress) {
+    std::optional<Report> source_report;  // of the model as it was given, if it is another now
+    if (smooths(options)) {
+      Quantization original(options);
+      auto chosen = original.smooth(samples.all(), smoothed.path(), pass(progress, "smooth"));
+      if (!chosen.empty()) {
+        work.model = smoothed.path();
+        source_report = original.report();
+        source_report->smoothings = std::move(chosen);
+      }
+    }
+    quantization.emplace(work);
+    Ranges ranges = find_ranges(*quantization, work, samples.source(), progress);
+    ChannelRanges channels = find_channel_ranges(*quantization, work, samples, progress);
+    if (source_report) {
+      Report& report = quantization->report();
+      report.smoothings = std::move(source_report->smoothings);
+      report.opset_before = source_report->opset_before;
+      report.source_bytes = source_report->source_bytes;
+      report.float_bytes = source_report->float_bytes;
+    }
+    quantization->encode(std::move(ranges), std::move(channels), samples.all(),
+                         pass(progress, "round weights"));
+  }
+
+  /// The placement with the ops that `quantized` accepts.
+  template <class Quantized>
+  Placement part(const Quantized& quantized) const {
+    const Placement& all = quantization->placement();
+    Placement kept{{}, {}, all.left};
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (!quantized(i)) continue;
+      if (ops[i].result)
+        kept.outputs.push_back(all.outputs[ops[i].place]);
+      else
+        kept.sites.push_back(all.sites[ops[i].place]);
+    }
+    return kept;
+  }
+
+  const Options options;
+  Options work;  // whose model may be the smoothed one
+  const TemporaryModel smoothed;
+  std::optional<Quantization> quantization;
+  std::vector<QuantizedOp> ops;
+};
+
+CalibratedModel::CalibratedModel(const Options& options, const SampleSource& samples,
+                                 const Progress& progress)
+    : state_(std::make_unique<State>(options, samples, progress)) {}
+CalibratedModel::~CalibratedModel() = default;
+
+const Options& CalibratedModel::options() const { return state_->options; }
+const std::vector<QuantizedOp>& CalibratedModel::ops() const { return state_->ops; }
+
+void CalibratedModel::save_part(const std::set<std::size_t>& quantized,
+                                const std::filesystem::path& path) const {
+  state_->quantization->save(state_->part([&](std::size_t op) { return quantized.contains(op); }),
+                             path);
+}
+
+Report CalibratedModel::write(const std::map<std::size_t, std::string>& left) {
+  Placement part = state_->part([&](std::size_t op) { return !left.contains(op); });
+  for (const auto& [op, reason] : left)
+    part.left.push_back({state_->ops[op].node, state_->ops[op].op, reason});
+  return state_->quantization->write(part);
+}
+
+Report quantize(const Options& options, const SampleSource& samples, const Progress& progress) {
+  return CalibratedModel(options, samples, progress).write();
+}
+
+}  // namespace bertcl::quant

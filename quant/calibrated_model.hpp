@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model between calibration and the file, from which files with any part of it in float are made.
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "quant/quantized_op.hpp"
+#include "quant/quantizer.hpp"
+
+namespace bertcl::quant {
+
+/// Has ranges, smoothing and rounded weights; only Q/DQ have to be placed. An op that stays in
+/// float changes nothing of what the others were given, so a file with some of the ops costs no
+/// samples.
+class CalibratedModel {
+ public:
+  /// Does what quantize() does up to the file.
+  CalibratedModel(const Options& options, const SampleSource& samples,
+                  const Progress& progress = {});
+  CalibratedModel(const CalibratedModel&) = delete;
+  CalibratedModel& operator=(const CalibratedModel&) = delete;
+  ~CalibratedModel();
+
+  const Options& options() const;  ///< as they were given
+  /// What is quantized; indices in this list stand for ops below.
+  const std::vector<QuantizedOp>& ops() const;
+
+  /// Writes a model in which these ops alone are quantized.
+  void save_part(const std::set<std::size_t>& quantized, const std::filesystem::path& path) const;
+
+  /// Writes the options' output. `left` stays in float; the report says so with these reasons.
+  Report write(const std::map<std::size_t, std::string>& left = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace bertcl::quant
