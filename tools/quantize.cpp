@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -18,11 +17,14 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "quant/calibrated_model.hpp"
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
+#include "tools/interruption.hpp"
 #include "tools/model_options.hpp"
+#include "tools/op_choice.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
@@ -41,6 +43,13 @@ struct QuantizeOptions : CommonOptions {
   squad::FeatureOptions features;
   quant::Options quantizer = quant::presets().front().options();
   TableOptions table;
+  OpChoiceOptions ops;
+};
+
+/// A written model, and what the options asked to know about its ops.
+struct Quantized {
+  quant::Report report;
+  std::optional<OpChoice> choice;
 };
 
 /// The first window of each chosen question, made when it is asked for.
@@ -56,6 +65,7 @@ class QuestionSamples {
                               wanted)) {}
 
   std::size_t size() const { return chosen_.size(); }
+  const std::vector<std::size_t>& chosen() const { return chosen_; }
 
   std::optional<quant::Sample> next() {
     while (next_ < chosen_.size()) {
@@ -81,47 +91,46 @@ class QuestionSamples {
   std::size_t next_ = 0;
 };
 
-/// Unwinds the work, so that its temporary files go.
-struct Interrupted {
-  int signal;
-};
-
-volatile std::sig_atomic_t interrupting_signal = 0;
-
-/// The next signal of the kind ends the program at once.
-void remember_signal(int signal) {
-  interrupting_signal = signal;
-  std::signal(signal, SIG_DFL);
-}
-
 /// Calibrates on the questions of the data file.
-quant::Report quantize_by_data(const QuantizeOptions& options) {
+Quantized quantize_by_data(const QuantizeOptions& options) {
   const squad::Dataset dataset = squad::load_dataset(options.data);
   const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
   QuestionSamples samples(dataset, tokenizer, options.features, options.samples,
                           options.first_samples);
+  CalibrationQuestions questions{dataset, samples.chosen(), tokenizer, options.features, {}};
   std::optional<Progress> progress;
   std::string shown;
-  return quant::quantize(
-      options.quantizer, [&] { return samples.next(); },
+  quant::CalibratedModel model(
+      options.quantizer,
+      [&] {
+        auto sample = samples.next();
+        if (sample && options.ops.wanted()) questions.samples.push_back(*sample);
+        return sample;
+      },
       [&](std::string_view pass, std::int64_t done) {
-        if (interrupting_signal != 0) throw Interrupted{interrupting_signal};
+        throw_if_interrupted();
         if (shown != pass) {
           shown = pass;
           progress.emplace(shown, "questions");
         }
         progress->update(static_cast<std::size_t>(done), samples.size());
       });
+  progress.reset();
+  Quantized result;
+  if (options.ops.wanted()) result.choice = choose_ops(model, questions, options.ops);
+  result.report =
+      model.write(result.choice ? result.choice->left() : std::map<std::size_t, std::string>());
+  return result;
 }
 
-quant::Report quantize_by_table(const QuantizeOptions& options) {
+Quantized quantize_by_table(const QuantizeOptions& options) {
   const quant::ReadTable read = quant::read_table(options.table.read);
   quant::Report report = quant::quantize_with_table(options.quantizer, read.table);
   if (options.prints_text())
     fmt::print("{}: {} of {} tensors, format {}\n", options.table.read,
                read.format->magnitudes ? "magnitudes" : "ranges", read.table.ranges.size(),
                read.format->name);
-  return report;
+  return {std::move(report), {}};
 }
 
 /// What the options ask for and a table neither keeps nor gives.
@@ -200,6 +209,7 @@ int run_quantize(QuantizeOptions& options) {
   }
   check_source(options);
   check_table_options(options.table);
+  check_op_choice_options(options.ops, !options.data.empty());
   quant::Options& quantizer = options.quantizer;
   quantizer.model = options.model;
   quantizer.output = options.output;
@@ -211,9 +221,11 @@ int run_quantize(QuantizeOptions& options) {
     quantizer.accuracy.smooth = quantizer.placement.add_channels = false;
   const auto scales =
       options.per_token ? quant::ActivationScales::per_token : quant::ActivationScales::per_tensor;
-  const quant::Report report = options.dynamic ? quant::quantize_dynamic(quantizer, scales)
-                               : options.table.read.empty() ? quantize_by_data(options)
-                                                            : quantize_by_table(options);
+  const Quantized quantized = options.dynamic
+                                  ? Quantized{quant::quantize_dynamic(quantizer, scales), {}}
+                              : options.table.read.empty() ? quantize_by_data(options)
+                                                           : quantize_by_table(options);
+  const quant::Report& report = quantized.report;
   if (options.prints_text()) print_report(report, options);
   if (options.prints_text() && !left_out.empty())
     fmt::print("without {}: a table has one range for each tensor of the model as it is{}\n",
@@ -225,6 +237,10 @@ int run_quantize(QuantizeOptions& options) {
                                  {"table", options.table.read},
                                  {"left_out_by_table", left_out}};
   json.update(nlohmann::ordered_json(quant::to_json(report)));
+  if (quantized.choice) {
+    json.update(to_json(*quantized.choice));
+    if (options.prints_text()) fmt::print("{}", text_of(*quantized.choice));
+  }
   write_json(options.json, json);
   return kOk;
 }
@@ -272,16 +288,9 @@ void add_quantize(CLI::App& program, Action& action) {
       ->type_name("FILE")
       ->group("Integers");
   add_table_options(*command, options->table);
+  add_op_choice_options(*command, options->ops);
   command->callback([options, &action] {
-    action = [options] {
-      for (const int signal : {SIGINT, SIGTERM})
-        if (std::signal(signal, remember_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
-      try {
-        return run_quantize(*options);
-      } catch (const Interrupted& interrupted) {
-        return std::raise(interrupted.signal);  // its action is the default one again: to end
-      }
-    };
+    action = [options] { return run_interruptibly([&] { return run_quantize(*options); }); };
   });
 }
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fewest ops in float that keep the loss of quality within a bound.
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "quant/calibrated_model.hpp"
+
+namespace bertcl::quant {
+
+/// What a model loses against the float model, in any unit; less is better.
+using DropOf = std::function<double(const std::filesystem::path& model)>;
+
+/// A model that was measured.
+struct DropStep {
+  std::size_t left = 0;  ///< ops in float, from the front of the order
+  double drop = 0.0;
+};
+
+struct MaxDrop {
+  std::vector<std::size_t> left;  ///< ops that stay in float, of CalibratedModel::ops()
+  double drop = 0.0;              ///< what is lost then
+  std::vector<DropStep> steps;    ///< in the order in which they were measured
+};
+
+/// Leaves ops in float from the front of `order` (all ops, the most costly first), as few as keep
+/// the drop at `most`. The number is found by bisection, as if each op in float could only help;
+/// the model that is chosen was measured, so that the bound holds also where one does not. Writes
+/// models beside the options' output and removes them. Throws Error if even all ops in float drop
+/// more.
+MaxDrop find_max_drop(const CalibratedModel& model, const std::vector<std::size_t>& order,
+                      double most, const DropOf& drop_of,
+                      const std::function<void(const DropStep&)>& progress = {});
+
+}  // namespace bertcl::quant

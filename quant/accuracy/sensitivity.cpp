@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each quantized op costs, in error of the model's outputs.
+#include "quant/accuracy/sensitivity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "quant/accuracy/output_error.hpp"
+#include "quant/temporary_model.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+using Ops = std::set<std::size_t>;
+
+/// Errors of models with some of the ops, each measured once.
+class PartErrors {
+ public:
+  PartErrors(const CalibratedModel& model, std::span<const Sample> samples)
+      : model_(model),
+        file_(model.options().output, "part"),
+        error_(model.options().model, model.options().device, samples) {}
+
+  double operator()(const Ops& quantized) {
+    if (quantized.empty()) return 0.0;
+    const auto known = known_.find(quantized);
+    if (known != known_.end()) return known->second;
+    model_.save_part(quantized, file_.path());
+    return known_[quantized] = error_(file_.path());
+  }
+
+ private:
+  const CalibratedModel& model_;
+  TemporaryModel file_;
+  OutputError error_;
+  std::map<Ops, double> known_;
+};
+
+std::vector<OpGroup> groups_of(const std::vector<QuantizedOp>& ops,
+                               const std::function<std::string(const QuantizedOp&)>& name) {
+  std::vector<OpGroup> groups;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const std::string wanted = name(ops[i]);
+    if (wanted.empty()) continue;
+    auto it = std::find_if(groups.begin(), groups.end(),
+                           [&](const OpGroup& group) { return group.name == wanted; });
+    if (it == groups.end()) it = groups.insert(groups.end(), {wanted, {}, {}});
+    it->ops.push_back(i);
+  }
+  return groups;
+}
+
+void sort_by_cost(std::vector<OpGroup>& groups) {
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const OpGroup& a, const OpGroup& b) { return a.cost.alone > b.cost.alone; });
+}
+
+}  // namespace
+
+Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sample> samples,
+                                const ModelProgress& progress) {
+  const auto& ops = model.ops();
+  Sensitivity result;
+  result.samples = static_cast<std::int64_t>(samples.size());
+  for (const Sample& sample : samples)
+    result.tokens += static_cast<std::int64_t>(sample.ids.size());
+  for (std::size_t i = 0; i < ops.size(); ++i) result.ops.push_back({ops[i].node, {i}, {}});
+  result.kinds = groups_of(ops, [](const QuantizedOp& op) { return op.kind; });
+  result.layers = groups_of(ops, [](const QuantizedOp& op) {
+    return op.layer ? fmt::format("layer {}", *op.layer) : "";
+  });
+
+  PartErrors error(model, samples);
+  Ops all;
+  for (std::size_t i = 0; i < ops.size(); ++i) all.insert(i);
+  result.all = error(all);
+  const std::size_t total = 2 * (ops.size() + result.kinds.size() + result.layers.size()) + 1;
+  std::size_t done = 1;
+  const auto report = [&] {
+    if (progress) progress(done++, total);
+  };
+  report();
+  for (auto* groups : {&result.ops, &result.kinds, &result.layers})
+    for (OpGroup& group : *groups) {
+      const Ops alone(group.ops.begin(), group.ops.end());
+      Ops rest = all;
+      for (const std::size_t op : group.ops) rest.erase(op);
+      group.cost.alone = error(alone);
+      report();
+      group.cost.rest = error(rest);
+      report();
+    }
+  sort_by_cost(result.ops);
+  sort_by_cost(result.kinds);
+  return result;
+}
+
+}  // namespace bertcl::quant

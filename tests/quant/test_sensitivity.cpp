@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts of a calibrated model, and what its ops cost.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "bertcl/error.hpp"
+#include "quant/accuracy/output_error.hpp"
+#include "quant/accuracy/sensitivity.hpp"
+#include "quant/calibrated_model.hpp"
+#include "tests/quant/planted.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using tests::kOutlier;
+using tests::PlantedTest;
+
+class Sensitivities : public PlantedTest {};
+
+TEST_F(Sensitivities, KindsAndLayersAreThoseOfABert) {
+  const CalibratedModel model = calibrated();
+  std::multiset<std::string> kinds;
+  for (const QuantizedOp& op : model.ops()) {
+    kinds.insert(op.kind);
+    EXPECT_EQ(op.layer, op.kind == "head" ? std::nullopt : std::optional(0)) << op.node;
+  }
+  EXPECT_THAT(kinds, ElementsAre("attention output", "context", "feed-forward in",
+                                 "feed-forward out", "head", "qkv", "qkv", "qkv", "scores"));
+}
+
+TEST_F(Sensitivities, RanksAPlantedOutlierFirst) {
+  plant();
+  const CalibratedModel model = calibrated();
+  std::size_t last = 0, all = 0;
+  const Sensitivity s = measure_sensitivity(model, samples_, [&](std::size_t done, std::size_t n) {
+    EXPECT_EQ(done, ++last);
+    all = n;
+  });
+  EXPECT_EQ(last, all);
+  EXPECT_EQ(s.samples, static_cast<std::int64_t>(samples_.size()));
+  ASSERT_EQ(s.ops.size(), 9u);
+  EXPECT_EQ(s.ops[0].name, kOutlier);
+  EXPECT_EQ(s.kinds[0].name, "feed-forward out");
+  EXPECT_EQ(s.kinds[0].cost.alone, s.ops[0].cost.alone) << "the kind is this op";
+  ASSERT_EQ(s.layers.size(), 1u);
+  EXPECT_EQ(s.layers[0].ops.size(), 8u);
+  EXPECT_GT(s.ops[0].cost.alone, 3 * s.ops[1].cost.alone);
+  EXPECT_LT(s.ops[0].cost.rest, 0.5 * s.all) << "in float it takes most of the error with it";
+  for (std::size_t i = 1; i < s.ops.size(); ++i)
+    EXPECT_GE(s.ops[i - 1].cost.alone, s.ops[i].cost.alone);
+  EXPECT_THAT(files(), ElementsAre("model.onnx")) << "models that were measured are gone";
+}
+
+TEST_F(Sensitivities, APartHoldsTheFloatOpsAsTheyWere) {
+  const CalibratedModel model = calibrated();
+  const OutputError error(options_.model, "", samples_);
+  const auto part = folder_ / "part.onnx";
+  model.save_part({}, part);
+  EXPECT_EQ(error(part), 0.0);
+  model.save_part({0}, part);
+  const double one = error(part);
+  EXPECT_GT(one, 0.0);
+  std::set<std::size_t> all;
+  for (std::size_t i = 0; i < model.ops().size(); ++i) all.insert(i);
+  model.save_part(all, part);
+  EXPECT_GT(error(part), one);
+}
+
+TEST_F(Sensitivities, APartOfEverythingIsTheModelThatIsWritten) {
+  CalibratedModel model = calibrated();
+  std::set<std::size_t> all;
+  for (std::size_t i = 0; i < model.ops().size(); ++i) all.insert(i);
+  const auto part = folder_ / "part.onnx";
+  model.save_part(all, part);
+  model.write();
+  const OutputError error(options_.output, "", samples_);
+  EXPECT_EQ(error(part), 0.0);
+}
+
+TEST_F(Sensitivities, TheReportNamesWhatStayedInFloat) {
+  CalibratedModel model = calibrated();
+  const std::string name = model.ops()[2].node;
+  const Report report = model.write({{2, "for a test"}});
+  EXPECT_EQ(report.quantized_nodes, 8);
+  const auto left = std::find_if(report.left.begin(), report.left.end(),
+                                 [](const Left& l) { return l.reason == "for a test"; });
+  ASSERT_NE(left, report.left.end());
+  EXPECT_EQ(left->node, name);
+  for (const TensorReport& tensor : report.tensors)
+    EXPECT_EQ(std::count(tensor.nodes.begin(), tensor.nodes.end(), name), 0) << tensor.tensor;
+}
+
+TEST_F(Sensitivities, RefusesNoSamples) {
+  const CalibratedModel model = calibrated();
+  EXPECT_THAT([&] { measure_sensitivity(model, {}); },
+              ThrowsMessage<Error>(HasSubstr("no samples")));
+}
+
+}  // namespace
+}  // namespace bertcl::quant

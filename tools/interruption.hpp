@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends long work on SIGINT and SIGTERM such that its temporary files go.
+#pragma once
+#include <functional>
+
+namespace bertcl::tools {
+
+/// Runs `work`; a signal shows in throw_if_interrupted(), which unwinds it, and then ends the
+/// program as it would have at once. A second signal does not wait.
+int run_interruptibly(const std::function<int()>& work);
+
+/// To be called now and then by such work.
+void throw_if_interrupted();
+
+}  // namespace bertcl::tools
