@@ -4,6 +4,7 @@
 //
 //   observe_channels   x -> state [3][channels]            smallest, largest, sum of squares
 //   observe_gram       x -> gram [channels][channels]      gram += x^T x
+//   observe_shift      x -> state [2][channels]            sums of x, and of Q/DQ(x) - x
 //
 //              channels                     j .. j + 15
 //          +-------------+               +---+---------+---+
@@ -12,9 +13,9 @@
 //          |     a time  |               |   |         |   |  tiles below the diagonal stay as
 //          +-------------+               +---+---------+---+  they are
 //
-// observe_gram adds to what is there, observe_channels where `join` says so. A NaN shows in the sum
+// observe_gram and observe_shift add to what is there, observe_channels where `join` says so. A NaN shows in the sum
 // of squares.
-// Grids: observe_channels (ceil(channels / 16)), observe_gram (ceil(channels / 16),
+// Grids: observe_channels and observe_shift (ceil(channels / 16)), observe_gram (ceil(channels / 16),
 // ceil(channels / 8)), any local size. Bounds: none.
 #include "row.clh"
 
@@ -39,6 +40,24 @@ __kernel void observe_channels(__global const float* x, __global float* state, i
   store_row16(state, c, n, low);
   store_row16(state, channels + c, n, high);
   store_row16(state, 2 * channels + c, n, squares);
+}
+
+// Q/DQ by `scale` and `zero_point`, with integers from `lowest` to `highest`.
+__kernel void observe_shift(__global const float* x, __global float* state, int rows, int channels,
+                            float scale, int zero_point, float lowest, float highest) {
+  const int c = get_global_id(0) * 16;
+  if (c >= channels) return;
+  const int n = min(16, channels - c);
+  float16 sum = 0.0f, shift = 0.0f;
+  for (int r = 0; r < rows; r++) {
+    const float16 v = load_row16(x, (size_t)r * channels + c, n, TYPE_F32, 1.0f, 0);
+    const float16 q = clamp(rint(v / scale) + (float)zero_point, lowest, highest);
+    sum += v;
+    shift += (q - (float)zero_point) * scale - v;
+  }
+  store_row16(state, c, n, sum + load_row16(state, c, n, TYPE_F32, 1.0f, 0));
+  store_row16(state, channels + c, n,
+              shift + load_row16(state, channels + c, n, TYPE_F32, 1.0f, 0));
 }
 
 __kernel void observe_gram(__global const float* x, __global float* gram, int rows, int channels) {

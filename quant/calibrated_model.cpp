@@ -87,7 +87,8 @@ struct CalibratedModel::State {
       : options(given), work(given), smoothed(given.output, "smoothed") {
     method(options.method);  // an error before the work
     const AccuracyOptions& accuracy = options.accuracy;
-    if (accuracy.smooth || accuracy.gptq || options.placement.add_channels) {
+    if (accuracy.smooth || accuracy.gptq || accuracy.bias_correction ||
+        options.placement.add_channels) {
       by_passes(Samples(source), progress);
     } else {
       quantization.emplace(work);
@@ -120,6 +121,8 @@ struct CalibratedModel::State {
     }
     quantization->encode(std::move(ranges), std::move(channels), samples.all(),
                          pass(progress, "round weights"));
+    if (options.accuracy.bias_correction)
+      quantization->correct_biases(samples.all(), pass(progress, "correct biases"));
   }
 
   /// The placement with the ops that `quantized` accepts.

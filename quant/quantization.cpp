@@ -18,6 +18,7 @@
 #include "onnx/read_model.hpp"
 #include "quant/accuracy/round_weights.hpp"
 #include "quant/accuracy/smooth_model.hpp"
+#include "quant/graph_edit.hpp"
 #include "quant/opset.hpp"
 #include "quant/rewrite.hpp"
 
@@ -50,6 +51,9 @@ void record(onnx::ModelProto& model, const Report& report) {
                    (report.weights.per_channel ? " per channel" : " per tensor"));
   set_metadata(model, "bertcl.quantizer.smoothed", std::to_string(report.smoothings.size()));
   set_metadata(model, "bertcl.quantizer.gptq", std::to_string(report.gptq_weights));
+  if (report.corrected_biases > 0)
+    set_metadata(model, "bertcl.quantizer.corrected_biases",
+                 std::to_string(report.corrected_biases));
   if (report.deferred_softmaxes > 0) set_metadata(model, "bertcl.quantizer.softmax", "deferred");
   set_metadata(model, "bertcl.quantizer.samples", std::to_string(report.samples));
   set_metadata(model, "bertcl.quantizer.tokens", std::to_string(report.tokens));
@@ -241,6 +245,12 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
                              options_.device, samples, progress);
 }
 
+void Quantization::correct_biases(std::span<const Sample> samples, const PassProgress& progress) {
+  corrections_ =
+      quant::correct_biases(encodings_, placement_, index_, constants_, options_.activations.type,
+                            options_.model, options_.device, samples, progress);
+}
+
 /// The encodings that `part` uses, read by its nodes alone.
 Encodings Quantization::encodings_of(const Placement& part) const {
   Encodings used;
@@ -257,12 +267,33 @@ Encodings Quantization::encodings_of(const Placement& part) const {
   return used;
 }
 
+/// Gives the part's products their corrected biases. Returns the biases of before.
+std::vector<std::string> Quantization::replace_biases(Model& model, const Placement& part) const {
+  std::vector<std::string> before;
+  for (const Site& site : part.sites) {
+    const auto it = corrections_.find(site.node);
+    if (it == corrections_.end()) continue;
+    const BiasCorrection& c = it->second;
+    model.proto().mutable_graph()->mutable_node(c.node)->set_input(
+        c.input, model.add(model.fresh_name(c.tensor + "_corrected"), c.bias));
+    before.push_back(c.tensor);
+  }
+  return before;
+}
+
 std::int64_t Quantization::save(const Placement& part, const std::filesystem::path& path) {
   Model model = load();
   const GraphIndex index(model.graph());
   Constants constants(model, index);
   const bool calibrated = scales_ == ActivationScales::calibrated;
   const auto dynamic = calibrated ? std::set<std::string>{} : product_results(part, index);
+  const auto biases = replace_biases(model, part);
+  report_.corrected_biases = static_cast<std::int64_t>(biases.size());
+  std::set<int> chain;  // that made the biases of before
+  std::set<std::string> unread, initializers;
+  for (const std::string& bias : biases) constants.collect(bias, chain, initializers);
+  for (const int n : chain)
+    unread.insert(index.node(n).output().begin(), index.node(n).output().end());
   // Without those whose product is not in this part.
   std::set<std::string> deferred = tensors_of(part, Role::activation);
   std::erase_if(deferred, [&](const std::string& t) { return !deferrable_.contains(t); });
@@ -272,6 +303,7 @@ std::int64_t Quantization::save(const Placement& part, const std::filesystem::pa
            options_.weights.transposed});
   defer_softmax(model, deferred);
   if (!calibrated) quantize_dynamically(model, dynamic, scales_);
+  remove_unread(model, unread, initializers);
   report_.opset_after = opset_of(model.proto());
   record(model.proto(), report_);
   return model.save(path);

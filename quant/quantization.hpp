@@ -1,12 +1,14 @@
-// SPDX-License-Identifier: Apache-2.0
+// SPD-License-Identifier: Apache-2.0
 // The quantizer's work before and after calibration.
 #pragma once
 #include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "ir/graph.hpp"
+#include "quant/accuracy/bias_correction.hpp"
 #include "quant/accuracy/sample_pass.hpp"
 #include "quant/accuracy/smooth.hpp"
 #include "quant/constants.hpp"
@@ -44,6 +46,8 @@ class Quantization {
   /// options want it and there are some. What cannot be encoded leaves the placement.
   void encode(Ranges ranges, ChannelRanges channels = {}, std::span<const Sample> samples = {},
               const PassProgress& progress = {});
+  /// Finds the biases that take the mean error of products over the samples away.
+  void correct_biases(std::span<const Sample> samples, const PassProgress& progress);
   const Placement& placement() const { return placement_; }
   std::vector<QuantizedOp> ops() { return quantized_ops(placement_, index_, constants_); }
   /// Writes a model with Q/DQ for a part of the encoded placement. Returns the bytes written.
@@ -57,6 +61,7 @@ class Quantization {
   std::optional<std::size_t> rank_of(const std::string& tensor);
   std::set<std::string> deferrable();
   Encodings encodings_of(const Placement& part) const;
+  std::vector<std::string> replace_biases(Model& model, const Placement& part) const;
 
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   const Options& options_;
@@ -69,7 +74,8 @@ class Quantization {
   Placement placement_;
   const std::set<std::string> deferrable_;  // known to be in kPowers
   Encodings encodings_;
-  std::set<std::string> rounded_;  // weights, by GPTQ
+  std::set<std::string> rounded_;              // weights, by GPTQ
+  std::map<int, BiasCorrection> corrections_;  // by site
 };
 
 }  // namespace bertcl::quant

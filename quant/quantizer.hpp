@@ -24,13 +24,14 @@
 
 namespace bertcl::quant {
 
-/// What is done for accuracy beyond ranges. Both need samples.
+/// What is done for accuracy beyond ranges. All need samples.
 struct AccuracyOptions {
   /// Move scale from channels into weights: smooth.hpp. Not together with options that quantize
   /// tensors for other readers or cut GELU off, which are made for the model as it is.
   bool smooth = false;
   std::optional<double> alpha{};  ///< as SmoothOptions
   bool gptq = false;              ///< round weights by GPTQ, where they are written as integers
+  bool bias_correction = false;   ///< take the mean error of products out of biases
 };
 
 /// What is quantized, and how. By default: asymmetric u8 at the inputs of
@@ -81,6 +82,7 @@ struct Report {
   std::vector<Left> left;             ///< stayed in float, and why
   std::vector<Smoothing> smoothings;  ///< by tensor
   std::int64_t gptq_weights = 0;      ///< rounded by GPTQ
+  std::int64_t corrected_biases = 0;
   std::int64_t quantized_nodes = 0;
   std::int64_t quantized_outputs = 0;  ///< tensors quantized for all their readers
   std::int64_t opset_before = 0, opset_after = 0;

@@ -58,6 +58,7 @@ nlohmann::json to_json(const Report& r) {
           {"tensors", std::move(tensors)},
           {"smoothings", std::move(smoothings)},
           {"gptq_weights", r.gptq_weights},
+          {"corrected_biases", r.corrected_biases},
           {"left_in_float", std::move(left)}};
 }
 

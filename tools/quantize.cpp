@@ -191,6 +191,7 @@ void print_report(const quant::Report& report, const QuantizeOptions& options) {
     fmt::print("{} activations smoothed: their channels scaled, and their weights against them\n",
                report.smoothings.size());
   if (report.gptq_weights > 0) fmt::print("{} weights rounded by GPTQ\n", report.gptq_weights);
+  if (report.corrected_biases > 0) fmt::print("{} biases corrected\n", report.corrected_biases);
   // Nodes by reason: a deep model has many that share one. All names are in the JSON.
   std::map<std::string, std::vector<std::string>> reasons;
   for (const quant::Left& left : report.left) reasons[left.reason].push_back(left.node);

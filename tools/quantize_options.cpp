@@ -268,6 +268,12 @@ void add_accuracy_options(CLI::App& command, quant::AccuracyOptions& options) {
       command, "--weight-rounding", kRoundings, [&](bool gptq) { options.gptq = gptq; },
       "gptq: so that the products err least (default); nearest: each weight for itself")
       ->group(group);
+  command
+      .add_flag(
+          "--bias-correction,!--no-bias-correction", options.bias_correction,
+          "Take the mean error of products over the samples out of the biases behind them, or\n"
+          "not (default)")
+      ->group(group);
 }
 
 void add_form_options(CLI::App& command, quant::Options& options) {

@@ -39,6 +39,20 @@ class PlantedTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
+  /// Lets `edit` change the values of a weight.
+  template <class Change>
+  static void change(onnx::GraphProto& graph, const std::string& name, const Change& edit) {
+    for (auto& tensor : *graph.mutable_initializer()) {
+      if (tensor.name() != name) continue;
+      std::vector<float> values(tensor.raw_data().size() / sizeof(float));
+      std::memcpy(values.data(), tensor.raw_data().data(), tensor.raw_data().size());
+      edit(values);
+      tensor.set_raw_data(values.data(), values.size() * sizeof(float));
+      return;
+    }
+    FAIL() << "no weight " << name;
+  }
+
   /// Makes one channel of GELU's result so large that one scale for all of them leaves nothing of
   /// the others. The product behind it gives that channel little weight.
   void plant() {
@@ -70,20 +84,6 @@ class PlantedTest : public testing::Test {
   std::filesystem::path folder_;
   Options options_;
   std::vector<Sample> samples_;
-
- private:
-  template <class Change>
-  static void change(onnx::GraphProto& graph, const std::string& name, const Change& edit) {
-    for (auto& tensor : *graph.mutable_initializer()) {
-      if (tensor.name() != name) continue;
-      std::vector<float> values(tensor.raw_data().size() / sizeof(float));
-      std::memcpy(values.data(), tensor.raw_data().data(), tensor.raw_data().size());
-      edit(values);
-      tensor.set_raw_data(values.data(), values.size() * sizeof(float));
-      return;
-    }
-    FAIL() << "no weight " << name;
-  }
 };
 
 }  // namespace bertcl::quant::tests

@@ -115,7 +115,9 @@ TEST_F(OpChoiceTest, RefusesWhatCannotBe) {
               AllOf(HasSubstr("-101"), HasSubstr("ops in float")));
   EXPECT_THAT(refusal(quantize({"--drop-limit", "5"})), HasSubstr("--max-drop"));
   EXPECT_THAT(refusal(quantize({"--max-drop", "1", "--max-error", "1"})), HasSubstr("excludes"));
-  EXPECT_THAT(refusal(quantize({"--max-drop", "1", "--samples", "0"})), HasSubstr("--drop-data"));
+  EXPECT_THAT(refusal(run_bertcl({"quantize", path("model.onnx"), "-o", path("q.onnx"), "--data",
+                                  kCalibration, "--samples", "0", "--max-drop", "1"})),
+              HasSubstr("--drop-data"));
   EXPECT_THAT(refusal(run_bertcl({"quantize", path("model.onnx"), "-o", path("q.onnx"),
                                   "--sensitivity", "--read-table", kCalibration})),
               HasSubstr("--data"));
