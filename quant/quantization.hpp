@@ -1,4 +1,4 @@
-// SPD-License-Identifier: Apache-2.0
+// SPDX-License-Identifier: Apache-2.0
 // The quantizer's work before and after calibration.
 #pragma once
 #include <chrono>

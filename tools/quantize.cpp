@@ -143,6 +143,7 @@ std::vector<std::string> left_out_by_table(const QuantizeOptions& options) {
   if (quantizer.placement.add_channels && quantizer.placement.op_types.contains("Add"))
     left.push_back("scales for each channel");
   if (reads && quantizer.accuracy.gptq && !quantizer.weights.as_float) left.push_back("GPTQ");
+  if (reads && quantizer.accuracy.bias_correction) left.push_back("bias correction");
   return left;
 }
 
