@@ -155,17 +155,19 @@ CalibratedModel::~CalibratedModel() = default;
 const Options& CalibratedModel::options() const { return state_->options; }
 const std::vector<QuantizedOp>& CalibratedModel::ops() const { return state_->ops; }
 
+bool CalibratedModel::can_defer() const { return state_->quantization->can_defer(); }
+
 void CalibratedModel::save_part(const std::set<std::size_t>& quantized,
-                                const std::filesystem::path& path) const {
+                                const std::filesystem::path& path, bool defer) const {
   state_->quantization->save(state_->part([&](std::size_t op) { return quantized.contains(op); }),
-                             path);
+                             defer, path);
 }
 
-Report CalibratedModel::write(const std::map<std::size_t, std::string>& left) {
+Report CalibratedModel::write(const std::map<std::size_t, std::string>& left, bool defer) {
   Placement part = state_->part([&](std::size_t op) { return !left.contains(op); });
   for (const auto& [op, reason] : left)
     part.left.push_back({state_->ops[op].node, state_->ops[op].op, reason});
-  return state_->quantization->write(part);
+  return state_->quantization->write(part, defer);
 }
 
 Report quantize(const Options& options, const SampleSource& samples, const Progress& progress) {

@@ -155,9 +155,8 @@ std::optional<std::size_t> Quantization::rank_of(const std::string& tensor) {
   return type ? std::optional(type->shape.size()) : std::nullopt;
 }
 
-/// The results of Softmax that are deferred if their product is quantized.
+/// The results of Softmax that can be deferred if their product is quantized.
 std::set<std::string> Quantization::deferrable() {
-  if (options_.softmax != Softmax::deferred) return {};
   return deferrable_softmaxes(placement_, index_,
                               [this](const std::string& tensor) { return rank_of(tensor); });
 }
@@ -173,7 +172,7 @@ Quantization::Quantization(const Options& options, ActivationScales scales)
                          const ir::Type* type = type_of(tensor);
                          return type ? std::optional(type->dtype) : std::nullopt;
                        })),
-      deferrable_(deferrable()) {
+      deferrable_(options.softmax == Softmax::deferred ? deferrable() : std::set<std::string>()) {
   check_types(options);
   if (scales != ActivationScales::calibrated) keep_dynamic(placement_, index_);
   report_.method = options.method;
@@ -246,13 +245,23 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
 }
 
 void Quantization::correct_biases(std::span<const Sample> samples, const PassProgress& progress) {
-  corrections_ =
-      quant::correct_biases(encodings_, placement_, index_, constants_, options_.activations.type,
-                            options_.model, options_.device, samples, progress);
+  corrections_ = quant::correct_biases(encodings_, placement_, index_, constants_, options_.model,
+                                       options_.device, samples, progress);
+}
+
+/// The Softmax results that are deferred in `part`.
+std::set<std::string> Quantization::deferred_of(const Placement& part, bool defer) {
+  std::set<std::string> all = defer ? deferrable() : deferrable_;
+  for (const auto& [tensor, override_] : options_.overrides) all.erase(tensor);
+  // Without those whose product is not in this part.
+  std::set<std::string> deferred = tensors_of(part, Role::activation);
+  std::erase_if(deferred, [&](const std::string& tensor) { return !all.contains(tensor); });
+  return deferred;
 }
 
 /// The encodings that `part` uses, read by its nodes alone.
-Encodings Quantization::encodings_of(const Placement& part) const {
+Encodings Quantization::encodings_of(const Placement& part,
+                                     const std::set<std::string>& deferred) const {
   Encodings used;
   std::set<std::string> left;  // nodes
   for (const Site& site : placement_.sites) left.insert(label_of(index_.node(site.node)));
@@ -264,6 +273,11 @@ Encodings Quantization::encodings_of(const Placement& part) const {
     used.insert(*encodings_.find({tensor, Role::activation}));
   for (auto& [key, encoding] : used)
     std::erase_if(encoding.nodes, [&](const std::string& node) { return left.contains(node); });
+  for (const std::string& tensor : deferred) {
+    Encoding& powers = used.at({tensor, Role::activation});
+    powers.range = kPowers;
+    powers.parameters = parameters_of(kPowers, options_.activations);
+  }
   return used;
 }
 
@@ -281,7 +295,8 @@ std::vector<std::string> Quantization::replace_biases(Model& model, const Placem
   return before;
 }
 
-std::int64_t Quantization::save(const Placement& part, const std::filesystem::path& path) {
+std::int64_t Quantization::save(const Placement& part, bool defer,
+                                const std::filesystem::path& path) {
   Model model = load();
   const GraphIndex index(model.graph());
   Constants constants(model, index);
@@ -294,11 +309,9 @@ std::int64_t Quantization::save(const Placement& part, const std::filesystem::pa
   for (const std::string& bias : biases) constants.collect(bias, chain, initializers);
   for (const int n : chain)
     unread.insert(index.node(n).output().begin(), index.node(n).output().end());
-  // Without those whose product is not in this part.
-  std::set<std::string> deferred = tensors_of(part, Role::activation);
-  std::erase_if(deferred, [&](const std::string& t) { return !deferrable_.contains(t); });
+  const auto deferred = deferred_of(part, defer);
   report_.deferred_softmaxes = static_cast<std::int64_t>(deferred.size());
-  rewrite(model, part, encodings_of(part), index, constants,
+  rewrite(model, part, encodings_of(part, deferred), index, constants,
           {options_.weights.as_float, options_.dedicated_pairs, options_.all_readers,
            options_.weights.transposed});
   defer_softmax(model, deferred);
@@ -309,15 +322,15 @@ std::int64_t Quantization::save(const Placement& part, const std::filesystem::pa
   return model.save(path);
 }
 
-Report Quantization::write(const Placement& part) {
-  for (const auto& [key, encoding] : encodings_of(part)) {
+Report Quantization::write(const Placement& part, bool defer) {
+  for (const auto& [key, encoding] : encodings_of(part, deferred_of(part, defer))) {
     report_.tensors.push_back(tensor_report(key.first, encoding));
     report_.gptq_weights += encoding.role == Role::weight && rounded_.contains(key.first);
   }
   report_.left = part.left;
   report_.quantized_nodes = static_cast<std::int64_t>(part.sites.size());
   report_.quantized_outputs = static_cast<std::int64_t>(part.outputs.size());
-  report_.written_bytes = save(part, options_.output);
+  report_.written_bytes = save(part, defer, options_.output);
   report_.total_seconds = seconds_since(start_);
   return report_;
 }
@@ -338,7 +351,7 @@ Report quantize_dynamic(const Options& options, ActivationScales scales) {
   quantization.report().method = per_token ? "dynamic per token" : "dynamic";
   if (per_token) quantization.report().activations = {ir::DType::i8, true};
   quantization.encode({});
-  return quantization.write(quantization.placement());
+  return quantization.write(quantization.placement(), false);
 }
 
 Report quantize_with_table(const Options& options, const Table& table) {
@@ -349,7 +362,7 @@ Report quantize_with_table(const Options& options, const Table& table) {
   report.tokens = table.tokens;
   report.data_sha256 = table.data_sha256;
   quantization.encode(table.ranges);
-  return quantization.write(quantization.placement());
+  return quantization.write(quantization.placement(), false);
 }
 
 }  // namespace bertcl::quant

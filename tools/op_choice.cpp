@@ -29,13 +29,6 @@ std::vector<quant::Sample> some_of(const std::vector<quant::Sample>& samples, st
   return chosen;
 }
 
-/// All ops, the most costly first.
-std::vector<std::size_t> order_of(const quant::Sensitivity& sensitivity) {
-  std::vector<std::size_t> order;
-  for (const quant::OpGroup& op : sensitivity.ops) order.push_back(op.ops.front());
-  return order;
-}
-
 quant::Sensitivity measure(const quant::CalibratedModel& model,
                            const std::vector<quant::Sample>& samples) {
   Progress progress("sensitivity", "models");
@@ -113,7 +106,7 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationQuesti
   if (!options.plot.empty())
     squad::write_file(options.plot,
                       sensitivity_svg(choice.sensitivity, choice.ops, quantizer.output.string()));
-  const auto order = order_of(choice.sensitivity);
+  const auto order = [&](bool defer) { return choice.sensitivity.order(defer); };
   if (f1) {
     choice.unit = "F1";
     choice.bound = fmt::format("{} F1", *options.max_drop);
@@ -137,27 +130,28 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationQuesti
 std::map<std::size_t, std::string> OpChoice::left() const {
   std::map<std::size_t, std::string> reasons;
   if (!drop) return reasons;
-  for (const quant::OpGroup& op : sensitivity.ops)
-    if (std::find(drop->left.begin(), drop->left.end(), op.ops.front()) != drop->left.end())
-      reasons[op.ops.front()] = fmt::format(
-          "to keep the drop within {}: quantized alone it changes the outputs by {:.3f} %", bound,
-          100.0 * op.cost.alone);
+  for (const std::size_t op : drop->left)
+    reasons[op] = fmt::format(
+        "to keep the drop within {}: quantized alone it changes the outputs by {:.3f} %", bound,
+        100.0 * sensitivity.alone(op, drop->deferred));
   return reasons;
 }
 
 std::string text_of(const OpChoice& choice) {
   std::string text = sensitivity_text(choice.sensitivity, choice.ops);
   if (!choice.drop) return text;
-  Table table({">ops in float", ">drop"});
+  Table table({">ops in float", "Softmax", ">drop"});
   for (const quant::DropStep& step : choice.drop->steps)
-    table.add({std::to_string(step.left), fmt::format("{:.3f} {}", step.drop, choice.unit)});
+    table.add({std::to_string(step.left), step.deferred ? "deferred" : "as asked for",
+               fmt::format("{:.3f} {}", step.drop, choice.unit)});
   text +=
       fmt::format("\nDrop on {} questions", grouped(static_cast<std::int64_t>(choice.questions)));
   if (choice.float_f1)
     text += fmt::format(", where the float model has F1 {:.3f}", *choice.float_f1);
-  return text + fmt::format("; at most {} is kept by {} of {} ops in float: {:.3f} {}\n\n{}",
+  return text + fmt::format("; at most {} is kept by {} of {} ops in float{}: {:.3f} {}\n\n{}",
                             choice.bound, choice.drop->left.size(), choice.ops.size(),
-                            choice.drop->drop, choice.unit, table.str());
+                            choice.drop->deferred ? " and deferred Softmax" : "", choice.drop->drop,
+                            choice.unit, table.str());
 }
 
 nlohmann::ordered_json to_json(const OpChoice& choice) {
@@ -167,10 +161,15 @@ nlohmann::ordered_json to_json(const OpChoice& choice) {
   for (const std::size_t op : choice.drop->left) left.push_back(choice.ops[op].node);
   auto steps = nlohmann::ordered_json::array();
   for (const quant::DropStep& step : choice.drop->steps)
-    steps.push_back({{"left_in_float", step.left}, {"drop", step.drop}});
-  json["max_drop"] = {{"bound", choice.bound},     {"unit", choice.unit},
-                      {"drop", choice.drop->drop}, {"questions", choice.questions},
-                      {"left_in_float", left},     {"steps", steps}};
+    steps.push_back(
+        {{"left_in_float", step.left}, {"deferred", step.deferred}, {"drop", step.drop}});
+  json["max_drop"] = {{"bound", choice.bound},
+                      {"unit", choice.unit},
+                      {"drop", choice.drop->drop},
+                      {"deferred", choice.drop->deferred},
+                      {"questions", choice.questions},
+                      {"left_in_float", left},
+                      {"steps", steps}};
   if (choice.float_f1) json["max_drop"]["float_f1"] = *choice.float_f1;
   return json;
 }

@@ -60,6 +60,7 @@ struct OpChoice {
 
   /// The ops to leave in float, and why.
   std::map<std::size_t, std::string> left() const;
+  bool defer() const { return drop && drop->deferred; }
 };
 
 OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationQuestions& questions,

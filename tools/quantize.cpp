@@ -119,7 +119,7 @@ Quantized quantize_by_data(const QuantizeOptions& options) {
   Quantized result;
   if (options.ops.wanted()) result.choice = choose_ops(model, questions, options.ops);
   result.report =
-      model.write(result.choice ? result.choice->left() : std::map<std::size_t, std::string>());
+      result.choice ? model.write(result.choice->left(), result.choice->defer()) : model.write();
   return result;
 }
 

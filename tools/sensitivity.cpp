@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -19,6 +20,12 @@ double share(const quant::OpGroup& op, const quant::Sensitivity& sensitivity) {
   double sum = 0.0;
   for (const quant::OpGroup& other : sensitivity.ops) sum += other.cost.alone * other.cost.alone;
   return sum > 0.0 ? op.cost.alone * op.cost.alone / sum : 0.0;
+}
+
+double largest_deferred(const quant::Sensitivity& sensitivity) {
+  double largest = 0.0;
+  for (const auto& [op, alone] : sensitivity.deferred->alone) largest = std::max(largest, alone);
+  return largest;
 }
 
 std::string group_table(const char* head, const std::vector<quant::OpGroup>& groups) {
@@ -55,6 +62,11 @@ std::string sensitivity_text(const quant::Sensitivity& sensitivity,
       "alone with one op, kind or layer of them, without with all but it.\n\n{}\n",
       grouped(sensitivity.samples), grouped(sensitivity.tokens), percent(sensitivity.all),
       group_table("kind", sensitivity.kinds));
+  if (sensitivity.deferred)
+    text += fmt::format(
+        "With --softmax deferred: {} with all ops quantized, alone {} at most\nof a "
+        "product behind a Softmax.\n\n",
+        percent(sensitivity.deferred->all), percent(largest_deferred(sensitivity)));
   if (!sensitivity.layers.empty()) text += group_table("layer", sensitivity.layers) + "\n";
   return text + table.str();
 }
@@ -74,12 +86,18 @@ nlohmann::ordered_json sensitivity_json(const quant::Sensitivity& sensitivity,
                     {"share", share(group, sensitivity)},
                     {"without", group.cost.rest}});
   }
-  return {{"samples", sensitivity.samples},
-          {"tokens", sensitivity.tokens},
-          {"all", sensitivity.all},
-          {"ops", std::move(list)},
-          {"kinds", groups_json(sensitivity.kinds)},
-          {"layers", groups_json(sensitivity.layers)}};
+  nlohmann::ordered_json json = {{"samples", sensitivity.samples},
+                                 {"tokens", sensitivity.tokens},
+                                 {"all", sensitivity.all},
+                                 {"ops", std::move(list)},
+                                 {"kinds", groups_json(sensitivity.kinds)},
+                                 {"layers", groups_json(sensitivity.layers)}};
+  if (sensitivity.deferred) {
+    json["all_deferred"] = sensitivity.deferred->all;
+    auto& deferred = json["alone_deferred"] = nlohmann::ordered_json::object();
+    for (const auto& [op, alone] : sensitivity.deferred->alone) deferred[ops[op].node] = alone;
+  }
+  return json;
 }
 
 }  // namespace bertcl::tools

@@ -89,10 +89,12 @@ std::vector<double> product_shift(const ChannelShift& x, std::span<const float> 
   return shift;
 }
 
-std::map<int, BiasCorrection> correct_biases(
-    const Encodings& encodings, const Placement& placement, const GraphIndex& index,
-    Constants& constants, ir::DType activations, const std::filesystem::path& model,
-    const std::string& device, std::span<const Sample> samples, const PassProgress& progress) {
+std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,
+                                             const GraphIndex& index, Constants& constants,
+                                             const std::filesystem::path& model,
+                                             const std::string& device,
+                                             std::span<const Sample> samples,
+                                             const PassProgress& progress) {
   const auto inputs = linears(encodings, placement, index, constants);
   std::set<std::string> tensors;
   for (const auto& [tensor, list] : inputs) tensors.insert(tensor);
@@ -117,8 +119,8 @@ std::map<int, BiasCorrection> correct_biases(
       model, device, tensors, samples,
       [&](opencl::Context& context, const std::string& tensor, const opencl::Buffer& values,
           std::int64_t rows, std::int64_t channels) {
-        const Parameters& p = encodings.at({tensor, Role::activation}).parameters;
-        observers.try_emplace(tensor, context, p, activations)
+        const Encoding& e = encodings.at({tensor, Role::activation});
+        observers.try_emplace(tensor, context, e.parameters, e.type)
             .first->second.observe(values, rows, channels);
       },
       [&] {

@@ -58,9 +58,11 @@ struct BiasCorrection {
 /// is no site itself: bias - product_shift() (Nagel et al., "Data-Free Quantization", 2019, with
 /// means that are measured over samples in place of derived ones). By the site's node. x is that of
 /// the float model, so that each correction holds whatever else is quantized.
-std::map<int, BiasCorrection> correct_biases(
-    const Encodings& encodings, const Placement& placement, const GraphIndex& index,
-    Constants& constants, ir::DType activations, const std::filesystem::path& model,
-    const std::string& device, std::span<const Sample> samples, const PassProgress& progress = {});
+std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,
+                                             const GraphIndex& index, Constants& constants,
+                                             const std::filesystem::path& model,
+                                             const std::string& device,
+                                             std::span<const Sample> samples,
+                                             const PassProgress& progress = {});
 
 }  // namespace bertcl::quant

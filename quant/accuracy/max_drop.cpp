@@ -11,24 +11,32 @@
 
 namespace bertcl::quant {
 
-MaxDrop find_max_drop(const CalibratedModel& model, const std::vector<std::size_t>& order,
-                      double most, const DropOf& drop_of,
-                      const std::function<void(const DropStep&)>& progress) {
+MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, double most,
+                      const DropOf& drop_of, const std::function<void(const DropStep&)>& progress) {
   const TemporaryModel file(model.options().output, "part");
   MaxDrop result;
+  bool defer = false;
+  std::vector<std::size_t> order = order_of(defer);
   // Measures with the first `left` ops in float; keeps what holds.
   const auto holds = [&](std::size_t left) {
     const auto first_quantized = order.begin() + static_cast<std::ptrdiff_t>(left);
-    model.save_part({first_quantized, order.end()}, file.path());
+    model.save_part({first_quantized, order.end()}, file.path(), defer);
     const double drop = drop_of(file.path());
-    result.steps.push_back({left, drop});
+    result.steps.push_back({left, defer, drop});
     if (progress) progress(result.steps.back());
     if (!(drop <= most)) return false;
     result.left.assign(order.begin(), first_quantized);
+    result.deferred = defer;
     result.drop = drop;
     return true;
   };
   if (holds(0)) return result;
+  if (model.can_defer()) {
+    defer = true;
+    if (holds(0)) return result;
+    defer = result.steps[1].drop < result.steps[0].drop;
+    order = order_of(defer);
+  }
   if (!holds(order.size()))
     throw Error(
         fmt::format("the drop cannot be kept within {}: with all {} ops in float it is {} already",

@@ -26,19 +26,19 @@ class PartErrors {
         file_(model.options().output, "part"),
         error_(model.options().model, model.options().device, samples) {}
 
-  double operator()(const Ops& quantized) {
+  double operator()(const Ops& quantized, bool defer = false) {
     if (quantized.empty()) return 0.0;
-    const auto known = known_.find(quantized);
+    const auto known = known_.find({quantized, defer});
     if (known != known_.end()) return known->second;
-    model_.save_part(quantized, file_.path());
-    return known_[quantized] = error_(file_.path());
+    model_.save_part(quantized, file_.path(), defer);
+    return known_[{quantized, defer}] = error_(file_.path());
   }
 
  private:
   const CalibratedModel& model_;
   TemporaryModel file_;
   OutputError error_;
-  std::map<Ops, double> known_;
+  std::map<std::pair<Ops, bool>, double> known_;
 };
 
 std::vector<OpGroup> groups_of(const std::vector<QuantizedOp>& ops,
@@ -62,6 +62,22 @@ void sort_by_cost(std::vector<OpGroup>& groups) {
 
 }  // namespace
 
+double Sensitivity::alone(std::size_t op, bool defer) const {
+  if (defer && deferred)
+    if (const auto it = deferred->alone.find(op); it != deferred->alone.end()) return it->second;
+  const auto it = std::find_if(ops.begin(), ops.end(),
+                               [&](const OpGroup& group) { return group.ops.front() == op; });
+  return it->cost.alone;
+}
+
+std::vector<std::size_t> Sensitivity::order(bool defer) const {
+  std::vector<std::size_t> result;
+  for (const OpGroup& group : ops) result.push_back(group.ops.front());
+  std::stable_sort(result.begin(), result.end(),
+                   [&](std::size_t a, std::size_t b) { return alone(a, defer) > alone(b, defer); });
+  return result;
+}
+
 Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sample> samples,
                                 const ModelProgress& progress) {
   const auto& ops = model.ops();
@@ -79,7 +95,12 @@ Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sa
   Ops all;
   for (std::size_t i = 0; i < ops.size(); ++i) all.insert(i);
   result.all = error(all);
-  const std::size_t total = 2 * (ops.size() + result.kinds.size() + result.layers.size()) + 1;
+  Ops behind_softmax;
+  if (model.can_defer())
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      if (ops[i].kind == "context") behind_softmax.insert(i);
+  const std::size_t total =
+      2 * (ops.size() + result.kinds.size() + result.layers.size()) + 1 + behind_softmax.size();
   std::size_t done = 1;
   const auto report = [&] {
     if (progress) progress(done++, total);
@@ -95,6 +116,11 @@ Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sa
       group.cost.rest = error(rest);
       report();
     }
+  if (!behind_softmax.empty()) result.deferred.emplace().all = error(all, true);
+  for (const std::size_t op : behind_softmax) {
+    result.deferred->alone[op] = error({op}, true);
+    report();
+  }
   sort_by_cost(result.ops);
   sort_by_cost(result.kinds);
   return result;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,14 +37,26 @@ struct Sensitivity {
   std::vector<OpGroup> ops;     ///< each alone, named by its node; the most costly first
   std::vector<OpGroup> kinds;   ///< likewise
   std::vector<OpGroup> layers;  ///< by number; ops of no layer are in none
+  /// With deferred Softmax in place of the plain one of the options, where it can be.
+  struct Deferred {
+    double all = 0.0;
+    std::map<std::size_t, double> alone;  ///< by op, of those behind a Softmax
+  };
+  std::optional<Deferred> deferred;
   std::int64_t samples = 0, tokens = 0;
+
+  /// The error of one op alone.
+  double alone(std::size_t op, bool defer) const;
+  /// All ops, the most costly first.
+  std::vector<std::size_t> order(bool defer) const;
 };
 
 /// Called with the number of models that were measured, and that of all.
 using ModelProgress = std::function<void(std::size_t done, std::size_t total)>;
 
 /// Writes, runs and removes one model after the other beside the options' output: two for each op,
-/// kind and layer. Nothing is calibrated again.
+/// kind and layer, and one for each op behind a Softmax that can be deferred. Nothing is calibrated
+/// again.
 Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sample> samples,
                                 const ModelProgress& progress = {});
 

@@ -25,10 +25,13 @@ using tests::kOutlier;
 
 class MaxDrops : public tests::PlantedTest {
  protected:
-  static std::vector<std::size_t> in_order(const CalibratedModel& model) {
+  static std::vector<std::size_t> all_of(const CalibratedModel& model) {
     std::vector<std::size_t> order(model.ops().size());
     std::iota(order.begin(), order.end(), 0);
     return order;
+  }
+  static OrderOf in_order(const CalibratedModel& model) {
+    return [order = all_of(model)](bool) { return order; };
   }
 };
 
@@ -49,32 +52,33 @@ TEST_F(MaxDrops, LeavesThePlantedOpAlone) {
   plant();
   const CalibratedModel model = calibrated();
   const Sensitivity s = measure_sensitivity(model, samples_);
-  std::vector<std::size_t> order;
-  for (const OpGroup& op : s.ops) order.push_back(op.ops.front());
-  ASSERT_EQ(model.ops()[order[0]].node, kOutlier);
+  const std::size_t first = s.order(false)[0];
+  ASSERT_EQ(model.ops()[first].node, kOutlier);
   const OutputError error(options_.model, "", samples_);
   const double most = 1.5 * s.ops[0].cost.rest;
   ASSERT_LT(most, s.all);
-  const MaxDrop found = find_max_drop(model, order, most, std::cref(error));
-  EXPECT_THAT(found.left, ElementsAre(order[0]));
-  EXPECT_EQ(found.drop, s.ops[0].cost.rest);
+  const MaxDrop found = find_max_drop(
+      model, [&](bool defer) { return s.order(defer); }, most, std::cref(error));
+  EXPECT_THAT(found.left, ElementsAre(first));
+  EXPECT_LE(found.drop, most);
 }
 
 TEST_F(MaxDrops, FindsTheFewestForEveryBound) {
   const CalibratedModel model = calibrated();
-  const auto order = in_order(model);
+  const auto order = all_of(model);
   ASSERT_EQ(order.size(), 9u);
   for (int most = 0; most <= 9; ++most) {
     std::size_t last = 0;
     const MaxDrop found =
-        find_max_drop(model, order, most, quantized_products, [&](const DropStep& step) {
+        find_max_drop(model, in_order(model), most, quantized_products, [&](const DropStep& step) {
           ++last;
           EXPECT_EQ(step.drop, 9.0 - static_cast<double>(step.left));
         });
     EXPECT_EQ(found.drop, most);
     EXPECT_EQ(found.left, std::vector(order.begin(), order.end() - most)) << most;
     EXPECT_EQ(found.steps.size(), last);
-    EXPECT_LE(last, 2u + 4u) << "bisection";
+    EXPECT_LE(last, 3u + 4u) << "bisection";
+    EXPECT_FALSE(found.deferred) << "it does not help";
   }
   EXPECT_THAT(files(), ElementsAre("model.onnx"));
 }
@@ -84,6 +88,29 @@ TEST_F(MaxDrops, LeavesNothingWhereAllHolds) {
   const MaxDrop found = find_max_drop(model, in_order(model), 9.5, quantized_products);
   EXPECT_THAT(found.left, IsEmpty());
   EXPECT_EQ(found.steps.size(), 1u);
+}
+
+TEST_F(MaxDrops, DefersSoftmaxBeforeAnOpStaysInFloat) {
+  CalibratedModel model = calibrated();
+  ASSERT_TRUE(model.can_defer());
+  const auto softmaxes = [](const std::filesystem::path& path) {
+    const Model part = Model::load(path);
+    return tests::find_node(part.graph(), "Softmax") ? 1.0 : 0.0;
+  };
+  const MaxDrop found = find_max_drop(model, in_order(model), 0.5, softmaxes);
+  EXPECT_TRUE(found.deferred);
+  EXPECT_THAT(found.left, IsEmpty());
+  ASSERT_EQ(found.steps.size(), 2u);
+  EXPECT_EQ(model.write({}, found.deferred).deferred_softmaxes, 1);
+
+  // It is the model that the option gives.
+  const auto deferred = options_.output;
+  options_.output = folder_ / "r.onnx";
+  options_.softmax = Softmax::deferred;
+  CalibratedModel asked = calibrated();
+  EXPECT_FALSE(asked.can_defer());
+  asked.write();
+  EXPECT_EQ(OutputError(deferred, "", samples_)(options_.output), 0.0);
 }
 
 TEST_F(MaxDrops, RefusesABoundThatFloatMisses) {

@@ -55,6 +55,13 @@ TEST_F(Sensitivities, RanksAPlantedOutlierFirst) {
   EXPECT_LT(s.ops[0].cost.rest, 0.5 * s.all) << "in float it takes most of the error with it";
   for (std::size_t i = 1; i < s.ops.size(); ++i)
     EXPECT_GE(s.ops[i - 1].cost.alone, s.ops[i].cost.alone);
+  ASSERT_TRUE(s.deferred);
+  EXPECT_GT(s.deferred->all, 0.0);
+  ASSERT_EQ(s.deferred->alone.size(), 1u) << "the context";
+  const std::size_t context = s.deferred->alone.begin()->first;
+  EXPECT_EQ(model.ops()[context].kind, "context");
+  EXPECT_NE(s.alone(context, false), s.alone(context, true));
+  EXPECT_EQ(s.order(false)[1], s.ops[1].ops.front());
   EXPECT_THAT(files(), ElementsAre("model.onnx")) << "models that were measured are gone";
 }
 
