@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "bertcl/pending_file.hpp"
 #include "quant/accuracy/output_error.hpp"
-#include "squad/json_file.hpp"
 #include "tools/f1_drop.hpp"
 #include "tools/interruption.hpp"
 #include "tools/option_checks.hpp"
@@ -104,8 +104,8 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationQuesti
   if (options.max_drop) f1.emplace(f1_drop(quantizer, questions, options));
   choice.sensitivity = measure(model, samples);
   if (!options.plot.empty())
-    squad::write_file(options.plot,
-                      sensitivity_svg(choice.sensitivity, choice.ops, quantizer.output.string()));
+    write_file(options.plot,
+               sensitivity_svg(choice.sensitivity, choice.ops, quantizer.output.string()));
   const auto order = [&](bool defer) { return choice.sensitivity.order(defer); };
   if (f1) {
     choice.unit = "F1";
