@@ -33,7 +33,7 @@ void add_method_options(CLI::App& command, quant::Options& options) {
              "P")
       ->group(group);
   positive(command, "--bins", method.bins,
-           "Bins of a histogram at first; 2048, entropy 128. A larger value adds more")
+           "Bins of a histogram at first; 2048, entropy 128. Values beyond them add bins")
       ->group(group);
   positive(command, "--quantized-bins", method.quantized_bins,
            "entropy: bins that stand for the integers")

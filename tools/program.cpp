@@ -13,7 +13,10 @@
 #include <memory>
 #include <new>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
@@ -21,6 +24,8 @@
 
 namespace bertcl::tools {
 namespace {
+
+constexpr const char* kOutOfMemory = "out of memory; a smaller batch needs less";
 
 int fail(const std::string& message) {
   fmt::print(stderr, "bertcl: {}\n", message);
@@ -40,6 +45,24 @@ class HelpFormatter : public CLI::Formatter {
     CLI::detail::format_help(line, command->get_name(), text.substr(0, text.find('\n')),
                              column_width_);
     return line.str();
+  }
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    return "\n" + Formatter::make_usage(app, std::move(name));
+  }
+  /// Without the value that CLI11 gives to a negative flag: "--per-channel,--per-tensor{false}".
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    return without(Formatter::make_option_name(option, positional), "{false}");
+  }
+  /// Lists show by their type that they may go on: "OP,...".
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string text = Formatter::make_option_opts(option);
+    return text.ends_with(",... ...") ? without(text, " ...") : text;
+  }
+
+ private:
+  static std::string without(std::string text, std::string_view part) {
+    for (std::size_t at; (at = text.find(part)) != std::string::npos;) text.erase(at, part.size());
+    return text;
   }
 };
 
@@ -129,7 +152,9 @@ int run_program(int argc, const char* const* argv) {
     }
     return code;
   } catch (const std::bad_alloc&) {
-    return fail("out of memory; a smaller batch needs less");
+    return fail(kOutOfMemory);
+  } catch (const std::length_error&) {  // a size beyond any memory
+    return fail(kOutOfMemory);
   } catch (const std::exception& error) {
     return fail(error.what());
   }

@@ -304,7 +304,7 @@ void add_form_options(CLI::App& command, quant::Options& options) {
                 "quantized (default)")
       ->group(group);
   in_range(command, "--opset", options.opset, 13, 23,
-           "Operator set of the file, at least 13; up to 17")
+           "Raise the file to this operator set: 13, the default, to 17, or what the model has")
       ->default_str("")
       ->group(group);
 }

@@ -29,6 +29,7 @@ TEST(Program, EachCommandHasHelpWithAnExample) {
     EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: bertcl " + command), HasSubstr("--device"),
                                 HasSubstr("--json"), HasSubstr("Example:\n  bertcl " + command)));
     EXPECT_EQ(help.err, "") << command;
+    EXPECT_THAT(help.out, AllOf(Not(HasSubstr("{false}")), Not(HasSubstr("... ..."))));
   }
 }
 
