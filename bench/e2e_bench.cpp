@@ -20,10 +20,12 @@
 #include <string>
 #include <vector>
 
+#include "runtime/input_role.hpp"
 #include "runtime/session.hpp"
 
 namespace {
 
+using bertcl::runtime::InputRole;
 using bertcl::runtime::Session;
 using bertcl::runtime::Tensors;
 
@@ -47,12 +49,11 @@ Tensors random_inputs(const Session& session, std::int64_t batch, std::int64_t s
   Tensors inputs;
   for (const auto& port : session.inputs()) {
     std::vector<std::int64_t> values(static_cast<std::size_t>(batch * seq), 0);
-    const bool mask = port.name.find("mask") != std::string::npos;
-    const bool ids = port.name.find("ids") != std::string::npos &&
-                     port.name.find("type") == std::string::npos &&
-                     port.name.find("segment") == std::string::npos;
+    const InputRole role = bertcl::runtime::role_of_input(port.name);
     for (auto& value : values) {
-      value = mask ? 1 : ids ? static_cast<std::int64_t>(random() % 20000) : 0;
+      value = role == InputRole::mask  ? 1
+              : role == InputRole::ids ? static_cast<std::int64_t>(random() % 20000)
+                                       : 0;
     }
     inputs[port.name] = bertcl::ir::Tensor::of<std::int64_t>({batch, seq}, std::move(values));
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "runtime/input_role.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -39,8 +40,6 @@ std::optional<Factors> factors_of(const ir::Dim& dim, const BatchSymbols& symbol
   return f;
 }
 
-bool is_mask(const std::string& name) { return name.find("mask") != std::string::npos; }
-
 }  // namespace
 
 BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs) {
@@ -59,8 +58,9 @@ BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs) {
 Batches::Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size)
     : source_(source),
       size_(static_cast<std::size_t>(std::max(size, 1))),
-      masked_(std::any_of(inputs.begin(), inputs.end(),
-                          [](const plan::Port& p) { return is_mask(p.name); })) {
+      masked_(std::any_of(inputs.begin(), inputs.end(), [](const plan::Port& p) {
+        return runtime::role_of_input(p.name) == runtime::InputRole::mask;
+      })) {
   if (size < 1) throw Error(fmt::format("a calibration batch of {} samples; give 1 or more", size));
   for (const plan::Port& port : inputs)
     if (size > 1 && !port.type.shape.empty() && port.type.shape[0].is_constant())

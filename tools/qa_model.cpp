@@ -9,13 +9,10 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "runtime/input_role.hpp"
 
 namespace bertcl::tools {
 namespace {
-
-bool contains(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
 
 std::vector<std::string> describe(const std::vector<plan::Port>& ports) {
   std::vector<std::string> texts;
@@ -46,13 +43,14 @@ QaPorts find_qa_ports(const std::vector<plan::Port>& inputs,
   QaPorts ports;
   for (const plan::Port& port : inputs) {
     const std::string& name = port.name;
-    if (contains(name, "unique")) {
+    const runtime::InputRole role = runtime::role_of_input(name);
+    if (role == runtime::InputRole::example_ids) {
       ports.unused.push_back(name);
-    } else if (contains(name, "mask")) {
+    } else if (role == runtime::InputRole::mask) {
       ports.mask = name;
-    } else if (contains(name, "type") || contains(name, "segment")) {
+    } else if (role == runtime::InputRole::token_types) {
       ports.types = name;
-    } else if (contains(name, "position")) {
+    } else if (role == runtime::InputRole::positions) {
       ports.positions = name;
     } else if (ports.ids.empty() && port.type.shape.size() == 2 && !ir::is_float(port.type.dtype)) {
       ports.ids = name;
@@ -76,8 +74,8 @@ QaPorts find_qa_ports(const std::vector<plan::Port>& inputs,
     if (rank == 3 && fixed(port.type.shape, 2) == 2) ports.both = port.name;
     if (rank != 2) continue;
     rows.push_back(port.name);
-    if (contains(port.name, "start")) ports.start = port.name;
-    if (contains(port.name, "end")) ports.end = port.name;
+    if (port.name.find("start") != std::string::npos) ports.start = port.name;
+    if (port.name.find("end") != std::string::npos) ports.end = port.name;
   }
   if (ports.start.empty() && ports.end.empty() && rows.size() == 2) {
     // "unstack:0" and "unstack:1" in any order; names that tell nothing in the order of the file.

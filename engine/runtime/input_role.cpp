@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the inputs of a BERT model mean, by the names that exporters give them.
+#include "runtime/input_role.hpp"
+
+namespace bertcl::runtime {
+
+InputRole role_of_input(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("unique")) return InputRole::example_ids;
+  if (has("mask")) return InputRole::mask;
+  if (has("type") || has("segment")) return InputRole::token_types;
+  if (has("position")) return InputRole::positions;
+  return InputRole::ids;
+}
+
+}  // namespace bertcl::runtime

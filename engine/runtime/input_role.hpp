@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the inputs of a BERT model mean, by the names that exporters give them.
+#pragma once
+#include <string_view>
+
+namespace bertcl::runtime {
+
+enum class InputRole {
+  ids,          ///< input_ids, and whatever has none of the names below
+  mask,         ///< attention_mask, input_mask
+  token_types,  ///< token_type_ids, segment_ids
+  positions,    ///< position_ids
+  example_ids   ///< unique_ids of TensorFlow's BERT: passed through, no result depends on it
+};
+
+InputRole role_of_input(std::string_view name);
+
+}  // namespace bertcl::runtime
