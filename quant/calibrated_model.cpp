@@ -85,7 +85,7 @@ bool smooths(const Options& options) {
 struct CalibratedModel::State {
   State(const Options& given, const SampleSource& source, const Progress& progress)
       : options(given), work(given), smoothed(given.output, "smoothed") {
-    method(options.method);  // an error before the work
+    check_settings(method(options.method), options.method_options);  // before the work
     const AccuracyOptions& accuracy = options.accuracy;
     if (accuracy.smooth || accuracy.gptq || accuracy.bias_correction ||
         options.placement.add_channels) {

@@ -27,6 +27,25 @@ const Method& method(std::string_view name) {
       fmt::format("'{}' is no calibration method; there are {}", name, fmt::join(names, ", ")));
 }
 
+void check_settings(const Method& method, const MethodOptions& options) {
+  struct Setting {
+    bool made;
+    std::string_view option;
+    std::vector<std::string_view> readers;
+  };
+  const std::string_view p = percentile.name, tp = torch_percentile.name;
+  const Setting settings[] = {
+      {options.percentile.has_value(), "--percentile", {p, tp}},
+      {options.bins.has_value(), "--bins", {p, entropy.name, mse.name, tp, torch_entropy.name}},
+      {options.moving_average, "--moving-average", {minmax.name}}};
+  for (const auto& [made, option, readers] : settings)
+    if (made && std::find(readers.begin(), readers.end(), method.name) == readers.end())
+      throw Error(fmt::format("method {} does not read {}; {}", method.name, option,
+                              readers.size() == 1
+                                  ? fmt::format("{} does", readers[0])
+                                  : fmt::format("{} do", fmt::join(readers, ", "))));
+}
+
 void check_search(const MethodOptions& options) {
   const int bins = options.bins.value_or(2048);
   if (options.start_bin < 1 || options.start_bin >= bins || options.stride < 1)

@@ -62,6 +62,9 @@ std::span<const Method> methods();
 /// The method of that name. Throws Error with the list of names if there is none.
 const Method& method(std::string_view name);
 
+/// Throws Error if a setting was made that only other methods read.
+void check_settings(const Method& method, const MethodOptions& options);
+
 extern const Method minmax;            // minmax.cpp
 extern const Method percentile;        // percentile.cpp
 extern const Method entropy;           // entropy.cpp

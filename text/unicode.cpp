@@ -57,6 +57,17 @@ std::size_t count_code_points(std::string_view text) {
   return count;
 }
 
+std::optional<std::size_t> first_ill_formed(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
+  for (std::size_t position = 0; position < text.size();) {
+    const std::size_t begin = position;
+    UChar32 c = 0;
+    U8_NEXT(bytes, position, text.size(), c);
+    if (c < 0) return begin;
+  }
+  return std::nullopt;
+}
+
 bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return static_cast<unsigned char>(c) < 0x80; });

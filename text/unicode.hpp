@@ -3,6 +3,7 @@
 // them.
 #pragma once
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,9 @@ void append_code_point(std::string& text, char32_t c);
 
 /// Number of code points, that is Python's len().
 std::size_t count_code_points(std::string_view text);
+
+/// Byte at which `text` stops being UTF-8; none if all of it is.
+std::optional<std::size_t> first_ill_formed(std::string_view text);
 
 /// True if every byte is below 128.
 bool is_ascii(std::string_view text);

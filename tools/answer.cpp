@@ -17,6 +17,7 @@
 
 #include "bertcl/error.hpp"
 #include "squad/json_file.hpp"
+#include "text/unicode.hpp"
 #include "tools/default_model.hpp"
 #include "tools/excerpt.hpp"
 #include "tools/model_options.hpp"
@@ -45,6 +46,15 @@ struct Reply {
   double seconds = 0.0;
 };
 
+/// A text in another encoding would lose letters, and a binary file would be read for hours.
+std::string read_text(const std::string& path) {
+  std::string text = squad::read_file(path);
+  if (const auto bad = text::first_ill_formed(text))
+    throw Error(fmt::format("{}: is no UTF-8 at byte {} of {}; name a text in UTF-8", path, *bad,
+                            text.size()));
+  return text;
+}
+
 /// What stays the same from question to question.
 class Oracle {
  public:
@@ -52,8 +62,7 @@ class Oracle {
       : session_(load_model(model_path, options)),
         model_(session_),
         tokenizer_(load_tokenizer(options.vocabulary, {model_path})),
-        text_(options.context.empty() ? std::string(kBuiltInText)
-                                      : squad::read_file(options.context)),
+        text_(options.context.empty() ? std::string(kBuiltInText) : read_text(options.context)),
         options_(options.answer) {
     options_.predictions.version_2 = options.may_be_absent;
     model_.bound(options_.features, options_.batches);

@@ -42,6 +42,8 @@ struct Verdict {
   std::string status;  // pass, fail, refused, error
   double max_abs = 0.0, max_rel = 0.0;
   std::string message;
+
+  bool compared() const { return status == "pass" || status == "fail"; }
 };
 
 Verdict verify_golden(runtime::Session& session, const std::string& path,
@@ -105,7 +107,7 @@ nlohmann::ordered_json number_if(bool compared, double value) {
                                           : nlohmann::ordered_json();
 }
 nlohmann::ordered_json number(const Verdict& verdict, double value) {
-  return number_if(verdict.status == "pass" || verdict.status == "fail", value);
+  return number_if(verdict.compared(), value);
 }
 
 int run_verify(const VerifyOptions& options) {
@@ -126,8 +128,11 @@ int run_verify(const VerifyOptions& options) {
                      {"max_abs", number(verdict, verdict.max_abs)},
                      {"max_rel", number(verdict, verdict.max_rel)},
                      {"message", verdict.message}});
-    table.add({verdict.golden, verdict.status, fmt::format("{:.3g}", verdict.max_abs),
-               fmt::format("{:.3g}", verdict.max_rel), verdict.message});
+    const auto figure = [&](double value) {
+      return verdict.compared() ? fmt::format("{:.3g}", value) : std::string();
+    };
+    table.add({verdict.golden, verdict.status, figure(verdict.max_abs), figure(verdict.max_rel),
+               verdict.message});
   }
   if (options.prints_text()) fmt::print("{}", table.str());
   write_json(options.json, {{"path", options.model}, {"files", std::move(files)}});
