@@ -13,6 +13,7 @@
 
 #include "bertcl/error.hpp"
 #include "quant/padded_batch.hpp"
+#include "runtime/input_role.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -70,10 +71,6 @@ std::map<std::string, ir::Shape, std::less<>> observed_shapes(
   return shapes;
 }
 
-bool contains(const std::string& name, const char* part) {
-  return name.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 std::vector<std::size_t> spread(std::size_t total, std::size_t wanted) {
@@ -95,6 +92,11 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
     };
     const std::int64_t batch = extent(0, samples.size());
     const std::int64_t seq = shape.size() > 1 ? extent(1, longest) : 1;
+    if (shape.size() > 1 && static_cast<std::int64_t>(longest) > seq)
+      throw Error(
+          fmt::format("a calibration sample has {} tokens, the model's input '{}' takes {}; make "
+                      "shorter windows (--max-seq-length {})",
+                      longest, port.name, seq, seq));
     std::vector<std::int64_t> values;
     for (std::int64_t row = 0; row < batch; ++row) {
       const Sample& sample = samples[static_cast<std::size_t>(row) % samples.size()];
@@ -108,15 +110,16 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
   std::string ids;
   for (const plan::Port& port : ports) {
     const std::string& name = port.name;
-    if (contains(name, "mask")) {
+    const runtime::InputRole role = runtime::role_of_input(name);
+    if (role == runtime::InputRole::mask) {
       inputs[name] = filled(port, [](const Sample&, std::size_t) { return std::int64_t{1}; });
-    } else if (contains(name, "type") || contains(name, "segment")) {
+    } else if (role == runtime::InputRole::token_types) {
       inputs[name] = filled(
           port, [](const Sample& s, std::size_t i) { return s.types.empty() ? 0 : s.types[i]; });
-    } else if (contains(name, "position")) {
+    } else if (role == runtime::InputRole::positions) {
       inputs[name] =
           filled(port, [](const Sample&, std::size_t i) { return static_cast<std::int64_t>(i); });
-    } else if (contains(name, "unique")) {
+    } else if (role == runtime::InputRole::example_ids) {
       inputs[name] = filled(port, [](const Sample&, std::size_t) { return std::int64_t{0}; });
     } else if (ids.empty()) {
       ids = name;

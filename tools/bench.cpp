@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ namespace {
 
 struct BenchOptions : ModelOptions {
   std::string model;
-  std::int64_t batch = 1, seq = 128, ids = 20000;
+  std::optional<int> batch, seq;
+  std::int64_t ids = 20000;
   int runs = 50, warmup = 5, profiled = 5, threads = 0;
 };
 
@@ -59,23 +61,24 @@ int run_bench(const BenchOptions& options) {
   }
   runtime::Session session = load_model(options.model, options);
   if (!meets_requirement(session, options)) return kCheckFailed;
-  const runtime::Tensors inputs = random_inputs(session, options.batch, options.seq, options.ids);
+  const BatchSize size = batch_size(session, options.batch, options.seq);
+  const runtime::Tensors inputs = random_inputs(session, size, options.ids);
   const std::vector<double> times = measure(session, inputs, options);
   const std::vector<KernelTime> kernels =
-      profile_kernels(session, inputs, options.batch, options.seq, options.profiled);
+      profile_kernels(session, inputs, size.batch, size.seq, options.profiled);
 
   const double mean =
       std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
   const double p50 = percentile(times, 50), p95 = percentile(times, 95);
   const double p99 = percentile(times, 99);
-  const auto tokens = options.batch * options.seq;
+  const auto tokens = size.batch * size.seq;
   const double rate = static_cast<double>(tokens) / (p50 / 1000.0);
   const std::string device = session.context().info().name;
   const std::string precision = precision_of(session.plan(), options);
 
   if (options.prints_text()) {
-    fmt::print("{} ({}), batch {}, sequence {}, on {}\n", options.model, precision, options.batch,
-               options.seq, device);
+    fmt::print("{} ({}), batch {}, sequence {}, on {}\n", options.model, precision, size.batch,
+               size.seq, device);
     fmt::print(
         "latency of {} runs in ms: min {:.3f}, p50 {:.3f}, p95 {:.3f}, p99 {:.3f}, mean {:.3f}\n",
         times.size(), times.front(), p50, p95, p99, mean);
@@ -96,8 +99,8 @@ int run_bench(const BenchOptions& options) {
              {{"device", device},
               {"path", options.model},
               {"precision", precision},
-              {"batch", options.batch},
-              {"seq", options.seq},
+              {"batch", size.batch},
+              {"seq", size.seq},
               {"tokens", tokens},
               {"runs", options.runs},
               {"latency_ms",
@@ -123,8 +126,8 @@ void add_bench(CLI::App& program, Action& action) {
   const auto number = [&](const char* name, auto& value, const char* text) {
     return positive(*command, name, value, text);
   };
-  number("--batch", options->batch, "Sequences of a batch");
-  number("--seq", options->seq, "Tokens of a sequence");
+  number("--batch", options->batch, "Sequences of a batch; 1, or as the model fixes it");
+  number("--seq", options->seq, "Tokens of a sequence; 128, or as the model fixes it");
   number("--runs", options->runs, "Runs that are measured");
   not_negative(*command, "--warmup", options->warmup, "Runs before those");
   number("--profiled", options->profiled, "Runs for the table of kernels");

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,7 +22,7 @@ namespace {
 struct InspectOptions : ModelOptions {
   std::string model;
   bool dump_passes = false;
-  std::int64_t batch = 1, seq = 128;
+  std::optional<int> batch, seq;
 };
 
 void print_ports(const char* title, const std::vector<plan::Port>& ports) {
@@ -64,7 +65,8 @@ nlohmann::ordered_json ports_json(const std::vector<plan::Port>& ports) {
   return json;
 }
 
-nlohmann::ordered_json to_json(const runtime::Session& session, const InspectOptions& options) {
+nlohmann::ordered_json to_json(const runtime::Session& session, const InspectOptions& options,
+                               BatchSize size) {
   const plan::Plan& plan = session.plan();
   nlohmann::ordered_json ops = nlohmann::ordered_json::array();
   for (const plan::Step& step : plan.steps) {
@@ -82,8 +84,8 @@ nlohmann::ordered_json to_json(const runtime::Session& session, const InspectOpt
           {"outputs", ports_json(session.outputs())},
           {"ops", std::move(ops)},
           {"launches", plan.steps.size()},
-          {"batch", options.batch},
-          {"seq", options.seq},
+          {"batch", size.batch},
+          {"seq", size.seq},
           {"arena_bytes", session.arena_bytes()},
           {"notes", plan.notes}};
 }
@@ -97,7 +99,8 @@ int run_inspect(const InspectOptions& options) {
   }
   runtime::Session session = load_model(options.model, session_options);
   // The planner places the values of a batch when it is run; id 0 is in every table.
-  session.run(random_inputs(session, options.batch, options.seq, 1));
+  const BatchSize size = batch_size(session, options.batch, options.seq);
+  session.run(random_inputs(session, size, 1));
 
   const plan::Plan& plan = session.plan();
   if (options.prints_text()) {
@@ -105,14 +108,13 @@ int run_inspect(const InspectOptions& options) {
     print_ports("outputs", session.outputs());
     print_plan(plan);
     fmt::print("{} of arena for batch {}, sequence {}\n",
-               bytes_text(static_cast<std::uint64_t>(session.arena_bytes())), options.batch,
-               options.seq);
+               bytes_text(static_cast<std::uint64_t>(session.arena_bytes())), size.batch, size.seq);
     if (!plan.notes.empty()) {
       fmt::print("\nquantized in the file, but run in float:\n  {}\n",
                  fmt::join(plan.notes, "\n  "));
     }
   }
-  write_json(options.json, to_json(session, options));
+  write_json(options.json, to_json(session, options, size));
   return meets_requirement(session, options) ? kOk : kCheckFailed;
 }
 
@@ -131,8 +133,10 @@ void add_inspect(CLI::App& program, Action& action) {
   command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");
-  positive(*command, "--batch", options->batch, "Batch for which memory is reported");
-  positive(*command, "--seq", options->seq, "Sequence length for which memory is reported");
+  positive(*command, "--batch", options->batch,
+           "Batch for which memory is reported; 1, or as the model fixes it");
+  positive(*command, "--seq", options->seq,
+           "Sequence length for that; 128, or as the model fixes it");
   command->callback([options, &action] { action = [options] { return run_inspect(*options); }; });
 }
 

@@ -14,23 +14,20 @@
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
 #include "passes/pass.hpp"
+#include "runtime/input_role.hpp"
 #include "squad/json_file.hpp"
 #include "tools/option_checks.hpp"
 
 namespace bertcl::tools {
 namespace {
 
-bool contains(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
-
 /// Extents of an input: numbers stay, the first symbol is the batch, any other the sequence.
-ir::Sizes sizes_of(const ir::Shape& shape, std::int64_t batch, std::int64_t seq) {
+ir::Sizes sizes_of(const ir::Shape& shape, BatchSize size) {
   ir::Sizes sizes;
   for (std::size_t axis = 0; axis < shape.size(); ++axis) {
     ir::Bindings bindings;
     for (const std::string& symbol : shape[axis].symbols()) {
-      bindings[symbol] = axis == 0 && symbol != "seq" ? batch : seq;
+      bindings[symbol] = axis == 0 && symbol != "seq" ? size.batch : size.seq;
     }
     sizes.push_back(shape[axis].evaluate(bindings));
   }
@@ -152,12 +149,33 @@ std::uintmax_t model_bytes(const std::filesystem::path& model) {
   return bytes;
 }
 
-runtime::Tensors random_inputs(const runtime::Session& session, std::int64_t batch,
-                               std::int64_t seq, std::int64_t ids) {
+BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
+                     std::optional<int> seq) {
+  const auto choose = [&](std::size_t axis, std::optional<int> asked, std::int64_t otherwise,
+                          const char* option) {
+    for (const plan::Port& port : session.inputs()) {
+      const ir::Shape& shape = port.type.shape;
+      // Positions may be one row for all sequences.
+      if (shape.size() != 2 || runtime::role_of_input(port.name) == runtime::InputRole::positions ||
+          !shape[axis].is_constant())
+        continue;
+      const std::int64_t fixed = shape[axis].constant();
+      if (asked && *asked != fixed)
+        throw Error(fmt::format("{}: its input '{}' is {}: the model cannot run with {} {}",
+                                session.path().string(), port.name, ir::str(port.type), option,
+                                *asked));
+      return fixed;
+    }
+    return asked ? std::int64_t{*asked} : otherwise;
+  };
+  return {choose(0, batch, 1, "--batch"), choose(1, seq, 128, "--seq")};
+}
+
+runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, std::int64_t ids) {
   std::mt19937 random(1);
   runtime::Tensors inputs;
   for (const plan::Port& port : session.inputs()) {
-    const ir::Sizes sizes = sizes_of(port.type.shape, batch, seq);
+    const ir::Sizes sizes = sizes_of(port.type.shape, size);
     const auto count = static_cast<std::size_t>(ir::element_count(sizes));
     if (ir::is_float(port.type.dtype)) {
       std::normal_distribution<float> normal;
@@ -167,11 +185,12 @@ runtime::Tensors random_inputs(const runtime::Session& session, std::int64_t bat
       continue;
     }
     std::vector<std::int64_t> values(count, 0);
-    if (contains(port.name, "mask")) {
+    const runtime::InputRole role = runtime::role_of_input(port.name);
+    if (role == runtime::InputRole::mask) {
       std::fill(values.begin(), values.end(), 1);
-    } else if (contains(port.name, "position")) {
-      for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(i) % seq;
-    } else if (!contains(port.name, "type") && !contains(port.name, "segment")) {
+    } else if (role == runtime::InputRole::positions) {
+      for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(i) % size.seq;
+    } else if (role == runtime::InputRole::ids) {
       std::uniform_int_distribution<std::int64_t> id(0, ids - 1);
       for (std::int64_t& value : values) value = id(random);
     }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,11 +47,20 @@ std::string precision_of(const plan::Plan& plan, const ModelOptions& options);
 /// Bytes of the file and of external data beside it (MODEL.data, MODEL_data).
 std::uintmax_t model_bytes(const std::filesystem::path& model);
 
+/// Sequences and their tokens, for commands that make a batch up.
+struct BatchSize {
+  std::int64_t batch = 0, seq = 0;
+};
+
+/// What was asked for; else what the file fixes, or 1 and 128. Throws Error where the file fixes
+/// something else than was asked for.
+BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
+                     std::optional<int> seq);
+
 /// Inputs for a forward pass over full sequences: random ids below `ids`, masks of ones, token
 /// types 0, random floats. Extents named `seq` (or by any other name that is not the first axis)
 /// get `seq`.
-runtime::Tensors random_inputs(const runtime::Session& session, std::int64_t batch,
-                               std::int64_t seq, std::int64_t ids);
+runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, std::int64_t ids);
 
 /// Options of the commands that tokenize.
 struct VocabularyOptions {

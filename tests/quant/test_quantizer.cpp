@@ -275,15 +275,19 @@ TEST(Inputs, AreFoundByTheirNames) {
               ThrowsMessage<Error>(HasSubstr("token ids")));
 }
 
-TEST(Inputs, FixedShapesCutOrPad) {
+TEST(Inputs, FixedShapesPadAndRefuseWhatIsLonger) {
   const Sample s{{101, 7, 102}, {0, 0, 1}};
   const auto in = inputs_of({port("input_ids", {2, 5}), port("attention_mask", {2, 5})}, s);
   EXPECT_EQ(in.at("input_ids").to_ints(),
             (std::vector<std::int64_t>{101, 7, 102, 0, 0, 101, 7, 102, 0, 0}));
   EXPECT_EQ(in.at("attention_mask").to_ints(),
             (std::vector<std::int64_t>{1, 1, 1, 0, 0, 1, 1, 1, 0, 0}));
-  EXPECT_EQ(inputs_of({port("input_ids", {1, 2})}, s).at("input_ids").to_ints(),
-            (std::vector<std::int64_t>{101, 7}));
+  EXPECT_THAT(
+      [&] {
+        inputs_of({port("input_ids", {1, 2})}, s);
+      },
+      ThrowsMessage<Error>(testing::AllOf(HasSubstr("3 tokens"), HasSubstr("'input_ids' takes 2"),
+                                          HasSubstr("--max-seq-length 2"))));
 }
 
 TEST(Spread, TakesEqualStepsFromTheFirst) {

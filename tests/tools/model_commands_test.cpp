@@ -2,11 +2,13 @@
 // The commands that run a model, on the default model: results, JSON keys, refusals.
 #include <gmock/gmock.h>
 
+#include <fstream>
 #include <numeric>
 #include <set>
 #include <sstream>
 
 #include "npz/npz.hpp"
+#include "onnx/proto.hpp"
 #include "program_runner.hpp"
 
 namespace bertcl::tests {
@@ -293,6 +295,37 @@ TEST_F(BenchTest, JsonHasLatencyAndKernels) {
   const double products = 32 * 2.0 * (6 * 12 * 384 * 384 + 2 * 384);
   const double attention = 6 * 2 * 4.0 * 16 * 16 * 384;
   EXPECT_NEAR(operations, products + attention, 0.01 * products);
+}
+
+/// The default model for sequences of one length alone.
+std::string fixed_model(std::int64_t batch, std::int64_t seq) {
+  std::ifstream file(kModel, std::ios::binary);
+  onnx::ModelProto model;
+  EXPECT_TRUE(model.ParseFromIstream(&file));
+  for (auto& input : *model.mutable_graph()->mutable_input()) {
+    auto* shape = input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    shape->mutable_dim(0)->set_dim_value(batch);
+    shape->mutable_dim(1)->set_dim_value(seq);
+  }
+  return model.SerializeAsString();
+}
+
+TEST_F(BenchTest, ShapesThatTheFileFixesAreTaken) {
+  const std::string model = write("fixed.onnx", fixed_model(2, 16));
+  const nlohmann::json json = json_of({"bench", model, "--runs", "1", "--warmup", "0"});
+  EXPECT_EQ(json.at("batch"), 2);
+  EXPECT_EQ(json.at("seq"), 16);
+  EXPECT_EQ(json.at("tokens"), 32);
+  EXPECT_EQ(json_of({"inspect", model}).at("seq"), 16);
+  EXPECT_EQ(json_of({"inspect", model, "--batch", "2", "--seq", "16"}).at("batch"), 2);
+  EXPECT_THAT(refusal(run_bertcl({"bench", model, "--seq", "128"})),
+              AllOf(HasSubstr("fixed.onnx"), HasSubstr("i64[2, 16]"), HasSubstr("--seq 128")));
+  EXPECT_THAT(refusal(run_bertcl({"inspect", model, "--batch", "1"})), HasSubstr("--batch 1"));
+}
+
+TEST_F(BenchTest, SizesBeyondAnyMemoryAreRefused) {
+  EXPECT_EQ(refusal(run_bertcl({"bench", kModel, "--batch", "2000000000", "--seq", "2000000000"})),
+            "bertcl: out of memory; a smaller batch needs less\n");
 }
 
 TEST_F(BenchTest, TableHasASum) {
