@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 
+#include "bertcl/error.hpp"
 #include "npz/npz.hpp"
 #include "tools/model_options.hpp"
 #include "tools/output.hpp"
@@ -30,6 +33,9 @@ nlohmann::ordered_json describe(const runtime::Tensors& tensors) {
 
 int run_run(const RunOptions& options) {
   check_writable(options.outputs);
+  std::error_code different;
+  if (std::filesystem::equivalent(options.inputs, options.outputs, different))
+    throw Error(options.outputs + ": the inputs themselves; name another file to write");
   const runtime::Tensors inputs = npz::load(options.inputs);
   runtime::Session session = load_model(options.model, options);
   if (!meets_requirement(session, options)) return kCheckFailed;

@@ -176,6 +176,10 @@ class Modules(Folder):
         integers = quantizer.to_integers(2 * weight)
         self.assertEqual(integers.tolist(), [[64, 2], [2, -64]])
 
+    def test_other_files_are_refused_by_name(self):
+        with self.assertRaisesRegex(ValueError, "sample-v2.0.json: not an ONNX file"):
+            onnx_module.OnnxModule(SAMPLE)
+
     def test_refusals_name_the_node(self):
         path, _ = self.write()
         model = onnx.load(path)

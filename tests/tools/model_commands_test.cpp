@@ -216,6 +216,11 @@ TEST_F(RunTest, RefusalsLeaveNoOutput) {
     return message;
   };
   npz::Arrays arrays = inputs({1, 5});
+  npz::save(path("x.npz"), arrays);
+  EXPECT_THAT(
+      refusal(run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs", path("x.npz")})),
+      HasSubstr("the inputs themselves"));
+  EXPECT_EQ(npz::load(path("x.npz")), arrays);
   arrays.erase("input_ids");
   EXPECT_THAT(refused(arrays), AllOf(HasSubstr("input_ids"), HasSubstr("missing")));
   arrays = inputs({1, 5});

@@ -11,6 +11,7 @@ import os
 
 import onnx
 import torch
+from google.protobuf.message import DecodeError
 from onnx import numpy_helper
 
 from fake_quantize import RANGES, FakeQuantizer
@@ -19,6 +20,14 @@ from onnx_operators import OPERATORS, Node, from_tensor
 # Their integer operands are read on the CPU.
 TAKES_SHAPES = ("Reshape", "Expand", "Slice", "Squeeze", "Unsqueeze", "Split", "Tile", "ReduceMean",
                 "ReduceSum", "ReduceMax")
+
+
+def load(path):
+    """The onnx.ModelProto of a file. Raises OSError or ValueError that names it."""
+    try:
+        return onnx.load(path, format="protobuf")  # whatever its name ends with
+    except DecodeError as error:
+        raise ValueError(f"{path}: not an ONNX file, or a truncated one") from error
 
 
 class OnnxModule(torch.nn.Module):
@@ -33,7 +42,7 @@ class OnnxModule(torch.nn.Module):
         super().__init__()
         self.path = "the model"
         if not isinstance(model, onnx.ModelProto):
-            self.path, model = str(model), onnx.load(model)
+            self.path, model = str(model), load(model)
         self.model, self.device = model, torch.device(device)
         opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
         nodes = [Node(proto, opset) for proto in model.graph.node]
