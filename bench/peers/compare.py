@@ -5,8 +5,8 @@
     bench/compare --fp32 my.onnx --int8 my-q.onnx   an own model and its Q/DQ twin
 
 The engines take turns, round by round, each in a process of its own; a figure is the median over
-the rounds of each round's median. The answers are compared before any time counts. The result goes
-to bench/results with CPU, versions and date.
+the rounds of each round's median. No time counts unless the answers agree. The result goes to
+bench/results with CPU, versions and date.
 """
 import argparse
 import datetime
@@ -41,11 +41,19 @@ def arguments():
     parser.add_argument("--runs", type=int, default=5, help="timed runs in each round")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=pathlib.Path, help="JSON file (default: bench/results/DATE-CPU.json)")
-    return parser.parse_args()
+    options = parser.parse_args()
+    for path in filter(None, (options.fp32, options.int8)):
+        if not path.is_file():
+            parser.error(f"{path} is no file")
+    return options
 
 
 def run(command, **kwargs):
-    return subprocess.run([str(c) for c in command], check=True, text=True, **kwargs)
+    command = [str(c) for c in command]
+    done = subprocess.run(command, text=True, **kwargs)
+    if done.returncode != 0:
+        sys.exit(f"compare: {' '.join(command)}: exit code {done.returncode}\n{done.stderr or ''}")
+    return done
 
 
 def models(options):
@@ -53,11 +61,14 @@ def models(options):
     folder = ROOT / "build" / "bench-models"
     folder.mkdir(parents=True, exist_ok=True)
     fp32 = options.fp32 or folder / f"bert-{options.size}.onnx"
-    if not fp32.exists():
+    if not fp32.exists():  # none was named
         print(f"making {fp32}", file=sys.stderr)
-        run([sys.executable, ROOT / "tools/python/make_bert.py", fp32, "--size", options.size])
-    int8 = options.int8 or fp32.with_name(fp32.stem + "-int8.onnx")
-    if not int8.exists():
+        run([sys.executable, ROOT / "tools/python/make_bert.py", fp32, "--size", options.size,
+             "--vocabulary", len(VOCABULARY.read_text(encoding="utf-8").splitlines())])
+    int8 = options.int8 or folder / f"{fp32.stem}-int8.onnx"
+    # One that an older program has made, or of an older model, is made anew.
+    newest = max(path.stat().st_mtime for path in (BERTCL, fp32))
+    if not options.int8 and not (int8.exists() and int8.stat().st_mtime > newest):
         print(f"making {int8}", file=sys.stderr)
         run([BERTCL, "quantize", fp32, "-o", int8, "--data", ROOT / "data/calibration.json",
              "--vocab", VOCABULARY, "--samples", "16"], stdout=subprocess.DEVNULL)
@@ -116,7 +127,8 @@ class Measurement:
 
 
 def check_answers(measurements, precision):
-    """Largest difference of the logits, relative to their range, from the first other engine."""
+    """Mean difference of the logits, relative to their range, from the first other engine; that of the
+    output where it is largest."""
     reference = next((m for m in measurements if m.engine != "bertcl"), None)
     own = next((m for m in measurements if m.engine == "bertcl"), None)
     if not reference or not own:
@@ -184,7 +196,7 @@ def report(rows, options, files):
         if (shape, "int8", "bertcl") in time:
             gain = time[shape, "fp32", "bertcl"] / time[shape, "int8", "bertcl"]
             print(f"{shape}: own int8 is {gain:.2f} times own fp32")
-    versions = {p: importlib.metadata.version(p) for p in ("onnxruntime", "openvino")}
+    versions = {p: importlib.metadata.version(p) for p in options.engines.split(",") if p != "bertcl"}
     date = datetime.date.today().isoformat()
     result = {"date": date, "cpu": cpu, "flags": flags, "threads": options.threads,
               "kernel": platform.release(), "versions": versions,
