@@ -106,7 +106,12 @@ ir::Sizes without_ones(const ir::Sizes& shape, const std::vector<std::int64_t>& 
 ir::Sizes with_ones(const ir::Sizes& shape, const std::vector<std::int64_t>& axes) {
   const auto rank = static_cast<std::int64_t>(shape.size() + axes.size());
   ir::Sizes sizes(static_cast<std::size_t>(rank), 0);
-  for (const auto a : axes) sizes.at(static_cast<std::size_t>(a < 0 ? a + rank : a)) = 1;
+  for (const auto a : axes) {
+    const auto axis = a < 0 ? a + rank : a;
+    if (axis < 0 || axis >= rank || sizes[static_cast<std::size_t>(axis)] != 0)
+      throw Error(fmt::format("Unsqueeze has axis {} twice, or outside its result", a));
+    sizes[static_cast<std::size_t>(axis)] = 1;
+  }
   auto next = shape.begin();
   for (auto& size : sizes)
     if (size == 0) size = *next++;
