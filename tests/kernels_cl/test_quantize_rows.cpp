@@ -7,26 +7,36 @@ namespace {
 
 constexpr float kLeast = 1e-30f;
 
-void expect_as_reference(const std::vector<float>& x, int32_t rows, int32_t rows_per_item,
-                         const std::string& what) {
+template <typename T>
+void expect_rows(const std::vector<float>& x, int32_t rows, int32_t rows_per_item,
+                 const std::string& what) {
+  constexpr bool is_signed = std::is_signed_v<T>;
   const auto hidden = static_cast<int32_t>(x.size()) / rows;
-  Output<int8_t> y(x.size());
+  Output<T> y(x.size());
   Output<float> scale(static_cast<size_t>(rows));
   auto kernel = device().kernel("quantize_rows", "quantize_rows");
-  kernel.args(upload(x), y.buffer(), scale.buffer(), kLeast, rows, hidden, rows_per_item);
+  kernel.args(upload(x), y.buffer(), is_signed ? kS8 : kU8, scale.buffer(), kLeast, rows, hidden,
+              rows_per_item);
   run(kernel, ceil_div(static_cast<size_t>(rows), static_cast<size_t>(rows_per_item)));
   std::vector<float> scales;
-  std::vector<int8_t> bytes;
+  std::vector<T> bytes;
   for (int32_t m = 0; m < rows; ++m) {
     const float* row = x.data() + static_cast<size_t>(m) * hidden;
     float largest = kLeast;
     for (int32_t i = 0; i < hidden; ++i) largest = std::max(largest, std::abs(row[i]));
     scales.push_back(largest / 127.0f);
     for (int32_t i = 0; i < hidden; ++i)
-      bytes.push_back(static_cast<int8_t>(quantized(row[i] / scales.back(), 0, true)));
+      bytes.push_back(
+          static_cast<T>(quantized(row[i] / scales.back(), is_signed ? 0 : 128, is_signed)));
   }
   expect_equal(scale.values(), scales, what);
   expect_equal(y.values(), bytes, what);
+}
+
+void expect_as_reference(const std::vector<float>& x, int32_t rows, int32_t rows_per_item,
+                         const std::string& what) {
+  expect_rows<int8_t>(x, rows, rows_per_item, what + ", s8");
+  expect_rows<uint8_t>(x, rows, rows_per_item, what + ", u8");
 }
 
 TEST(QuantizeRows, EachRowHasItsScale) {

@@ -36,6 +36,23 @@ TEST(FindQuantizeRows, BecomesOneOpWithTwoResults) {
 })");
 }
 
+TEST(FindQuantizeRows, WhatProductsAloneReadIsUnsigned) {
+  std::string text = rows("2", "0.25", "127");
+  text.replace(text.find("  return"), std::string::npos, R"(  const %w: i8[8, 2] = ...
+  %y: i32[batch, seq, 2] = MatMulInteger(%q, %w)
+  %t: i32[batch, seq, 2] = MatMulInteger(%q, %w)
+  return %y as y, %t as t, %s as s
+})");
+  EXPECT_REWRITE(find_quantize_rows(), text, R"(graph g(%x: f32[batch, seq, 8]) {
+  const %w: i8[8, 2] = ...
+  const %z: u8[] = 128
+  %q: u8[batch, seq, 8], %s: f32[batch, seq, 1] = quantize_rows(%x) {least = 0.25}
+  %y: i32[batch, seq, 2] = MatMulInteger(%q, %w, %z)
+  %t: i32[batch, seq, 2] = MatMulInteger(%q, %w, %z)
+  return %y as y, %t as t, %s as s
+})");
+}
+
 TEST(FindQuantizeRows, OtherAxesStepsAndBoundsStay) {
   for (const std::string& text : {rows("1", "0.25", "127"), rows("2", "0.25", "128"),
                                   rows("2", "0", "127"), rows("2", "-1", "127")})

@@ -71,6 +71,30 @@ TEST(IntegerOps, DynamicQuantizeLinearAndItsProduct) {
 })");
 }
 
+TEST(IntegerOps, AScaleForEachRowAndItsProduct) {
+  for (const std::string outputs : {"%y as y", "%y as y, %q as q, %s as scale"})
+    for (const std::string type : {"u8", "i8"})
+      expect_as_interpreted("graph g(%x: f32[batch, seq, 5]) {\n" + weights(type, true) +
+                            R"(  const %ws: f32[3] = [0.5, 0.25, 0.125]
+  const %bias: f32[3] = [1, -2, 3]
+  const %least: f32[] = 1e-30
+  const %steps: f32[] = 127
+  %a: f32[batch, seq, 5] = Abs(%x)
+  %m: f32[batch, seq, 1] = ReduceMax(%a) {axes = [2], keepdims = 1}
+  %b: f32[batch, seq, 1] = Max(%m, %least)
+  %s: f32[batch, seq, 1] = Div(%b, %steps)
+  %d: f32[batch, seq, 5] = Div(%x, %s)
+  %r: f32[batch, seq, 5] = Round(%d)
+  %q: i8[batch, seq, 5] = Cast(%r) {to = "i8"}
+  %sums: i32[batch, seq, 3] = MatMulInteger(%q, %w, _, %wz)
+  %numbers: f32[batch, seq, 3] = Cast(%sums) {to = "f32"}
+  %columns: f32[batch, seq, 3] = Mul(%numbers, %ws)
+  %real: f32[batch, seq, 3] = Mul(%s, %columns)
+  %biased: f32[batch, seq, 3] = Add(%real, %bias)
+  %y: f32[batch, seq, 3] = Gelu(%biased)
+  return )" + outputs + "\n}");
+}
+
 TEST(IntegerOps, QLinearMatMul) {
   for (const std::string type : {"u8", "i8"})
     for (const bool per_column : {false, true})

@@ -25,9 +25,9 @@ void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& shape = node.inputs[0]->type.shape;
   const ir::Dim rows = row_count(shape);
   b.launch(node, "fp32 > int8", "rows", b.kernel("quantize_rows", "quantize_rows"),
-           {b.in(node.inputs[0]), b.out(node.outputs[0]), b.out(node.outputs[1]),
-            static_cast<float>(node.float_attribute("least")), Size{rows}, Size{shape.back()},
-            b.rows_per_item()},
+           {b.in(node.inputs[0]), b.out(node.outputs[0]), type_code(node.outputs[0]->type.dtype),
+            b.out(node.outputs[1]), static_cast<float>(node.float_attribute("least")), Size{rows},
+            Size{shape.back()}, b.rows_per_item()},
            {Size{rows, b.rows_per_item()}, Size{}, Size{}});
 }
 
