@@ -119,10 +119,12 @@ class Placer {
                             left.op, left.reason));
   }
 
-  /// Where other Adds are quantized, too, onnxruntime would fuse one in front of this one with its
-  /// quantization, and refuse more than one scale.
+  /// Where other Adds are quantized, too, or the results of these, onnxruntime would fuse an Add
+  /// with the quantization around it, and refuse more than one scale.
   bool has_channels(int n) const {
-    return options_.add_channels && options_.adds != Adds::all && is_residual(n);
+    return options_.add_channels && options_.adds != Adds::all &&
+           !options_.places.contains(Place::sum) && !options_.output_op_types.contains("Add") &&
+           is_residual(n);
   }
 
   bool is_residual(int n) const {

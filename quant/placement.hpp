@@ -36,7 +36,8 @@ struct PlacementOptions {
   std::set<std::string> op_types{"MatMul"};
   Adds adds = Adds::layer_norm;
   /// A scale for each index of the last axis of what Adds in front of a LayerNorm read: no product
-  /// sums over it, so finer scales cost nothing. Not with Adds::all.
+  /// sums over it, so finer scales cost nothing. Not with Adds::all, nor where their results are
+  /// quantized.
   bool add_channels = false;
   /// Quantize the products behind which no other product comes: the head of the model.
   bool head = true;

@@ -47,6 +47,26 @@ std::vector<std::string> site_outputs(const Analysed& a, const Placement& p) {
   return outputs;
 }
 
+TEST(Placement, ChannelsOfResidualAddsUnlessTheirResultsAreQuantized) {
+  const auto role = [](const PlacementOptions& options) {
+    Analysed a(block(Norm::whole));
+    const Placement p = place(a.index, a.constants, options);
+    for (const Site& s : p.sites)
+      if (a.index.node(s.node).output(0) == "residual") return s.operands.at(0).role;
+    return Role::constant;
+  };
+  PlacementOptions options = kResidual;
+  options.add_channels = true;
+  EXPECT_EQ(role(options), Role::channels);
+  options.places = {Place::gelu};
+  EXPECT_EQ(role(options), Role::channels);
+  options.places = {Place::sum};
+  EXPECT_EQ(role(options), Role::activation);
+  options.places = {};
+  options.output_op_types = {"Add"};
+  EXPECT_EQ(role(options), Role::activation);
+}
+
 TEST(LayerNorm, TheAddInFrontIsFoundInEverySpelling) {
   for (const Norm norm :
        {Norm::whole, Norm::axes_attribute, Norm::axes_input, Norm::squared_by_mul}) {
