@@ -33,6 +33,10 @@ class Samples {
   std::vector<Sample> all_;
 };
 
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
 PassProgress pass(const Progress& progress, std::string_view name) {
   return [&progress, name](std::int64_t samples) {
     if (progress) progress(name, samples);
@@ -64,8 +68,7 @@ Ranges find_ranges(Quantization& quantization, const Options& options, const Sam
                                       });
   Report& report = quantization.report();
   report.device = session.context().info().name;
-  report.calibrate_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.calibrate_seconds = seconds_since(start);
   report.samples = calibration.samples;
   report.tokens = calibration.tokens;
   report.data_sha256 = calibration.data_sha256;
@@ -140,6 +143,7 @@ struct CalibratedModel::State {
     return kept;
   }
 
+  const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
   const Options options;
   Options work;  // whose model may be the smoothed one
   const TemporaryModel smoothed;
@@ -167,7 +171,9 @@ Report CalibratedModel::write(const std::map<std::size_t, std::string>& left, bo
   Placement part = state_->part([&](std::size_t op) { return !left.contains(op); });
   for (const auto& [op, reason] : left)
     part.left.push_back({state_->ops[op].node, state_->ops[op].op, reason});
-  return state_->quantization->write(part, defer);
+  Report report = state_->quantization->write(part, defer);
+  report.total_seconds = seconds_since(state_->start);  // smoothing, too
+  return report;
 }
 
 Report quantize(const Options& options, const SampleSource& samples, const Progress& progress) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protobuf classes of ONNX. Only the .cpp files of this folder include this header.
+// The protobuf classes of ONNX, with warnings that their headers would give switched off.
 #pragma once
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 
 #include "ir/text.hpp"
-#include "onnx/model_file.hpp"
 #include "ops/interpret.hpp"
 #include "tests/onnx/text_model.hpp"
 
@@ -208,29 +207,12 @@ TEST(ReadModel, ReadsExternalDataWithinTheFolder) {
       .write(reinterpret_cast<const char*>(values), sizeof values);
   EXPECT_THAT(load(), HasSubstr("const %w: f32[2] = [1.5, -2.0]"));
 
-  // The editor's view holds the data itself and can be saved elsewhere.
-  ModelFile file = ModelFile::load(path);
-  file.save(folder / "whole.onnx");
-  std::filesystem::remove(folder / "w.bin");
-  EXPECT_THAT(ir::print(read_model(folder / "whole.onnx")), HasSubstr("[1.5, -2.0]"));
-
   auto& entries = *model.mutable_graph()->mutable_initializer(0)->mutable_external_data();
   entries[0].set_value("../w.bin");
   EXPECT_THAT(load(), HasSubstr("does not lie in the folder of the model"));
-  entries[0].set_value("whole.onnx");
+  entries[0].set_value("w.bin");
   entries[1].set_value("18446744073709551612");
   EXPECT_THAT(load(), HasSubstr("it has"));
-}
-
-TEST(ModelFile, LeavesNothingHalfWritten) {
-  const tests::ScratchFolder folder;
-  const ModelFile file(std::make_unique<onnx::ModelProto>(model_of(13, "name: 'g'")));
-  EXPECT_THROW(file.save(folder / "no/such/folder.onnx"), Error);
-  file.save(folder / "m.onnx");
-  int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder / ""))
-    files += entry.is_regular_file();
-  EXPECT_EQ(files, 1);
 }
 
 }  // namespace
