@@ -12,25 +12,23 @@
 //   residual, bias, beta, out, q and r may be null, and the scales and zero points of what is null
 //   or f32.
 //
-// The row stays in private memory between its three readings if hidden <= ROW_MAX, and is read again
-// otherwise. The variance is that of the differences to the mean.
+// The row stays in private memory between its three readings if hidden <= ROW_MAX, and is read again, in
+// blocks, otherwise. The variance is that of the differences to the mean.
 // Grid: (ceil(rows / rows_per_item)), any local size. Bounds: none. No unsafe math options.
-#include "row.clh"
+#include "row_norm.clh"
 
-#ifndef ROW_MAX
-#define ROW_MAX 4096  // longest row kept in private memory
-#endif
-
-ROW_INLINE float16 load_sum16(__global const void* x, int x_type, __global const float* x_scale,
-                   __global const float* x_zero_point, __global const void* residual,
-                   int residual_type, __global const float* residual_scale,
-                   __global const float* residual_zero_point, __global const float* bias, size_t at,
-                   int i, int n) {
-  float16 s = load_columns16(x, at, i, n, x_type, x_scale, x_zero_point);
+// Elements first .. first + count - 1 of s, of the row that begins at element `at`.
+ROW_INLINE void add_terms(float16* kept, __global const void* x, int x_type,
+                          __global const float* x_scale, __global const float* x_zero_point,
+                          __global const void* residual, int residual_type,
+                          __global const float* residual_scale,
+                          __global const float* residual_zero_point, __global const float* bias,
+                          size_t at, int first, int count) {
+  add_term(kept, 1, x, at + first, count, x_type, x_scale + first, x_zero_point + first);
   if (residual)
-    s += load_columns16(residual, at, i, n, residual_type, residual_scale, residual_zero_point);
-  if (bias) s += load_floats16(bias, i, n);
-  return s;
+    add_term(kept, 0, residual, at + first, count, residual_type, residual_scale + first,
+             residual_zero_point + first);
+  if (bias) add_term(kept, 0, bias, first, count, TYPE_F32, 0, 0);
 }
 
 __kernel void add_norm(
@@ -43,43 +41,29 @@ __kernel void add_norm(
     __global const float* r_inv_scale, __global const float* r_zero_point, int rows, int hidden,
     int rows_per_item) {
   float16 kept[ROW_MAX / 16];
-  const int is_kept = hidden <= ROW_MAX;
-  const int first = get_global_id(0) * rows_per_item, last = min(first + rows_per_item, rows);
+  const int begin = get_global_id(0) * rows_per_item, end = min(begin + rows_per_item, rows);
 
-  for (int row = first; row < last; row++) {
+  for (int row = begin; row < end; row++) {
     const size_t at = (size_t)row * hidden;
-    float16 sum = 0.0f;
-    for (int i = 0; i < hidden; i += 16) {
-      const float16 s =
-          load_sum16(x, x_type, x_scale, x_zero_point, residual, residual_type, residual_scale,
-                     residual_zero_point, bias, at, i, min(16, hidden - i));
-      sum += s;
-      if (is_kept) kept[i / 16] = s;
-    }
-    const float mean = sum16(sum) / hidden;
-
-    float16 squares = 0.0f;
-    for (int i = 0; i < hidden; i += 16) {
-      const int n = min(16, hidden - i);
-      float16 s = is_kept ? kept[i / 16]
-                          : load_sum16(x, x_type, x_scale, x_zero_point, residual, residual_type,
-                                       residual_scale, residual_zero_point, bias, at, i, n);
-      s = LANE < n ? s - mean : (float16)(0.0f);
-      squares = fma(s, s, squares);
-    }
-    const float factor = 1.0f / sqrt(sum16(squares) / hidden + eps);
-
-    for (int i = 0; i < hidden; i += 16) {
-      const int n = min(16, hidden - i);
-      const float16 s = is_kept ? kept[i / 16]
-                                : load_sum16(x, x_type, x_scale, x_zero_point, residual,
-                                             residual_type, residual_scale, residual_zero_point,
-                                             bias, at, i, n);
-      float16 y = (s - mean) * factor * load_floats16(gamma, i, n);
-      if (beta) y += load_floats16(beta, i, n);
-      if (out) store_row16(out, at + i, n, y);
-      if (q) store_columns16(q, at, i, n, y, q_type, q_inv_scale, q_zero_point);
-      if (r) store_columns16(r, at, i, n, y, r_type, r_inv_scale, r_zero_point);
+    float mean = 0.0f, factor = 0.0f;
+    // 0: the sum, 1: the squares, 2: the results; a row of one block is made once.
+    for (int pass = 0; pass < 3; pass++) {
+      float sum = 0.0f;
+      for (int first = 0; first < hidden; first += ROW_MAX) {
+        const int count = min(ROW_MAX, hidden - first);
+        if (pass == 0 || hidden > ROW_MAX)
+          add_terms(kept, x, x_type, x_scale, x_zero_point, residual, residual_type, residual_scale,
+                    residual_zero_point, bias, at, first, count);
+        if (pass == 0) sum += sum_of(kept, count);
+        if (pass == 1) sum += squares_of(kept, count, mean);
+        if (pass < 2) continue;
+        scale_row(kept, count, mean, factor, gamma + first, beta ? beta + first : beta);
+        if (out) store_floats(kept, count, out, at + first);
+        if (q) store_bytes(kept, count, q, at + first, q_type, q_inv_scale + first, q_zero_point + first);
+        if (r) store_bytes(kept, count, r, at + first, r_type, r_inv_scale + first, r_zero_point + first);
+      }
+      if (pass == 0) mean = sum / hidden;
+      if (pass == 1) factor = 1.0f / sqrt(sum / hidden + eps);
     }
   }
 }

@@ -14,24 +14,21 @@
 //   token_type_ids a type_table gives its row 0 to each token, and may be null as well.
 //
 // Grid: (ceil(tokens / rows_per_item)), any local size. Bounds: none. No unsafe math options.
-#include "row.clh"
-
-#ifndef ROW_MAX
-#define ROW_MAX 4096  // longest row kept in private memory
-#endif
+#include "row_norm.clh"
 
 size_t row_of(int id, int rows, int hidden, __global int* error) {
   if (id < 0 || id >= rows) *error = 1;
   return (size_t)clamp(id, 0, rows - 1) * hidden;
 }
 
-ROW_INLINE float16 load_sum16(__global const void* word_table, size_t word, __global const void* position_table,
-                   size_t position, __global const void* type_table, size_t type, int table_type,
-                   int i, int n) {
-  float16 s = load_row16(word_table, word + i, n, table_type, 1.0f, 0);
-  if (position_table) s += load_row16(position_table, position + i, n, table_type, 1.0f, 0);
-  if (type_table) s += load_row16(type_table, type + i, n, table_type, 1.0f, 0);
-  return s;
+// Elements first .. first + count - 1 of s; word, position and type are the first elements of their rows.
+ROW_INLINE void add_terms(float16* kept, __global const void* word_table, size_t word,
+                          __global const void* position_table, size_t position,
+                          __global const void* type_table, size_t type, int table_type, int first,
+                          int count) {
+  add_term(kept, 1, word_table, word + first, count, table_type, 0, 0);
+  if (position_table) add_term(kept, 0, position_table, position + first, count, table_type, 0, 0);
+  if (type_table) add_term(kept, 0, type_table, type + first, count, table_type, 0, 0);
 }
 
 __kernel void embed_norm(__global const int* input_ids, __global const int* position_ids,
@@ -45,46 +42,34 @@ __kernel void embed_norm(__global const int* input_ids, __global const int* posi
                          __global const float* r_zero_point, __global int* error, int tokens,
                          int hidden, int rows_per_item) {
   float16 kept[ROW_MAX / 16];
-  const int is_kept = hidden <= ROW_MAX;
-  const int first = get_global_id(0) * rows_per_item, last = min(first + rows_per_item, tokens);
+  const int begin = get_global_id(0) * rows_per_item, end = min(begin + rows_per_item, tokens);
 
-  for (int row = first; row < last; row++) {
+  for (int row = begin; row < end; row++) {
     const size_t word = row_of(input_ids[row], word_rows, hidden, error);
     const size_t position =
         position_table ? row_of(position_ids[row], position_rows, hidden, error) : 0;
     const size_t type =
         type_table && token_type_ids ? row_of(token_type_ids[row], type_rows, hidden, error) : 0;
-    float16 sum = 0.0f;
-    for (int i = 0; i < hidden; i += 16) {
-      const float16 s = load_sum16(word_table, word, position_table, position, type_table, type,
-                                   table_type, i, min(16, hidden - i));
-      sum += s;
-      if (is_kept) kept[i / 16] = s;
-    }
-    const float mean = sum16(sum) / hidden;
-
-    float16 squares = 0.0f;
-    for (int i = 0; i < hidden; i += 16) {
-      const int n = min(16, hidden - i);
-      float16 s = is_kept ? kept[i / 16]
-                          : load_sum16(word_table, word, position_table, position, type_table, type,
-                                       table_type, i, n);
-      s = LANE < n ? s - mean : (float16)(0.0f);
-      squares = fma(s, s, squares);
-    }
-    const float factor = 1.0f / sqrt(sum16(squares) / hidden + eps);
-
-    for (int i = 0; i < hidden; i += 16) {
-      const int n = min(16, hidden - i);
-      const float16 s = is_kept ? kept[i / 16]
-                                : load_sum16(word_table, word, position_table, position, type_table,
-                                             type, table_type, i, n);
-      float16 y = (s - mean) * factor * load_floats16(gamma, i, n);
-      if (beta) y += load_floats16(beta, i, n);
-      const size_t at = (size_t)row * hidden;
-      if (out) store_row16(out, at + i, n, y);
-      if (q) store_columns16(q, at, i, n, y, q_type, q_inv_scale, q_zero_point);
-      if (r) store_columns16(r, at, i, n, y, r_type, r_inv_scale, r_zero_point);
+    const size_t at = (size_t)row * hidden;
+    float mean = 0.0f, factor = 0.0f;
+    // 0: the sum, 1: the squares, 2: the results; a row of one block is made once.
+    for (int pass = 0; pass < 3; pass++) {
+      float sum = 0.0f;
+      for (int first = 0; first < hidden; first += ROW_MAX) {
+        const int count = min(ROW_MAX, hidden - first);
+        if (pass == 0 || hidden > ROW_MAX)
+          add_terms(kept, word_table, word, position_table, position, type_table, type, table_type,
+                    first, count);
+        if (pass == 0) sum += sum_of(kept, count);
+        if (pass == 1) sum += squares_of(kept, count, mean);
+        if (pass < 2) continue;
+        scale_row(kept, count, mean, factor, gamma + first, beta ? beta + first : beta);
+        if (out) store_floats(kept, count, out, at + first);
+        if (q) store_bytes(kept, count, q, at + first, q_type, q_inv_scale + first, q_zero_point + first);
+        if (r) store_bytes(kept, count, r, at + first, r_type, r_inv_scale + first, r_zero_point + first);
+      }
+      if (pass == 0) mean = sum / hidden;
+      if (pass == 1) factor = 1.0f / sqrt(sum / hidden + eps);
     }
   }
 }
