@@ -9,9 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <fstream>
-#include <iterator>
-#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -19,6 +16,7 @@
 
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "peaks.hpp"
 
 namespace {
 
@@ -80,26 +78,6 @@ double seconds_of(const Kernel& kernel, std::array<size_t, 3> grid, int launches
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Operations per second of a kernel of peak.cl on all threads, in 10^9.
-double peak_gops(const std::string& name) {
-  static std::map<std::string, double> measured;
-  if (const auto found = measured.find(name); found != measured.end()) return found->second;
-  std::ifstream file(BERTCL_SOURCE_DIR "/bench/peak.cl");
-  const std::string source{std::istreambuf_iterator<char>(file), {}};
-  const Capabilities& can = context->capabilities();
-  Kernel kernel = context->kernel_from_source(
-      "peak", source, name, {{"WITH_AVX2", can.avx2}, {"WITH_VNNI", can.avx512_vnni}});
-  const int steps = 1'000'000;
-  const size_t items = 8 * context->info().compute_units;
-  const Buffer out = context->allocate(items * 64);
-  kernel.args(out, steps);
-  seconds_of(kernel, {items, 1, 1}, 1);
-  double best = 1e9;
-  for (int i = 0; i < 5; ++i) best = std::min(best, seconds_of(kernel, {items, 1, 1}, 1));
-  const double lanes = name == "peak_vpdpbusd" ? 64 : 16;
-  return measured[name] = 2.0 * lanes * 12 * steps * static_cast<double>(items) / best / 1e9;
-}
-
 Buffer random_bytes(size_t bytes) {
   std::mt19937 generator(1);
   std::vector<uint8_t> values(bytes);
@@ -156,7 +134,7 @@ void run(benchmark::State& state, const Family& family, int M, int N, int K) {
   }
   const double gops = 2e-9 * M * N * K / best;
   state.counters["gops"] = gops;
-  state.counters["share_of_peak"] = gops / peak_gops(family.peak);
+  state.counters["share_of_peak"] = gops / bertcl::bench::peak_gops(*context, family.peak);
   state.counters["us"] = best * 1e6;
 }
 
@@ -168,11 +146,9 @@ int main(int argc, char** argv) {
   context = Context::create();
   benchmark::AddCustomContext("device", context->info().name);
   benchmark::AddCustomContext("driver", context->info().platform_version);
-  std::vector<std::string> peaks = {"peak_f32"};
-  if (context->capabilities().avx2) peaks.push_back("peak_pmaddwd");
-  if (context->capabilities().avx512_vnni) peaks.push_back("peak_vpdpbusd");
-  for (const std::string& name : peaks)
-    benchmark::AddCustomContext(name + "_gops", fmt::format("{:.0f}", peak_gops(name)));
+  for (const std::string& name : bertcl::bench::peak_kernels(*context))
+    benchmark::AddCustomContext(name + "_gops",
+                                fmt::format("{:.0f}", bertcl::bench::peak_gops(*context, name)));
   for (const Family& family : families())
     for (int M : kRows) {
       if (M > 128 && std::string(family.name).ends_with("_ref")) continue;  // seconds a product

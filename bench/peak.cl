@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic peaks: loops of independent multiply-add instructions on registers, nothing else.
+// Peaks of a machine: loops of independent multiply-add instructions on registers, nothing else.
 //
 // Each work-item runs 12 chains, enough to hide the latency of the instruction, `steps` times.
-// The results are stored, so that nothing can be left out.
+// The results are stored, so that nothing can be left out. peak_read is that of loads.
 
 #define CHAINS 12
 
@@ -27,6 +27,22 @@ __kernel void peak_f32(__global float16* out, const int steps) {
 #pragma unroll
   for (int i = 1; i < CHAINS; i++) sum += c[i];
   out[get_global_id(0)] = sum;
+}
+
+// Work-item i adds up elements i * count .. (i + 1) * count - 1, in 16 registers: its loads are all it
+// does. count is a multiple of 16.
+__kernel void peak_read(__global float16* out, __global const float16* data, const int count) {
+  __global const float16* x = data + (size_t)get_global_id(0) * count;
+  float16 c[16];
+#pragma unroll
+  for (int i = 0; i < 16; i++) c[i] = 0.0f;
+  for (int s = 0; s < count; s += 16) {
+#pragma unroll
+    for (int i = 0; i < 16; i++) c[i] += x[s + i];
+  }
+#pragma unroll
+  for (int i = 1; i < 16; i++) c[0] += c[i];
+  out[get_global_id(0)] = c[0];
 }
 
 #if WITH_AVX2

@@ -27,7 +27,9 @@ double evaluate(const ir::Dim& dim, const ir::Bindings& sizes) {
   }
 }
 
-double bytes_of(const plan::Plan& plan, const plan::Step& step, const ir::Bindings& sizes) {
+/// Bytes that one launch moves: of slots and of constants.
+std::pair<double, double> bytes_of(const plan::Plan& plan, const plan::Step& step,
+                                   const ir::Bindings& sizes) {
   double slots = 0.0, results = 0.0, constants = 0.0;
   const auto slot_bytes = [&](int slot) {
     const ir::Type& type = plan.slots[static_cast<std::size_t>(slot)].type;
@@ -46,13 +48,13 @@ double bytes_of(const plan::Plan& plan, const plan::Step& step, const ir::Bindin
   }
   // Products read all of their weights; look-ups only as much of a table as they write.
   if (step.operations_per_unit == 0) constants = std::min(constants, results);
-  return slots + results + constants;
+  return {slots + results, constants};
 }
 
 }  // namespace
 
-std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime::Tensors& inputs,
-                                        std::int64_t batch, std::int64_t seq, int runs) {
+std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Tensors& inputs,
+                                    std::int64_t batch, std::int64_t seq, int runs) {
   opencl::Queue& queue = session.context().queue();
   queue.enable_profiling(true);
   session.run(inputs);
@@ -74,27 +76,39 @@ std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime
                   &step);
   }
 
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, KernelTime> sums;
+  std::vector<StepTime> times;
   for (const opencl::ProfileEntry& entry : profile) {
     const auto found = steps.find({entry.label, entry.kernel});
     const plan::Step* step = found == steps.end() ? nullptr : found->second;
-    KernelTime time{step && !step->call ? step->kernel.program_name() : entry.kernel,
-                    step ? step->op : "",
-                    step ? step->type : "",
-                    step ? step->implementation : "",
-                    0,
-                    0,
-                    0,
-                    0};
-    KernelTime& sum =
-        sums.emplace(std::tuple(time.name, time.op, time.type, time.implementation), time)
-            .first->second;
-    const double calls = static_cast<double>(entry.calls) / runs;
-    sum.calls += calls;
-    sum.ms += static_cast<double>(entry.ns) / 1e6 / runs;
+    StepTime& time = times.emplace_back();
+    time.step = step;
+    time.calls = static_cast<double>(entry.calls) / runs;
+    time.ms = static_cast<double>(entry.ns) / 1e6 / runs;
+    time.name = step && !step->call ? step->kernel.program_name() : entry.kernel;
     if (!step) continue;
-    sum.operations += calls * step->operations_per_unit * evaluate(step->unit, sizes);
-    sum.bytes += calls * bytes_of(plan, *step, sizes);
+    time.op = step->op;
+    time.type = step->type;
+    time.implementation = step->implementation;
+    time.operations = time.calls * step->operations_per_unit * evaluate(step->unit, sizes);
+    const auto [slots, constants] = bytes_of(plan, *step, sizes);
+    time.bytes = time.calls * (slots + constants);
+    time.constant_bytes = time.calls * constants;
+  }
+  return times;
+}
+
+std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime::Tensors& inputs,
+                                        std::int64_t batch, std::int64_t seq, int runs) {
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, KernelTime> sums;
+  for (const StepTime& time : profile_steps(session, inputs, batch, seq, runs)) {
+    const auto [place, is_new] =
+        sums.emplace(std::tuple(time.name, time.op, time.type, time.implementation), time);
+    if (is_new) continue;
+    KernelTime& sum = place->second;
+    sum.calls += time.calls;
+    sum.ms += time.ms;
+    sum.operations += time.operations;
+    sum.bytes += time.bytes;
   }
   std::vector<KernelTime> kernels;
   for (auto& [key, sum] : sums) kernels.push_back(std::move(sum));

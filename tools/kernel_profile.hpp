@@ -22,7 +22,17 @@ struct KernelTime {
   double gbps() const { return ms > 0.0 ? bytes / ms / 1e6 : 0.0; }
 };
 
-/// Runs `inputs` with the queue's profile on and sums it up, the slowest kernel first.
+/// The launches of one kernel of one step, for one run of the model.
+struct StepTime : KernelTime {
+  const plan::Step* step = nullptr;  ///< null: a launch that is none of the plan's
+  double constant_bytes = 0.0;       ///< the part of `bytes` that is weights and their like
+};
+
+/// Runs `inputs` with the queue's profile on, `runs` times.
+std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Tensors& inputs,
+                                    std::int64_t batch, std::int64_t seq, int runs);
+
+/// The same summed up by kernel, op, type and implementation, the slowest first.
 std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime::Tensors& inputs,
                                         std::int64_t batch, std::int64_t seq, int runs);
 

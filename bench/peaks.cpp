@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the kernels of peak.cl.
+#include "peaks.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "opencl/capabilities.hpp"
+
+namespace bertcl::bench {
+namespace {
+
+using opencl::Buffer;
+using opencl::Kernel;
+
+Kernel kernel_of(opencl::Context& context, const std::string& name) {
+  std::ifstream file(BERTCL_SOURCE_DIR "/bench/peak.cl");
+  const std::string source{std::istreambuf_iterator<char>(file), {}};
+  const opencl::Capabilities& can = context.capabilities();
+  return context.kernel_from_source("peak", source, name,
+                                    {{"WITH_AVX2", can.avx2}, {"WITH_VNNI", can.avx512_vnni}});
+}
+
+/// Seconds of `launches` launches in a row, the fastest of five times.
+double fastest(opencl::Context& context, const Kernel& kernel, std::size_t items, int launches) {
+  double best = 1e9;
+  for (int i = 0; i < 6; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int n = 0; n < launches; ++n) context.queue().launch(kernel, {items, 1, 1}, {1, 1, 1});
+    context.queue().finish();
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    if (i > 0) best = std::min(best, time.count());  // the first builds
+  }
+  return best;
+}
+
+}  // namespace
+
+double peak_gops(opencl::Context& context, const std::string& kernel_name) {
+  static std::map<std::string, double> measured;
+  if (const auto found = measured.find(kernel_name); found != measured.end()) return found->second;
+  Kernel kernel = kernel_of(context, kernel_name);
+  const int steps = 1'000'000;
+  const std::size_t items = 8 * context.info().compute_units;
+  const Buffer out = context.allocate(items * 64);
+  kernel.args(out, steps);
+  const double lanes = kernel_name == "peak_vpdpbusd" ? 64 : 16, chains = 12;
+  const double operations = 2.0 * lanes * chains * steps * static_cast<double>(items);
+  return measured[kernel_name] = operations / fastest(context, kernel, items, 1) / 1e9;
+}
+
+std::vector<std::string> peak_kernels(opencl::Context& context) {
+  std::vector<std::string> names = {"peak_f32"};
+  if (context.capabilities().avx2) names.emplace_back("peak_pmaddwd");
+  if (context.capabilities().avx512_vnni) names.emplace_back("peak_vpdpbusd");
+  return names;
+}
+
+std::string int8_peak_kernel(opencl::Context& context) { return peak_kernels(context).back(); }
+
+double peak_read_gbps(opencl::Context& context, std::size_t bytes) {
+  const std::size_t items = context.info().compute_units, block = 16 * 64;
+  const std::size_t count = std::max<std::size_t>(1, bytes / items / block) * 16;
+  const std::size_t all = items * count * 64;
+  Kernel kernel = kernel_of(context, "peak_read");
+  Buffer data = context.allocate(all);
+  data.fill(0);
+  const Buffer out = context.allocate(items * 64);
+  kernel.args(out, data, static_cast<int>(count));
+  const int launches = static_cast<int>(std::max<std::size_t>(1, (256u << 20) / all));
+  return static_cast<double>(all) * launches / fastest(context, kernel, items, launches) / 1e9;
+}
+
+}  // namespace bertcl::bench

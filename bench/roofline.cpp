@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each kernel of a model beside what the machine could do: where time is lost, and how much.
+//
+//   build/bench/bench_roofline model.onnx 1x128 8x384        batch x sequence; 1x128 by itself
+//
+// The peaks (int8, fp32, loads from memory and from cache) are measured first, on the same threads.
+// The least time of a step is the larger of its operations at their peak and its bytes at theirs:
+// weights come from memory where all of them together are larger than 16 MiB, activations where one
+// step's are; the rest comes from cache. BERTCL_DEVICE names the device.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "peaks.hpp"
+#include "tools/kernel_profile.hpp"
+#include "tools/model_options.hpp"
+#include "tools/output.hpp"
+
+namespace {
+
+using namespace bertcl;
+
+constexpr double kCacheBytes = 16 << 20;
+
+struct Peaks {
+  std::string int8_kernel;
+  double int8_gops, f32_gops, memory_gbps, cache_gbps;
+};
+
+Peaks measure_peaks(opencl::Context& context) {
+  Peaks peaks{};
+  peaks.int8_kernel = bench::int8_peak_kernel(context);
+  peaks.int8_gops = bench::peak_gops(context, peaks.int8_kernel);
+  peaks.f32_gops = bench::peak_gops(context, "peak_f32");
+  peaks.memory_gbps = bench::peak_read_gbps(context, 512u << 20);
+  peaks.cache_gbps = bench::peak_read_gbps(context, (512u << 10) * context.info().compute_units);
+  return peaks;
+}
+
+/// Milliseconds that a step needs at least.
+double least_ms(const tools::StepTime& time, const Peaks& peaks, double weight_bytes) {
+  const double gops = time.type == "int8" ? peaks.int8_gops : peaks.f32_gops;
+  const double activations = time.bytes - time.constant_bytes;
+  const auto gbps = [&](double together) {
+    return together > kCacheBytes ? peaks.memory_gbps : peaks.cache_gbps;
+  };
+  const double moving = time.constant_bytes / gbps(weight_bytes) +
+                        activations / gbps(activations / std::max(1.0, time.calls));
+  return std::max(time.operations / gops, moving) / 1e6;
+}
+
+struct Row {
+  tools::KernelTime time;
+  double least = 0.0;
+};
+
+/// Products of different sizes are different rows: N x K stands behind the name.
+std::string name_of(const tools::StepTime& time) {
+  if (!time.step || !time.step->op.starts_with("linear")) return time.name;
+  std::vector<std::int32_t> numbers;
+  for (const plan::Argument& argument : time.step->arguments)
+    if (const auto* n = std::get_if<std::int32_t>(&argument)) numbers.push_back(*n);
+  return numbers.size() < 2 ? time.name
+                            : fmt::format("{} {}x{}", time.name, numbers[0], numbers[1]);
+}
+
+void print_shape(runtime::Session& session, const Peaks& peaks, const std::string& shape) {
+  const auto x = shape.find('x');
+  if (x == std::string::npos) throw std::runtime_error(shape + ": a shape is written 8x128");
+  const int batch = std::stoi(shape.substr(0, x)), seq = std::stoi(shape.substr(x + 1));
+  const tools::BatchSize size = tools::batch_size(session, batch, seq);
+  const runtime::Tensors inputs = tools::random_inputs(session, size, 20000);
+  for (int i = 0; i < 3; ++i) session.run(inputs);
+  const std::vector<tools::StepTime> steps =
+      tools::profile_steps(session, inputs, size.batch, size.seq, 5);
+
+  double weight_bytes = 0.0;
+  for (const tools::StepTime& time : steps) weight_bytes += time.constant_bytes;
+  std::map<std::string, Row> rows;
+  Row all;
+  for (const tools::StepTime& time : steps) {
+    const double least = least_ms(time, peaks, weight_bytes);
+    const std::string name = name_of(time);
+    for (Row* row : {&rows.try_emplace(name + time.op + time.type).first->second, &all}) {
+      if (row->time.name.empty()) {
+        row->time.name = name;
+        row->time.op = time.op;
+        row->time.type = time.type;
+      }
+      row->time.calls += time.calls;
+      row->time.ms += time.ms;
+      row->time.operations += time.operations;
+      row->time.bytes += time.bytes;
+      row->least += least;
+    }
+  }
+  std::vector<const Row*> sorted;
+  for (const auto& [key, row] : rows) sorted.push_back(&row);
+  std::sort(sorted.begin(), sorted.end(), [](const Row* a, const Row* b) {
+    return a->time.ms - a->least > b->time.ms - b->least;
+  });
+  all.time.name = "all";
+  all.time.op = all.time.type = "";
+  sorted.push_back(&all);
+
+  fmt::print("\n{}: {:.0f} operations a byte of weights\n", shape,
+             all.time.operations / std::max(1.0, weight_bytes));
+  tools::Table table({"kernel", "op", "type", ">calls", ">ms", ">share", ">least ms", ">lost ms",
+                      ">of the roof", ">GOP/s", ">GB/s"});
+  for (const Row* row : sorted) {
+    const tools::KernelTime& t = row->time;
+    table.add(
+        {t.name, t.op, t.type, fmt::format("{:g}", t.calls), fmt::format("{:.2f}", t.ms),
+         fmt::format("{:.1f} %", 100 * t.ms / all.time.ms), fmt::format("{:.2f}", row->least),
+         fmt::format("{:.2f}", t.ms - row->least), fmt::format("{:.0f} %", 100 * row->least / t.ms),
+         t.operations > 0 ? fmt::format("{:.0f}", t.gops()) : "", fmt::format("{:.1f}", t.gbps())});
+  }
+  fmt::print("{}", table.str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    fmt::print(stderr, "usage: bench_roofline MODEL.onnx [BATCHxSEQ ...]\n");
+    return 2;
+  }
+  try {
+    runtime::Session session = runtime::Session::load(argv[1]);
+    const Peaks peaks = measure_peaks(session.context());
+    fmt::print(
+        "{} on {}: int8 {:.0f} GOP/s ({}), fp32 {:.0f} GFLOP/s, loads {:.1f} GB/s from memory, "
+        "{:.0f} GB/s from cache\n",
+        argv[1], session.context().info().name, peaks.int8_gops, peaks.int8_kernel, peaks.f32_gops,
+        peaks.memory_gbps, peaks.cache_gbps);
+    std::vector<std::string> shapes(argv + 2, argv + argc);
+    if (shapes.empty()) shapes = {"1x128"};
+    for (const std::string& shape : shapes) print_shape(session, peaks, shape);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_roofline: {}\n", error.what());
+    return 1;
+  }
+}
