@@ -11,7 +11,7 @@ list(REMOVE_ITEM libraries bertcl_tools)  # the commands of the program are no i
 install(TARGETS ${libraries} bertcl_settings EXPORT bertclTargets)
 install(DIRECTORY engine/include/ DESTINATION "${headers}" FILES_MATCHING PATTERN "*.hpp")
 install(DIRECTORY engine/ DESTINATION "${headers}" FILES_MATCHING PATTERN "*.hpp" PATTERN include EXCLUDE)
-foreach(folder text squad quant)
+foreach(folder text squad tasks quant)
   install(DIRECTORY ${folder} DESTINATION "${headers}" FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 

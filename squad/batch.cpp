@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouping of windows by length, padding, and the calls of the model.
+// Windows in batches, and the calls of the model.
 #include "squad/batch.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <numeric>
 
 #include "bertcl/error.hpp"
 
@@ -14,48 +12,16 @@ namespace bertcl::squad {
 
 std::vector<std::vector<std::size_t>> group_by_length(std::span<const Feature> features,
                                                       const BatchOptions& options) {
-  if (options.max_tokens < 1 || options.max_batch < 1) {
-    throw Error(fmt::format("the bounds of a batch must be at least 1: max_tokens {}, max_batch {}",
-                            options.max_tokens, options.max_batch));
-  }
-  std::vector<std::size_t> order(features.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return features[a].length() > features[b].length();
-  });
-  std::vector<std::vector<std::size_t>> groups;
-  for (const std::size_t index : order) {
-    const bool fits = [&] {
-      if (groups.empty()) return false;
-      const std::size_t rows = groups.back().size() + 1;
-      const std::size_t seq = features[groups.back().front()].length();
-      return rows <= static_cast<std::size_t>(options.max_batch) &&
-             rows * seq <= static_cast<std::size_t>(options.max_tokens);
-    }();
-    if (!fits) groups.emplace_back();
-    groups.back().push_back(index);
-  }
-  return groups;
+  std::vector<std::size_t> lengths;
+  for (const Feature& feature : features) lengths.push_back(feature.length());
+  return text::group_by_length(lengths, options);
 }
 
 Batch make_batch(std::span<const Feature> features, std::span<const std::size_t> indexes) {
-  std::size_t seq = 0;
-  for (const std::size_t index : indexes) seq = std::max(seq, features[index].length());
-  Batch batch;
-  batch.batch = static_cast<int>(indexes.size());
-  batch.seq = static_cast<int>(seq);
-  batch.input_ids.assign(indexes.size() * seq, 0);
-  batch.attention_mask.assign(indexes.size() * seq, 0);
-  batch.token_type_ids.assign(indexes.size() * seq, 0);
-  for (std::size_t row = 0; row < indexes.size(); ++row) {
-    const Feature& feature = features[indexes[row]];
-    for (std::size_t i = 0; i < feature.length(); ++i) {
-      batch.input_ids[row * seq + i] = feature.input_ids[i];
-      batch.attention_mask[row * seq + i] = 1;
-      batch.token_type_ids[row * seq + i] = i >= feature.doc_begin ? 1 : 0;
-    }
-  }
-  return batch;
+  std::vector<text::Row> rows;
+  for (const std::size_t index : indexes)
+    rows.push_back({features[index].input_ids, features[index].doc_begin});
+  return text::make_batch(rows);
 }
 
 std::vector<Logits> run_model(std::span<const Feature> features, const BatchOptions& options,

@@ -1,25 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows put together to what a model reads: the padded inputs of the ONNX graph.
+// Windows in batches, and the logits that a model gives for them.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
 #include "squad/features.hpp"
+#include "text/batch.hpp"
 
 namespace bertcl::squad {
 
-/// Inputs of a BERT graph, each [batch, seq], padded with zeros to the longest window; the mask of
-/// each row is a prefix of ones.
-struct Batch {
-  int batch = 0;
-  int seq = 0;
-  std::vector<std::int64_t> input_ids;
-  std::vector<std::int64_t> attention_mask;
-  std::vector<std::int64_t> token_type_ids;
-};
+using text::Batch;
+using text::BatchOptions;
 
 /// Outputs of a question-answering head, each [batch, seq].
 struct Logits {
@@ -29,11 +22,6 @@ struct Logits {
 
 /// Runs a model on one batch. Called from one thread at a time, always the same one.
 using LogitsFn = std::function<Logits(const Batch&)>;
-
-struct BatchOptions {
-  int max_tokens = 4096;  ///< bound on batch * seq; a window that is longer goes alone
-  int max_batch = 64;     ///< bound on batch
-};
 
 /// Groups features of similar length, longest first. Each index stands in exactly one group.
 /// Throws Error if a bound is below 1.

@@ -9,6 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "squad/json_file.hpp"
+#include "text/file.hpp"
 
 namespace bertcl::squad {
 namespace {
@@ -113,7 +114,7 @@ Dataset parse_dataset(std::string_view text, const std::string& origin) {
 }
 
 Dataset load_dataset(const std::filesystem::path& path) {
-  return parse_dataset(read_file(path), path.string());
+  return parse_dataset(text::read_file(path), path.string());
 }
 
 }  // namespace bertcl::squad

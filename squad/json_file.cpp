@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading of JSON files with errors that name file and place.
+// Parsing of JSON with errors that name file and place.
 #include "squad/json_file.hpp"
 
 #include <fmt/format.h>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
+
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "bertcl/error.hpp"
 
 namespace bertcl::squad {
-
-std::string read_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
-  std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) throw Error(fmt::format("{}: cannot read", path.string()));
-  return content;
-}
 
 nlohmann::json parse_json(std::string_view text, const std::string& origin) {
   try {

@@ -44,9 +44,11 @@ std::vector<std::string> BasicTokenizer::tokenize(std::string_view text) const {
   return words;
 }
 
-/// Lower-cases one chunk without white space, drops its accents and splits it at punctuation.
+/// Lower-cases one chunk without white space, drops its accents, as the options say, and splits it
+/// at punctuation.
 void BasicTokenizer::add_words(std::string_view chunk, std::vector<std::string>& words) const {
-  const std::string plain = options_.lower_case ? lower_without_accents(chunk) : std::string(chunk);
+  std::string plain = options_.lower_case ? lower(chunk) : std::string(chunk);
+  if (options_.strip_accents.value_or(options_.lower_case)) plain = without_accents(plain);
   bool open = false;  // the last word may still grow
   for (std::size_t position = 0; position < plain.size();) {
     const std::size_t begin = position;

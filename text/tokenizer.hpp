@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,14 +15,15 @@
 namespace bertcl::text {
 
 struct TokenizerOptions {
-  bool lower_case = true;  ///< uncased vocabulary: lower-case and drop accents
+  bool lower_case = true;                            ///< uncased vocabulary
+  std::optional<bool> strip_accents = std::nullopt;  ///< by default where lower-cased
   int max_word_chars =
       200;  ///< a longer word is [UNK] (google-research/bert: 200, Hugging Face: 100)
 };
 
 /// Splits UTF-8 text into words, as `BasicTokenizer` of google-research/bert tokenization.py:
 /// drops control characters, sets CJK ideographs apart, splits at white space, lower-cases and
-/// drops accents (if uncased), and makes each punctuation character a word.
+/// drops accents (as the options say), and makes each punctuation character a word.
 /// Ill-formed UTF-8 is dropped. Immutable: any number of threads may use one object.
 class BasicTokenizer {
  public:

@@ -112,14 +112,12 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-std::string lower_without_accents(std::string_view text) {
-  if (is_ascii(text)) return lower_ascii(text);
+std::string without_accents(std::string_view text) {
+  if (is_ascii(text)) return std::string(text);
   UErrorCode status = U_ZERO_ERROR;
   const icu::Normalizer2* nfd = icu::Normalizer2::getNFDInstance(status);
   icu::UnicodeString decomposed;
-  if (U_SUCCESS(status)) {
-    nfd->normalize(to_utf16(text).toLower(icu::Locale::getRoot()), decomposed, status);
-  }
+  if (U_SUCCESS(status)) nfd->normalize(to_utf16(text), decomposed, status);
   if (U_FAILURE(status)) {
     throw Error(std::string("ICU cannot decompose a text (NFD): ") + u_errorName(status));
   }

@@ -47,7 +47,7 @@ bool is_cjk_ideograph(char32_t c);
 /// str.lower(): full Unicode mapping, final sigma included.
 std::string lower(std::string_view text);
 
-/// str.lower(), canonical decomposition (NFD), and all of category Mn dropped.
-std::string lower_without_accents(std::string_view text);
+/// Canonical decomposition (NFD), and all of category Mn dropped.
+std::string without_accents(std::string_view text);
 
 }  // namespace bertcl::text

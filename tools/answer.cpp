@@ -16,7 +16,7 @@
 #include <string_view>
 
 #include "bertcl/error.hpp"
-#include "squad/json_file.hpp"
+#include "text/file.hpp"
 #include "text/unicode.hpp"
 #include "tools/default_model.hpp"
 #include "tools/excerpt.hpp"
@@ -24,6 +24,7 @@
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/qa_model.hpp"
+#include "tools/vocabulary_options.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -48,7 +49,7 @@ struct Reply {
 
 /// A text in another encoding would lose letters, and a binary file would be read for hours.
 std::string read_text(const std::string& path) {
-  std::string text = squad::read_file(path);
+  std::string text = text::read_file(path);
   if (const auto bad = text::first_ill_formed(text))
     throw Error(fmt::format("{}: is no UTF-8 at byte {} of {}; name a text in UTF-8", path, *bad,
                             text.size()));

@@ -17,6 +17,7 @@
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
 #include "tools/qa_model.hpp"
+#include "tools/vocabulary_options.hpp"
 
 namespace bertcl::tools {
 namespace {

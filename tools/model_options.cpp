@@ -7,7 +7,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <system_error>
 
@@ -15,7 +14,6 @@
 #include "opencl/context.hpp"
 #include "passes/pass.hpp"
 #include "runtime/input_role.hpp"
-#include "squad/json_file.hpp"
 #include "tools/option_checks.hpp"
 
 namespace bertcl::tools {
@@ -197,42 +195,6 @@ runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, 
     inputs[port.name] = ir::Tensor::of(sizes, std::move(values)).converted(port.type.dtype);
   }
   return inputs;
-}
-
-void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
-  command
-      .add_option("--vocab", options.vocabulary,
-                  "WordPiece vocabulary; by default vocab.txt beside the model")
-      ->type_name("FILE");
-  command.add_flag("--cased", options.cased,
-                   "Keep case and accents; by default as tokenizer_config.json beside the\n"
-                   "vocabulary says, else lower case");
-}
-
-text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
-                                        const std::vector<std::filesystem::path>& models) {
-  std::filesystem::path vocabulary = options.vocabulary;
-  std::vector<std::string> tried;
-  for (const std::filesystem::path& model : models) {
-    if (!vocabulary.empty()) break;
-    const std::filesystem::path candidate = model.parent_path() / "vocab.txt";
-    if (std::filesystem::exists(candidate)) vocabulary = candidate;
-    tried.push_back(candidate.string());
-  }
-  if (vocabulary.empty()) {
-    throw Error(fmt::format("no vocabulary at {}; name that of the model by --vocab FILE",
-                            fmt::join(tried, " or ")));
-  }
-  text::TokenizerOptions tokenizer;
-  tokenizer.lower_case = !options.cased;
-  const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
-  if (!options.cased && std::filesystem::exists(config)) {
-    const nlohmann::json json = squad::parse_json(squad::read_file(config), config.string());
-    if (json.is_object() && json.contains("do_lower_case") && json["do_lower_case"].is_boolean()) {
-      tokenizer.lower_case = json["do_lower_case"].get<bool>();
-    }
-  }
-  return text::WordPieceTokenizer::from_file(vocabulary, tokenizer);
 }
 
 }  // namespace bertcl::tools

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "runtime/session.hpp"
-#include "text/tokenizer.hpp"
 #include "tools/program.hpp"
 
 namespace bertcl::tools {
@@ -61,17 +60,5 @@ BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
 /// types 0, random floats. Extents named `seq` (or by any other name that is not the first axis)
 /// get `seq`.
 runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, std::int64_t ids);
-
-/// Options of the commands that tokenize.
-struct VocabularyOptions {
-  std::string vocabulary;  ///< empty: vocab.txt beside a model
-  bool cased = false;
-};
-void add_vocabulary_options(CLI::App& command, VocabularyOptions& options);
-
-/// The tokenizer of the first of `models` that has a vocab.txt, if the options name none. Without
-/// --cased it is uncased unless a tokenizer_config.json beside the vocabulary says otherwise.
-text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
-                                        const std::vector<std::filesystem::path>& models);
 
 }  // namespace bertcl::tools

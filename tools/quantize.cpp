@@ -30,6 +30,7 @@
 #include "tools/progress.hpp"
 #include "tools/quantize_options.hpp"
 #include "tools/table_options.hpp"
+#include "tools/vocabulary_options.hpp"
 
 namespace bertcl::tools {
 namespace {

@@ -47,6 +47,10 @@ TEST(BasicTokenizer, LowerCasesByTheFullUnicodeMapping) {
 TEST(BasicTokenizer, CasedKeepsCaseAndAccents) {
   const BasicTokenizer cased({.lower_case = false});
   EXPECT_THAT(cased.tokenize("Café, ÉCOLE"), ElementsAre("Café", ",", "ÉCOLE"));
+  const BasicTokenizer accents({.strip_accents = false});
+  EXPECT_THAT(accents.tokenize("Café, ÉCOLE"), ElementsAre("café", ",", "école"));
+  const BasicTokenizer letters({.lower_case = false, .strip_accents = true});
+  EXPECT_THAT(letters.tokenize("Café, ÉCOLE"), ElementsAre("Cafe", ",", "ECOLE"));
 }
 
 TEST(BasicTokenizer, DropsControlCharactersWithoutSplitting) {

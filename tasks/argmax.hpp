@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The class that a model chooses.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <span>
+
+namespace bertcl::tasks {
+
+/// Index of the largest value, the first of equals. Requires a value.
+template <typename T>
+std::size_t argmax(std::span<const T> values) {
+  return static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+}
+
+}  // namespace bertcl::tasks

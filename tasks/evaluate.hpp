@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluation of a model on a task: texts in, scores, predictions and times out.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tasks/task.hpp"
+#include "text/batch.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::tasks {
+
+/// Runs a model on one batch: [batch, classes], or [batch, seq, classes] by token.
+using OutputFn = std::function<std::vector<float>(const text::Batch&)>;
+
+struct EvaluateOptions {
+  EncodeOptions encode;
+  text::BatchOptions batches;
+};
+
+struct Progress {
+  std::size_t sequences = 0;  ///< done
+  std::size_t sequences_total = 0;
+  std::size_t tokens = 0;  ///< done, padding not counted
+  double model_seconds = 0.0;
+};
+
+/// Called after each batch.
+using ProgressFn = std::function<void(const Progress&)>;
+
+struct Evaluation {
+  std::unique_ptr<Results> results;
+  std::vector<Metric> metrics;
+  std::size_t items = 0;
+  std::size_t sequences = 0;
+  std::size_t tokens = 0;         ///< real tokens
+  std::size_t tokens_padded = 0;  ///< sequences * max_length: what fixed shapes would compute
+  std::size_t items_cut = 0;      ///< items that lost tokens
+  double model_seconds = 0.0;     ///< inside the model function
+  double total_seconds = 0.0;
+};
+
+/// Runs `model` on the first `limit` items (all, if 0) and scores them. The task and the tokenizer
+/// must live as long as the results. The scores do not depend on how batches are formed, if a row's
+/// output does not. Exceptions of the model pass through.
+/// Throws Error if the model's output has another size than the task's head, or is not finite.
+Evaluation evaluate(const Task& task, const text::WordPieceTokenizer& tokenizer,
+                    const EvaluateOptions& options, const OutputFn& model,
+                    const ProgressFn& progress = {}, std::size_t limit = 0);
+
+}  // namespace bertcl::tasks

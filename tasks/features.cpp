@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Single texts, pairs, windows, sentences in words, masked texts.
+#include "tasks/features.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <utility>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+/// Word pieces that fit beside `specials` special tokens.
+std::size_t room(int max_length, int specials) {
+  if (max_length <= specials) {
+    throw Error(
+        fmt::format("sequences of {} tokens leave no room for a text beside {} special tokens; "
+                    "raise --max-seq-length",
+                    max_length, specials));
+  }
+  return static_cast<std::size_t>(max_length - specials);
+}
+
+/// [CLS] pieces [SEP]
+Sequence enclose(std::span<const std::int32_t> pieces, const text::WordPieceTokenizer& tokenizer) {
+  Sequence sequence;
+  sequence.ids.reserve(pieces.size() + 2);
+  sequence.ids.push_back(tokenizer.token_id("[CLS]"));
+  sequence.ids.insert(sequence.ids.end(), pieces.begin(), pieces.end());
+  sequence.ids.push_back(tokenizer.token_id("[SEP]"));
+  sequence.second = sequence.ids.size();
+  return sequence;
+}
+
+/// `pieces` in parts of at most `most`, as few as possible, of equal length but for one.
+std::vector<std::span<const std::int32_t>> parts_of(std::span<const std::int32_t> pieces,
+                                                    std::size_t most) {
+  const std::size_t count = std::max<std::size_t>(1, (pieces.size() + most - 1) / most);
+  std::vector<std::span<const std::int32_t>> parts;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t begin = i * pieces.size() / count, end = (i + 1) * pieces.size() / count;
+    parts.push_back(pieces.subspan(begin, end - begin));
+  }
+  return parts;
+}
+
+/// `hidden` counts the hidden tokens of a text.
+void hide_tokens(Sequence& sequence, const text::WordPieceTokenizer& tokenizer,
+                 std::mt19937_64& random, std::size_t& hidden) {
+  const std::int32_t mask = tokenizer.token_id("[MASK]");
+  // The distributions of the standard library differ between its implementations.
+  const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };
+  std::vector<std::size_t> places(sequence.length() - 2);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = i + 1;
+  const auto wanted =
+      static_cast<std::size_t>(std::lround(0.15 * static_cast<double>(sequence.length())));
+  const std::size_t count = std::min(places.size(), std::max<std::size_t>(1, wanted));
+  for (std::size_t i = 0; i < count; ++i)
+    std::swap(places[i], places[i + below(places.size() - i)]);
+  places.resize(count);
+  std::sort(places.begin(), places.end());
+  for (const std::size_t place : places) {
+    sequence.targets.push_back(sequence.ids[place]);
+    sequence.words.push_back(hidden++);
+    const std::size_t die = below(10);
+    if (die < 8) {
+      sequence.ids[place] = mask;
+    } else if (die == 8) {
+      sequence.ids[place] = static_cast<std::int32_t>(below(tokenizer.vocabulary_size()));
+    }
+  }
+  sequence.places = std::move(places);
+}
+
+}  // namespace
+
+Sequence encode_text(std::string_view text, const text::WordPieceTokenizer& tokenizer,
+                     int max_length) {
+  const Ids pieces = tokenizer.encode(text);
+  const std::size_t kept = std::min(pieces.size(), room(max_length, 2));
+  Sequence sequence = enclose(std::span(pieces).first(kept), tokenizer);
+  sequence.cut = pieces.size() - kept;
+  return sequence;
+}
+
+std::vector<Sequence> encode_windows(std::string_view text,
+                                     const text::WordPieceTokenizer& tokenizer, int max_length) {
+  const Ids pieces = tokenizer.encode(text);
+  std::vector<Sequence> sequences;
+  for (const auto part : parts_of(pieces, room(max_length, 2)))
+    sequences.push_back(enclose(part, tokenizer));
+  return sequences;
+}
+
+Sequence encode_pair(std::string_view first, std::string_view second,
+                     const text::WordPieceTokenizer& tokenizer, int max_length) {
+  const Ids a = tokenizer.encode(first), b = tokenizer.encode(second);
+  const std::size_t fits = room(max_length, 3);
+  std::size_t kept_a = a.size(), kept_b = b.size();
+  while (kept_a + kept_b > fits) --(kept_a > kept_b ? kept_a : kept_b);
+  Sequence sequence = enclose(std::span(a).first(kept_a), tokenizer);
+  sequence.ids.insert(sequence.ids.end(), b.begin(), b.begin() + static_cast<long>(kept_b));
+  sequence.ids.push_back(tokenizer.token_id("[SEP]"));
+  sequence.cut = a.size() + b.size() - kept_a - kept_b;
+  return sequence;
+}
+
+std::vector<Sequence> encode_words(std::span<const std::string> words,
+                                   const text::WordPieceTokenizer& tokenizer, int max_length) {
+  const std::size_t fits = room(max_length, 2);
+  std::vector<Sequence> sequences;
+  Ids pieces;
+  Sequence open;  // all but its ids
+  const auto close = [&] {
+    if (pieces.empty()) return;
+    Sequence sequence = enclose(pieces, tokenizer);
+    sequence.places = std::move(open.places);
+    sequence.words = std::move(open.words);
+    sequence.cut = open.cut;
+    sequences.push_back(std::move(sequence));
+    pieces.clear();
+    open = {};
+  };
+  for (std::size_t word = 0; word < words.size(); ++word) {
+    const Ids own = tokenizer.encode(words[word]);
+    if (own.empty()) continue;
+    const std::size_t kept = std::min(own.size(), fits);
+    if (pieces.size() + kept > fits) close();
+    open.places.push_back(pieces.size() + 1);
+    open.words.push_back(word);
+    open.cut += own.size() - kept;
+    pieces.insert(pieces.end(), own.begin(), own.begin() + static_cast<long>(kept));
+  }
+  close();
+  return sequences;
+}
+
+std::vector<Sequence> encode_masked(std::string_view text,
+                                    const text::WordPieceTokenizer& tokenizer, int max_length,
+                                    std::uint64_t seed) {
+  std::vector<Sequence> sequences = encode_windows(text, tokenizer, max_length);
+  if (sequences.front().length() == 2) return {};  // no word pieces
+  std::mt19937_64 random(seed);
+  std::size_t hidden = 0;
+  for (Sequence& sequence : sequences) hide_tokens(sequence, tokenizer, random, hidden);
+  return sequences;
+}
+
+}  // namespace bertcl::tasks

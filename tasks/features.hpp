@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// From texts to the token sequences that a BERT model reads.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.hpp"
+
+namespace bertcl::tasks {
+
+/// [CLS] text [SEP], or [CLS] text [SEP] text [SEP]; not padded.
+struct Sequence {
+  std::vector<std::int32_t> ids;      ///< [length]
+  std::size_t second = 0;             ///< segment ids are 0 before it and 1 from it
+  std::vector<std::size_t> places;    ///< positions that are scored: words, or masked tokens
+  std::vector<std::size_t> words;     ///< [places] which word of the sentence stands there, or
+                                      ///< which of the hidden tokens of the text
+  std::vector<std::int32_t> targets;  ///< [places] what stood at a masked position
+  std::size_t cut = 0;                ///< word pieces that had no room
+
+  std::size_t length() const { return ids.size(); }
+};
+
+// All throw Error if `max_length` leaves no room for a text.
+
+/// The beginning of the text, as Hugging Face's truncation does it.
+Sequence encode_text(std::string_view text, const text::WordPieceTokenizer& tokenizer,
+                     int max_length);
+
+/// All of the text in as few sequences as it needs, of equal length but for one token.
+std::vector<Sequence> encode_windows(std::string_view text,
+                                     const text::WordPieceTokenizer& tokenizer, int max_length);
+
+/// Two texts; the longer one loses its last word piece until both fit (`_truncate_seq_pair` of
+/// google-research/bert run_classifier.py).
+Sequence encode_pair(std::string_view first, std::string_view second,
+                     const text::WordPieceTokenizer& tokenizer, int max_length);
+
+/// A sentence that is given in words; the label of a word is that at its first word piece (BERT,
+/// section 5.3). A sentence that is too long gives several sequences, each of whole words; what of
+/// one word is longer than a sequence is cut. A word without word pieces stands in no sequence.
+std::vector<Sequence> encode_words(std::span<const std::string> words,
+                                   const text::WordPieceTokenizer& tokenizer, int max_length);
+
+/// A text with 15 % of its tokens hidden, in as many sequences as it needs, as
+/// `create_masked_lm_predictions` of google-research/bert create_pretraining_data.py: of those
+/// chosen, 80 % become [MASK], 10 % stay, 10 % become any token. `seed` alone decides which; the
+/// result is the same on every machine. Throws Error if the vocabulary has no [MASK].
+std::vector<Sequence> encode_masked(std::string_view text,
+                                    const text::WordPieceTokenizer& tokenizer, int max_length,
+                                    std::uint64_t seed);
+
+}  // namespace bertcl::tasks

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accuracy, correlations, entity F1.
+#include "tasks/metrics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <string_view>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+void check_sizes(std::size_t predicted, std::size_t reference, std::size_t least) {
+  if (predicted != reference) {
+    throw Error(fmt::format("{} predictions for {} references", predicted, reference));
+  }
+  if (predicted < least) {
+    throw Error(fmt::format("{} predictions; the metric needs at least {}", predicted, least));
+  }
+}
+
+double percent(std::size_t part, std::size_t whole) {
+  return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+struct Tag {
+  char place = 'O';  // B, I, E, S
+  std::string_view type;
+};
+
+/// "B-person" -> B, person. A tag without a type is a type of its own, inside: "person".
+Tag parse_tag(std::string_view text) {
+  if (text == "O") return {};
+  if (text.size() >= 2 && text[1] == '-' &&
+      std::string_view("BIES").find(text[0]) != std::string_view::npos)
+    return {text[0], text.substr(2)};
+  return {'I', text};
+}
+
+}  // namespace
+
+double accuracy(std::span<const std::int64_t> predicted, std::span<const std::int64_t> reference) {
+  check_sizes(predicted.size(), reference.size(), 1);
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < predicted.size(); ++i) right += predicted[i] == reference[i] ? 1 : 0;
+  return percent(right, predicted.size());
+}
+
+double pearson(std::span<const double> x, std::span<const double> y) {
+  check_sizes(x.size(), y.size(), 2);
+  // A mean is rounded: without this a constant side could have a tiny variance.
+  for (const auto side : {x, y}) {
+    if (std::all_of(side.begin(), side.end(), [&](double value) { return value == side[0]; }))
+      return std::numeric_limits<double>::quiet_NaN();
+  }
+  const double mean_x = mean(x), mean_y = mean(y);
+  double xx = 0.0, yy = 0.0, xy = 0.0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double dx = x[i] - mean_x, dy = y[i] - mean_y;
+    xx += dx * dx;
+    yy += dy * dy;
+    xy += dx * dy;
+  }
+  return std::clamp(xy / (std::sqrt(xx) * std::sqrt(yy)), -1.0, 1.0);
+}
+
+std::vector<double> ranks(std::span<const double> values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> result(values.size());
+  for (std::size_t begin = 0; begin < order.size();) {
+    std::size_t end = begin;
+    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
+    const double rank = static_cast<double>(begin + 1 + end) / 2.0;
+    for (std::size_t i = begin; i < end; ++i) result[order[i]] = rank;
+    begin = end;
+  }
+  return result;
+}
+
+double spearman(std::span<const double> x, std::span<const double> y) {
+  return pearson(ranks(x), ranks(y));
+}
+
+std::vector<Entity> entities(std::span<const std::string> tags) {
+  std::vector<Entity> found;
+  Tag before;
+  for (std::size_t i = 0; i < tags.size(); ++i) {
+    const Tag tag = parse_tag(tags[i]);
+    const bool goes_on = before.place != 'O' && before.place != 'E' && before.place != 'S' &&
+                         tag.place != 'B' && tag.place != 'S' && tag.type == before.type;
+    if (tag.place != 'O') {
+      if (!goes_on) found.push_back({std::string(tag.type), i, i});
+      found.back().end = i + 1;
+    }
+    before = tag;
+  }
+  return found;
+}
+
+EntityScores entity_scores(const Tags& predicted, const Tags& reference) {
+  check_sizes(predicted.size(), reference.size(), 0);
+  EntityScores scores;
+  std::size_t words = 0, right = 0;
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    if (predicted[i].size() != reference[i].size()) {
+      throw Error(fmt::format("sentence {} has {} predicted tags and {} in the reference", i,
+                              predicted[i].size(), reference[i].size()));
+    }
+    words += reference[i].size();
+    for (std::size_t k = 0; k < reference[i].size(); ++k)
+      right += predicted[i][k] == reference[i][k] ? 1 : 0;
+    const auto guesses = entities(predicted[i]), truths = entities(reference[i]);
+    scores.predicted += guesses.size();
+    scores.reference += truths.size();
+    for (const Entity& guess : guesses)
+      scores.correct += static_cast<std::size_t>(std::count(truths.begin(), truths.end(), guess));
+  }
+  scores.precision = percent(scores.correct, scores.predicted);
+  scores.recall = percent(scores.correct, scores.reference);
+  const double sum = scores.precision + scores.recall;
+  scores.f1 = sum == 0.0 ? 0.0 : 2.0 * scores.precision * scores.recall / sum;
+  scores.accuracy = percent(right, words);
+  return scores;
+}
+
+}  // namespace bertcl::tasks

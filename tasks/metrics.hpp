@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores of tasks, as their papers and the usual programs define them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace bertcl::tasks {
+
+/// Part of the predictions that are equal to the reference, in percent. (GLUE, SST-2; masked
+/// tokens.) Throws Error if there are none, or not as many as references.
+double accuracy(std::span<const std::int64_t> predicted, std::span<const std::int64_t> reference);
+
+/// Pearson's correlation, from -1 to 1; NaN if either side is constant. (GLUE, STS-B;
+/// scipy.stats.pearsonr.) Throws Error on fewer than 2 pairs, or sides of different length.
+double pearson(std::span<const double> x, std::span<const double> y);
+
+/// Spearman's correlation: Pearson's of the ranks. (GLUE, STS-B; scipy.stats.spearmanr.)
+double spearman(std::span<const double> x, std::span<const double> y);
+
+/// Ranks from 1; equal values have the mean of their ranks. (scipy.stats.rankdata.)
+std::vector<double> ranks(std::span<const double> values);
+
+/// A run of words that tags name together: words [begin, end) of a sentence.
+struct Entity {
+  std::string type;
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  friend bool operator==(const Entity&, const Entity&) = default;
+};
+
+/// Entities of a sentence, whose words have the tags "O", or "B-", "I-", "E-", "S-" and a type
+/// (IOB1, IOB2, IOBES). As conlleval of CoNLL-2000 reads them, and seqeval without its strict mode:
+/// an entity begins at B- and S-, and also at I- and E- where no entity of that type goes on.
+std::vector<Entity> entities(std::span<const std::string> tags);
+
+struct EntityScores {
+  double precision = 0.0;  ///< percent of the predicted entities that are in the reference
+  double recall = 0.0;     ///< percent of the entities of the reference that are predicted
+  double f1 = 0.0;         ///< harmonic mean of both
+  double accuracy = 0.0;   ///< percent of the words with the right tag
+  std::size_t predicted = 0, reference = 0, correct = 0;  ///< entities
+};
+
+/// Tags of all words of all sentences.
+using Tags = std::vector<std::vector<std::string>>;
+
+/// Over all sentences and types (micro average); an entity is correct if its words and its type
+/// are. 0 where nothing is divided. Throws Error if the sides have different lengths.
+EntityScores entity_scores(const Tags& predicted, const Tags& reference);
+
+}  // namespace bertcl::tasks

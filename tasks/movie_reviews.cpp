@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Movie reviews in a .zip, by libzip, or in a folder.
+#include <fmt/format.h>
+#include <zip.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "tasks/readers.hpp"
+#include "text/file.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+// A review has a few thousand bytes: an entry that claims more than this is damaged.
+constexpr std::uint64_t kLongestReview = 1 << 24;
+
+/// Reviews by id, of one class each.
+using Reviews = std::map<std::string, std::string>;
+struct BothClasses {
+  Reviews negative, positive;
+
+  /// The reviews that those of `name` ("movie_reviews/neg/cv000.txt") belong to; null: no review.
+  Reviews* of(const std::filesystem::path& name) {
+    if (name.extension() != ".txt") return nullptr;
+    const std::string folder = name.parent_path().filename().string();
+    return folder == "neg" ? &negative : folder == "pos" ? &positive : nullptr;
+  }
+};
+
+std::string id_of(const std::filesystem::path& name) {
+  return (name.parent_path().filename() / name.filename()).string();
+}
+
+std::string read_entry(zip_t* archive, const zip_stat_t& stat, const std::string& origin) {
+  if (stat.size > kLongestReview)
+    throw Error(fmt::format("{}: claims {} bytes; a review has at most {}", origin, stat.size,
+                            kLongestReview));
+  const std::unique_ptr<zip_file_t, decltype(&zip_fclose)> file(
+      zip_fopen_index(archive, stat.index, 0), &zip_fclose);
+  if (!file) throw Error(fmt::format("{}: {}", origin, zip_strerror(archive)));
+  std::string bytes(stat.size + 1, '\0');  // one more: the check sum is compared at the end
+  std::size_t done = 0;
+  for (zip_int64_t count = 0;
+       (count = zip_fread(file.get(), bytes.data() + done, bytes.size() - done)) != 0;) {
+    if (count < 0) throw Error(fmt::format("{}: {}", origin, zip_file_strerror(file.get())));
+    done += static_cast<std::size_t>(count);
+  }
+  if (done != stat.size) throw Error(origin + ": is not as long as the archive says");
+  bytes.resize(done);
+  return bytes;
+}
+
+void read_archive(const std::filesystem::path& path, BothClasses& reviews) {
+  int code = 0;
+  const std::unique_ptr<zip_t, decltype(&zip_discard)> archive(
+      zip_open(path.c_str(), ZIP_RDONLY, &code), &zip_discard);
+  if (!archive) {
+    zip_error_t error;
+    zip_error_init_with_code(&error, code);
+    const std::string reason = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    throw Error(
+        fmt::format("{}: cannot open as .zip: {}; movie reviews are a .zip, or a folder, "
+                    "with neg/*.txt and pos/*.txt",
+                    path.string(), reason));
+  }
+  const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
+  for (zip_int64_t i = 0; i < entries; ++i) {
+    zip_stat_t stat;
+    if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &stat) != 0)
+      throw Error(fmt::format("{}: {}", path.string(), zip_strerror(archive.get())));
+    if (Reviews* own = reviews.of(stat.name))
+      (*own)[id_of(stat.name)] =
+          read_entry(archive.get(), stat, fmt::format("{}: '{}'", path.string(), stat.name));
+  }
+}
+
+}  // namespace
+
+std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path) {
+  BothClasses reviews;
+  std::error_code none;
+  if (std::filesystem::is_directory(path, none)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
+      if (Reviews* own = reviews.of(entry.path()))
+        (*own)[id_of(entry.path())] = text::read_file(entry.path());
+  } else {
+    read_archive(path, reviews);
+  }
+  std::vector<ClassifiedText> texts;
+  auto negative = reviews.negative.begin();
+  auto positive = reviews.positive.begin();
+  while (negative != reviews.negative.end() || positive != reviews.positive.end()) {
+    if (negative != reviews.negative.end()) {
+      texts.push_back({negative->first, std::move(negative->second), 0});
+      ++negative;
+    }
+    if (positive != reviews.positive.end()) {
+      texts.push_back({positive->first, std::move(positive->second), 1});
+      ++positive;
+    }
+  }
+  if (texts.empty())
+    throw Error(path.string() + ": holds no review: neither neg/*.txt nor pos/*.txt");
+  return texts;
+}
+
+}  // namespace bertcl::tasks

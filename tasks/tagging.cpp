@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tag for each word: WNUT17.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "tasks/argmax.hpp"
+#include "tasks/metrics.hpp"
+#include "tasks/task.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+void check_labels(const std::vector<TaggedSentence>& sentences,
+                  const std::vector<std::string>& labels) {
+  if (labels.empty()) {
+    throw Error(
+        "which tag each class of the model stands for is not known; give the tags in the order of "
+        "its output as --labels O,B-person,I-person,.. (or a file with one on each line), or put "
+        "the model's config.json with id2label beside it");
+  }
+  std::set<std::string> tags;
+  for (const TaggedSentence& sentence : sentences)
+    tags.insert(sentence.tags.begin(), sentence.tags.end());
+  tags.erase("O");
+  const auto known = [&](const std::string& label) { return tags.contains(label); };
+  if (!tags.empty() && std::none_of(labels.begin(), labels.end(), known)) {
+    throw Error(fmt::format("the classes of the model are {}; the data have {}",
+                            fmt::join(labels, ", "), fmt::join(tags, ", ")));
+  }
+}
+
+class TaggingResults : public Results {
+ public:
+  TaggingResults(const std::vector<TaggedSentence>& sentences,
+                 const std::vector<std::string>& labels, std::size_t count)
+      : labels_(labels) {
+    for (std::size_t i = 0; i < count; ++i) {
+      reference_.push_back(sentences[i].tags);
+      predicted_.emplace_back(sentences[i].tags.size(), "O");
+    }
+  }
+
+  void add(std::size_t item, const Sequence& sequence, std::span<const float> output) override {
+    const std::size_t classes = output.size() / sequence.length();
+    for (std::size_t i = 0; i < sequence.places.size(); ++i)
+      predicted_[item][sequence.words[i]] =
+          labels_[argmax(output.subspan(sequence.places[i] * classes, classes))];
+  }
+  std::vector<Metric> metrics() const override {
+    const EntityScores scores = entity_scores(predicted_, reference_);
+    return {{"f1", scores.f1},
+            {"precision", scores.precision},
+            {"recall", scores.recall},
+            {"accuracy", scores.accuracy}};
+  }
+  nlohmann::ordered_json predictions() const override {
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < predicted_.size(); ++i) json[std::to_string(i)] = predicted_[i];
+    return json;
+  }
+
+ private:
+  const std::vector<std::string>& labels_;
+  Tags reference_, predicted_;
+};
+
+class TaggingTask : public Task {
+ public:
+  TaggingTask(std::vector<TaggedSentence> sentences, std::vector<std::string> labels)
+      : sentences_(std::move(sentences)), labels_(std::move(labels)) {
+    check_labels(sentences_, labels_);
+    head_ = {true, labels_.size(), false,
+             fmt::format("{} classes: {}", labels_.size(), fmt::join(labels_, ", "))};
+  }
+
+  std::size_t size() const override { return sentences_.size(); }
+  std::string unit() const override { return "sentences"; }
+  const Head& head() const override { return head_; }
+  std::vector<Sequence> encode(std::size_t item, const text::WordPieceTokenizer& tokenizer,
+                               const EncodeOptions& options) const override {
+    return encode_words(sentences_[item].words, tokenizer, options.max_length);
+  }
+  std::unique_ptr<Results> results(std::size_t count,
+                                   const text::WordPieceTokenizer&) const override {
+    return std::make_unique<TaggingResults>(sentences_, labels_, count);
+  }
+
+ private:
+  std::vector<TaggedSentence> sentences_;
+  std::vector<std::string> labels_;
+  Head head_;
+};
+
+}  // namespace
+
+std::unique_ptr<Task> tagging_task(std::vector<TaggedSentence> sentences,
+                                   std::vector<std::string> model_labels) {
+  return std::make_unique<TaggingTask>(std::move(sentences), std::move(model_labels));
+}
+
+}  // namespace bertcl::tasks

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to be done with texts, and how a model's outputs for them are scored.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tasks/features.hpp"
+#include "tasks/readers.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::tasks {
+
+/// The output that a model needs for a task.
+struct Head {
+  bool by_token = false;    ///< [batch, seq, classes]; else [batch, classes]
+  std::size_t classes = 0;  ///< so many,
+  bool or_more = false;     ///< or more
+  std::string meaning;      ///< for messages: "2 classes, negative and positive"
+};
+
+/// A score by its usual name. Accuracy, precision, recall and F1 are percentages, correlations are
+/// between -1 and 1, and NaN where they are not defined.
+struct Metric {
+  std::string name;
+  double value = 0.0;
+  bool is_correlation = false;
+};
+
+struct EncodeOptions {
+  int max_length = 512;  ///< tokens of a sequence with [CLS] and [SEP]
+  bool windows = false;  ///< classify all of a long text, in windows, not its beginning
+};
+
+/// What a model made of the items of a task, gathered as it comes.
+class Results {
+ public:
+  virtual ~Results() = default;
+  /// The output for a sequence of an item: [classes], or [length, classes] by token.
+  virtual void add(std::size_t item, const Sequence& sequence, std::span<const float> output) = 0;
+  virtual std::vector<Metric> metrics() const = 0;
+  /// Id of each item, and what is predicted for it: a label, a number, a list of labels.
+  virtual nlohmann::ordered_json predictions() const = 0;
+};
+
+/// Items with what is right for them. Immutable.
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual std::size_t size() const = 0;  ///< items
+  virtual std::string unit() const = 0;  ///< what an item is, in the plural: "pairs"
+  virtual const Head& head() const = 0;
+  /// None if the item holds no words to label.
+  virtual std::vector<Sequence> encode(std::size_t item, const text::WordPieceTokenizer& tokenizer,
+                                       const EncodeOptions& options) const = 0;
+  /// Results for the first `count` items.
+  virtual std::unique_ptr<Results> results(std::size_t count,
+                                           const text::WordPieceTokenizer& tokenizer) const = 0;
+};
+
+/// Negative or positive; accuracy. `names` are those of the data ("neg", "pos"), for predictions;
+/// `model_labels` those of the model's classes, or empty: negative first. Logits of windows are
+/// averaged. Throws Error if the model's labels do not tell which class is which.
+std::unique_ptr<Task> polarity_task(std::vector<ClassifiedText> texts, std::string unit,
+                                    std::vector<std::string> names,
+                                    const std::vector<std::string>& model_labels);
+
+/// How much two texts mean the same; Pearson's and Spearman's correlation.
+std::unique_ptr<Task> similarity_task(std::vector<ScoredPair> pairs);
+
+/// A tag for each word; precision, recall and F1 of entities, accuracy of tags. `model_labels` are
+/// the tags of the model's classes. A word that the model does not see gets "O".
+/// Throws Error if there are no labels, or if none of them is a tag of the data beside "O".
+std::unique_ptr<Task> tagging_task(std::vector<TaggedSentence> sentences,
+                                   std::vector<std::string> model_labels);
+
+/// Which tokens were hidden; accuracy. The model's classes are the ids of the vocabulary, of
+/// `vocabulary` tokens.
+std::unique_ptr<Task> masked_task(std::vector<std::string> texts, std::size_t vocabulary);
+
+}  // namespace bertcl::tasks

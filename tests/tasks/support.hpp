@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of this folder share: messages of errors, temporary files, a small tokenizer.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "tests/support/shared.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::tasks {
+
+/// Message of the Error that `action` throws.
+inline std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no Error was thrown";
+}
+
+/// A file that lives as long as the object, named after the running test.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& content, const std::string& extension = ".txt")
+      : path_(std::filesystem::temp_directory_path() /
+              (std::string("bertcl_tasks_") +
+               testing::UnitTest::GetInstance()->current_test_info()->name() + extension)) {
+    std::ofstream(path_, std::ios::binary) << content;
+  }
+  ~TemporaryFile() { std::filesystem::remove(path_); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// The tokenizer of the model that the project carries.
+inline const text::WordPieceTokenizer& bert_tokenizer() {
+  static const auto tokenizer =
+      text::WordPieceTokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
+  return tokenizer;
+}
+
+/// [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, then the letters a to z: 5 + 2 * i, and
+/// continued 6 + 2 * i. A word has one piece for each letter.
+inline const text::WordPieceTokenizer& letter_tokenizer() {
+  static const auto tokenizer = [] {
+    std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+    for (char c = 'a'; c <= 'z'; ++c) {
+      tokens.push_back(std::string(1, c));
+      tokens.push_back(std::string("##") + c);
+    }
+    return text::WordPieceTokenizer::from_tokens(tokens);
+  }();
+  return tokenizer;
+}
+
+/// Numbers that a few lines of Python repeat: v = (v * 1103515245 + 12345) % 2**31; v >> 16.
+class Numbers {
+ public:
+  explicit Numbers(std::uint64_t seed) : value_(seed) {}
+  std::uint64_t next() {
+    value_ = (value_ * 1103515245 + 12345) % 2147483648;
+    return value_ >> 16;
+  }
+
+ private:
+  std::uint64_t value_;
+};
+
+}  // namespace bertcl::tasks

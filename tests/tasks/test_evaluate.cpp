@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks from texts to scores, with model functions that depend on nothing but a row's tokens.
+#include "tasks/evaluate.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tests/tasks/support.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr std::int64_t LETTER_A = 5;  // id of "a" in letter_tokenizer()
+
+/// Calls visit(row, position, id) for each real token.
+template <typename Visit>
+void each_token(const text::Batch& batch, const Visit& visit) {
+  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
+    const std::size_t seq = static_cast<std::size_t>(batch.seq);
+    if (batch.attention_mask[i] != 0) visit(i / seq, i % seq, batch.input_ids[i]);
+  }
+}
+
+/// Classes: how many letters are no "a", how many are. Positive where "a" is more than half.
+std::vector<float> count_a(const text::Batch& batch) {
+  std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 2, 0.0F);
+  each_token(batch, [&](std::size_t row, std::size_t, std::int64_t id) {
+    if (id > 4) logits[row * 2 + (id == LETTER_A ? 1 : 0)] += 1.0F;
+  });
+  return logits;
+}
+
+/// [batch, seq, classes]: class of a token is `of(id)`, padding is poison.
+template <typename Of>
+OutputFn by_token(std::size_t classes, const Of& of) {
+  return [=](const text::Batch& batch) {
+    std::vector<float> logits(batch.input_ids.size() * classes,
+                              std::numeric_limits<float>::quiet_NaN());
+    each_token(batch, [&](std::size_t row, std::size_t position, std::int64_t id) {
+      const std::size_t at = (row * static_cast<std::size_t>(batch.seq) + position) * classes;
+      for (std::size_t c = 0; c < classes; ++c) logits[at + c] = c == of(id) ? 1.0F : 0.0F;
+    });
+    return logits;
+  };
+}
+
+double metric(const Evaluation& evaluation, const std::string& name) {
+  for (const Metric& metric : evaluation.metrics)
+    if (metric.name == name) return metric.value;
+  ADD_FAILURE() << "no metric " << name;
+  return 0.0;
+}
+
+std::vector<ClassifiedText> texts() {
+  return {{"x", "a a b", 1}, {"y", "b b a", 0}, {"z", "a a a a b b b b b b", 1}, {"w", "c", 1}};
+}
+
+TEST(Polarity, AccuracyAndPredictions) {
+  const auto task = polarity_task(texts(), "texts", {"neg", "pos"}, {});
+  const Evaluation all = evaluate(*task, letter_tokenizer(), {}, count_a);
+  EXPECT_DOUBLE_EQ(metric(all, "accuracy"), 50.0);
+  EXPECT_EQ(json(all.results->predictions()),
+            json::parse(R"({"x": "pos", "y": "neg", "z": "neg", "w": "neg"})"));
+  EXPECT_EQ(all.items, 4u);
+  EXPECT_EQ(all.sequences, 4u);
+  EXPECT_EQ(all.tokens, 3u + 3 + 10 + 1 + 2 * 4);
+  EXPECT_EQ(all.tokens_padded, 4u * 512);
+  EXPECT_EQ(all.items_cut, 0u);
+  EXPECT_DOUBLE_EQ(metric(evaluate(*task, letter_tokenizer(), {}, count_a, {}, 2), "accuracy"),
+                   100.0);
+}
+
+TEST(Polarity, LongTextsAreCutOrReadInWindows) {
+  const auto task = polarity_task(texts(), "texts", {"neg", "pos"}, {});
+  EvaluateOptions options;
+  options.encode.max_length = 7;
+  const Evaluation cut = evaluate(*task, letter_tokenizer(), options, count_a);
+  EXPECT_EQ(cut.items_cut, 1u);
+  EXPECT_DOUBLE_EQ(metric(cut, "accuracy"), 75.0) << "the third text begins with a";
+  options.encode.windows = true;
+  const Evaluation windows = evaluate(*task, letter_tokenizer(), options, count_a);
+  EXPECT_EQ(windows.items_cut, 0u);
+  EXPECT_EQ(windows.sequences, 5u);
+  EXPECT_DOUBLE_EQ(metric(windows, "accuracy"), 50.0);
+}
+
+TEST(Polarity, TheModelMayHavePositiveFirst) {
+  for (const std::vector<std::string>& labels :
+       {std::vector<std::string>{"POSITIVE", "negative"}, {"1", "0"}, {"LABEL_1", "LABEL_0"}}) {
+    const auto task = polarity_task(texts(), "texts", {"neg", "pos"}, labels);
+    EXPECT_DOUBLE_EQ(metric(evaluate(*task, letter_tokenizer(), {}, count_a, {}, 2), "accuracy"),
+                     0.0);
+  }
+  for (const std::vector<std::string>& labels :
+       {std::vector<std::string>{"happy", "sad"}, {"neg", "neutral", "pos"}, {"neg", "negative"}}) {
+    EXPECT_THAT(error_of([&] {
+                  polarity_task(texts(), "texts", {"neg", "pos"}, labels);
+                }),
+                AllOf(HasSubstr(labels[0] + ", " + labels[1]), HasSubstr("--labels")));
+  }
+}
+
+TEST(Tasks, BatchesChangeNothing) {
+  const auto task = polarity_task(texts(), "texts", {"neg", "pos"}, {});
+  const json expected = evaluate(*task, letter_tokenizer(), {}, count_a).results->predictions();
+  for (const text::BatchOptions batches : {text::BatchOptions{1, 64}, {4096, 1}, {12, 2}}) {
+    std::size_t done = 0;
+    const Evaluation other =
+        evaluate(*task, letter_tokenizer(), {{}, batches}, count_a, [&](const Progress& now) {
+          EXPECT_GT(now.sequences, done);
+          EXPECT_EQ(now.sequences_total, 4u);
+          done = now.sequences;
+        });
+    EXPECT_EQ(done, 4u);
+    EXPECT_EQ(json(other.results->predictions()), expected);
+  }
+}
+
+TEST(Tasks, WrongOutputsAreRefused) {
+  const auto task = polarity_task(texts(), "texts", {"neg", "pos"}, {});
+  EXPECT_THAT(error_of([&] {
+                evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
+                  return std::vector<float>(static_cast<std::size_t>(batch.batch) * 3);
+                });
+              }),
+              AllOf(HasSubstr("12 values"), HasSubstr("2 classes, negative and positive")));
+  EXPECT_THAT(error_of([&] {
+                evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
+                  std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 2);
+                  logits.back() = std::numeric_limits<float>::infinity();
+                  return logits;
+                });
+              }),
+              HasSubstr("not finite"));
+}
+
+TEST(Similarity, Correlations) {
+  const auto task = similarity_task({{"0", "a", "a", 5}, {"1", "a b", "b", 2}, {"2", "b", "c", 0}});
+  const auto shared = [](const text::Batch& batch) {
+    std::vector<float> scores(static_cast<std::size_t>(batch.batch), 0.0F);
+    each_token(batch, [&](std::size_t row, std::size_t position, std::int64_t id) {
+      const auto at = row * static_cast<std::size_t>(batch.seq) + position;
+      if (id == LETTER_A) scores[row] += batch.token_type_ids[at] == 1 ? 2.0F : 1.0F;
+    });
+    return scores;
+  };
+  const Evaluation evaluation = evaluate(*task, letter_tokenizer(), {}, shared);
+  // Predicted 3, 1, 0 for 5, 2, 0.
+  EXPECT_DOUBLE_EQ(metric(evaluation, "spearman"), 1.0);
+  EXPECT_NEAR(metric(evaluation, "pearson"), 0.997176464952738, 1e-14);
+  EXPECT_TRUE(evaluation.metrics[0].is_correlation);
+  EXPECT_EQ(json(evaluation.results->predictions()),
+            json::parse(R"({"0": 3.0, "1": 1.0, "2": 0.0})"));
+  EXPECT_TRUE(
+      std::isnan(metric(evaluate(*task, letter_tokenizer(), {}, shared, {}, 1), "pearson")));
+}
+
+std::vector<TaggedSentence> sentences() {
+  return {{{"a", "b", "ab", "c"}, {"B-x", "I-x", "B-x", "O"}},
+          {{"\x01"}, {"O"}},
+          {{"c", "a"}, {"O", "O"}}};
+}
+
+TEST(Tagging, FirstPiecesOfWords) {
+  const auto task = tagging_task(sentences(), {"O", "B-x", "I-x"});
+  const Evaluation evaluation =
+      evaluate(*task, letter_tokenizer(), {}, by_token(3, [](std::int64_t id) {
+        return id == LETTER_A ? 1u : id == LETTER_A + 2 ? 2u : 0u;  // a: B-x, b: I-x
+      }));
+  EXPECT_EQ(json(evaluation.results->predictions()),
+            json::parse(R"({"0": ["B-x", "I-x", "B-x", "O"], "1": ["O"], "2": ["O", "B-x"]})"));
+  EXPECT_NEAR(metric(evaluation, "precision"), 200.0 / 3, 1e-12);
+  EXPECT_DOUBLE_EQ(metric(evaluation, "recall"), 100.0);
+  EXPECT_DOUBLE_EQ(metric(evaluation, "f1"), 80.0);
+  EXPECT_NEAR(metric(evaluation, "accuracy"), 600.0 / 7, 1e-12);
+  EXPECT_EQ(evaluation.sequences, 2u) << "the second sentence has no word pieces";
+}
+
+TEST(Tagging, NeedsTheTagsOfTheModel) {
+  EXPECT_THAT(error_of([] { tagging_task(sentences(), {}); }),
+              AllOf(HasSubstr("--labels"), HasSubstr("id2label")));
+  EXPECT_THAT(error_of([] {
+                tagging_task(sentences(), {"O", "B-PER", "I-PER"});
+              }),
+              AllOf(HasSubstr("O, B-PER, I-PER"), HasSubstr("the data have B-x, I-x")));
+}
+
+TEST(Masked, Accuracy) {
+  const std::size_t vocabulary = letter_tokenizer().vocabulary_size();
+  const auto task = masked_task({"a a a a a a a a", "", "b b b b"}, vocabulary);
+  for (const std::size_t classes : {vocabulary, vocabulary + 3}) {
+    const Evaluation evaluation =
+        evaluate(*task, letter_tokenizer(), {},
+                 by_token(classes, [](std::int64_t) { return std::size_t{LETTER_A}; }));
+    // round(0.15 * 10) = 2 of the first text and 1 of the last are hidden.
+    EXPECT_NEAR(metric(evaluation, "accuracy"), 200.0 / 3, 1e-12);
+    EXPECT_EQ(json(evaluation.results->predictions()),
+              json::parse(R"({"0": ["a", "a"], "1": [], "2": ["a"]})"));
+  }
+  EXPECT_THAT(error_of([&] {
+                evaluate(*task, letter_tokenizer(), {},
+                         by_token(vocabulary - 1, [](std::int64_t) { return 0u; }));
+              }),
+              HasSubstr("a class for each of the"));
+}
+
+}  // namespace
+}  // namespace bertcl::tasks

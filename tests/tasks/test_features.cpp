@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts to token sequences: truncation, windows, words, hidden tokens.
+#include "tasks/features.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tests/tasks/support.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::int32_t CLS = 2, SEP = 3, MASK = 4;
+
+std::int32_t id(const char* token) { return letter_tokenizer().token_id(token); }
+
+TEST(EncodeText, KeepsTheBeginning) {
+  const Sequence all = encode_text("ab c", letter_tokenizer(), 5);
+  EXPECT_THAT(all.ids, ElementsAre(CLS, id("a"), id("##b"), id("c"), SEP));
+  EXPECT_EQ(all.second, 5u);
+  EXPECT_EQ(all.cut, 0u);
+  const Sequence some = encode_text("ab c", letter_tokenizer(), 4);
+  EXPECT_THAT(some.ids, ElementsAre(CLS, id("a"), id("##b"), SEP));
+  EXPECT_EQ(some.cut, 1u);
+  EXPECT_THAT(encode_text("", letter_tokenizer(), 4).ids, ElementsAre(CLS, SEP));
+  EXPECT_THAT(error_of([] { encode_text("a", letter_tokenizer(), 2); }),
+              HasSubstr("sequences of 2 tokens leave no room"));
+}
+
+TEST(EncodeWindows, CoverTheTextInEqualParts) {
+  for (const std::size_t letters : {0, 1, 7, 8, 9, 16, 17, 40}) {
+    std::string text;
+    for (std::size_t i = 0; i < letters; ++i)
+      text += std::string(1, static_cast<char>('a' + i % 26)) + " ";
+    const auto windows = encode_windows(text, letter_tokenizer(), 10);
+    EXPECT_EQ(windows.size(), std::max<std::size_t>(1, (letters + 7) / 8));
+    std::vector<std::int32_t> together;
+    std::size_t shortest = 99, longest = 0;
+    for (const Sequence& window : windows) {
+      EXPECT_LE(window.length(), 10u);
+      shortest = std::min(shortest, window.length());
+      longest = std::max(longest, window.length());
+      EXPECT_EQ(window.ids.front(), CLS);
+      EXPECT_EQ(window.ids.back(), SEP);
+      together.insert(together.end(), window.ids.begin() + 1, window.ids.end() - 1);
+    }
+    EXPECT_EQ(together, letter_tokenizer().encode(text));
+    EXPECT_LE(longest - shortest, 1u);
+  }
+}
+
+TEST(EncodePair, TheLongerTextIsCut) {
+  const Sequence all = encode_pair("ab", "c", letter_tokenizer(), 6);
+  EXPECT_THAT(all.ids, ElementsAre(CLS, id("a"), id("##b"), SEP, id("c"), SEP));
+  EXPECT_EQ(all.second, 4u);
+  EXPECT_EQ(all.cut, 0u);
+  const Sequence first = encode_pair("abcd", "e", letter_tokenizer(), 6);
+  EXPECT_THAT(first.ids, ElementsAre(CLS, id("a"), id("##b"), SEP, id("e"), SEP));
+  const Sequence equal = encode_pair("abc", "def", letter_tokenizer(), 6);
+  EXPECT_THAT(equal.ids, ElementsAre(CLS, id("a"), id("##b"), SEP, id("d"), SEP))
+      << "of equal ones the second";
+  EXPECT_EQ(equal.cut, 3u);
+}
+
+TEST(EncodeWords, TheFirstPieceStandsForAWord) {
+  const std::vector<std::string> words = {"ab", "\x01", "c", "def"};
+  const auto sequences = encode_words(words, letter_tokenizer(), 20);
+  ASSERT_EQ(sequences.size(), 1u);
+  EXPECT_THAT(sequences[0].ids,
+              ElementsAre(CLS, id("a"), id("##b"), id("c"), id("d"), id("##e"), id("##f"), SEP));
+  EXPECT_THAT(sequences[0].places, ElementsAre(1, 3, 4));
+  EXPECT_THAT(sequences[0].words, ElementsAre(0, 2, 3)) << "a control character has no pieces";
+}
+
+TEST(EncodeWords, LongSentencesAreDividedBetweenWords) {
+  const std::vector<std::string> words = {"ab", "c", "de", "fghijk", "l"};
+  const auto sequences = encode_words(words, letter_tokenizer(), 6);
+  ASSERT_EQ(sequences.size(), 4u);
+  EXPECT_THAT(sequences[0].words, ElementsAre(0, 1));
+  EXPECT_THAT(sequences[1].words, ElementsAre(2));
+  EXPECT_THAT(sequences[2].words, ElementsAre(3));
+  EXPECT_EQ(sequences[2].length(), 6u);
+  EXPECT_EQ(sequences[2].cut, 2u) << "a word that is longer than the sequence";
+  EXPECT_THAT(sequences[3].places, ElementsAre(1));
+  EXPECT_THAT(encode_words(std::vector<std::string>{"\x01"}, letter_tokenizer(), 6), IsEmpty());
+}
+
+std::string many_words(std::size_t count) {
+  Numbers numbers(11);
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i)
+    text += std::string(1, static_cast<char>('a' + numbers.next() % 26)) + " ";
+  return text;
+}
+
+TEST(EncodeMasked, HidesAsBertDoes) {
+  const std::string text = many_words(4000);
+  const auto sequences = encode_masked(text, letter_tokenizer(), 102, 0);
+  ASSERT_EQ(sequences.size(), 40u);
+  std::map<std::string, double> fate;
+  std::vector<std::int32_t> restored;
+  std::size_t hidden = 0;
+  for (const Sequence& sequence : sequences) {
+    ASSERT_EQ(sequence.places.size(), 15u) << "of 102 tokens";
+    ASSERT_EQ(sequence.targets.size(), 15u);
+    EXPECT_TRUE(std::is_sorted(sequence.places.begin(), sequence.places.end()));
+    EXPECT_EQ(std::set(sequence.places.begin(), sequence.places.end()).size(), 15u);
+    EXPECT_GE(sequence.places.front(), 1u) << "[CLS] is never hidden";
+    EXPECT_LT(sequence.places.back(), sequence.length() - 1) << "[SEP] is never hidden";
+    std::vector<std::int32_t> ids = sequence.ids;
+    for (std::size_t i = 0; i < 15; ++i) {
+      std::int32_t& shown = ids[sequence.places[i]];
+      ++fate[shown == MASK ? "mask" : shown == sequence.targets[i] ? "same" : "other"];
+      shown = sequence.targets[i];
+      EXPECT_EQ(sequence.words[i], hidden++);
+    }
+    restored.insert(restored.end(), ids.begin() + 1, ids.end() - 1);
+  }
+  EXPECT_EQ(restored, letter_tokenizer().encode(text));
+  // 600 tokens: three standard deviations of a binomial distribution.
+  EXPECT_NEAR(fate["mask"], 480, 30);
+  EXPECT_NEAR(fate["same"], 60, 22);
+  EXPECT_NEAR(fate["other"], 60, 22);
+}
+
+TEST(EncodeMasked, TheSeedAloneDecides) {
+  const auto shown = [](std::uint64_t seed) {
+    return encode_masked(many_words(60), letter_tokenizer(), 512, seed)[0].ids;
+  };
+  EXPECT_EQ(shown(1), shown(1));
+  EXPECT_NE(shown(1), shown(2));
+  const auto one = encode_masked("a", letter_tokenizer(), 512, 3);
+  ASSERT_EQ(one.size(), 1u);
+  EXPECT_THAT(one[0].places, ElementsAre(1)) << "at least one";
+  EXPECT_THAT(encode_masked(" ", letter_tokenizer(), 512, 3), IsEmpty());
+  const auto without = text::WordPieceTokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]"});
+  EXPECT_THAT(error_of([&] { encode_masked("a", without, 512, 3); }), HasSubstr("[MASK]"));
+}
+
+}  // namespace
+}  // namespace bertcl::tasks

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics against slow definitions, and against values that SciPy 1.17.1 (pearsonr, spearmanr,
+// rankdata) and seqeval 1.2.2 (default mode) gave for the same data.
+#include "tasks/metrics.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+#include <set>
+#include <tuple>
+
+#include "tests/tasks/support.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Values = std::vector<double>;
+using Labels = std::vector<std::int64_t>;
+
+TEST(Accuracy, CountsEqualOnes) {
+  EXPECT_DOUBLE_EQ(accuracy(Labels{0, 1, 1, 0}, Labels{0, 1, 0, 0}), 75.0);
+  EXPECT_DOUBLE_EQ(accuracy(Labels{3}, Labels{4}), 0.0);
+  EXPECT_THAT(error_of([] { accuracy(Labels{}, Labels{}); }), HasSubstr("at least 1"));
+  EXPECT_THAT(error_of([] { accuracy(Labels{1, 2}, Labels{1}); }), HasSubstr("2 predictions"));
+}
+
+TEST(Correlation, AgreesWithSciPyOnTies) {
+  const Values x = {1.5, 2.0, 2.0, -3.25, 7.0, 0.5, 2.0, 9.75};
+  const Values y = {1.0, 2.5, 2.5, -1.0, 4.0, 4.0, 0.0, 5.0};
+  EXPECT_THAT(ranks(x), ElementsAre(3, 5, 5, 1, 7, 2, 5, 8));
+  EXPECT_THAT(ranks(y), ElementsAre(3, 4.5, 4.5, 1, 6.5, 6.5, 2, 8));
+  EXPECT_NEAR(pearson(x, y), 0.768074675380807, 1e-14);
+  EXPECT_NEAR(spearman(x, y), 0.6296776178641135, 1e-14);
+}
+
+TEST(Correlation, AgreesWithSciPyOnAThousandPairs) {
+  Numbers numbers(1);
+  Values a, b;
+  for (int i = 0; i < 1000; ++i) a.push_back(static_cast<double>(numbers.next() % 50) / 10);
+  for (int i = 0; i < 1000; ++i)
+    b.push_back(a[static_cast<std::size_t>(i)] * 0.5 +
+                static_cast<double>(numbers.next() % 40) / 10);
+  EXPECT_NEAR(pearson(a, b), 0.527517294880136, 1e-12);
+  EXPECT_NEAR(spearman(a, b), 0.508790227977246, 1e-12);
+}
+
+TEST(Correlation, RanksAgreeWithTheirDefinition) {
+  std::mt19937 random(3);
+  for (const std::size_t count : {1, 2, 7, 64, 101}) {
+    Values values(count);
+    for (double& value : values) value = static_cast<double>(random() % 13);
+    const Values found = ranks(values);
+    for (std::size_t i = 0; i < count; ++i) {
+      // 1 + the smaller ones + half of the other equal ones
+      double expected = 1.0;
+      for (std::size_t k = 0; k < count; ++k)
+        expected += values[k] < values[i] ? 1.0 : k != i && values[k] == values[i] ? 0.5 : 0.0;
+      ASSERT_EQ(found[i], expected) << "value " << i << " of " << count;
+    }
+  }
+}
+
+TEST(Correlation, DoesNotDependOnUnitsAndOrder) {
+  const Values x = {1, 2, 3, 4, 5}, y = {2, 4, 6, 8, 10}, down = {5, 4, 3, 2, 1};
+  EXPECT_DOUBLE_EQ(pearson(x, y), 1.0);
+  EXPECT_DOUBLE_EQ(pearson(x, down), -1.0);
+  EXPECT_DOUBLE_EQ(spearman(x, Values{1, 8, 27, 64, 125}), 1.0) << "monotonic, not linear";
+  EXPECT_LT(pearson(x, Values{1, 8, 27, 64, 125}), 0.96);
+}
+
+TEST(Correlation, IsUndefinedForConstants) {
+  EXPECT_TRUE(std::isnan(pearson(Values{0.1, 0.1, 0.1}, Values{1, 2, 3})));
+  EXPECT_TRUE(std::isnan(spearman(Values{1, 2, 3}, Values{0.7, 0.7, 0.7})));
+  EXPECT_THAT(error_of([] { pearson(Values{1}, Values{2}); }), HasSubstr("at least 2"));
+  EXPECT_THAT(error_of([] { pearson(Values{1, 2}, Values{2}); }), HasSubstr("1 references"));
+}
+
+std::vector<Entity> read(std::vector<std::string> tags) { return entities(tags); }
+
+TEST(Entities, AreThoseOfSeqeval) {
+  EXPECT_THAT(
+      read({"I-person", "I-person", "O", "B-group", "I-group", "I-person", "B-person", "B-person"}),
+      ElementsAre(Entity{"person", 0, 2}, Entity{"group", 3, 5}, Entity{"person", 5, 6},
+                  Entity{"person", 6, 7}, Entity{"person", 7, 8}));
+  EXPECT_THAT(
+      read({"B-a", "E-a", "I-a", "S-a", "S-a", "I-a", "O", "E-b", "I-b"}),
+      ElementsAre(Entity{"a", 0, 2}, Entity{"a", 2, 3}, Entity{"a", 3, 4}, Entity{"a", 4, 5},
+                  Entity{"a", 5, 6}, Entity{"b", 7, 8}, Entity{"b", 8, 9}));
+  EXPECT_THAT(
+      read({"I-a", "B-a", "I-b", "I-b", "O", "O", "I-b"}),
+      ElementsAre(Entity{"a", 0, 1}, Entity{"a", 1, 2}, Entity{"b", 2, 4}, Entity{"b", 6, 7}));
+  EXPECT_THAT(read({"O", "O"}), IsEmpty());
+  EXPECT_THAT(read({}), IsEmpty());
+}
+
+TEST(Entities, ScoresAreThoseOfSeqeval) {
+  const std::array<const char*, 9> names = {"O",
+                                            "O",
+                                            "O",
+                                            "B-person",
+                                            "I-person",
+                                            "B-group",
+                                            "I-group",
+                                            "B-creative-work",
+                                            "I-creative-work"};
+  Numbers numbers(5);
+  Tags reference, predicted;
+  for (int sentence = 0; sentence < 200; ++sentence) {
+    const std::size_t words = 1 + numbers.next() % 12;
+    auto& truth = reference.emplace_back();
+    for (std::size_t i = 0; i < words; ++i) truth.push_back(names[numbers.next() % 9]);
+    auto& guess = predicted.emplace_back();
+    for (const std::string& tag : truth)
+      guess.push_back(numbers.next() % 4 != 0 ? tag : names[numbers.next() % 9]);
+  }
+  const EntityScores scores = entity_scores(predicted, reference);
+  EXPECT_EQ(scores.reference, 781u);
+  EXPECT_EQ(scores.predicted, 791u);
+  EXPECT_NEAR(scores.precision, 73.70417193426043, 1e-10);
+  EXPECT_NEAR(scores.recall, 74.64788732394366, 1e-10);
+  EXPECT_NEAR(scores.f1, 74.17302798982188, 1e-10);
+  EXPECT_NEAR(scores.accuracy, 79.57153787299158, 1e-10);
+}
+
+TEST(Entities, NothingFoundIsNoDivision) {
+  const EntityScores none = entity_scores({{"O", "O"}}, {{"B-a", "O"}});
+  EXPECT_EQ(none.precision, 0.0);
+  EXPECT_EQ(none.recall, 0.0);
+  EXPECT_EQ(none.f1, 0.0);
+  EXPECT_EQ(none.accuracy, 50.0);
+  EXPECT_EQ(entity_scores({{"O"}}, {{"O"}}).f1, 0.0);
+  EXPECT_THAT(error_of([] {
+                entity_scores({{"O"}}, {{"O", "O"}});
+              }),
+              HasSubstr("sentence 0 has 1 predicted tags and 2"));
+}
+
+}  // namespace
+}  // namespace bertcl::tasks

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data files of the tasks: what is read, what is refused.
+#include "tasks/readers.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "tests/tasks/support.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Message of the refusal of `content`.
+template <typename Read>
+std::string refusal(const Read& read, const std::string& content,
+                    const std::string& extension = ".txt") {
+  const TemporaryFile file(content, extension);
+  return error_of([&] { read(file.path()); });
+}
+
+TEST(ReadSst2, WithAndWithoutHeader) {
+  for (const char* header : {"", "sentence\tlabel\n", "\xEF\xBB\xBFsentence\tlabel\r\n"}) {
+    const TemporaryFile file(std::string(header) + "a fine film \t1\r\n\nno\ttabs\t0\n");
+    const auto texts = read_sst2(file.path());
+    ASSERT_EQ(texts.size(), 2u);
+    EXPECT_EQ(texts[0].text, "a fine film");
+    EXPECT_EQ(texts[0].label, 1);
+    EXPECT_EQ(texts[0].id, "0");
+    EXPECT_EQ(texts[1].text, "no\ttabs");
+    EXPECT_EQ(texts[1].label, 0);
+    EXPECT_EQ(texts[1].id, "1");
+  }
+}
+
+TEST(ReadSst2, RefusesOtherFiles) {
+  EXPECT_THAT(refusal(read_sst2, "good\t1\nbad\t2\n"),
+              AllOf(HasSubstr(".txt:2:"), HasSubstr("'2'"), HasSubstr("0 (negative)")));
+  EXPECT_THAT(refusal(read_sst2, "no label"), HasSubstr("'no label'"));
+  EXPECT_THAT(refusal(read_sst2, "sentence\tlabel\n"), HasSubstr("holds no text"));
+  EXPECT_THAT(refusal(read_sst2, "ok\t1\ncaf\xe9\t1\n"), HasSubstr(".txt:2: is no UTF-8"));
+  EXPECT_THAT(error_of([] { read_sst2("/no/such.tsv"); }), HasSubstr("/no/such.tsv: cannot open"));
+}
+
+TEST(ReadSst2, Dev) {
+  BERTCL_NEEDS("data/tasks/sst2/dev.tsv");
+  const auto texts = read_sst2(tests::shared_file("data/tasks/sst2/dev.tsv"));
+  ASSERT_EQ(texts.size(), 872u);
+  EXPECT_EQ(texts[0].text, "one long string of cliches");
+  EXPECT_EQ(texts[0].label, 0);
+  EXPECT_EQ(std::count_if(texts.begin(), texts.end(), [](auto& text) { return text.label == 1; }),
+            444);
+}
+
+TEST(ReadStsb, QuotesHeadersAndTabs) {
+  const TemporaryFile plain("\"A man, \"\"old\"\", sits.\",He\nsits.,0\n", ".csv");
+  EXPECT_THAT(error_of([&] { read_stsb(plain.path()); }), HasSubstr(".csv:1: 2 columns"));
+  const TemporaryFile csv("\"A man, \"\"old\"\", sits.\",\"He\nsits.\",4.75\r\n\na,b,0\n", ".csv");
+  const auto pairs = read_stsb(csv.path());
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_EQ(pairs[0].first, "A man, \"old\", sits.");
+  EXPECT_EQ(pairs[0].second, "He\nsits.");
+  EXPECT_EQ(pairs[0].score, 4.75);
+  EXPECT_EQ(pairs[1].id, "1");
+  const TemporaryFile tsv(
+      "index\tgenre\tsentence1\tsentence2\tscore\n"
+      "0\tnews\tHe said \"no.\tHe said, no.\t5.000\n",
+      ".tsv");
+  const auto glue = read_stsb(tsv.path());
+  ASSERT_EQ(glue.size(), 1u);
+  EXPECT_EQ(glue[0].first, "He said \"no.");
+  EXPECT_EQ(glue[0].second, "He said, no.");
+  EXPECT_EQ(glue[0].score, 5.0);
+}
+
+TEST(ReadStsb, RefusesOtherFiles) {
+  EXPECT_THAT(refusal(read_stsb, "a,b,1\na,b,high\n", ".csv"),
+              AllOf(HasSubstr(".csv:2:"), HasSubstr("'high'")));
+  EXPECT_THAT(refusal(read_stsb, "a,\"b\n,1\na,b,2\n", ".csv"),
+              HasSubstr(".csv:1: the quote is not closed"));
+  EXPECT_THAT(refusal(read_stsb, "a,b,nan\n", ".csv"), HasSubstr("'nan'"));
+  EXPECT_THAT(refusal(read_stsb, "a,b,c,1\n", ".csv"), HasSubstr("4 columns, expected 3"));
+  EXPECT_THAT(refusal(read_stsb, "\n \n", ".csv"), HasSubstr("holds no pair"));
+}
+
+TEST(ReadStsb, Dev) {
+  BERTCL_NEEDS("data/tasks/stsb/stsb-en-dev.csv");
+  const auto pairs = read_stsb(tests::shared_file("data/tasks/stsb/stsb-en-dev.csv"));
+  ASSERT_EQ(pairs.size(), 1500u);
+  EXPECT_EQ(pairs[1].second, "A child is riding a horse.");
+  EXPECT_EQ(pairs[1].score, 4.75);
+  for (const ScoredPair& pair : pairs) {
+    EXPECT_GE(pair.score, 0.0);
+    EXPECT_LE(pair.score, 5.0);
+    EXPECT_FALSE(pair.first.empty() || pair.second.empty()) << pair.id;
+  }
+}
+
+TEST(ReadConll, SentencesBetweenBlankLines) {
+  const TemporaryFile file(
+      "\xEF\xBB\xBF\n-DOCSTART- -X- O O\n\nNew NNP I-NP B-location\nYork\tI-location\n\t\n\n"
+      "it\tO\n\xEF\xBB\xBF\n");
+  const auto sentences = read_conll(file.path());
+  ASSERT_EQ(sentences.size(), 2u);
+  EXPECT_THAT(sentences[0].words, ElementsAre("New", "York"));
+  EXPECT_THAT(sentences[0].tags, ElementsAre("B-location", "I-location"));
+  EXPECT_THAT(sentences[1].words, ElementsAre("it"));
+}
+
+TEST(ReadConll, RefusesOtherFiles) {
+  EXPECT_THAT(refusal(read_conll, "it\tO\nalone\n"),
+              AllOf(HasSubstr(".txt:2:"), HasSubstr("'alone'"), HasSubstr("B-person")));
+  EXPECT_THAT(refusal(read_conll, "it\tperson\n"), HasSubstr("'it\tperson'"));
+  EXPECT_THAT(refusal(read_conll, "\n"), HasSubstr("holds no sentence"));
+}
+
+TEST(ReadConll, Wnut17) {
+  const auto count = [](const std::vector<TaggedSentence>& sentences, const std::string& tag) {
+    std::ptrdiff_t found = 0;
+    for (const TaggedSentence& sentence : sentences)
+      found += std::count(sentence.tags.begin(), sentence.tags.end(), tag);
+    return found;
+  };
+  BERTCL_NEEDS("data/tasks/wnut17/emerging.dev.conll");
+  BERTCL_NEEDS("data/tasks/wnut17/wnut17train.conll");
+  const auto dev = read_conll(tests::shared_file("data/tasks/wnut17/emerging.dev.conll"));
+  EXPECT_EQ(dev.size(), 1009u);
+  EXPECT_EQ(count(dev, "B-person"), 470);
+  EXPECT_EQ(dev[0].words[0], "Stabilized");
+  const auto train = read_conll(tests::shared_file("data/tasks/wnut17/wnut17train.conll"));
+  EXPECT_EQ(train.size(), 3394u);
+  EXPECT_EQ(count(train, "I-corporation"), 46);
+}
+
+TEST(ReadMovieReviews, ZipInTurn) {
+  BERTCL_NEEDS("data/tasks/movie_reviews.zip");
+  const auto reviews = read_movie_reviews(tests::shared_file("data/tasks/movie_reviews.zip"));
+  ASSERT_EQ(reviews.size(), 2000u);
+  EXPECT_EQ(reviews[0].id, "neg/cv000_29416.txt");
+  EXPECT_EQ(reviews[0].label, 0);
+  EXPECT_EQ(reviews[0].text.size(), 4043u);
+  EXPECT_EQ(reviews[1].id.substr(0, 9), "pos/cv000");
+  EXPECT_EQ(reviews[1].label, 1);
+  EXPECT_EQ(reviews[1999].id, "pos/cv999_13106.txt");
+}
+
+TEST(ReadMovieReviews, FoldersAndRefusals) {
+  const auto folder = std::filesystem::temp_directory_path() / "bertcl_tasks_reviews";
+  std::filesystem::create_directories(folder / "test/neg");
+  std::filesystem::create_directories(folder / "test/pos");
+  std::ofstream(folder / "test/readme.txt") << "about";
+  EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }), HasSubstr("holds no review"));
+  std::ofstream(folder / "test/neg/0_3.txt") << "bad";
+  std::ofstream(folder / "test/pos/0_9.txt") << "good";
+  std::ofstream(folder / "test/pos/1_8.txt") << "fine";
+  const auto reviews = read_movie_reviews(folder);
+  std::filesystem::remove_all(folder);
+  ASSERT_EQ(reviews.size(), 3u);
+  EXPECT_EQ(reviews[0].text, "bad");
+  EXPECT_EQ(reviews[1].id, "pos/0_9.txt");
+  EXPECT_EQ(reviews[2].label, 1);
+  EXPECT_THAT(refusal(read_movie_reviews, "words", ".zip"),
+              AllOf(HasSubstr("cannot open as .zip"), HasSubstr("neg/*.txt")));
+}
+
+TEST(ReadLines, LeavesOutBlankOnes) {
+  const TemporaryFile file("one\r\n\n  \ntwo words\nthree");
+  EXPECT_THAT(read_lines(file.path()), ElementsAre("one", "two words", "three"));
+  EXPECT_THAT(refusal(read_lines, " \n"), HasSubstr("holds no text"));
+}
+
+}  // namespace
+}  // namespace bertcl::tasks

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole files as text.
+#include "text/file.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::text {
+
+std::string read_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (file.bad()) throw Error(fmt::format("{}: cannot read", path.string()));
+  return content;
+}
+
+}  // namespace bertcl::text

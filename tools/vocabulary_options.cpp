@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the commands that tokenize.
+#include "tools/vocabulary_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "bertcl/error.hpp"
+#include "squad/json_file.hpp"
+#include "text/file.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+/// A setting of a tokenizer_config.json; none where it is absent or null.
+std::optional<bool> setting(const nlohmann::json& config, const char* key,
+                            const std::string& origin) {
+  if (!config.is_object()) {
+    throw Error(fmt::format("{}: is of type {}, expected an object", origin, config.type_name()));
+  }
+  const auto found = config.find(key);
+  if (found == config.end() || found->is_null()) return std::nullopt;
+  if (!found->is_boolean()) {
+    throw Error(fmt::format("{}: {} is of type {}, expected true or false", origin, key,
+                            found->type_name()));
+  }
+  return found->get<bool>();
+}
+
+}  // namespace
+
+void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
+  command
+      .add_option("--vocab", options.vocabulary,
+                  "WordPiece vocabulary; by default vocab.txt beside the model")
+      ->type_name("FILE");
+  command.add_flag("--lower-case,--no-lower-case{false},--cased{false}", options.lower_case,
+                   "Lower-case the text, or keep case (--no-lower-case, --cased); by default as\n"
+                   "tokenizer_config.json beside the vocabulary says, else lower case");
+  command.add_flag("--strip-accents,--no-strip-accents{false}", options.strip_accents,
+                   "Drop accents, or keep them; by default as that file says, else as case is");
+}
+
+text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
+                                        const std::vector<std::filesystem::path>& models) {
+  std::filesystem::path vocabulary = options.vocabulary;
+  std::vector<std::string> tried;
+  for (const std::filesystem::path& model : models) {
+    if (!vocabulary.empty()) break;
+    const std::filesystem::path candidate = model.parent_path() / "vocab.txt";
+    if (std::filesystem::exists(candidate)) vocabulary = candidate;
+    tried.push_back(candidate.string());
+  }
+  if (vocabulary.empty()) {
+    throw Error(fmt::format("no vocabulary at {}; name that of the model by --vocab FILE",
+                            fmt::join(tried, " or ")));
+  }
+  std::optional<bool> lower_case = options.lower_case, strip_accents = options.strip_accents;
+  const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
+  if (std::filesystem::exists(config)) {
+    const nlohmann::json json = squad::parse_json(text::read_file(config), config.string());
+    if (!lower_case) lower_case = setting(json, "do_lower_case", config.string());
+    if (!strip_accents) strip_accents = setting(json, "strip_accents", config.string());
+  }
+  text::TokenizerOptions tokenizer;
+  tokenizer.lower_case = lower_case.value_or(true);
+  tokenizer.strip_accents = strip_accents;
+  return text::WordPieceTokenizer::from_file(vocabulary, tokenizer);
+}
+
+}  // namespace bertcl::tools

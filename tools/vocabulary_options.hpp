@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the commands that tokenize.
+#pragma once
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "text/tokenizer.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace bertcl::tools {
+
+struct VocabularyOptions {
+  std::string vocabulary;  ///< empty: vocab.txt beside a model
+  std::optional<bool> lower_case, strip_accents;
+};
+void add_vocabulary_options(CLI::App& command, VocabularyOptions& options);
+
+/// The tokenizer of the first of `models` that has a vocab.txt, if the options name none. What they
+/// leave open is read from tokenizer_config.json beside the vocabulary ("do_lower_case",
+/// "strip_accents"); without that file letters are lower-cased and accents dropped.
+/// Throws Error if there is no vocabulary, or if the file gives a value of another type.
+text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
+                                        const std::vector<std::filesystem::path>& models);
+
+}  // namespace bertcl::tools
