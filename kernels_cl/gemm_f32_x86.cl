@@ -14,6 +14,7 @@
 // behind N.  Tile: 6 or 8 rows.  Grid: (ceil(M/rows), ceil(N/P)), work-group (1,1,1). Arguments:
 // see gemm_f32_ref.cl.
 #include "epilogue.clh"
+#include "tile_order.clh"
 
 #ifndef LANES
 #define LANES 8  // floats of a register: 8 or 16
@@ -51,14 +52,14 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
     __global const float* restrict a, __global const Weight* restrict b,
     __global const float* restrict bias, __global float* restrict out, const int M, const int N,
     const int K, const int has_bias, const int activation) {
-  const int row0 = (int)get_global_id(0) * TILE_ROWS;
-  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
+  const int2 tile_of = tile_of_item();
+  const int row0 = tile_of.x * TILE_ROWS, column0 = tile_of.y * TILE_COLUMNS;
 
   // Rows behind M repeat the last one; their sums are not stored.
   __global const float* row[TILE_ROWS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
-  __global const Weight* panel = b + (size_t)get_global_id(1) * K * TILE_COLUMNS;
+  __global const Weight* panel = b + (size_t)tile_of.y * K * TILE_COLUMNS;
 
   Vector c[TILE_ROWS][VECTORS];
 #pragma unroll

@@ -14,6 +14,7 @@
 // Layout: panel width 64, K group 2: B[ceil(N/64)][ceil(K/2)][64][2], zeros behind N and K.
 // Tile: 6 rows.  Grid: (ceil(M/6), ceil(N/64)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
 #include "epilogue.clh"
+#include "tile_order.clh"
 
 #define TILE_ROWS 6
 #define TILE_COLUMNS 16
@@ -55,10 +56,10 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
     __global const int* restrict row_sums, __global const int* restrict w_zero_point,
     __global const float* restrict row_scale) {
-  const int row0 = (int)get_global_id(0) * TILE_ROWS;
-  const int column0 = (int)get_global_id(1) * PANEL;
+  const int2 tile_of = tile_of_item();
+  const int row0 = tile_of.x * TILE_ROWS, column0 = tile_of.y * PANEL;
   const int tiles = min(TILES, (N - column0 + TILE_COLUMNS - 1) / TILE_COLUMNS);
-  __global const char* panel = b + (size_t)get_global_id(1) * ((K + 1) / 2) * 2 * PANEL;
+  __global const char* panel = b + (size_t)tile_of.y * ((K + 1) / 2) * 2 * PANEL;
 
   int16 sums[TILE_ROWS][TILES];
   for (int i = 0; i < TILE_ROWS; i++) {

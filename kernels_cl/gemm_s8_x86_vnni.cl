@@ -12,10 +12,16 @@
 //
 // Layout: panel width 48, K group 4: B[ceil(N/48)][ceil(K/4)][48][4], zeros behind N and K.
 // Grid: (ceil(M/8), ceil(N/48)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
+#ifndef BLOCK_TILES
+#define BLOCK_TILES 8  // see tile_order.clh
+#endif
 #include "epilogue.clh"
+#include "tile_order.clh"
 
 #define TILE_ROWS 8
-#define TILE_COLUMNS 48
+#define TILE_VECTORS 3
+#define TILE_COLUMNS (16 * TILE_VECTORS)
+#include "epilogue_x86.clh"
 
 // acc[i] += sum of four products u8 (a) * s8 (b). Inline asm in the kernel: the builtin needs
 // a target feature that CPU runtimes do not set on kernels, and a function with that feature would
@@ -48,8 +54,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
     __global const int* restrict row_sums, __global const int* restrict w_zero_point,
     __global const float* restrict row_scale) {
-  const int row0 = (int)get_global_id(0) * TILE_ROWS;
-  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
+  const int2 tile_of = tile_of_item();
+  const int row0 = tile_of.x * TILE_ROWS, column0 = tile_of.y * TILE_COLUMNS;
   const int rows = min(TILE_ROWS, M - row0);
   const int groups = (K + 3) / 4;
 
@@ -58,14 +64,19 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
   __global const int* panel =
-      (__global const int*)b + (size_t)get_global_id(1) * groups * TILE_COLUMNS;
+      (__global const int*)b + (size_t)tile_of.y * groups * TILE_COLUMNS;
 
-  int16 c[TILE_ROWS][3];
-#pragma unroll
-  for (int i = 0; i < TILE_ROWS; i++) c[i][0] = c[i][1] = c[i][2] = (int16)(0);
-
-  // s8 becomes u8 by its top bit, which adds 128 to the value and so to the zero point.
+  // s8 becomes u8 by its top bit, which adds 128 to the value and so to the zero point. The sums begin at
+  // what the zero point makes too much of them.
   const int flip = a_signed ? 0x80808080 : 0;
+  const int zero = zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0);
+  int16 c[TILE_ROWS][TILE_VECTORS];
+#pragma unroll
+  for (int j = 0; j < TILE_VECTORS; j++) {
+    c[0][j] = column0 + 16 * j < N ? -zero * load_columns_s32(colsum, column0 + 16 * j, N) : (int16)(0);
+#pragma unroll
+    for (int i = 1; i < TILE_ROWS; i++) c[i][j] = c[0][j];
+  }
   const int whole = K / 4;
   if (a_signed) {
     for (int k = 0; k < whole; k++, panel += TILE_COLUMNS) {
@@ -87,15 +98,26 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
       STEP_ROW(i, tail_word(row[i] + 4 * whole, K - 4 * whole) ^ flip)
   }
 
-  int16 tile[TILE_ROWS * 3];
+  // With an activation the way through memory costs nothing: its arithmetic hides it.
+  if (rows == TILE_ROWS && column0 + TILE_COLUMNS <= N && activation == ACTIVATION_NONE &&
+      out_type != TYPE_S32 && !w_zero_point && !row_scale) {
+    const float factor = x_scale ? *x_scale : 1.0f;
+    if (out_type == TYPE_F32)
+      store_tile_floats(c, factor, column0, scale, bias, (__global float*)out + (size_t)row0 * N, N,
+                        has_bias);
+    else
+      store_tile_bytes(c, factor, column0, scale, bias, out_inv_scale, out_zero_point,
+                       (__global uchar*)out + (size_t)row0 * N, N, has_bias,
+                       out_type == TYPE_S8 ? -128.0f : 0.0f);
+    return;
+  }
+  int16 tile[TILE_ROWS * TILE_VECTORS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) {
-    tile[3 * i] = c[i][0];
-    tile[3 * i + 1] = c[i][1];
-    tile[3 * i + 2] = c[i][2];
+#pragma unroll
+    for (int j = 0; j < TILE_VECTORS; j++) tile[TILE_VECTORS * i + j] = c[i][j];
   }
-  finish_s8(tile, 3, rows, row0, column0,
-            zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0), colsum, scale,
-            bias, out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type, x_scale,
-            row_sums, w_zero_point, row_scale);
+  finish_s8(tile, TILE_VECTORS, rows, row0, column0, 0, colsum, scale, bias, out_inv_scale,
+            out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
+            row_scale);
 }
