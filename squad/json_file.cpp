@@ -19,6 +19,11 @@ nlohmann::json parse_json(std::string_view text, const std::string& origin) {
     if (const std::size_t bracket = reason.find("] "); bracket != std::string_view::npos) {
       reason.remove_prefix(bracket + 2);
     }
+    if (error.byte > text.size()) {
+      throw Error(fmt::format(
+          "{}: broken JSON: the file ends too early, after {} bytes; was it copied in full? {}",
+          origin, text.size(), reason));
+    }
     throw Error(fmt::format("{}: broken JSON (byte {} of {}): {}", origin, error.byte, text.size(),
                             reason));
   }

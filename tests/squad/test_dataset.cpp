@@ -2,6 +2,7 @@
 // Reading of SQuAD files, and what is said about bad ones.
 #include "squad/dataset.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +90,9 @@ TEST(Dataset, BrokenJsonIsNamedWithLineColumnAndByte) {
   const std::string text = v1;
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, text.size() / 2, text.size() - 1}) {
-    EXPECT_THAT(error_for(text.substr(0, size)), HasSubstr("broken JSON")) << size << " bytes";
+    EXPECT_THAT(error_for(text.substr(0, size)),
+                AllOf(HasSubstr("broken JSON: the file ends too early"),
+                      HasSubstr(fmt::format("after {} bytes", size))));
   }
   EXPECT_THAT(error_for(replaced(v1, "dog", "d\xFFg")), HasSubstr("UTF-8"));
 }
