@@ -20,12 +20,11 @@
 #include <string>
 #include <vector>
 
-#include "runtime/input_role.hpp"
 #include "runtime/session.hpp"
 
 namespace {
 
-using bertcl::runtime::InputRole;
+using bertcl::ir::InputRole;
 using bertcl::runtime::Session;
 using bertcl::runtime::Tensors;
 
@@ -49,7 +48,7 @@ Tensors random_inputs(const Session& session, std::int64_t batch, std::int64_t s
   Tensors inputs;
   for (const auto& port : session.inputs()) {
     std::vector<std::int64_t> values(static_cast<std::size_t>(batch * seq), 0);
-    const InputRole role = bertcl::runtime::role_of_input(port.name);
+    const InputRole role = bertcl::ir::role_of_input(port.name);
     for (auto& value : values) {
       value = role == InputRole::mask  ? 1
               : role == InputRole::ids ? static_cast<std::int64_t>(random() % 20000)

@@ -12,8 +12,8 @@
 #include <memory>
 
 #include "bertcl/error.hpp"
+#include "ir/input_role.hpp"
 #include "quant/padded_batch.hpp"
-#include "runtime/input_role.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -110,16 +110,16 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
   std::string ids;
   for (const plan::Port& port : ports) {
     const std::string& name = port.name;
-    const runtime::InputRole role = runtime::role_of_input(name);
-    if (role == runtime::InputRole::mask) {
+    const ir::InputRole role = ir::role_of_input(name);
+    if (role == ir::InputRole::mask) {
       inputs[name] = filled(port, [](const Sample&, std::size_t) { return std::int64_t{1}; });
-    } else if (role == runtime::InputRole::token_types) {
+    } else if (role == ir::InputRole::token_types) {
       inputs[name] = filled(
           port, [](const Sample& s, std::size_t i) { return s.types.empty() ? 0 : s.types[i]; });
-    } else if (role == runtime::InputRole::positions) {
+    } else if (role == ir::InputRole::positions) {
       inputs[name] =
           filled(port, [](const Sample&, std::size_t i) { return static_cast<std::int64_t>(i); });
-    } else if (role == runtime::InputRole::example_ids) {
+    } else if (role == ir::InputRole::example_ids) {
       inputs[name] = filled(port, [](const Sample&, std::size_t) { return std::int64_t{0}; });
     } else if (ids.empty()) {
       ids = name;

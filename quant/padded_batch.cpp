@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "runtime/input_role.hpp"
+#include "ir/input_role.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -59,7 +59,7 @@ Batches::Batches(const std::vector<plan::Port>& inputs, const SampleSource& sour
     : source_(source),
       size_(static_cast<std::size_t>(std::max(size, 1))),
       masked_(std::any_of(inputs.begin(), inputs.end(), [](const plan::Port& p) {
-        return runtime::role_of_input(p.name) == runtime::InputRole::mask;
+        return ir::role_of_input(p.name) == ir::InputRole::mask;
       })) {
   if (size < 1) throw Error(fmt::format("a calibration batch of {} samples; give 1 or more", size));
   for (const plan::Port& port : inputs)

@@ -8,6 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "ir/input_role.hpp"
+
 namespace bertcl::quant {
 namespace {
 
@@ -196,8 +198,8 @@ bool is_mask(const GraphIndex& index, const std::string& tensor) {
     const std::string name = tensors[i];
     const int producer = index.producer(name);
     if (producer < 0) {
-      mask = mask || (index.is_input(name) && name.find("mask") != std::string::npos);
-      other = other || (index.is_input(name) && name.find("mask") == std::string::npos);
+      if (!index.is_input(name)) continue;
+      (ir::role_of_input(name) == ir::InputRole::mask ? mask : other) = true;
     } else if (seen.insert(producer).second && !is_op(index.node(producer), "Shape")) {
       const auto& inputs = index.node(producer).input();
       tensors.insert(tensors.end(), inputs.begin(), inputs.end());

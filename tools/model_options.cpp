@@ -11,9 +11,9 @@
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "ir/input_role.hpp"
 #include "opencl/context.hpp"
 #include "passes/pass.hpp"
-#include "runtime/input_role.hpp"
 #include "tools/option_checks.hpp"
 
 namespace bertcl::tools {
@@ -154,7 +154,7 @@ BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
     for (const plan::Port& port : session.inputs()) {
       const ir::Shape& shape = port.type.shape;
       // Positions may be one row for all sequences.
-      if (shape.size() != 2 || runtime::role_of_input(port.name) == runtime::InputRole::positions ||
+      if (shape.size() != 2 || ir::role_of_input(port.name) == ir::InputRole::positions ||
           !shape[axis].is_constant())
         continue;
       const std::int64_t fixed = shape[axis].constant();
@@ -183,12 +183,12 @@ runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, 
       continue;
     }
     std::vector<std::int64_t> values(count, 0);
-    const runtime::InputRole role = runtime::role_of_input(port.name);
-    if (role == runtime::InputRole::mask) {
+    const ir::InputRole role = ir::role_of_input(port.name);
+    if (role == ir::InputRole::mask) {
       std::fill(values.begin(), values.end(), 1);
-    } else if (role == runtime::InputRole::positions) {
+    } else if (role == ir::InputRole::positions) {
       for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(i) % size.seq;
-    } else if (role == runtime::InputRole::ids) {
+    } else if (role == ir::InputRole::ids) {
       std::uniform_int_distribution<std::int64_t> id(0, ids - 1);
       for (std::int64_t& value : values) value = id(random);
     }

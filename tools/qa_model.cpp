@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "runtime/input_role.hpp"
+#include "ir/input_role.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -43,14 +43,14 @@ QaPorts find_qa_ports(const std::vector<plan::Port>& inputs,
   QaPorts ports;
   for (const plan::Port& port : inputs) {
     const std::string& name = port.name;
-    const runtime::InputRole role = runtime::role_of_input(name);
-    if (role == runtime::InputRole::example_ids) {
+    const ir::InputRole role = ir::role_of_input(name);
+    if (role == ir::InputRole::example_ids) {
       ports.unused.push_back(name);
-    } else if (role == runtime::InputRole::mask) {
+    } else if (role == ir::InputRole::mask) {
       ports.mask = name;
-    } else if (role == runtime::InputRole::token_types) {
+    } else if (role == ir::InputRole::token_types) {
       ports.types = name;
-    } else if (role == runtime::InputRole::positions) {
+    } else if (role == ir::InputRole::positions) {
       ports.positions = name;
     } else if (ports.ids.empty() && port.type.shape.size() == 2 && !ir::is_float(port.type.dtype)) {
       ports.ids = name;

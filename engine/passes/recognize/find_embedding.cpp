@@ -9,6 +9,7 @@
 // token_type_ids may be absent (row 0 of the type table counts), and so may the type table.
 // position_ids is absent where the positions are 0..seq-1, else the input that the caller gives;
 // word is f32[vocabulary, hidden].
+#include "ir/input_role.hpp"
 #include "ops/probe.hpp"
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
@@ -37,10 +38,6 @@ void collect_terms(ir::Value* v, std::vector<ir::Value*>& terms, std::vector<ir:
 ir::Value* index_input(ir::Value* v) {
   while (v->producer && v->producer->op == "Cast") v = v->producer->inputs[0];
   return v->producer || v->is_constant() ? nullptr : v;
-}
-
-bool is_token_type_name(const std::string& name) {
-  return name.find("token_type") != std::string::npos || name.find("segment") != std::string::npos;
 }
 
 /// Sorts one term of the sum into the embedding; false if it is none of the three.
@@ -79,12 +76,13 @@ bool take_term(ir::Graph& g, ir::Value* term, Embedding& e) {
     e.type = table;  // no token types: everywhere row 0
     return true;
   }
-  if (is_token_type_name(input->name) && !e.types) {
+  const ir::InputRole role = ir::role_of_input(input->name);
+  if (role == ir::InputRole::token_types && !e.types) {
     e.types = input;
     e.type = table;
     return true;
   }
-  if (input->name.find("position") != std::string::npos) {
+  if (role == ir::InputRole::positions) {
     if (e.position) return false;
     e.positions = input;
     e.position = table;

@@ -3,7 +3,7 @@
 #pragma once
 #include <string_view>
 
-namespace bertcl::runtime {
+namespace bertcl::ir {
 
 enum class InputRole {
   ids,          ///< input_ids, and whatever has none of the names below
@@ -15,4 +15,4 @@ enum class InputRole {
 
 InputRole role_of_input(std::string_view name);
 
-}  // namespace bertcl::runtime
+}  // namespace bertcl::ir

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the inputs of a BERT model mean, by the names that exporters give them.
-#include "runtime/input_role.hpp"
+#include "ir/input_role.hpp"
 
-namespace bertcl::runtime {
+namespace bertcl::ir {
 
 InputRole role_of_input(std::string_view name) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
@@ -13,4 +13,4 @@ InputRole role_of_input(std::string_view name) {
   return InputRole::ids;
 }
 
-}  // namespace bertcl::runtime
+}  // namespace bertcl::ir
