@@ -156,4 +156,22 @@ Difference compare(const std::string& name, const ir::Tensor& found, const ir::T
   return result;
 }
 
+Difference compare_outputs(const runtime::Tensors& found, const Golden& golden,
+                           const Tolerance& tolerance) {
+  Difference all;
+  for (const auto& [name, expected] : golden.outputs) {
+    const auto output = found.find(name);
+    if (output == found.end()) {
+      throw Error(fmt::format("{}: the model has no output '{}'", golden.name, name));
+    }
+    const Difference one = compare(name, output->second, expected, tolerance);
+    all.max_abs = std::max(all.max_abs, one.max_abs);
+    all.max_rel = std::max(all.max_rel, one.max_rel);
+    if (one.agrees) continue;
+    all.agrees = false;
+    all.message += (all.message.empty() ? "" : "; ") + one.message;
+  }
+  return all;
+}
+
 }  // namespace bertcl::tools

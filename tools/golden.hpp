@@ -50,4 +50,9 @@ struct Difference {
 Difference compare(const std::string& name, const ir::Tensor& found, const ir::Tensor& expected,
                    const Tolerance& tolerance);
 
+/// Compares what a run gave with every output of `golden`: the largest differences over all of
+/// them, and a message that names each output that disagrees. Throws Error if one was not given.
+Difference compare_outputs(const runtime::Tensors& found, const Golden& golden,
+                           const Tolerance& tolerance);
+
 }  // namespace bertcl::tools

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <memory>
@@ -25,9 +26,6 @@ namespace fs = std::filesystem;
 /// Half precision keeps 11 bits, and the reference rounds after every operator where kernels do
 /// not.
 constexpr double kHalfShare = 1e-2;
-/// Elements of a quantized graph's outputs that a rounding tie may move by a step, those included
-/// that later layers move with them.
-constexpr double kTies = 2e-3;
 
 std::vector<std::string> models_below(const fs::path& folder) {
   if (!fs::is_directory(folder)) throw Error(fmt::format("{}: no such folder", folder.string()));
@@ -132,7 +130,7 @@ class Folder {
     options_.context = opencl::Context::create(options.device);
   }
 
-  Outcome verify(const std::string& file, bool by_reference) const {
+  Outcome verify(const std::string& file, const Expectation& expected) const {
     Outcome outcome{file, "pass", "", 0.0, 0.0};
     std::optional<runtime::Session> session;
     try {
@@ -147,14 +145,19 @@ class Folder {
       if (const fs::path path = golden_of(folder_, file); !path.empty()) {
         golden = load_golden(path, session->inputs(), session->outputs());
       }
-      if (by_reference || !is_complete(golden, *session)) {
+      if (expected.status == "reference" || !is_complete(golden, *session)) {
         outcome.status = "reference";
         golden = reference_of(onnx_io::read_model(folder_ / file));
       }
       Tolerance tolerance = tolerance_;
       if (has_halves(*session)) tolerance.share = std::max(kHalfShare, tolerance.share);
-      if (quantizes(*session)) tolerance.ties = kTies;
-      compare_all(session->run(golden.inputs), golden, tolerance, outcome);
+      tolerance.ties = expected.ties;
+      const Difference difference = compare_outputs(session->run(golden.inputs), golden, tolerance);
+      outcome.max_abs = difference.max_abs;
+      outcome.max_rel = difference.max_rel;
+      if (difference.agrees) return outcome;
+      outcome.status = "fail";
+      outcome.message = difference.message;
     } catch (const std::exception& error) {
       outcome.status = "fail";
       outcome.message = error.what();
@@ -163,11 +166,13 @@ class Folder {
   }
 
  private:
-  /// False if nothing was stored, or if large inputs were left out.
+  /// False if nothing was stored, or if large tensors were left out.
   static bool is_complete(const Golden& golden, const runtime::Session& session) {
-    return !golden.outputs.empty() &&
-           std::all_of(session.inputs().begin(), session.inputs().end(),
-                       [&](const plan::Port& port) { return golden.inputs.contains(port.name); });
+    const auto holds = [](const runtime::Tensors& stored, const std::vector<plan::Port>& ports) {
+      return std::all_of(ports.begin(), ports.end(),
+                         [&](const plan::Port& port) { return stored.contains(port.name); });
+    };
+    return holds(golden.inputs, session.inputs()) && holds(golden.outputs, session.outputs());
   }
 
   static bool has_halves(const runtime::Session& session) {
@@ -176,29 +181,6 @@ class Folder {
     };
     return std::any_of(session.inputs().begin(), session.inputs().end(), is_half) ||
            std::any_of(session.outputs().begin(), session.outputs().end(), is_half);
-  }
-
-  static bool quantizes(const runtime::Session& session) {
-    const auto& steps = session.plan().steps;
-    return std::any_of(steps.begin(), steps.end(), [](const plan::Step& step) {
-      return step.op.ends_with("_q") || step.op.ends_with("QuantizeLinear");
-    });
-  }
-
-  static void compare_all(const runtime::Tensors& found, const Golden& golden,
-                          const Tolerance& tolerance, Outcome& outcome) {
-    for (const auto& [name, tensor] : found) {
-      const auto expected = golden.outputs.find(name);
-      if (expected == golden.outputs.end()) {
-        throw Error(fmt::format("output '{}' is not among those stored", name));
-      }
-      const Difference difference = compare(name, tensor, expected->second, tolerance);
-      outcome.max_abs = std::max(outcome.max_abs, difference.max_abs);
-      outcome.max_rel = std::max(outcome.max_rel, difference.max_rel);
-      if (difference.agrees) continue;
-      outcome.status = "fail";
-      outcome.message += (outcome.message.empty() ? "" : "; ") + difference.message;
-    }
   }
 
   fs::path folder_;
@@ -225,6 +207,14 @@ Expectations read_expectations(const fs::path& path) {
     const auto fail = [&](const char* what) {
       throw Error(fmt::format("{}:{}: {}", path.string(), number, what));
     };
+    if (std::string ties; std::getline(row, ties, '\t')) {
+      char* end = nullptr;
+      entry.ties = std::strtod(ties.c_str(), &end);
+      if (ties.empty() || *end != '\0' || !(entry.ties >= 0.0 && entry.ties < 1.0)) {
+        fail("the share of ties is no number from 0 to 1");
+      }
+      if (entry.reason.empty()) fail("an allowance for ties needs a reason");
+    }
     if (!known.contains(entry.status)) fail("the status is none of pass, reference, refused, fail");
     if (entry.status != "pass" && entry.status != "reference" && entry.reason.empty()) {
       fail("a file that is refused or fails needs a reason");
@@ -240,8 +230,7 @@ std::vector<Outcome> verify_folder(const fs::path& folder, const ModelOptions& o
   std::vector<Outcome> outcomes;
   for (const std::string& file : models_below(folder)) {
     const auto entry = expected.find(file);
-    const bool by_reference = entry != expected.end() && entry->second.status == "reference";
-    outcomes.push_back(all.verify(file, by_reference));
+    outcomes.push_back(all.verify(file, entry == expected.end() ? Expectation{} : entry->second));
   }
   return outcomes;
 }
