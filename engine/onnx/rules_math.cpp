@@ -28,16 +28,23 @@ void import_cast_like(NodeImport& node) {
   node.finish("Cast", {node.need(0)}, {{"to", std::string(ir::name_of(node.need(1)->type.dtype))}});
 }
 
-/// Bounds are operands; before opset 11 they were attributes.
+/// Max and Min, of 8-bit numbers in i32. Bounds are operands; before opset 11 they were attributes.
 void import_clip(NodeImport& node) {
   const ir::DType dtype = node.need(0)->type.dtype;
+  const ir::DType inner = ir::is_int8(dtype) ? ir::DType::i32 : dtype;
   const auto bound = [&](const char* name, std::size_t i) -> ir::Value* {
-    if (node.attribute(name)) return node.scalar(node.float_attribute(name, 0), dtype);
-    return node.in(i);
+    if (node.attribute(name)) return node.scalar(node.float_attribute(name, 0), inner);
+    ir::Value* value = node.in(i);
+    if (!value) return value;
+    if (value->type.dtype != dtype || ir::element_count(value->type.shape) != ir::Dim(1))
+      node.fail(fmt::format("the bound '{}' {} has to be one {}", value->name, ir::str(value->type),
+                            ir::name_of(dtype)));
+    return node.cast(value->type.shape.empty() ? value : node.reshape(value, {}), inner);
   };
-  std::vector<ir::Value*> inputs{node.need(0), bound("min", 1), bound("max", 2)};
-  while (!inputs.back()) inputs.pop_back();
-  node.finish("Clip", std::move(inputs));
+  ir::Value* y = node.cast(node.need(0), inner);
+  if (ir::Value* low = bound("min", 1)) y = node.emit("Max", {y, low});
+  if (ir::Value* high = bound("max", 2)) y = node.emit("Min", {y, high});
+  node.bind(0, node.cast(y, dtype));
 }
 
 /// alpha * A' x B' + beta * C as Transpose, MatMul, Mul and Add.

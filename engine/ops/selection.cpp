@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that choose among elements: Where, Clip, Trilu, ArgMax, ArgMin.
+// Operators that choose among elements: Where, Trilu, ArgMax, ArgMin.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,27 +37,6 @@ std::vector<ir::Tensor> evaluate_where(const EvaluateContext& context) {
 }
 std::vector<SymbolicElements> values_where(InferContext& context) {
   return move_elements(context, 0b110u);
-}
-
-std::vector<ir::Tensor> evaluate_clip(const EvaluateContext& context) {
-  const ir::Tensor& x = context.in(0);
-  return with_compute_type(x.dtype(), [&]<class T>(T) {
-    const Elements<T> in(x);
-    std::vector<T> out(in.data(), in.data() + x.size());
-    if (context.has(1))
-      for (T& v : out) v = std::max(v, Elements<T>(context.in(1))[0]);
-    if (context.has(2))
-      for (T& v : out) v = std::min(v, Elements<T>(context.in(2))[0]);
-    return std::vector{to_tensor<T>(x.shape(), std::move(out), x.dtype())};
-  });
-}
-std::vector<ir::Type> infer_clip(InferContext& context) {
-  for (std::size_t i = 1; i < 3; ++i)
-    if (context.has(i) && (context.type(i).dtype != context.type(0).dtype ||
-                           ir::element_count(context.shape(i)) != ir::Dim(1)))
-      context.fail(fmt::format("bound '{}' has to be a scalar of the type of the input",
-                               context.node.input(i)->name));
-  return {context.type(0)};
 }
 
 std::vector<ir::Type> infer_trilu(InferContext& context) {
@@ -122,7 +101,6 @@ std::vector<ir::Tensor> evaluate_arg(const EvaluateContext& context) {
 std::vector<OpDef> selection_ops() {
   return {
       {"Where", 3, 3, infer_where, evaluate_where, values_where},
-      {"Clip", 1, 3, infer_clip, evaluate_clip},
       {"Trilu", 1, 2, infer_trilu, evaluate_trilu},
       {"ArgMax", 1, 1, infer_arg, evaluate_arg<true>},
       {"ArgMin", 1, 1, infer_arg, evaluate_arg<false>},

@@ -6,6 +6,7 @@
 namespace bertcl::passes {
 
 // normalize: one spelling for each thing
+Pass find_quantize();
 Pass fold_constants();
 Pass resolve_shapes();
 Pass unmerge_transpose();

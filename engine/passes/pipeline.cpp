@@ -10,8 +10,8 @@ namespace bertcl::passes {
 std::vector<Pass> pipeline(const Options& options) {
   std::vector<Pass> all = {
       // normalize: one spelling for each thing
-      resolve_shapes(), split_qlinear_matmul(), fold_constants(), widen_halves(),
-      unmerge_transpose(), gather_one_hot(), dequantize_tables(), drop_identity(),
+      resolve_shapes(), split_qlinear_matmul(), fold_constants(), widen_halves(), find_quantize(),
+      fold_constants(), unmerge_transpose(), gather_one_hot(), dequantize_tables(), drop_identity(),
       fold_weight_transpose(), share_common(), dead_code(),
       // recognize: many spellings, one op
       find_layer_norm(), find_gelu(), fold_channel_factor(), lift_quantize(), share_common(),

@@ -2,7 +2,8 @@
 // Nodes whose operands are all constant become constants.
 //
 // DequantizeLinear of an int8 matrix stays: the integer products want the bytes. What no integer op
-// has taken is folded at the end, by fold_dequantize. Vectors (bias, gamma, beta) fold at once.
+// has taken is folded at the end, by fold_dequantize; so is Round of a matrix, which may be a part
+// of a quantization (find_quantize). Vectors (bias, gamma, beta) fold at once.
 #include "ops/interpret.hpp"
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
@@ -40,9 +41,11 @@ bool fold(ir::Graph& g, ir::Node& node) {
   return true;
 }
 
-bool dequantizes_matrix(const ir::Node& node) {
-  return node.op == "DequantizeLinear" && ir::is_int8(node.inputs[0]->type.dtype) &&
-         node.inputs[0]->type.shape.size() > 1;
+bool may_be_quantized(const ir::Node& node) {
+  if (node.inputs.empty() || !node.inputs[0] || node.inputs[0]->type.shape.size() < 2) return false;
+  const ir::DType dtype = node.inputs[0]->type.dtype;
+  return (node.op == "DequantizeLinear" && ir::is_int8(dtype)) ||
+         (node.op == "Round" && dtype == ir::DType::f32);
 }
 
 }  // namespace
@@ -50,7 +53,7 @@ bool dequantizes_matrix(const ir::Node& node) {
 Pass fold_constants() {
   return {"fold_constants", [](ir::Graph& g) {
             return rewrite_all(g, [](ir::Graph& graph, ir::Node& node) {
-              return !dequantizes_matrix(node) && fold(graph, node);
+              return !may_be_quantized(node) && fold(graph, node);
             });
           }};
 }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quantization that is written out as arithmetic.
+#include <fmt/format.h>
+
+#include "check.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+/// `body` with %x f32[batch, 4] as its operand and %y f32[batch, 4] as its result.
+std::string graph_of(std::string_view body) {
+  return fmt::format("graph g(%x: f32[batch, 4]) {{\n{}  return %y as y\n}}", body);
+}
+
+const std::string kPair = graph_of(R"(  const %s: f32[] = 0.5
+  const %z: i8[] = 3
+  %q: i8[batch, 4] = QuantizeLinear(%x, %s, %z)
+  const %s_1: f32[] = 0.5
+  const %z_1: i8[] = 3
+  %y: f32[batch, 4] = DequantizeLinear(%q, %s_1, %z_1)
+)");
+
+TEST(FindQuantize, InFloat) {
+  EXPECT_REWRITE(find_quantize(), graph_of(R"(  const %s: f32[] = 0.5
+  const %z: f32[] = 3
+  const %low: f32[] = -128
+  const %high: f32[] = 127
+  %steps: f32[batch, 4] = Div(%x, %s)
+  %whole: f32[batch, 4] = Round(%steps)
+  %moved: f32[batch, 4] = Add(%whole, %z)
+  %max: f32[batch, 4] = Max(%moved, %low)
+  %q: f32[batch, 4] = Min(%max, %high)
+  %d: f32[batch, 4] = Sub(%q, %z)
+  %y: f32[batch, 4] = Mul(%d, %s)
+)"),
+                 kPair);
+}
+
+TEST(FindQuantize, ByTheInverseOfTheScaleAndThroughCasts) {
+  EXPECT_REWRITE(find_quantize(), graph_of(R"(  const %inverse: f32[] = 2
+  const %s: f32[] = 0.5
+  const %z: i32[] = 3
+  const %low: i32[] = -128
+  const %high: i32[] = 127
+  %steps: f32[batch, 4] = Mul(%inverse, %x)
+  %whole: f32[batch, 4] = Round(%steps)
+  %ints: i32[batch, 4] = Cast(%whole) {to = "i32"}
+  %moved: i32[batch, 4] = Add(%z, %ints)
+  %min: i32[batch, 4] = Min(%moved, %high)
+  %q: i32[batch, 4] = Max(%min, %low)
+  %bytes: i8[batch, 4] = Cast(%q) {to = "i8"}
+  %wide: i32[batch, 4] = Cast(%bytes) {to = "i32"}
+  %d: i32[batch, 4] = Sub(%wide, %z)
+  %f: f32[batch, 4] = Cast(%d) {to = "f32"}
+  %y: f32[batch, 4] = Mul(%f, %s)
+)"),
+                 kPair);
+}
+
+TEST(FindQuantize, WeightWithAScaleForEachRow) {
+  EXPECT_REWRITE(find_quantize(), R"(graph g() {
+  const %w: f32[2, 3] = [1, -2.5, 3.5, 200, -200, 0]
+  const %s: f32[2, 1] = [0.5, 0.25]
+  const %low: f32[] = -128
+  const %high: f32[] = 127
+  %whole: f32[2, 3] = Round(%w)
+  %max: f32[2, 3] = Max(%whole, %low)
+  %q: f32[2, 3] = Min(%max, %high)
+  %y: f32[2, 3] = Mul(%q, %s)
+  return %y as y
+})",
+                 R"(graph g() {
+  const %w: f32[2, 3] = [1, -2.5, 3.5, 200, -200, 0]
+  const %one: f32[] = 1
+  const %z: i8[] = 0
+  %q: i8[2, 3] = QuantizeLinear(%w, %one, %z)
+  const %s: f32[2] = [0.5, 0.25]
+  const %z_1: i8[2] = [0, 0]
+  %y: f32[2, 3] = DequantizeLinear(%q, %s, %z_1) {axis = 0}
+  return %y as y
+})");
+}
+
+TEST(FindQuantize, NarrowBoundsBecomeBoundsOfTheInput) {
+  // q >= -127 where x >= 0.5 * (-127 - 3)
+  const std::string expected = graph_of(R"(  const %least: f32[] = -65
+  %bounded: f32[batch, 4] = Max(%x, %least)
+  const %s: f32[] = 0.5
+  const %z: i8[] = 3
+  %q: i8[batch, 4] = QuantizeLinear(%bounded, %s, %z)
+  const %s_1: f32[] = 0.5
+  const %z_1: i8[] = 3
+  %y: f32[batch, 4] = DequantizeLinear(%q, %s_1, %z_1)
+)");
+  EXPECT_REWRITE(find_quantize(), graph_of(R"(  const %s: f32[] = 0.5
+  const %z: f32[] = 3
+  const %low: f32[] = -127
+  const %high: f32[] = 127
+  %steps: f32[batch, 4] = Div(%x, %s)
+  %whole: f32[batch, 4] = Round(%steps)
+  %moved: f32[batch, 4] = Add(%whole, %z)
+  %max: f32[batch, 4] = Max(%moved, %low)
+  %q: f32[batch, 4] = Min(%max, %high)
+  %d: f32[batch, 4] = Sub(%q, %z)
+  %y: f32[batch, 4] = Mul(%d, %s)
+)"),
+                 expected);
+  EXPECT_REWRITE(find_quantize(), graph_of(R"(  const %s: f32[] = 0.5
+  const %z: i8[] = 3
+  const %low: i32[] = -127
+  const %high: i32[] = 127
+  %bytes: i8[batch, 4] = QuantizeLinear(%x, %s, %z)
+  %wide: i32[batch, 4] = Cast(%bytes) {to = "i32"}
+  %max: i32[batch, 4] = Max(%wide, %low)
+  %min: i32[batch, 4] = Min(%max, %high)
+  %q: i8[batch, 4] = Cast(%min) {to = "i8"}
+  %s_1: f32[batch, 4] = Cast(%q) {to = "f32"}
+  const %z_1: f32[] = 3
+  %d: f32[batch, 4] = Sub(%s_1, %z_1)
+  %y: f32[batch, 4] = Mul(%d, %s)
+)"),
+                 expected);
+}
+
+TEST(FindQuantize, OtherArithmeticStays) {
+  for (const std::string_view body : {// without Round
+                                      R"(  const %s: f32[] = 0.5
+  const %low: f32[] = -128
+  const %high: f32[] = 127
+  %steps: f32[batch, 4] = Div(%x, %s)
+  %max: f32[batch, 4] = Max(%steps, %low)
+  %y: f32[batch, 4] = Min(%max, %high)
+)",
+                                      // more than 8 bits
+                                      R"(  const %s: f32[] = 0.5
+  const %low: f32[] = -128
+  const %high: f32[] = 255
+  %steps: f32[batch, 4] = Div(%x, %s)
+  %whole: f32[batch, 4] = Round(%steps)
+  %max: f32[batch, 4] = Max(%whole, %low)
+  %y: f32[batch, 4] = Min(%max, %high)
+)",
+                                      // the zero point is no integer
+                                      R"(  const %s: f32[] = 0.5
+  const %z: f32[] = 0.25
+  const %low: f32[] = -128
+  const %high: f32[] = 127
+  %steps: f32[batch, 4] = Div(%x, %s)
+  %whole: f32[batch, 4] = Round(%steps)
+  %moved: f32[batch, 4] = Add(%whole, %z)
+  %max: f32[batch, 4] = Max(%moved, %low)
+  %y: f32[batch, 4] = Min(%max, %high)
+)",
+                                      // the difference is taken in 8 bits, where it wraps around
+                                      R"(  const %s: f32[] = 0.5
+  const %z: i8[] = 3
+  %q: i8[batch, 4] = QuantizeLinear(%x, %s, %z)
+  %d: i8[batch, 4] = Sub(%q, %z)
+  %f: f32[batch, 4] = Cast(%d) {to = "f32"}
+  %y: f32[batch, 4] = Mul(%f, %f)
+)"}) {
+    EXPECT_UNCHANGED(find_quantize(), graph_of(body));
+  }
+}
+
+}  // namespace
+}  // namespace bertcl::passes
