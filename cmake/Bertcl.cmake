@@ -37,9 +37,10 @@ function(bertcl_library)
   set_property(GLOBAL APPEND PROPERTY BERTCL_LIBRARIES bertcl_${arg_NAME})
 endfunction()
 
-# bertcl_test(NAME test_text DEPENDS bertcl_text ...): all *.cpp of the current folder as one GoogleTest program.
+# bertcl_test(NAME test_text [ON_DEVICE] DEPENDS bertcl_text ...): all *.cpp of the current folder as one GoogleTest
+# program. ON_DEVICE: it launches kernels, so it runs once more under a second implementation of OpenCL (label intel).
 function(bertcl_test)
-  cmake_parse_arguments(arg "" "NAME" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "ON_DEVICE" "NAME" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   add_executable(${arg_NAME} ${sources})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/engine"
@@ -48,4 +49,10 @@ function(bertcl_test)
                                                  "BERTCL_SHARED_DIR=\"${PROJECT_SOURCE_DIR}/../shared\"")
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main bertcl_settings)
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
+  if(arg_ON_DEVICE)
+    set_tests_properties(${arg_NAME} PROPERTIES LABELS device)
+    add_test(NAME ${arg_NAME}_intel COMMAND "${PROJECT_SOURCE_DIR}/tests/opencl/on_intel" "${PROJECT_BINARY_DIR}"
+                                            "$<TARGET_FILE:${arg_NAME}>")
+    set_tests_properties(${arg_NAME}_intel PROPERTIES LABELS intel SKIP_RETURN_CODE 77)
+  endif()
 endfunction()
