@@ -52,8 +52,11 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
                             ModelOptions& options) {
   CLI::App* command = add_command(program, name, description, example, options);
   const char* group = "How models run";
-  one_of(command->add_option("--precision", options.precision, "Storage of float weights"),
-         {"fp32", "fp16"})
+  one_of(command->add_option(
+             "--precision", options.precision,
+             "Float products: fp32; fp16 stores the weights so; bf16 multiplies in it,\n"
+             "where the CPU can (avx512_bf16 in `bertcl devices`), else in fp32"),
+         {"fp32", "fp16", "bf16"})
       ->group(group);
   one_of(command->add_option("--gemm", options.gemm,
                              "Float matrix products: bertcl's kernels, or CLBlast's"),
@@ -92,6 +95,7 @@ runtime::SessionOptions to_session_options(const ModelOptions& options) {
   session.drop_padding = !options.keep_padding;
   session.gemm = options.gemm;
   session.half_weights = options.precision == "fp16";
+  session.bf16 = options.precision == "bf16";
   session.disabled_passes = options.disabled_passes;
   session.disabled_kernels = options.disabled_kernels;
   return session;
@@ -134,7 +138,7 @@ std::string precision_of(const plan::Plan& plan, const ModelOptions& options) {
     });
   };
   if (plan::computes_in_int8(plan)) return "int8";
-  return computes("fp16") ? options.precision : "fp32";
+  return computes("fp16") || computes("bf16") ? options.precision : "fp32";
 }
 
 std::uintmax_t model_bytes(const std::filesystem::path& model) {

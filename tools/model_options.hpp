@@ -14,7 +14,7 @@
 namespace bertcl::tools {
 
 struct ModelOptions : CommonOptions {
-  std::string precision = "fp32";  ///< storage of float weights: "fp32" or "fp16"
+  std::string precision = "fp32";  ///< of float products: "fp32", "fp16" (storage) or "bf16"
   std::string gemm = "own";        ///< float products: "own" or "clblast"
   std::string require;             ///< "int8": as meets_requirement() says
   std::string disabled_kernels;    ///< comma-separated implementations

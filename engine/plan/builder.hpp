@@ -14,6 +14,7 @@ namespace bertcl::plan {
 struct Options {
   std::string gemm = "own";   // "clblast": CLBlast stands first among the float products
   bool half_weights = false;  // float weights stored in half precision
+  bool bf16 = false;          // float products in bf16 where the device multiplies it
   std::string disabled;       // comma-separated implementations that are left out
 };
 

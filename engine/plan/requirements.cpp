@@ -24,4 +24,8 @@ std::string needs_vnni(Builder& b) {
   return b.context().capabilities().avx512_vnni ? "" : "the device has no avx512_vnni";
 }
 
+std::string needs_bf16(Builder& b) {
+  return b.context().capabilities().avx512_bf16 ? "" : "the device has no avx512_bf16";
+}
+
 }  // namespace bertcl::plan

@@ -268,6 +268,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   plan::Options plan_options;
   plan_options.gemm = options.gemm;
   plan_options.half_weights = options.half_weights;
+  plan_options.bf16 = options.bf16;
   plan_options.disabled = options.disabled_kernels;
   state->plan = plan::make_plan(
       graph, options.context ? options.context : opencl::Context::create(options.device),

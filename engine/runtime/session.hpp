@@ -22,6 +22,7 @@ struct SessionOptions {
   bool drop_padding = true;   // run packed where the mask is a prefix of ones
   std::string gemm = "own";   // float products: "own" or "clblast"
   bool half_weights = false;  // store float weights in half precision
+  bool bf16 = false;          // float products in bf16 where the device multiplies it
   bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
   std::vector<std::string> disabled_passes;
   std::string disabled_kernels;      // comma-separated names of implementations

@@ -58,6 +58,12 @@ inline const std::vector<GemmFamily>& gemm_f32_families() {
   return families;
 }
 
+/// Operands rounded to bf16; a work-item makes two panels.
+inline const GemmFamily& gemm_bf16_family() {
+  static const GemmFamily family{"gemm_bf16_x86", {}, &opencl::Capabilities::avx512_bf16, 8, 48, 2};
+  return family;
+}
+
 // Codes of activation.clh and types.clh.
 constexpr int32_t kNone = 0, kGelu = 1, kGeluTanh = 2, kRelu = 3, kTanh = 4;
 constexpr int32_t kOutF32 = 0, kOutU8 = 1, kOutS8 = 2, kOutS32 = 4;

@@ -36,6 +36,8 @@ const std::vector<Rung> integer_ladder{{"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 4
                                        {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 64, 2, needs_avx2},
                                        {"portable", "gemm_s8_portable", {}, 6, 64, 1, always},
                                        {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
+const Rung bf16_rung{"x86_bf16", "gemm_bf16_x86", {}, 8, 48, 2, needs_bf16};
+constexpr std::int32_t bf16_item_panels = 2;  // ITEM_PANELS of that kernel
 const std::vector<Rung> float_ladder{
     {"clblast", nullptr, {}, 0, 0, 0, needs_clblast},
     {"x86_avx512", "gemm_f32_x86", {{"LANES", 16}}, 8, 48, 1, needs_avx512},
@@ -43,9 +45,12 @@ const std::vector<Rung> float_ladder{
     {"portable", "gemm_f32_portable", {}, 6, 16, 1, always},
     {"ref", "gemm_f32_ref", {}, 1, 1, 1, always}};
 
-/// CLBlast is on it where it is asked for.
+/// What is asked for stands first: bf16, CLBlast.
 std::vector<Rung> float_ladder_of(const Builder& b) {
-  return {float_ladder.begin() + (b.options().gemm == "clblast" ? 0 : 1), float_ladder.end()};
+  std::vector<Rung> ladder{float_ladder.begin() + (b.options().gemm == "clblast" ? 0 : 1),
+                           float_ladder.end()};
+  if (b.options().bf16) ladder.insert(ladder.begin(), bf16_rung);
+  return ladder;
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -145,25 +150,31 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (!rung.program) return lower_clblast(b, node);
   const std::int64_t k = w->constant->shape()[0], n = w->constant->shape()[1];
   const std::int64_t panels = ceil_div(n, rung.panel);
+  const bool bf16 = rung.k_group == 2;
   const int half = b.options().half_weights;
 
   opencl::Buffer raw = upload(b, *w->constant);
-  opencl::Buffer packed =
-      b.context().allocate(static_cast<std::size_t>(panels * rung.panel * k * (half ? 2 : 4)));
-  opencl::Kernel pack = b.kernel("pack_f32", "pack_f32", {{"B_HALF", half}});
+  opencl::Buffer packed = b.context().allocate(static_cast<std::size_t>(
+      panels * rung.panel * ceil_div(k, rung.k_group) * rung.k_group * (half || bf16 ? 2 : 4)));
+  opencl::Kernel pack = bf16 ? b.kernel("pack_bf16", "pack_bf16")
+                             : b.kernel("pack_f32", "pack_f32", {{"B_HALF", half}});
   pack.args(raw, packed, static_cast<std::int32_t>(n), static_cast<std::int32_t>(k), 0, rung.panel);
   run_packing(b, pack, panels);
 
   opencl::Defines defines = rung.defines;
-  defines["B_HALF"] = half;
+  if (!bf16) defines["B_HALF"] = half;
   const ir::Dim rows = row_count(node.output()->type.shape);
   const ir::Value* bias = node.input(o::bias);
   Step& step = b.launch(
-      node, half ? "fp16w" : "fp32", rung.name, b.kernel(rung.program, "gemm_f32", defines),
+      node,
+      bf16   ? "bf16"
+      : half ? "fp16w"
+             : "fp32",
+      rung.name, b.kernel(rung.program, "gemm_f32", defines),
       {b.in(node.inputs[o::x]), b.constant(std::move(packed)), b.in(bias), b.out(node.output()),
        Size{rows}, static_cast<std::int32_t>(n), static_cast<std::int32_t>(k),
        static_cast<std::int32_t>(bias != nullptr), activation_code(activation_of(node))},
-      {Size{rows, rung.tile_rows}, Size{panels}, Size{}});
+      {Size{rows, rung.tile_rows}, Size{panels, bf16 ? bf16_item_panels : 1}, Size{}});
   step.why_not_faster = choice.why_not_faster;
   if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");
   count_operations(step, rows, n, k);
@@ -257,6 +268,7 @@ void add_linear(LoweringTable& table) {
 }
 
 void add_linear_implementations(std::vector<std::string>& names) {
+  names.push_back(bf16_rung.name);
   add_names(float_ladder, names);
   add_names(integer_ladder, names);
 }
