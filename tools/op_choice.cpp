@@ -43,7 +43,7 @@ F1Drop f1_drop(const quant::Options& quantizer, const CalibrationQuestions& ques
                const OpChoiceOptions& options) {
   return {quantizer.model, quantizer.device,
           options.drop_data.empty()
-              ? other_questions(questions.dataset, questions.chosen, options.drop_limit)
+              ? other_questions(*questions.dataset, questions.chosen, options.drop_limit)
               : other_questions(squad::load_dataset(options.drop_data), {}, options.drop_limit),
           questions.tokenizer, questions.features};
 }
@@ -87,9 +87,11 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options) {
       ->group(group);
 }
 
-void check_op_choice_options(const OpChoiceOptions& options, bool has_data) {
+void check_op_choice_options(const OpChoiceOptions& options, bool has_data, bool is_squad) {
   if (options.wanted() && !has_data)
     throw Error("what ops cost is measured on questions: give --data FILE");
+  if (options.max_drop && !is_squad)
+    throw Error("--max-drop is measured by F1 on SQuAD; bound another task's model by --max-error");
   if (!options.plot.empty()) check_writable(options.plot);
   if (!options.drop_data.empty()) check_readable(options.drop_data);
 }

@@ -35,13 +35,13 @@ struct OpChoiceOptions {
 
 void add_op_choice_options(CLI::App& command, OpChoiceOptions& options);
 
-/// Throws Error, before any work, if there is no data to measure on or a file cannot be read or
-/// written.
-void check_op_choice_options(const OpChoiceOptions& options, bool has_data);
+/// Throws Error, before any work, if there is no data to measure on, F1 is asked for of another
+/// task, or a file cannot be read or written.
+void check_op_choice_options(const OpChoiceOptions& options, bool has_data, bool is_squad);
 
 /// What a model was calibrated on.
 struct CalibrationQuestions {
-  const squad::Dataset& dataset;
+  const squad::Dataset* dataset;    ///< null: the data of another task
   std::vector<std::size_t> chosen;  ///< indices of questions
   const text::WordPieceTokenizer& tokenizer;
   squad::FeatureOptions features;

@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session of a question-answering model as the function that squad/ calls.
 #pragma once
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "runtime/session.hpp"
 #include "squad/batch.hpp"
 #include "squad/features.hpp"
+#include "tools/text_model.hpp"
 
 namespace bertcl::tools {
 
-/// Which input and output of a model means what. A name is empty where the model has none of it.
-struct QaPorts {
-  std::string ids, mask, types, positions;
-  std::vector<std::string> unused;  ///< inputs that do not change the logits ("unique_ids")
-  std::string start, end;           ///< outputs [batch, seq]
-  std::string both;                 ///< or one output [batch, seq, 2]
-  std::int64_t batch = 0, seq = 0;  ///< extents that the file fixes; 0 where they are free
+/// Which input and output of a model means what.
+struct QaPorts : InputPorts {
+  std::string start, end;  ///< outputs [batch, seq]
+  std::string both;        ///< or one output [batch, seq, 2]
 };
 
-/// Reads the meaning from the names that exporters give: input_ids; attention_mask, input_mask;
-/// token_type_ids, segment_ids; start_logits, output_start_logits, unstack:0, ...
-/// Throws Error with the names that were found if there are no ids or no start and end logits.
+/// find_input_ports(), and the outputs by their names: start_logits, output_start_logits,
+/// unstack:0, ... Throws Error with the names that were found if there are no start and end logits.
 QaPorts find_qa_ports(const std::vector<plan::Port>& inputs,
                       const std::vector<plan::Port>& outputs);
 
@@ -40,7 +36,7 @@ class QaModel {
   void warm_up();
 
  private:
-  runtime::Session& session_;
+  TextModel model_;
   QaPorts ports_;
 };
 

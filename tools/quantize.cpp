@@ -20,8 +20,7 @@
 #include "quant/calibrated_model.hpp"
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
-#include "squad/dataset.hpp"
-#include "squad/features.hpp"
+#include "tools/calibration_samples.hpp"
 #include "tools/interruption.hpp"
 #include "tools/model_options.hpp"
 #include "tools/op_choice.hpp"
@@ -30,18 +29,18 @@
 #include "tools/progress.hpp"
 #include "tools/quantize_options.hpp"
 #include "tools/table_options.hpp"
+#include "tools/task_options.hpp"
 #include "tools/vocabulary_options.hpp"
 
 namespace bertcl::tools {
 namespace {
 
 struct QuantizeOptions : CommonOptions {
-  std::string model, output, data, overrides;
-  std::size_t samples = quant::kDefaultSamples;
-  bool first_samples = false;
+  std::string model, output, overrides;
+  TaskOptions task;
+  SampleOptions samples;
   bool dynamic = false, per_token = false;
   VocabularyOptions vocabulary;
-  squad::FeatureOptions features;
   quant::Options quantizer = quant::presets().front().options();
   TableOptions table;
   OpChoiceOptions ops;
@@ -51,54 +50,15 @@ struct QuantizeOptions : CommonOptions {
 struct Quantized {
   quant::Report report;
   std::optional<OpChoice> choice;
+  std::string unit;  ///< of report.samples: "questions"
 };
 
-/// The first window of each chosen question, made when it is asked for.
-class QuestionSamples {
- public:
-  QuestionSamples(const squad::Dataset& dataset, const text::WordPieceTokenizer& tokenizer,
-                  const squad::FeatureOptions& features, std::size_t wanted, bool first)
-      : dataset_(dataset),
-        tokenizer_(tokenizer),
-        features_(features),
-        chosen_(quant::spread(first && wanted > 0 ? std::min(wanted, dataset.questions.size())
-                                                  : dataset.questions.size(),
-                              wanted)) {}
-
-  std::size_t size() const { return chosen_.size(); }
-  const std::vector<std::size_t>& chosen() const { return chosen_; }
-
-  std::optional<quant::Sample> next() {
-    while (next_ < chosen_.size()) {
-      const squad::Question& question = dataset_.questions[chosen_[next_++]];
-      const auto document = squad::make_document(dataset_.context_of(question), tokenizer_);
-      const auto windows = squad::make_features(document, question.text, tokenizer_, features_);
-      if (windows.empty()) continue;  // a context without words
-      const squad::Feature& window = windows.front();
-      quant::Sample sample;
-      sample.ids.assign(window.input_ids.begin(), window.input_ids.end());
-      sample.types.assign(window.length(), 1);
-      std::fill_n(sample.types.begin(), window.doc_begin, 0);
-      return sample;
-    }
-    return std::nullopt;
-  }
-
- private:
-  const squad::Dataset& dataset_;
-  const text::WordPieceTokenizer& tokenizer_;
-  squad::FeatureOptions features_;
-  std::vector<std::size_t> chosen_;
-  std::size_t next_ = 0;
-};
-
-/// Calibrates on the questions of the data file.
+/// Calibrates on the questions or texts of the data file.
 Quantized quantize_by_data(const QuantizeOptions& options) {
-  const squad::Dataset dataset = squad::load_dataset(options.data);
   const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
-  QuestionSamples samples(dataset, tokenizer, options.features, options.samples,
-                          options.first_samples);
-  CalibrationQuestions questions{dataset, samples.chosen(), tokenizer, options.features, {}};
+  CalibrationSamples samples(options.task, tokenizer, options.samples);
+  CalibrationQuestions questions{
+      samples.dataset(), samples.chosen(), tokenizer, options.samples.features, {}};
   std::optional<Progress> progress;
   std::string shown;
   quant::CalibratedModel model(
@@ -112,12 +72,13 @@ Quantized quantize_by_data(const QuantizeOptions& options) {
         throw_if_interrupted();
         if (shown != pass) {
           shown = pass;
-          progress.emplace(shown, "questions");
+          progress.emplace(shown, samples.unit());
         }
         progress->update(static_cast<std::size_t>(done), samples.size());
       });
   progress.reset();
   Quantized result;
+  result.unit = samples.unit();
   if (options.ops.wanted()) result.choice = choose_ops(model, questions, options.ops);
   result.report =
       result.choice ? model.write(result.choice->left(), result.choice->defer()) : model.write();
@@ -131,7 +92,7 @@ Quantized quantize_by_table(const QuantizeOptions& options) {
     fmt::print("{}: {} of {} tensors, format {}\n", options.table.read,
                read.format->magnitudes ? "magnitudes" : "ranges", read.table.ranges.size(),
                read.format->name);
-  return {std::move(report), {}};
+  return {std::move(report), {}, {}};
 }
 
 /// What the options ask for and a table neither keeps nor gives.
@@ -151,20 +112,22 @@ std::vector<std::string> left_out_by_table(const QuantizeOptions& options) {
 /// Throws Error unless there is one source of ranges.
 void check_source(const QuantizeOptions& options) {
   const TableOptions& table = options.table;
-  if (options.dynamic && (!options.data.empty() || !table.read.empty() || !table.write.empty()))
+  if (options.dynamic &&
+      (!options.task.data.empty() || !table.read.empty() || !table.write.empty()))
     throw Error(
         "--dynamic goes without --data and tables: each run finds the ranges of its activations");
-  if (!options.dynamic && options.data.empty() && table.read.empty())
+  if (!options.dynamic && options.task.data.empty() && table.read.empty())
     throw Error(
         "nothing to take ranges from: give --data FILE to calibrate on, a table of ranges by "
         "--read-table FILE, or --dynamic to find them in each run");
-  if (!options.data.empty() && !table.read.empty())
+  if (!options.task.data.empty() && !table.read.empty())
     throw Error(
         "--data and --read-table exclude each other: ranges are either found by calibration or "
         "read");
 }
 
-void print_report(const quant::Report& report, const QuantizeOptions& options) {
+void print_report(const Quantized& quantized, const QuantizeOptions& options) {
+  const quant::Report& report = quantized.report;
   const auto size = model_bytes(options.output);
   fmt::print("{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
              bytes_text(size),
@@ -176,8 +139,8 @@ void print_report(const quant::Report& report, const QuantizeOptions& options) {
     fmt::print("scales of activations are found in each run, one for each {}\n",
                options.per_token ? "token" : "tensor");
   else if (options.table.read.empty())
-    fmt::print("calibrated by {} on {} questions ({} tokens) in {}\n", report.method,
-               grouped(report.samples), grouped(report.tokens),
+    fmt::print("calibrated by {} on {} {} ({} tokens) in {}\n", report.method,
+               grouped(report.samples), quantized.unit, grouped(report.tokens),
                duration_text(report.calibrate_seconds));
   fmt::print("{} nodes quantized: {} activations ({}), {} weights ({} per {}), {} constants\n",
              report.quantized_nodes, report.count(quant::Role::activation),
@@ -212,7 +175,7 @@ int run_quantize(QuantizeOptions& options) {
   }
   check_source(options);
   check_table_options(options.table);
-  check_op_choice_options(options.ops, !options.data.empty());
+  check_op_choice_options(options.ops, !options.task.data.empty(), options.task.is_squad());
   quant::Options& quantizer = options.quantizer;
   quantizer.model = options.model;
   quantizer.output = options.output;
@@ -225,20 +188,18 @@ int run_quantize(QuantizeOptions& options) {
   const auto scales =
       options.per_token ? quant::ActivationScales::per_token : quant::ActivationScales::per_tensor;
   const Quantized quantized = options.dynamic
-                                  ? Quantized{quant::quantize_dynamic(quantizer, scales), {}}
+                                  ? Quantized{quant::quantize_dynamic(quantizer, scales), {}, {}}
                               : options.table.read.empty() ? quantize_by_data(options)
                                                            : quantize_by_table(options);
   const quant::Report& report = quantized.report;
-  if (options.prints_text()) print_report(report, options);
+  if (options.prints_text()) print_report(quantized, options);
   if (options.prints_text() && !left_out.empty())
     fmt::print("without {}: a table has one range for each tensor of the model as it is{}\n",
                fmt::join(left_out, ", "), options.table.read.empty() ? "" : ", and no samples");
   write_table(options.table, report, options.prints_text());
-  nlohmann::ordered_json json = {{"path", options.model},
-                                 {"output", options.output},
-                                 {"data", options.data},
-                                 {"table", options.table.read},
-                                 {"left_out_by_table", left_out}};
+  nlohmann::ordered_json json = {{"path", options.model},       {"output", options.output},
+                                 {"data", options.task.data},   {"task", options.task.name},
+                                 {"table", options.table.read}, {"left_out_by_table", left_out}};
   json.update(nlohmann::ordered_json(quant::to_json(report)));
   if (quantized.choice) {
     json.update(to_json(*quantized.choice));
@@ -255,22 +216,23 @@ void add_quantize(CLI::App& program, Action& action) {
   CLI::App* command = add_command(
       program, "quantize",
       "Calibrate a float model and write an int8 model (ONNX with Q/DQ)\n\n"
-      "Runs the model on questions of a SQuAD file, spread evenly over it, and observes the "
-      "inputs\n"
-      "of its matrix products on the device. The file that is written is ordinary ONNX: any "
-      "runtime\n"
-      "that knows QuantizeLinear and DequantizeLinear gives the same answers.",
+      "Runs the model on questions of a SQuAD file, or on texts of another task, spread evenly\n"
+      "over the file, and observes the inputs of its matrix products on the device. The file that\n"
+      "is written is ordinary ONNX: any runtime that knows QuantizeLinear and DequantizeLinear\n"
+      "gives the same answers.",
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
       *options);
   command->add_option("MODEL", options->model, "ONNX model in float")->required()->type_name("");
   command->add_option("-o,--output", options->output, "The int8 model")
       ->required()
       ->type_name("OUT.onnx");
-  command->add_option("--data", options->data, "SQuAD file with questions to calibrate on")
-      ->type_name("FILE");
-  not_negative(*command, "--samples", options->samples, "Questions to calibrate on; 0 is all");
-  command->add_flag("--first-samples", options->first_samples,
-                    "The first questions of the file, not some from all of it");
+  add_task_options(*command, options->task,
+                   "SQuAD file with questions to calibrate on, or the file of another task (see\n"
+                   "bertcl eval --help)");
+  not_negative(*command, "--samples", options->samples.wanted,
+               "Questions or texts to calibrate on; 0 is all");
+  command->add_flag("--first-samples", options->samples.first,
+                    "The first of the file, not some from all of it");
   command->add_flag("--dynamic", options->dynamic,
                     "No calibration: each run finds the scales of its activations\n"
                     "(DynamicQuantizeLinear, MatMulInteger). Only products with weights");
@@ -278,9 +240,9 @@ void add_quantize(CLI::App& program, Action& action) {
       ->add_flag("--per-token", options->per_token,
                  "With --dynamic: a scale for each token in place of one for all, symmetric s8")
       ->needs("--dynamic");
-  positive(*command, "--max-seq-length", options->features.max_seq_length,
-           "Tokens of a question with its text at most");
-  positive(*command, "--max-query-length", options->features.max_query_length,
+  positive(*command, "--max-seq-length", options->samples.features.max_seq_length,
+           "Tokens of a text, with its question, at most");
+  positive(*command, "--max-query-length", options->samples.features.max_query_length,
            "Tokens of the question that are kept");
   add_vocabulary_options(*command, options->vocabulary);
   add_quantizer_options(*command, options->quantizer);

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
@@ -37,11 +38,16 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
       .add_option("--vocab", options.vocabulary,
                   "WordPiece vocabulary; by default vocab.txt beside the model")
       ->type_name("FILE");
-  command.add_flag("--lower-case,--no-lower-case{false},--cased{false}", options.lower_case,
-                   "Lower-case the text, or keep case (--no-lower-case, --cased); by default as\n"
-                   "tokenizer_config.json beside the vocabulary says, else lower case");
-  command.add_flag("--strip-accents,--no-strip-accents{false}", options.strip_accents,
-                   "Drop accents, or keep them; by default as that file says, else as case is");
+  // add_flag() would set an optional that no flag names.
+  const auto flag = [&](const char* names, std::optional<bool>& value, const char* text) {
+    command.add_flag_function(
+        names, [&value](std::int64_t count) { value = count > 0; }, text);
+  };
+  flag("--lower-case,--no-lower-case{false},--cased{false}", options.lower_case,
+       "Lower-case the text, or keep case (--no-lower-case, --cased); by default as\n"
+       "tokenizer_config.json beside the vocabulary says, else lower case");
+  flag("--strip-accents,--no-strip-accents{false}", options.strip_accents,
+       "Drop accents, or keep them; by default as that file says, else as case is");
 }
 
 text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks other than SQuAD and options of vocabularies: which output is taken, labels, refusals.
+// Scores of models are compared with ONNX Runtime's in tests/python/test_tasks.py.
+#include <gmock/gmock.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "bertcl/error.hpp"
+#include "program_runner.hpp"
+#include "tools/task_model.hpp"
+#include "tools/task_options.hpp"
+#include "tools/vocabulary_options.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using tests::refusal;
+using tests::run_bertcl;
+using tests::source_file;
+
+const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
+const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no Error was thrown";
+}
+
+plan::Port output(const std::string& name, ir::Shape shape) {
+  return {name, {ir::DType::f32, std::move(shape)}};
+}
+const ir::Dim kBatch = ir::Dim::symbol("batch"), kSeq = ir::Dim::symbol("seq");
+
+TEST(TaskOutput, IsTheOneOfTheShape) {
+  const tasks::Head two{false, 2, false, "2 classes"}, one{false, 1, false, "1 score"};
+  const tasks::Head tags{true, 5, false, "5 tags"}, words{true, 100, true, "100 tokens"};
+  EXPECT_EQ(find_task_output({output("pooled", {kBatch, 768}), output("y", {kBatch, 2})}, two),
+            "y");
+  EXPECT_EQ(
+      find_task_output(
+          {output("a", {kBatch, 2}), output("logits", {kBatch, 2}), output("z", {kBatch, 2})}, two),
+      "logits");
+  EXPECT_EQ(find_task_output({output("score", {kBatch})}, one), "score");
+  EXPECT_EQ(find_task_output({output("score", {kBatch, 1})}, one), "score");
+  EXPECT_EQ(find_task_output({output("hidden", {kBatch, kSeq, 32}), output("y", {4, 64, 5})}, tags),
+            "y");
+  EXPECT_EQ(find_task_output({output("y", {kBatch, kSeq, 104})}, words), "y") << "padded";
+}
+
+TEST(TaskOutput, AnotherHeadIsRefusedWithAllOutputs) {
+  const tasks::Head two{false, 2, false, "2 classes"}, words{true, 100, true, "100 tokens"};
+  EXPECT_THAT(
+      error_of([&] {
+        find_task_output({output("logits", {kBatch, 3}), output("start", {kBatch, kSeq})}, two);
+      }),
+      AllOf(HasSubstr("logits f32[batch, 3], start f32[batch, seq]"),
+            HasSubstr("one of [batch, 2], with 2 classes")));
+  EXPECT_THAT(error_of([&] {
+                find_task_output({output("y", {kBatch, kSeq, 99})}, words);
+              }),
+              HasSubstr("[batch, seq, 100 or more]"));
+}
+
+using TaskTest = tests::FolderTest;
+
+TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
+  const std::filesystem::path model = path("model.onnx");
+  TaskOptions options;
+  EXPECT_THAT(find_labels(options, {model}), IsEmpty());
+  write("config.json", R"({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}})");
+  EXPECT_THAT(find_labels(options, {model}), IsEmpty()) << "names that nobody gave";
+  write("config.json", R"({"id2label": {"1": "O", "10": "k", "0": "B-x", "2": "c", "3": "d",
+      "4": "e", "5": "f", "6": "g", "7": "h", "8": "i", "9": "j"}})");
+  EXPECT_THAT(find_labels(options, {"/no/other.onnx", model}),
+              ElementsAre("B-x", "O", "c", "d", "e", "f", "g", "h", "i", "j", "k"));
+  options.labels = "O,B-y";
+  EXPECT_THAT(find_labels(options, {model}), ElementsAre("O", "B-y"));
+  options.labels = write("labels.txt", "O\nB-z\n");
+  EXPECT_THAT(find_labels(options, {model}), ElementsAre("O", "B-z"));
+  options.labels.clear();
+  for (const char* wrong :
+       {R"({"id2label": ["O"]})", R"({"id2label": {"1": "O"}})", R"({"id2label": {"0": 1}})"}) {
+    write("config.json", wrong);
+    EXPECT_THAT(error_of([&] { find_labels(options, {model}); }),
+                AllOf(HasSubstr("config.json"), HasSubstr("id2label has to be")))
+        << wrong;
+  }
+}
+
+TEST_F(TaskTest, TheTokenizerIsAsItsConfigurationSays) {
+  write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nCafe\nCafé\ncafe\ncafé\n");
+  const auto tokens = [&](const VocabularyOptions& options) {
+    return load_tokenizer(options, {path("model.onnx")}).tokenize("Café");
+  };
+  EXPECT_THAT(tokens({}), ElementsAre("cafe"));
+  EXPECT_THAT(tokens({"", false, {}}), ElementsAre("Café"));
+  EXPECT_THAT(tokens({"", {}, false}), ElementsAre("café"));
+  write("tokenizer_config.json", R"({"do_lower_case": false, "strip_accents": null})");
+  EXPECT_THAT(tokens({}), ElementsAre("Café"));
+  EXPECT_THAT(tokens({"", true, {}}), ElementsAre("cafe"));
+  EXPECT_THAT(tokens({"", {}, true}), ElementsAre("Cafe"));
+  write("tokenizer_config.json", R"({"strip_accents": false})");
+  EXPECT_THAT(tokens({}), ElementsAre("café"));
+  write("tokenizer_config.json", R"({"do_lower_case": "yes"})");
+  EXPECT_THAT(error_of([&] { tokens({}); }),
+              AllOf(HasSubstr("tokenizer_config.json: do_lower_case is of type string")));
+}
+
+TEST(VocabularyOptions, OnlyFlagsThatAreGivenCount) {
+  using Choice = std::optional<bool>;
+  const auto parse = [](std::vector<std::string> arguments) {
+    CLI::App command;
+    VocabularyOptions options;
+    add_vocabulary_options(command, options);
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    command.parse(arguments);
+    return std::pair(options.lower_case, options.strip_accents);
+  };
+  EXPECT_EQ(parse({}), std::pair(Choice(), Choice()));
+  EXPECT_EQ(parse({"--lower-case"}), std::pair(Choice(true), Choice()));
+  EXPECT_EQ(parse({"--no-lower-case"}), std::pair(Choice(false), Choice()));
+  EXPECT_EQ(parse({"--cased"}), std::pair(Choice(false), Choice()));
+  EXPECT_EQ(parse({"--strip-accents"}), std::pair(Choice(), Choice(true)));
+  EXPECT_EQ(parse({"--cased", "--no-strip-accents"}), std::pair(Choice(false), Choice(false)));
+}
+
+TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
+  const std::string sst2 = write("dev.tsv", "a fine film\t1\n"),
+                    tagged = write("t.conll", "it\tO\n");
+  const auto eval = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {"eval", kModel});
+    return refusal(run_bertcl(arguments));
+  };
+  EXPECT_THAT(
+      eval({"--task", "sst2", "--data", sst2}),
+      AllOf(HasSubstr(kModel), HasSubstr("start_logits f32[batch, seq]"), HasSubstr("[batch, 2]")));
+  EXPECT_THAT(eval({"--task", "mlm", "--data", sst2}), HasSubstr("[batch, seq, 30522 or more]"));
+  EXPECT_THAT(eval({"--task", "wnut17", "--data", tagged}), HasSubstr("--labels"));
+  EXPECT_THAT(eval({"--task", "sst2", "--data", tagged}), HasSubstr("t.conll:1:"));
+  EXPECT_THAT(eval({"--task", "stsb", "--data", sst2}), HasSubstr("dev.tsv:1: 2 columns"));
+  EXPECT_THAT(eval({"--task", "stsb", "--data", sst2, "--windows"}),
+              HasSubstr("--windows goes with --task sst2 or movie-reviews, not with stsb"));
+  EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--nbest", path("n.json")}),
+              HasSubstr("--nbest goes with --task squad"));
+  EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
+  EXPECT_THAT(eval({"--data", sst2}), HasSubstr("broken JSON"));
+}
+
+TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
+  const std::map<std::string, std::string> data = {
+      {"sst2", write("sst2.tsv", "a fine film\t1\nno\t0\n")},
+      {"stsb", write("stsb.csv", "one,two,3\nthree,four,1\n")},
+      {"wnut17", write("wnut.conll", "Oslo\tB-location\n\nit\tO\n")},
+      {"mlm", write("texts.txt", "one two three\nfour five six\n")}};
+  std::filesystem::create_directories(path("reviews/neg"));
+  std::filesystem::create_directories(path("reviews/pos"));
+  write("reviews/neg/a.txt", "bad");
+  write("reviews/pos/a.txt", "good");
+  const std::map<std::string, std::string> units = {
+      {"sst2", "texts"}, {"stsb", "pairs"}, {"wnut17", "sentences"}, {"mlm", "texts"}};
+  for (const auto& [task, file] : data) {
+    const auto made = run_bertcl({"quantize", kModel, "-o", path("q.onnx"), "--task", task,
+                                  "--data", file, "--preset", "fast", "--vocab", kVocabulary});
+    EXPECT_EQ(made.code, 0) << made.err;
+    EXPECT_THAT(made.out, HasSubstr("on 2 " + units.at(task) + " (")) << task;
+  }
+  const std::vector<std::string> reviews = {"quantize", kModel,          "-o",     path("q.onnx"),
+                                            "--task",   "movie-reviews", "--data", path("reviews")};
+  EXPECT_EQ(run_bertcl(reviews).code, 0);
+  std::vector<std::string> bounded = reviews;
+  bounded.insert(bounded.end(), {"--max-drop", "1"});
+  EXPECT_THAT(refusal(run_bertcl(bounded)), HasSubstr("--max-error"));
+}
+
+}  // namespace
+}  // namespace bertcl::tools

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `bertcl eval` does for each kind of task.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/session.hpp"
+#include "squad/pipeline.hpp"
+#include "text/tokenizer.hpp"
+#include "tools/eval_report.hpp"
+#include "tools/model_options.hpp"
+#include "tools/task_options.hpp"
+#include "tools/vocabulary_options.hpp"
+
+namespace bertcl::tools {
+
+struct EvalOptions : ModelOptions {
+  std::vector<std::string> models, compare;
+  TaskOptions task;
+  std::string predictions, null_odds, nbest;
+  VocabularyOptions vocabulary;
+  squad::EvaluateOptions squad;
+  std::optional<int> max_length, batch_tokens;
+  bool windows = false;
+  std::size_t limit = 0;
+};
+
+/// Loads the data when it is made, and evaluates models on them.
+struct Evaluator {
+  /// `first`: writes the files of predictions that the options ask for.
+  std::function<EvaluatedModel(runtime::Session& session, bool first)> evaluate;
+  std::string unit;  ///< of EvaluatedModel::total: "questions"
+};
+
+Evaluator squad_evaluator(const EvalOptions& options, const text::WordPieceTokenizer& tokenizer);
+
+/// For all other tasks; `models` are where config.json is looked for.
+Evaluator task_evaluator(const EvalOptions& options, const text::WordPieceTokenizer& tokenizer,
+                         const std::vector<std::filesystem::path>& models);
+
+}  // namespace bertcl::tools

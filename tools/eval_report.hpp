@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores and times of models side by side, as table and as JSON.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bertcl::tools {
+
+/// A row of the table.
+struct Score {
+  std::string title;
+  double value = 0.0;
+  int digits = 3;
+  bool compared = false;  ///< stands in the line that compares two models
+};
+
+struct EvaluatedModel {
+  std::filesystem::path path;
+  std::string precision;
+  std::uintmax_t bytes = 0;
+  std::vector<Score> scores;  ///< the same titles for all models
+  /// Keys of the JSON, in front of and behind the times.
+  std::vector<std::pair<std::string, double>> metrics, more_metrics;
+  std::size_t total = 0;     ///< questions, texts
+  std::size_t features = 0;  ///< sequences that the model read
+  std::size_t tokens = 0, tokens_padded = 0;
+  double total_seconds = 0.0, model_seconds = 0.0;
+  std::size_t max_length = 0;            ///< tokens of the longest sequence that was made
+  std::optional<std::size_t> truncated;  ///< texts that were longer; none where nothing is cut
+
+  double tokens_per_second() const;
+};
+
+/// A table with one column for each model: scores have few digits, paths are long. Then how the
+/// first differs from each other one. `head` says what was measured, on which device.
+void print_evaluation(const std::vector<EvaluatedModel>& models, const std::string& head);
+
+/// An object for each model. A value that is not finite becomes null.
+nlohmann::ordered_json to_json(const std::vector<EvaluatedModel>& models);
+
+}  // namespace bertcl::tools

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluation on tasks other than SQuAD.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bertcl/pending_file.hpp"
+#include "tasks/evaluate.hpp"
+#include "tools/eval.hpp"
+#include "tools/output.hpp"
+#include "tools/progress.hpp"
+#include "tools/task_model.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+constexpr int kLongest = 512;  // tokens, for a model that sets no limit
+// A masked language model gives a number for each token and each entry of the vocabulary.
+constexpr int kBatchTokensOfMasked = 1024;
+
+Score score_of(const tasks::Metric& metric) {
+  static const std::map<std::string, std::string> titles = {
+      {"accuracy", "accuracy"},     {"pearson", "Pearson"}, {"spearman", "Spearman"}, {"f1", "F1"},
+      {"precision", "  precision"}, {"recall", "  recall"}};
+  const bool part = metric.name == "precision" || metric.name == "recall";
+  return {titles.at(metric.name), metric.value, metric.is_correlation ? 5 : 3, !part};
+}
+
+/// One line for each item.
+void write_predictions(const std::filesystem::path& path, const nlohmann::ordered_json& values) {
+  std::string content;
+  for (const auto& [id, value] : values.items())
+    content += fmt::format("{}\n  {}: {}", content.empty() ? "{" : ",", nlohmann::json(id).dump(),
+                           value.dump());
+  write_file(path, (content.empty() ? "{" : content) + "\n}\n");
+}
+
+EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
+                              const tasks::Task& task, const text::WordPieceTokenizer& tokenizer,
+                              bool first) {
+  EvaluatedModel row;
+  row.path = session.path();
+  row.precision = precision_of(session.plan(), options);
+  row.bytes = model_bytes(session.path());
+  TaskModel model(session, task.head());
+  tasks::EvaluateOptions evaluate;
+  const int longest = static_cast<int>(model.model().longest());
+  evaluate.encode.max_length = options.max_length.value_or(longest > 0 ? longest : kLongest);
+  evaluate.encode.windows = options.windows;
+  const bool masked = options.task.name == "mlm";
+  evaluate.batches.max_tokens = options.batch_tokens.value_or(
+      masked ? kBatchTokensOfMasked : text::BatchOptions{}.max_tokens);
+  model.model().check_length(evaluate.encode.max_length);
+  model.model().bound(evaluate.batches);
+  model.warm_up();
+  Progress progress(row.precision + " " + row.path.filename().string(), "sequences");
+  const tasks::Evaluation evaluation = tasks::evaluate(
+      task, tokenizer, evaluate, std::ref(model),
+      [&](const tasks::Progress& now) {
+        const double seconds = std::max(1e-9, now.model_seconds);
+        progress.update(
+            now.sequences, now.sequences_total,
+            grouped(static_cast<std::int64_t>(static_cast<double>(now.tokens) / seconds)) +
+                " tokens/s");
+      },
+      options.limit);
+  if (first && !options.predictions.empty())
+    write_predictions(options.predictions, evaluation.results->predictions());
+  for (const tasks::Metric& metric : evaluation.metrics) {
+    row.scores.push_back(score_of(metric));
+    row.metrics.emplace_back(metric.name, metric.value);
+  }
+  row.total = evaluation.items;
+  row.features = evaluation.sequences;
+  row.tokens = evaluation.tokens;
+  row.tokens_padded = evaluation.tokens_padded;
+  row.truncated = evaluation.items_cut;
+  row.max_length = static_cast<std::size_t>(evaluate.encode.max_length);
+  row.total_seconds = evaluation.total_seconds;
+  row.model_seconds = evaluation.model_seconds;
+  return row;
+}
+
+}  // namespace
+
+Evaluator task_evaluator(const EvalOptions& options, const text::WordPieceTokenizer& tokenizer,
+                         const std::vector<std::filesystem::path>& models) {
+  const std::shared_ptr<const tasks::Task> task =
+      load_task(options.task, find_labels(options.task, models), tokenizer);
+  return {[&options, &tokenizer, task](runtime::Session& session, bool first) {
+            return evaluate_model(session, options, *task, tokenizer, first);
+          },
+          task->unit()};
+}
+
+}  // namespace bertcl::tools

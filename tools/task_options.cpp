@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which task the data of a command are for, and how they become a task.
+#include "tools/task_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "squad/dataset.hpp"
+#include "squad/json_file.hpp"
+#include "tasks/readers.hpp"
+#include "text/file.hpp"
+#include "tools/option_checks.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+/// {"id2label": {"0": "O", "1": "B-person"}} of Hugging Face's config.json.
+std::vector<std::string> read_id2label(const std::filesystem::path& path) {
+  const nlohmann::json config = squad::parse_json(text::read_file(path), path.string());
+  if (!config.is_object() || !config.contains("id2label")) return {};
+  const nlohmann::json& names = config["id2label"];
+  const auto wrong = [&] {
+    return Error(path.string() +
+                 R"(: id2label has to be an object {"0": "..", "1": "..", ..} of all classes)");
+  };
+  if (!names.is_object()) throw wrong();
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto found = names.find(std::to_string(i));
+    if (found == names.end() || !found->is_string()) throw wrong();
+    labels.push_back(found->get<std::string>());
+  }
+  const auto made_up = [](const std::string& label) { return label.starts_with("LABEL_"); };
+  return std::all_of(labels.begin(), labels.end(), made_up) ? std::vector<std::string>() : labels;
+}
+
+/// Texts of any kind: the contexts of a SQuAD file, or the lines of another.
+std::vector<std::string> read_texts(const std::string& path) {
+  if (std::filesystem::path(path).extension() != ".json") return tasks::read_lines(path);
+  return squad::load_dataset(path).contexts;
+}
+
+}  // namespace
+
+CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
+                              const std::string& data_help) {
+  one_of(command.add_option("--task", options.name, "What the data are for"),
+         {"squad", "sst2", "movie-reviews", "stsb", "wnut17", "mlm"});
+  return command.add_option("--data", options.data, data_help)->type_name("FILE");
+}
+
+std::vector<std::string> find_labels(const TaskOptions& options,
+                                     const std::vector<std::filesystem::path>& models) {
+  if (!options.labels.empty()) {
+    if (options.labels.find(',') == std::string::npos) return tasks::read_lines(options.labels);
+    std::vector<std::string> labels;
+    std::istringstream list(options.labels);
+    for (std::string label; std::getline(list, label, ',');) labels.push_back(label);
+    return labels;
+  }
+  for (const std::filesystem::path& model : models) {
+    const std::filesystem::path config = model.parent_path() / "config.json";
+    if (!std::filesystem::exists(config)) continue;
+    if (auto labels = read_id2label(config); !labels.empty()) return labels;
+  }
+  return {};
+}
+
+std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
+                                       const std::vector<std::string>& labels,
+                                       const text::WordPieceTokenizer& tokenizer) {
+  if (options.name == "sst2")
+    return tasks::polarity_task(tasks::read_sst2(options.data), "texts", {"0", "1"}, labels);
+  if (options.name == "movie-reviews")
+    return tasks::polarity_task(tasks::read_movie_reviews(options.data), "reviews", {"neg", "pos"},
+                                labels);
+  if (options.name == "stsb") return tasks::similarity_task(tasks::read_stsb(options.data));
+  if (options.name == "wnut17") return tasks::tagging_task(tasks::read_conll(options.data), labels);
+  if (options.name == "mlm")
+    return tasks::masked_task(read_texts(options.data), tokenizer.vocabulary_size());
+  throw Error(fmt::format("'{}' is no task that is read here", options.name));
+}
+
+std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,
+                                        const text::WordPieceTokenizer& tokenizer) {
+  std::vector<std::string> labels;
+  if (options.name == "wnut17") {
+    std::set<std::string> tags;
+    for (const tasks::TaggedSentence& sentence : tasks::read_conll(options.data))
+      tags.insert(sentence.tags.begin(), sentence.tags.end());
+    labels.assign(tags.begin(), tags.end());
+  }
+  return load_task(options, labels, tokenizer);
+}
+
+}  // namespace bertcl::tools

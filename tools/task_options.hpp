@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which task the data of a command are for, and how they become a task.
+#pragma once
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tasks/task.hpp"
+#include "text/tokenizer.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace bertcl::tools {
+
+struct TaskOptions {
+  std::string name = "squad";
+  std::string data;
+  std::string labels;  ///< "O,B-person,..", or a file with one on each line; empty: config.json
+
+  bool is_squad() const { return name == "squad"; }
+};
+
+/// --task, and --data with `data_help`.
+CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
+                              const std::string& data_help);
+
+/// The labels of a model's classes in their order: those of the options; else "id2label" in the
+/// config.json beside the first of `models` that has one; else none. The names that Hugging Face
+/// makes up (LABEL_0, ..) are none.
+std::vector<std::string> find_labels(const TaskOptions& options,
+                                     const std::vector<std::filesystem::path>& models);
+
+/// The data of a task other than squad. `labels` as of find_labels().
+std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
+                                       const std::vector<std::string>& labels,
+                                       const text::WordPieceTokenizer& tokenizer);
+
+/// The same where only the texts count, not what the model's classes mean.
+std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,
+                                        const text::WordPieceTokenizer& tokenizer);
+
+}  // namespace bertcl::tools
