@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Latency of bertcl beside ONNX Runtime and OpenVINO: same files, same inputs, same threads.
+"""Latency of bertcl beside ONNX Runtime, OpenVINO and torch: same files, inputs and threads.
 
     bench/compare                                   random-weight BERT-base, fp32 and Q/DQ
+    bench/compare --size default --shapes grid      the default model, batch 1, 8, 32, seq 16, 128, 384
     bench/compare --fp32 my.onnx --int8 my-q.onnx   an own model and its Q/DQ twin
+    bench/compare --stream 200 --shapes ""          questions of real lengths, 8 at a time
 
 The engines take turns, round by round, each in a process of its own; a figure is the median over
-the rounds of each round's median. No time counts unless the answers agree. The result goes to
-bench/results with CPU, versions and date.
+the rounds of each round's median, a ratio the median over the rounds of the ratio in each. No time
+counts unless the answers agree. The result goes to bench/results with CPU, versions and date, as
+JSON and as a plot.
 """
 import argparse
 import datetime
@@ -23,9 +26,16 @@ import tempfile
 
 import numpy as np
 
+import plot
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BERTCL = ROOT / "build" / "bertcl"
-VOCABULARY = ROOT / "models" / "minilm-l6-squad" / "vocab.txt"
+DEFAULT = ROOT / "models" / "minilm-l6-squad"
+VOCABULARY = DEFAULT / "vocab.txt"
+GRID = ",".join(f"{batch}x{seq}" for batch in (1, 8, 32) for seq in (16, 128, 384))
+# What an engine cannot run is left out.
+PRECISIONS = {"bertcl": {"fp32", "bf16", "int8"}, "openvino": {"fp32", "bf16", "int8"},
+              "onnxruntime": {"fp32", "int8"}, "torch": {"fp32"}}
 
 
 def arguments():
@@ -34,14 +44,28 @@ def arguments():
     )
     parser.add_argument("--fp32", type=pathlib.Path, help="float model (default: random BERT-base)")
     parser.add_argument("--int8", type=pathlib.Path, help="its Q/DQ twin (default: made by bertcl quantize)")
-    parser.add_argument("--size", default="base", help="size of the random model: tiny, mini, base, large")
-    parser.add_argument("--shapes", default="1x128,1x384,8x128,8x384", help="batch x seq, comma-separated")
-    parser.add_argument("--engines", default="bertcl,onnxruntime", help="also: openvino")
+    parser.add_argument("--size", default="base",
+                        help="size of the random model: tiny, mini, base, large; or default, the default model")
+    parser.add_argument("--shapes", default="1x128,1x384,8x128,8x384",
+                        help="batch x seq, comma-separated; grid is 1, 8, 32 x 16, 128, 384")
+    parser.add_argument("--stream", type=int, default=0, metavar="N",
+                        help="also the first N questions of --data, 8 windows at a time")
+    parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data" / "sample-v2.0.json",
+                        help="SQuAD file of --stream")
+    parser.add_argument("--engines", default="bertcl,onnxruntime", help="also: openvino, torch")
+    parser.add_argument("--precisions", default="fp32,int8", help="also: bf16")
+    parser.add_argument("--torch-python", type=pathlib.Path,
+                        help="Python that has torch (default: an environment made in build/)")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--runs", type=int, default=5, help="timed runs in each round")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=pathlib.Path, help="JSON file (default: bench/results/DATE-CPU.json)")
     options = parser.parse_args()
+    options.shapes = [s for s in (GRID if options.shapes == "grid" else options.shapes).split(",") if s]
+    options.engines, options.precisions = options.engines.split(","), options.precisions.split(",")
+    for engine in options.engines:
+        if engine not in PRECISIONS:
+            parser.error(f"{engine} is no engine; there are {', '.join(PRECISIONS)}")
     for path in filter(None, (options.fp32, options.int8)):
         if not path.is_file():
             parser.error(f"{path} is no file")
@@ -60,19 +84,31 @@ def models(options):
     """The float model and its Q/DQ twin, made where they are not given."""
     folder = ROOT / "build" / "bench-models"
     folder.mkdir(parents=True, exist_ok=True)
-    fp32 = options.fp32 or folder / f"bert-{options.size}.onnx"
+    default = DEFAULT / "model.onnx" if options.size == "default" else folder / f"bert-{options.size}.onnx"
+    fp32 = options.fp32 or default
     if not fp32.exists():  # none was named
         print(f"making {fp32}", file=sys.stderr)
         run([sys.executable, ROOT / "tools/python/make_bert.py", fp32, "--size", options.size,
              "--vocabulary", len(VOCABULARY.read_text(encoding="utf-8").splitlines())])
-    int8 = options.int8 or folder / f"{fp32.stem}-int8.onnx"
+    int8 = options.int8 or folder / f"{'default' if fp32 == DEFAULT / 'model.onnx' else fp32.stem}-int8.onnx"
     # One that an older program has made, or of an older model, is made anew.
     newest = max(path.stat().st_mtime for path in (BERTCL, fp32))
-    if not options.int8 and not (int8.exists() and int8.stat().st_mtime > newest):
+    if "int8" in options.precisions and not options.int8 and not (int8.exists() and int8.stat().st_mtime > newest):
         print(f"making {int8}", file=sys.stderr)
         run([BERTCL, "quantize", fp32, "-o", int8, "--data", ROOT / "data/calibration.json",
              "--vocab", VOCABULARY, "--samples", "16"], stdout=subprocess.DEVNULL)
-    return {"fp32": fp32, "int8": int8}
+    files = {"fp32": fp32, "bf16": fp32, "int8": int8}
+    return {precision: files[precision] for precision in options.precisions}
+
+
+def python_of(engine, options):
+    if engine != "torch":
+        return sys.executable
+    if not options.torch_python:
+        environment = ROOT / "build" / "venv-bench-torch"
+        run([ROOT / "tools/python/make_venv", environment, ROOT / "tools/python/requirements-torch.txt"])
+        options.torch_python = environment / "bin" / "python"
+    return options.torch_python
 
 
 def inputs_for(model, batch, seq, path):
@@ -97,33 +133,59 @@ def inputs_for(model, batch, seq, path):
 class Measurement:
     """One engine on one model and shape."""
 
-    def __init__(self, engine, model, batch, seq, inputs, options, folder):
-        self.engine, self.model = engine, model
-        self.batch, self.seq, self.inputs, self.options = batch, seq, inputs, options
+    def __init__(self, engine, model, precision, shape, inputs, options, folder):
+        self.engine, self.model, self.precision, self.shape = engine, model, precision, shape
+        self.inputs, self.options = inputs, options
         self.outputs = folder / f"{engine}.npz"
-        self.medians = []
+        self.rounds = []
 
     def round(self):
+        batch, seq = self.shape.split("x")
         if self.engine == "bertcl":
-            done = run([BERTCL, "bench", self.model, "--batch", self.batch, "--seq", self.seq, "--runs",
-                        self.options.runs, "--threads", self.options.threads, "--json", "-"],
-                       capture_output=True)
-            self.medians.append(json.loads(done.stdout)["latency_ms"]["p50"])
+            done = run([BERTCL, "bench", self.model, "--batch", batch, "--seq", seq, "--runs",
+                        self.options.runs, "--threads", self.options.threads, "--profiled", 1, "--json", "-",
+                        *own_precision(self.precision)], capture_output=True)
+            self.rounds.append(json.loads(done.stdout)["latency_ms"]["p50"])
         else:
-            done = run([sys.executable, pathlib.Path(__file__).with_name("worker.py"), self.engine,
-                        self.model, self.inputs, self.options.runs, self.options.threads, self.outputs],
-                       capture_output=True)
-            self.medians.append(statistics.median(json.loads(done.stdout)))
+            done = worker(self, "shape", self.inputs, self.options.runs, self.outputs)
+            self.rounds.append(statistics.median(done))
 
     def answers(self):
         if self.engine == "bertcl":
-            run([BERTCL, "run", self.model, "--inputs", self.inputs, "--outputs", self.outputs],
-                capture_output=True)
+            run([BERTCL, "run", self.model, "--inputs", self.inputs, "--outputs", self.outputs,
+                 *own_precision(self.precision)], capture_output=True)
         return {k: v.astype(np.float64) for k, v in np.load(self.outputs).items()}
 
-    @property
-    def milliseconds(self):
-        return statistics.median(self.medians)
+
+class Stream(Measurement):
+    """One engine over sequences of real lengths: seconds, as milliseconds."""
+
+    def __init__(self, engine, model, precision, order, lengths, options, folder):
+        super().__init__(engine, model, precision, f"stream {order}", lengths, options, folder)
+        self.order = order
+
+    def round(self):
+        if self.engine == "bertcl":
+            os.environ["POCL_MAX_PTHREAD_COUNT"] = str(self.options.threads)
+            done = run([ROOT / "build/bench/bench_stream", self.model, self.options.data, VOCABULARY,
+                        self.options.stream, 8, "fp32" if self.precision == "int8" else self.precision, 1],
+                       capture_output=True)
+            result = json.loads(done.stdout)
+            self.inputs.write_text(json.dumps(result["lengths"]))
+            self.rounds.append(1e3 * result["seconds"][0])
+        else:
+            self.rounds.append(1e3 * worker(self, "stream", self.inputs, 8, int(self.order == "sorted")))
+
+
+def own_precision(precision):
+    return [] if precision == "int8" else ["--precision", precision]
+
+
+def worker(measurement, kind, *rest):
+    m = measurement
+    done = run([python_of(m.engine, m.options), pathlib.Path(__file__).with_name("worker.py"), m.engine, m.model,
+                m.precision, m.options.threads, kind, *rest], capture_output=True)
+    return json.loads(done.stdout)
 
 
 def check_answers(measurements, precision):
@@ -135,7 +197,7 @@ def check_answers(measurements, precision):
         return None
     expected, given = reference.answers(), own.answers()
     worst = max(np.abs(given[k] - v).mean() / np.ptp(v) for k, v in expected.items())
-    limit = 1e-3 if precision == "fp32" else 5e-2
+    limit = 1e-3 if precision == "fp32" else 5e-2  # bf16 keeps 8 bits
     if not worst < limit:
         sys.exit(f"answers differ: {own.model} mean {worst:.2e} of the range from {reference.engine}")
     return worst
@@ -150,62 +212,99 @@ def cpu_name():
     return f"{name} (family {model})", [f for f in wanted if f in flags]
 
 
+def row_of(measurement, difference):
+    m = measurement
+    return {"shape": m.shape, "precision": m.precision, "engine": m.engine,
+            "ms": statistics.median(m.rounds), "rounds_ms": m.rounds,
+            "difference_of_range": difference if m.engine == "bertcl" else None}
+
+
+def take_turns(measurements, rounds):
+    for number in range(rounds):
+        for m in measurements:
+            if sys.stderr.isatty():
+                print(f"\r{m.shape} {m.precision} round {number + 1} {m.engine:12}", end="", file=sys.stderr)
+            m.round()
+
+
+def measure_shapes(options, files, folder):
+    for shape in options.shapes:
+        for precision, model in files.items():
+            inputs = folder / "inputs.npz"
+            inputs_for(model, *map(int, shape.split("x")), inputs)
+            measurements = [Measurement(e, model, precision, shape, inputs, options, folder)
+                            for e in options.engines if precision in PRECISIONS[e]]
+            take_turns(measurements, options.rounds)
+            difference = check_answers(measurements, precision)
+            yield from (row_of(m, difference) for m in measurements)
+
+
+def measure_stream(options, files, folder):
+    """Ours without padding as read; the others padded to the longest of 8, as read and sorted."""
+    for precision, model in files.items():
+        engines = [e for e in options.engines if precision in PRECISIONS[e]]
+        measurements = [Stream(e, model, precision, order, folder / "lengths.json", options, folder)
+                        for e in sorted(engines, key=lambda e: e != "bertcl")
+                        for order in (("as read",) if e == "bertcl" else ("as read", "sorted"))]
+        take_turns(measurements, options.rounds)
+        yield from (row_of(m, None) for m in measurements)
+
+
 def main():
     options = arguments()
-    engines = options.engines.split(",")
     files = models(options)
-    rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
-        for shape in options.shapes.split(","):
-            batch, seq = map(int, shape.split("x"))
-            for precision, model in files.items():
-                inputs = folder / "inputs.npz"
-                inputs_for(model, batch, seq, inputs)
-                measurements = [
-                    Measurement(e, model, batch, seq, inputs, options, folder) for e in engines
-                ]
-                for number in range(options.rounds):
-                    for m in measurements:
-                        if sys.stderr.isatty():
-                            print(f"\r{shape} {precision} round {number + 1} {m.engine:12}", end="",
-                                  file=sys.stderr)
-                        m.round()
-                difference = check_answers(measurements, precision)
-                rows += [{"shape": shape, "precision": precision, "engine": m.engine,
-                          "ms": m.milliseconds, "rounds_ms": m.medians,
-                          "difference_of_range": difference if m.engine == "bertcl" else None}
-                         for m in measurements]
+        rows = list(measure_shapes(options, files, folder))
+        if options.stream:
+            rows += measure_stream(options, files, folder)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     report(rows, options, files)
 
 
+def add_ratios(rows):
+    """Times of the others in own times: median, least and largest over the rounds."""
+    own = {(r["shape"].replace("sorted", "as read"), r["precision"]): r["rounds_ms"]
+           for r in rows if r["engine"] == "bertcl"}
+    for row in rows:
+        ours = own.get((row["shape"].replace("sorted", "as read"), row["precision"]))
+        if ours:
+            ratios = [theirs / mine for theirs, mine in zip(row["rounds_ms"], ours)]
+            row["ratio"] = [statistics.median(ratios), min(ratios), max(ratios)]
+
+
 def report(rows, options, files):
-    time = {(r["shape"], r["precision"], r["engine"]): r["ms"] for r in rows}
-    spread = {(r["shape"], r["precision"], r["engine"]): r["rounds_ms"] for r in rows}
+    add_ratios(rows)
     cpu, flags = cpu_name()
     print(f"{cpu}, {options.threads} threads, {', '.join(flags)}")
-    print(f"{'shape':8}{'precision':10}{'engine':14}{'ms':>9}  {'min..max of rounds':20}{'engine / bertcl':>16}")
-    for key, ms in time.items():
-        own = time.get((key[0], key[1], "bertcl"))
-        ratio = f"{ms / own:.2f}" if own else ""
-        rounds = spread[key]
-        print(f"{key[0]:8}{key[1]:10}{key[2]:14}{ms:9.1f}  {min(rounds):.1f}..{max(rounds):<12.1f}{ratio:>16}")
-    for shape in dict.fromkeys(r["shape"] for r in rows):
-        if (shape, "int8", "bertcl") in time:
-            gain = time[shape, "fp32", "bertcl"] / time[shape, "int8", "bertcl"]
-            print(f"{shape}: own int8 is {gain:.2f} times own fp32")
-    versions = {p: importlib.metadata.version(p) for p in options.engines.split(",") if p != "bertcl"}
+    print(f"{'shape':16}{'precision':10}{'engine':14}{'ms':>9}  {'engine / bertcl':>16}  of rounds")
+    for row in rows:
+        ratio = "{:16.2f}  {:.2f}..{:.2f}".format(*row["ratio"]) if "ratio" in row else ""
+        print(f"{row['shape']:16}{row['precision']:10}{row['engine']:14}{row['ms']:9.1f}  {ratio}")
+    own = {(r["shape"], r["precision"]): r["ms"] for r in rows if r["engine"] == "bertcl"}
+    for (shape, precision), ms in own.items():
+        if precision != "fp32" and (shape, "fp32") in own:
+            print(f"{shape}: own {precision} is {own[shape, 'fp32'] / ms:.2f} times own fp32")
+    versions = {e: version_of(e, options) for e in options.engines if e != "bertcl"}
     date = datetime.date.today().isoformat()
     result = {"date": date, "cpu": cpu, "flags": flags, "threads": options.threads,
               "kernel": platform.release(), "versions": versions,
               "models": {k: v.name for k, v in files.items()}, "rows": rows}
     slug = re.sub(r"[^a-z0-9]+", "-", (cpu + " " + "-".join(f for f in flags if "vnni" in f)).lower()).strip("-")
-    out = options.out or ROOT / "bench" / "results" / f"{date}-{slug}.json"
+    size = "" if options.size == "base" else f"-{options.size}"
+    out = options.out or ROOT / "bench" / "results" / f"{date}-{slug}{size}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"written to {out}")
+    plot.draw(result, out.with_suffix(".svg"))
+    print(f"written to {out} and {out.with_suffix('.svg').name}")
+
+
+def version_of(engine, options):
+    if engine != "torch":
+        return importlib.metadata.version(engine)
+    return run([python_of(engine, options), "-c", "import torch; print(torch.__version__)"],
+               capture_output=True).stdout.strip()
 
 
 if __name__ == "__main__":

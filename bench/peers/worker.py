@@ -1,27 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one model in one engine: worker.py ENGINE MODEL INPUTS.npz RUNS THREADS OUTPUTS.npz
+"""Runs one model in one engine, in a process of its own, so that no engine's idle threads take time
+from another.
 
-Prints the milliseconds of each run as JSON and writes the outputs. A process of its own for each
-measurement, so that no engine's idle threads take time from another.
+    worker.py ENGINE MODEL PRECISION THREADS shape INPUTS.npz RUNS OUTPUTS.npz
+        prints the milliseconds of each run as JSON and writes the outputs
+    worker.py ENGINE MODEL PRECISION THREADS stream LENGTHS.json BATCH SORTED
+        prints the seconds that sequences of these lengths take, in batches padded to their longest,
+        as they stand or (SORTED 1) ordered by length
 """
 import json
+import pathlib
 import sys
 import time
 
 import numpy as np
 
 
-def onnxruntime_runner(model, inputs, threads):
+def onnxruntime_runner(model, precision, threads):
     import onnxruntime
 
+    if precision == "bf16":
+        raise ValueError("onnxruntime has no bf16 products on a CPU")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    return lambda: dict(zip(names, session.run(names, inputs)))
+    return lambda inputs: dict(zip(names, session.run(names, inputs)))
 
 
-def openvino_runner(model, inputs, threads):
+def openvino_runner(model, precision, threads):
     import openvino
 
     core = openvino.Core()
@@ -32,12 +39,12 @@ def openvino_runner(model, inputs, threads):
         {
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_PRECISION_HINT": "bf16" if precision == "bf16" else "f32",
         },
     )
     request = compiled.create_infer_request()
 
-    def run():
+    def run(inputs):
         request.infer(inputs)
         return {
             output.get_any_name(): request.get_tensor(output).data.copy()
@@ -47,20 +54,71 @@ def openvino_runner(model, inputs, threads):
     return run
 
 
-def main():
-    engine, model, inputs, runs, threads, outputs = sys.argv[1:]
-    arrays = dict(np.load(inputs))
-    make = {"onnxruntime": onnxruntime_runner, "openvino": openvino_runner}[engine]
-    run = make(model, arrays, int(threads))
+def torch_runner(model, precision, threads):
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "python"))
+    import torch
+    from onnx_module import OnnxModule
+
+    if precision != "fp32":
+        raise ValueError("torch runs the float graph only")
+    torch.set_num_threads(threads)
+    module = OnnxModule(model).eval()
+
+    def run(inputs):
+        with torch.inference_mode():
+            outputs = module({name: torch.from_numpy(array) for name, array in inputs.items()})
+        return {name: value.numpy() for name, value in outputs.items()}
+
+    return run
+
+
+def measure_shape(run, inputs_file, runs, outputs_file):
+    inputs = dict(np.load(inputs_file))
     for _ in range(2):
-        result = run()
+        result = run(inputs)
     milliseconds = []
-    for _ in range(int(runs)):
+    for _ in range(runs):
         start = time.perf_counter()
-        run()
+        run(inputs)
         milliseconds.append(1e3 * (time.perf_counter() - start))
-    np.savez(outputs, **result)
-    print(json.dumps(milliseconds))
+    np.savez(outputs_file, **result)
+    return milliseconds
+
+
+def padded_batches(lengths, batch, names, is_sorted):
+    """Random ids in rows of these lengths, padded to the longest of each batch."""
+    random = np.random.default_rng(1)
+    lengths = sorted(lengths, reverse=True) if is_sorted else lengths
+    for first in range(0, len(lengths), batch):
+        group = np.array(lengths[first:first + batch])
+        mask = (np.arange(group.max()) < group[:, None]).astype(np.int64)
+        ids = random.integers(1000, 20000, mask.shape) * mask
+        yield {name: mask if "mask" in name else np.zeros_like(mask) if "type" in name else ids
+               for name in names}
+
+
+def measure_stream(run, model, lengths_file, batch, is_sorted):
+    import onnx
+
+    names = [value.name for value in onnx.load(model, load_external_data=False).graph.input]
+    lengths = json.loads(pathlib.Path(lengths_file).read_text())
+    batches = list(padded_batches(lengths, batch, names, is_sorted))
+    for inputs in batches:  # shapes that come for the first time cost more
+        run(inputs)
+    start = time.perf_counter()
+    for inputs in batches:
+        run(inputs)
+    return time.perf_counter() - start
+
+
+def main():
+    engine, model, precision, threads, kind, *rest = sys.argv[1:]
+    make = {"onnxruntime": onnxruntime_runner, "openvino": openvino_runner, "torch": torch_runner}
+    run = make[engine](model, precision, int(threads))
+    if kind == "shape":
+        print(json.dumps(measure_shape(run, rest[0], int(rest[1]), rest[2])))
+    else:
+        print(json.dumps(measure_stream(run, model, rest[0], int(rest[1]), rest[2] == "1")))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokens per second over questions as they come: real lengths, batches as read, without padding.
+//
+//   build/bench/bench_stream model.onnx data.json vocab.txt [questions [batch [precision
+//   [rounds]]]]
+//
+// Prints JSON: the length of every window of the first `questions` questions (384 tokens at most,
+// stride 128), and the seconds of each round over them. bench/compare gives the same lengths to
+// other engines. BERTCL_DEVICE names the device.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/input_role.hpp"
+#include "squad/batch.hpp"
+#include "squad/dataset.hpp"
+#include "squad/features.hpp"
+#include "tools/model_options.hpp"
+
+namespace {
+
+using namespace bertcl;
+
+/// The batch under the names that the model gives its inputs.
+runtime::Tensors inputs_of(const runtime::Session& session, const text::Batch& batch) {
+  runtime::Tensors inputs;
+  for (const auto& port : session.inputs()) {
+    const ir::InputRole role = ir::role_of_input(port.name);
+    const std::vector<std::int64_t>& values = role == ir::InputRole::mask  ? batch.attention_mask
+                                              : role == ir::InputRole::ids ? batch.input_ids
+                                                                           : batch.token_type_ids;
+    inputs[port.name] = ir::Tensor::of<std::int64_t>({batch.batch, batch.seq}, std::vector(values));
+  }
+  return inputs;
+}
+
+int run(std::span<char*> arguments) {
+  const auto given = [&](std::size_t i, const char* otherwise) {
+    return std::string(i < arguments.size() ? arguments[i] : otherwise);
+  };
+  const auto limit = static_cast<std::size_t>(std::stoul(given(4, "200")));
+  const auto size = static_cast<std::size_t>(std::stoul(given(5, "8")));
+  tools::ModelOptions options;
+  options.precision = given(6, "fp32");
+  const int rounds = std::stoi(given(7, "3"));
+
+  squad::Dataset data = squad::load_dataset(arguments[2]);
+  if (data.questions.size() > limit) data.questions.resize(limit);
+  const auto tokenizer = text::WordPieceTokenizer::from_file(arguments[3]);
+  const std::vector<squad::Feature> features = squad::make_features(data, tokenizer, {});
+  runtime::Session session = tools::load_model(arguments[1], options);
+
+  std::vector<runtime::Tensors> batches;
+  for (std::size_t first = 0; first < features.size(); first += size) {
+    std::vector<std::size_t> indexes(std::min(size, features.size() - first));
+    std::iota(indexes.begin(), indexes.end(), first);
+    batches.push_back(inputs_of(session, squad::make_batch(features, indexes)));
+  }
+  nlohmann::json result;
+  for (const squad::Feature& feature : features) result["lengths"].push_back(feature.length());
+  for (int round = -1; round < rounds; ++round) {  // the first one warms up
+    const auto start = std::chrono::steady_clock::now();
+    for (const runtime::Tensors& batch : batches) session.run(batch);
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    if (round >= 0) result["seconds"].push_back(time.count());
+  }
+  fmt::print("{}\n", result.dump());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 4) {
+    fmt::print(
+        stderr,
+        "usage: bench_stream MODEL DATA VOCABULARY [QUESTIONS [BATCH [PRECISION [ROUNDS]]]]\n");
+    return 2;
+  }
+  try {
+    return run({argv, static_cast<std::size_t>(argc)});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "bench_stream: {}\n", error.what());
+    return 1;
+  }
+}
