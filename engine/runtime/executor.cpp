@@ -116,12 +116,14 @@ void Executor::bind_arguments() {
         step.kernel.set(i, buffer(r->slot));
       else if (const auto* w = std::get_if<plan::Writes>(&a))
         step.kernel.set(i, buffer(w->slot));
-      else if (const auto* c = std::get_if<plan::Constant>(&a))
-        step.kernel.set(i, plan_.constants[static_cast<std::size_t>(c->index)]);
       else if (std::holds_alternative<plan::Table>(a))
         step.kernel.set(i, table_views_[next_table++]);
       else if (const auto* s = std::get_if<plan::Size>(&a))
         step.kernel.set(i, as_int(s->evaluate(sizes_), step));
+      else if (constants_bound_)
+        continue;
+      else if (const auto* c = std::get_if<plan::Constant>(&a))
+        step.kernel.set(i, plan_.constants[static_cast<std::size_t>(c->index)]);
       else if (const auto* n = std::get_if<std::int32_t>(&a))
         step.kernel.set(i, *n);
       else if (const auto* f = std::get_if<float>(&a))
@@ -134,6 +136,7 @@ void Executor::bind_arguments() {
       global[d] = static_cast<std::size_t>(step.global[d].evaluate(sizes_));
     globals_.push_back(global);
   }
+  constants_bound_ = true;
 }
 
 void Executor::bind_call(plan::Step& step) {

@@ -32,6 +32,7 @@ class Executor {
   std::vector<std::pair<int, int>> lifetimes_;  // first and last step of each root slot
   ir::Bindings sizes_;
   bool bound_ = false;
+  bool constants_bound_ = false;  // arguments that no size changes are set once
   std::int64_t arena_bytes_ = 0;
   opencl::Buffer arena_;
   std::vector<opencl::Buffer> buffers_;  // by root slot
