@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who makes and who reads each tensor of an ONNX graph.
 #pragma once
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -41,5 +42,11 @@ class GraphIndex {
   std::map<std::string, std::vector<Use>> uses_;
   std::set<std::string> elsewhere_, inputs_, outputs_;
 };
+
+/// The nearest node towards the inputs, `tensor`'s own first, that `wanted` accepts, through
+/// operators that `passes` accepts; -1 if there is none.
+int search_back(const GraphIndex& index, const std::string& tensor,
+                const std::function<bool(const onnx::NodeProto&)>& wanted,
+                const std::function<bool(const onnx::NodeProto&)>& passes);
 
 }  // namespace bertcl::quant

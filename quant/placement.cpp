@@ -6,13 +6,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <string_view>
 
 #include "bertcl/error.hpp"
 #include "quant/layer_norm.hpp"
 #include "quant/node_rules.hpp"
+#include "quant/products.hpp"
 #include "quant/structure.hpp"
 
 namespace bertcl::quant {
@@ -29,50 +28,11 @@ constexpr Operator kOperators[] = {
     {"Mul", 2},          {"Gather", 1},     {"Softmax", 1},    {"LayerNormalization", 1},
     {"Gelu", 1},         {"Relu", 1},       {"Tanh", 1}};
 
-/// Further operators with products, which stay in float.
-constexpr std::string_view kFloatProducts[] = {
-    "Attention", "MultiHeadAttention", "QAttention", "FusedMatMul", "FusedGemm", "LSTM", "GRU",
-    "Einsum"};
-
 const Operator* find_operator(const onnx::NodeProto& node) {
   const auto* it = std::find_if(std::begin(kOperators), std::end(kOperators),
                                 [&](const Operator& o) { return is_op(node, o.name); });
   return it == std::end(kOperators) ? nullptr : it;
 }
-
-bool is_product(const onnx::NodeProto& node) {
-  const Operator* op = find_operator(node);
-  return (op && op->weight) || std::find(std::begin(kFloatProducts), std::end(kFloatProducts),
-                                         node.op_type()) != std::end(kFloatProducts);
-}
-
-/// Whether another product lies on a way from the node to an output, or from an input to it.
-class Products {
- public:
-  explicit Products(const GraphIndex& index) : index_(index) {}
-  bool behind(int node) {
-    if (const auto it = behind_.find(node); it != behind_.end()) return it->second;
-    behind_[node] = false;  // a graph that is wrong may hold a cycle
-    bool found = false;
-    for (const auto& output : index_.node(node).output())
-      for (const Use use : index_.uses(output))
-        found = found || is_product(index_.node(use.node)) || behind(use.node);
-    return behind_[node] = found;
-  }
-  bool before(int node) {
-    if (const auto it = before_.find(node); it != before_.end()) return it->second;
-    before_[node] = false;
-    bool found = false;
-    for (const auto& input : index_.node(node).input())
-      if (const int producer = index_.producer(input); producer >= 0)
-        found = found || is_product(index_.node(producer)) || before(producer);
-    return before_[node] = found;
-  }
-
- private:
-  const GraphIndex& index_;
-  std::map<int, bool> behind_, before_;
-};
 
 class Placer {
  public:

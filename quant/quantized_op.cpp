@@ -4,47 +4,17 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "quant/layer_norm.hpp"
+#include "quant/products.hpp"
 #include "quant/structure.hpp"
 
 namespace bertcl::quant {
 namespace {
 
-bool is_product(const onnx::NodeProto& node) {
-  return is_op(node, "MatMul") || is_op(node, "Gemm");
-}
-
-/// The nearest product towards the inputs of a graph, or -1.
-int product_before(const GraphIndex& index, const std::string& tensor) {
-  std::set<int> seen;
-  std::vector<std::string> tensors{tensor};
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const int producer = index.producer(std::string(tensors[i]));
-    if (producer < 0 || !seen.insert(producer).second) continue;
-    const auto& node = index.node(producer);
-    if (is_product(node)) return producer;
-    tensors.insert(tensors.end(), node.input().begin(), node.input().end());
-  }
-  return -1;
-}
-
-bool has_product_behind(const GraphIndex& index, int node) {
-  std::set<int> seen{node};
-  std::vector<int> nodes{node};
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    for (const auto& output : index.node(nodes[i]).output())
-      for (const Use use : index.uses(output)) {
-        if (is_product(index.node(use.node))) return true;
-        if (seen.insert(use.node).second) nodes.push_back(use.node);
-      }
-  return false;
-}
-
 class Kinds {
  public:
-  Kinds(const GraphIndex& index, Constants& constants) : index_(index) {
+  Kinds(const GraphIndex& index, Constants& constants) : index_(index), products_(index) {
     const auto attentions = find_attentions(index, constants);
     std::map<int, int> softmaxes;
     for (std::size_t a = 0; a < attentions.size(); ++a) {
@@ -95,7 +65,7 @@ class Kinds {
     } else if (is_gelu(index_, node.input(0))) {
       if (known != known_.end()) known->second.name = "feed-forward in";
       known_[n] = {"feed-forward out", layer};
-    } else if (!has_product_behind(index_, n)) {
+    } else if (!products_.behind(n)) {
       known_[n] = {"head", std::nullopt};
     } else {
       known_[n] = {"product", layer};
@@ -103,6 +73,7 @@ class Kinds {
   }
 
   const GraphIndex& index_;
+  Products products_;
   std::vector<int> residual_;
   std::vector<std::optional<int>> layers_;  // by node: of the last Softmax in front of it
   std::map<int, Kind> known_;

@@ -3,7 +3,6 @@
 #include "quant/structure.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <initializer_list>
 #include <set>
 #include <string_view>
@@ -15,23 +14,6 @@ namespace {
 
 bool is_any(const onnx::NodeProto& node, std::initializer_list<std::string_view> ops) {
   return std::any_of(ops.begin(), ops.end(), [&](std::string_view op) { return is_op(node, op); });
-}
-
-/// The nearest node towards the inputs, `tensor`'s own first, that `wanted` accepts, through
-/// operators that `passes` accepts; -1 if there is none.
-int search_back(const GraphIndex& index, const std::string& tensor,
-                const std::function<bool(const onnx::NodeProto&)>& wanted,
-                const std::function<bool(const onnx::NodeProto&)>& passes) {
-  std::set<int> seen;
-  std::vector<std::string> tensors{tensor};
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    const int producer = index.producer(std::string(tensors[i]));
-    if (producer < 0 || !seen.insert(producer).second) continue;
-    const auto& node = index.node(producer);
-    if (wanted(node)) return producer;
-    if (passes(node)) tensors.insert(tensors.end(), node.input().begin(), node.input().end());
-  }
-  return -1;
 }
 
 /// The only node that reads the tensor, or -1.
