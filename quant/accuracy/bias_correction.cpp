@@ -101,8 +101,12 @@ std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const P
   std::map<int, BiasCorrection> corrections;
   if (tensors.empty()) return corrections;
 
-  std::map<std::string, ShiftObserver> observers;
-  const auto correct = [&](const std::string& tensor, const ChannelShift& x) {
+  const auto make = [&](opencl::Context& context, const std::string& tensor) {
+    const Encoding& e = encodings.at({tensor, Role::activation});
+    return ShiftObserver(context, e.parameters, e.type);
+  };
+  const auto correct = [&](const std::string& tensor, const ShiftObserver& observer) {
+    const ChannelShift x = observer.shift();
     for (Linear linear : inputs.at(tensor)) {
       const ir::Tensor weight = constants.value(linear.weight);
       const auto shift = product_shift(x, weight.as<float>(),
@@ -115,18 +119,7 @@ std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const P
       corrections.emplace(linear.node, std::move(linear.correction));
     }
   };
-  run_samples(
-      model, device, tensors, samples,
-      [&](opencl::Context& context, const std::string& tensor, const opencl::Buffer& values,
-          std::int64_t rows, std::int64_t channels) {
-        const Encoding& e = encodings.at({tensor, Role::activation});
-        observers.try_emplace(tensor, context, e.parameters, e.type)
-            .first->second.observe(values, rows, channels);
-      },
-      [&] {
-        for (const auto& [tensor, observer] : observers) correct(tensor, observer.shift());
-      },
-      progress);
+  observe_samples(model, device, tensors, samples, make, correct, progress);
   return corrections;
 }
 

@@ -10,8 +10,11 @@ std::map<std::string, ChannelStatistics> channel_statistics(const std::filesyste
                                                             std::span<const Sample> samples,
                                                             const PassProgress& progress) {
   std::map<std::string, ChannelStatistics> all;
-  observe_samples<ChannelObserver>(
+  observe_samples(
       model, device, tensors, samples,
+      [](opencl::Context& context, const std::string& tensor) {
+        return ChannelObserver(context, tensor);
+      },
       [&](const std::string& tensor, const ChannelObserver& observer) {
         all.emplace(tensor, observer.statistics());
       },

@@ -80,8 +80,11 @@ std::set<std::string> round_weights(Encodings& encodings, const Placement& place
       bytes += more;
       tensors.insert(next->first);
     }
-    observe_samples<GramObserver>(
+    observe_samples(
         model, device, tensors, samples,
+        [](opencl::Context& context, const std::string& tensor) {
+          return GramObserver(context, tensor);
+        },
         [&](const std::string& tensor, const GramObserver& observer) {
           const auto gram = observer.gram();
           for (const std::string& w : inputs.at(tensor).weights) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "opencl/context.hpp"
 #include "quant/samples.hpp"
@@ -30,19 +31,21 @@ void run_samples(const std::filesystem::path& model, const std::string& device,
                  const ChannelTap& tap, const std::function<void()>& finish,
                  const PassProgress& progress = {});
 
-/// The same with an `Observer(context, tensor)` for each of `tensors` that the samples reach;
-/// `use(tensor, observer)` reads them in the end.
-template <class Observer, class Use>
+/// The same with an observer for each of `tensors` that the samples reach, made by
+/// `make(context, tensor)`; `use(tensor, observer)` reads them in the end.
+template <class Make, class Use>
 void observe_samples(const std::filesystem::path& model, const std::string& device,
                      const std::set<std::string>& tensors, std::span<const Sample> samples,
-                     const Use& use, const PassProgress& progress = {}) {
+                     const Make& make, const Use& use, const PassProgress& progress = {}) {
+  using Observer = std::invoke_result_t<Make, opencl::Context&, const std::string&>;
   std::map<std::string, Observer> observers;
   run_samples(
       model, device, tensors, samples,
       [&](opencl::Context& context, const std::string& tensor, const opencl::Buffer& values,
           std::int64_t rows, std::int64_t channels) {
-        observers.try_emplace(tensor, context, tensor)
-            .first->second.observe(values, rows, channels);
+        auto it = observers.find(tensor);
+        if (it == observers.end()) it = observers.emplace(tensor, make(context, tensor)).first;
+        it->second.observe(values, rows, channels);
       },
       [&] {
         for (const auto& [tensor, observer] : observers) use(tensor, observer);
