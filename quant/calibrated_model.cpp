@@ -2,13 +2,13 @@
 // A model between calibration and the file, from which files with any part of it in float are made.
 #include "quant/calibrated_model.hpp"
 
-#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "quant/accuracy/channel_pass.hpp"
 #include "quant/calibrate.hpp"
 #include "quant/quantization.hpp"
+#include "quant/stopwatch.hpp"
 #include "quant/temporary_model.hpp"
 #include "runtime/session.hpp"
 
@@ -33,10 +33,6 @@ class Samples {
   std::vector<Sample> all_;
 };
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 PassProgress pass(const Progress& progress, std::string_view name) {
   return [&progress, name](std::int64_t samples) {
     if (progress) progress(name, samples);
@@ -54,7 +50,7 @@ ChannelRanges find_channel_ranges(const Quantization& quantization, const Option
 /// The ranges of `quantization`'s tensors; fills its report.
 Ranges find_ranges(Quantization& quantization, const Options& options, const SampleSource& samples,
                    const Progress& progress) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   const auto tensors = quantization.activations();
   runtime::SessionOptions session_options;
   session_options.device = options.device;
@@ -68,7 +64,7 @@ Ranges find_ranges(Quantization& quantization, const Options& options, const Sam
                                       });
   Report& report = quantization.report();
   report.device = session.context().info().name;
-  report.calibrate_seconds = seconds_since(start);
+  report.calibrate_seconds = clock.seconds();
   report.samples = calibration.samples;
   report.tokens = calibration.tokens;
   report.data_sha256 = calibration.data_sha256;
@@ -94,7 +90,7 @@ struct CalibratedModel::State {
         options.placement.add_channels) {
       by_passes(Samples(source), progress);
     } else {
-      quantization.emplace(work);
+      quantization.emplace(work, ActivationScales::calibrated, clock);
       quantization->encode(find_ranges(*quantization, work, source, progress));
     }
     ops = quantization->ops();
@@ -112,7 +108,7 @@ struct CalibratedModel::State {
         source_report->smoothings = std::move(chosen);
       }
     }
-    quantization.emplace(work);
+    quantization.emplace(work, ActivationScales::calibrated, clock);
     Ranges ranges = find_ranges(*quantization, work, samples.source(), progress);
     ChannelRanges channels = find_channel_ranges(*quantization, work, samples, progress);
     if (source_report) {
@@ -143,7 +139,7 @@ struct CalibratedModel::State {
     return kept;
   }
 
-  const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+  const Stopwatch clock;  // smoothing is part of the work, too
   const Options options;
   Options work;  // whose model may be the smoothed one
   const TemporaryModel smoothed;
@@ -171,9 +167,7 @@ Report CalibratedModel::write(const std::map<std::size_t, std::string>& left, bo
   Placement part = state_->part([&](std::size_t op) { return !left.contains(op); });
   for (const auto& [op, reason] : left)
     part.left.push_back({state_->ops[op].node, state_->ops[op].op, reason});
-  Report report = state_->quantization->write(part, defer);
-  report.total_seconds = seconds_since(state_->start);  // smoothing, too
-  return report;
+  return state_->quantization->write(part, defer);
 }
 
 Report quantize(const Options& options, const SampleSource& samples, const Progress& progress) {

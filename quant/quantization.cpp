@@ -25,10 +25,6 @@
 namespace bertcl::quant {
 namespace {
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 std::string scheme_name(Scheme s) {
   const int bits = s.steps == Steps::reduced ? 7 : s.bits;
   return fmt::format("{} {}{}", ir::name_of(s.type), s.symmetric ? "symmetric" : "asymmetric",
@@ -161,8 +157,9 @@ std::set<std::string> Quantization::deferrable() {
                               [this](const std::string& tensor) { return rank_of(tensor); });
 }
 
-Quantization::Quantization(const Options& options, ActivationScales scales)
-    : options_(options),
+Quantization::Quantization(const Options& options, ActivationScales scales, Stopwatch clock)
+    : clock_(clock),
+      options_(options),
       scales_(scales),
       model_(load()),
       index_(model_.graph()),
@@ -331,7 +328,7 @@ Report Quantization::write(const Placement& part, bool defer) {
   report_.quantized_nodes = static_cast<std::int64_t>(part.sites.size());
   report_.quantized_outputs = static_cast<std::int64_t>(part.outputs.size());
   report_.written_bytes = save(part, defer, options_.output);
-  report_.total_seconds = seconds_since(start_);
+  report_.total_seconds = clock_.seconds();
   return report_;
 }
 

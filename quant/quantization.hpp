@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The quantizer's work before and after calibration.
 #pragma once
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,16 +18,18 @@
 #include "quant/placement.hpp"
 #include "quant/quantized_op.hpp"
 #include "quant/quantizer.hpp"
+#include "quant/stopwatch.hpp"
 
 namespace bertcl::quant {
 
 /// One model on its way: read and placed by the constructor, encoded, written. `options` must
 /// live as long. The constructor throws Error for all that can be known before calibration: files,
-/// opset, placement.
+/// opset, placement. The report's time is that of `clock`.
 class Quantization {
  public:
   explicit Quantization(const Options& options,
-                        ActivationScales scales = ActivationScales::calibrated);
+                        ActivationScales scales = ActivationScales::calibrated,
+                        Stopwatch clock = {});
   Quantization(const Quantization&) = delete;
   Quantization& operator=(const Quantization&) = delete;
 
@@ -69,7 +70,7 @@ class Quantization {
   Encodings encodings_of(const Placement& part, const std::set<std::string>& deferred) const;
   std::vector<std::string> replace_biases(Model& model, const Placement& part) const;
 
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const Stopwatch clock_;
   const Options& options_;
   const ActivationScales scales_;
   Report report_;
