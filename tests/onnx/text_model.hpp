@@ -3,7 +3,6 @@
 #pragma once
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,23 +11,9 @@
 #include "bertcl/error.hpp"
 #include "onnx/proto.hpp"
 #include "onnx/read_model.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::tests {
-
-/// A folder of its own for each test, removed at its end.
-class ScratchFolder {
- public:
-  ScratchFolder()
-      : path_(std::filesystem::temp_directory_path() /
-              ("bertcl_onnx_" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(path_);
-  }
-  ~ScratchFolder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// "name: f32[2, seq]" as an input or output of the graph.
 inline void add_value(onnx::ValueInfoProto& value, const std::string& name, int type,

@@ -2,7 +2,6 @@
 // A tiny BERT in a folder of its own, one of whose products is bad to quantize.
 #pragma once
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -14,6 +13,7 @@
 
 #include "quant/calibrated_model.hpp"
 #include "tests/quant/tiny_bert.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::quant::tests {
 
@@ -22,10 +22,6 @@ inline const std::string kOutlier = "/bert/encoder/layer.0/output/dense/MatMul";
 class PlantedTest : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
-    folder_ = std::filesystem::temp_directory_path() /
-              ("bertcl_" + test + "_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
     options_.model = folder_ / "model.onnx";
     options_.output = folder_ / "q.onnx";
     Model::of(std::move(TinyBert().builder().model()), "bert").save(options_.model);
@@ -37,7 +33,6 @@ class PlantedTest : public testing::Test {
       samples_.push_back(std::move(sample));
     }
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   /// Lets `edit` change the values of a weight.
   template <class Change>
@@ -75,13 +70,13 @@ class PlantedTest : public testing::Test {
 
   std::vector<std::string> files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_))
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
       names.push_back(entry.path().filename().string());
     std::sort(names.begin(), names.end());
     return names;
   }
 
-  std::filesystem::path folder_;
+  const bertcl::tests::ScratchFolder folder_;
   Options options_;
   std::vector<Sample> samples_;
 };

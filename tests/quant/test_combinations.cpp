@@ -16,6 +16,7 @@
 #include "quant/presets.hpp"
 #include "runtime/session.hpp"
 #include "tests/quant/tiny_bert.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -146,16 +147,11 @@ class Watched {
 class Combinations : public testing::TestWithParam<unsigned> {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("bertcl_combinations_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
     std::ofstream file(folder_ / "model.onnx", std::ios::binary);
     TinyBert bert({.nameless = GetParam() % 3 == 0, .opset = GetParam() % 2 == 0 ? 17 : 20});
     ASSERT_TRUE(bert.builder().model().SerializeToOstream(&file));
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path folder_;
+  const bertcl::tests::ScratchFolder folder_;
 };
 
 TEST_P(Combinations, DeviceAndHostAgree) {

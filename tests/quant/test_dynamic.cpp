@@ -8,6 +8,7 @@
 #include "bertcl/error.hpp"
 #include "quant/quantizer.hpp"
 #include "tests/quant/tiny_bert.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -20,13 +21,9 @@ using tests::producer;
 class Dynamic : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() / ("bertcl_dynamic_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
     options_.model = folder_ / "m.onnx";
     options_.output = folder_ / "q.onnx";
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   Model quantized(GraphBuilder& g) {
     Model::of(std::move(g.model()), "m").save(options_.model);
@@ -38,7 +35,7 @@ class Dynamic : public testing::Test {
     return quantized(bert.builder());
   }
 
-  std::filesystem::path folder_;
+  const bertcl::tests::ScratchFolder folder_;
   Options options_;
   ActivationScales scales_ = ActivationScales::per_tensor;
   Report report_;

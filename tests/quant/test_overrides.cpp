@@ -9,6 +9,7 @@
 #include "bertcl/error.hpp"
 #include "quant/encode.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -20,22 +21,16 @@ using tests::GraphBuilder;
 
 /// The overrides of a file with this text.
 Overrides read(const std::string& text) {
-  const auto path = std::filesystem::temp_directory_path() /
-                    ("bertcl_overrides_" + std::to_string(::getpid()) + ".json");
-  std::ofstream(path) << text;
-  try {
-    auto overrides = read_overrides(path);
-    std::filesystem::remove(path);
-    return overrides;
-  } catch (...) {
-    std::filesystem::remove(path);
-    throw;
-  }
+  const bertcl::tests::ScratchFolder folder;
+  std::ofstream(folder / "overrides.json") << text;
+  return read_overrides(folder / "overrides.json");
 }
 
-std::string refusal(const std::string& text) {
+/// What `make` says against a file with this text.
+template <class Make>
+std::string refusal_of(const Make& make, const std::string& text) {
   try {
-    read(text);
+    make(text);
   } catch (const Error& e) {
     return e.what();
   }
@@ -63,6 +58,7 @@ TEST(ReadOverrides, EveryKey) {
 }
 
 TEST(ReadOverrides, MessagesNameThePlace) {
+  const auto refusal = [](const std::string& text) { return refusal_of(read, text); };
   EXPECT_THAT(refusal("[]"), HasSubstr("object of lists"));
   EXPECT_THAT(refusal("{"), HasSubstr(".json: "));
   EXPECT_THAT(refusal(R"({"x": 1})"), HasSubstr("\"x\" has to be a list"));
@@ -103,15 +99,6 @@ Encodings encoded(const std::string& overrides, EncodeOptions options = {}) {
   return encode(p, a.index, a.constants, {{"x", {-1.0f, 2.0f}}}, options);
 }
 const std::pair<std::string, Role> kX{"x", Role::activation}, kW{"w", Role::weight};
-
-std::string encode_refusal(const std::string& overrides) {
-  try {
-    encoded(overrides);
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "was taken";
-}
 
 TEST(Overrides, OfAnActivation) {
   auto x = encoded(R"({"x": [{"scale": 0.5, "zero_point": 3}]})").at(kX);
@@ -156,17 +143,18 @@ TEST(Overrides, OfAWeight) {
 }
 
 TEST(Overrides, WhatDoesNotFitTheTensor) {
-  EXPECT_THAT(encode_refusal(R"({"z": [{"symmetric": true}]})"),
+  const auto refusal = [](const std::string& overrides) {
+    return refusal_of([](const std::string& text) { encoded(text); }, overrides);
+  };
+  EXPECT_THAT(refusal(R"({"z": [{"symmetric": true}]})"),
               HasSubstr("\"z\": no tensor of this name is quantized"));
-  EXPECT_THAT(encode_refusal(R"({"x": [{"axis": 0}]})"), HasSubstr("an axis is for weights"));
-  EXPECT_THAT(encode_refusal(R"({"x": [{"reduce_range": true}]})"), HasSubstr("reduce_range"));
-  EXPECT_THAT(encode_refusal(R"({"x": [{"scale": 1, "zero_point": 256}]})"),
+  EXPECT_THAT(refusal(R"({"x": [{"axis": 0}]})"), HasSubstr("an axis is for weights"));
+  EXPECT_THAT(refusal(R"({"x": [{"reduce_range": true}]})"), HasSubstr("reduce_range"));
+  EXPECT_THAT(refusal(R"({"x": [{"scale": 1, "zero_point": 256}]})"),
               HasSubstr("its zero_point is 256, integers of u8 are 0 to 255"));
-  EXPECT_THAT(encode_refusal(R"({"w": [{"axis": 2}]})"), HasSubstr("2 dimensions"));
-  EXPECT_THAT(encode_refusal(R"({"w": [{"axis": 0}, {}, {}]})"),
-              HasSubstr("3 entries for 2 channels"));
-  EXPECT_THAT(encode_refusal(R"({"w": [{"scale": 1, "zero_point": -200}]})"),
-              HasSubstr("integers of i8"));
+  EXPECT_THAT(refusal(R"({"w": [{"axis": 2}]})"), HasSubstr("2 dimensions"));
+  EXPECT_THAT(refusal(R"({"w": [{"axis": 0}, {}, {}]})"), HasSubstr("3 entries for 2 channels"));
+  EXPECT_THAT(refusal(R"({"w": [{"scale": 1, "zero_point": -200}]})"), HasSubstr("integers of i8"));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "quant/quantizer.hpp"
 #include "runtime/session.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -50,15 +51,11 @@ SampleSource source(std::vector<Sample> all) {
 class Quantizer : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() / ("bertcl_quant_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
     options_.model = default_model();
     options_.output = folder_ / "q.onnx";
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::filesystem::path folder_;
+  const bertcl::tests::ScratchFolder folder_;
   Options options_;
 };
 
@@ -151,7 +148,7 @@ TEST_F(Quantizer, SmoothingAndGptqComeCloserToTheFloatModel) {
   for (const Smoothing& s : both.smoothings) EXPECT_LT(s.error_after, s.error_before) << s.tensor;
   EXPECT_EQ(both.source_bytes, rounded.source_bytes) << "of the model that was given";
   EXPECT_LT(error(), 0.75 * plain);
-  for (const auto& file : std::filesystem::directory_iterator(folder_))
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path()))
     EXPECT_EQ(file.path().filename(), "q.onnx") << "a temporary file stays";
 }
 
@@ -159,7 +156,7 @@ TEST_F(Quantizer, SmoothingLeavesNothingBehindWhereItFails) {
   options_.accuracy.smooth = true;
   EXPECT_THAT([&] { quantize(options_, source({})); },
               ThrowsMessage<Error>(HasSubstr("no calibration samples")));
-  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
 TEST_F(Quantizer, DeferredSoftmaxIsOneLaunchAndEqualToItsSpelling) {
@@ -246,7 +243,7 @@ TEST_F(Quantizer, SaysWhatIsWrong) {
   o = options_;
   o.model = folder_ / "none.onnx";
   EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("none.onnx")));
-  EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "nothing half written is left";
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "nothing half written is left";
 }
 
 plan::Port port(const std::string& name, const ir::Shape& shape) {

@@ -10,6 +10,7 @@
 #include "quant/opset.hpp"
 #include "quant/rewrite.hpp"
 #include "tests/quant/graphs.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -275,23 +276,14 @@ TEST_F(Opset, RefusesWhatItCannotRaise) {
 
 class Save : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() / ("bertcl_save_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override {
-    std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
-    std::filesystem::remove_all(folder_);
-  }
   std::vector<std::string> files() const {
     std::vector<std::string> names;
-    for (const auto& f : std::filesystem::directory_iterator(folder_))
+    for (const auto& f : std::filesystem::directory_iterator(folder_.path()))
       names.push_back(f.path().filename());
     std::sort(names.begin(), names.end());
     return names;
   }
-  std::filesystem::path folder_;
+  const bertcl::tests::ScratchFolder folder_;
 };
 
 TEST_F(Save, InlineAndExternalHoldTheSame) {

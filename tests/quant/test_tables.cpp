@@ -2,7 +2,6 @@
 // Scale tables: what is written is read back, files of other programs are read, damage is named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -11,6 +10,7 @@
 
 #include "bertcl/error.hpp"
 #include "quant/tables/table.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -29,13 +29,6 @@ constexpr unsigned char kOnnxruntimeFlatbuffers[] = {
 
 class Tables : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ =
-        std::filesystem::temp_directory_path() / ("bertcl_tables_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path file(std::string_view bytes) {
     const auto path = folder_ / "table";
     std::ofstream(path, std::ios::binary) << bytes;
@@ -49,7 +42,7 @@ class Tables : public testing::Test {
     EXPECT_THAT([&] { read(bytes, format); }, ThrowsMessage<Error>(message)) << bytes;
   }
 
-  std::filesystem::path folder_;
+  const bertcl::tests::ScratchFolder folder_;
 };
 
 Table random_table(std::size_t tensors) {
@@ -187,7 +180,8 @@ TEST_F(Tables, SayWhatIsWrong) {
   fails("TRT-1-A\nx 1\n", HasSubstr("line 2"));
   EXPECT_THAT([&] { read_table(folder_ / "none"); },
               ThrowsMessage<Error>(AllOf(HasSubstr("none"), HasSubstr("cannot be read"))));
-  EXPECT_THAT([&] { read_table(folder_); }, ThrowsMessage<Error>(HasSubstr("cannot be read")));
+  EXPECT_THAT([&] { read_table(folder_.path()); },
+              ThrowsMessage<Error>(HasSubstr("cannot be read")));
 }
 
 // Damage anywhere is an error or another table; never a crash or a read outside the file.
@@ -217,7 +211,7 @@ TEST_F(Tables, AreWrittenWholeOrNotAtAll) {
   table.ranges["x"] = {0.0f, 1.0f};
   EXPECT_THAT([&] { write_table(folder_ / "absent" / "t.json", table, json_table); },
               ThrowsMessage<Error>(HasSubstr("absent")));
-  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
 }  // namespace
