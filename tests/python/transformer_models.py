@@ -8,6 +8,8 @@ import warnings
 import torch
 import transformers
 
+from export_bert import spread_parameters
+
 VOCABULARY, LONGEST, CHOICES, LABELS = 120, 64, 3, 5
 SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
              intermediate_size=64, max_position_embeddings=LONGEST + 2)
@@ -62,12 +64,7 @@ class Model:
         self.inputs = ["input_ids", "attention_mask"] + (["token_type_ids"] if types else [])
         self.choices = CHOICES if head == "multiple choice" else None
         model = getattr(transformers, prefix + suffix)(config).eval()
-        with torch.no_grad():  # biases, LayerNorm and logits that are not all alike
-            for name, parameter in model.named_parameters():
-                if parameter.dim() == 1:
-                    parameter += 0.1 * torch.randn_like(parameter)
-                elif "embeddings" not in name:
-                    parameter *= 6
+        spread_parameters(model, 6)
         self.module = Outputs(model, self.inputs, self.by_token + self.by_text).eval()
 
     def batch(self, count, longest=24, seed=0):

@@ -36,17 +36,22 @@ class LogitsOnly(torch.nn.Module):
         return out.start_logits, out.end_logits
 
 
+@torch.no_grad()
+def spread_parameters(model, factor):
+    """So that biases, LayerNorm and logits are not all alike: matrices but the embeddings times `factor`."""
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            parameter += 0.1 * torch.randn_like(parameter)
+        elif "embeddings" not in name:
+            parameter *= factor
+
+
 def make_model(attention, activation="gelu"):
     torch.manual_seed(0)
     config = transformers.BertConfig(**CONFIGURATION, hidden_act=activation)
     config._attn_implementation = attention
     model = transformers.BertForQuestionAnswering(config).eval()
-    with torch.no_grad():  # biases, LayerNorm and logits that are not all alike
-        for name, parameter in model.named_parameters():
-            if parameter.dim() == 1:
-                parameter += 0.1 * torch.randn_like(parameter)
-            elif "embeddings" not in name:
-                parameter *= 3.5
+    spread_parameters(model, 3.5)
     return LogitsOnly(model).eval()
 
 
