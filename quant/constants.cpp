@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "ops/support.hpp"
 
 namespace bertcl::quant {
 
@@ -44,30 +45,15 @@ ir::Tensor transposed(const ir::Tensor& from, std::vector<std::int64_t> perm) {
     std::iota(perm.rbegin(), perm.rend(), 0);
   }
   if (perm.size() != rank) throw Error("Transpose has a perm of another rank than its input");
-  const ir::Sizes& shape = from.shape();
-  ir::Sizes strides(rank, 1), sizes(rank), steps(rank);
-  for (std::size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  const ir::Sizes strides = ops::dense_strides(from.shape());
+  ir::Sizes sizes(rank), steps(rank);
   for (std::size_t i = 0; i < rank; ++i) {
     const auto axis = static_cast<std::size_t>(perm[i]);
     if (axis >= rank) throw Error("Transpose has an axis outside its input");
-    sizes[i] = shape[axis];
+    sizes[i] = from.shape()[axis];
     steps[i] = strides[axis];
   }
-  auto result = ir::Tensor::zeros(ir::DType::f32, sizes);
-  const auto source = from.as<float>();
-  const auto to = result.mutable_as<float>();
-  ir::Sizes at(rank, 0);
-  std::int64_t place = 0;
-  for (float& value : to) {
-    value = source[static_cast<std::size_t>(place)];
-    for (std::size_t i = rank; i-- > 0;) {
-      place += steps[i];
-      if (++at[i] < sizes[i]) break;
-      place -= steps[i] * sizes[i];
-      at[i] = 0;
-    }
-  }
-  return result;
+  return ops::gather_strided(from, sizes, steps);
 }
 
 namespace {
@@ -157,12 +143,7 @@ ir::Tensor Constants::evaluate(const onnx::NodeProto& node) {
   if (is_op(node, "Cast"))
     return first().converted(onnx_io::element_type(
         static_cast<std::int32_t>(int_attribute(node, "to", 0)), "attribute 'to'"));
-  if (is_op(node, "Transpose")) {
-    const auto t = first();
-    // Kept in its type, so that a half-precision model is seen as such.
-    return transposed(t.converted(ir::DType::f32), ints(find_attribute(node, "perm")))
-        .converted(t.dtype());
-  }
+  if (is_op(node, "Transpose")) return transposed(first(), ints(find_attribute(node, "perm")));
   if (is_op(node, "Reshape")) {
     const auto t = first();
     return t.reshaped(reshaped_sizes(t, list("shape")));

@@ -12,7 +12,7 @@
 
 namespace bertcl::quant {
 
-/// An f32 tensor with its axes in the order `perm`; reversed if that is empty. Throws Error if it
+/// The tensor with its axes in the order `perm`; reversed if that is empty. Throws Error if it
 /// names other axes.
 ir::Tensor transposed(const ir::Tensor& from, std::vector<std::int64_t> perm = {});
 

@@ -125,8 +125,7 @@ class Rewriter {
       integers = add_node(after, "QuantizeLinear", tensor, "", source, named, axis);
     } else {
       const ir::Tensor& values = e.constant.values;
-      integers = model_.add(model_.fresh_name(tensor + "_quantized"),
-                            transposed(values.converted(ir::DType::f32)).converted(values.dtype()));
+      integers = model_.add(model_.fresh_name(tensor + "_quantized"), transposed(values));
     }
     const std::string turned = model_.fresh_name(tensor + "_Transpose_Output");
     const std::string dequantized =
