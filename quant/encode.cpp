@@ -237,12 +237,18 @@ class Encoder {
                                    const onnx::NodeProto& node, Range& range) const {
     if (operand.role == Role::constant)
       return quantize_per_tensor(value, options_.activations, operand.tensor);
+    const WeightOptions& weights = options_.weights;
     const auto rank = static_cast<int>(value.shape().size());
-    if (options_.weights.per_channel && rank >= 2)
-      return quantize_per_channel(value, channel_axis(node, rank, options_.weights), operand.tensor,
-                                  options_.weights.scheme);
-    if (const auto it = ranges_.find(operand.tensor); it != ranges_.end()) range = it->second;
-    return quantize_per_tensor(value, options_.weights.scheme, operand.tensor, range);
+    const bool least_error = weights.scale == WeightScale::mse;
+    if (weights.per_channel && rank >= 2) {
+      const auto by = least_error ? quantize_by_least_error : quantize_per_channel;
+      return by(value, channel_axis(node, rank, weights), operand.tensor, weights.scheme);
+    }
+    if (const auto it = ranges_.find(operand.tensor); it != ranges_.end())
+      range = it->second;
+    else if (least_error)
+      return quantize_by_least_error(value, -1, operand.tensor, weights.scheme);
+    return quantize_per_tensor(value, weights.scheme, operand.tensor, range);
   }
 
   const GraphIndex& index_;

@@ -10,6 +10,7 @@
 #include "quant/overrides.hpp"
 #include "quant/parameters.hpp"
 #include "quant/placement.hpp"
+#include "quant/weight_scale.hpp"
 
 namespace bertcl::quant {
 
@@ -22,7 +23,8 @@ struct WeightOptions {
   bool per_channel = true;            ///< one scale for each index of an axis, always symmetric
   std::map<std::string, int> axes{};  ///< by operator, from the end if negative; by default MatMul
                                       ///< 1 of [in, out], Gemm likewise by transB, Conv 0
-  bool as_float = false;              ///< float behind Q -> DQ, as TensorRT reads them, not i8
+  WeightScale scale = WeightScale::max;
+  bool as_float = false;    ///< float behind Q -> DQ, as TensorRT reads them, not i8
   bool transposed = false;  ///< matrices [out, in] behind Transpose, as torch exports them
 };
 

@@ -52,30 +52,18 @@ std::span<const float> floats(const ir::Tensor& constant, const std::string& nam
   return values;
 }
 
-/// The indices of an axis; one channel for the axis -1.
-struct Channels {
-  std::int64_t count = 1, inner = 1;
-  std::size_t of(std::size_t i) const {
-    return static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % count);
-  }
-};
-
-Channels channels_of(const ir::Tensor& constant, int axis, const std::string& name) {
-  if (axis == -1) return {};
-  const ir::Sizes& shape = constant.shape();
-  if (axis < 0 || axis >= static_cast<int>(shape.size()))
-    throw Error(
-        fmt::format("constant '{}' has {} dimensions and no axis {}", name, shape.size(), axis));
-  return {shape[static_cast<std::size_t>(axis)],
-          ir::element_count({shape.begin() + axis + 1, shape.end()})};
-}
-
 }  // namespace
 
 std::pair<std::int32_t, std::int32_t> integers_of(ir::DType type) {
   if (type == ir::DType::u8) return {0, 255};
   if (type == ir::DType::i8) return {-128, 127};
   throw Error(fmt::format("quantization to {} is not supported; use u8 or i8", ir::name_of(type)));
+}
+
+std::pair<std::int32_t, std::int32_t> saturation_of(Scheme scheme) {
+  if (scheme.bits == 8 && scheme.steps != Steps::reduced) return integers_of(scheme.type);
+  const auto [low, high] = limits_of(scheme);
+  return {low, high};
 }
 
 Parameters parameters_of(Range range, Scheme scheme) {
@@ -102,6 +90,16 @@ std::int32_t quantize_value(float x, Parameters parameters, ir::DType type) {
       std::clamp(q, static_cast<float>(low), static_cast<float>(high)));
 }
 
+Channels channels_of(const ir::Tensor& constant, int axis, const std::string& name) {
+  if (axis == -1) return {};
+  const ir::Sizes& shape = constant.shape();
+  if (axis < 0 || axis >= static_cast<int>(shape.size()))
+    throw Error(
+        fmt::format("constant '{}' has {} dimensions and no axis {}", name, shape.size(), axis));
+  return {shape[static_cast<std::size_t>(axis)],
+          ir::element_count({shape.begin() + axis + 1, shape.end()})};
+}
+
 std::vector<Range> ranges_along(const ir::Tensor& constant, int axis, const std::string& name) {
   const auto values = floats(constant, name);
   const Channels channels = channels_of(constant, axis, name);
@@ -114,8 +112,10 @@ std::vector<Range> ranges_along(const ir::Tensor& constant, int axis, const std:
 }
 
 QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parameters> parameters,
-                              int axis, ir::DType type, const std::string& name) {
+                              int axis, ir::DType type, const std::string& name,
+                              std::optional<std::pair<std::int32_t, std::int32_t>> limits) {
   const auto values = floats(constant, name);
+  const auto ends = limits.value_or(integers_of(type));
   const Channels channels = channels_of(constant, axis, name);
   QuantizedConstant result{ir::Tensor::zeros(type, constant.shape()), {}, {}, axis, 0};
   for (const Parameters& p : parameters) {
@@ -124,8 +124,8 @@ QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parame
   }
   const auto fill = [&](auto to) {
     for (std::size_t i = 0; i < values.size(); ++i)
-      to[i] = static_cast<typename decltype(to)::value_type>(
-          quantize_value(values[i], parameters[channels.of(i)], type));
+      to[i] = static_cast<typename decltype(to)::value_type>(std::clamp(
+          quantize_value(values[i], parameters[channels.of(i)], type), ends.first, ends.second));
   };
   if (type == ir::DType::u8)
     fill(result.values.mutable_as<std::uint8_t>());

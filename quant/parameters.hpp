@@ -54,6 +54,9 @@ Parameters parameters_of(Range range, Scheme scheme);
 /// Smallest and largest integer of u8 or i8. Throws Error for another type.
 std::pair<std::int32_t, std::int32_t> integers_of(ir::DType type);
 
+/// Where integers of a scheme end: at those of its bits, of all 8 bits at those of the type.
+std::pair<std::int32_t, std::int32_t> saturation_of(Scheme scheme);
+
 /// saturate(round_half_even(x / scale) + zero_point) over the whole integer type, as
 /// QuantizeLinear.
 std::int32_t quantize_value(float x, Parameters parameters, ir::DType type);
@@ -78,10 +81,22 @@ QuantizedConstant quantize_per_tensor(const ir::Tensor& constant, Scheme scheme,
                                       const std::string& name,
                                       std::optional<Range> range = std::nullopt);
 
-/// With one scale and zero point, or one for each index of `axis`, that are known. zero_channels
-/// stays 0.
+/// With one scale and zero point, or one for each index of `axis`, that are known. Integers
+/// saturate at `limits`, by default those of the type. zero_channels stays 0.
 QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parameters> parameters,
-                              int axis, ir::DType type, const std::string& name);
+                              int axis, ir::DType type, const std::string& name,
+                              std::optional<std::pair<std::int32_t, std::int32_t>> limits = {});
+
+/// The indices of an axis; one channel for the axis -1.
+struct Channels {
+  std::int64_t count = 1, inner = 1;
+  /// Of the element at place `i`.
+  std::size_t of(std::size_t i) const {
+    return static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % count);
+  }
+};
+/// Throws Error if the shape has no such axis.
+Channels channels_of(const ir::Tensor& constant, int axis, const std::string& name);
 
 /// Smallest and largest element and 0 of each index of `axis`; of all if it is -1.
 std::vector<Range> ranges_along(const ir::Tensor& constant, int axis, const std::string& name);

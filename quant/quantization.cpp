@@ -44,7 +44,8 @@ void record(onnx::ModelProto& model, const Report& report) {
   set_metadata(model, "bertcl.quantizer.activations", scheme_name(report.activations));
   set_metadata(model, "bertcl.quantizer.weights",
                scheme_name(report.weights.scheme) +
-                   (report.weights.per_channel ? " per channel" : " per tensor"));
+                   (report.weights.per_channel ? " per channel" : " per tensor") +
+                   (report.weights.scale == WeightScale::mse ? ", least squared error" : ""));
   set_metadata(model, "bertcl.quantizer.smoothed", std::to_string(report.smoothings.size()));
   set_metadata(model, "bertcl.quantizer.gptq", std::to_string(report.gptq_weights));
   if (report.corrected_biases > 0)
@@ -61,6 +62,12 @@ void check_types(const Options& options) {
     throw Error(
         "activations in s8 with weights in u8 are not supported, nor by onnxruntime's "
         "products; take weights in s8, or activations in u8");
+  const WeightOptions& weights = options.weights;
+  if (weights.scale == WeightScale::mse && weights.as_float &&
+      saturation_of(weights.scheme) != integers_of(weights.scheme.type))
+    throw Error(
+        "QuantizeLinear clips weights at 8 bits; to clip them at fewer, write them as integers, "
+        "not in float behind Q -> DQ");
 }
 
 /// True for operators that make integers of activations, or compute on such.

@@ -41,6 +41,7 @@ nlohmann::json to_json(const Report& r) {
            {{"type", ir::name_of(r.weights.scheme.type)},
             {"symmetric", r.weights.scheme.symmetric},
             {"per_channel", r.weights.per_channel},
+            {"scale", r.weights.scale == WeightScale::mse ? "mse" : "max"},
             {"bits", r.weights.scheme.steps == Steps::reduced ? 7 : r.weights.scheme.bits}}},
           {"deferred_softmaxes", r.deferred_softmaxes},
           {"samples", r.samples},

@@ -142,10 +142,11 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
     fmt::print("calibrated by {} on {} {} ({} tokens) in {}\n", report.method,
                grouped(report.samples), quantized.unit, grouped(report.tokens),
                duration_text(report.calibrate_seconds));
-  fmt::print("{} nodes quantized: {} activations ({}), {} weights ({} per {}), {} constants\n",
+  fmt::print("{} nodes quantized: {} activations ({}), {} weights ({} per {}{}), {} constants\n",
              report.quantized_nodes, report.count(quant::Role::activation),
              scheme_text(report.activations), report.count(quant::Role::weight),
              scheme_text(report.weights.scheme), report.weights.per_channel ? "channel" : "tensor",
+             report.weights.scale == quant::WeightScale::mse ? ", least squared error" : "",
              report.count(quant::Role::constant));
   if (const auto channels = report.count(quant::Role::channels); channels > 0)
     fmt::print("{} activations with a scale for each channel\n", channels);

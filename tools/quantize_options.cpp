@@ -42,6 +42,8 @@ const Choices<quant::Scheme> kSchemes = {{"u8", {ir::DType::u8, false}},
 const Choices<quant::Softmax> kSoftmax = {{"deferred", quant::Softmax::deferred},
                                           {"plain", quant::Softmax::plain}};
 
+const Choices<quant::WeightScale> kWeightScales = {{"max", quant::WeightScale::max},
+                                                   {"mse", quant::WeightScale::mse}};
 const Choices<bool> kRoundings = {{"gptq", true}, {"nearest", false}};
 
 template <class T>
@@ -223,6 +225,12 @@ void add_number_options(CLI::App& command, quant::Options& options) {
         for (const auto& text : texts) set_axis(options, text);
       },
       "OP=AXIS", "Axis of the channels of an operator's weights; MatMul=1 by default")
+      ->group(group);
+  add_choice(
+      command, "--weight-scale", kWeightScales,
+      [&](quant::WeightScale scale) { options.weights.scale = scale; },
+      "max: scales of weights hold all values (default); mse: the part of their range that rounds\n"
+      "with the least squared error, the rest is clipped")
       ->group(group);
   in_range(command, "--weight-bits", options.weights.scheme.bits, 2, 8,
            "Bits of weights that are used, 2 to 8")

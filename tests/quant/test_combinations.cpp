@@ -91,6 +91,8 @@ Options random_options(unsigned seed) {
   o.weights.per_channel = pick(3) != 0;
   if (pick(4) == 0) o.weights.axes = {{"MatMul", pick(2)}};
   o.weights.as_float = pick(2) != 0;
+  if (saturation_of(o.weights.scheme) == integers_of(o.weights.scheme.type) || !o.weights.as_float)
+    o.weights.scale = pick(2) != 0 ? WeightScale::mse : WeightScale::max;
   o.dedicated_pairs = pick(2) != 0;
   o.all_readers = pick(2) != 0;
   return o;
