@@ -31,18 +31,23 @@ class AccuracyTable(unittest.TestCase):
     def test_table(self):
         output = self.folder / "table.md"
         output.write_text("before\n<!-- bench/accuracy: begin -->\nold\n<!-- bench/accuracy: end -->\nafter\n")
-        done = self.run_bench("--rows", "minmax$|tensorrt$", "-o", output)
+        options = "--rows", "minmax$|tensorrt$", "-o", output, "--data", CALIBRATION
+        done = self.run_bench(*options)
         self.assertEqual(done.returncode, 0, done.stderr)
         text = output.read_text()
         self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n"), text)
         self.assertNotIn("\nold\n", text)
         rows = [line for line in text.splitlines() if line.startswith(("| (fp32)", "| `--"))]
         self.assertEqual(len(rows), 5, text)
-        self.assertEqual(len({row.count("|") for row in rows}), 1, text)
+        self.assertEqual({row.count("|") for row in rows}, {11}, text)
+        self.assertIn("| sample-v2.0: EM | F1 | best F1 | threshold | to fp32 | calibration: EM | F1 | to fp32 | s |",
+                      text)
+        self.assertIn("the first 6 questions of sample-v2.0.json and 6 questions of calibration.json", text)
+        self.assertIn("There is no seed", text)
 
         before = (self.folder / "cache.json").read_bytes()
         self.assertGreater(len(json.loads(before)), 5)
-        again = self.run_bench("--rows", "minmax$|tensorrt$", "-o", output)
+        again = self.run_bench(*options)
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertEqual((self.folder / "cache.json").read_bytes(), before, "finished rows are not measured again")
         self.assertEqual(output.read_text(), text)
