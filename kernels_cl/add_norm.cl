@@ -24,6 +24,13 @@ ROW_INLINE void add_terms(float16* kept, __global const void* x, int x_type,
                           __global const float* residual_scale,
                           __global const float* residual_zero_point, __global const float* bias,
                           size_t at, int first, int count) {
+  if (residual && x_type == TYPE_F32 && residual_type == TYPE_F32 && count % 16 == 0) {
+    __global const float* a = (__global const float*)x + at + first;
+    __global const float* b = (__global const float*)residual + at + first;
+    for (int v = 0; v < count / 16; v++) kept[v] = vload16(v, a) + vload16(v, b);
+    if (bias) add_term(kept, 0, bias, first, count, TYPE_F32, 0, 0);
+    return;
+  }
   add_term(kept, 1, x, at + first, count, x_type, x_scale + first, x_zero_point + first);
   if (residual)
     add_term(kept, 0, residual, at + first, count, residual_type, residual_scale + first,
@@ -57,10 +64,9 @@ __kernel void add_norm(
         if (pass == 0) sum += sum_of(kept, count);
         if (pass == 1) sum += squares_of(kept, count, mean);
         if (pass < 2) continue;
-        scale_row(kept, count, mean, factor, gamma + first, beta ? beta + first : beta);
-        if (out) store_floats(kept, count, out, at + first);
-        if (q) store_bytes(kept, count, q, at + first, q_type, q_inv_scale + first, q_zero_point + first);
-        if (r) store_bytes(kept, count, r, at + first, r_type, r_inv_scale + first, r_zero_point + first);
+        finish_row(kept, at, first, count, mean, factor, gamma, beta, out,
+                   (RowBytes){q, q_type, q_inv_scale, q_zero_point},
+                   (RowBytes){r, r_type, r_inv_scale, r_zero_point});
       }
       if (pass == 0) mean = sum / hidden;
       if (pass == 1) factor = 1.0f / sqrt(sum / hidden + eps);

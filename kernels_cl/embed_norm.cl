@@ -63,10 +63,9 @@ __kernel void embed_norm(__global const int* input_ids, __global const int* posi
         if (pass == 0) sum += sum_of(kept, count);
         if (pass == 1) sum += squares_of(kept, count, mean);
         if (pass < 2) continue;
-        scale_row(kept, count, mean, factor, gamma + first, beta ? beta + first : beta);
-        if (out) store_floats(kept, count, out, at + first);
-        if (q) store_bytes(kept, count, q, at + first, q_type, q_inv_scale + first, q_zero_point + first);
-        if (r) store_bytes(kept, count, r, at + first, r_type, r_inv_scale + first, r_zero_point + first);
+        finish_row(kept, at, first, count, mean, factor, gamma, beta, out,
+                   (RowBytes){q, q_type, q_inv_scale, q_zero_point},
+                   (RowBytes){r, r_type, r_inv_scale, r_zero_point});
       }
       if (pass == 0) mean = sum / hidden;
       if (pass == 1) factor = 1.0f / sqrt(sum / hidden + eps);
