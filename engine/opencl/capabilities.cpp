@@ -24,6 +24,12 @@ std::vector<std::pair<std::string, bool>> Capabilities::list() const {
   return flags;
 }
 
+Dot4 dot4_of(const Capabilities& capabilities) {
+  for (const Dot4Backend& backend : kDot4Backends)
+    if (capabilities.*backend.flag) return {backend.code, backend.name};
+  return {0, "emulated"};
+}
+
 void hide(Capabilities& capabilities, const std::string& names) {
   std::istringstream list(names);
   for (std::string name; std::getline(list, name, ',');) {

@@ -33,6 +33,7 @@ struct Capabilities {
   // Instructions of one vendor.
   bool ptx_dp4a = false;     ///< NVIDIA: dp4a by inline PTX
   bool amd_sdot4 = false;    ///< AMD: __builtin_amdgcn_sdot4
+  bool amd_sudot4 = false;   ///< AMD from gfx11 on: __builtin_amdgcn_sudot4
   bool arm_dot_acc = false;  ///< Arm: arm_dot_acc of cl_arm_integer_dot_product_accumulate_int8
 
   /// Why a capability is absent, by its name: "not listed by the driver", "hidden by
@@ -42,6 +43,15 @@ struct Capabilities {
   /// (name, present) of every flag above, in this order.
   std::vector<std::pair<std::string, bool>> list() const;
 };
+
+/// A back end of kernels_cl/dot4.clh: what makes dot products of four bytes.
+struct Dot4 {
+  int code;  ///< for -DDOT4
+  const char* name;
+};
+
+/// The first that the device has shown to be exact: PTX, Khronos, AMD, Arm; else the emulation.
+Dot4 dot4_of(const Capabilities& capabilities);
 
 /// Throws Error with the known names if BERTCL_DISABLE names one that is no capability.
 void check_disabled_capabilities();

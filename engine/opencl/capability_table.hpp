@@ -12,7 +12,7 @@ struct CapabilityName {
   bool Capabilities::*flag;
 };
 
-inline constexpr std::array<CapabilityName, 14> kCapabilityNames = {{
+inline constexpr std::array<CapabilityName, 15> kCapabilityNames = {{
     {"in_process_cpu", &Capabilities::in_process_cpu},
     {"avx2", &Capabilities::avx2},
     {"avx512", &Capabilities::avx512},
@@ -26,7 +26,23 @@ inline constexpr std::array<CapabilityName, 14> kCapabilityNames = {{
     {"command_buffer", &Capabilities::command_buffer},
     {"ptx_dp4a", &Capabilities::ptx_dp4a},
     {"amd_sdot4", &Capabilities::amd_sdot4},
+    {"amd_sudot4", &Capabilities::amd_sudot4},
     {"arm_dot_acc", &Capabilities::arm_dot_acc},
+}};
+
+/// The back ends of kernels_cl/dot4.clh but its emulation, in the order of preference.
+struct Dot4Backend {
+  const char* name;  // of the capability
+  int code;
+  bool Capabilities::*flag;
+};
+
+inline constexpr std::array<Dot4Backend, 5> kDot4Backends = {{
+    {"ptx_dp4a", 2, &Capabilities::ptx_dp4a},
+    {"int_dot_product", 1, &Capabilities::int_dot_product},
+    {"amd_sdot4", 3, &Capabilities::amd_sdot4},
+    {"amd_sudot4", 4, &Capabilities::amd_sudot4},
+    {"arm_dot_acc", 5, &Capabilities::arm_dot_acc},
 }};
 
 }  // namespace bertcl::opencl

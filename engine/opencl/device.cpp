@@ -52,6 +52,8 @@ DeviceInfo describe(cl_platform_id platform, cl_device_id device) {
        CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   std::istringstream words(string_info(clGetDeviceInfo, device, CL_DEVICE_EXTENSIONS));
   for (std::string word; words >> word;) info.extensions.push_back(word);
+  info.has_subgroups = info.has_extension("cl_khr_subgroups") ||
+                       device_value<cl_uint>(device, CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0;
   return info;
 }
 

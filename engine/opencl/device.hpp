@@ -25,6 +25,7 @@ struct DeviceInfo {
   unsigned base_align_bytes = 1;     ///< an offset of Buffer::view() is a multiple of it
   bool unified_memory = false;       ///< host and device share their memory: mapping copies nothing
   bool correctly_rounded_divide = false;  ///< fp32 division and square root can be IEEE 754 exact
+  bool has_subgroups = false;  ///< by cl_khr_subgroups, or as a part of OpenCL 2.1 and later
   std::vector<std::string> extensions;
 
   /// True if the driver lists the extension: a hint about what is worth probing, no proof.

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "bertcl/error.hpp"
+#include "opencl/capability_table.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/context.hpp"
 #include "opencl/cpu_features.hpp"
@@ -101,8 +102,11 @@ class Prober {
     dot_products();
     extension("fp16", &Capabilities::fp16, "cl_khr_fp16", [&] { return sixteen("probe_fp16", 2); });
     extension("fp64", &Capabilities::fp64, "cl_khr_fp64", [&] { return sixteen("probe_fp64", 0); });
-    extension("subgroups", &Capabilities::subgroups, "cl_khr_subgroups",
-              [&] { return subgroups(); });
+    // An extension once, now part of OpenCL 3.0 that a device may have without naming it.
+    if (context_.info().has_subgroups)
+      probe("subgroups", &Capabilities::subgroups, [&] { return subgroups(); });
+    else
+      found_.notes["subgroups"] = "the driver lists no sub-groups";
     extension("command_buffer", &Capabilities::command_buffer, "cl_khr_command_buffer", [&] {
       cl_platform_id platform =
           device_value<cl_platform_id>(context_.native_device(), CL_DEVICE_PLATFORM);
@@ -136,7 +140,7 @@ class Prober {
   void dot_products();
   bool sixteen(const std::string& program, int added);
   bool subgroups();
-  bool dot4_probe(int form, bool all_signs);
+  bool dot4_probe(int backend);
   std::vector<int32_t> run_x86(const Defines& sections);
 
   Context& context_;
@@ -210,41 +214,42 @@ void Prober::x86() {
   }
 }
 
-bool Prober::dot4_probe(int form, bool all_signs) {
+bool Prober::dot4_probe(int backend) {
   Buffer a = buffer_of(context_, data_.a);
   Buffer b = buffer_of(context_, data_.b);
   Buffer start = buffer_of(context_, data_.start);
   Buffer out = context_.allocate(3 * kLanes * sizeof(int32_t));
   out.fill(kPoison);
-  Kernel kernel = context_.kernel("probe_dot4", "probe_dot4", {{"PROBE_DOT", form}});
+  Kernel kernel = context_.kernel("probe_dot4", "probe_dot4", {{"DOT4", backend}});
   kernel.args(a, b, start, out);
   context_.queue().launch(kernel, {kLanes, 1, 1}, {kLanes, 1, 1}, "probe");
   const std::vector<int32_t> sums = out.download<int32_t>();
   const auto row = [&](long index) {
     return std::vector<int32_t>(sums.begin() + index * kLanes, sums.begin() + (index + 1) * kLanes);
   };
-  if (row(0) != dot4<int8_t, int8_t>(data_)) return false;
-  return !all_signs ||
-         (row(1) == dot4<uint8_t, int8_t>(data_) && row(2) == dot4<uint8_t, uint8_t>(data_));
+  return row(0) == dot4<int8_t, int8_t>(data_) && row(1) == dot4<uint8_t, int8_t>(data_) &&
+         row(2) == dot4<uint8_t, uint8_t>(data_);
 }
 
 void Prober::dot_products() {
   const DeviceInfo& device = context_.info();
-  extension("int_dot_product", &Capabilities::int_dot_product, "cl_khr_integer_dot_product",
-            [&] { return dot4_probe(1, true); });
-  extension("arm_dot_acc", &Capabilities::arm_dot_acc, "cl_arm_integer_dot_product_accumulate_int8",
-            [&] { return dot4_probe(4, false); });
-  // By vendor: ROCm prints the errors of a failed build, and PTX means nothing to another compiler.
-  if (device.vendor.find("NVIDIA") != std::string::npos && device.type == "gpu")
-    probe("ptx_dp4a", &Capabilities::ptx_dp4a, [&] { return dot4_probe(2, true); });
-  else
-    found_.notes["ptx_dp4a"] = "no NVIDIA device";
-  const bool amd = device.vendor.find("Advanced Micro Devices") != std::string::npos ||
-                   device.platform.find("AMD") != std::string::npos;
-  if (amd && device.type == "gpu")
-    probe("amd_sdot4", &Capabilities::amd_sdot4, [&] { return dot4_probe(3, false); });
-  else
-    found_.notes["amd_sdot4"] = "no AMD GPU";
+  const bool nvidia = device.vendor.find("NVIDIA") != std::string::npos && device.type == "gpu";
+  const bool amd =
+      device.type == "gpu" && (device.vendor.find("Advanced Micro Devices") != std::string::npos ||
+                               device.platform.find("AMD") != std::string::npos);
+  for (const Dot4Backend& backend : kDot4Backends) {
+    const auto works = [&] { return dot4_probe(backend.code); };
+    const std::string name = backend.name;
+    if (name == "int_dot_product")
+      extension(backend.name, backend.flag, "cl_khr_integer_dot_product", works);
+    else if (name == "arm_dot_acc")
+      extension(backend.name, backend.flag, "cl_arm_integer_dot_product_accumulate_int8", works);
+    // By vendor: ROCm prints the errors of a failed build, PTX means nothing to another compiler.
+    else if (name == "ptx_dp4a" ? nvidia : amd)
+      probe(backend.name, backend.flag, works);
+    else
+      found_.notes[name] = name == "ptx_dp4a" ? "no NVIDIA device" : "no AMD GPU";
+  }
 }
 
 // Programs of the form out[i] = a[i] + added for small integers.

@@ -40,8 +40,7 @@ Programs::Programs(ContextHandle context, _cl_device_id* device, const DeviceInf
 std::string Programs::options(const Defines& defines) const {
   // Kernels are written in OpenCL C 1.2, which every device compiles; built-in functions of
   // sub-groups and integer dot products exist only in the newer language.
-  const bool newer =
-      info_.has_extension("cl_khr_subgroups") || info_.has_extension("cl_khr_integer_dot_product");
+  const bool newer = info_.has_subgroups || info_.has_extension("cl_khr_integer_dot_product");
   const bool has_3 = info_.version.rfind("OpenCL 3.", 0) == 0;
   std::string options = newer && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
   // Quantization divides by a scale and rounds half to even: a division that is off by one unit in
