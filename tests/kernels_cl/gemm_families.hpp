@@ -15,6 +15,7 @@ struct GemmFamily {
   opencl::Defines defines;
   bool opencl::Capabilities::*needs;  ///< null: runs everywhere
   int tile_rows, panel, group;
+  int items = 1, columns = panel;  ///< of a work-group; 1: a work-item makes a tile alone
 
   std::string name() const {
     std::string text = program;
@@ -30,6 +31,10 @@ inline const std::vector<GemmFamily>& gemm_s8_families() {
       {"gemm_s8_portable", {}, nullptr, 6, 64, 1},
       {"gemm_s8_x86_avx2", {}, &opencl::Capabilities::avx2, 6, 64, 2},
       {"gemm_s8_x86_vnni", {}, &opencl::Capabilities::avx512_vnni, 8, 48, 4},
+      {"gemm_s8_dot4", {{"DOT4", 0}}, nullptr, 128, 64, 4, 256, 128},
+      {"gemm_s8_dot4", {{"TILE_M", 32}, {"TILE_N", 64}}, nullptr, 32, 64, 4, 256, 64},
+      {"gemm_s8_dot4", {{"DOT4", 1}}, &opencl::Capabilities::int_dot_product, 128, 64, 4, 256, 128},
+      {"gemm_s8_dot4", {{"DOT4", 2}}, &opencl::Capabilities::ptx_dp4a, 128, 64, 4, 256, 128},
   };
   return families;
 }
@@ -150,7 +155,12 @@ std::vector<T> run_gemm_s8(const GemmFamily& family, const GemmS8Case& c, int32_
               c.x_scale.empty() ? c.zero_point : 77, c.a_signed ? 1 : 0, c.bias.empty() ? 0 : 1,
               c.activation, out_type, vector(c.x_scale), measured, sums, w_zero,
               vector(c.row_scale));
-  run(kernel, ceil_div(c.M, family.tile_rows), ceil_div(c.N, family.panel));
+  const size_t rows = ceil_div(c.M, family.tile_rows), columns = ceil_div(c.N, family.columns);
+  const auto items = static_cast<size_t>(family.items);
+  if (items == 1)
+    run(kernel, rows, columns);
+  else
+    device().queue().launch(kernel, {items, rows, columns}, {items, 1, 1});
   return out.values();
 }
 

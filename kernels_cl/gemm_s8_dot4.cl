@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// int8 product for GPUs: out[M][N] = epilogue(A[M][K] x B[K][N]), by dot products of four bytes.
+//
+//                 TILE_N             256 work-items make TILE_M x TILE_N outputs. Per step of 32
+//              o----------o          bytes along K they copy a strip of both operands to local
+//    K_WORDS   |  b_tile  |          memory, A transposed, so that a work-item reads four rows or
+//              o----------o          four columns as one vector. The strips are double: while one
+//   K_WORDS                          is multiplied, the next is on its way in registers, and one
+//   o------o   o----------o          barrier a step is enough.
+//   |      |   | o o   o o| <- 4 columns and 4 more, 64 columns farther
+//   |a_tile|   | o o   o o|
+//   |      |   |          |          Work-item (tx, ty) of 16 x 16: rows ty * ROWS + ..., columns
+//   o------o   o----------o          tx * 4 + ... of each 64.
+//
+// A in u8 is read as s8, its bytes less 128, and so is its zero point: one instruction for both.
+//
+// Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zeros behind N and K.
+// Tile: TILE_M rows.  Grid: (256, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (256,1,1).
+// Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes.
+#include "dot4.clh"
+#include "epilogue4.clh"
+
+#ifndef TILE_M
+#define TILE_M 128  // 32, 64 or 128: rows of a work-group
+#endif
+#ifndef TILE_N
+#define TILE_N 128  // 64 or 128: columns of a work-group
+#endif
+#define ITEMS 256
+#define PANEL 64
+#define K_WORDS 8                          // four-byte words along K of one step
+#define ROWS (TILE_M / 16)                 // of a work-item
+#define VECTORS (TILE_N / PANEL)           // of four columns, of a work-item
+#define A_WORDS (TILE_M * K_WORDS / ITEMS)  // copied by a work-item in a step
+#define B_WORDS (TILE_N * K_WORDS / ITEMS)
+#define A_PITCH (TILE_M + 4)  // the stores of a half-warp fall into different banks
+
+// Words of A from byte k of a row on; what lies behind K is 0.
+static void load_a(__global const uchar* row, int k, int K, int flip, int* words) {
+  if (K % 16 == 0 && k + 4 * A_WORDS <= K) {
+#if A_WORDS == 4
+    const int4 v = *(__global const int4*)(row + k);
+    words[0] = v.s0 ^ flip, words[1] = v.s1 ^ flip, words[2] = v.s2 ^ flip, words[3] = v.s3 ^ flip;
+#elif A_WORDS == 2
+    const int2 v = *(__global const int2*)(row + k);
+    words[0] = v.s0 ^ flip, words[1] = v.s1 ^ flip;
+#else
+    words[0] = *(__global const int*)(row + k) ^ flip;
+#endif
+    return;
+  }
+#pragma unroll
+  for (int w = 0; w < A_WORDS; w++) {
+    int word = 0;
+    for (int t = 0; t < 4; t++)
+      if (k + 4 * w + t < K) word |= (int)row[k + 4 * w + t] << (8 * t);
+    words[w] = word ^ flip;
+  }
+}
+
+// Words of B: columns column .. column + B_WORDS - 1 of group g; 0 from the last group on.
+static void load_b(__global const int* b, int column, int N, int g, int groups, int* words) {
+  const int panel = column / PANEL;
+  const bool inside = g < groups && panel * PANEL < N;
+  __global const int* from = b + ((size_t)panel * groups + g) * PANEL + column % PANEL;
+#if B_WORDS == 4
+  const int4 v = inside ? *(__global const int4*)from : (int4)(0);
+  words[0] = v.s0, words[1] = v.s1, words[2] = v.s2, words[3] = v.s3;
+#else
+  const int2 v = inside ? *(__global const int2*)from : (int2)(0);
+  words[0] = v.s0, words[1] = v.s1;
+#endif
+}
+
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(
+    __global const uchar* restrict a, __global const char* restrict b,
+    __global const int* restrict colsum, __global const float* restrict scale,
+    __global const float* restrict bias, __global const float* restrict out_inv_scale,
+    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
+    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
+    const int activation, const int out_type, __global const float* restrict x_scale,
+    __global const uchar* restrict x_zero_point, __global const int* restrict row_sums,
+    __global const int* restrict w_zero_point, __global const float* restrict row_scale) {
+  __local int a_tile[2][K_WORDS][A_PITCH] __attribute__((aligned(16)));
+  __local int b_tile[2][K_WORDS][TILE_N] __attribute__((aligned(16)));
+  const int item = get_local_id(0), tx = item % 16, ty = item / 16;
+  const int row0 = (int)get_group_id(1) * TILE_M, column0 = (int)get_group_id(2) * TILE_N;
+  const int groups = (K + 3) / 4;
+  const int flip = a_signed ? 0 : SIGN_BITS;
+
+  // What this work-item copies: A_WORDS words of a row, B_WORDS columns of a group.
+  const int a_row = item / (K_WORDS / A_WORDS), a_word = item % (K_WORDS / A_WORDS) * A_WORDS;
+  const int b_group = item / (TILE_N / B_WORDS), b_column = item % (TILE_N / B_WORDS) * B_WORDS;
+  __global const uchar* from_a = a + (size_t)min(row0 + a_row, M - 1) * K;
+  __global const int* words_b = (__global const int*)b;
+
+  int4 sums[ROWS][VECTORS];
+#pragma unroll
+  for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+    for (int j = 0; j < VECTORS; j++) sums[i][j] = (int4)(0);
+  }
+  int next_a[A_WORDS], next_b[B_WORDS];
+  load_a(from_a, 4 * a_word, K, flip, next_a);
+  load_b(words_b, column0 + b_column, N, b_group, groups, next_b);
+  for (int g = 0, half_index = 0; g < groups; g += K_WORDS, half_index ^= 1) {
+#pragma unroll
+    for (int w = 0; w < A_WORDS; w++) a_tile[half_index][a_word + w][a_row] = next_a[w];
+#pragma unroll
+    for (int w = 0; w < B_WORDS; w++) b_tile[half_index][b_group][b_column + w] = next_b[w];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (g + K_WORDS < groups) {
+      load_a(from_a, 4 * (g + K_WORDS + a_word), K, flip, next_a);
+      load_b(words_b, column0 + b_column, N, g + K_WORDS + b_group, groups, next_b);
+    }
+#pragma unroll
+    for (int k = 0; k < K_WORDS; k++) {
+      int rows[ROWS];
+      int4 columns[VECTORS];
+#pragma unroll
+      for (int i = 0; i < ROWS; i++) rows[i] = a_tile[half_index][k][ty * ROWS + i];
+#pragma unroll
+      for (int j = 0; j < VECTORS; j++)
+        columns[j] = *(__local const int4*)&b_tile[half_index][k][j * PANEL + tx * 4];
+#pragma unroll
+      for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+        for (int j = 0; j < VECTORS; j++) {
+          sums[i][j].s0 = dot4_ss(rows[i], columns[j].s0, sums[i][j].s0);
+          sums[i][j].s1 = dot4_ss(rows[i], columns[j].s1, sums[i][j].s1);
+          sums[i][j].s2 = dot4_ss(rows[i], columns[j].s2, sums[i][j].s2);
+          sums[i][j].s3 = dot4_ss(rows[i], columns[j].s3, sums[i][j].s3);
+        }
+      }
+    }
+  }
+
+  const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
+#pragma unroll
+  for (int j = 0; j < VECTORS; j++) {
+    const int column = column0 + j * PANEL + tx * 4;
+    if (column >= N) continue;
+    const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
+                                     out_zero_point, has_bias, out_type, x_scale, w_zero_point);
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+      const int row = row0 + ty * ROWS + i;
+      if (row < M)
+        finish4_s8(sums[i][j], &c, row, column, N, out, activation, out_type, row_sums,
+                   w_zero_point, row_scale);
+    }
+  }
+}
