@@ -14,6 +14,7 @@
 #include "bertcl/error.hpp"
 #include "tasks/readers.hpp"
 #include "text/file.hpp"
+#include "text/unicode.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -94,6 +95,11 @@ std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path
   } else {
     read_archive(path, reviews);
   }
+  for (const Reviews* side : {&reviews.negative, &reviews.positive})
+    for (const auto& [id, text] : *side)
+      if (const auto bad = text::first_ill_formed(text))
+        throw Error(fmt::format("{}: '{}' is no UTF-8 at byte {} of {}", path.string(), id, *bad,
+                                text.size()));
   std::vector<ClassifiedText> texts;
   auto negative = reviews.negative.begin();
   auto positive = reviews.positive.begin();

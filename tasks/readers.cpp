@@ -52,6 +52,15 @@ void each_line(std::string_view text, const Visit& visit) {
   }
 }
 
+/// The beginning of a text, for messages.
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t most = 60;
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + " ..";
+}
+
 std::optional<double> parse_number(std::string_view text) {
   text = trimmed(text);
   double value = 0.0;
@@ -96,7 +105,7 @@ std::vector<ClassifiedText> read_sst2(const std::filesystem::path& path) {
     if (label != "0" && label != "1") {
       fail(path, number,
            fmt::format("ends in '{}'; expected a text, a tab, and 0 (negative) or 1 (positive)",
-                       label.empty() ? trimmed(line) : label));
+                       excerpt(label.empty() ? trimmed(line) : label)));
     }
     texts.push_back({std::to_string(texts.size()), std::string(trimmed(line.substr(0, tab))),
                      label == "1" ? 1 : 0});
@@ -173,7 +182,7 @@ std::vector<ScoredPair> read_stsb(const std::filesystem::path& path) {
     const auto score = parse_number(row[columns.score]);
     if (!score) {
       fail(path, table.lines[i],
-           fmt::format("the score is '{}', expected a number", row[columns.score]));
+           fmt::format("the score is '{}', expected a number", excerpt(row[columns.score])));
     }
     pairs.push_back(
         {std::to_string(pairs.size()), row[columns.first], row[columns.second], *score});
@@ -199,7 +208,8 @@ std::vector<TaggedSentence> read_conll(const std::filesystem::path& path) {
                                        std::string_view("BIES").find(tag[0]) != tag.npos);
     if (word_end == std::string_view::npos || !is_tag) {
       fail(path, number,
-           fmt::format("'{}': expected a word, a tab, and a tag: O, B-person, I-person", line));
+           fmt::format("'{}': expected a word, a tab, and a tag: O, B-person, I-person",
+                       excerpt(line)));
     }
     if (!open) sentences.emplace_back();
     open = true;

@@ -41,6 +41,9 @@ TEST(ReadSst2, RefusesOtherFiles) {
   EXPECT_THAT(refusal(read_sst2, "good\t1\nbad\t2\n"),
               AllOf(HasSubstr(".txt:2:"), HasSubstr("'2'"), HasSubstr("0 (negative)")));
   EXPECT_THAT(refusal(read_sst2, "no label"), HasSubstr("'no label'"));
+  EXPECT_THAT(refusal(read_sst2, std::string(59, 'x') + "é and more"),
+              HasSubstr("'" + std::string(59, 'x') + " ..'"))
+      << "long lines are cut between letters";
   EXPECT_THAT(refusal(read_sst2, "sentence\tlabel\n"), HasSubstr("holds no text"));
   EXPECT_THAT(refusal(read_sst2, "ok\t1\ncaf\xe9\t1\n"), HasSubstr(".txt:2: is no UTF-8"));
   EXPECT_THAT(error_of([] { read_sst2("/no/such.tsv"); }), HasSubstr("/no/such.tsv: cannot open"));
@@ -157,6 +160,10 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
   std::ofstream(folder / "test/neg/0_3.txt") << "bad";
   std::ofstream(folder / "test/pos/0_9.txt") << "good";
   std::ofstream(folder / "test/pos/1_8.txt") << "fine";
+  std::ofstream(folder / "test/pos/2_7.txt") << "caf\xe9";
+  EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }),
+              HasSubstr("'pos/2_7.txt' is no UTF-8 at byte 3 of 4"));
+  std::filesystem::remove(folder / "test/pos/2_7.txt");
   const auto reviews = read_movie_reviews(folder);
   std::filesystem::remove_all(folder);
   ASSERT_EQ(reviews.size(), 3u);
