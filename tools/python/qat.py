@@ -64,55 +64,45 @@ def load(options, device):
     return teacher, student
 
 
-def main(arguments):
-    options = parse(arguments)
-    try:
-        run(options)
-    except (ValueError, OSError, onnx.checker.ValidationError) as error:
-        print(f"qat: {error}", file=sys.stderr)
-        return 2
-    return 0
+class Distillation:
+    """The student learns the teacher's outputs; examples that are held out measure how near they are."""
 
+    def __init__(self, options, device):
+        self._options, self._device = options, device
+        self._teacher, self.student = load(options, device)
+        self._teacher_inputs = ModelInputs(self._teacher, options.model)
+        self._student_inputs = ModelInputs(self.student, options.quantized)
+        self._held_out = []
 
-def run(options):
-    device = training.prepare(options)
-    training.check_output(options.output)
-    teacher, student = load(options, device)
-    inputs_of = ModelInputs(teacher, options.model), ModelInputs(student, options.quantized)
-    examples = task_data.load(options, pathlib.Path(options.model).parent)
-    generator = random.Random(options.seed)
-    generator.shuffle(examples)
-    held_out = examples[:min(options.held_out, len(examples) // 5)]
-    print(f"{len(examples):,} windows of {options.data}, {len(held_out)} of them held out")
-    batches = training.endless_batches(examples[len(held_out):], options.tokens, generator)
+    @torch.no_grad()
+    def _wanted(self, encoded):
+        return self._teacher(self._teacher_inputs(*encoded))
 
-    def outputs(batch):
-        encoded = training.collate(batch, device)
-        with torch.no_grad():
-            wanted = teacher(inputs_of[0](*encoded))
-        return wanted, student(inputs_of[1](*encoded)), encoded[1]
+    def hold_out(self, examples):
+        self._held_out = [(batch, self._wanted(training.collate(batch, self._device)))
+                          for batch in training.batches_of(examples, self._options.tokens)]
 
-    def loss_of(batch):
-        wanted, found, mask = outputs(batch)
-        loss = training.distillation_loss(found, wanted, mask, options.temperature)
-        if options.labels > 0:
-            by_labels = training.label_loss(list(found.values()), mask, batch)
-            loss = (1 - options.labels) * loss + options.labels * by_labels
+    def loss(self, batch):
+        encoded = training.collate(batch, self._device)
+        found, share = self.student(self._student_inputs(*encoded)), self._options.labels
+        loss = training.distillation_loss(found, self._wanted(encoded), encoded[1], self._options.temperature)
+        if share > 0:
+            loss = (1 - share) * loss + share * training.label_loss(list(found.values()), encoded[1], batch)
         return loss
 
     @torch.no_grad()
-    def measure():
+    def divergence(self):
+        """Mean over the examples that are held out."""
         total = 0.0
-        for batch, wanted in held_out_batches:
-            encoded = training.collate(batch, device)
-            found = student(inputs_of[1](*encoded))
+        for batch, wanted in self._held_out:
+            encoded = training.collate(batch, self._device)
+            found = self.student(self._student_inputs(*encoded))
             total += training.distillation_loss(found, wanted, encoded[1]).item() * len(batch)
-        return total / len(held_out)
+        return total / sum(len(batch) for batch, _ in self._held_out)
 
-    with torch.no_grad():
-        held_out_batches = [(batch, teacher(inputs_of[0](*training.collate(batch, device))))
-                            for batch in training.batches_of(held_out, options.tokens)]
 
+def parameter_groups(student, options):
+    """Weights, scales of tensors and scales of channels, each with its learning rate."""
     groups = [dict(params=[student.weight(name) for name in student.weights],
                    lr=options.learning_rate, weight_decay=0.0)]
     for of_channels, rate in ((False, options.scale_rate), (True, options.scale_rate / 10)):
@@ -122,23 +112,51 @@ def run(options):
             scale.requires_grad = rate > 0
         if rate > 0 and scales:
             groups.append(dict(params=scales, lr=rate, weight_decay=0.0))
+    return groups
+
+
+def print_measures(measures, options):
+    if not measures:
+        return
+    best = min(measures, key=lambda m: m[1])
+    print(f"divergence from the float model on what was held out: {measures[0][1]:.4f} before, "
+          f"{best[1]:.4f} at step {best[0]}, whose weights are written")
+    if best[0] == 0 and options.steps:
+        print("qat: training made it no better; try a smaller --learning-rate", file=sys.stderr)
+
+
+def run(options):
+    device = training.prepare(options)
+    training.check_output(options.output)
+    distillation = Distillation(options, device)
+    student = distillation.student
+    examples = task_data.load(options, pathlib.Path(options.model).parent)
+    generator = random.Random(options.seed)
+    generator.shuffle(examples)
+    held_out = examples[:min(options.held_out, len(examples) // 5)]
+    print(f"{len(examples):,} windows of {options.data}, {len(held_out)} of them held out")
+    distillation.hold_out(held_out)
+    batches = training.endless_batches(examples[len(held_out):], options.tokens, generator)
     begin = time.monotonic()
-    measures = training.train(student, groups, batches, loss_of, options,
-                              measure if held_out else None)
+    measures = training.train(student, parameter_groups(student, options), batches, distillation.loss, options,
+                              distillation.divergence if held_out else None)
     seconds = time.monotonic() - begin
-    onnx_module.save(student.updated_model(), options.output, {
-        "bertcl.qat.steps": options.steps, "bertcl.qat.seed": options.seed,
-        "bertcl.qat.learning_rate": options.learning_rate, "bertcl.qat.scale_rate": options.scale_rate,
-        "bertcl.qat.tokens": options.tokens, "bertcl.qat.labels": options.labels,
-        "bertcl.qat.temperature": options.temperature})
+    recorded = ("steps", "seed", "learning_rate", "scale_rate", "tokens", "labels", "temperature")
+    onnx_module.save(student.updated_model(), options.output,
+                     {f"bertcl.qat.{name}": getattr(options, name) for name in recorded})
     print(f"{options.steps} steps in {seconds:.0f} s")
-    if measures:
-        best = min(measures, key=lambda m: m[1])
-        print(f"divergence from the float model on what was held out: {measures[0][1]:.4f} before, "
-              f"{best[1]:.4f} at step {best[0]}, whose weights are written")
-        if best[0] == 0 and options.steps:
-            print("qat: training made it no better; try a smaller --learning-rate", file=sys.stderr)
+    print_measures(measures, options)
     print(options.output)
+
+
+def main(arguments):
+    options = parse(arguments)
+    try:
+        run(options)
+    except (ValueError, OSError, onnx.checker.ValidationError) as error:
+        print(f"qat: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
