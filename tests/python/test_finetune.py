@@ -81,7 +81,11 @@ class FineTuning(unittest.TestCase):
             code = finetune.main(["--encoder", str(encoder), "-o", str(made), "--vocab", str(VOCABULARY),
                                   "--threads", "1", *map(str, options)])
         self.assertEqual(code, 0)
-        return made, json.loads(printed.getvalue().splitlines()[-1])
+        found = {name: json.loads(value) for name, separator, value in (
+            line.partition(": ") for line in printed.getvalue().splitlines()) if name in ("before", "after")}
+        self.assertEqual(list(found), ["before", "after"])
+        self.assertLess(list(found["before"].values())[0], list(found["after"].values())[0])
+        return made, found["after"]
 
     def check_alike(self, made, examples):
         """ONNX Runtime and bertcl on the file."""

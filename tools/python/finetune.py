@@ -79,6 +79,11 @@ class Classification:
         return {"accuracy": 100 * right / len(examples), "total": len(examples)}
 
 
+@torch.no_grad()
+def measured(task, model, device):
+    return json.dumps(task.measure(model, device))
+
+
 def run(options):
     device = training.prepare(options)
     training.check_output(options.output)
@@ -90,9 +95,11 @@ def run(options):
     _, examples = task.read(options.data, options.limit)
     if options.eval:
         task.read(options.eval, 1)  # what is wrong with it is known before the training
-    model = heads.load(options.encoder, task.name, task.classes, device).train()
+    model = heads.load(options.encoder, task.name, task.classes, device).eval()
     print(f"{task.name}: {len(examples):,} examples of {options.data}"
           + (f", classes {', '.join(task.names)}" if task.names else ""))
+    if options.eval:
+        print(f"before: {measured(task, model, device)}", flush=True)
     batches = training.endless_batches(examples, options.tokens, random.Random(options.seed))
 
     def loss_of(batch):
@@ -100,6 +107,7 @@ def run(options):
         return training.label_loss(model.logits(ids, mask, types), mask, batch)
 
     begin = time.monotonic()
+    model.train()
     training.train(model, model.groups(options.learning_rate), batches, loss_of, options)
     print(f"{options.steps} steps in {time.monotonic() - begin:.0f} s")
     model.eval()
@@ -115,8 +123,7 @@ def run(options):
         shutil.copyfile(vocabulary, beside)
     print(options.output)
     if options.eval:
-        with torch.no_grad():
-            print(json.dumps(task.measure(model, device)))
+        print(f"after: {measured(task, model, device)}")
 
 
 def main(arguments):
