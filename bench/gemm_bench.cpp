@@ -34,6 +34,14 @@ struct Family {
 const std::vector<Family>& families() {
   static const std::vector<Family> list = {
       {"s8_vnni", "gemm_s8_x86_vnni", {}, &Capabilities::avx512_vnni, 8, 48, 4, "peak_vpdpbusd"},
+      {"s8_avx_vnni",
+       "gemm_s8_x86_avx_vnni",
+       {},
+       &Capabilities::avx_vnni,
+       6,
+       16,
+       4,
+       "peak_pmaddwd"},
       {"s8_avx2", "gemm_s8_x86_avx2", {}, &Capabilities::avx2, 6, 64, 2, "peak_pmaddwd"},
       {"s8_portable", "gemm_s8_portable", {}, nullptr, 6, 64, 1, "peak_f32"},
       {"f32_x86_16", "gemm_f32_x86", {{"LANES", 16}}, &Capabilities::avx512, 8, 48, 1, "peak_f32"},

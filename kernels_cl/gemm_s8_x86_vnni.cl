@@ -17,32 +17,20 @@
 #endif
 #include "epilogue.clh"
 #include "tile_order.clh"
+#include "vnni.clh"
 
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
 #define TILE_COLUMNS (16 * TILE_VECTORS)
 #include "epilogue_x86.clh"
 
-// acc[i] += sum of four products u8 (a) * s8 (b). Inline asm in the kernel: the builtin needs
-// a target feature that CPU runtimes do not set on kernels, and a function with that feature would
-// not be inlined.
-#define DOT4(acc, a, b) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b))
-
 #define STEP_ROW(i, word)            \
   {                                  \
     const int16 x = (int16)((word)); \
-    DOT4(c[i][0], x, b0);            \
-    DOT4(c[i][1], x, b1);            \
-    DOT4(c[i][2], x, b2);            \
+    DOT4_EVEX(c[i][0], x, b0);            \
+    DOT4_EVEX(c[i][1], x, b1);            \
+    DOT4_EVEX(c[i][2], x, b2);            \
   }
-
-// The last 1 to 3 bytes of a row as a word; the zeros of B make the other bytes irrelevant.
-static int tail_word(__global const uchar* a, int bytes) {
-  int word = a[0];
-  if (bytes > 1) word |= a[1] << 8;
-  if (bytes > 2) word |= a[2] << 16;
-  return word;
-}
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     __global const uchar* restrict a, __global const char* restrict b,

@@ -143,8 +143,8 @@ class Measurement:
         batch, seq = self.shape.split("x")
         if self.engine == "bertcl":
             done = run([BERTCL, "bench", self.model, "--batch", batch, "--seq", seq, "--runs",
-                        self.options.runs, "--threads", self.options.threads, "--profiled", 1, "--json", "-",
-                        *own_precision(self.precision)], capture_output=True)
+                        self.options.runs, "--threads", self.options.threads, "--warmup", 2, "--profiled", 1,
+                        "--json", "-", *own_precision(self.precision)], capture_output=True)
             self.rounds.append(json.loads(done.stdout)["latency_ms"]["p50"])
         else:
             done = worker(self, "shape", self.inputs, self.options.runs, self.outputs)

@@ -24,6 +24,10 @@ std::string needs_vnni(Builder& b) {
   return b.context().capabilities().avx512_vnni ? "" : "the device has no avx512_vnni";
 }
 
+std::string needs_avx_vnni(Builder& b) {
+  return b.context().capabilities().avx_vnni ? "" : "the device has no avx_vnni";
+}
+
 std::string needs_bf16(Builder& b) {
   return b.context().capabilities().avx512_bf16 ? "" : "the device has no avx512_bf16";
 }

@@ -15,6 +15,7 @@ std::string needs_cpu(Builder& b);
 std::string needs_avx2(Builder& b);
 std::string needs_avx512(Builder& b);
 std::string needs_vnni(Builder& b);
+std::string needs_avx_vnni(Builder& b);
 std::string needs_bf16(Builder& b);
 
 }  // namespace bertcl::plan

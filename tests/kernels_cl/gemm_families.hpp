@@ -31,6 +31,8 @@ inline const std::vector<GemmFamily>& gemm_s8_families() {
       {"gemm_s8_portable", {}, nullptr, 6, 64, 1},
       {"gemm_s8_x86_avx2", {}, &opencl::Capabilities::avx2, 6, 64, 2},
       {"gemm_s8_x86_vnni", {}, &opencl::Capabilities::avx512_vnni, 8, 48, 4},
+      {"gemm_s8_x86_avx_vnni", {}, &opencl::Capabilities::avx_vnni, 6, 16, 4},
+      {"gemm_s8_x86_avx_vnni", {{"EVEX", 1}}, &opencl::Capabilities::avx512_vnni, 6, 16, 4},
       {"gemm_s8_dot4", {{"DOT4", 0}}, nullptr, 128, 64, 4, 256, 128},
       {"gemm_s8_dot4", {{"TILE_M", 32}, {"TILE_N", 64}}, nullptr, 32, 64, 4, 256, 64},
       {"gemm_s8_dot4", {{"DOT4", 1}}, &opencl::Capabilities::int_dot_product, 128, 64, 4, 256, 128},

@@ -32,10 +32,12 @@ std::string needs_clblast(Builder& b) {
   return "";
 }
 
-const std::vector<Rung> integer_ladder{{"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni},
-                                       {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 64, 2, needs_avx2},
-                                       {"portable", "gemm_s8_portable", {}, 6, 64, 1, always},
-                                       {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
+const std::vector<Rung> integer_ladder{
+    {"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni},
+    {"x86_avx_vnni", "gemm_s8_x86_avx_vnni", {}, 6, 16, 4, needs_avx_vnni},
+    {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 64, 2, needs_avx2},
+    {"portable", "gemm_s8_portable", {}, 6, 64, 1, always},
+    {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
 const Rung bf16_rung{"x86_bf16", "gemm_bf16_x86", {}, 8, 48, 2, needs_bf16};
 constexpr std::int32_t bf16_item_panels = 2;  // ITEM_PANELS of that kernel
 const std::vector<Rung> float_ladder{
