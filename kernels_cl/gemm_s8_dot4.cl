@@ -19,6 +19,7 @@
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes.
 #include "dot4.clh"
 #include "epilogue4.clh"
+#include "gemm_s8_copy.clh"
 
 #ifndef TILE_M
 #define TILE_M 128  // 32, 64 or 128: rows of a work-group
@@ -27,50 +28,12 @@
 #define TILE_N 128  // 64 or 128: columns of a work-group
 #endif
 #define ITEMS 256
-#define PANEL 64
 #define K_WORDS 8                          // four-byte words along K of one step
 #define ROWS (TILE_M / 16)                 // of a work-item
 #define VECTORS (TILE_N / PANEL)           // of four columns, of a work-item
 #define A_WORDS (TILE_M * K_WORDS / ITEMS)  // copied by a work-item in a step
 #define B_WORDS (TILE_N * K_WORDS / ITEMS)
 #define A_PITCH (TILE_M + 4)  // the stores of a half-warp fall into different banks
-
-// Words of A from byte k of a row on; what lies behind K is 0.
-static void load_a(__global const uchar* row, int k, int K, int flip, int* words) {
-  if (K % 16 == 0 && k + 4 * A_WORDS <= K) {
-#if A_WORDS == 4
-    const int4 v = *(__global const int4*)(row + k);
-    words[0] = v.s0 ^ flip, words[1] = v.s1 ^ flip, words[2] = v.s2 ^ flip, words[3] = v.s3 ^ flip;
-#elif A_WORDS == 2
-    const int2 v = *(__global const int2*)(row + k);
-    words[0] = v.s0 ^ flip, words[1] = v.s1 ^ flip;
-#else
-    words[0] = *(__global const int*)(row + k) ^ flip;
-#endif
-    return;
-  }
-#pragma unroll
-  for (int w = 0; w < A_WORDS; w++) {
-    int word = 0;
-    for (int t = 0; t < 4; t++)
-      if (k + 4 * w + t < K) word |= (int)row[k + 4 * w + t] << (8 * t);
-    words[w] = word ^ flip;
-  }
-}
-
-// Words of B: columns column .. column + B_WORDS - 1 of group g; 0 from the last group on.
-static void load_b(__global const int* b, int column, int N, int g, int groups, int* words) {
-  const int panel = column / PANEL;
-  const bool inside = g < groups && panel * PANEL < N;
-  __global const int* from = b + ((size_t)panel * groups + g) * PANEL + column % PANEL;
-#if B_WORDS == 4
-  const int4 v = inside ? *(__global const int4*)from : (int4)(0);
-  words[0] = v.s0, words[1] = v.s1, words[2] = v.s2, words[3] = v.s3;
-#else
-  const int2 v = inside ? *(__global const int2*)from : (int2)(0);
-  words[0] = v.s0, words[1] = v.s1;
-#endif
-}
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(
     __global const uchar* restrict a, __global const char* restrict b,
@@ -101,8 +64,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(
     for (int j = 0; j < VECTORS; j++) sums[i][j] = (int4)(0);
   }
   int next_a[A_WORDS], next_b[B_WORDS];
-  load_a(from_a, 4 * a_word, K, flip, next_a);
-  load_b(words_b, column0 + b_column, N, b_group, groups, next_b);
+  load_a(from_a, 4 * a_word, K, flip, A_WORDS, next_a);
+  load_b(words_b, column0 + b_column, N, b_group, groups, B_WORDS, next_b);
   for (int g = 0, half_index = 0; g < groups; g += K_WORDS, half_index ^= 1) {
 #pragma unroll
     for (int w = 0; w < A_WORDS; w++) a_tile[half_index][a_word + w][a_row] = next_a[w];
@@ -110,8 +73,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(
     for (int w = 0; w < B_WORDS; w++) b_tile[half_index][b_group][b_column + w] = next_b[w];
     barrier(CLK_LOCAL_MEM_FENCE);
     if (g + K_WORDS < groups) {
-      load_a(from_a, 4 * (g + K_WORDS + a_word), K, flip, next_a);
-      load_b(words_b, column0 + b_column, N, g + K_WORDS + b_group, groups, next_b);
+      load_a(from_a, 4 * (g + K_WORDS + a_word), K, flip, A_WORDS, next_a);
+      load_b(words_b, column0 + b_column, N, g + K_WORDS + b_group, groups, B_WORDS, next_b);
     }
 #pragma unroll
     for (int k = 0; k < K_WORDS; k++) {

@@ -32,6 +32,7 @@ struct Capabilities {
 
   // Instructions of one vendor.
   bool ptx_dp4a = false;     ///< NVIDIA: dp4a by inline PTX
+  bool ptx_mma_s8 = false;   ///< NVIDIA: mma.sync.m16n8k32 of s8 by inline PTX
   bool amd_sdot4 = false;    ///< AMD: __builtin_amdgcn_sdot4
   bool amd_sudot4 = false;   ///< AMD from gfx11 on: __builtin_amdgcn_sudot4
   bool arm_dot_acc = false;  ///< Arm: arm_dot_acc of cl_arm_integer_dot_product_accumulate_int8

@@ -12,7 +12,7 @@ struct CapabilityName {
   bool Capabilities::*flag;
 };
 
-inline constexpr std::array<CapabilityName, 15> kCapabilityNames = {{
+inline constexpr std::array<CapabilityName, 16> kCapabilityNames = {{
     {"in_process_cpu", &Capabilities::in_process_cpu},
     {"avx2", &Capabilities::avx2},
     {"avx512", &Capabilities::avx512},
@@ -25,6 +25,7 @@ inline constexpr std::array<CapabilityName, 15> kCapabilityNames = {{
     {"subgroups", &Capabilities::subgroups},
     {"command_buffer", &Capabilities::command_buffer},
     {"ptx_dp4a", &Capabilities::ptx_dp4a},
+    {"ptx_mma_s8", &Capabilities::ptx_mma_s8},
     {"amd_sdot4", &Capabilities::amd_sdot4},
     {"amd_sudot4", &Capabilities::amd_sudot4},
     {"arm_dot_acc", &Capabilities::arm_dot_acc},

@@ -141,6 +141,7 @@ class Prober {
   bool sixteen(const std::string& program, int added);
   bool subgroups();
   bool dot4_probe(int backend);
+  bool mma_probe();
   std::vector<int32_t> run_x86(const Defines& sections);
 
   Context& context_;
@@ -237,6 +238,10 @@ void Prober::dot_products() {
   const bool amd =
       device.type == "gpu" && (device.vendor.find("Advanced Micro Devices") != std::string::npos ||
                                device.platform.find("AMD") != std::string::npos);
+  if (nvidia)
+    probe("ptx_mma_s8", &Capabilities::ptx_mma_s8, [&] { return mma_probe(); });
+  else
+    found_.notes["ptx_mma_s8"] = "no NVIDIA device";
   for (const Dot4Backend& backend : kDot4Backends) {
     const auto works = [&] { return dot4_probe(backend.code); };
     const std::string name = backend.name;
@@ -250,6 +255,30 @@ void Prober::dot_products() {
     else
       found_.notes[name] = name == "ptx_dp4a" ? "no NVIDIA device" : "no AMD GPU";
   }
+}
+
+// One tile of a matrix product whose elements are all different along each row and column.
+bool Prober::mma_probe() {
+  constexpr int kM = 16, kN = 8, kK = 32;
+  std::vector<int8_t> a, b;
+  std::vector<int32_t> start, expected;
+  for (int i = 0; i < kM * kK; ++i) a.push_back(static_cast<int8_t>(i * 37 % 256 - 128));
+  for (int i = 0; i < kN * kK; ++i) b.push_back(static_cast<int8_t>(i * 91 % 256 - 128));
+  for (int i = 0; i < kM * kN; ++i) start.push_back(i % 2 ? i : INT_MAX - i);
+  for (int m = 0; m < kM; ++m)
+    for (int n = 0; n < kN; ++n) {
+      auto sum = static_cast<uint32_t>(start[static_cast<size_t>(m * kN + n)]);
+      for (int k = 0; k < kK; ++k)
+        sum += static_cast<uint32_t>(a[static_cast<size_t>(m * kK + k)] *
+                                     b[static_cast<size_t>(n * kK + k)]);
+      expected.push_back(static_cast<int32_t>(sum));
+    }
+  Buffer out = context_.allocate(kM * kN * sizeof(int32_t));
+  out.fill(kPoison);
+  Kernel kernel = context_.kernel("probe_mma", "probe_mma", {{"MMA_PTX", 1}});
+  kernel.args(buffer_of(context_, a), buffer_of(context_, b), buffer_of(context_, start), out);
+  context_.queue().launch(kernel, {32, 1, 1}, {32, 1, 1}, "probe");
+  return out.download<int32_t>() == expected;
 }
 
 // Programs of the form out[i] = a[i] + added for small integers.

@@ -37,6 +37,8 @@ inline const std::vector<GemmFamily>& gemm_s8_families() {
       {"gemm_s8_dot4", {{"TILE_M", 32}, {"TILE_N", 64}}, nullptr, 32, 64, 4, 256, 64},
       {"gemm_s8_dot4", {{"DOT4", 1}}, &opencl::Capabilities::int_dot_product, 128, 64, 4, 256, 128},
       {"gemm_s8_dot4", {{"DOT4", 2}}, &opencl::Capabilities::ptx_dp4a, 128, 64, 4, 256, 128},
+      {"gemm_s8_mma", {}, nullptr, 128, 64, 4, 256, 128},  // its twin in plain OpenCL C
+      {"gemm_s8_mma", {{"MMA_PTX", 1}}, &opencl::Capabilities::ptx_mma_s8, 128, 64, 4, 256, 128},
   };
   return families;
 }
