@@ -51,10 +51,8 @@ __kernel void gemm_s8(__global const uchar* restrict a, __global const char* res
   const int tiles = min(TILES, (N - column0 + TILE_COLUMNS - 1) / TILE_COLUMNS);
   __global const char* panel = b + (size_t)get_global_id(1) * K * PANEL;
 
-  int16 sums[TILE_ROWS][TILES];
-  for (int i = 0; i < TILE_ROWS; i++) {
-    for (int t = 0; t < TILES; t++) sums[i][t] = (int16)(0);
-  }
+  int16 sums[TILE_ROWS * TILES];  // [row][tile]
+  for (int i = 0; i < TILE_ROWS * TILES; i++) sums[i] = (int16)(0);
   float8 rows_f32[TILE_ROWS][BLOCK / 8];
   for (int k0 = 0; k0 < K; k0 += BLOCK) {
     const int count = min(BLOCK, K - k0);
@@ -77,10 +75,10 @@ __kernel void gemm_s8(__global const uchar* restrict a, __global const char* res
       }
 #pragma unroll
       for (int i = 0; i < TILE_ROWS; i++)
-        sums[i][t] += (int16)(convert_int8(c[i][0]), convert_int8(c[i][1]));
+        sums[i * TILES + t] += (int16)(convert_int8(c[i][0]), convert_int8(c[i][1]));
     }
   }
-  finish_s8((const int16*)sums, TILES, min(TILE_ROWS, M - row0), row0, column0,
+  finish_s8(sums, TILES, min(TILE_ROWS, M - row0), row0, column0,
             zero_point_of(zero_point, x_zero_point, a_signed), colsum, scale, bias, out_inv_scale,
             out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
             row_scale);
