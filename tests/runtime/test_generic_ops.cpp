@@ -39,6 +39,23 @@ TEST(GenericOps, GatherElements) {
 })");
 }
 
+TEST(GenericOps, ConcatOfOneValueTwice) {
+  expect_as_interpreted(R"(graph g(%x: f32[2, batch]) {
+  %y: f32[4, batch] = Concat(%x, %x) {axis = 0}
+  return %y as y
+})");
+}
+
+TEST(GenericOps, SliceThatStartsInFrontOfTheFirst) {
+  expect_as_interpreted(R"(graph g(%x: f32[batch, 2]) {
+  const %start: i64[1] = -3
+  const %end: i64[1] = 1
+  const %axis: i64[1] = 1
+  %y: f32[batch, 1] = Slice(%x, %start, %end, %axis)
+  return %y as y
+})");
+}
+
 TEST(GenericOps, Pad) {
   expect_as_interpreted(R"(graph g(%x: f32[batch, 2, 3]) {
   const %fill: f32[] = 7.5

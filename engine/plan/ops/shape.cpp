@@ -67,7 +67,8 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
     const auto axis = static_cast<std::size_t>(
         axes[i] < 0 ? axes[i] + static_cast<std::int64_t>(from.size()) : axes[i]);
     std::int64_t first = starts[i];
-    if (first < 0 && from[axis].is_constant()) first += from[axis].constant();
+    if (first < 0 && from[axis].is_constant())
+      first = std::max<std::int64_t>(first + from[axis].constant(), 0);
     if (steps[i] < 0 || first < 0)
       throw Error(fmt::format("{}: kernels take slices that start at a known place and go forward",
                               node.describe()));
@@ -128,11 +129,11 @@ void lower_concat(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Strides strides = row_major(node.output()->type.shape);
   const Argument out = b.out(node.output());
   ir::Dim before(0);
-  for (const ir::Value* in : node.inputs) {
-    const ir::Shape& shape = in->type.shape;
-    copy(b, node, in, out, {shape, {row_major(shape), strides}}, 0,
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const ir::Shape& shape = node.inputs[i]->type.shape;
+    copy(b, node, node.inputs[i], out, {shape, {row_major(shape), strides}}, 0,
          part_start(node, before, strides[axis]));
-    if (in != node.inputs.back()) {
+    if (i + 1 < node.inputs.size()) {
       if (!shape[axis].is_constant()) part_start(node, shape[axis], strides[axis]);
       before = ir::Dim(before.constant() + shape[axis].constant());
     }
