@@ -21,7 +21,8 @@ struct Pass {
   std::function<bool(ir::Graph&)> run;
 };
 
-/// The whole compiler: the passes in their order.
+/// The whole compiler: the passes in their order, less those that are disabled and those that serve
+/// these alone. Throws Error if one is disabled that every graph needs.
 std::vector<Pass> pipeline(const Options& options);
 
 /// Runs the pipeline, verifying after each pass. `after` is called with the name of each pass that

@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // The whole compiler as one list.
 #include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
 
+#include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "passes/passes.hpp"
 
 namespace bertcl::passes {
+
+namespace {
+
+/// A pass whose results have kernels only behind another one: left out with that one.
+constexpr std::pair<std::string_view, std::string_view> in_vain[] = {
+    {"find_attention", "pack_tokens"},
+    {"find_attention", "lower_attention_q"},
+    {"find_embedding", "pack_tokens"},
+};
+
+}  // namespace
 
 std::vector<Pass> pipeline(const Options& options) {
   std::vector<Pass> all = {
@@ -21,9 +36,17 @@ std::vector<Pass> pipeline(const Options& options) {
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(), dead_code(),
       // fuse: fewer, larger launches
       fuse_activation(), fuse_quantize(), fuse_qkv(), pack_tokens(), dead_code()};
-  std::erase_if(all, [&](const Pass& pass) {
-    return std::find(options.disabled.begin(), options.disabled.end(), pass.name) !=
+  const auto left_out = [&](std::string_view name) {
+    return std::find(options.disabled.begin(), options.disabled.end(), name) !=
            options.disabled.end();
+  };
+  if (left_out("resolve_shapes"))
+    throw Error("the compiler pass 'resolve_shapes' cannot be left out: Shape has no kernel");
+  std::erase_if(all, [&](const Pass& pass) {
+    return left_out(pass.name) ||
+           std::any_of(std::begin(in_vain), std::end(in_vain), [&](const auto& pair) {
+             return pass.name == pair.first && left_out(pair.second);
+           });
   });
   return all;
 }

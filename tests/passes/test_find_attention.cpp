@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <regex>
+
 #include "check.hpp"
 
 namespace bertcl::passes {
@@ -95,6 +97,31 @@ TEST(FindAttention, ScaleOnBothOperandsAndNoMask) {
   %y: f32[batch, seq, 8] = attention(%q, %k, %v, _) {heads = 2, p_type = "f32", scale = 0.25}
   return %y
 })");
+}
+
+TEST(FindAttention, OnlyWhatIsUnderTheFirstMaskIsFused) {
+  std::string text = "graph g(%x: f32[batch, seq, 8], %m: i64[batch, seq], %n: i64[batch, seq]) {";
+  for (const std::string mask : {"m", "n"})
+    text += std::regex_replace(std::string(R"(
+  %@4: i64[batch, 1, 1, seq] = Unsqueeze(%@) {axes = [1, 2]}
+  %@f: f32[batch, 1, 1, seq] = Cast(%@4) {to = "f32"}
+  const %@1: f32[] = 1
+  %@i: f32[batch, 1, 1, seq] = Sub(%@1, %@f)
+  const %@l: f32[] = -10000
+  %@a: f32[batch, 1, 1, seq] = Mul(%@i, %@l)
+  %@r: f32[batch, seq, 2, 4] = Reshape(%x)
+  %@q: f32[batch, 2, seq, 4] = Transpose(%@r) {perm = [0, 2, 1, 3]}
+  %@k: f32[batch, 2, 4, seq] = Transpose(%@r) {perm = [0, 2, 3, 1]}
+  %@s: f32[batch, 2, seq, seq] = MatMul(%@q, %@k)
+  %@m: f32[batch, 2, seq, seq] = Add(%@s, %@a)
+  %@p: f32[batch, 2, seq, seq] = Softmax(%@m) {axis = -1}
+  %@c: f32[batch, 2, seq, 4] = MatMul(%@p, %@q)
+  %@t: f32[batch, seq, 2, 4] = Transpose(%@c) {perm = [0, 2, 1, 3]}
+  %@y: f32[batch, seq, 8] = Reshape(%@t))"),
+                               std::regex("@"), mask);
+  text = after(find_attention(), text + "\n  return %my as y, %ny as z\n}");
+  EXPECT_NE(text.find("attention(%x, %x, %x, %m)"), std::string::npos) << text;
+  EXPECT_EQ(text.find("attention(%x, %x, %x, %n)"), std::string::npos) << text;
 }
 
 TEST(FindAttention, NothingTellsTheSequences) {

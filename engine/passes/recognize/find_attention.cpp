@@ -20,7 +20,8 @@
 //
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
-// does (ops/probe.hpp).
+// does (ops/probe.hpp). Tokens are packed for one mask, so attention under another one than the
+// first (or under none) stays as it is.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -285,7 +286,9 @@ bool has_token_input(const ir::Graph& g) {
   });
 }
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+using Mask = std::optional<ir::Value*>;
+
+bool rewrite(ir::Graph& g, ir::Node& node, Mask& mask) {
   if (node.op != "Softmax" && node.op != "Exp") return false;
   Found f;
   if (!match_scores(g, node, f)) return false;
@@ -295,6 +298,8 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
       f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
     return false;
   if (!quantized_alike(f) || (!f.mask && !has_token_input(g))) return false;
+  if (mask.value_or(f.mask) != f.mask) return false;
+  mask = f.mask;
   std::vector<ir::Value*> operands{f.q.hidden, f.k.hidden, f.v.hidden, f.mask};
   std::string p_type = "f32";
   if (f.quantize) {
@@ -330,7 +335,11 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass find_attention() {
-  return {"find_attention", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"find_attention", [](ir::Graph& g) {
+            Mask mask;
+            return rewrite_all(
+                g, [&](ir::Graph& graph, ir::Node& node) { return rewrite(graph, node, mask); });
+          }};
 }
 
 }  // namespace bertcl::passes

@@ -68,6 +68,9 @@ void count_operations(Step& step, const Geometry& g) {
 }
 
 void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
+  if (node.input(passes::attention::p_scale))
+    throw Error(fmt::format("{}: its probabilities are quantized and its operands are not",
+                            node.describe()));
   const ir::Value* seq_offsets = node.input(passes::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
   const auto choice = choose(b, node, float_ladder);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of passes, and what is left out of it.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "bertcl/error.hpp"
+#include "passes/passes.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+std::set<std::string> names_without(const std::string& pass) {
+  std::set<std::string> names;
+  for (const Pass& p : pipeline({.disabled = {pass}})) names.insert(p.name);
+  return names;
+}
+
+TEST(Pipeline, WhatServesADisabledPassAloneIsLeftOutWithIt) {
+  const std::set<std::string> all = names_without("");
+  for (const std::string pass : {"pack_tokens", "find_attention", "find_embedding"}) {
+    EXPECT_TRUE(all.contains(pass));
+    EXPECT_FALSE(names_without("pack_tokens").contains(pass)) << pass;
+  }
+  EXPECT_FALSE(names_without("lower_attention_q").contains("find_attention"));
+  EXPECT_EQ(names_without("find_gelu").size(), all.size() - 1);
+}
+
+TEST(Pipeline, WhatEveryGraphNeedsStays) {
+  EXPECT_THROW(pipeline({.disabled = {"resolve_shapes"}}), Error);
+}
+
+}  // namespace
+}  // namespace bertcl::passes
