@@ -108,7 +108,8 @@ enum : std::size_t {
 }
 /// quantize_rows(x) {least} -> i8, or u8 with the zero point 128, and scale f32[.., 1]:
 /// scale = max(|row|, least) / 127
-/// pack_inputs(ids, types?, mask?, positions?) -> ids, positions, seq_offsets, key_mask [, types];
+/// pack_inputs(ids, types?, mask?, positions?) {keeps_padding?}
+///   -> ids, positions, seq_offsets, key_mask [, types];
 /// positions count from 0 in each sequence where they are no operand.
 namespace pack_inputs {
 enum : std::size_t { ids, types, mask, positions };

@@ -113,8 +113,9 @@ struct Plan {
   std::vector<Output> outputs;
   std::vector<Tap> taps;
   std::vector<std::pair<ir::Dim, ir::Dim>>
-      equal_sizes;         // what the operators need and no shape says
-  std::string mask_input;  // model input that masks keys; empty if the model has none
+      equal_sizes;            // what the operators need and no shape says
+  std::string mask_input;     // model input that masks keys; empty if the model has none
+  std::string keeps_padding;  // operator that needs rows of padding to be computed; else empty
   std::int64_t attention_heads = 0;
   std::int64_t max_positions = 0;  // longest sequence that the position table allows; 0: no limit
   std::int64_t max_keys = 0;       // longest that integer attention sums exactly; 0: no limit

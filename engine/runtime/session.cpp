@@ -294,7 +294,8 @@ void Session::start(const Tensors& inputs) {
     const auto mask = inputs.find(s.plan.mask_input);
     std::vector<std::int64_t> values;
     if (mask != inputs.end()) values = mask_of(mask->second, s.port(s.plan.mask_input));
-    packing = make_packing(shape[0], shape[1], values, s.options.drop_padding);
+    packing = make_packing(shape[0], shape[1], values,
+                           s.options.drop_padding && s.plan.keeps_padding.empty());
     s.bind_packing(*packing, sizes);
   }
   s.executor->bind(sizes);

@@ -9,7 +9,9 @@
 // Where an op of another kind reads a packed value, `unpack` scatters it to [batch, seq, ...] with
 // zero rows for padding; where a row-wise region reads an unpacked value, `pack` gathers it.
 // If the mask is no prefix of ones, the runtime keeps every row: offsets are multiples of seq and
-// key_mask does the masking (FasterTransformer's effective mode is the model for both).
+// key_mask does the masking (FasterTransformer's effective mode is the model for both). So it does
+// where an unpacked value goes into an operator that mixes tokens without a mask, such as a mean
+// over all of them: pack_inputs names it in {keeps_padding}.
 #include <algorithm>
 #include <set>
 
@@ -91,6 +93,8 @@ class Packer {
     add_pack_inputs(ids, embedding);
     for (ir::Node* n : g_.node_list()) visit(*n, embedding);
     unpack_remaining_uses();
+    if (const ir::Node* mixer = unmasked_mixer())
+      seq_offsets_->producer->attributes["keeps_padding"] = mixer->describe();
     return true;
   }
 
@@ -212,6 +216,46 @@ class Packer {
       for (ir::GraphOutput& out : g_.outputs())
         if (out.value == v) out.value = unpack();
     }
+  }
+
+  /// The first operator whose results for real tokens depend on rows of padding, null if there is
+  /// none. What a value made of the mask is multiplied with, added to or selected by counts as
+  /// masked.
+  const ir::Node* unmasked_mixer() const {
+    std::set<const ir::Value*> padded, from_mask{mask_};
+    for (const auto& n : g_.nodes()) {
+      if (n->op == "pack_inputs" || n->op == "pack") continue;
+      const auto reads = [&](const std::set<const ir::Value*>& values) {
+        return std::any_of(n->inputs.begin(), n->inputs.end(),
+                           [&](const ir::Value* v) { return v && values.contains(v); });
+      };
+      const bool masked = mask_ && reads(from_mask);
+      if (n->op != "unpack" && !masked && reads(padded) && mixes_tokens(*n)) return n.get();
+      for (const ir::Value* out : n->outputs) {
+        if (masked)
+          from_mask.insert(out);
+        else if (n->op == "unpack" || reads(padded))
+          padded.insert(out);
+      }
+    }
+    return nullptr;
+  }
+
+  /// True if elements of the result are made of several elements along the axis of tokens.
+  bool mixes_tokens(const ir::Node& n) const {
+    const ir::Shape& shape = n.inputs[0]->type.shape;
+    const auto rank = static_cast<std::int64_t>(shape.size());
+    const auto of_tokens = [&](std::int64_t axis) {
+      const ir::Dim& d = shape.at(static_cast<std::size_t>(axis < 0 ? axis + rank : axis));
+      return ir::Dim::divide(d, seq_).has_value();
+    };
+    if (n.op.starts_with("Reduce")) {
+      const auto& axes = n.ints_attribute("axes");
+      return std::any_of(axes.begin(), axes.end(), of_tokens);
+    }
+    if (n.op == "MatMul" || n.op == "MatMulInteger") return of_tokens(-1);
+    if (n.op == "Softmax" || n.op == "LogSoftmax") return of_tokens(n.int_attribute("axis", -1));
+    return n.op == "CumSum" || n.op.starts_with("Arg");
   }
 
   ir::Graph& g_;
