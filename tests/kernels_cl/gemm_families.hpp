@@ -67,7 +67,7 @@ inline const std::vector<GemmFamily>& gemm_f32_families() {
   return families;
 }
 
-/// Operands rounded to bf16; a work-item makes two panels.
+/// Operands rounded to bf16; a work-item makes ITEM_PANELS panels.
 inline const GemmFamily& gemm_bf16_family() {
   static const GemmFamily family{"gemm_bf16_x86", {}, &opencl::Capabilities::avx512_bf16, 8, 48, 2};
   return family;

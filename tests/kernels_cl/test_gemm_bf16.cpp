@@ -22,24 +22,25 @@ opencl::Buffer pack_bf16(const std::vector<float>& w, int N, int K, bool transpo
   return packed;
 }
 
-class GemmBf16 : public testing::Test {
+/// The parameter is ITEM_PANELS, the panels of a work-item.
+class GemmBf16 : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     if (!gemm_bf16_family().runs()) GTEST_SKIP() << "this device has no avx512_bf16";
   }
-  static std::vector<float> run_product(const std::vector<float>& a, const std::vector<float>& w,
-                                        const std::vector<float>& bias, int M, int N, int K,
-                                        int32_t activation) {
+  std::vector<float> run_product(const std::vector<float>& a, const std::vector<float>& w,
+                                 const std::vector<float>& bias, int M, int N, int K,
+                                 int32_t activation) const {
     const GemmFamily& family = gemm_bf16_family();
     const auto weights = pack_bf16(w, N, K, false, family.panel);
     Output<float> out(static_cast<size_t>(M) * N);
-    auto kernel = device().kernel(family.program, "gemm_f32", family.defines);
+    auto kernel = device().kernel(family.program, "gemm_f32", {{"ITEM_PANELS", GetParam()}});
     kernel.args(upload(a), weights, bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M,
                 N, K, bias.empty() ? 0 : 1, activation);
-    run(kernel, ceil_div(M, family.tile_rows), ceil_div(ceil_div(N, family.panel), 2));
+    run(kernel, ceil_div(M, family.tile_rows), ceil_div(ceil_div(N, family.panel), GetParam()));
     return out.values();
   }
-  static void check(int M, int N, int K, int32_t activation, bool with_bias) {
+  void check(int M, int N, int K, int32_t activation, bool with_bias) const {
     const auto a = normal_values(static_cast<size_t>(M) * K, 1);
     const auto w = normal_values(static_cast<size_t>(K) * N, 2);
     const auto bias = with_bias ? normal_values(N, 3) : std::vector<float>();
@@ -57,7 +58,7 @@ class GemmBf16 : public testing::Test {
   }
 };
 
-TEST_F(GemmBf16, RaggedSizes) {
+TEST_P(GemmBf16, RaggedSizes) {
   bool bias = false;
   for (int M : {1, 7, 8, 9, 13})
     for (int N : {1, 2, 17, 47, 48, 49, 97, 145})
@@ -67,16 +68,16 @@ TEST_F(GemmBf16, RaggedSizes) {
       }
 }
 
-TEST_F(GemmBf16, SeveralBlocksOfColumns) {
+TEST_P(GemmBf16, SeveralBlocksOfColumns) {
   for (int K : {1023, 1024, 1025, 2081, 3072}) check(11, 100, K, kNone, true);
 }
 
-TEST_F(GemmBf16, Activations) {
+TEST_P(GemmBf16, Activations) {
   for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh})
     check(29, 101, 17, activation, true);
 }
 
-TEST_F(GemmBf16, RoundsOperandsHalfToEven) {
+TEST_P(GemmBf16, RoundsOperandsHalfToEven) {
   // Next to 1 a step is 2^-7: halves of it go to the even neighbour, on both sides of the product.
   const float half = std::ldexp(1.0f, -8);
   for (const auto& [x, rounded] : {std::pair{1 + half, 1.0f}, {1 + 3 * half, 1 + 4 * half}}) {
@@ -85,14 +86,16 @@ TEST_F(GemmBf16, RoundsOperandsHalfToEven) {
   }
 }
 
-TEST_F(GemmBf16, KeepsInfinityAndNan) {
-  const auto of = [](float x) {
+TEST_P(GemmBf16, KeepsInfinityAndNan) {
+  const auto of = [this](float x) {
     return run_product({x, 1.0f}, {1.0f, 0.0f}, {}, 1, 1, 2, kNone)[0];
   };
   EXPECT_EQ(of(INFINITY), INFINITY);
   EXPECT_TRUE(std::isnan(of(NAN)));
   EXPECT_TRUE(std::isnan(run_product({1.0f}, {NAN}, {}, 1, 1, 1, kNone)[0]));
 }
+
+INSTANTIATE_TEST_SUITE_P(ItemPanels, GemmBf16, testing::Values(1, 2, 4));
 
 TEST(PackBf16, Panels) {
   for (const auto& [N, K, panel] : {std::array{1, 1, 48}, {47, 5, 48}, {49, 8, 48}}) {

@@ -39,7 +39,9 @@ const std::vector<Rung> integer_ladder{
     {"portable", "gemm_s8_portable", {}, 6, 64, 1, always},
     {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
 const Rung bf16_rung{"x86_bf16", "gemm_bf16_x86", {}, 8, 48, 2, needs_bf16};
-constexpr std::int32_t bf16_item_panels = 2;  // ITEM_PANELS of that kernel
+/// Panels of a work-item of that kernel: with more A is rounded less often, with fewer there is
+/// work for more cores.
+std::int32_t bf16_item_panels(Builder& b) { return b.context().info().compute_units <= 8 ? 4 : 2; }
 const std::vector<Rung> float_ladder{
     {"clblast", nullptr, {}, 0, 0, 0, needs_clblast},
     {"x86_avx512", "gemm_f32_x86", {{"LANES", 16}}, 8, 48, 1, needs_avx512},
@@ -164,7 +166,11 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   run_packing(b, pack, panels);
 
   opencl::Defines defines = rung.defines;
-  if (!bf16) defines["B_HALF"] = half;
+  const std::int32_t item_panels = bf16 ? bf16_item_panels(b) : 1;
+  if (bf16)
+    defines["ITEM_PANELS"] = item_panels;
+  else
+    defines["B_HALF"] = half;
   const ir::Dim rows = row_count(node.output()->type.shape);
   const ir::Value* bias = node.input(o::bias);
   Step& step = b.launch(
@@ -176,7 +182,7 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
       {b.in(node.inputs[o::x]), b.constant(std::move(packed)), b.in(bias), b.out(node.output()),
        Size{rows}, static_cast<std::int32_t>(n), static_cast<std::int32_t>(k),
        static_cast<std::int32_t>(bias != nullptr), activation_code(activation_of(node))},
-      {Size{rows, rung.tile_rows}, Size{panels, bf16 ? bf16_item_panels : 1}, Size{}});
+      {Size{rows, rung.tile_rows}, Size{panels, item_panels}, Size{}});
   step.why_not_faster = choice.why_not_faster;
   if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");
   count_operations(step, rows, n, k);
