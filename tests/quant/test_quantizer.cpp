@@ -243,6 +243,11 @@ TEST_F(Quantizer, SaysWhatIsWrong) {
   o = options_;
   o.model = folder_ / "none.onnx";
   EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("none.onnx")));
+  o = options_;
+  o.weights.scale = WeightScale::mse;
+  o.weights.as_float = true;
+  o.weights.scheme.bits = 4;
+  EXPECT_THAT([&] { quantize(o, source({})); }, ThrowsMessage<Error>(HasSubstr("clips weights")));
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "nothing half written is left";
 }
 
