@@ -59,6 +59,7 @@ void print_capabilities(const Found& found) {
                note == found.capabilities.notes.end() ? "" : note->second});
   }
   fmt::print("{}", table.str());
+  fmt::print("  dot products of bytes on GPUs: {}\n", opencl::dot4_of(found.capabilities).name);
 }
 
 nlohmann::ordered_json to_json(const std::vector<Found>& devices, int chosen) {
@@ -83,6 +84,7 @@ nlohmann::ordered_json to_json(const std::vector<Found>& devices, int chosen) {
     if (found.error.empty()) {
       auto& capabilities = entry["capabilities"] = nlohmann::ordered_json::object();
       for (const auto& [name, present] : found.capabilities.list()) capabilities[name] = present;
+      entry["dot4"] = opencl::dot4_of(found.capabilities).name;
       entry["notes"] = found.capabilities.notes;
     } else {
       entry["error"] = found.error;

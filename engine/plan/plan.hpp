@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -61,6 +62,12 @@ using Argument =
 using LibraryCall =
     std::function<void(std::span<opencl::Buffer* const> buffers, const ir::Bindings& sizes)>;
 
+/// Another build of a kernel, with smaller tiles: for launches that would leave units idle.
+struct SmallTiles {
+  opencl::Kernel kernel;
+  std::array<Size, 3> global;
+};
+
 /// One kernel launch, or one call of a library.
 struct Step {
   std::string name;            // of the value that it makes
@@ -73,7 +80,9 @@ struct Step {
   LibraryCall call;  // set: the step has no kernel
   std::vector<Argument> arguments;
   std::array<Size, 3> global;
-  double operations_per_unit = 0;  // arithmetic operations = this * unit
+  std::array<std::size_t, 3> local{1, 1, 1};
+  std::optional<SmallTiles> small_tiles;  // taken where there are fewer groups than compute units
+  double operations_per_unit = 0;         // arithmetic operations = this * unit
   ir::Dim unit{0};
 };
 

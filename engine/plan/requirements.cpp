@@ -32,4 +32,14 @@ std::string needs_bf16(Builder& b) {
   return b.context().capabilities().avx512_bf16 ? "" : "the device has no avx512_bf16";
 }
 
+std::string needs_mma(Builder& b) {
+  return b.context().capabilities().ptx_mma_s8 ? "" : "the device has no ptx_mma_s8";
+}
+
+std::string needs_groups_of_256(Builder& b) {
+  const opencl::DeviceInfo& device = b.context().info();
+  if (device.max_work_group_size < 256) return "the device has no work-groups of 256";
+  return device.local_mem_bytes < 17 * 1024 ? "the device has no 17 KB of local memory" : "";
+}
+
 }  // namespace bertcl::plan

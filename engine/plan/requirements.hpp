@@ -17,5 +17,7 @@ std::string needs_avx512(Builder& b);
 std::string needs_vnni(Builder& b);
 std::string needs_avx_vnni(Builder& b);
 std::string needs_bf16(Builder& b);
+std::string needs_mma(Builder& b);
+std::string needs_groups_of_256(Builder& b);  // and 17 KB of local memory
 
 }  // namespace bertcl::plan

@@ -104,36 +104,46 @@ void Executor::fill_tables() {
 void Executor::bind_arguments() {
   std::size_t next_table = 0;
   globals_.clear();
+  kernels_.clear();
   calls_.clear();
   for (plan::Step& step : plan_.steps) {
     if (step.call) {
       bind_call(step);
       continue;
     }
+    const auto evaluate = [&](const std::array<plan::Size, 3>& sizes) {
+      std::array<std::size_t, 3> global{};
+      for (std::size_t d = 0; d < 3; ++d)
+        global[d] = static_cast<std::size_t>(sizes[d].evaluate(sizes_));
+      return global;
+    };
+    std::array<std::size_t, 3> global = evaluate(step.global);
+    const std::size_t groups = global[0] / step.local[0] * global[1] * global[2];
+    const bool small = step.small_tiles && groups < plan_.context->info().compute_units;
+    if (small) global = evaluate(step.small_tiles->global);
+    opencl::Kernel& kernel = small ? step.small_tiles->kernel : step.kernel;
+    kernels_.push_back(&kernel);
     for (unsigned i = 0; i < step.arguments.size(); ++i) {
       const plan::Argument& a = step.arguments[i];
       if (const auto* r = std::get_if<plan::Reads>(&a))
-        step.kernel.set(i, buffer(r->slot));
+        kernel.set(i, buffer(r->slot));
       else if (const auto* w = std::get_if<plan::Writes>(&a))
-        step.kernel.set(i, buffer(w->slot));
+        kernel.set(i, buffer(w->slot));
       else if (std::holds_alternative<plan::Table>(a))
-        step.kernel.set(i, table_views_[next_table++]);
+        kernel.set(i, table_views_[next_table++]);
       else if (const auto* s = std::get_if<plan::Size>(&a))
-        step.kernel.set(i, as_int(s->evaluate(sizes_), step));
-      else if (constants_bound_)
+        kernel.set(i, as_int(s->evaluate(sizes_), step));
+      else if (constants_bound_ && !step.small_tiles)  // either kernel may be new
         continue;
       else if (const auto* c = std::get_if<plan::Constant>(&a))
-        step.kernel.set(i, plan_.constants[static_cast<std::size_t>(c->index)]);
+        kernel.set(i, plan_.constants[static_cast<std::size_t>(c->index)]);
       else if (const auto* n = std::get_if<std::int32_t>(&a))
-        step.kernel.set(i, *n);
+        kernel.set(i, *n);
       else if (const auto* f = std::get_if<float>(&a))
-        step.kernel.set(i, *f);
+        kernel.set(i, *f);
       else
-        step.kernel.set(i, nullptr);
+        kernel.set(i, nullptr);
     }
-    std::array<std::size_t, 3> global{};
-    for (std::size_t d = 0; d < 3; ++d)
-      global[d] = static_cast<std::size_t>(step.global[d].evaluate(sizes_));
     globals_.push_back(global);
   }
   constants_bound_ = true;
@@ -149,6 +159,7 @@ void Executor::bind_call(plan::Step& step) {
   }
   calls_[&step] = std::move(buffers);
   globals_.push_back({});
+  kernels_.push_back(nullptr);
 }
 
 void Executor::enqueue(const Tap& tap) {
@@ -167,7 +178,7 @@ void Executor::enqueue(const Tap& tap) {
     if (step.call)
       step.call(calls_.at(&step), sizes_);
     else
-      queue.launch(step.kernel, globals_[s], {1, 1, 1}, step.name);
+      queue.launch(*kernels_[s], globals_[s], step.local, step.name);
     if (!plan_.taps.empty()) run_taps(static_cast<int>(s));
   }
 }

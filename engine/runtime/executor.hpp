@@ -38,7 +38,8 @@ class Executor {
   std::vector<opencl::Buffer> buffers_;  // by root slot
   opencl::Buffer tables_;
   std::vector<opencl::Buffer> table_views_;
-  std::vector<std::array<std::size_t, 3>> globals_;                  // by step
+  std::vector<std::array<std::size_t, 3>> globals_;  // by step
+  std::vector<opencl::Kernel*> kernels_;             // of each step; null for a call
   std::map<const plan::Step*, std::vector<opencl::Buffer*>> calls_;  // buffers of library calls
 };
 

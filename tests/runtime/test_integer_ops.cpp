@@ -44,6 +44,34 @@ TEST(IntegerOps, MatMulIntegerOfEveryTypeAndZeroPoint) {
 })");
 }
 
+// Down the ladder of the product, one rung less each time: work-items alone, work-groups,
+// reference.
+TEST(IntegerOps, EveryFamilyOfTheProductGivesTheSame) {
+  const std::string text = "graph g(%x: u8[batch, seq, 5], %z: u8[1]) {\n" + weights("i8", true) +
+                           R"(  %sums: i32[batch, seq, 3] = MatMulInteger(%x, %w, %z, %wz)
+  %y: f32[batch, seq, 3] = Cast(%sums) {to = "f32"}
+  return %y as y
+})";
+  std::set<std::string> families;
+  SessionOptions options;
+  for (const std::string disabled :
+       {"", "x86_vnni", "x86_vnni,x86_avx_vnni", "x86_vnni,x86_avx_vnni,x86_avx2",
+        "x86_vnni,x86_avx_vnni,x86_avx2,portable",
+        "x86_vnni,x86_avx_vnni,x86_avx2,portable,dot4"}) {
+    options.disabled_kernels = disabled;
+    Session session = Session::compile(ir::parse(text), options);
+    for (const std::int64_t size : {5, 13, 2}) {  // 25, 169 and 4 rows: small tiles, large, small
+      const Tensors inputs = inputs_for(ir::parse(text), size, 1);
+      const auto expected = ops::interpret(
+          ir::parse(text), std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+      EXPECT_EQ(session.run(inputs).at("y"), expected.front()) << "without " << disabled;
+    }
+    for (const plan::Step& step : session.plan().steps)
+      if (step.op == "linear_q") families.insert(step.implementation);
+  }
+  EXPECT_TRUE(families.contains("dot4") && families.contains("ref")) << families.size();
+}
+
 TEST(IntegerOps, MatMulIntegerOfTwoComputedOperands) {
   expect_as_interpreted(R"(graph g(%a: u8[batch, n, 6], %b: i8[6, m], %az: u8[n], %bz: i8[m]) {
   %y: i32[batch, n, m] = MatMulInteger(%a, %b, %az, %bz)

@@ -23,7 +23,40 @@ struct Rung {
   opencl::Defines defines;
   std::int32_t tile_rows, panel, k_group;
   WhyNot why_not;
+  std::int32_t items = 1;  // of the work-group that makes a tile
+  std::int32_t tile_columns = panel;
 };
+
+/// A work-item makes a tile, or all of a work-group do.
+std::array<Size, 3> grid_of(const Rung& rung, const ir::Dim& rows, std::int64_t columns) {
+  const Size tiles{ir::Dim(columns), rung.tile_columns};
+  if (rung.items == 1) return {Size{rows, rung.tile_rows}, tiles, Size{}};
+  return {Size{ir::Dim(rung.items)}, Size{rows, rung.tile_rows}, tiles};
+}
+
+/// `rung` with tiles of other sizes; kernels of work-groups have these as options.
+Rung with_tiles(Rung rung, std::int32_t rows, std::int32_t columns) {
+  rung.defines["TILE_M"] = rung.tile_rows = rows;
+  rung.defines["TILE_N"] = rung.tile_columns = columns;
+  return rung;
+}
+
+/// What gemm_s8_dot4 takes from the device: dot products as its probes have shown, and tiles that
+/// its registers hold (from gfx11 on AMD's compiler spills at 128 x 128).
+Rung tiles_of(Rung rung, Builder& b) {
+  if (rung.name != "dot4") return rung;
+  const opencl::Capabilities& device = b.context().capabilities();
+  rung.defines["DOT4"] = opencl::dot4_of(device).code;
+  return device.amd_sudot4 ? with_tiles(rung, 64, 128) : rung;
+}
+
+/// The rung of work-groups for few rows: gemm_s8_dot4 with small tiles, which reads the same
+/// panels.
+Rung few_rows(Rung rung, Builder& b) {
+  rung.program = "gemm_s8_dot4";
+  rung.defines = {{"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
+  return with_tiles(rung, 32, 64);
+}
 
 /// With weights in half CLBlast computes in half too; own kernels only store them so.
 std::string needs_clblast(Builder& b) {
@@ -33,10 +66,12 @@ std::string needs_clblast(Builder& b) {
 }
 
 const std::vector<Rung> integer_ladder{
+    {"mma", "gemm_s8_mma", {{"MMA_PTX", 1}}, 128, 64, 4, needs_mma, 256, 128},
     {"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni},
     {"x86_avx_vnni", "gemm_s8_x86_avx_vnni", {}, 6, 16, 4, needs_avx_vnni},
     {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 64, 2, needs_avx2},
-    {"portable", "gemm_s8_portable", {}, 6, 64, 1, always},
+    {"portable", "gemm_s8_portable", {}, 6, 64, 1, needs_cpu},
+    {"dot4", "gemm_s8_dot4", {}, 128, 64, 4, needs_groups_of_256, 256, 128},
     {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
 const Rung bf16_rung{"x86_bf16", "gemm_bf16_x86", {}, 8, 48, 2, needs_bf16};
 /// Panels of a work-item of that kernel: with more A is rounded less often, with fewer there is
@@ -191,7 +226,7 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
 void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = passes::linear_q;
   const auto choice = choose(b, node, integer_ladder);
-  const Rung& rung = *choice.rung;
+  const Rung rung = tiles_of(*choice.rung, b);
   const ir::Tensor& w = *node.inputs[o::w]->constant;
   const std::int64_t k = w.shape()[0], n = w.shape()[1];
   if (const auto most = passes::max_exact_products(node.input(o::w_zero_point)); k > most)
@@ -263,7 +298,12 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
                          row_sums,
                          w_zero,
                          b.in(row_scale)},
-                        {Size{rows, rung.tile_rows}, Size{panels}, Size{}});
+                        grid_of(rung, rows, n));
+  step.local[0] = static_cast<std::size_t>(rung.items);
+  if (rung.items > 1) {
+    const Rung few = few_rows(rung, b);
+    step.small_tiles = {b.kernel(few.program, "gemm_s8", few.defines), grid_of(few, rows, n)};
+  }
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, rows, n, k);
 }
