@@ -91,8 +91,8 @@ ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys, do
 
 ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads) {
   const ir::Shape& s = x->type.shape;
-  const auto size = heads > 0 ? ir::Dim::divide(s.back(), heads) : std::nullopt;
-  if (s.size() != 3 || !size)
+  const auto size = heads > 0 && s.size() == 3 ? ir::Dim::divide(s.back(), heads) : std::nullopt;
+  if (!size)
     node.fail(
         fmt::format("'{}' {} does not split into {} heads", x->name, ir::str(x->type), heads));
   return node.transpose(node.reshape(x, {s[0], s[1], heads, *size}), {0, 2, 1, 3});
@@ -199,9 +199,13 @@ void import_multi_head_attention(NodeImport& node) {
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
   ir::Value* operands[3] = {node.need(0), node.in(1), node.in(2)};
   if (!operands[1] || !operands[2]) node.fail("packed queries, keys and values are not supported");
+  for (const ir::Value* x : operands)
+    if (x->type.shape.size() != 3 && x->type.shape.size() != 4)
+      node.fail(fmt::format("'{}' {} has to be of rank 3 or 4", x->name, ir::str(x->type)));
   if (ir::Value* bias = node.in(3)) {
     // Keys and values that come divided into heads have their bias already.
     const bool divided = operands[1]->type.shape.size() == 4;
+    if (bias->type.shape.empty()) node.fail("the bias has to be a vector");
     const ir::Dim query = operands[0]->type.shape.back(), all = bias->type.shape.back();
     const ir::Dim key = divided ? ir::Dim(0) : operands[1]->type.shape.back();
     if (!query.is_constant() || !key.is_constant() || !all.is_constant())
