@@ -10,6 +10,22 @@
 
 #define MAX_PANEL 64
 
+// Whole groups of rows in columns that all exist, where rows of w lie one behind the other: loops
+// of known length that become vector code.
+#define PACK_WHOLE(GROUP)                                              \
+  for (; k0 + GROUP <= K; k0 += GROUP, to += panel * GROUP) {          \
+    __global const char* from = w + (size_t)k0 * N + column0;          \
+    for (int p = 0; p < panel; p++) {                                  \
+      int sum = 0;                                                     \
+      for (int j = 0; j < GROUP; j++) {                                \
+        const char value = from[(size_t)j * N + p];                    \
+        to[p * GROUP + j] = value;                                     \
+        sum += value;                                                  \
+      }                                                                \
+      sums[p] += sum;                                                  \
+    }                                                                  \
+  }
+
 __kernel void pack_s8(__global const char* restrict w, __global char* restrict packed,
                       __global int* restrict colsum, const int N, const int K, const int transposed,
                       const int panel, const int group) {
@@ -21,7 +37,15 @@ __kernel void pack_s8(__global const char* restrict w, __global char* restrict p
 
   int sums[MAX_PANEL];
   for (int p = 0; p < panel; p++) sums[p] = 0;
-  for (int k0 = 0; k0 < groups * group; k0 += group) {
+  int k0 = 0;
+  if (!transposed && column0 + panel <= N) {
+    if (group == 4) {
+      PACK_WHOLE(4)
+    } else if (group == 2) {
+      PACK_WHOLE(2)
+    }
+  }
+  for (; k0 < groups * group; k0 += group) {
     for (int p = 0; p < panel; p++) {
       const int n = column0 + p;
       for (int k = k0; k < k0 + group; k++) {

@@ -170,7 +170,10 @@ BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
     }
     return asked ? std::int64_t{*asked} : otherwise;
   };
-  return {choose(0, batch, 1, "--batch"), choose(1, seq, 128, "--seq")};
+  std::int64_t tokens = 128;
+  for (const std::int64_t limit : {session.plan().max_positions, session.plan().max_keys})
+    if (limit > 0) tokens = std::min(tokens, limit);
+  return {choose(0, batch, 1, "--batch"), choose(1, seq, tokens, "--seq")};
 }
 
 runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, std::int64_t ids) {

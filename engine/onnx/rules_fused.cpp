@@ -3,6 +3,8 @@
 // EmbedLayerNormalization. The compiler then fuses them as it does every other spelling.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "onnx/importer.hpp"
 
 namespace bertcl::onnx_io {
@@ -72,29 +74,75 @@ void import_skip_layer_norm(NodeImport& node) {
   node.bind(3, sum);
 }
 
-/// EmbedLayerNormalization(input_ids, segment_ids, words, positions, segments, gamma, beta, mask,
-/// position_ids); output 1 is the number of tokens of each sequence, output 2 the sum.
-void import_embed_layer_norm(NodeImport& node) {
+/// Operand 2 to 6 of an embedding, with scale and zero point where it is stored in 8 bits.
+struct Table {
+  ir::Value* values = nullptr;
+  ir::Value* scale = nullptr;
+  ir::Value* zero = nullptr;
+
+  ir::Value* real(NodeImport& node, ir::Value* part) const {
+    return scale ? node.emit("DequantizeLinear", {part, scale, zero}) : part;
+  }
+  ir::Value* rows(NodeImport& node, ir::Value* ids) const {
+    return real(node, node.emit("Gather", {values, ids}, {{"axis", std::int64_t{0}}}));
+  }
+};
+
+/// The LayerNormalization of the sum of the embeddings. `tables` are words, positions, segments
+/// (read where there are token types), gamma and beta.
+void embed_layer_norm(NodeImport& node, const std::array<Table, 5>& tables, ir::Value* positions,
+                      ir::Value* mask) {
   ir::Value* ids = node.need(0);
   if (ids->type.shape.size() != 2) node.fail("input_ids has to be [batch, seq]");
-  const ir::Attributes rows{{"axis", std::int64_t{0}}};
-  ir::Value* sum = node.emit("Gather", {node.need(2), ids}, rows);
-  ir::Value* positions = node.in(8);
+  ir::Value* sum = tables[0].rows(node, ids);
   if (!positions)
     positions = node.emit_typed("Range", {}, {ir::DType::i64, {ids->type.shape[1]}},
                                 {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
-  sum = node.add(sum, node.emit("Gather", {node.need(3), positions}, rows));
-  if (node.in(1)) sum = node.add(sum, node.emit("Gather", {node.need(4), node.in(1)}, rows));
-  node.bind(0, node.emit("LayerNormalization", {sum, node.need(5), node.need(6)},
+  sum = node.add(sum, tables[1].rows(node, positions));
+  if (node.in(1)) sum = node.add(sum, tables[2].rows(node, node.in(1)));
+  ir::Value* gamma = tables[3].real(node, tables[3].values);
+  ir::Value* beta = tables[4].real(node, tables[4].values);
+  node.bind(0, node.emit("LayerNormalization", {sum, gamma, beta},
                          {{"axis", std::int64_t{-1}},
                           {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
-  if (node.in(7))
+  if (mask)
     node.bind(1,
-              node.emit("ReduceSum", {node.cast(node.in(7), ir::DType::i32)},
+              node.emit("ReduceSum", {node.cast(mask, ir::DType::i32)},
                         {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", std::int64_t{0}}}));
   else
     node.bind(1, node.constant(ir::Tensor::of<std::int32_t>({0}, {}), "no_mask"));
   node.bind(2, sum);
+}
+
+/// EmbedLayerNormalization(input_ids, segment_ids, words, positions, segments, gamma, beta, mask,
+/// position_ids); output 1 is the number of tokens of each sequence, output 2 the sum.
+void import_embed_layer_norm(NodeImport& node) {
+  std::array<Table, 5> tables;
+  for (std::size_t i = 0; i < tables.size(); ++i)
+    if (i != 2 || node.in(1)) tables[i].values = node.need(i + 2);
+  embed_layer_norm(node, tables, node.in(8), node.in(7));
+}
+
+/// QEmbedLayerNormalization: the same with operands 2 to 6 in 8 bits; operand 7 is the mask, 8 to
+/// 12 are their scales, 13 to 17 their zero points.
+void import_quantized_embed_layer_norm(NodeImport& node) {
+  const auto scalar = [&](std::size_t operand) {
+    ir::Value* v = node.need(operand);
+    if (!v->is_constant() || v->constant->size() != 1)
+      node.fail(fmt::format("operand {} '{}' {} has to be a constant of one element", operand,
+                            v->name, ir::str(v->type)));
+    return v->type.shape.empty() ? v : node.constant(v->constant->reshaped({}), v->name);
+  };
+  std::array<Table, 5> tables;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    if (i == 2 && !node.in(1)) continue;
+    tables[i] = {node.need(i + 2), scalar(i + 8), scalar(i + 13)};
+    if (tables[i].zero->type.dtype != tables[i].values->type.dtype)
+      node.fail(fmt::format("operand {} '{}' {} is the zero point of {}", i + 13,
+                            tables[i].zero->name, ir::str(tables[i].zero->type),
+                            ir::str(tables[i].values->type)));
+  }
+  embed_layer_norm(node, tables, nullptr, node.in(7));
 }
 
 void import_gelu(NodeImport& node) { node.finish("Gelu", {node.need(0)}); }
@@ -111,6 +159,7 @@ Rules fused_rules() {
       {"com.microsoft::SkipLayerNormalization", {import_skip_layer_norm, {"epsilon"}}},
       {"com.microsoft::EmbedLayerNormalization",
        {import_embed_layer_norm, {"epsilon", "mask_index_type"}}},
+      {"com.microsoft::QEmbedLayerNormalization", {import_quantized_embed_layer_norm, {"epsilon"}}},
   };
 }
 

@@ -141,6 +141,25 @@ void import_matmul_integer(NodeImport& node) {
   node.finish("MatMulInteger", std::move(inputs));
 }
 
+/// `x` as a real tensor, by one scale and one zero point.
+ir::Value* dequantized(NodeImport& node, ir::Value* x, ir::Value* scale, ir::Value* zero) {
+  scale = as_scalar(node, scale);
+  zero = zero ? as_scalar(node, zero) : zeros_like_scale(node, scale, x->type.dtype);
+  return node.emit("DequantizeLinear", {x, scale, zero});
+}
+
+/// A MatMulIntegerToFloat of two computed operands by head, with constant scales: in the spelling
+/// with DequantizeLinear attention is recognized.
+bool is_product_of_heads(NodeImport& node) {
+  for (const std::size_t x : {0u, 1u})
+    if (node.need(x)->is_constant() || node.shape(x).size() != 4) return false;
+  for (const std::size_t parameter : {2u, 3u, 4u, 5u})
+    if (const ir::Value* v = node.in(parameter)) {
+      if (!v->is_constant() || !is_scalar(v)) return false;
+    }
+  return node.need(2)->type.dtype == ir::DType::f32;
+}
+
 /// MatMulIntegerToFloat(a, b, a_scale, b_scale, a_zero_point, b_zero_point, bias). Scales of the
 /// columns of a stand inside the sum, so their product is one of real numbers.
 void import_matmul_integer_to_float(NodeImport& node) {
@@ -148,6 +167,12 @@ void import_matmul_integer_to_float(NodeImport& node) {
     ir::Value* a = dequantized_elements(node, node.need(0), node.need(2), node.in(4));
     ir::Value* b = dequantized_elements(node, node.need(1), node.need(3), node.in(5));
     ir::Value* y = node.emit("MatMul", {a, b});
+    node.bind(0, node.in(6) ? node.add(y, node.in(6)) : y);
+    return;
+  }
+  if (is_product_of_heads(node)) {
+    ir::Value* y = node.emit("MatMul", {dequantized(node, node.need(0), node.need(2), node.in(4)),
+                                        dequantized(node, node.need(1), node.need(3), node.in(5))});
     node.bind(0, node.in(6) ? node.add(y, node.in(6)) : y);
     return;
   }
@@ -168,11 +193,7 @@ void import_dynamic_quantize_matmul(NodeImport& node) {
 
 /// Operand `first` and the scale and zero point behind it, as a real tensor.
 ir::Value* dequantized(NodeImport& node, std::size_t first) {
-  ir::Value* x = node.need(first);
-  ir::Value* scale = as_scalar(node, node.need(first + 1));
-  ir::Value* zero = node.in(first + 2);
-  zero = zero ? as_scalar(node, zero) : zeros_like_scale(node, scale, x->type.dtype);
-  return node.emit("DequantizeLinear", {x, scale, zero});
+  return dequantized(node, node.need(first), node.need(first + 1), node.in(first + 2));
 }
 
 /// QLinearAdd and QLinearMul (a, a_scale, a_zero_point, b, b_scale, b_zero_point, c_scale,

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <set>
 #include <sstream>
@@ -103,14 +104,39 @@ void check_sizes(const ir::Node& node, const KnownSizes& known) {
             node.describe(), *symbol, out->name, ir::str(out->type)));
 }
 
+/// Why an operator that the compiler has not made runs alone, where quantization around it is the
+/// reason; "" otherwise.
+std::string why_not_fused(const ir::Node& node) {
+  if (node.op.empty() || !std::isupper(static_cast<unsigned char>(node.op[0]))) return "";
+  if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return "";
+  const auto is = [](const ir::Node* n, const char* op) { return n && n->op == op; };
+  const bool dequantized =
+      std::any_of(node.inputs.begin(), node.inputs.end(),
+                  [&](const ir::Value* in) { return in && is(in->producer, "DequantizeLinear"); });
+  const bool quantized =
+      std::any_of(node.outputs.begin(), node.outputs.end(), [&](const ir::Value* out) {
+        return std::any_of(out->users.begin(), out->users.end(),
+                           [&](const ir::Node* user) { return is(user, "QuantizeLinear"); });
+      });
+  if (!dequantized && !quantized) return "";
+  return fmt::format("the file rounds {}: part of no other launch, which would round elsewhere",
+                     dequantized && quantized ? "its operands and its result"
+                     : dequantized            ? "its operands"
+                                              : "its result");
+}
+
 /// Lowers a node; whatever cannot be done is told with its name.
 void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
   const Lowering* lowering = find_lowering(node.op);
   if (!lowering)
     throw Error(
         fmt::format("{}: no kernel runs this operator on an OpenCL device", node.describe()));
+  const std::size_t first = builder.plan().steps.size();
   try {
     (*lowering)(builder, graph, node);
+    for (std::size_t i = first; i < builder.plan().steps.size(); ++i)
+      if (std::string& reason = builder.plan().steps[i].why_not_faster; reason.empty())
+        reason = why_not_fused(node);
   } catch (const Error& e) {
     const std::string message = e.what();
     if (message.find(node.describe()) != std::string::npos) throw;

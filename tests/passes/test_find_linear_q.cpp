@@ -109,6 +109,32 @@ TEST(FindLinearQ, AScaleForEachPlaneStaysBehind) {
   EXPECT_NE(text.find("Mul"), std::string::npos) << text;
 }
 
+TEST(SplitQlinearMatmul, HeadsAreDequantized) {
+  EXPECT_REWRITE(split_qlinear_matmul(), R"(graph g(%a: u8[b, 2, s, t], %v: u8[b, 2, t, 4]) {
+  const %as: f32[1] = [0.5]
+  const %az: u8[] = 3
+  const %vs: f32[] = 0.25
+  const %vz: u8[] = 7
+  const %ys: f32[] = 0.125
+  const %yz: u8[] = 128
+  %y: u8[b, 2, s, 4] = QLinearMatMul(%a, %as, %az, %v, %vs, %vz, %ys, %yz)
+  return %y as y
+})",
+                 R"(graph g(%a: u8[b, 2, s, t], %v: u8[b, 2, t, 4]) {
+  const %az: u8[] = 3
+  const %vs: f32[] = 0.25
+  const %vz: u8[] = 7
+  const %ys: f32[] = 0.125
+  const %yz: u8[] = 128
+  const %as_0: f32[] = 0.5
+  %p: f32[b, 2, s, t] = DequantizeLinear(%a, %as_0, %az)
+  %q: f32[b, 2, t, 4] = DequantizeLinear(%v, %vs, %vz)
+  %r: f32[b, 2, s, 4] = MatMul(%p, %q)
+  %y: u8[b, 2, s, 4] = QuantizeLinear(%r, %ys, %yz)
+  return %y as y
+})");
+}
+
 TEST(SplitQlinearMatmul, BecomesMatMulIntegerAndQuantizeLinear) {
   EXPECT_REWRITE(split_qlinear_matmul(), R"(graph g(%a: u8[m, 2]) {
   const %as: f32[1] = [0.5]

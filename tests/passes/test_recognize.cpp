@@ -188,5 +188,24 @@ TEST(LiftQuantize, MergedHeadsStayWhereTheyAre) {
 })");
 }
 
+TEST(LiftQuantize, HeadsThatAreMovedAsBytes) {
+  EXPECT_REWRITE(lift_quantize(), R"(graph g(%x: f32[batch, 2, seq, 4]) {
+  const %s: f32[] = 0.125
+  const %z: u8[] = 7
+  %q: u8[batch, 2, seq, 4] = QuantizeLinear(%x, %s, %z)
+  %t: u8[batch, seq, 2, 4] = Transpose(%q) {perm = [0, 2, 1, 3]}
+  %r: u8[batch, seq, 8] = Reshape(%t)
+  return %r as y
+})",
+                 R"(graph g(%x: f32[batch, 2, seq, 4]) {
+  const %s: f32[] = 0.125
+  const %z: u8[] = 7
+  %t: f32[batch, seq, 2, 4] = Transpose(%x) {perm = [0, 2, 1, 3]}
+  %r: f32[batch, seq, 8] = Reshape(%t)
+  %q: u8[batch, seq, 8] = QuantizeLinear(%r, %s, %z)
+  return %q as y
+})");
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -207,5 +207,22 @@ TEST(Notes, FloatModelsHaveNone) {
               IsEmpty());
 }
 
+TEST(MakePlan, QuantizationThatStayedUnfusedSaysWhy) {
+  const Plan plan = plan_of(R"(graph g(%x: f32[batch, 4]) {
+  const %s: f32[] = 0.5
+  const %z: u8[] = 3
+  %r: f32[batch, 4] = Relu(%x)
+  %q: u8[batch, 4] = QuantizeLinear(%r, %s, %z)
+  %d: f32[batch, 4] = DequantizeLinear(%q, %s, %z)
+  %y: f32[batch, 4] = Sigmoid(%d)
+  return %y as y
+})");
+  ASSERT_EQ(plan.steps.size(), 4u);
+  EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("rounds its result"));
+  EXPECT_THAT(plan.steps[1].why_not_faster, HasSubstr("made by Relu"));
+  EXPECT_THAT(plan.steps[2].why_not_faster, HasSubstr("read by Sigmoid"));
+  EXPECT_THAT(plan.steps[3].why_not_faster, HasSubstr("rounds its operands"));
+}
+
 }  // namespace
 }  // namespace bertcl::plan

@@ -95,6 +95,16 @@ class Spellings(unittest.TestCase):
             with self.subTest(name):
                 self.check(path, spec, 1e-5, LENGTHS, "--disable-pass", name)
 
+    def test_every_length(self):
+        spec = make_bert.Spec.of_size("tiny")
+        path = self.write(spec)
+        for first in range(1, spec.positions + 1, 32):
+            lengths = tuple(range(first, min(first + 32, spec.positions + 1)))
+            with self.subTest(lengths=lengths):
+                self.check(path, spec, 1e-5, lengths)
+        with self.assertRaisesRegex(AssertionError, "513 tokens.*position table ends at 512"):
+            bertcl_run(path, batch(spec, (513,)))
+
     def test_other_weights_are_noticed(self):
         spec = make_bert.Spec.of_size("tiny")
         path, other = self.write(spec), self.write(make_bert.Spec.of_size("tiny", seed=1), "other.onnx")
@@ -121,7 +131,7 @@ def inputs_only(*kinds, **options):
 class Quantized(Spellings):
     """The Q/DQ forms that onnxruntime.quantization writes."""
 
-    test_fp32 = test_lengths = test_other_weights_are_noticed = None
+    test_fp32 = test_lengths = test_every_length = test_other_weights_are_noticed = None
     MODERN = dict(opset=17, layer_norm="whole", mask="where")
     OLD = dict(opset=13, gelu="tanh", mask="-10000")
 

@@ -5,7 +5,15 @@
 //   becomes
 //   x -> linear(w, bias) -> y
 //
-// The weight may be a constant or the DequantizeLinear of one.
+// The weight may be a constant or the DequantizeLinear of one. A bias that stands behind the
+// residual sum, as SkipLayerNormalization adds it, moves to its product first, also to one of
+// integers:
+//
+//   x -> MatMul(w) -> Add(residual) -> Add(bias[N]) -> y
+//   becomes
+//   x -> MatMul(w) -> Add(bias[N]) -> Add(residual) -> y
+//
+// The order of float additions changes, and so may the last bits.
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
 
@@ -24,6 +32,43 @@ bool is_bias(const ir::Value* b, const ir::Dim& n) {
   return !b->type.shape.empty() && b->type.shape.back() == n && element_count(b->type.shape) == n;
 }
 
+/// A product with a constant weight, or the float form of one of integers: Cast and factors behind
+/// MatMulInteger.
+bool is_product(const ir::Graph& g, const ir::Value* v) {
+  const ir::Node* n = v->producer;
+  if (!n || !g.used_once(v)) return false;
+  if (n->op == "linear") return !n->input(2);
+  if (n->op == "MatMulInteger") return n->inputs[1]->is_constant();
+  if (n->op == "Cast") return is_product(g, n->inputs[0]);
+  if (n->op == "Mul") return is_product(g, n->inputs[0]) || is_product(g, n->inputs[1]);
+  return n->op == "MatMul" && is_weight(n->inputs[1]);
+}
+
+/// Moves a bias behind the residual sum to the product.
+bool hoist_bias(ir::Graph& g, ir::Node& node) {
+  if (node.op != "Add") return false;
+  for (const std::size_t i : {0u, 1u}) {
+    ir::Node* sum = node.inputs[i]->producer;
+    ir::Value* bias = node.inputs[1 - i];
+    if (!sum || sum->op != "Add" || !g.used_once(sum->output())) continue;
+    const ir::Type& type = node.output()->type;
+    if (type.shape.empty() || !is_bias(bias, type.shape.back())) continue;
+    for (const std::size_t j : {0u, 1u}) {
+      ir::Value *product = sum->inputs[j], *residual = sum->inputs[1 - j];
+      if (residual->is_constant() || product->type != type || residual->type != type ||
+          !is_product(g, product))
+        continue;
+      ir::Value* biased = g.add("Add", {product, bias}, {}, type, sum, product->name + ".biased");
+      biased->producer->sources = node.sources;
+      Match m;
+      m.nodes = {sum};
+      replace(g, &node, m, "Add", {biased, residual});
+      return true;
+    }
+  }
+  return false;
+}
+
 bool rewrite(ir::Graph& g, ir::Node& node) {
   if (node.op == "MatMul" && node.inputs[0]->type.dtype == ir::DType::f32 &&
       is_weight(node.inputs[1])) {
@@ -33,6 +78,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
     return true;
   }
   if (node.op != "Add") return false;
+  if (hoist_bias(g, node)) return true;
   for (const int i : {0, 1}) {
     ir::Node* product = node.inputs[i]->producer;
     ir::Value* bias = node.inputs[1 - i];

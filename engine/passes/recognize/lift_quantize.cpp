@@ -5,6 +5,12 @@
 //   becomes
 //   x -> Q(s/c) -> DQ(s/c) -> Reshape -> Transpose -> [Mul c] -> MatMul
 //
+// Heads that are moved as bytes, as ONNX Runtime writes them, take that spelling first:
+//
+//   x -> Q -> Reshape -> Transpose -> bytes
+//   becomes
+//   x -> Reshape -> Transpose -> Q -> bytes
+//
 // A per-tensor scale does not care about the order of elements. Moving it past a factor divides the
 // scale, which may change a result next to a rounding tie.
 #include <cmath>
@@ -68,7 +74,29 @@ ir::Value* quantize_pair(ir::Graph& g, ir::Value* x, ir::Node& q, ir::Node& dq, 
   return dqx;
 }
 
+/// Quantizes behind a Reshape or Transpose of heads instead of in front of it.
+bool quantize_behind(ir::Graph& g, ir::Node& mover) {
+  if (mover.op != "Reshape" && mover.op != "Transpose") return false;
+  const ir::Value* bytes = mover.inputs[0];
+  const ir::Shape& shape = mover.output()->type.shape;
+  ir::Node* q = bytes->producer;
+  if (!q || q->op != "QuantizeLinear" || !is_per_tensor(*q) || !g.used_once(bytes)) return false;
+  if (bytes->type.shape.size() != 4 && shape.size() != 4) return false;
+  std::vector<ir::Value*> operands = mover.inputs;
+  operands[0] = q->inputs[0];
+  ir::Value* moved = g.add(mover.op, operands, mover.attributes, {q->inputs[0]->type.dtype, shape},
+                           &mover, bytes->name + ".moved");
+  moved->producer->sources = mover.sources;
+  operands = q->inputs;
+  operands[0] = moved;
+  Match m;
+  m.nodes = {q};
+  replace(g, &mover, m, "QuantizeLinear", operands, q->attributes);
+  return true;
+}
+
 bool rewrite(ir::Graph& g, ir::Node& dq) {
+  if (quantize_behind(g, dq)) return true;
   if (dq.op != "DequantizeLinear" || !is_per_tensor(dq)) return false;
   ir::Node* q = dq.inputs[0]->producer;
   if (!q || q->op != "QuantizeLinear" || !same_parameters(*q, dq)) return false;

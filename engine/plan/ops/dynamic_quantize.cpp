@@ -13,8 +13,12 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Dim count = element_count(node.inputs[0]->type.shape);
   const Argument ranges = b.scratch_out(node.output()->name + ".ranges",
                                         {ir::DType::f32, {ir::Dim(2), ir::Dim(parts)}});
-  b.launch(node, "fp32", "range", b.kernel("dynamic_quantize", "dynamic_range"),
-           {b.in(node.inputs[0]), ranges, Size{count}}, {Size{ir::Dim(parts)}, Size{}, Size{}});
+  Step& range =
+      b.launch(node, "fp32", "range", b.kernel("dynamic_quantize", "dynamic_range"),
+               {b.in(node.inputs[0]), ranges, Size{count}}, {Size{ir::Dim(parts)}, Size{}, Size{}});
+  range.why_not_faster =
+      "its scale is that of the whole tensor: one launch finds the range, one quantizes. Scales "
+      "of a calibrated model need neither";
   b.launch(node, "fp32 <> int8", "elements", b.kernel("dynamic_quantize", "dynamic_quantize"),
            {b.in(node.inputs[0]), Builder::read(ranges), b.out(node.outputs[0]),
             b.out(node.outputs[1]), b.out(node.outputs[2]), Size{count}, b.chunk()},

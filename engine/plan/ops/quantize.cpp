@@ -1,10 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of QuantizeLinear and DequantizeLinear that stayed unfused.
+#include <fmt/ranges.h>
+
+#include <set>
+
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
 namespace {
+
+/// Why a pair stays a launch of its own.
+std::string why_alone(const ir::Node& node) {
+  if (node.op == "QuantizeLinear") {
+    const ir::Node* maker = node.inputs[0]->producer;
+    return fmt::format(
+        "its operand is made by {}: embed_norm, add_norm, linear_q and attention_q quantize in "
+        "their own launch, the latter two where nothing reads their result in float",
+        maker ? maker->op : "the caller");
+  }
+  std::set<std::string> readers;
+  for (const ir::Node* user : node.output()->users) readers.insert(user->op);
+  return fmt::format(
+      "it is read by {}, which computes in float: linear_q, attention_q and add_norm read bytes",
+      readers.empty() ? "the caller" : fmt::format("{}", fmt::join(readers, ", ")));
+}
 
 void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
   const bool quantizes = node.op == "QuantizeLinear";
@@ -22,15 +42,16 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
       inner = inner * shape[i];
   }
   const ir::Dim count = element_count(shape);
-  b.launch(node, "fp32 <> int8", "elements",
-           b.kernel("quantize", quantizes ? "quantize" : "dequantize"),
-           quantizes ? std::vector<Argument>{b.in(x), b.out(y), type_code(quantized->type.dtype),
-                                             b.in(node.inputs[1]), b.in(node.input(2)), Size{count},
-                                             Size{axis_size}, Size{inner}, b.chunk()}
-                     : std::vector<Argument>{b.in(x), type_code(quantized->type.dtype), b.out(y),
-                                             b.in(node.inputs[1]), b.in(node.input(2)), Size{count},
-                                             Size{axis_size}, Size{inner}, b.chunk()},
-           {Size{count, b.chunk()}, Size{}, Size{}});
+  Step& step = b.launch(
+      node, "fp32 <> int8", "elements", b.kernel("quantize", quantizes ? "quantize" : "dequantize"),
+      quantizes ? std::vector<Argument>{b.in(x), b.out(y), type_code(quantized->type.dtype),
+                                        b.in(node.inputs[1]), b.in(node.input(2)), Size{count},
+                                        Size{axis_size}, Size{inner}, b.chunk()}
+                : std::vector<Argument>{b.in(x), type_code(quantized->type.dtype), b.out(y),
+                                        b.in(node.inputs[1]), b.in(node.input(2)), Size{count},
+                                        Size{axis_size}, Size{inner}, b.chunk()},
+      {Size{count, b.chunk()}, Size{}, Size{}});
+  step.why_not_faster = why_alone(node);
 }
 
 }  // namespace
