@@ -5,14 +5,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 
+#include "bertcl/pending_file.hpp"
 #include "tools/model_options.hpp"
+#include "tools/model_report.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 
@@ -21,6 +21,7 @@ namespace {
 
 struct InspectOptions : ModelOptions {
   std::string model;
+  std::string html;
   bool dump_passes = false;
   std::optional<int> batch, seq;
 };
@@ -30,67 +31,8 @@ void print_ports(const char* title, const std::vector<plan::Port>& ports) {
   for (const plan::Port& port : ports) fmt::print("  {}: {}\n", port.name, ir::str(port.type));
 }
 
-void print_plan(const plan::Plan& plan) {
-  Table table({">", "op", "type", "implementation", "value", "why not faster"});
-  std::map<std::pair<std::string, std::string>, int> totals;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const plan::Step& step = plan.steps[i];
-    std::string reason = step.why_not_faster;
-    for (std::size_t at; (at = reason.find('\n')) != std::string::npos;)
-      reason.replace(at, 1, "; ");
-    table.add({std::to_string(i), step.op, step.type, step.implementation, step.name, reason});
-    ++totals[{step.op, step.type}];
-  }
-  fmt::print("\n{}\n", table.str());
-  Table sums({"op", "type", ">launches"});
-  for (const auto& [key, count] : totals) {
-    sums.add({key.first, key.second, std::to_string(count)});
-  }
-  fmt::print("{}\n{} launches\n", sums.str(), plan.steps.size());
-}
-
-nlohmann::ordered_json ports_json(const std::vector<plan::Port>& ports) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const plan::Port& port : ports) {
-    nlohmann::ordered_json shape = nlohmann::ordered_json::array();
-    for (const ir::Dim& dim : port.type.shape) {
-      if (dim.is_constant()) {
-        shape.push_back(dim.constant());
-      } else {
-        shape.push_back(dim.str());
-      }
-    }
-    json.push_back({{"name", port.name}, {"type", ir::name_of(port.type.dtype)}, {"shape", shape}});
-  }
-  return json;
-}
-
-nlohmann::ordered_json to_json(const runtime::Session& session, const InspectOptions& options,
-                               BatchSize size) {
-  const plan::Plan& plan = session.plan();
-  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
-  for (const plan::Step& step : plan.steps) {
-    ops.push_back({{"name", step.name},
-                   {"op", step.op},
-                   {"type", step.type},
-                   {"implementation", step.implementation},
-                   {"why_not_faster", step.why_not_faster},
-                   {"source_nodes", step.sources}});
-  }
-  return {{"path", options.model},
-          {"device", session.context().info().name},
-          {"precision", precision_of(plan, options)},
-          {"inputs", ports_json(session.inputs())},
-          {"outputs", ports_json(session.outputs())},
-          {"ops", std::move(ops)},
-          {"launches", plan.steps.size()},
-          {"batch", size.batch},
-          {"seq", size.seq},
-          {"arena_bytes", session.arena_bytes()},
-          {"notes", plan.notes}};
-}
-
 int run_inspect(const InspectOptions& options) {
+  if (!options.html.empty()) check_writable(options.html);
   runtime::SessionOptions session_options = to_session_options(options);
   if (options.dump_passes && options.prints_text()) {
     session_options.dump_passes = [](const std::string& pass, const std::string& graph) {
@@ -106,7 +48,7 @@ int run_inspect(const InspectOptions& options) {
   if (options.prints_text()) {
     print_ports("inputs", session.inputs());
     print_ports("outputs", session.outputs());
-    print_plan(plan);
+    fmt::print("\n{}", report_text(session, size));
     fmt::print("{} of arena for batch {}, sequence {}\n",
                bytes_text(static_cast<std::uint64_t>(session.arena_bytes())), size.batch, size.seq);
     if (!plan.notes.empty()) {
@@ -114,7 +56,11 @@ int run_inspect(const InspectOptions& options) {
                  fmt::join(plan.notes, "\n  "));
     }
   }
-  write_json(options.json, to_json(session, options, size));
+  if (!options.json.empty() || !options.html.empty()) {
+    const nlohmann::ordered_json report = report_json(session, options, size);
+    if (!options.html.empty()) write_file(options.html, report_page(report));
+    write_json(options.json, report);
+  }
   return meets_requirement(session, options) ? kOk : kCheckFailed;
 }
 
@@ -131,10 +77,16 @@ void add_inspect(CLI::App& program, Action& action) {
       "that run in float are listed with the reason; --require int8 makes them an error.",
       "bertcl inspect int8.onnx --require int8", *options);
   command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
+  command
+      ->add_option(
+          "--html", options->html,
+          "Write the report as one HTML page: launches by layer, what they cost, and what\n"
+          "keeps products from int8")
+      ->type_name("FILE");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");
   positive(*command, "--batch", options->batch,
-           "Batch for which memory is reported; 1, or as the model fixes it");
+           "Batch for which memory and arithmetic are reported; 1, or as the model fixes it");
   positive(*command, "--seq", options->seq,
            "Sequence length for that; 128, or as the model fixes it");
   command->callback([options, &action] { action = [options] { return run_inspect(*options); }; });

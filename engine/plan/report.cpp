@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as a report shows it: its steps by part of the model, and what each of them costs.
+#include "plan/report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "bertcl/error.hpp"
+#include "passes/symbols.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+double evaluate(const ir::Dim& dim, const ir::Bindings& sizes) {
+  try {
+    return static_cast<double>(dim.evaluate(sizes));
+  } catch (const Error&) {
+    return 0.0;
+  }
+}
+
+bool is_attention(const Step& step) {
+  return step.op.starts_with("attention") || step.op == "Softmax";
+}
+
+bool is_norm(const Step& step) {
+  return step.op == "add_norm" || step.op == "embed_norm" || step.op == "LayerNormalization";
+}
+
+}  // namespace
+
+StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) {
+  double reads = 0, writes = 0, constants = 0;
+  const auto slot_bytes = [&](int slot) {
+    const ir::Type& type = plan.slots[static_cast<std::size_t>(slot)].type;
+    return evaluate(ir::element_count(type.shape), sizes) *
+           static_cast<double>(ir::size_of(type.dtype));
+  };
+  for (const Argument& argument : step.arguments) {
+    if (const auto* r = std::get_if<Reads>(&argument)) reads += slot_bytes(r->slot);
+    if (const auto* w = std::get_if<Writes>(&argument)) writes += slot_bytes(w->slot);
+    if (const auto* c = std::get_if<Constant>(&argument))
+      constants += static_cast<double>(plan.constants[static_cast<std::size_t>(c->index)].size());
+  }
+  // Products read all of their weights; look-ups only as much of a table as they write.
+  if (step.operations_per_unit == 0) constants = std::min(constants, writes);
+  return {step.operations_per_unit * evaluate(step.unit, sizes), constants, reads + writes};
+}
+
+ir::Bindings sizes_of_batch(std::int64_t batch, std::int64_t seq) {
+  namespace symbols = passes::symbols;
+  return {{"batch", batch},
+          {"seq", seq},
+          {symbols::batch, batch},
+          {symbols::offsets, batch + 1},
+          {symbols::tokens, batch * seq},
+          {symbols::longest, seq}};
+}
+
+std::vector<Section> sections_of(const Plan& plan) {
+  const std::size_t count = plan.steps.size();
+  std::vector<std::size_t> starts;  // first step of each layer
+  std::size_t end = count;          // of the last layer
+  std::size_t behind_norm = 0;      // the step behind the last LayerNorm so far
+  int norms = 0;                    // since the last attention
+  for (std::size_t i = 0; i < count; ++i) {
+    if (is_attention(plan.steps[i])) {
+      starts.push_back(behind_norm);
+      norms = 0;
+      end = count;
+    } else if (is_norm(plan.steps[i])) {
+      behind_norm = i + 1;
+      if (!starts.empty() && ++norms == 2) end = i + 1;
+    }
+  }
+  // Two kernels of one layer, as the pieces of an attention, do not start a layer each.
+  starts.erase(std::unique(starts.begin(), starts.end()), starts.end());
+
+  std::vector<Section> sections;
+  const auto add = [&](std::string title, std::size_t from, std::size_t to) {
+    if (from >= to) return;
+    Section section{std::move(title), {}};
+    for (std::size_t i = from; i < to; ++i) section.steps.push_back(i);
+    sections.push_back(std::move(section));
+  };
+  if (starts.empty()) {
+    add("model", 0, count);
+    return sections;
+  }
+  add("embeddings", 0, starts.front());
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    add(fmt::format("layer {}", i), starts[i], i + 1 < starts.size() ? starts[i + 1] : end);
+  add("head", end, count);
+  return sections;
+}
+
+std::vector<std::string> host_work(const Plan& plan) {
+  std::set<std::string> packed;
+  std::vector<std::string> work{
+      "the sizes of tensors are evaluated from the shapes of the inputs, and values get their "
+      "places in device memory; for the same shapes this is done once"};
+  for (const Input& in : plan.inputs) {
+    if (in.kind != InputKind::dense) {
+      if (!in.source.empty()) packed.insert(in.source);
+      continue;
+    }
+    work.push_back(fmt::format("input '{}' is uploaded as {}", in.source,
+                               ir::str(plan.slots[static_cast<std::size_t>(in.slot)].type)));
+  }
+  if (!packed.empty())
+    work.push_back(
+        fmt::format("{} are checked and uploaded, without the rows of padding where the mask is a "
+                    "run of ones, with the offset of each sequence",
+                    fmt::join(packed, ", ")));
+  for (const Output& out : plan.outputs)
+    if (out.slot < 0) work.push_back(fmt::format("output '{}' is a constant", out.name));
+  return work;
+}
+
+bool same_launches(const Plan& plan, const Section& a, const Section& b) {
+  return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                    [&](std::size_t x, std::size_t y) {
+                      const Step &s = plan.steps[x], &t = plan.steps[y];
+                      return s.op == t.op && s.type == t.type &&
+                             s.implementation == t.implementation &&
+                             s.why_not_faster == t.why_not_faster;
+                    });
+}
+
+}  // namespace bertcl::plan

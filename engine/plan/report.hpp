@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan as a report shows it: its steps by part of the model, and what each of them costs.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "plan/plan.hpp"
+
+namespace bertcl::plan {
+
+/// Work of one step for the sizes of a run; 0 where a symbol has no size.
+struct StepCost {
+  double operations = 0;        // arithmetic, a multiplication and an addition are two
+  double weight_bytes = 0;      // constants that it reads; of a table, the rows that it reads
+  double activation_bytes = 0;  // operands and results
+};
+StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes);
+
+/// The symbols of a plan for a batch without padding.
+ir::Bindings sizes_of_batch(std::int64_t batch, std::int64_t seq);
+
+/// The steps of the embeddings, of one encoder layer or of the head.
+struct Section {
+  std::string title;  // "embeddings", "layer 3", "head"
+  std::vector<std::size_t> steps;
+};
+/// The plan in parts, told by its order: a layer starts behind the LayerNorm in front of its
+/// attention, the last one ends at its second LayerNorm. A plan without attention is one part.
+std::vector<Section> sections_of(const Plan& plan);
+
+/// What the host does in a run, as sentences: all else is done by the steps.
+std::vector<std::string> host_work(const Plan& plan);
+
+/// True if both consist of the same launches: op, type, implementation and reasons.
+bool same_launches(const Plan& plan, const Section& a, const Section& b);
+
+}  // namespace bertcl::plan

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sections of a plan, and what its steps cost.
+#include "plan/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/text.hpp"
+#include "plan/builder.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Plan plan_of_ops(const std::vector<std::string>& ops) {
+  Plan plan;
+  for (const std::string& op : ops) {
+    Step step;
+    step.op = op;
+    plan.steps.push_back(std::move(step));
+  }
+  return plan;
+}
+
+std::vector<std::string> titles(const Plan& plan) {
+  std::vector<std::string> found;
+  for (const Section& s : sections_of(plan))
+    found.push_back(s.title + " " + std::to_string(s.steps.front()) + "-" +
+                    std::to_string(s.steps.back()));
+  return found;
+}
+
+TEST(Sections, EmbeddingsLayersAndHead) {
+  EXPECT_THAT(
+      titles(plan_of_ops({"embed_norm", "linear_q", "attention_q", "linear_q", "add_norm",
+                          "linear_q", "linear_q", "add_norm", "linear_q", "attention_q", "linear_q",
+                          "add_norm", "linear_q", "linear_q", "add_norm", "linear_q", "unpack"})),
+      ElementsAre("embeddings 0-0", "layer 0 1-7", "layer 1 8-14", "head 15-16"));
+}
+
+TEST(Sections, UnfusedAttention) {
+  EXPECT_THAT(titles(plan_of_ops({"Gather", "add_norm", "QuantizeLinear", "linear_q", "MatMul",
+                                  "Softmax", "MatMul", "add_norm", "linear", "add_norm", "Split"})),
+              ElementsAre("embeddings 0-1", "layer 0 2-9", "head 10-10"));
+}
+
+TEST(Sections, WithoutAttention) {
+  EXPECT_THAT(titles(plan_of_ops({"linear", "Relu"})), ElementsAre("model 0-1"));
+  EXPECT_TRUE(sections_of({}).empty());
+}
+
+TEST(Sections, SameLaunches) {
+  Plan plan = plan_of_ops({"linear", "Relu", "linear", "Relu", "linear"});
+  const Section a{"", {0, 1}}, b{"", {2, 3}}, shorter{"", {4}};
+  EXPECT_TRUE(same_launches(plan, a, b));
+  EXPECT_FALSE(same_launches(plan, a, shorter));
+  plan.steps[3].why_not_faster = "another reason";
+  EXPECT_FALSE(same_launches(plan, a, b));
+}
+
+TEST(StepCost, OfAProduct) {
+  const Plan plan = make_plan(ir::parse(R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
+  const %b: f32[2] = [1, 2]
+  %y: f32[batch, 2] = linear(%x, %w, %b)
+  return %y as y
+})"),
+                              opencl::Context::create("cpu"), {});
+  ASSERT_EQ(plan.steps.size(), 1u);
+  const StepCost cost = cost_of(plan, plan.steps[0], {{"batch", 3}});
+  EXPECT_EQ(cost.operations, 2.0 * 3 * 4 * 2);
+  EXPECT_EQ(cost.activation_bytes, 4.0 * 3 * (4 + 2));
+  EXPECT_GE(cost.weight_bytes, 4.0 * (4 * 2 + 2)) << "panels may be padded";
+  EXPECT_EQ(cost_of(plan, plan.steps[0], {}).operations, 0) << "no size, no cost";
+}
+
+}  // namespace
+}  // namespace bertcl::plan

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of `bertcl inspect --html`: complete, self-contained, and safe whatever names a file
+// has.
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "onnx/proto.hpp"
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+using ReportPageTest = FolderTest;
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+/// Reads the tags of a page; fails where one is not closed, or closed without being open.
+void expect_well_formed(const std::string& page) {
+  std::vector<std::string> open;
+  for (std::size_t at = page.find('<'); at != std::string::npos; at = page.find('<', at)) {
+    const std::size_t end = page.find('>', at);
+    ASSERT_NE(end, std::string::npos);
+    const std::string tag = page.substr(at + 1, end - at - 1);
+    at = end;
+    if (tag.starts_with('!') || tag.ends_with('/')) continue;
+    const std::string name = tag.substr(0, tag.find_first_of(" \n"));
+    if (name.starts_with('/')) {
+      ASSERT_FALSE(open.empty()) << tag;
+      ASSERT_EQ(open.back(), name.substr(1));
+      open.pop_back();
+    } else {
+      open.push_back(name);
+    }
+  }
+  EXPECT_TRUE(open.empty()) << open.back();
+}
+
+TEST_F(ReportPageTest, ShowsEveryLaunchAndNeedsNothingFromElsewhere) {
+  const std::string model = source_file("models/minilm-l6-squad/model.onnx");
+  const ProgramResult result = run_bertcl(
+      {"inspect", model, "--html", path("r.html"), "--json", path("r.json"), "--seq", "16"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string page = read(path("r.html"));
+  expect_well_formed(page);
+  for (const char* outside : {"http", "src=", "href=", "url(", "@import", "<script", "<link"})
+    EXPECT_THAT(page, Not(HasSubstr(outside)));
+  EXPECT_THAT(page, Not(HasSubstr("{{")));
+  const nlohmann::json report = read_json(path("r.json"));
+  std::size_t launches = 0;
+  for (const auto& layer : report.at("layers")) launches += layer.at("launches").size();
+  EXPECT_EQ(launches, report.at("ops").size());
+  for (const auto& op : report.at("ops"))
+    EXPECT_THAT(page, HasSubstr(op.at("name").get<std::string>()));
+  EXPECT_EQ(count(page, "<td class=\"op\">"), report.at("ops").size());
+  EXPECT_THAT(page, HasSubstr("it is a float model"));
+  EXPECT_EQ(report.at("layers").size(), 8u) << "embeddings, six layers, head";
+}
+
+TEST_F(ReportPageTest, NamesAreText) {
+  const std::string hostile = "</td><script>alert('x')</script>&\"{{path}}\x01";
+  onnx::ModelProto model;
+  model.set_ir_version(8);
+  model.add_opset_import()->set_version(17);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  const auto describe = [](onnx::ValueInfoProto& value, const std::string& name) {
+    value.set_name(name);
+    auto& type = *value.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(onnx::TensorProto::FLOAT);
+    type.mutable_shape()->add_dim()->set_dim_value(4);
+  };
+  describe(*graph.add_input(), "x");
+  onnx::NodeProto& node = *graph.add_node();
+  node.set_op_type("Relu");
+  node.set_name(hostile);
+  node.add_input("x");
+  node.add_output(hostile + " result");
+  describe(*graph.add_output(), hostile + " result");
+  const ProgramResult result = run_bertcl(
+      {"inspect", write("hostile.onnx", model.SerializeAsString()), "--html", path("r.html")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string page = read(path("r.html"));
+  expect_well_formed(page);
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert("));
+  EXPECT_THAT(page, HasSubstr("{{path}}")) << "text of a name is no part of the template";
+  EXPECT_EQ(page.find('\x01'), std::string::npos);
+}
+
+TEST_F(ReportPageTest, AFolderThatIsAbsentIsNamedFirst) {
+  EXPECT_THAT(refusal(run_bertcl({"inspect", "absent.onnx", "--html", path("none/r.html")})),
+              HasSubstr("none"));
+}
+
+}  // namespace
+}  // namespace bertcl::tests

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report of `bertcl inspect` as text and as JSON.
+#include "tools/model_report.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tools/output.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string one_line(std::string text) {
+  for (std::size_t at; (at = text.find('\n')) != std::string::npos;) text.replace(at, 1, "; ");
+  return text;
+}
+
+std::string operations_text(double operations) {
+  return operations > 0 ? fmt::format("{:.4g}", operations / 1e6) : "";
+}
+
+std::string bytes_cell(double bytes) {
+  return bytes > 0 ? bytes_text(static_cast<std::uint64_t>(bytes)) : "";
+}
+
+ordered_json ports_json(const std::vector<plan::Port>& ports) {
+  ordered_json json = ordered_json::array();
+  for (const plan::Port& port : ports) {
+    ordered_json shape = ordered_json::array();
+    for (const ir::Dim& dim : port.type.shape) {
+      if (dim.is_constant()) {
+        shape.push_back(dim.constant());
+      } else {
+        shape.push_back(dim.str());
+      }
+    }
+    json.push_back({{"name", port.name}, {"type", ir::name_of(port.type.dtype)}, {"shape", shape}});
+  }
+  return json;
+}
+
+void add_rows(Table& table, const runtime::Session& session, const plan::Section& section,
+              const std::string& title, const ir::Bindings& sizes) {
+  const plan::Plan& plan = session.plan();
+  bool first = true;
+  for (const std::size_t i : section.steps) {
+    const plan::Step& step = plan.steps[i];
+    const plan::StepCost cost = plan::cost_of(plan, step, sizes);
+    table.add({std::exchange(first, false) ? title : "", std::to_string(i), step.op, step.type,
+               step.implementation, operations_text(cost.operations), bytes_cell(cost.weight_bytes),
+               bytes_cell(cost.activation_bytes), one_line(step.why_not_faster)});
+  }
+}
+
+}  // namespace
+
+std::string FoldedSection::same_title() const {
+  if (same.empty()) return "";
+  if (same.size() == 1) return fmt::format("{} as {}", same.front().title, first.title);
+  const auto number = [](const plan::Section& s) { return s.title.substr(s.title.find(' ') + 1); };
+  return fmt::format("layers {} to {} as {}", number(same.front()), number(same.back()),
+                     first.title);
+}
+
+std::vector<FoldedSection> folded_sections(const plan::Plan& plan) {
+  std::vector<FoldedSection> folded;
+  for (plan::Section& section : plan::sections_of(plan)) {
+    if (!folded.empty() && plan::same_launches(plan, folded.back().first, section))
+      folded.back().same.push_back(std::move(section));
+    else
+      folded.push_back({std::move(section), {}});
+  }
+  return folded;
+}
+
+std::string report_text(const runtime::Session& session, BatchSize size) {
+  const plan::Plan& plan = session.plan();
+  const ir::Bindings sizes = plan::sizes_of_batch(size.batch, size.seq);
+  Table table({"part", ">", "op", "type", "implementation", ">MOP", ">weights", ">activations",
+               "why not faster"});
+  for (const FoldedSection& folded : folded_sections(plan)) {
+    add_rows(table, session, folded.first, folded.first.title, sizes);
+    if (!folded.same.empty()) table.add({folded.same_title(), "", "", "", "", "", "", "", ""});
+  }
+  std::map<std::pair<std::string, std::string>, int> totals;
+  for (const plan::Step& step : plan.steps) ++totals[{step.op, step.type}];
+  Table sums({"op", "type", ">launches"});
+  for (const auto& [key, count] : totals) sums.add({key.first, key.second, std::to_string(count)});
+  return fmt::format("{}\n{}\n{} launches\n", table.str(), sums.str(), plan.steps.size());
+}
+
+ordered_json report_json(const runtime::Session& session, const ModelOptions& options,
+                         BatchSize size) {
+  const plan::Plan& plan = session.plan();
+  const ir::Bindings sizes = plan::sizes_of_batch(size.batch, size.seq);
+  std::vector<std::string> layer_of(plan.steps.size());
+  ordered_json layers = ordered_json::array();
+  for (const plan::Section& section : plan::sections_of(plan)) {
+    for (const std::size_t i : section.steps) layer_of[i] = section.title;
+    layers.push_back({{"name", section.title}, {"launches", section.steps}});
+  }
+  ordered_json ops = ordered_json::array();
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    const plan::StepCost cost = plan::cost_of(plan, step, sizes);
+    ops.push_back({{"name", step.name},
+                   {"op", step.op},
+                   {"type", step.type},
+                   {"implementation", step.implementation},
+                   {"kernel", step.call ? "CLBlast" : step.kernel.program_name()},
+                   {"layer", layer_of[i]},
+                   {"operations", cost.operations},
+                   {"weight_bytes", cost.weight_bytes},
+                   {"activation_bytes", cost.activation_bytes},
+                   {"why_not_faster", step.why_not_faster},
+                   {"source_nodes", step.sources}});
+  }
+  return {{"path", session.path().string()},
+          {"device", session.context().info().name},
+          {"precision", precision_of(plan, options)},
+          {"inputs", ports_json(session.inputs())},
+          {"outputs", ports_json(session.outputs())},
+          {"ops", std::move(ops)},
+          {"layers", std::move(layers)},
+          {"launches", plan.steps.size()},
+          {"batch", size.batch},
+          {"seq", size.seq},
+          {"arena_bytes", session.arena_bytes()},
+          {"host_work", plan::host_work(plan)},
+          {"notes", plan.notes},
+          {"why_not_int8", plan::why_not_int8(plan)}};
+}
+
+}  // namespace bertcl::tools
