@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/input_role.hpp"
 #include "runtime/session.hpp"
 
 namespace {
