@@ -8,6 +8,7 @@
 
 #include "bertcl/error.hpp"
 #include "plan/builder.hpp"
+#include "plan/requirements.hpp"
 
 namespace bertcl::plan {
 
@@ -22,6 +23,10 @@ struct Choice {
 template <class Rung>
 Choice<Rung> choose(Builder& builder, const ir::Node& node, const std::vector<Rung>& ladder) {
   Choice<Rung> choice;
+  std::string refusals;
+  const auto add = [](std::string& list, const Rung& rung, const std::string& reason) {
+    list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", rung.name, reason);
+  };
   for (const Rung& rung : ladder) {
     const std::string reason =
         builder.is_disabled(rung.name) ? "switched off" : rung.why_not(builder);
@@ -29,11 +34,11 @@ Choice<Rung> choose(Builder& builder, const ir::Node& node, const std::vector<Ru
       choice.rung = &rung;
       return choice;
     }
-    choice.why_not_faster +=
-        fmt::format("{}{}: {}", choice.why_not_faster.empty() ? "" : "; ", rung.name, reason);
+    add(refusals, rung, reason);
+    if (reason != kMadeForCpus && reason != kMadeForGpus) add(choice.why_not_faster, rung, reason);
   }
   throw Error(fmt::format("{}: none of its implementations is left ({}); switch off fewer",
-                          node.describe(), choice.why_not_faster));
+                          node.describe(), refusals));
 }
 
 /// The names on a ladder, behind those that `names` holds already.

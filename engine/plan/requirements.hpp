@@ -10,6 +10,11 @@ namespace bertcl::plan {
 /// Why an implementation cannot run, as a sentence for the report; "" if it can.
 using WhyNot = std::string (*)(Builder&);
 
+/// Reasons of implementations for another kind of device: these are not faster on this one, so the
+/// report leaves them out.
+inline constexpr const char* kMadeForCpus = "made for CPUs";
+inline constexpr const char* kMadeForGpus = "made for GPUs";
+
 std::string always(Builder&);
 std::string needs_cpu(Builder& b);
 std::string needs_avx2(Builder& b);

@@ -59,6 +59,19 @@ TEST_F(Ladder, TheFastestHasNoReason) {
   EXPECT_EQ(choose_without("", {{"running", always}, {"ref", always}}).why_not_faster, "");
 }
 
+TEST_F(Ladder, WhatIsMadeForAnotherKindOfDeviceIsNoReason) {
+  const WhyNot for_gpus = [](Builder&) { return std::string(kMadeForGpus); };
+  EXPECT_EQ(
+      choose_without("", {{"mma", for_gpus}, {"flying", no_wings}, {"ref", always}}).why_not_faster,
+      "flying: the device has no wings");
+  try {
+    choose_without("ref", {{"mma", for_gpus}, {"ref", always}});
+    FAIL() << "an implementation for another device was taken";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("mma: made for GPUs; ref: switched off"));
+  }
+}
+
 TEST_F(Ladder, TheReferenceIsNotTakenAgainstTheWishOfTheCaller) {
   try {
     choose_without("running,ref");
