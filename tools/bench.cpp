@@ -16,6 +16,7 @@
 
 #include "tools/kernel_profile.hpp"
 #include "tools/model_options.hpp"
+#include "tools/model_report.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
@@ -103,6 +104,7 @@ int run_bench(const BenchOptions& options) {
               {"seq", size.seq},
               {"tokens", tokens},
               {"runs", options.runs},
+              {"load_ms", load_times_json(session.load_times())},
               {"latency_ms",
                {{"min", times.front()}, {"p50", p50}, {"p95", p95}, {"p99", p99}, {"mean", mean}}},
               {"tokens_per_second", rate},

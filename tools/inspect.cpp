@@ -34,6 +34,7 @@ void print_ports(const char* title, const std::vector<plan::Port>& ports) {
 int run_inspect(const InspectOptions& options) {
   if (!options.html.empty()) check_writable(options.html);
   runtime::SessionOptions session_options = to_session_options(options);
+  session_options.follow_nodes = true;
   if (options.dump_passes && options.prints_text()) {
     session_options.dump_passes = [](const std::string& pass, const std::string& graph) {
       fmt::print("== after {}\n{}\n", pass, graph);
@@ -80,8 +81,8 @@ void add_inspect(CLI::App& program, Action& action) {
   command
       ->add_option(
           "--html", options->html,
-          "Write the report as one HTML page: launches by layer, what they cost, and what\n"
-          "keeps products from int8")
+          "Write the report as one HTML page: launches by layer, what they cost, what keeps\n"
+          "products from int8, and what became of each node of the file")
       ->type_name("FILE");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");

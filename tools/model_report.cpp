@@ -3,9 +3,12 @@
 #include "tools/model_report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "tools/output.hpp"
@@ -26,6 +29,45 @@ std::string operations_text(double operations) {
 
 std::string bytes_cell(double bytes) {
   return bytes > 0 ? bytes_text(static_cast<std::uint64_t>(bytes)) : "";
+}
+
+/// What became of the nodes of the file: those of one fate, and where they went.
+struct NodeAccount {
+  std::size_t total = 0, launched = 0, views = 0, constants = 0, sizes = 0, absorbed = 0;
+  std::map<std::string, int> absorbed_by;  // pass
+  std::vector<ordered_json> nodes;
+};
+
+NodeAccount account_of(const runtime::Session& session) {
+  std::set<std::string> launched;
+  for (const plan::Step& step : session.plan().steps)
+    launched.insert(step.sources.begin(), step.sources.end());
+  NodeAccount account;
+  for (const passes::NodeFate& node : session.node_fates()) {
+    ++account.total;
+    std::string fate = "absorbed";
+    switch (node.fate) {
+      case passes::Fate::computed:
+        fate = launched.contains(node.name) ? "launched" : "view";
+        ++(launched.contains(node.name) ? account.launched : account.views);
+        break;
+      case passes::Fate::constant:
+        fate = "constant";
+        ++account.constants;
+        break;
+      case passes::Fate::size:
+        fate = "size";
+        ++account.sizes;
+        break;
+      case passes::Fate::absorbed:
+        ++account.absorbed;
+        ++account.absorbed_by[node.pass];
+        break;
+    }
+    account.nodes.push_back(
+        {{"name", node.name}, {"op", node.op}, {"fate", fate}, {"pass", node.pass}});
+  }
+  return account;
 }
 
 ordered_json ports_json(const std::vector<plan::Port>& ports) {
@@ -91,7 +133,27 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
   for (const plan::Step& step : plan.steps) ++totals[{step.op, step.type}];
   Table sums({"op", "type", ">launches"});
   for (const auto& [key, count] : totals) sums.add({key.first, key.second, std::to_string(count)});
-  return fmt::format("{}\n{}\n{} launches\n", table.str(), sums.str(), plan.steps.size());
+  std::string text =
+      fmt::format("{}\n{}\n{} launches\n", table.str(), sums.str(), plan.steps.size());
+  if (const NodeAccount a = account_of(session); a.total > 0)
+    text += fmt::format(
+        "{} nodes of the file: {} in launches, {} views, {} constants, {} sizes, {} absorbed by "
+        "others; none runs on the host\n",
+        a.total, a.launched, a.views, a.constants, a.sizes, a.absorbed);
+  const runtime::LoadTimes& times = session.load_times();
+  text += fmt::format(
+      "loaded in {:.0f} ms: {:.0f} to parse, {:.0f} in passes, {:.0f} for programs, {:.0f} to plan "
+      "and pack weights\n",
+      times.total(), times.parse, times.passes, times.programs, times.plan);
+  return text;
+}
+
+ordered_json load_times_json(const runtime::LoadTimes& times) {
+  return {{"parse", times.parse},
+          {"passes", times.passes},
+          {"programs", times.programs},
+          {"plan", times.plan},
+          {"total", times.total()}};
 }
 
 ordered_json report_json(const runtime::Session& session, const ModelOptions& options,
@@ -120,6 +182,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
                    {"why_not_faster", step.why_not_faster},
                    {"source_nodes", step.sources}});
   }
+  const NodeAccount account = account_of(session);
   return {{"path", session.path().string()},
           {"device", session.context().info().name},
           {"precision", precision_of(plan, options)},
@@ -131,6 +194,16 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
           {"batch", size.batch},
           {"seq", size.seq},
           {"arena_bytes", session.arena_bytes()},
+          {"load_ms", load_times_json(session.load_times())},
+          {"source_nodes",
+           {{"total", account.total},
+            {"launched", account.launched},
+            {"views", account.views},
+            {"constants", account.constants},
+            {"sizes", account.sizes},
+            {"absorbed", account.absorbed},
+            {"absorbed_by", account.absorbed_by}}},
+          {"nodes", account.nodes},
           {"host_work", plan::host_work(plan)},
           {"notes", plan.notes},
           {"why_not_int8", plan::why_not_int8(plan)}};

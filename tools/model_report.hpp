@@ -21,8 +21,12 @@ struct FoldedSection {
 };
 std::vector<FoldedSection> folded_sections(const plan::Plan& plan);
 
-/// The launches by section with their cost for a batch, and the sums.
+/// The launches by section with their cost for a batch, the sums, the account of the file's nodes
+/// and the time of loading.
 std::string report_text(const runtime::Session& session, BatchSize size);
+
+/// Milliseconds of loading, by part.
+nlohmann::ordered_json load_times_json(const runtime::LoadTimes& times);
 
 /// The report as JSON, with the cost of a batch; its arena is that of the last run.
 nlohmann::ordered_json report_json(const runtime::Session& session, const ModelOptions& options,

@@ -162,6 +162,7 @@ ordered_json tiles_view(const ordered_json& report) {
     ++products;
     integer += kind_of(op.at("type").get<std::string>()) == std::string("int8");
   }
+  const ordered_json& times = report.at("load_ms");
   return {{{"value", fmt::format("{}", report.at("launches").get<int>())},
            {"label", "launches"},
            {"note", "kernels of one run"}},
@@ -175,7 +176,34 @@ ordered_json tiles_view(const ordered_json& report) {
           {{"value", bytes_cell(sum.weights)}, {"label", "weights read"}, {"note", "in one run"}},
           {{"value", bytes_text(report.at("arena_bytes").get<std::uint64_t>())},
            {"label", "activations"},
-           {"note", "device memory"}}};
+           {"note", "device memory"}},
+          {{"value", fmt::format("{:.0f} ms", times.at("total").get<double>())},
+           {"label", "to load"},
+           {"note", "program cache as it was"}}};
+}
+
+ordered_json account_view(const ordered_json& report) {
+  const ordered_json& nodes = report.at("source_nodes");
+  ordered_json rows = ordered_json::array();
+  for (const auto& [key, fate, text] :
+       {std::tuple{"launched", "launched", "are part of the launches above"},
+        std::tuple{"views", "view", "are the same memory under another shape, or packed on upload"},
+        std::tuple{"constants", "constant", "have constant operands: folded while compiling"},
+        std::tuple{"sizes", "size", "compute sizes, which the shapes of the inputs tell"},
+        std::tuple{"absorbed", "absorbed", "were absorbed by others, or do nothing"}}) {
+    ordered_json names = ordered_json::array();
+    for (const auto& node : report.at("nodes"))
+      if (node.at("fate") == fate)
+        names.push_back({{"name", node.at("name")},
+                         {"op", node.at("op")},
+                         {"pass", node.at("pass")},
+                         {"gone", !node.at("pass").get<std::string>().empty()}});
+    rows.push_back({{"count", nodes.at(key).get<int>()},
+                    {"text", text},
+                    {"any", !names.empty()},
+                    {"names", std::move(names)}});
+  }
+  return rows;
 }
 
 }  // namespace
@@ -185,18 +213,25 @@ std::string report_page(const ordered_json& given) {
   const ordered_json report =
       ordered_json::parse(given.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
   const std::filesystem::path path = report.at("path").get<std::string>();
-  const ordered_json view = {{"title", path.filename().string()},
-                             {"path", path.string()},
-                             {"device", report.at("device")},
-                             {"precision", report.at("precision")},
-                             {"batch", report.at("batch")},
-                             {"seq", report.at("seq")},
-                             {"tiles", tiles_view(report)},
-                             {"mix", mix_view(report.at("ops"))},
-                             {"all_int8", report.at("why_not_int8").empty()},
-                             {"why_not_int8", report.at("why_not_int8")},
-                             {"sections", sections_view(report)},
-                             {"host_work", report.at("host_work")}};
+  ordered_json view = {{"title", path.filename().string()},
+                       {"path", path.string()},
+                       {"device", report.at("device")},
+                       {"precision", report.at("precision")},
+                       {"batch", report.at("batch")},
+                       {"seq", report.at("seq")},
+                       {"tiles", tiles_view(report)},
+                       {"mix", mix_view(report.at("ops"))},
+                       {"all_int8", report.at("why_not_int8").empty()},
+                       {"why_not_int8", report.at("why_not_int8")},
+                       {"sections", sections_view(report)},
+                       {"nodes", report.at("source_nodes").at("total")},
+                       {"account", account_view(report)},
+                       {"host_work", report.at("host_work")}};
+  ordered_json times = ordered_json::array();
+  for (const char* part : {"parse", "passes", "programs", "plan"})
+    times.push_back({{"part", part},
+                     {"ms", fmt::format("{:.1f}", report.at("load_ms").at(part).get<double>())}});
+  view["times"] = std::move(times);
   mustache::mustache page{std::string(report_template)};
   if (!page.is_valid()) throw Error("the template of the report: " + page.error_message());
   return page.render(to_data(view));

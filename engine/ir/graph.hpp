@@ -69,6 +69,13 @@ struct Node {
   std::string describe() const;
 };
 
+/// A node of the ONNX file, functions and branches inlined. Node::sources names those that a node
+/// stands for.
+struct SourceNode {
+  std::string name;  // its first output where the file gives none
+  std::string op;
+};
+
 struct GraphOutput {
   std::string name;  // as the user calls it; the value's own name may differ after rewrites
   Value* value;
@@ -82,6 +89,7 @@ class Graph {
   Graph& operator=(Graph&&) = default;
 
   std::string name = "graph";
+  std::vector<SourceNode> source_nodes;  // of the file, in its order; rewrites leave them alone
 
   Value* add_input(std::string_view name, Type type);
   Value* add_constant(std::string_view name, Tensor tensor);

@@ -191,6 +191,8 @@ void Importer::import_node(const onnx::NodeProto& node) {
     if (!rule->second.attributes.contains(a.name()))
       fail(fmt::format("{}: attribute '{}' is not supported; supported are: {}", describe(node),
                        a.name(), fmt::join(rule->second.attributes, ", ")));
+  graph_.source_nodes.push_back(
+      {node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(), name});
   NodeImport import(*this, node, opset == opsets_.end() ? 1 : opset->second);
   try {
     rule->second.import(import);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+
 #include "bertcl/error.hpp"
 
 namespace bertcl::plan {
@@ -84,7 +86,11 @@ Argument Builder::error_flag() {
 
 opencl::Kernel Builder::kernel(std::string_view program, std::string_view name,
                                const opencl::Defines& defines) {
-  return context().kernel(program, name, defines).clone();
+  const auto start = std::chrono::steady_clock::now();
+  opencl::Kernel made = context().kernel(program, name, defines).clone();
+  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+  plan_.program_ms += time.count();
+  return made;
 }
 
 namespace {

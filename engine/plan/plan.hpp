@@ -129,6 +129,7 @@ struct Plan {
   std::int64_t max_positions = 0;  // longest sequence that the position table allows; 0: no limit
   std::int64_t max_keys = 0;       // longest that integer attention sums exactly; 0: no limit
   std::vector<std::string> notes;  // quantized operands that no integer op took, with the reason
+  double program_ms = 0;           // of making it, for programs: from the cache on disk, or built
   int error_constant = -1;  // int buffer that kernels set when an index was outside its table
 };
 

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -65,6 +66,12 @@ std::vector<std::int64_t> mask_of(const ir::Tensor& t, const plan::Port& port) {
   return values;
 }
 
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
 }  // namespace
 
 struct Session::State {
@@ -74,6 +81,8 @@ struct Session::State {
   std::unique_ptr<Executor> executor;
   Tap tap;
   RunStatistics statistics;
+  LoadTimes times;
+  std::vector<passes::NodeFate> node_fates;
   // Uploads read these until the queue has passed them.
   std::vector<std::vector<std::byte>> staging;
 
@@ -247,7 +256,12 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
-  return compile(onnx_io::read_model(model), options, model);
+  const Clock::time_point start = Clock::now();
+  ir::Graph graph = onnx_io::read_model(model);
+  const double parse = milliseconds_since(start);
+  Session session = compile(std::move(graph), options, model);
+  session.state_->times.parse = parse;
+  return session;
 }
 
 Session Session::compile(ir::Graph graph, const SessionOptions& options,
@@ -255,13 +269,19 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   auto state = std::make_unique<State>();
   state->path = path;
   state->options = options;
+  const Clock::time_point start = Clock::now();
   add_observers(graph, options.observe);
   passes::Options pass_options;
   pass_options.disabled = options.disabled_passes;
   if (options.dump_passes) options.dump_passes("import", ir::print(graph));
+  std::optional<passes::NodeFates> fates;
+  if (options.follow_nodes) fates.emplace(graph);
   passes::compile(graph, pass_options, [&](const passes::Pass& pass, const ir::Graph& g) {
     if (options.dump_passes) options.dump_passes(pass.name, ir::print(g));
+    if (fates) fates->after(pass.name, g);
   });
+  if (fates) state->node_fates = fates->result();
+  state->times.passes = milliseconds_since(start);
   if (options.gemm != "own" && options.gemm != "clblast")
     throw Error(
         fmt::format("unknown product library '{}'; 'own' and 'clblast' are known", options.gemm));
@@ -270,9 +290,11 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   plan_options.half_weights = options.half_weights;
   plan_options.bf16 = options.bf16;
   plan_options.disabled = options.disabled_kernels;
-  state->plan = plan::make_plan(
-      graph, options.context ? options.context : opencl::Context::create(options.device),
-      plan_options);
+  const auto context = options.context ? options.context : opencl::Context::create(options.device);
+  const Clock::time_point plan_start = Clock::now();
+  state->plan = plan::make_plan(graph, context, plan_options);
+  state->times.programs = state->plan.program_ms;
+  state->times.plan = milliseconds_since(plan_start) - state->times.programs;
   if (options.require_int8)
     if (const auto reasons = plan::why_not_int8(state->plan); !reasons.empty())
       throw Error(fmt::format("{}: int8 is required, but\n  {}", path.string(),
@@ -332,6 +354,8 @@ const plan::Plan& Session::plan() const { return state_->plan; }
 opencl::Context& Session::context() const { return *state_->plan.context; }
 std::shared_ptr<opencl::Context> Session::shared_context() const { return state_->plan.context; }
 const std::filesystem::path& Session::path() const { return state_->path; }
+const LoadTimes& Session::load_times() const { return state_->times; }
+const std::vector<passes::NodeFate>& Session::node_fates() const { return state_->node_fates; }
 const RunStatistics& Session::statistics() const { return state_->statistics; }
 std::int64_t Session::arena_bytes() const { return state_->executor->arena_bytes(); }
 

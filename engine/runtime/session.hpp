@@ -10,6 +10,7 @@
 
 #include "ir/tensor.hpp"
 #include "opencl/context.hpp"
+#include "passes/node_fates.hpp"
 #include "plan/plan.hpp"
 
 namespace bertcl::runtime {
@@ -25,6 +26,7 @@ struct SessionOptions {
   bool bf16 = false;          // float products in bf16 where the device multiplies it
   bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
   std::vector<std::string> disabled_passes;
+  bool follow_nodes = false;         // for Session::node_fates()
   std::string disabled_kernels;      // comma-separated names of implementations
   std::vector<std::string> observe;  // ONNX tensors that calibration wants to see
   /// Called with the name of each pass that changed the graph, and the graph as text.
@@ -37,6 +39,16 @@ struct SessionOptions {
 struct RunStatistics {
   std::int64_t batch = 0, seq = 0;
   std::int64_t tokens = 0;  // rows that were computed
+};
+
+/// Milliseconds from a model's file to a session.
+struct LoadTimes {
+  double parse = 0;     // file to graph
+  double passes = 0;    // the compiler
+  double programs = 0;  // of kernels: from the cache on disk, or built
+  double plan = 0;      // graph to steps, with the weights brought to the device and packed
+
+  double total() const { return parse + passes + programs + plan; }
 };
 
 /// Called during a run with the device memory of an observed tensor; `shape` is that of this run.
@@ -74,6 +86,9 @@ class Session {
 
   void set_tap(Tap tap);
   const RunStatistics& statistics() const;
+  const LoadTimes& load_times() const;
+  /// What became of each node of the file; empty without SessionOptions::follow_nodes.
+  const std::vector<passes::NodeFate>& node_fates() const;
   /// Bytes of the arena of the last run.
   std::int64_t arena_bytes() const;
 

@@ -124,6 +124,32 @@ TEST(Session, ShapesMayChangeFromRunToRun) {
   EXPECT_EQ(session.run(inputs).at("end_logits"), first);
 }
 
+TEST(Session, TellsWhereTheTimeOfLoadingWent) {
+  const Session session = Session::load(model);
+  const LoadTimes& t = session.load_times();
+  for (const double part : {t.parse, t.passes, t.programs, t.plan}) {
+    EXPECT_GT(part, 0);
+    EXPECT_LT(part, t.total());
+  }
+}
+
+TEST(Session, AccountsForEveryNodeOfTheFile) {
+  SessionOptions options;
+  options.follow_nodes = true;
+  Session session = Session::load(model, options);
+  const ir::Graph graph = onnx_io::read_model(model);
+  ASSERT_EQ(session.node_fates().size(), graph.source_nodes.size());
+  std::map<passes::Fate, int> counts;
+  for (const passes::NodeFate& node : session.node_fates()) {
+    ++counts[node.fate];
+    EXPECT_EQ(node.pass.empty(), node.fate == passes::Fate::computed) << node.name;
+  }
+  for (const passes::Fate fate :
+       {passes::Fate::computed, passes::Fate::constant, passes::Fate::size, passes::Fate::absorbed})
+    EXPECT_GT(counts[fate], 0);
+  for (const plan::Step& step : session.plan().steps) EXPECT_TRUE(step.kernel) << step.name;
+}
+
 TEST(Session, BadInputsAreNamed) {
   Session session = Session::load(model);
   const auto message = [&](Tensors inputs) -> std::string {

@@ -62,6 +62,7 @@ TEST_F(ReportPageTest, ShowsEveryLaunchAndNeedsNothingFromElsewhere) {
   EXPECT_EQ(count(page, "<td class=\"op\">"), report.at("ops").size());
   EXPECT_THAT(page, HasSubstr("it is a float model"));
   EXPECT_EQ(report.at("layers").size(), 8u) << "embeddings, six layers, head";
+  EXPECT_EQ(report.at("nodes").size(), report.at("source_nodes").at("total"));
 }
 
 TEST_F(ReportPageTest, NamesAreText) {
