@@ -201,9 +201,9 @@ class Generator : RandomBuilder {
     if (x->type.shape.empty()) return nullptr;
     const int axis = from(0, static_cast<int>(x->type.shape.size()) - 1);
     if (!x->type.shape[static_cast<std::size_t>(axis)].is_constant()) return nullptr;
-    const int start = from(-3, 2), end = pick<int>({1, 2, 3, 100, -1});
+    const int start = from(-3, 2), end = pick<int>({1, 2, 3, 100, -1}), step = pick<int>({1, 1, 2});
     return emit("Slice", {x, ints({1}, start, start), ints({1}, end, end), ints({1}, axis, axis),
-                          ints({1}, pick<int>({1, 1, 2}), 1)});
+                          ints({1}, step, step)});
   }
   ir::Value* gather() {
     ir::Value* x = any(ir::DType::f32, 1);
