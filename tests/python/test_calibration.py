@@ -157,14 +157,15 @@ class Calibrators(unittest.TestCase):
                 self.compare(self.tables, found, expected, 1e-6)
 
     def test_default_model(self):
-        """Activations that each runtime computes for itself."""
+        """Activations that each runtime computes for itself, each in fp32: what bertcl allows its
+        operators, 80 eps. Ranges of the same activations are compared above."""
         inputs = ["input_ids", "attention_mask", "token_type_ids"]
         for method, name in ((CalibrationMethod.MinMax, "minmax"),
                              (CalibrationMethod.Percentile, "percentile")):
             expected = onnxruntime_ranges(MODEL, self.questions, method, inputs)
             found = bertcl_ranges(MODEL, self.questions, "--method", name)
             self.assertGreater(len(found), 40)
-            self.compare(MODEL, found, expected, 1e-6)
+            self.compare(MODEL, found, expected, 80 * np.finfo(np.float32).eps)
 
     def test_padding_and_batches_leave_no_trace(self):
         alone = bertcl_ranges(MODEL, self.questions, "--method", "percentile")
