@@ -296,21 +296,23 @@ TEST(PackTokens, ASumWithAValueOfTheWholeBatchIsNot) {
 }
 
 TEST(PackTokens, PaddingStaysWhereTokensAreMixedWithoutMask) {
-  const auto keeps = [](const std::string& factor) {
+  const auto keeps = [](const std::string& factor,
+                        const std::string& reduction =
+                            "f32[batch, 4] = ReduceMean(%m) {axes = [1], keepdims = 0}") {
     return after(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
   %a: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {heads = 1, p_type = "f32", scale = 0.5}
   %real: f32[batch, seq] = Cast(%mask) {to = "f32"}
   %column: f32[batch, seq, 1] = Unsqueeze(%real) {axes = [2]}
   const %half: f32[] = 0.5
   %m: f32[batch, seq, 4] = Mul(%a, )" +
-                                    factor + R"()
-  %y: f32[batch, 4] = ReduceMean(%m) {axes = [1], keepdims = 0}
+                                    factor + ")\n  %y: " + reduction + R"(
   return %y as y
 })")
                .find("keeps_padding = \"ReduceMean") != std::string::npos;
   };
   EXPECT_TRUE(keeps("%half"));
   EXPECT_FALSE(keeps("%column"));
+  EXPECT_TRUE(keeps("%half", "f32[] = ReduceMean(%m) {keepdims = 0}")) << "of all axes";
 }
 
 TEST(PackTokens, AnEncoderWithoutEmbeddingIsPackedOnItsWayIn) {

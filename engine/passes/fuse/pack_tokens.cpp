@@ -250,6 +250,11 @@ class Packer {
       return ir::Dim::divide(d, seq_).has_value();
     };
     if (n.op.starts_with("Reduce")) {
+      if (!n.has("axes")) {  // all of them
+        for (std::int64_t axis = 0; axis < rank; ++axis)
+          if (of_tokens(axis)) return true;
+        return false;
+      }
       const auto& axes = n.ints_attribute("axes");
       return std::any_of(axes.begin(), axes.end(), of_tokens);
     }
