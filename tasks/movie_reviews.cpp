@@ -29,7 +29,8 @@ struct BothClasses {
 
   /// The reviews that those of `name` ("movie_reviews/neg/cv000.txt") belong to; null: no review.
   Reviews* of(const std::filesystem::path& name) {
-    if (name.extension() != ".txt") return nullptr;
+    // macOS puts "__MACOSX/neg/._cv000.txt" beside each file of an archive.
+    if (name.extension() != ".txt" || name.filename().string().starts_with(".")) return nullptr;
     const std::string folder = name.parent_path().filename().string();
     return folder == "neg" ? &negative : folder == "pos" ? &positive : nullptr;
   }
@@ -37,6 +38,16 @@ struct BothClasses {
 
 std::string id_of(const std::filesystem::path& name) {
   return (name.parent_path().filename() / name.filename()).string();
+}
+
+void add(Reviews& reviews, const std::filesystem::path& name, std::string text,
+         const std::filesystem::path& origin) {
+  const std::string id = id_of(name);
+  if (!reviews.emplace(id, std::move(text)).second)
+    throw Error(
+        fmt::format("{}: two reviews are '{}', '{}' is one of them; name the folder in "
+                    "which neg and pos lie once",
+                    origin.string(), id, name.string()));
 }
 
 std::string read_entry(zip_t* archive, const zip_stat_t& stat, const std::string& origin) {
@@ -78,8 +89,8 @@ void read_archive(const std::filesystem::path& path, BothClasses& reviews) {
     if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &stat) != 0)
       throw Error(fmt::format("{}: {}", path.string(), zip_strerror(archive.get())));
     if (Reviews* own = reviews.of(stat.name))
-      (*own)[id_of(stat.name)] =
-          read_entry(archive.get(), stat, fmt::format("{}: '{}'", path.string(), stat.name));
+      add(*own, stat.name,
+          read_entry(archive.get(), stat, fmt::format("{}: '{}'", path.string(), stat.name)), path);
   }
 }
 
@@ -91,7 +102,7 @@ std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path
   if (std::filesystem::is_directory(path, none)) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
       if (Reviews* own = reviews.of(entry.path()))
-        (*own)[id_of(entry.path())] = text::read_file(entry.path());
+        add(*own, entry.path(), text::read_file(entry.path()), path);
   } else {
     read_archive(path, reviews);
   }

@@ -30,6 +30,7 @@ void check_task(const EvalOptions& options) {
   };
   refuse(!options.null_odds.empty(), "--null-odds", {"squad"});
   refuse(!options.nbest.empty(), "--nbest", {"squad"});
+  for (const std::string& name : options.squad_only) refuse(true, name.c_str(), {"squad"});
   refuse(options.windows, "--windows", {"sst2", "movie-reviews"});
   refuse(!options.task.labels.empty(), "--labels", {"sst2", "movie-reviews", "wnut17"});
 }
@@ -80,8 +81,19 @@ int run_eval(EvalOptions& options) {
   return kOk;
 }
 
+constexpr const char* kSquadGroup = "Questions and answers";
+
+/// Names of the options of that group that were given.
+std::vector<std::string> given_of_squad(CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    if (option->get_group() == kSquadGroup && option->count() > 0)
+      names.push_back(option->get_name());
+  return names;
+}
+
 void add_squad_options(CLI::App& command, EvalOptions& options) {
-  const char* group = "Questions and answers";
+  const char* group = kSquadGroup;
   const auto number = [&](const char* name, int& value, const char* text) {
     positive(command, name, value, text)->group(group);
   };
@@ -156,7 +168,10 @@ void add_eval(CLI::App& program, Action& action) {
       ->add_flag("--windows", options->windows,
                  "Read all of a long text, in windows of equal length, and average their logits")
       ->group(group);
-  command->callback([options, &action] { action = [options] { return run_eval(*options); }; });
+  command->callback([options, command, &action] {
+    options->squad_only = given_of_squad(*command);
+    action = [options] { return run_eval(*options); };
+  });
 }
 
 }  // namespace bertcl::tools

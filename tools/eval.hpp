@@ -25,6 +25,7 @@ struct EvalOptions : ModelOptions {
   squad::EvaluateOptions squad;
   std::optional<int> max_length, batch_tokens;
   bool windows = false;
+  std::vector<std::string> squad_only;  ///< options of SQuAD alone that were given
   std::size_t limit = 0;
 };
 

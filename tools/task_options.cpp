@@ -62,15 +62,32 @@ std::vector<std::string> find_labels(const TaskOptions& options,
     if (options.labels.find(',') == std::string::npos) return tasks::read_lines(options.labels);
     std::vector<std::string> labels;
     std::istringstream list(options.labels);
-    for (std::string label; std::getline(list, label, ',');) labels.push_back(label);
+    for (std::string label; std::getline(list, label, ',');) {
+      const auto begin = label.find_first_not_of(' '), end = label.find_last_not_of(' ');
+      labels.push_back(begin == std::string::npos ? "" : label.substr(begin, end - begin + 1));
+      if (labels.back().empty())
+        throw Error(fmt::format("--labels '{}': a class has no name", options.labels));
+      if (std::find(labels.begin(), labels.end() - 1, labels.back()) != labels.end() - 1)
+        throw Error(fmt::format("--labels names '{}' twice", labels.back()));
+    }
     return labels;
   }
+  std::vector<std::string> labels;
+  std::filesystem::path from;
   for (const std::filesystem::path& model : models) {
     const std::filesystem::path config = model.parent_path() / "config.json";
     if (!std::filesystem::exists(config)) continue;
-    if (auto labels = read_id2label(config); !labels.empty()) return labels;
+    std::vector<std::string> read = read_id2label(config);
+    if (read.empty() || read == labels) continue;
+    if (!labels.empty())
+      throw Error(
+          fmt::format("{} and {} name the classes differently; one list is used for all "
+                      "models: evaluate each alone, or give --labels",
+                      from.string(), config.string()));
+    labels = std::move(read);
+    from = config;
   }
-  return {};
+  return labels;
 }
 
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,

@@ -164,7 +164,12 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
   EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }),
               HasSubstr("'pos/2_7.txt' is no UTF-8 at byte 3 of 4"));
   std::filesystem::remove(folder / "test/pos/2_7.txt");
+  std::ofstream(folder / "test/neg/._0_3.txt") << "caf\xe9";  // as macOS leaves them
   const auto reviews = read_movie_reviews(folder);
+  std::filesystem::create_directories(folder / "train/neg");
+  std::ofstream(folder / "train/neg/0_3.txt") << "bad, too";
+  EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }),
+              HasSubstr("two reviews are 'neg/0_3.txt'"));
   std::filesystem::remove_all(folder);
   ASSERT_EQ(reviews.size(), 3u);
   EXPECT_EQ(reviews[0].text, "bad");

@@ -82,6 +82,7 @@ TEST_F(OutputTest, KnowsBeforeTheWorkWhetherAFileCanBeWritten) {
   EXPECT_THROW(check_writable(path("no_folder/new.json")), Error);
   EXPECT_THROW(check_writable(folder_), Error);
   EXPECT_THROW(check_writable(""), Error);
+  EXPECT_THROW(check_writable("-"), Error) << "JSON alone goes to the terminal";
 }
 
 TEST(Progress, LineShowsShareRateAndTimeLeft) {

@@ -86,7 +86,19 @@ TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
   EXPECT_THAT(find_labels(options, {model}), ElementsAre("O", "B-y"));
   options.labels = write("labels.txt", "O\nB-z\n");
   EXPECT_THAT(find_labels(options, {model}), ElementsAre("O", "B-z"));
+  options.labels = "O, B-y";
+  EXPECT_THAT(find_labels(options, {model}), ElementsAre("O", "B-y"));
+  for (const char* wrong : {"O,,B-y", "O,B-y,O"}) {
+    options.labels = wrong;
+    EXPECT_THAT(error_of([&] { find_labels(options, {model}); }), HasSubstr("--labels")) << wrong;
+  }
   options.labels.clear();
+  std::filesystem::create_directory(path("other"));
+  write("other/config.json", R"({"id2label": {"0": "POSITIVE", "1": "NEGATIVE"}})");
+  EXPECT_THAT(error_of([&] {
+                find_labels(options, {model, path("other/model.onnx")});
+              }),
+              HasSubstr("name the classes differently"));
   for (const char* wrong :
        {R"({"id2label": ["O"]})", R"({"id2label": {"1": "O"}})", R"({"id2label": {"0": 1}})"}) {
     write("config.json", wrong);
@@ -151,6 +163,10 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
               HasSubstr("--windows goes with --task sst2 or movie-reviews, not with stsb"));
   EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--nbest", path("n.json")}),
               HasSubstr("--nbest goes with --task squad"));
+  EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--doc-stride", "5"}),
+              HasSubstr("--doc-stride goes with --task squad"));
+  EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--null-threshold", "3"}),
+              HasSubstr("--null-threshold goes with --task squad"));
   EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
   EXPECT_THAT(eval({"--data", sst2}), HasSubstr("broken JSON"));
 }
