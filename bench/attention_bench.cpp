@@ -6,13 +6,13 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <chrono>
 #include <ctime>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "bertcl/stopwatch.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 
@@ -66,10 +66,10 @@ size_t ceil_div(int value, int divisor) {
 }
 
 double seconds_of(const Kernel& kernel, std::array<size_t, 3> grid, int launches) {
-  const auto start = std::chrono::steady_clock::now();
+  const bertcl::Stopwatch clock;
   for (int i = 0; i < launches; ++i) context->queue().launch(kernel, grid, {1, 1, 1});
   context->queue().finish();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return clock.seconds();
 }
 
 template <typename T>

@@ -8,12 +8,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "bertcl/stopwatch.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "peaks.hpp"
@@ -80,10 +80,10 @@ std::shared_ptr<Context> context;
 size_t ceil_div(size_t value, size_t divisor) { return (value + divisor - 1) / divisor; }
 
 double seconds_of(const Kernel& kernel, std::array<size_t, 3> grid, int launches) {
-  const auto start = std::chrono::steady_clock::now();
+  const bertcl::Stopwatch clock;
   for (int i = 0; i < launches; ++i) context->queue().launch(kernel, grid, {1, 1, 1});
   context->queue().finish();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return clock.seconds();
 }
 
 Buffer random_bytes(size_t bytes) {

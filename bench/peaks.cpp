@@ -3,11 +3,11 @@
 #include "peaks.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <iterator>
 #include <map>
 
+#include "bertcl/stopwatch.hpp"
 #include "opencl/capabilities.hpp"
 
 namespace bertcl::bench {
@@ -28,11 +28,11 @@ Kernel kernel_of(opencl::Context& context, const std::string& name) {
 double fastest(opencl::Context& context, const Kernel& kernel, std::size_t items, int launches) {
   double best = 1e9;
   for (int i = 0; i < 6; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch clock;
     for (int n = 0; n < launches; ++n) context.queue().launch(kernel, {items, 1, 1}, {1, 1, 1});
     context.queue().finish();
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    if (i > 0) best = std::min(best, time.count());  // the first builds
+    const double seconds = clock.seconds();
+    if (i > 0) best = std::min(best, seconds);  // the first builds
   }
   return best;
 }

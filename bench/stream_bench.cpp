@@ -2,14 +2,15 @@
 // Tokens per second over questions as they come: real lengths, batches as read, without padding.
 //
 //   build/bench/bench_stream model.onnx data.json vocab.txt [questions [batch [precision
-//   [rounds]]]]
+//   [rounds [padded]]]]]
 //
 // Prints JSON: the length of every window of the first `questions` questions (384 tokens at most,
 // stride 128), and the seconds of each round over them. bench/compare gives the same lengths to
-// other engines. BERTCL_DEVICE names the device.
+// other engines. With `padded` every window is padded to 384 tokens and the padding is computed as
+// well, which is what an engine of one fixed shape does. BERTCL_DEVICE names the device.
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "bertcl/stopwatch.hpp"
 #include "ir/input_role.hpp"
 #include "squad/batch.hpp"
 #include "squad/dataset.hpp"
@@ -28,15 +30,28 @@ namespace {
 
 using namespace bertcl;
 
-/// The batch under the names that the model gives its inputs.
-runtime::Tensors inputs_of(const runtime::Session& session, const text::Batch& batch) {
+constexpr std::int64_t kLongest = 384;  // tokens of a window: the default of FeatureOptions
+
+/// The rows [batch, seq] of `values` with zeros behind them: [batch, padded].
+std::vector<std::int64_t> pad_rows(const std::vector<std::int64_t>& values,
+                                   const text::Batch& batch, std::int64_t padded) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(batch.batch * padded));
+  for (std::int64_t row = 0; row < batch.batch; ++row)
+    std::copy_n(values.begin() + row * batch.seq, batch.seq, rows.begin() + row * padded);
+  return rows;
+}
+
+/// The batch under the names that the model gives its inputs, in rows of `seq` tokens.
+runtime::Tensors inputs_of(const runtime::Session& session, const text::Batch& batch,
+                           std::int64_t seq) {
   runtime::Tensors inputs;
   for (const auto& port : session.inputs()) {
     const ir::InputRole role = ir::role_of_input(port.name);
     const std::vector<std::int64_t>& values = role == ir::InputRole::mask  ? batch.attention_mask
                                               : role == ir::InputRole::ids ? batch.input_ids
                                                                            : batch.token_type_ids;
-    inputs[port.name] = ir::Tensor::of<std::int64_t>({batch.batch, batch.seq}, std::vector(values));
+    inputs[port.name] =
+        ir::Tensor::of<std::int64_t>({batch.batch, seq}, pad_rows(values, batch, seq));
   }
   return inputs;
 }
@@ -50,6 +65,7 @@ int run(std::span<char*> arguments) {
   tools::ModelOptions options;
   options.precision = given(6, "fp32");
   const int rounds = std::stoi(given(7, "3"));
+  options.keep_padding = given(8, "") == "padded";
 
   squad::Dataset data = squad::load_dataset(arguments[2]);
   if (data.questions.size() > limit) data.questions.resize(limit);
@@ -61,15 +77,16 @@ int run(std::span<char*> arguments) {
   for (std::size_t first = 0; first < features.size(); first += size) {
     std::vector<std::size_t> indexes(std::min(size, features.size() - first));
     std::iota(indexes.begin(), indexes.end(), first);
-    batches.push_back(inputs_of(session, squad::make_batch(features, indexes)));
+    const text::Batch batch = squad::make_batch(features, indexes);
+    batches.push_back(inputs_of(session, batch, options.keep_padding ? kLongest : batch.seq));
   }
   nlohmann::json result;
   for (const squad::Feature& feature : features) result["lengths"].push_back(feature.length());
   for (int round = -1; round < rounds; ++round) {  // the first one warms up
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch clock;
     for (const runtime::Tensors& batch : batches) session.run(batch);
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    if (round >= 0) result["seconds"].push_back(time.count());
+    const double seconds = clock.seconds();
+    if (round >= 0) result["seconds"].push_back(seconds);
   }
   fmt::print("{}\n", result.dump());
   return 0;
@@ -79,9 +96,9 @@ int run(std::span<char*> arguments) {
 
 int main(int argc, char** argv) {
   if (argc < 4) {
-    fmt::print(
-        stderr,
-        "usage: bench_stream MODEL DATA VOCABULARY [QUESTIONS [BATCH [PRECISION [ROUNDS]]]]\n");
+    fmt::print(stderr,
+               "usage: bench_stream MODEL DATA VOCABULARY [QUESTIONS [BATCH [PRECISION [ROUNDS "
+               "[padded]]]]]\n");
     return 2;
   }
   try {

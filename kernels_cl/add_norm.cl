@@ -8,7 +8,8 @@
 //   x, residual       [rows][hidden]: f32 (0), u8 (1) or s8 (2); integers mean
 //                     (x - x_zero_point[i]) * x_scale[i]
 //   bias, gamma, beta, scales and zero points [hidden] f32
-//   out               [rows][hidden] f32;  q, r [rows][hidden], q_type and r_type 1 u8 or 2 s8
+//   out               [rows][hidden] f32;  q, r [rows][hidden], q_type and r_type 1 u8 or 2 s8;
+//                     q_type may be 7 bf16, of out itself
 //   residual, bias, beta, out, q and r may be null, and the scales and zero points of what is null
 //   or f32.
 //

@@ -8,7 +8,8 @@
 //   input_ids, position_ids, token_type_ids  int[tokens]
 //   tables        [table rows][hidden], table_type 0 f32 or 3 f16 (storage)
 //   gamma, beta, inverse scales and zero points [hidden] f32
-//   out           [tokens][hidden] f32;  q, r [tokens][hidden], q_type and r_type 1 u8 or 2 s8
+//   out           [tokens][hidden] f32;  q, r [tokens][hidden], q_type and r_type 1 u8 or 2 s8;
+//                 q_type may be 7 bf16, of out itself
 //   error         one int, set to 1 if an id was outside its table; the nearest row is used then
 //   position_ids with its table, token_type_ids, beta, out, q and r with theirs may be null; without
 //   token_type_ids a type_table gives its row 0 to each token, and may be null as well.

@@ -13,12 +13,15 @@
 // Layout: panel width P = 16 (LANES 8) or 48 (LANES 16), K group 1: B[ceil(N/P)][K][P], zeros
 // behind N.  Tile: 6 or 8 rows.  Grid: (ceil(M/rows), ceil(N/P)), work-group (1,1,1). Arguments:
 // see gemm_f32_ref.cl.
-#include "epilogue.clh"
-#include "tile_order.clh"
-
 #ifndef LANES
 #define LANES 8  // floats of a register: 8 or 16
 #endif
+#if LANES == 16 && !defined(BLOCK_TILES)
+#define BLOCK_TILES 32  // see tile_order.clh
+#endif
+#include "epilogue.clh"
+#include "tile_order.clh"
+
 #ifndef B_HALF
 #define B_HALF 0  // 1: b is stored in half precision
 #endif
@@ -39,6 +42,7 @@ typedef float8 Vector;
 #error "LANES is 8 or 16"
 #endif
 #define VECTORS (TILE_COLUMNS / LANES)
+typedef Vector __attribute__((aligned(4))) VectorAny;  // stores at any address
 
 #if B_HALF
 typedef half Weight;
@@ -79,6 +83,18 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
     }
   }
 
+  // Whole tiles without activation are finished in registers.
+  if (row0 + TILE_ROWS <= M && column0 + TILE_COLUMNS <= N && activation == ACTIVATION_NONE) {
+    out += (size_t)row0 * N + column0;
+#pragma unroll
+    for (int j = 0; j < VECTORS; j++) {
+      const Vector x = has_bias ? LOAD_F32(j, bias + column0) : (Vector)(0.0f);
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; i++)
+        *(__global VectorAny*)(out + (size_t)i * N + j * LANES) = c[i][j] + x;
+    }
+    return;
+  }
   float16 tile[TILE_ROWS * TILE_COLUMNS / 16];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) {

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs fp32 weights into the panels that the gemm_f32 families read.
+// Packs columns of fp32 weights into the panels that the gemm_f32 families read.
 //
-//   packed[ceil(N/panel)][K][panel] = w[k][n], zeros behind N; f32, or f16 with -DB_HALF=1 (rounded
-//   half to even)
+//   packed[ceil(N/panel)][K][panel] = w[k][column - first], zeros behind N; f32, or f16 with
+//   -DB_HALF=1 (rounded half to even)
 //
-// Arguments: 0 w f32 [K][N], or [N][K] where transposed is 1; 1 packed, ceil(N/panel) * panel * K
-// elements; 2 N; 3 K; 4 transposed; 5 panel.
-// Grid: (ceil(N/panel)), any work-group size: a work-item packs one panel.
+// w holds columns first .. first + n - 1 of the N columns of all, so that parts that lie apart are
+// packed side by side by one launch each.
+//
+// Arguments: 0 w [K][n] f32, or f16 with -DW_HALF=1, at any address; 1 packed, ceil(N/panel) *
+// panel * K elements; 2 n; 3 K; 4 panel; 5 first; 6 N. Grid: panels that hold a column of w, any
+// work-group size: a work-item packs one of them.
 
 #ifndef B_HALF
 #define B_HALF 0  // 1: store in half precision
+#endif
+#ifndef W_HALF
+#define W_HALF 0  // 1: the weights come in half precision
 #endif
 
 #if B_HALF
@@ -19,18 +25,23 @@ typedef half Weight;
 typedef float Weight;
 #define STORE_WEIGHT(value, i, to) ((to)[i] = (value))
 #endif
+#if W_HALF
+typedef half Source;
+#define LOAD_SOURCE(i, from) vload_half((i), (from))
+#else
+typedef float Source;
+#define LOAD_SOURCE(i, from) ((from)[i])
+#endif
 
-__kernel void pack_f32(__global const float* restrict w, __global Weight* restrict packed,
-                       const int N, const int K, const int transposed, const int panel) {
-  const int column0 = (int)get_global_id(0) * panel;
-  if (column0 >= N) return;
-  const size_t step_k = transposed ? 1 : (size_t)N, step_n = transposed ? (size_t)K : 1;
-  __global Weight* to = packed + (size_t)get_global_id(0) * K * panel;
-  for (int k = 0; k < K; k++) {
-    for (int p = 0; p < panel; p++) {
-      const int n = column0 + p;
-      const float value = n < N ? w[k * step_k + n * step_n] : 0.0f;
-      STORE_WEIGHT(value, (size_t)k * panel + p, to);
-    }
+__kernel void pack_f32(__global const Source* restrict w, __global Weight* restrict packed,
+                       const int n, const int K, const int panel, const int first, const int N) {
+  const int index = first / panel + (int)get_global_id(0), column0 = index * panel;
+  const int begin = max(first, column0), end = min(first + n, column0 + panel);
+  const int zeros = end == N ? column0 + panel : end;  // end of those behind the last column
+  __global const Source* from = w + (begin - first);
+  __global Weight* to = packed + (size_t)index * K * panel + (begin - column0);
+  for (int k = 0; k < K; k++, from += n, to += panel) {
+    for (int i = 0; i < end - begin; i++) STORE_WEIGHT(LOAD_SOURCE(i, from), i, to);
+    for (int i = end - begin; i < zeros - begin; i++) STORE_WEIGHT(0.0f, i, to);
   }
 }

@@ -5,10 +5,10 @@
 #include <optional>
 #include <utility>
 
+#include "bertcl/stopwatch.hpp"
 #include "quant/accuracy/channel_pass.hpp"
 #include "quant/calibrate.hpp"
 #include "quant/quantization.hpp"
-#include "quant/stopwatch.hpp"
 #include "quant/temporary_model.hpp"
 #include "runtime/session.hpp"
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "bertcl/stopwatch.hpp"
 #include "ir/graph.hpp"
 #include "quant/accuracy/bias_correction.hpp"
 #include "quant/accuracy/sample_pass.hpp"
@@ -18,7 +19,6 @@
 #include "quant/placement.hpp"
 #include "quant/quantized_op.hpp"
 #include "quant/quantizer.hpp"
-#include "quant/stopwatch.hpp"
 
 namespace bertcl::quant {
 

@@ -4,9 +4,8 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "bertcl/error.hpp"
+#include "bertcl/stopwatch.hpp"
 
 namespace bertcl::squad {
 
@@ -26,13 +25,12 @@ Batch make_batch(std::span<const Feature> features, std::span<const std::size_t>
 
 std::vector<Logits> run_model(std::span<const Feature> features, const BatchOptions& options,
                               const LogitsFn& model, const AfterBatchFn& after_batch) {
-  using Clock = std::chrono::steady_clock;
   std::vector<Logits> result(features.size());
   for (const std::vector<std::size_t>& indexes : group_by_length(features, options)) {
     const Batch batch = make_batch(features, indexes);
-    const auto before = Clock::now();
+    const Stopwatch clock;
     const Logits logits = model(batch);
-    const std::chrono::duration<double> elapsed = Clock::now() - before;
+    const double elapsed = clock.seconds();
     const std::size_t expected = batch.input_ids.size();
     if (logits.start.size() != expected || logits.end.size() != expected) {
       throw Error(
@@ -47,7 +45,7 @@ std::vector<Logits> run_model(std::span<const Feature> features, const BatchOpti
       own.start.assign(logits.start.begin() + first, logits.start.begin() + first + length);
       own.end.assign(logits.end.begin() + first, logits.end.begin() + first + length);
     }
-    if (after_batch) after_batch(indexes, batch, elapsed.count());
+    if (after_batch) after_batch(indexes, batch, elapsed);
   }
   return result;
 }

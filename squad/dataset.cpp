@@ -8,8 +8,8 @@
 #include <unordered_map>
 
 #include "bertcl/error.hpp"
-#include "squad/json_file.hpp"
 #include "text/file.hpp"
+#include "text/json_file.hpp"
 
 namespace bertcl::squad {
 namespace {
@@ -83,7 +83,7 @@ Question read_question(const Node& node, std::size_t context, bool& version_2) {
 }  // namespace
 
 Dataset parse_dataset(std::string_view text, const std::string& origin) {
-  const json document = parse_json(text, origin);
+  const json document = text::parse_json(text, origin);
   Dataset dataset;
   std::unordered_map<std::string, std::string> path_of_id;
   std::string without_answers;  // path of the first question that has none

@@ -3,7 +3,6 @@
 #include "squad/pipeline.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <limits>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <span>
 #include <thread>
 
+#include "bertcl/stopwatch.hpp"
 #include "squad/bounded_queue.hpp"
 
 namespace bertcl::squad {
@@ -125,7 +125,7 @@ class ModelStage {
 Evaluation evaluate(const Dataset& dataset, const text::WordPieceTokenizer& tokenizer,
                     const EvaluateOptions& options, const LogitsFn& model,
                     const ProgressFn& progress, std::size_t limit) {
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   const std::size_t count =
       limit == 0 ? dataset.questions.size() : std::min(limit, dataset.questions.size());
   const std::span<const Question> questions = std::span(dataset.questions).first(count);
@@ -182,8 +182,7 @@ Evaluation evaluate(const Dataset& dataset, const text::WordPieceTokenizer& toke
   } else {
     evaluation.scores = evaluate_v1(questions, evaluation.answers());
   }
-  evaluation.total_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  evaluation.total_seconds = clock.seconds();
   return evaluation;
 }
 

@@ -6,9 +6,8 @@
 
 #include "bertcl/error.hpp"
 #include "bertcl/pending_file.hpp"
-#include "squad/json_file.hpp"
 #include "squad/pipeline.hpp"
-#include "text/file.hpp"
+#include "text/json_file.hpp"
 
 namespace bertcl::squad {
 namespace {
@@ -33,7 +32,7 @@ void save(const std::filesystem::path& path, const Evaluation& evaluation, const
 }  // namespace
 
 Predictions load_predictions(const std::filesystem::path& path) {
-  const json document = parse_json(text::read_file(path), path.string());
+  const json document = text::read_json(path);
   if (!document.is_object()) {
     throw Error(fmt::format("{}: is of type {}, expected an object of question id and answer text",
                             path.string(), document.type_name()));

@@ -5,21 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <span>
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "bertcl/stopwatch.hpp"
 
 namespace bertcl::tasks {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// Values of one row, padding included. Throws Error if the output does not fit the head.
 std::size_t row_size(const Head& head, const text::Batch& batch, std::size_t values) {
@@ -37,56 +31,78 @@ std::size_t row_size(const Head& head, const text::Batch& batch, std::size_t val
   return tokens * classes;
 }
 
+/// The sequences of the items, one after another.
+struct Encoded {
+  std::vector<Sequence> sequences;
+  std::vector<std::size_t> items, lengths;  // [sequences]
+  std::size_t items_cut = 0;
+};
+
+Encoded encode_items(const Task& task, const text::WordPieceTokenizer& tokenizer,
+                     const EvaluateOptions& options, std::size_t count) {
+  Encoded encoded;
+  for (std::size_t item = 0; item < count; ++item) {
+    bool cut = false;
+    for (Sequence& sequence : task.encode(item, tokenizer, options.encode)) {
+      cut = cut || sequence.cut > 0;
+      encoded.items.push_back(item);
+      encoded.lengths.push_back(sequence.length());
+      encoded.sequences.push_back(std::move(sequence));
+    }
+    encoded.items_cut += cut ? 1 : 0;
+  }
+  if (encoded.sequences.empty())
+    throw Error(fmt::format("{}: nothing to score: no word piece in the {} {} that were read",
+                            options.origin, count, task.unit()));
+  return encoded;
+}
+
 }  // namespace
 
 Evaluation evaluate(const Task& task, const text::WordPieceTokenizer& tokenizer,
                     const EvaluateOptions& options, const OutputFn& model,
                     const ProgressFn& progress, std::size_t limit) {
-  const auto begin = Clock::now();
+  const Stopwatch clock;
   Evaluation evaluation;
   evaluation.items = limit == 0 ? task.size() : std::min(limit, task.size());
   evaluation.results = task.results(evaluation.items, tokenizer);
 
-  std::vector<Sequence> sequences;
-  std::vector<std::size_t> items, lengths;  // [sequences]
-  for (std::size_t item = 0; item < evaluation.items; ++item) {
-    bool cut = false;
-    for (Sequence& sequence : task.encode(item, tokenizer, options.encode)) {
-      cut = cut || sequence.cut > 0;
-      items.push_back(item);
-      lengths.push_back(sequence.length());
-      sequences.push_back(std::move(sequence));
-    }
-    evaluation.items_cut += cut ? 1 : 0;
-  }
+  const Encoded encoded = encode_items(task, tokenizer, options, evaluation.items);
+  const std::vector<Sequence>& sequences = encoded.sequences;
+  evaluation.items_cut = encoded.items_cut;
   evaluation.sequences = sequences.size();
   evaluation.tokens_padded = sequences.size() * static_cast<std::size_t>(options.encode.max_length);
 
   std::size_t done = 0;
-  for (const std::vector<std::size_t>& group : text::group_by_length(lengths, options.batches)) {
+  for (const std::vector<std::size_t>& group :
+       text::group_by_length(encoded.lengths, options.batches)) {
     std::vector<text::Row> rows;
     for (const std::size_t index : group)
       rows.push_back({sequences[index].ids, sequences[index].second});
     const text::Batch batch = text::make_batch(rows);
-    const auto before = Clock::now();
+    const Stopwatch model_clock;
     const std::vector<float> output = model(batch);
-    evaluation.model_seconds += seconds_since(before);
+    evaluation.model_seconds += model_clock.seconds();
     const std::size_t row = row_size(task.head(), batch, output.size());
     for (std::size_t i = 0; i < group.size(); ++i) {
       const std::size_t index = group[i];
-      const std::size_t used =
-          task.head().by_token ? row / static_cast<std::size_t>(batch.seq) * lengths[index] : row;
+      const std::size_t used = task.head().by_token ? row / static_cast<std::size_t>(batch.seq) *
+                                                          sequences[index].length()
+                                                    : row;
       const auto own = std::span(output).subspan(i * row, used);
       if (!std::all_of(own.begin(), own.end(), [](float value) { return std::isfinite(value); }))
-        throw Error(fmt::format("the model's output for item {} is not finite", items[index]));
-      evaluation.results->add(items[index], sequences[index], own);
-      evaluation.tokens += lengths[index];
+        throw Error(
+            fmt::format("the model returned NaN or infinite values for item {} of the data, "
+                        "counted from 0",
+                        encoded.items[index]));
+      evaluation.results->add(encoded.items[index], sequences[index], own);
+      evaluation.tokens += sequences[index].length();
     }
     done += group.size();
     if (progress) progress({done, sequences.size(), evaluation.tokens, evaluation.model_seconds});
   }
   evaluation.metrics = evaluation.results->metrics();
-  evaluation.total_seconds = seconds_since(begin);
+  evaluation.total_seconds = clock.seconds();
   return evaluation;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tasks/task.hpp"
@@ -18,6 +19,7 @@ using OutputFn = std::function<std::vector<float>(const text::Batch&)>;
 struct EvaluateOptions {
   EncodeOptions encode;
   text::BatchOptions batches;
+  std::string origin = "data";  ///< of the texts, for messages
 };
 
 struct Progress {
@@ -45,7 +47,8 @@ struct Evaluation {
 /// Runs `model` on the first `limit` items (all, if 0) and scores them. The task and the tokenizer
 /// must live as long as the results. The scores do not depend on how batches are formed, if a row's
 /// output does not. Exceptions of the model pass through.
-/// Throws Error if the model's output has another size than the task's head, or is not finite.
+/// Throws Error if no item has a sequence to run, or if the model's output has another size than
+/// the task's head, or is not finite.
 Evaluation evaluate(const Task& task, const text::WordPieceTokenizer& tokenizer,
                     const EvaluateOptions& options, const OutputFn& model,
                     const ProgressFn& progress = {}, std::size_t limit = 0);

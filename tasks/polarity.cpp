@@ -96,7 +96,7 @@ class PolarityResults : public Results {
   }
 
  private:
-  // Windows of a text have the same number of tokens: the sum decides as the mean does.
+  // Both classes are summed over the same windows: the sum decides as their mean does.
   std::size_t predicted_class(std::size_t item) const {
     return argmax(std::span<const double>(sums_[item]));
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -24,14 +23,15 @@ void check_labels(const std::vector<TaggedSentence>& sentences,
         "its output as --labels O,B-person,I-person,.. (or a file with one on each line), or put "
         "the model's config.json with id2label beside it");
   }
-  std::set<std::string> tags;
+  std::set<std::string> unknown;
   for (const TaggedSentence& sentence : sentences)
-    tags.insert(sentence.tags.begin(), sentence.tags.end());
-  tags.erase("O");
-  const auto known = [&](const std::string& label) { return tags.contains(label); };
-  if (!tags.empty() && std::none_of(labels.begin(), labels.end(), known)) {
-    throw Error(fmt::format("the classes of the model are {}; the data have {}",
-                            fmt::join(labels, ", "), fmt::join(tags, ", ")));
+    unknown.insert(sentence.tags.begin(), sentence.tags.end());
+  for (const std::string& label : labels) unknown.erase(label);
+  if (!unknown.empty()) {
+    throw Error(fmt::format(
+        "the data have {}, which the model cannot give: its classes are {}; if it "
+        "only calls them otherwise, give the tags in the order of its output as --labels",
+        fmt::join(unknown, ", "), fmt::join(labels, ", ")));
   }
 }
 

@@ -74,7 +74,7 @@ std::unique_ptr<Task> similarity_task(std::vector<ScoredPair> pairs);
 
 /// A tag for each word; precision, recall and F1 of entities, accuracy of tags. `model_labels` are
 /// the tags of the model's classes. A word that the model does not see gets "O".
-/// Throws Error if there are no labels, or if none of them is a tag of the data beside "O".
+/// Throws Error if there are no labels, or if a tag of the data is none of them.
 std::unique_ptr<Task> tagging_task(std::vector<TaggedSentence> sentences,
                                    std::vector<std::string> model_labels);
 

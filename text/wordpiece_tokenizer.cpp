@@ -3,13 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <system_error>
 
 #include "bertcl/error.hpp"
+#include "text/file.hpp"
 #include "text/tokenizer.hpp"
 #include "text/unicode.hpp"
 
@@ -31,22 +27,29 @@ std::string_view strip(std::string_view line) {
   return line.substr(begin, end - begin);
 }
 
+/// What a file holds that is no list of tokens, by its first bytes; "" if it may be one. A
+/// SentencePiece model is a protobuf message that begins with its pieces.
+std::string_view other_kind(std::string_view content) {
+  if (content.starts_with("\n") && content.find('\0') != std::string_view::npos)
+    return "a SentencePiece model";
+  const std::size_t begin = content.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos || content[begin] != '{') return "";
+  if (content.find("\"merges\"") != std::string_view::npos) return "a tokenizer of kind BPE";
+  if (content.find("\"Unigram\"") != std::string_view::npos) return "a tokenizer of kind Unigram";
+  return "JSON";
+}
+
 }  // namespace
 
 WordPieceTokenizer WordPieceTokenizer::from_file(const std::filesystem::path& path,
                                                  TokenizerOptions options) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: the vocabulary is a directory; give the vocab.txt inside it",
-                            path.string()));
-  }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    throw Error(
-        fmt::format("{}: cannot open the vocabulary: {}", path.string(), std::strerror(errno)));
-  }
-  const std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) throw Error(fmt::format("{}: cannot read the vocabulary", path.string()));
+  const std::string content = read_file(path);
+  if (const std::string_view kind = other_kind(content); !kind.empty())
+    throw Error(fmt::format(
+        "{}: this is {}; texts are tokenized by WordPiece with a vocab.txt of one token per line, "
+        "as that of BERT, DistilBERT, ELECTRA and MiniLM. A model of another tokenizer runs on "
+        "token ids: bertcl run, verify, bench and inspect need no vocabulary",
+        path.string(), kind));
   std::vector<std::string> tokens;
   for (std::size_t begin = 0; begin < content.size();) {
     const std::size_t end = std::min(content.find('\n', begin), content.size());

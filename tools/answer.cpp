@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -16,10 +15,12 @@
 #include <string_view>
 
 #include "bertcl/error.hpp"
+#include "bertcl/stopwatch.hpp"
 #include "text/file.hpp"
 #include "text/unicode.hpp"
 #include "tools/default_model.hpp"
 #include "tools/excerpt.hpp"
+#include "tools/file_options.hpp"
 #include "tools/model_options.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
@@ -71,9 +72,9 @@ class Oracle {
   }
 
   Reply ask(const std::string& question) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch clock;
     Reply reply{squad::answer_question(question, text_, tokenizer_, options_, std::ref(model_)), 0};
-    reply.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    reply.seconds = clock.seconds();
     return reply;
   }
   const std::string& text() const { return text_; }
@@ -176,12 +177,13 @@ void add_answer(CLI::App& program, Action& action) {
       "and form; without --context a short one about OpenCL is asked. The score is the sum of the\n"
       "start and end logits, the probability that among the n-best answers.",
       "bertcl answer --context notes.txt -q \"Who maintains OpenCL?\"", *options);
-  command
-      ->add_option("MODEL", options->model,
-                   "ONNX model with a question-answering head; by default that of BERTCL_MODEL,\n"
-                   "else the one of the project (models/minilm-l6-squad)")
+  input_file(command->add_option(
+                 "MODEL", options->model,
+                 "ONNX model with a question-answering head; by default that of BERTCL_MODEL,\n"
+                 "else the one of the project (models/minilm-l6-squad)"))
       ->type_name("");
-  command->add_option("--context", options->context, "Text file, UTF-8")->type_name("FILE");
+  input_file(command->add_option("--context", options->context, "Text file, UTF-8"))
+      ->type_name("FILE");
   command->add_option("-q,--question", options->question, "The question")
       ->check(CLI::Validator(
           [](const std::string& text) -> std::string {

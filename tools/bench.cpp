@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -14,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "bertcl/stopwatch.hpp"
+#include "tools/file_options.hpp"
 #include "tools/kernel_profile.hpp"
 #include "tools/model_options.hpp"
 #include "tools/model_report.hpp"
@@ -38,10 +39,9 @@ std::vector<double> measure(runtime::Session& session, const runtime::Tensors& i
   Progress progress("bench", "runs");
   std::vector<double> times;
   for (int i = 0; i < options.runs; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch clock;
     session.run(inputs);
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    times.push_back(time.count());
+    times.push_back(clock.milliseconds());
     progress.update(times.size(), static_cast<std::size_t>(options.runs));
   }
   std::sort(times.begin(), times.end());
@@ -124,7 +124,7 @@ void add_bench(CLI::App& program, Action& action) {
       "events, its figures are for one run. GOP/s counts a multiplication and an addition as two;\n"
       "GB/s is that of each operand once.",
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 8 --seq 128", *options);
-  command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
+  input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   const auto number = [&](const char* name, auto& value, const char* text) {
     return positive(*command, name, value, text);
   };

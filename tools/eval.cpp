@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "tools/file_options.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 
@@ -40,11 +41,12 @@ std::string head_of(const std::vector<EvaluatedModel>& models, const std::string
                     const EvalOptions& options, const std::string& device) {
   const EvaluatedModel& first = models.front();
   std::string text =
-      fmt::format("{} {} of {} on {}", grouped(static_cast<std::int64_t>(first.total)), unit,
+      fmt::format("{} of {} on {}", counted(static_cast<std::int64_t>(first.total), unit),
                   options.task.data, device);
-  if (first.truncated.value_or(0) > 0) {
-    text += fmt::format("\n{} of them are longer than {} tokens: the rest is cut",
-                        grouped(static_cast<std::int64_t>(*first.truncated)), first.max_length);
+  if (const std::size_t cut = first.truncated.value_or(0); cut > 0) {
+    text += fmt::format("\n{} of them {} longer than {} tokens: the rest is cut",
+                        grouped(static_cast<std::int64_t>(cut)), cut == 1 ? "is" : "are",
+                        first.max_length);
     if (options.task.name == "movie-reviews" || options.task.name == "sst2")
       text += "; --windows reads all of each";
   }
@@ -53,8 +55,6 @@ std::string head_of(const std::vector<EvaluatedModel>& models, const std::string
 
 int run_eval(EvalOptions& options) {
   check_task(options);
-  for (const std::string& file : {options.predictions, options.null_odds, options.nbest})
-    if (!file.empty()) check_writable(file);
   std::vector<std::filesystem::path> paths(options.models.begin(), options.models.end());
   paths.insert(paths.end(), options.compare.begin(), options.compare.end());
   for (const std::filesystem::path& path : paths) check_readable(path);
@@ -111,6 +111,23 @@ void add_squad_options(CLI::App& command, EvalOptions& options) {
 
 }  // namespace
 
+EvaluatedModel begin_row(const runtime::Session& session, const EvalOptions& options) {
+  EvaluatedModel row;
+  row.path = session.path();
+  row.precision = precision_of(session.plan(), options);
+  row.bytes = model_bytes(session.path());
+  return row;
+}
+
+EvaluationProgress::EvaluationProgress(const EvaluatedModel& row, const std::string& unit)
+    : progress_(row.precision + " " + row.path.filename().string(), unit) {}
+
+void EvaluationProgress::update(std::size_t done, std::size_t total, std::size_t tokens,
+                                double model_seconds) {
+  const double rate = static_cast<double>(tokens) / std::max(1e-9, model_seconds);
+  progress_.update(done, total, grouped(static_cast<std::int64_t>(rate)) + " tokens/s");
+}
+
 void add_eval(CLI::App& program, Action& action) {
   const auto options = std::make_shared<EvalOptions>();
   CLI::App* command = add_model_command(
@@ -128,11 +145,11 @@ void add_eval(CLI::App& program, Action& action) {
       "bertcl eval int8.onnx --compare models/minilm-l6-squad/model.onnx --data "
       "data/sample-v2.0.json",
       *options);
-  command->add_option("MODEL", options->models, "ONNX models with the head of the task")
+  input_file(command->add_option("MODEL", options->models, "ONNX models with the head of the task"))
       ->required()
       ->type_name("");
-  command
-      ->add_option("--compare", options->compare, "A further model, shown beside MODEL; repeatable")
+  input_file(command->add_option("--compare", options->compare,
+                                 "A further model, shown beside MODEL; repeatable"))
       ->type_name("MODEL")
       ->allow_extra_args(false);
   add_task_options(*command, options->task, "SQuAD file, or the file of another task")->required();
@@ -144,24 +161,20 @@ void add_eval(CLI::App& program, Action& action) {
   positive(*command, "--max-seq-length", options->max_length,
            "Tokens of a sequence, separators included; by default 384 for SQuAD, else as many as\n"
            "the model takes, or 512");
-  command
-      ->add_option("--predictions", options->predictions,
-                   "Write id -> answer of the first model (id -> label, score or labels)")
-      ->type_name("FILE");
-  command
-      ->add_option("--null-odds", options->null_odds,
-                   "Write id -> null odds of the first model (SQuAD v2.0)")
-      ->type_name("FILE");
-  command->add_option("--nbest", options->nbest, "Write the n-best lists of the first model")
-      ->type_name("FILE");
+  const auto file = [&](const char* name, std::string& value, const char* text) {
+    output_file(command->add_option(name, value, text))->type_name("FILE");
+  };
+  file("--predictions", options->predictions,
+       "Write id -> answer of the first model (id -> label, score or labels)");
+  file("--null-odds", options->null_odds, "Write id -> null odds of the first model (SQuAD v2.0)");
+  file("--nbest", options->nbest, "Write the n-best lists of the first model");
   add_squad_options(*command, *options);
   const char* group = "Other tasks";
-  command
-      ->add_option(
-          "--labels", options->task.labels,
-          "What the classes of the model stand for, in their order; or a file with one on\n"
-          "each line. By default id2label of config.json beside the model; else, for\n"
-          "sst2 and movie-reviews, negative,positive")
+  input_file(command->add_option(
+                 "--labels", options->task.labels,
+                 "What the classes of the model stand for, in their order; or a file with one on\n"
+                 "each line. By default as finetune.py wrote them into the model, or id2label of\n"
+                 "config.json beside it; else, for sst2 and movie-reviews, negative,positive"))
       ->type_name("LABEL,...")
       ->group(group);
   command

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `bertcl eval` does for each kind of task.
 #pragma once
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "text/tokenizer.hpp"
 #include "tools/eval_report.hpp"
 #include "tools/model_options.hpp"
+#include "tools/progress.hpp"
 #include "tools/task_options.hpp"
 #include "tools/vocabulary_options.hpp"
 
@@ -35,6 +37,28 @@ struct Evaluator {
   std::function<EvaluatedModel(runtime::Session& session, bool first)> evaluate;
   std::string unit;  ///< of EvaluatedModel::total: "questions"
 };
+
+/// A row with what is known before the model is run: its path, precision and size.
+EvaluatedModel begin_row(const runtime::Session& session, const EvalOptions& options);
+
+/// The progress line of a row, with the tokens of each second inside the model.
+class EvaluationProgress {
+ public:
+  EvaluationProgress(const EvaluatedModel& row, const std::string& unit);
+  void update(std::size_t done, std::size_t total, std::size_t tokens, double model_seconds);
+
+ private:
+  Progress progress_;
+};
+
+/// What the evaluation cost, of squad/ or tasks/.
+template <class Evaluation>
+void take_costs(const Evaluation& evaluation, EvaluatedModel& row) {
+  row.tokens = evaluation.tokens;
+  row.tokens_padded = evaluation.tokens_padded;
+  row.total_seconds = evaluation.total_seconds;
+  row.model_seconds = evaluation.model_seconds;
+}
 
 Evaluator squad_evaluator(const EvalOptions& options, const text::WordPieceTokenizer& tokenizer);
 

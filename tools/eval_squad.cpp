@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluation on SQuAD.
-#include <algorithm>
 #include <memory>
 
 #include "tools/eval.hpp"
 #include "tools/output.hpp"
-#include "tools/progress.hpp"
 #include "tools/qa_model.hpp"
 
 namespace bertcl::tools {
@@ -33,10 +31,7 @@ void write_files(const EvalOptions& options, const squad::Evaluation& evaluation
 EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
                               const squad::Dataset& dataset,
                               const text::WordPieceTokenizer& tokenizer, bool first) {
-  EvaluatedModel row;
-  row.path = session.path();
-  row.precision = precision_of(session.plan(), options);
-  row.bytes = model_bytes(session.path());
+  EvaluatedModel row = begin_row(session, options);
   QaModel model(session);
   squad::EvaluateOptions evaluate = options.squad;
   evaluate.keep_nbest = !options.nbest.empty();
@@ -44,17 +39,13 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   if (options.batch_tokens) evaluate.batches.max_tokens = *options.batch_tokens;
   model.bound(evaluate.features, evaluate.batches);
   model.warm_up();
-  Progress progress(row.precision + " " + row.path.filename().string(), "questions");
-  const squad::Evaluation evaluation = squad::evaluate(
-      dataset, tokenizer, evaluate, std::ref(model),
-      [&](const squad::Progress& now) {
-        const double seconds = std::max(1e-9, now.model_seconds);
-        progress.update(
-            now.questions, now.questions_total,
-            grouped(static_cast<std::int64_t>(static_cast<double>(now.tokens) / seconds)) +
-                " tokens/s");
-      },
-      options.limit);
+  EvaluationProgress progress(row, "questions");
+  const auto show = [&](const squad::Progress& now) {
+    progress.update(now.questions, now.questions_total, now.tokens, now.model_seconds);
+  };
+  const squad::Evaluation evaluation = naming_model(row.path, [&] {
+    return squad::evaluate(dataset, tokenizer, evaluate, std::ref(model), show, options.limit);
+  });
   if (first) write_files(options, evaluation);
   row.scores = scores_of(evaluation.scores);
   row.metrics = {{"exact_match", evaluation.scores.exact_match}, {"f1", evaluation.scores.f1}};
@@ -62,10 +53,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
     if (name != "exact") row.more_metrics.emplace_back(name, value);
   row.total = evaluation.scores.total;
   row.features = evaluation.features;
-  row.tokens = evaluation.tokens;
-  row.tokens_padded = evaluation.tokens_padded;
-  row.total_seconds = evaluation.total_seconds;
-  row.model_seconds = evaluation.model_seconds;
+  take_costs(evaluation, row);
   return row;
 }
 

@@ -2,7 +2,6 @@
 // Evaluation on tasks other than SQuAD.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,7 +10,6 @@
 #include "tasks/evaluate.hpp"
 #include "tools/eval.hpp"
 #include "tools/output.hpp"
-#include "tools/progress.hpp"
 #include "tools/task_model.hpp"
 
 namespace bertcl::tools {
@@ -41,32 +39,26 @@ void write_predictions(const std::filesystem::path& path, const nlohmann::ordere
 EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
                               const tasks::Task& task, const text::WordPieceTokenizer& tokenizer,
                               bool first) {
-  EvaluatedModel row;
-  row.path = session.path();
-  row.precision = precision_of(session.plan(), options);
-  row.bytes = model_bytes(session.path());
+  EvaluatedModel row = begin_row(session, options);
   TaskModel model(session, task.head());
   tasks::EvaluateOptions evaluate;
   const int longest = static_cast<int>(model.model().longest());
   evaluate.encode.max_length = options.max_length.value_or(longest > 0 ? longest : kLongest);
   evaluate.encode.windows = options.windows;
+  evaluate.origin = options.task.data;
   const bool masked = options.task.name == "mlm";
   evaluate.batches.max_tokens = options.batch_tokens.value_or(
       masked ? kBatchTokensOfMasked : text::BatchOptions{}.max_tokens);
   model.model().check_length(evaluate.encode.max_length);
   model.model().bound(evaluate.batches);
   model.warm_up();
-  Progress progress(row.precision + " " + row.path.filename().string(), "sequences");
-  const tasks::Evaluation evaluation = tasks::evaluate(
-      task, tokenizer, evaluate, std::ref(model),
-      [&](const tasks::Progress& now) {
-        const double seconds = std::max(1e-9, now.model_seconds);
-        progress.update(
-            now.sequences, now.sequences_total,
-            grouped(static_cast<std::int64_t>(static_cast<double>(now.tokens) / seconds)) +
-                " tokens/s");
-      },
-      options.limit);
+  EvaluationProgress progress(row, "sequences");
+  const auto show = [&](const tasks::Progress& now) {
+    progress.update(now.sequences, now.sequences_total, now.tokens, now.model_seconds);
+  };
+  const tasks::Evaluation evaluation = naming_model(row.path, [&] {
+    return tasks::evaluate(task, tokenizer, evaluate, std::ref(model), show, options.limit);
+  });
   if (first && !options.predictions.empty())
     write_predictions(options.predictions, evaluation.results->predictions());
   for (const tasks::Metric& metric : evaluation.metrics) {
@@ -75,12 +67,9 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   }
   row.total = evaluation.items;
   row.features = evaluation.sequences;
-  row.tokens = evaluation.tokens;
-  row.tokens_padded = evaluation.tokens_padded;
   row.truncated = evaluation.items_cut;
   row.max_length = static_cast<std::size_t>(evaluate.encode.max_length);
-  row.total_seconds = evaluation.total_seconds;
-  row.model_seconds = evaluation.model_seconds;
+  take_costs(evaluation, row);
   return row;
 }
 

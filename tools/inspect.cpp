@@ -11,6 +11,7 @@
 #include <string>
 
 #include "bertcl/pending_file.hpp"
+#include "tools/file_options.hpp"
 #include "tools/model_options.hpp"
 #include "tools/model_report.hpp"
 #include "tools/option_checks.hpp"
@@ -32,7 +33,6 @@ void print_ports(const char* title, const std::vector<plan::Port>& ports) {
 }
 
 int run_inspect(const InspectOptions& options) {
-  if (!options.html.empty()) check_writable(options.html);
   runtime::SessionOptions session_options = to_session_options(options);
   session_options.follow_nodes = true;
   if (options.dump_passes && options.prints_text()) {
@@ -77,12 +77,12 @@ void add_inspect(CLI::App& program, Action& action) {
       "and\n"
       "that run in float are listed with the reason; --require int8 makes them an error.",
       "bertcl inspect int8.onnx --require int8", *options);
-  command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
-  command
-      ->add_option(
+  input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
+  output_file(
+      command->add_option(
           "--html", options->html,
           "Write the report as one HTML page: launches by layer, what they cost, what keeps\n"
-          "products from int8, and what became of each node of the file")
+          "products from int8, and what became of each node of the file"))
       ->type_name("FILE");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");

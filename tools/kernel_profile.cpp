@@ -8,51 +8,13 @@
 #include <map>
 #include <tuple>
 #include <utility>
-#include <variant>
 
-#include "bertcl/error.hpp"
 #include "opencl/queue.hpp"
 #include "passes/symbols.hpp"
+#include "plan/report.hpp"
 #include "tools/output.hpp"
 
 namespace bertcl::tools {
-namespace {
-
-/// Sizes of a run; 0 where a symbol of the graph is not known out here.
-double evaluate(const ir::Dim& dim, const ir::Bindings& sizes) {
-  try {
-    return static_cast<double>(dim.evaluate(sizes));
-  } catch (const Error&) {
-    return 0.0;
-  }
-}
-
-/// Bytes that one launch moves: of slots and of constants.
-std::pair<double, double> bytes_of(const plan::Plan& plan, const plan::Step& step,
-                                   const ir::Bindings& sizes) {
-  double slots = 0.0, results = 0.0, constants = 0.0;
-  const auto slot_bytes = [&](int slot) {
-    const ir::Type& type = plan.slots[static_cast<std::size_t>(slot)].type;
-    return evaluate(ir::element_count(type.shape), sizes) *
-           static_cast<double>(ir::size_of(type.dtype));
-  };
-  for (const plan::Argument& argument : step.arguments) {
-    if (const auto* reads = std::get_if<plan::Reads>(&argument)) slots += slot_bytes(reads->slot);
-    if (const auto* writes = std::get_if<plan::Writes>(&argument)) {
-      results += slot_bytes(writes->slot);
-    }
-    if (const auto* constant = std::get_if<plan::Constant>(&argument)) {
-      constants +=
-          static_cast<double>(plan.constants[static_cast<std::size_t>(constant->index)].size());
-    }
-  }
-  // Products read all of their weights; look-ups only as much of a table as they write.
-  if (step.operations_per_unit == 0) constants = std::min(constants, results);
-  return {slots + results, constants};
-}
-
-}  // namespace
-
 std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Tensors& inputs,
                                     std::int64_t batch, std::int64_t seq, int runs) {
   opencl::Queue& queue = session.context().queue();
@@ -64,35 +26,34 @@ std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Te
   queue.enable_profiling(false);
 
   const plan::Plan& plan = session.plan();
-  const std::int64_t tokens = session.statistics().tokens;
-  namespace symbols = passes::symbols;
-  const ir::Bindings sizes = {{"batch", batch},          {"seq", seq},
-                              {symbols::batch, batch},   {symbols::offsets, batch + 1},
-                              {symbols::tokens, tokens}, {symbols::longest, seq}};
+  ir::Bindings sizes = plan::sizes_of_batch(batch, seq);
+  sizes[passes::symbols::tokens] = session.statistics().tokens;
   // Launches bear the name of their step; an op may have several with different kernels.
-  std::map<std::pair<std::string, std::string>, const plan::Step*> steps;
-  for (const plan::Step& step : plan.steps) {
-    steps.emplace(std::pair(step.name, step.call ? std::string("CLBlast") : step.kernel.name()),
-                  &step);
-  }
+  std::map<std::pair<std::string, std::string>, std::vector<const plan::Step*>> steps;
+  for (const plan::Step& step : plan.steps)
+    steps[{step.name, plan::launched_by(plan, step, sizes).kernel}].push_back(&step);
 
   std::vector<StepTime> times;
   for (const opencl::ProfileEntry& entry : profile) {
     const auto found = steps.find({entry.label, entry.kernel});
-    const plan::Step* step = found == steps.end() ? nullptr : found->second;
     StepTime& time = times.emplace_back();
-    time.step = step;
     time.calls = static_cast<double>(entry.calls) / runs;
     time.ms = static_cast<double>(entry.ns) / 1e6 / runs;
-    time.name = step && !step->call ? step->kernel.program_name() : entry.kernel;
-    if (!step) continue;
-    time.op = step->op;
-    time.type = step->type;
-    time.implementation = step->implementation;
-    time.operations = time.calls * step->operations_per_unit * evaluate(step->unit, sizes);
-    const auto [slots, constants] = bytes_of(plan, *step, sizes);
-    time.bytes = time.calls * (slots + constants);
-    time.constant_bytes = time.calls * constants;
+    time.name = entry.kernel;
+    if (found == steps.end()) continue;
+    time.step = found->second.front();
+    const plan::Launched launched = plan::launched_by(plan, *time.step, sizes);
+    time.name = launched.program;
+    time.op = time.step->op;
+    time.type = time.step->type;
+    time.implementation = launched.implementation;
+    for (const plan::Step* step : found->second) {
+      const plan::StepCost cost = plan::cost_of(plan, *step, sizes);
+      const double calls = time.calls / static_cast<double>(found->second.size());
+      time.operations += calls * cost.operations;
+      time.bytes += calls * (cost.weight_bytes + cost.activation_bytes);
+      time.constant_bytes += calls * cost.weight_bytes;
+    }
   }
   return times;
 }

@@ -11,7 +11,7 @@ namespace bertcl::tools {
 
 /// All launches of one kernel with the same op, type and implementation, for one run of the model.
 struct KernelTime {
-  std::string name;  ///< file of kernels_cl/ without .cl; of CLBlast its routine
+  std::string name;  ///< file of kernels_cl/ without .cl, or CLBlast
   std::string op, type, implementation;
   double calls = 0.0;
   double ms = 0.0;
@@ -22,7 +22,7 @@ struct KernelTime {
   double gbps() const { return ms > 0.0 ? bytes / ms / 1e6 : 0.0; }
 };
 
-/// The launches of one kernel of one step, for one run of the model.
+/// The launches of one kernel of one value that a plan makes, for one run of the model.
 struct StepTime : KernelTime {
   const plan::Step* step = nullptr;  ///< null: a launch that is none of the plan's
   double constant_bytes = 0.0;       ///< the part of `bytes` that is weights and their like

@@ -12,6 +12,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "passes/pass.hpp"
 #include "tools/option_checks.hpp"
@@ -45,6 +46,24 @@ void check_passes(const std::vector<std::string>& disabled) {
   }
 }
 
+/// One line on standard error where float products have not the precision that was asked for.
+void note_precision(const runtime::Session& session, const ModelOptions& options) {
+  const auto& steps = session.plan().steps;
+  if (std::none_of(steps.begin(), steps.end(),
+                   [](const plan::Step& step) { return step.op == "linear"; }))
+    return;
+  const opencl::Capabilities& device = session.context().capabilities();
+  const auto note = [&](std::string_view what) {
+    fmt::print(stderr, "bertcl: {}: {}\n", session.path().string(), what);
+  };
+  if (options.precision == "bf16" && !device.avx512_bf16)
+    note("--precision bf16: the device has no avx512_bf16, float products run in fp32");
+  if (options.precision == "fp16" && options.gemm == "clblast" && !device.fp16)
+    note(
+        "--precision fp16: the device has no arithmetic in half, own kernels stand in for CLBlast: "
+        "they read weights in half and compute in fp32");
+}
+
 }  // namespace
 
 CLI::App* add_model_command(CLI::App& program, const std::string& name,
@@ -58,13 +77,20 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
              "where the CPU can (avx512_bf16 in `bertcl devices`), else in fp32"),
          {"fp32", "fp16", "bf16"})
       ->group(group);
-  one_of(command->add_option("--gemm", options.gemm,
-                             "Float matrix products: bertcl's kernels, or CLBlast's"),
-         {"own", "clblast"})
+  one_of(
+      command->add_option("--gemm", options.gemm,
+                          "Float matrix products: bertcl's kernels, or CLBlast's; auto: bertcl's,\n"
+                          "unless `bertcl tune` has found CLBlast's to be faster"),
+      {"auto", "own", "clblast"})
       ->group(group);
   command
       ->add_flag("--keep-padding", options.keep_padding,
                  "Compute padding too, instead of packing the real tokens")
+      ->group(group);
+  command
+      ->add_flag("--command-buffer", options.command_buffer,
+                 "Record the launches of a shape at its first run and replay them as one command,\n"
+                 "where the device can (command_buffer in `bertcl devices`)")
       ->group(group);
   one_of(
       command->add_option(
@@ -94,6 +120,7 @@ runtime::SessionOptions to_session_options(const ModelOptions& options) {
   session.device = options.device;
   session.drop_padding = !options.keep_padding;
   session.gemm = options.gemm;
+  session.command_buffer = options.command_buffer;
   session.half_weights = options.precision == "fp16";
   session.bf16 = options.precision == "bf16";
   session.disabled_passes = options.disabled_passes;
@@ -105,7 +132,9 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
                             std::shared_ptr<opencl::Context> context) {
   runtime::SessionOptions session = to_session_options(options);
   session.context = std::move(context);
-  return load_model(path, session);
+  runtime::Session loaded = load_model(path, session);
+  note_precision(loaded, options);
+  return loaded;
 }
 
 runtime::Session load_model(const std::filesystem::path& path,
@@ -113,13 +142,7 @@ runtime::Session load_model(const std::filesystem::path& path,
   runtime::SessionOptions session = options;
   // Outside: what is wrong with the device is not the model's fault.
   if (!session.context) session.context = opencl::Context::create(session.device);
-  try {
-    return runtime::Session::load(path, session);
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    if (message.find(path.string()) != std::string::npos) throw;
-    throw Error(path.string() + ": " + message);
-  }
+  return naming_model(path, [&] { return runtime::Session::load(path, session); });
 }
 
 bool meets_requirement(const runtime::Session& session, const ModelOptions& options) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "runtime/session.hpp"
 #include "tools/program.hpp"
 
@@ -15,11 +16,12 @@ namespace bertcl::tools {
 
 struct ModelOptions : CommonOptions {
   std::string precision = "fp32";  ///< of float products: "fp32", "fp16" (storage) or "bf16"
-  std::string gemm = "own";        ///< float products: "own" or "clblast"
+  std::string gemm = "auto";       ///< float products: "auto", "own" or "clblast"
   std::string require;             ///< "int8": as meets_requirement() says
   std::string disabled_kernels;    ///< comma-separated implementations
   std::vector<std::string> disabled_passes;
   bool keep_padding = false;
+  bool command_buffer = false;
 };
 
 /// add_command() with the options of ModelOptions.
@@ -29,8 +31,22 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
 
 runtime::SessionOptions to_session_options(const ModelOptions& options);
 
+/// What `work` returns. The message of its Error begins with the model's file if it does not name
+/// it.
+template <class Work>
+auto naming_model(const std::filesystem::path& model, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (message.find(model.string()) != std::string::npos) throw;
+    throw Error(model.string() + ": " + message);
+  }
+}
+
 /// Loads and compiles a model. Throws Error that names the file. `context` is shared with other
-/// sessions, where set.
+/// sessions, where set. Where the device does not have the precision that the options ask for, a
+/// line on standard error says so.
 runtime::Session load_model(const std::filesystem::path& path, const ModelOptions& options,
                             std::shared_ptr<opencl::Context> context = nullptr);
 runtime::Session load_model(const std::filesystem::path& path,

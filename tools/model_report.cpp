@@ -23,12 +23,22 @@ std::string one_line(std::string text) {
   return text;
 }
 
-std::string operations_text(double operations) {
-  return operations > 0 ? fmt::format("{:.4g}", operations / 1e6) : "";
+/// The last column: a choice by measurement, then the reasons of the ladder.
+std::string why_text(const plan::Step& step) {
+  if (!step.tunable || step.tunable->gain == 0) return one_line(step.why_not_faster);
+  return fmt::format("tuned: {:.2f}x of the default, {}", step.tunable->gain,
+                     step.tunable->otherwise);
 }
 
-std::string bytes_cell(double bytes) {
-  return bytes > 0 ? bytes_text(static_cast<std::uint64_t>(bytes)) : "";
+/// Null without tuning.
+ordered_json tuned_json(const plan::Step& step) {
+  if (!step.tunable || step.tunable->gain == 0) return nullptr;
+  ordered_json by_rows = ordered_json::array();
+  for (const plan::BuildForRows& build : step.by_rows)
+    by_rows.push_back({{"up_to_rows", build.up_to_rows}, {"implementation", build.implementation}});
+  return {{"gain", step.tunable->gain},
+          {"default", step.tunable->otherwise},
+          {"by_rows", std::move(by_rows)}};
 }
 
 /// What became of the nodes of the file: those of one fate, and where they went.
@@ -94,8 +104,9 @@ void add_rows(Table& table, const runtime::Session& session, const plan::Section
     const plan::Step& step = plan.steps[i];
     const plan::StepCost cost = plan::cost_of(plan, step, sizes);
     table.add({std::exchange(first, false) ? title : "", std::to_string(i), step.op, step.type,
-               step.implementation, operations_text(cost.operations), bytes_cell(cost.weight_bytes),
-               bytes_cell(cost.activation_bytes), one_line(step.why_not_faster)});
+               plan::launched_by(plan, step, sizes).implementation,
+               operations_text(cost.operations), bytes_cell(cost.weight_bytes),
+               bytes_cell(cost.activation_bytes), why_text(step)});
   }
 }
 
@@ -123,8 +134,8 @@ std::vector<FoldedSection> folded_sections(const plan::Plan& plan) {
 std::string report_text(const runtime::Session& session, BatchSize size) {
   const plan::Plan& plan = session.plan();
   const ir::Bindings sizes = plan::sizes_of_batch(size.batch, size.seq);
-  Table table({"part", ">", "op", "type", "implementation", ">MOP", ">weights", ">activations",
-               "why not faster"});
+  Table table({"part", ">", "op", "type", "implementation", ">arithmetic", ">weights",
+               ">activations", "why not faster"});
   for (const FoldedSection& folded : folded_sections(plan)) {
     add_rows(table, session, folded.first, folded.first.title, sizes);
     if (!folded.same.empty()) table.add({folded.same_title(), "", "", "", "", "", "", "", ""});
@@ -133,13 +144,16 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
   for (const plan::Step& step : plan.steps) ++totals[{step.op, step.type}];
   Table sums({"op", "type", ">launches"});
   for (const auto& [key, count] : totals) sums.add({key.first, key.second, std::to_string(count)});
-  std::string text =
-      fmt::format("{}\n{}\n{} launches\n", table.str(), sums.str(), plan.steps.size());
+  std::string text = fmt::format("{}\n{}\n{}\n", table.str(), sums.str(),
+                                 counted(static_cast<std::int64_t>(plan.steps.size()), "launches"));
   if (const NodeAccount a = account_of(session); a.total > 0)
     text += fmt::format(
         "{} nodes of the file: {} in launches, {} views, {} constants, {} sizes, {} absorbed by "
         "others; none runs on the host\n",
         a.total, a.launched, a.views, a.constants, a.sizes, a.absorbed);
+  if (!plan.keeps_padding.empty())
+    text += fmt::format("padding is computed, since {} needs its rows\n", plan.keeps_padding);
+  if (!plan.tuning_note.empty()) text += plan.tuning_note + "\n";
   const runtime::LoadTimes& times = session.load_times();
   text += fmt::format(
       "loaded in {:.0f} ms: {:.0f} to parse, {:.0f} in passes, {:.0f} for programs, {:.0f} to plan "
@@ -170,16 +184,18 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const plan::Step& step = plan.steps[i];
     const plan::StepCost cost = plan::cost_of(plan, step, sizes);
+    const plan::Launched launched = plan::launched_by(plan, step, sizes);
     ops.push_back({{"name", step.name},
                    {"op", step.op},
                    {"type", step.type},
-                   {"implementation", step.implementation},
-                   {"kernel", step.call ? "CLBlast" : step.kernel.program_name()},
+                   {"implementation", launched.implementation},
+                   {"kernel", launched.program},
                    {"layer", layer_of[i]},
                    {"operations", cost.operations},
                    {"weight_bytes", cost.weight_bytes},
                    {"activation_bytes", cost.activation_bytes},
                    {"why_not_faster", step.why_not_faster},
+                   {"tuned", tuned_json(step)},
                    {"source_nodes", step.sources}});
   }
   const NodeAccount account = account_of(session);
@@ -204,8 +220,10 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
             {"absorbed", account.absorbed},
             {"absorbed_by", account.absorbed_by}}},
           {"nodes", account.nodes},
+          {"keeps_padding", plan.keeps_padding},
           {"host_work", plan::host_work(plan)},
           {"notes", plan.notes},
+          {"tuning_note", plan.tuning_note},
           {"why_not_int8", plan::why_not_int8(plan)}};
 }
 

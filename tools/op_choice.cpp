@@ -14,6 +14,7 @@
 #include "bertcl/pending_file.hpp"
 #include "quant/accuracy/output_error.hpp"
 #include "tools/f1_drop.hpp"
+#include "tools/file_options.hpp"
 #include "tools/interruption.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
@@ -57,27 +58,29 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options) {
                 "Show by how much each quantized op, kind and layer changes the outputs, the most\n"
                 "costly first")
       ->group(group);
-  command.add_option("--sensitivity-plot", options.plot, "Show it, and draw it as a picture")
+  output_file(
+      command.add_option("--sensitivity-plot", options.plot, "Show it, and draw it as a picture"))
       ->type_name("FILE.svg")
       ->group(group);
   positive(command, "--sensitivity-samples", options.samples,
            "Questions to measure it on, of those to calibrate on")
       ->group(group);
-  auto* drop = any_number(command, "--max-drop", options.max_drop,
-                          "Leave the most costly ops in float, as few as keep F1 within X points\n"
-                          "of the float model's",
-                          "X")
-                   ->group(group);
+  auto* drop =
+      any_number(command, "--max-drop", options.max_drop,
+                 "Leave the most costly ops in float, as few as keep F1 on SQuAD within X\n"
+                 "points of the float model's; for other tasks there is --max-error",
+                 "X")
+          ->group(group);
   any_number(command, "--max-error", options.max_error,
              "The same by the relative error of the outputs, for any model; on the questions of\n"
              "--sensitivity-samples",
              "PERCENT")
       ->excludes(drop)
       ->group(group);
-  command
-      .add_option("--drop-data", options.drop_data,
-                  "SQuAD file to measure F1 on; by default the questions of --data that are not\n"
-                  "calibrated on")
+  input_file(command.add_option(
+                 "--drop-data", options.drop_data,
+                 "SQuAD file to measure F1 on; by default the questions of --data that are not\n"
+                 "calibrated on"))
       ->type_name("FILE")
       ->needs(drop)
       ->group(group);
@@ -92,7 +95,6 @@ void check_op_choice_options(const OpChoiceOptions& options, bool has_data, bool
     throw Error("what ops cost is measured on questions: give --data FILE");
   if (options.max_drop && !is_squad)
     throw Error("--max-drop is measured by F1 on SQuAD; bound another task's model by --max-error");
-  if (!options.plot.empty()) check_writable(options.plot);
   if (!options.drop_data.empty()) check_readable(options.drop_data);
 }
 
@@ -146,8 +148,7 @@ std::string text_of(const OpChoice& choice) {
   for (const quant::DropStep& step : choice.drop->steps)
     table.add({std::to_string(step.left), step.deferred ? "deferred" : "as asked for",
                fmt::format("{:.3f} {}", step.drop, choice.unit)});
-  text +=
-      fmt::format("\nDrop on {} questions", grouped(static_cast<std::int64_t>(choice.questions)));
+  text += "\nDrop on " + counted(static_cast<std::int64_t>(choice.questions), "questions");
   if (choice.float_f1)
     text += fmt::format(", where the float model has F1 {:.3f}", *choice.float_f1);
   return text + fmt::format("; at most {} is kept by {} of {} ops in float{}: {:.3f} {}\n\n{}",

@@ -36,7 +36,7 @@ struct OpChoiceOptions {
 void add_op_choice_options(CLI::App& command, OpChoiceOptions& options);
 
 /// Throws Error, before any work, if there is no data to measure on, F1 is asked for of another
-/// task, or a file cannot be read or written.
+/// task, or a file cannot be read.
 void check_op_choice_options(const OpChoiceOptions& options, bool has_data, bool is_squad);
 
 /// What a model was calibrated on.

@@ -65,6 +65,12 @@ std::string grouped(std::int64_t number) {
   return result;
 }
 
+std::string counted(std::int64_t number, std::string_view unit) {
+  const bool by_es = unit.ends_with("ches") || unit.ends_with("ses");  // launches, biases
+  if (number == 1) unit.remove_suffix(by_es ? 2 : 1);
+  return fmt::format("{} {}", grouped(number), unit);
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   double value = static_cast<double>(bytes);
   const char* unit = "B";
@@ -74,6 +80,16 @@ std::string bytes_text(std::uint64_t bytes) {
     unit = next;
   }
   return fmt::format("{:.{}f} {}", value, value < 99.95 && bytes >= 1000 ? 1 : 0, unit);
+}
+
+std::string bytes_cell(double bytes) {
+  return bytes > 0 ? bytes_text(static_cast<std::uint64_t>(bytes)) : "";
+}
+
+std::string operations_text(double operations) {
+  for (const auto& [unit, factor] : {std::pair{"GOP", 1e9}, std::pair{"MOP", 1e6}})
+    if (operations >= 0.9995 * factor) return fmt::format("{:.3g} {}", operations / factor, unit);
+  return operations > 0 ? fmt::format("{:.3g} kOP", operations / 1e3) : "";
 }
 
 std::string duration_text(double seconds) {

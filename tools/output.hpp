@@ -27,8 +27,17 @@ class Table {
 /// "10,570"
 std::string grouped(std::int64_t number);
 
+/// "10,570 reviews", "1 review", "1 launch": `unit` in the plural.
+std::string counted(std::int64_t number, std::string_view unit);
+
 /// "1.5 GB", "45.3 MB", "512 B" (powers of 1000).
 std::string bytes_text(std::uint64_t bytes);
+
+/// The same of a sum that was reckoned; "" for none.
+std::string bytes_cell(double bytes);
+
+/// "1.2 GOP", "45 MOP", "0.5 kOP"; "" for none.
+std::string operations_text(double operations);
 
 /// "1 h 02 min", "3 min 05 s", "12.3 s", "45 ms".
 std::string duration_text(double seconds);

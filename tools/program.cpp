@@ -19,8 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "bertcl/error.hpp"
-#include "tools/output.hpp"
+#include "tools/file_options.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -85,17 +84,6 @@ std::string complaint(const CLI::App& program, const CLI::ParseError& error,
                      first, fmt::join(commands, ", "));
 }
 
-/// Why the result cannot be written to `target`, known before the work for it.
-std::string cannot_write(const std::string& target) {
-  if (target == "-") return "";
-  try {
-    check_writable(target);
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
 }  // namespace
 
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description,
@@ -108,10 +96,10 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
                    "OpenCL device: its index, cpu, gpu, or a part of its name; by default that of\n"
                    "BERTCL_DEVICE, else the first GPU, else the CPU")
       ->type_name("DEVICE");
-  command
-      ->add_option("--json", options.json,
-                   "Write the result as JSON to FILE; - prints it, and no other text")
-      ->check(CLI::Validator(cannot_write, ""))
+  output_file(
+      command->add_option("--json", options.json,
+                          "Write the result as JSON to FILE; - prints it, and no other text"),
+      true)
       ->type_name("FILE");
   return command;
 }
@@ -129,7 +117,7 @@ int run_program(int argc, const char* const* argv) {
       "Exit codes: 0 done, 1 a check failed, 2 bad use or bad input.");
   Action action;
   for (const auto add : {add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify,
-                         add_answer, add_bench}) {
+                         add_answer, add_bench, add_tune}) {
     add(program, action);
   }
 
@@ -146,6 +134,7 @@ int run_program(int argc, const char* const* argv) {
         fmt::format("{}; see {}", complaint(program, error, argv[1]), help_command(program)));
   }
   try {
+    check_files(*program.get_subcommands().front());
     const int code = action();
     if (std::fflush(stdout) != 0) {
       return fail(fmt::format("standard output: {}", std::strerror(errno)));

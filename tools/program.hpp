@@ -41,6 +41,7 @@ void add_run(CLI::App& program, Action& action);
 void add_verify(CLI::App& program, Action& action);
 void add_answer(CLI::App& program, Action& action);
 void add_bench(CLI::App& program, Action& action);
+void add_tune(CLI::App& program, Action& action);
 
 /// Parses, runs, reports: the whole of main(). Every failure is one message on standard error that
 /// begins with "bertcl: ".

@@ -5,14 +5,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,6 +19,7 @@
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "tools/calibration_samples.hpp"
+#include "tools/file_options.hpp"
 #include "tools/interruption.hpp"
 #include "tools/model_options.hpp"
 #include "tools/op_choice.hpp"
@@ -30,6 +29,7 @@
 #include "tools/quantize_options.hpp"
 #include "tools/table_options.hpp"
 #include "tools/task_options.hpp"
+#include "tools/text_model.hpp"
 #include "tools/vocabulary_options.hpp"
 
 namespace bertcl::tools {
@@ -39,6 +39,7 @@ struct QuantizeOptions : CommonOptions {
   std::string model, output, overrides;
   TaskOptions task;
   SampleOptions samples;
+  std::optional<int> max_length;  ///< tokens of a sequence
   bool dynamic = false, per_token = false;
   VocabularyOptions vocabulary;
   quant::Options quantizer = quant::presets().front().options();
@@ -53,12 +54,27 @@ struct Quantized {
   std::string unit;  ///< of report.samples: "questions"
 };
 
+/// Tokens of the longest sample: as asked for, which the model has to take, or the usual number
+/// within what it takes.
+int sample_length(const QuantizeOptions& options) {
+  runtime::SessionOptions session_options;
+  session_options.device = options.device;
+  runtime::Session session = load_model(options.model, session_options);
+  const TextModel model(session);
+  if (options.max_length) model.check_length(*options.max_length);
+  const int usual = options.samples.features.max_seq_length;
+  const auto longest = static_cast<int>(model.longest());
+  return options.max_length.value_or(longest > 0 ? std::min(usual, longest) : usual);
+}
+
 /// Calibrates on the questions or texts of the data file.
 Quantized quantize_by_data(const QuantizeOptions& options) {
   const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
-  CalibrationSamples samples(options.task, tokenizer, options.samples);
+  SampleOptions wanted = options.samples;
+  wanted.features.max_seq_length = sample_length(options);
+  CalibrationSamples samples(options.task, tokenizer, wanted);
   CalibrationQuestions questions{
-      samples.dataset(), samples.chosen(), tokenizer, options.samples.features, {}};
+      samples.dataset(), samples.chosen(), tokenizer, wanted.features, {}};
   std::optional<Progress> progress;
   std::string shown;
   quant::CalibratedModel model(
@@ -139,25 +155,32 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
     fmt::print("scales of activations are found in each run, one for each {}\n",
                options.per_token ? "token" : "tensor");
   else if (options.table.read.empty())
-    fmt::print("calibrated by {} on {} {} ({} tokens) in {}\n", report.method,
-               grouped(report.samples), quantized.unit, grouped(report.tokens),
+    fmt::print("calibrated by {} on {} ({}) in {}\n", report.method,
+               counted(report.samples, quantized.unit), counted(report.tokens, "tokens"),
                duration_text(report.calibrate_seconds));
-  fmt::print("{} nodes quantized: {} activations ({}), {} weights ({} per {}{}), {} constants\n",
-             report.quantized_nodes, report.count(quant::Role::activation),
-             scheme_text(report.activations), report.count(quant::Role::weight),
-             scheme_text(report.weights.scheme), report.weights.per_channel ? "channel" : "tensor",
+  const auto count_of = [&](quant::Role role, std::string_view unit) {
+    return counted(report.count(role), unit);
+  };
+  fmt::print("{} quantized: {} ({}), {} ({} per {}{}), {}\n",
+             counted(report.quantized_nodes, "nodes"),
+             count_of(quant::Role::activation, "activations"), scheme_text(report.activations),
+             count_of(quant::Role::weight, "weights"), scheme_text(report.weights.scheme),
+             report.weights.per_channel ? "channel" : "tensor",
              report.weights.scale == quant::WeightScale::mse ? ", least squared error" : "",
-             report.count(quant::Role::constant));
-  if (const auto channels = report.count(quant::Role::channels); channels > 0)
-    fmt::print("{} activations with a scale for each channel\n", channels);
+             count_of(quant::Role::constant, "constants"));
+  if (report.count(quant::Role::channels) > 0)
+    fmt::print("{} with a scale for each channel\n",
+               count_of(quant::Role::channels, "activations"));
   if (report.deferred_softmaxes > 0)
     fmt::print("{} Softmax deferred: powers quantized in place of probabilities\n",
                report.deferred_softmaxes);
   if (!report.smoothings.empty())
-    fmt::print("{} activations smoothed: their channels scaled, and their weights against them\n",
-               report.smoothings.size());
-  if (report.gptq_weights > 0) fmt::print("{} weights rounded by GPTQ\n", report.gptq_weights);
-  if (report.corrected_biases > 0) fmt::print("{} biases corrected\n", report.corrected_biases);
+    fmt::print("{} smoothed: their channels scaled, and their weights against them\n",
+               counted(static_cast<std::int64_t>(report.smoothings.size()), "activations"));
+  if (report.gptq_weights > 0)
+    fmt::print("{} rounded by GPTQ\n", counted(report.gptq_weights, "weights"));
+  if (report.corrected_biases > 0)
+    fmt::print("{} corrected\n", counted(report.corrected_biases, "biases"));
   // Nodes by reason: a deep model has many that share one. All names are in the JSON.
   std::map<std::string, std::vector<std::string>> reasons;
   for (const quant::Left& left : report.left) reasons[left.reason].push_back(left.node);
@@ -169,11 +192,6 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
 
 int run_quantize(QuantizeOptions& options) {
   check_readable(options.model);
-  check_writable(options.output);
-  std::error_code different;
-  if (std::filesystem::equivalent(options.model, options.output, different)) {
-    throw Error(options.output + ": the model itself; name another file to write");
-  }
   check_source(options);
   check_table_options(options.table);
   check_op_choice_options(options.ops, !options.task.data.empty(), options.task.is_squad());
@@ -223,8 +241,10 @@ void add_quantize(CLI::App& program, Action& action) {
       "gives the same answers.",
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
       *options);
-  command->add_option("MODEL", options->model, "ONNX model in float")->required()->type_name("");
-  command->add_option("-o,--output", options->output, "The int8 model")
+  input_file(command->add_option("MODEL", options->model, "ONNX model in float"))
+      ->required()
+      ->type_name("");
+  output_file(command->add_option("-o,--output", options->output, "The int8 model"))
       ->required()
       ->type_name("OUT.onnx");
   add_task_options(*command, options->task,
@@ -241,16 +261,16 @@ void add_quantize(CLI::App& program, Action& action) {
       ->add_flag("--per-token", options->per_token,
                  "With --dynamic: a scale for each token in place of one for all, symmetric s8")
       ->needs("--dynamic");
-  positive(*command, "--max-seq-length", options->samples.features.max_seq_length,
-           "Tokens of a text, with its question, at most");
+  positive(*command, "--max-seq-length", options->max_length,
+           "Tokens of a text, with its question, at most; by default 384, or as many as the\n"
+           "model takes if that is less");
   positive(*command, "--max-query-length", options->samples.features.max_query_length,
            "Tokens of the question that are kept");
   add_vocabulary_options(*command, options->vocabulary);
   add_quantizer_options(*command, options->quantizer);
-  command
-      ->add_option("--overrides", options->overrides,
-                   "Scales, ranges and types of single tensors: a JSON file of onnxruntime's\n"
-                   "TensorQuantOverrides. Nothing is smoothed then")
+  input_file(command->add_option("--overrides", options->overrides,
+                                 "Scales, ranges and types of single tensors: a JSON file of\n"
+                                 "onnxruntime's TensorQuantOverrides. Nothing is smoothed then"))
       ->type_name("FILE")
       ->group("Integers");
   add_table_options(*command, options->table);

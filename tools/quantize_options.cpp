@@ -230,7 +230,8 @@ void add_number_options(CLI::App& command, quant::Options& options) {
       command, "--weight-scale", kWeightScales,
       [&](quant::WeightScale scale) { options.weights.scale = scale; },
       "max: scales of weights hold all values (default); mse: the part of their range that rounds\n"
-      "with the least squared error, the rest is clipped")
+      "with the least squared error, the rest is clipped. Worth it where one scale has to do for\n"
+      "a weight (--per-tensor), or with fewer than 8 bits")
       ->group(group);
   in_range(command, "--weight-bits", options.weights.scheme.bits, 2, 8,
            "Bits of weights that are used, 2 to 8")

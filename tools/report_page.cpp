@@ -54,16 +54,6 @@ const char* kind_of(const std::string& type) {
   return "moves";
 }
 
-std::string operations_text(double operations) {
-  for (const auto& [unit, factor] : {std::pair{"GOP", 1e9}, std::pair{"MOP", 1e6}})
-    if (operations >= 0.9995 * factor) return fmt::format("{:.3g} {}", operations / factor, unit);
-  return operations > 0 ? fmt::format("{:.3g} kOP", operations / 1e3) : "";
-}
-
-std::string bytes_cell(double bytes) {
-  return bytes > 0 ? bytes_text(static_cast<std::uint64_t>(bytes)) : "";
-}
-
 /// Sums over launches.
 struct Sum {
   double operations = 0, weights = 0, activations = 0;
@@ -127,8 +117,7 @@ ordered_json sections_view(const ordered_json& report) {
         looks += op.at(key).get<std::string>() + '\n';
       sum.add(op);
     }
-    const std::size_t count = view["launches"].size();
-    view["count"] = fmt::format("{} {}", count, count == 1 ? "launch" : "launches");
+    view["count"] = counted(static_cast<std::int64_t>(view["launches"].size()), "launches");
     sum.put_into(view);
     view["open"] = looks != last;
     last = looks;

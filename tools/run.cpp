@@ -4,14 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 
-#include "bertcl/error.hpp"
 #include "npz/npz.hpp"
+#include "tools/file_options.hpp"
 #include "tools/model_options.hpp"
 #include "tools/output.hpp"
 
@@ -32,10 +30,6 @@ nlohmann::ordered_json describe(const runtime::Tensors& tensors) {
 }
 
 int run_run(const RunOptions& options) {
-  check_writable(options.outputs);
-  std::error_code different;
-  if (std::filesystem::equivalent(options.inputs, options.outputs, different))
-    throw Error(options.outputs + ": the inputs themselves; name another file to write");
   const runtime::Tensors inputs = npz::load(options.inputs);
   runtime::Session session = load_model(options.model, options);
   if (!meets_requirement(session, options)) return kCheckFailed;
@@ -68,11 +62,12 @@ void add_run(CLI::App& program, Action& action) {
       "a\n"
       "prefix of ones in each row, padding is not computed and outputs are 0 there.",
       "bertcl run model.onnx --inputs x.npz --outputs y.npz", *options);
-  command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
-  command->add_option("--inputs", options->inputs, "Arrays by input name")
+  input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
+  input_file(command->add_option("--inputs", options->inputs, "Arrays by input name"))
       ->required()
       ->type_name("X.npz");
-  command->add_option("--outputs", options->outputs, "File to write: arrays by output name")
+  output_file(
+      command->add_option("--outputs", options->outputs, "File to write: arrays by output name"))
       ->required()
       ->type_name("Y.npz");
   command->callback([options, &action] { action = [options] { return run_run(*options); }; });

@@ -58,10 +58,10 @@ std::string sensitivity_text(const quant::Sensitivity& sensitivity,
          fmt::format("{:.1f} %", 100.0 * share(group, sensitivity)), percent(group.cost.rest)});
   }
   std::string text = fmt::format(
-      "\nRelative error of the outputs over {} questions ({} tokens): {} with all ops quantized,\n"
+      "\nRelative error of the outputs over {} ({}): {} with all ops quantized,\n"
       "alone with one op, kind or layer of them, without with all but it.\n\n{}\n",
-      grouped(sensitivity.samples), grouped(sensitivity.tokens), percent(sensitivity.all),
-      group_table("kind", sensitivity.kinds));
+      counted(sensitivity.samples, "questions"), counted(sensitivity.tokens, "tokens"),
+      percent(sensitivity.all), group_table("kind", sensitivity.kinds));
   if (sensitivity.deferred)
     text += fmt::format(
         "With --softmax deferred: {} with all ops quantized, alone {} at most\nof a "

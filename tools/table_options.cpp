@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
+#include "tools/file_options.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 
@@ -14,17 +15,17 @@ namespace bertcl::tools {
 
 void add_table_options(CLI::App& command, TableOptions& options) {
   const char* group = "Scale tables";
-  command
-      .add_option("--read-table", options.read,
-                  "Take the ranges of this table instead of calibrating. Its format is recognized\n"
-                  "by its content; see --table-format. Without samples there is neither\n"
-                  "smoothing nor GPTQ")
+  input_file(command.add_option(
+                 "--read-table", options.read,
+                 "Take the ranges of this table instead of calibrating. Its format is recognized\n"
+                 "by its content; see --table-format. Without samples there is neither\n"
+                 "smoothing nor GPTQ"))
       ->type_name("FILE")
       ->group(group);
-  command
-      .add_option("--write-table", options.write,
+  output_file(command.add_option(
+                  "--write-table", options.write,
                   "Write the ranges, too, of the model as it is: nothing is smoothed. The format\n"
-                  "follows the extension")
+                  "follows the extension"))
       ->type_name("FILE")
       ->group(group);
   std::vector<std::string> names;
@@ -47,7 +48,6 @@ void add_table_options(CLI::App& command, TableOptions& options) {
 void check_table_options(const TableOptions& options) {
   if (options.write.empty()) return;
   quant::table_format(options.format, options.write);
-  check_writable(options.write);
 }
 
 void write_table(const TableOptions& options, const quant::Report& report, bool prints_text) {

@@ -19,7 +19,7 @@ struct TableOptions {
 
 void add_table_options(CLI::App& command, TableOptions& options);
 
-/// Throws Error, before any work, if the file to write has no known format or cannot be written.
+/// Throws Error, before any work, if the file to write has no known format.
 void check_table_options(const TableOptions& options);
 
 /// Writes the ranges that the quantizer used, if that was asked for, and says so if `prints_text`.

@@ -12,18 +12,33 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "onnx/read_model.hpp"
 #include "squad/dataset.hpp"
-#include "squad/json_file.hpp"
 #include "tasks/readers.hpp"
-#include "text/file.hpp"
+#include "text/json_file.hpp"
+#include "tools/file_options.hpp"
 #include "tools/option_checks.hpp"
 
 namespace bertcl::tools {
 namespace {
 
+/// ["O", "B-person"], which finetune.py writes into the metadata of a model.
+std::vector<std::string> read_classes(const std::filesystem::path& model) {
+  const auto metadata = onnx_io::read_metadata(model);
+  const auto found = metadata.find("bertcl.classes");
+  if (found == metadata.end()) return {};
+  const std::string place = model.string() + ": bertcl.classes in the metadata";
+  const nlohmann::json names = text::parse_json(found->second, place);
+  const auto is_name = [](const nlohmann::json& name) { return name.is_string(); };
+  if (!names.is_array() || !std::all_of(names.begin(), names.end(), is_name))
+    throw Error(place + R"( has to be a list ["..", ..] of the names of all classes)");
+  return names.get<std::vector<std::string>>();
+}
+
 /// {"id2label": {"0": "O", "1": "B-person"}} of Hugging Face's config.json.
 std::vector<std::string> read_id2label(const std::filesystem::path& path) {
-  const nlohmann::json config = squad::parse_json(text::read_file(path), path.string());
+  if (!std::filesystem::exists(path)) return {};
+  const nlohmann::json config = text::read_json(path);
   if (!config.is_object() || !config.contains("id2label")) return {};
   const nlohmann::json& names = config["id2label"];
   const auto wrong = [&] {
@@ -53,7 +68,7 @@ CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
                               const std::string& data_help) {
   one_of(command.add_option("--task", options.name, "What the data are for"),
          {"squad", "sst2", "movie-reviews", "stsb", "wnut17", "mlm"});
-  return command.add_option("--data", options.data, data_help)->type_name("FILE");
+  return input_file(command.add_option("--data", options.data, data_help))->type_name("FILE");
 }
 
 std::vector<std::string> find_labels(const TaskOptions& options,
@@ -75,17 +90,20 @@ std::vector<std::string> find_labels(const TaskOptions& options,
   std::vector<std::string> labels;
   std::filesystem::path from;
   for (const std::filesystem::path& model : models) {
-    const std::filesystem::path config = model.parent_path() / "config.json";
-    if (!std::filesystem::exists(config)) continue;
-    std::vector<std::string> read = read_id2label(config);
+    std::filesystem::path origin = model;
+    std::vector<std::string> read = read_classes(model);
+    if (read.empty()) {
+      origin = model.parent_path() / "config.json";
+      read = read_id2label(origin);
+    }
     if (read.empty() || read == labels) continue;
     if (!labels.empty())
       throw Error(
           fmt::format("{} and {} name the classes differently; one list is used for all "
                       "models: evaluate each alone, or give --labels",
-                      from.string(), config.string()));
+                      from.string(), origin.string()));
     labels = std::move(read);
-    from = config;
+    from = origin;
   }
   return labels;
 }
@@ -107,14 +125,12 @@ std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
 
 std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,
                                         const text::WordPieceTokenizer& tokenizer) {
-  std::vector<std::string> labels;
-  if (options.name == "wnut17") {
-    std::set<std::string> tags;
-    for (const tasks::TaggedSentence& sentence : tasks::read_conll(options.data))
-      tags.insert(sentence.tags.begin(), sentence.tags.end());
-    labels.assign(tags.begin(), tags.end());
-  }
-  return load_task(options, labels, tokenizer);
+  if (options.name != "wnut17") return load_task(options, {}, tokenizer);
+  std::vector<tasks::TaggedSentence> sentences = tasks::read_conll(options.data);
+  std::set<std::string> tags;
+  for (const tasks::TaggedSentence& sentence : sentences)
+    tags.insert(sentence.tags.begin(), sentence.tags.end());
+  return tasks::tagging_task(std::move(sentences), {tags.begin(), tags.end()});
 }
 
 }  // namespace bertcl::tools

@@ -19,7 +19,7 @@ namespace bertcl::tools {
 struct TaskOptions {
   std::string name = "squad";
   std::string data;
-  std::string labels;  ///< "O,B-person,..", or a file with one on each line; empty: config.json
+  std::string labels;  ///< "O,B-person,..", or a file with one on each line; empty: the models'
 
   bool is_squad() const { return name == "squad"; }
 };
@@ -28,9 +28,10 @@ struct TaskOptions {
 CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
                               const std::string& data_help);
 
-/// The labels of a model's classes in their order: those of the options; else "id2label" in the
-/// config.json beside the first of `models` that has one; else none. The names that Hugging Face
-/// makes up (LABEL_0, ..) are none.
+/// The labels of the models' classes in their order: those of the options; else those that the
+/// models name, in their metadata (finetune.py) or as "id2label" in the config.json beside them;
+/// else none. The names that Hugging Face makes up (LABEL_0, ..) are none.
+/// Throws Error if two models name them differently.
 std::vector<std::string> find_labels(const TaskOptions& options,
                                      const std::vector<std::filesystem::path>& models);
 

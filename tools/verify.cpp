@@ -15,6 +15,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
+#include "tools/file_options.hpp"
 #include "tools/golden.hpp"
 #include "tools/model_options.hpp"
 #include "tools/option_checks.hpp"
@@ -217,17 +218,19 @@ void add_verify(CLI::App& program, Action& action) {
       "on the host (status \"reference\"). A refused model is no failure there, unless the table\n"
       "of --expect says otherwise.",
       "bertcl verify model.onnx goldens/*.npz", *options);
-  CLI::Option* model = command->add_option("MODEL", options->model, "ONNX model")->type_name("");
+  CLI::Option* model =
+      input_file(command->add_option("MODEL", options->model, "ONNX model"))->type_name("");
   CLI::Option* goldens =
-      command->add_option("GOLDEN", options->goldens, "Files or folders")->type_name("");
+      input_file(command->add_option("GOLDEN", options->goldens, "Files or folders"))
+          ->type_name("");
   CLI::Option* all = command->add_option("--all", options->folder, "Every model below FOLDER")
                          ->type_name("FOLDER")
                          ->excludes(model)
                          ->excludes(goldens);
-  command
-      ->add_option("--expect", options->expected,
-                   "With --all: lines FILE<tab>STATUS<tab>REASON<tab>TIES; exit code 1 where\n"
-                   "they differ. TIES: share of the values that may be a rounding step away")
+  input_file(command->add_option(
+                 "--expect", options->expected,
+                 "With --all: lines FILE<tab>STATUS<tab>REASON<tab>TIES; exit code 1 where\n"
+                 "they differ. TIES: share of the values that may be a rounding step away"))
       ->type_name("TABLE")
       ->needs(all);
   not_negative(*command, "--rtol", options->relative, "Relative tolerance (0.001)", "RTOL");

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -17,6 +16,7 @@
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "ops/interpret.hpp"
+#include "text/file.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -192,8 +192,7 @@ class Folder {
 
 Expectations read_expectations(const fs::path& path) {
   static const std::set<std::string> known = {"pass", "reference", "refused", "fail"};
-  std::ifstream table(path);
-  if (!table) throw Error(fmt::format("{}: cannot be read", path.string()));
+  std::istringstream table(text::read_file(path));
   Expectations expected;
   std::string line;
   for (int number = 1; std::getline(table, line); ++number) {

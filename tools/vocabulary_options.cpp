@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
-#include "squad/json_file.hpp"
-#include "text/file.hpp"
+#include "text/json_file.hpp"
+#include "tools/file_options.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -34,9 +34,8 @@ std::optional<bool> setting(const nlohmann::json& config, const char* key,
 }  // namespace
 
 void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
-  command
-      .add_option("--vocab", options.vocabulary,
-                  "WordPiece vocabulary; by default vocab.txt beside the model")
+  input_file(command.add_option("--vocab", options.vocabulary,
+                                "WordPiece vocabulary; by default vocab.txt beside the model"))
       ->type_name("FILE");
   // add_flag() would set an optional that no flag names.
   const auto flag = [&](const char* names, std::optional<bool>& value, const char* text) {
@@ -60,6 +59,12 @@ text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
     if (std::filesystem::exists(candidate)) vocabulary = candidate;
     tried.push_back(candidate.string());
   }
+  // Of another kind: the reader says what it is.
+  for (const std::filesystem::path& model : models)
+    for (const char* name : {"sentencepiece.bpe.model", "spiece.model", "tokenizer.json"})
+      if (const auto other = model.parent_path() / name;
+          vocabulary.empty() && std::filesystem::exists(other))
+        vocabulary = other;
   if (vocabulary.empty()) {
     throw Error(fmt::format("no vocabulary at {}; name that of the model by --vocab FILE",
                             fmt::join(tried, " or ")));
@@ -67,7 +72,7 @@ text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
   std::optional<bool> lower_case = options.lower_case, strip_accents = options.strip_accents;
   const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
   if (std::filesystem::exists(config)) {
-    const nlohmann::json json = squad::parse_json(text::read_file(config), config.string());
+    const nlohmann::json json = text::read_json(config);
     if (!lower_case) lower_case = setting(json, "do_lower_case", config.string());
     if (!strip_accents) strip_accents = setting(json, "strip_accents", config.string());
   }

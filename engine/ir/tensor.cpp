@@ -4,8 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <mutex>
 
 #include "bertcl/error.hpp"
 
@@ -33,8 +38,18 @@ struct Bool {
   std::uint8_t value;
 };
 
-double load(Half h) { return half_to_float(h.bits); }
-double load(BFloat b) { return bfloat_to_float(b.bits); }
+/// Without branches, so that loops over it become vector code. The product moves the exponent,
+/// which is exact for subnormals too; infinity and NaN get the exponent of theirs.
+float widened(std::uint16_t half) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
+  const std::uint32_t magnitude = static_cast<std::uint32_t>(half & 0x7fffu) << 13;
+  const std::uint32_t special = magnitude >= (0x7c00u << 13) ? 0x7f800000u : 0;
+  const float value = std::bit_cast<float>(magnitude) * 0x1p112f;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | special | sign);
+}
+
+float load(Half h) { return widened(h.bits); }
+float load(BFloat b) { return bfloat_to_float(b.bits); }
 std::int64_t load(Bool b) { return b.value != 0; }
 template <class T>
 T load(T v) {
@@ -96,7 +111,23 @@ void convert_all(const std::byte* in, To* out, std::size_t n) {
   }
 }
 
+void convert_elements(DType from, const std::byte* in, DType to, std::byte* out,
+                      std::size_t count) {
+  with_storage(from, [&]<class From>(const From*) {
+    with_storage(
+        to, [&]<class To>(const To*) { convert_all<From>(in, reinterpret_cast<To*>(out), count); });
+  });
+}
+
+constexpr std::size_t kLazyBytes = 64 << 10;  // smaller tensors are made at once
+
 }  // namespace
+
+struct Tensor::Lazy {
+  std::vector<Tensor> parts;  // empty: an aligned copy of the bytes is made
+  std::once_flag made;
+  std::unique_ptr<std::byte[]> bytes;
+};
 
 std::int64_t element_count(const Sizes& sizes) {
   std::int64_t n = 1;
@@ -107,10 +138,84 @@ std::int64_t element_count(const Sizes& sizes) {
 Tensor::Tensor(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
                std::span<const std::byte> bytes)
     : dtype_(dtype), shape_(std::move(shape)), owner_(std::move(owner)), bytes_(bytes) {
-  const auto expected = static_cast<std::size_t>(element_count(shape_)) * size_of(dtype_);
+  const std::size_t expected = byte_count();
   if (bytes_.size() != expected)
     throw Error(fmt::format("a {} tensor of {} elements needs {} bytes, {} were given",
                             name_of(dtype_), element_count(shape_), expected, bytes_.size()));
+}
+
+Tensor Tensor::of_file(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
+                       std::span<const std::byte> bytes) {
+  Tensor t(dtype, std::move(shape), std::move(owner), bytes);
+  t.of_file_ = true;
+  if (reinterpret_cast<std::uintptr_t>(bytes.data()) % size_of(dtype) != 0)
+    t.lazy_ = std::make_shared<Lazy>();
+  return t;
+}
+
+Tensor Tensor::joined(DType dtype, const std::vector<Tensor>& parts) {
+  auto lazy = std::make_shared<Lazy>();
+  Sizes shape = parts.at(0).shape_;
+  shape.back() = 0;
+  for (const Tensor& part : parts) {
+    const std::int64_t columns = part.shape_.back();
+    if (!std::equal(shape.begin(), shape.end() - 1, part.shape_.begin(), part.shape_.end() - 1))
+      throw Error("tensors of other extents than the first cannot be joined to it");
+    shape.back() += columns;
+    const std::vector<Tensor> inner = part.dtype_ == dtype ? part.parts() : std::vector{part};
+    lazy->parts.insert(lazy->parts.end(), inner.begin(), inner.end());
+  }
+  Tensor joined;
+  joined.dtype_ = dtype;
+  joined.shape_ = std::move(shape);
+  joined.lazy_ = std::move(lazy);
+  if (joined.byte_count() >= kLazyBytes) return joined;
+  return Tensor(dtype, joined.shape_, joined.lazy_, joined.bytes());
+}
+
+std::span<const std::byte> Tensor::bytes() const {
+  return lazy_ && !lazy_->parts.empty() ? aligned_bytes() : bytes_;
+}
+
+std::span<const std::byte> Tensor::aligned_bytes() const {
+  if (!lazy_) return bytes_;
+  std::call_once(lazy_->made, [&] {
+    lazy_->bytes.reset(new std::byte[byte_count()]);
+    if (lazy_->parts.empty())
+      std::memcpy(lazy_->bytes.get(), bytes_.data(), bytes_.size());
+    else
+      join(lazy_->bytes.get());
+  });
+  return {lazy_->bytes.get(), byte_count()};
+}
+
+/// Writes the rows of the parts side by side.
+void Tensor::join(std::byte* target) const {
+  const auto columns = static_cast<std::size_t>(shape_.back());
+  const std::size_t rows = columns == 0 ? 0 : static_cast<std::size_t>(size()) / columns;
+  for (std::size_t row = 0; row < rows; ++row)
+    for (const Tensor& part : lazy_->parts) {
+      const auto count = static_cast<std::size_t>(part.shape_.back());
+      const std::byte* from = part.bytes().data() + row * count * size_of(part.dtype_);
+      if (part.dtype_ == dtype_)
+        std::memcpy(target, from, count * size_of(dtype_));
+      else
+        convert_elements(part.dtype_, from, dtype_, target, count);
+      target += count * size_of(dtype_);
+    }
+}
+
+std::vector<Tensor> Tensor::parts() const {
+  return lazy_ && !lazy_->parts.empty() ? lazy_->parts : std::vector{*this};
+}
+
+void Tensor::release_pages() const {
+  if (!of_file_) return;  // advice of this kind takes the bytes from memory that is no file's
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
+  const std::uintptr_t first = (address + page - 1) / page * page;
+  const std::uintptr_t end = (address + bytes_.size()) / page * page;
+  if (first < end) ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
 Tensor Tensor::zeros(DType dtype, Sizes shape) {
@@ -130,7 +235,7 @@ void Tensor::check_type(DType asked) const {
 std::vector<double> Tensor::to_doubles() const {
   std::vector<double> out(static_cast<std::size_t>(size()));
   with_storage(dtype_, [&]<class From>(const From*) {
-    convert_all<From>(bytes_.data(), out.data(), out.size());
+    convert_all<From>(bytes().data(), out.data(), out.size());
   });
   return out;
 }
@@ -138,45 +243,39 @@ std::vector<double> Tensor::to_doubles() const {
 std::vector<std::int64_t> Tensor::to_ints() const {
   std::vector<std::int64_t> out(static_cast<std::size_t>(size()));
   with_storage(dtype_, [&]<class From>(const From*) {
-    convert_all<From>(bytes_.data(), out.data(), out.size());
+    convert_all<From>(bytes().data(), out.data(), out.size());
   });
   return out;
 }
 
 Tensor Tensor::reshaped(Sizes shape) const {
-  return Tensor(dtype_, std::move(shape), owner_, bytes_);
+  if (lazy_ && !lazy_->parts.empty()) {
+    if (lazy_->parts.size() == 1 && !shape.empty())
+      return joined(dtype_, {lazy_->parts[0].reshaped(std::move(shape))});
+    return Tensor(dtype_, std::move(shape), lazy_, bytes());
+  }
+  Tensor t(dtype_, std::move(shape), owner_, bytes_);
+  t.lazy_ = lazy_;
+  t.of_file_ = of_file_;
+  return t;
 }
 
 Tensor Tensor::converted(DType dtype) const {
   if (dtype == dtype_) return *this;
+  if (dtype_ == DType::f16 && dtype == DType::f32 && !shape_.empty()) return joined(dtype, {*this});
   Tensor out = zeros(dtype, shape_);
-  std::byte* target = out.mutable_bytes().data();
-  with_storage(dtype_, [&]<class From>(const From*) {
-    with_storage(dtype, [&]<class To>(const To*) {
-      convert_all<From>(bytes_.data(), reinterpret_cast<To*>(target),
-                        static_cast<std::size_t>(size()));
-    });
-  });
+  convert_elements(dtype_, bytes().data(), dtype, out.mutable_bytes().data(),
+                   static_cast<std::size_t>(size()));
   return out;
 }
 
 bool operator==(const Tensor& a, const Tensor& b) {
-  return a.dtype_ == b.dtype_ && a.shape_ == b.shape_ &&
-         (a.bytes_.data() == b.bytes_.data() ||
-          std::memcmp(a.bytes_.data(), b.bytes_.data(), a.bytes_.size()) == 0);
+  if (a.dtype_ != b.dtype_ || a.shape_ != b.shape_) return false;
+  const auto x = a.bytes(), y = b.bytes();
+  return x.data() == y.data() || x.empty() || std::memcmp(x.data(), y.data(), x.size()) == 0;
 }
 
-float half_to_float(std::uint16_t half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
-  const std::uint32_t magnitude = half & 0x7fffu;
-  if (magnitude >= 0x7c00u)  // infinity and NaN
-    return std::bit_cast<float>(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
-  if (magnitude < 0x400u) {  // zero and subnormal: value = magnitude * 2^-24
-    const float v = static_cast<float>(magnitude) * 0x1p-24f;
-    return sign ? -v : v;
-  }
-  return std::bit_cast<float>(sign | ((magnitude << 13) + (112u << 23)));
-}
+float half_to_float(std::uint16_t half) { return widened(half); }
 
 std::uint16_t float_to_half(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);

@@ -16,13 +16,25 @@ using Sizes = std::vector<std::int64_t>;
 /// Product of all extents; 1 for a scalar.
 std::int64_t element_count(const Sizes& sizes);
 
-/// An immutable dense row-major tensor. Copying it shares the bytes.
+/// An immutable dense row-major tensor. Copying it shares the bytes. Several threads may read one.
+///
+/// Large tensors that are made of others (joined(), and f32 out of f16) get bytes of their own when
+/// somebody asks for them: weights are packed from their parts, and never do.
 class Tensor {
  public:
   Tensor() = default;
   /// A view of `bytes`, which `owner` keeps alive. The size must be element_count * size_of.
   Tensor(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
          std::span<const std::byte> bytes);
+
+  /// The same for bytes of a mapped file, which may lie at any address: as() copies them once if
+  /// they are not aligned for their type.
+  static Tensor of_file(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
+                        std::span<const std::byte> bytes);
+
+  /// The elements of `parts`, whose shapes differ in the last extent only, side by side along the
+  /// last axis, as `dtype`.
+  static Tensor joined(DType dtype, const std::vector<Tensor>& parts);
 
   /// Takes the values over without copying them.
   template <class T>
@@ -42,14 +54,22 @@ class Tensor {
   DType dtype() const { return dtype_; }
   const Sizes& shape() const { return shape_; }
   std::int64_t size() const { return element_count(shape_); }
-  std::span<const std::byte> bytes() const { return bytes_; }
+  /// At any address where they are those of a file.
+  std::span<const std::byte> bytes() const;
+  /// What joined() was given, f16 where this was converted from it; the tensor itself if it has
+  /// bytes already.
+  std::vector<Tensor> parts() const;
+  /// Tells the system that the bytes will not be read soon. Pages of a mapped file leave the memory
+  /// of the process, and come back when they are read after all.
+  void release_pages() const;
 
   /// The elements; throws bertcl::Error if T is not the element type. f16 and bf16 are read as
   /// uint16_t, boolean as uint8_t.
   template <class T>
   std::span<const T> as() const {
     check_type(dtype_of<T>());
-    return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+    const auto aligned = aligned_bytes();
+    return {reinterpret_cast<const T*>(aligned.data()), aligned.size() / sizeof(T)};
   }
   /// Writable bytes and elements of a tensor made by zeros(); no one else may hold it yet.
   std::span<std::byte> mutable_bytes() {
@@ -75,12 +95,19 @@ class Tensor {
   friend bool operator==(const Tensor& a, const Tensor& b);
 
  private:
+  struct Lazy;
+
   void check_type(DType asked) const;
+  std::size_t byte_count() const { return static_cast<std::size_t>(size()) * size_of(dtype_); }
+  std::span<const std::byte> aligned_bytes() const;
+  void join(std::byte* target) const;
 
   DType dtype_ = DType::f32;
   Sizes shape_{0};
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> bytes_;
+  std::shared_ptr<Lazy> lazy_;  // bytes that are made when they are asked for; shared by copies
+  bool of_file_ = false;
 };
 
 /// IEEE half to float and back (round to nearest even).

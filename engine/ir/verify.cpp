@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
@@ -15,7 +17,7 @@ void verify(const Graph& graph, std::string_view where) {
     throw Error(where.empty() ? fmt::format("invalid graph: {}", what)
                               : fmt::format("invalid graph after {}: {}", where, what));
   };
-  std::set<const Value*> defined(graph.inputs().begin(), graph.inputs().end());
+  std::unordered_set<const Value*> defined(graph.inputs().begin(), graph.inputs().end());
   for (const Value* c : graph.constants()) {
     defined.insert(c);
     const auto sizes = constant_shape(c->type.shape);
@@ -23,16 +25,13 @@ void verify(const Graph& graph, std::string_view where) {
       fail(fmt::format("constant '{}' is declared {} but its bytes are of another type", c->name,
                        str(c->type)));
   }
-  std::map<const Value*, std::size_t> uses;
+  std::vector<std::pair<const Value*, const Node*>> read, listed;  // uses, by nodes and by values
   for (const auto& node : graph.nodes()) {
     for (const Value* in : node->inputs) {
       if (!in) continue;
       if (!defined.contains(in))
         fail(fmt::format("{} reads '{}' before it is defined", node->describe(), in->name));
-      ++uses[in];
-      if (std::count(in->users.begin(), in->users.end(), node.get()) !=
-          std::count(node->inputs.begin(), node->inputs.end(), in))
-        fail(fmt::format("the use list of '{}' does not match {}", in->name, node->describe()));
+      read.emplace_back(in, node.get());
     }
     for (const Value* out : node->outputs) {
       if (out->producer != node.get())
@@ -41,8 +40,16 @@ void verify(const Graph& graph, std::string_view where) {
     }
   }
   for (const Value* v : defined)
-    if (v->users.size() != uses[v])
-      fail(fmt::format("'{}' lists {} uses, {} were found", v->name, v->users.size(), uses[v]));
+    for (const Node* user : v->users) listed.emplace_back(v, user);
+  std::sort(read.begin(), read.end());
+  std::sort(listed.begin(), listed.end());
+  if (const auto [r, l] = std::mismatch(read.begin(), read.end(), listed.begin(), listed.end());
+      r != read.end() || l != listed.end()) {
+    const bool unlisted = l == listed.end() || (r != read.end() && *r < *l);
+    const Value& v = *(unlisted ? r : l)->first;
+    fail(unlisted ? fmt::format("the use list of '{}' lacks {}", v.name, r->second->describe())
+                  : fmt::format("'{}' lists a use that no node makes", v.name));
+  }
   for (const GraphOutput& out : graph.outputs())
     if (!out.value || !defined.contains(out.value))
       fail(fmt::format("output '{}' is not defined", out.name));

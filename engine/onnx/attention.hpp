@@ -14,7 +14,8 @@ inline constexpr double masked_score = std::numeric_limits<float>::lowest();
 ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads);
 
 /// What the mask forms of com.microsoft add to scores [batch, heads, rows, keys]: [batch] lengths,
-/// [batch, keys], [batch, rows, keys], where 1 keeps a key and 0 gives `filter`.
+/// [2 * batch] ends and then first keys, [batch, keys], [batch, rows, keys], where 1 keeps a key
+/// and 0 gives `filter`.
 ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
                         const ir::Dim& rows, const ir::Dim& keys, double filter);
 

@@ -5,7 +5,12 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <memory>
 #include <new>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "bertcl/error.hpp"
 #include "onnx/importer.hpp"
@@ -14,28 +19,53 @@
 
 namespace bertcl::onnx_io {
 
-ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options) {
+namespace {
+
+/// A model file as it is on disk, its weights apart.
+struct ModelFile {
+  std::shared_ptr<const MappedFile> file;
+  onnx::ModelProto model;  // without its weights
+  std::vector<std::optional<std::span<const std::byte>>> weights;
+};
+
+ModelFile open_model(const std::filesystem::path& path) {
   const std::string name = path.string();
   if (!std::filesystem::exists(path)) throw Error(fmt::format("{}: no such file", name));
-  const auto file = MappedFile::open(path);
-  if (file->bytes().empty()) throw Error(fmt::format("{}: the file is empty", name));
-  auto skeleton = take_weights_out(file->bytes());
-  onnx::ModelProto model;
+  ModelFile opened{MappedFile::open(path), {}, {}};
+  const std::span<const std::byte> bytes = opened.file->bytes();
+  if (bytes.empty()) throw Error(fmt::format("{}: the file is empty", name));
+  auto skeleton = take_weights_out(bytes);
   if (!skeleton || skeleton->model.size() > std::numeric_limits<int>::max() ||
-      !model.ParseFromString(skeleton->model))
-    throw Error(fmt::format("{}: not an ONNX file, or a truncated one ({} bytes)", name,
-                            file->bytes().size()));
-  if (!model.has_graph()) throw Error(fmt::format("{}: not an ONNX model: no graph in it", name));
-  skeleton->model.clear();
+      !opened.model.ParseFromString(skeleton->model))
+    throw Error(
+        fmt::format("{}: not an ONNX file, or a truncated one ({} bytes)", name, bytes.size()));
+  if (!opened.model.has_graph())
+    throw Error(fmt::format("{}: not an ONNX model: no graph in it", name));
+  opened.weights = std::move(skeleton->weights);
+  return opened;
+}
+
+}  // namespace
+
+ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options) {
+  const ModelFile opened = open_model(path);
+  const std::string name = path.string();
   try {
-    TensorReader tensors(path, file);
-    return Importer(model, name, tensors, options).run(skeleton->weights);
+    TensorReader tensors(path, opened.file);
+    return Importer(opened.model, name, tensors, options).run(opened.weights);
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(name)) throw;
     throw Error(fmt::format("{}: {}", name, e.what()));
   } catch (const std::exception& e) {  // out of memory and the like
     throw Error(fmt::format("{}: cannot be read: {}", name, e.what()));
   }
+}
+
+std::map<std::string, std::string> read_metadata(const std::filesystem::path& path) {
+  std::map<std::string, std::string> metadata;
+  const ModelFile opened = open_model(path);
+  for (const auto& entry : opened.model.metadata_props()) metadata[entry.key()] = entry.value();
+  return metadata;
 }
 
 }  // namespace bertcl::onnx_io

@@ -2,6 +2,7 @@
 // ONNX files to the IR.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct ReadOptions {
 /// alignment allows. Names of values are those of the file. Throws bertcl::Error that names file,
 /// node and operator, and what is supported, for everything that cannot be read.
 ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options = {});
+
+/// metadata_props of a model: what its makers wrote beside the graph. Throws as read_model() does.
+std::map<std::string, std::string> read_metadata(const std::filesystem::path& path);
 
 /// "Add", "com.microsoft::BiasGelu", ...: what read_model knows, sorted.
 std::vector<std::string> supported_operators();

@@ -103,18 +103,28 @@ ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
   const ir::Shape& s = mask->type.shape;
   if (ir::is_float(mask->type.dtype))
     node.fail(fmt::format("mask '{}' {} has to be of integers", mask->name, ir::str(mask->type)));
-  if (s.size() == 1 && s[0] == batch) {
-    ir::Value* lengths = node.reshape(mask, {batch, 1, 1, 1});
-    return filtered(node, node.emit("Less", {range(node, keys, mask->type.dtype), lengths}),
-                    filter);
+  const bool has_starts = s == ir::Shape{batch * ir::Dim(2)};
+  if (has_starts || s == ir::Shape{batch}) {
+    ir::Value* places = range(node, keys, mask->type.dtype);
+    const auto row = [&](std::int64_t i) {
+      ir::Value* all = node.reshape(mask, {has_starts ? 2 : 1, batch});
+      ir::Value* at = node.constant(ir::Tensor::scalar(i), "row");
+      return node.reshape(node.emit("Gather", {all, at}, {{"axis", std::int64_t{0}}}),
+                          {batch, 1, 1, 1});
+    };
+    ir::Value* keep = node.emit("Less", {places, row(0)});
+    if (has_starts) keep = node.emit("And", {keep, node.emit("LessOrEqual", {row(1), places})});
+    return filtered(node, keep, filter);
   }
   ir::Shape wide;
   if (s == ir::Shape{batch, keys}) wide = {batch, 1, 1, keys};
   if (s == ir::Shape{batch, rows, keys}) wide = {batch, 1, rows, keys};
   if (wide.empty())
-    node.fail(fmt::format("mask '{}' {} is not supported; [{}], [{}, {}] and [{}, {}, {}] are",
-                          mask->name, ir::str(mask->type), batch.str(), batch.str(), keys.str(),
-                          batch.str(), rows.str(), keys.str()));
+    node.fail(fmt::format(
+        "mask '{}' {} is not supported; [{}], [{}, {}] and [{}, {}, {}] are, and [{}] of "
+        "ends and first keys",
+        mask->name, ir::str(mask->type), batch.str(), batch.str(), keys.str(), batch.str(),
+        rows.str(), keys.str(), (batch * ir::Dim(2)).str()));
   ir::Value* keep = node.emit("Cast", {node.reshape(mask, wide)}, {{"to", std::string("bool")}});
   return filtered(node, keep, filter);
 }

@@ -28,15 +28,14 @@ ir::Sizes sizes_of(const onnx::TensorProto& proto, DType dtype, const std::strin
   return sizes;
 }
 
-/// A tensor of the given bytes: a view where they are aligned for their type, else a copy.
+/// A tensor of the given bytes: a view of those of a file, which is `owner`, else a copy.
 ir::Tensor view_or_copy(DType dtype, ir::Sizes sizes, std::span<const std::byte> bytes,
                         std::shared_ptr<const void> owner, const std::string& where) {
   const auto expected = static_cast<std::size_t>(ir::element_count(sizes)) * ir::size_of(dtype);
   if (bytes.size() != expected)
     throw Error(fmt::format("{}: {} bytes of data, {} elements of {} need {}", where, bytes.size(),
                             ir::element_count(sizes), ir::name_of(dtype), expected));
-  if (owner && reinterpret_cast<std::uintptr_t>(bytes.data()) % ir::size_of(dtype) == 0)
-    return ir::Tensor(dtype, std::move(sizes), std::move(owner), bytes);
+  if (owner) return ir::Tensor::of_file(dtype, std::move(sizes), std::move(owner), bytes);
   ir::Tensor copy = ir::Tensor::zeros(dtype, std::move(sizes));
   if (!bytes.empty()) std::memcpy(copy.mutable_bytes().data(), bytes.data(), bytes.size());
   return copy;

@@ -2,6 +2,7 @@
 // What a device has shown it can do, found by probe kernels.
 #pragma once
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,11 +32,18 @@ struct Capabilities {
   bool command_buffer = false;   ///< cl_khr_command_buffer with its entry points
 
   // Instructions of one vendor.
-  bool ptx_dp4a = false;     ///< NVIDIA: dp4a by inline PTX
-  bool ptx_mma_s8 = false;   ///< NVIDIA: mma.sync.m16n8k32 of s8 by inline PTX
-  bool amd_sdot4 = false;    ///< AMD: __builtin_amdgcn_sdot4
-  bool amd_sudot4 = false;   ///< AMD from gfx11 on: __builtin_amdgcn_sudot4
-  bool arm_dot_acc = false;  ///< Arm: arm_dot_acc of cl_arm_integer_dot_product_accumulate_int8
+  bool ptx_dp4a = false;       ///< NVIDIA: dp4a by inline PTX
+  bool ptx_mma_s8 = false;     ///< NVIDIA: mma.sync.m16n8k32 of s8 by inline PTX
+  bool ptx_cp_async = false;   ///< NVIDIA: cp.async of 16 bytes by inline PTX
+  bool intel_dpas_8 = false;   ///< Intel: DPAS of s8 by sub-groups of 8
+  bool intel_dpas_16 = false;  ///< Intel: DPAS of s8 by sub-groups of 16
+  bool amd_mfma_k16 = false;   ///< AMD gfx908, gfx90a: MFMA of s8, 16 x 16 x 16
+  bool amd_mfma_k32 = false;   ///< AMD gfx940 and later: MFMA of s8, 16 x 16 x 32
+  bool amd_wmma = false;       ///< AMD gfx11: WMMA of s8, 16 x 16 x 16
+  bool matrix_f16 = false;     ///< the matrix unit above multiplies halves, too
+  bool amd_sdot4 = false;      ///< AMD: __builtin_amdgcn_sdot4
+  bool amd_sudot4 = false;     ///< AMD from gfx11 on: __builtin_amdgcn_sudot4
+  bool arm_dot_acc = false;    ///< Arm: arm_dot_acc of cl_arm_integer_dot_product_accumulate_int8
 
   /// Why a capability is absent, by its name: "not listed by the driver", "hidden by
   /// BERTCL_DISABLE".
@@ -53,6 +61,21 @@ struct Dot4 {
 
 /// The first that the device has shown to be exact: PTX, Khronos, AMD, Arm; else the emulation.
 Dot4 dot4_of(const Capabilities& capabilities);
+
+/// A unit of kernels_cl/matrix.clh: an instruction that multiplies matrices of s8.
+struct MatrixUnit {
+  int code;  ///< for -DMATRIX_UNIT
+  const char* name;
+  int lanes;  ///< of its sub-groups
+  int m, n;   ///< of its tile
+  bool Capabilities::*flag;
+};
+
+/// The unit that the device has shown; null where it has none.
+const MatrixUnit* matrix_unit_of(const Capabilities& capabilities);
+
+/// Every unit, those to prefer first.
+std::span<const MatrixUnit> matrix_units();
 
 /// Throws Error with the known names if BERTCL_DISABLE names one that is no capability.
 void check_disabled_capabilities();

@@ -12,7 +12,7 @@ struct CapabilityName {
   bool Capabilities::*flag;
 };
 
-inline constexpr std::array<CapabilityName, 16> kCapabilityNames = {{
+inline constexpr std::array<CapabilityName, 23> kCapabilityNames = {{
     {"in_process_cpu", &Capabilities::in_process_cpu},
     {"avx2", &Capabilities::avx2},
     {"avx512", &Capabilities::avx512},
@@ -26,6 +26,13 @@ inline constexpr std::array<CapabilityName, 16> kCapabilityNames = {{
     {"command_buffer", &Capabilities::command_buffer},
     {"ptx_dp4a", &Capabilities::ptx_dp4a},
     {"ptx_mma_s8", &Capabilities::ptx_mma_s8},
+    {"ptx_cp_async", &Capabilities::ptx_cp_async},
+    {"intel_dpas_8", &Capabilities::intel_dpas_8},
+    {"intel_dpas_16", &Capabilities::intel_dpas_16},
+    {"amd_mfma_k16", &Capabilities::amd_mfma_k16},
+    {"amd_mfma_k32", &Capabilities::amd_mfma_k32},
+    {"amd_wmma", &Capabilities::amd_wmma},
+    {"matrix_f16", &Capabilities::matrix_f16},
     {"amd_sdot4", &Capabilities::amd_sdot4},
     {"amd_sudot4", &Capabilities::amd_sudot4},
     {"arm_dot_acc", &Capabilities::arm_dot_acc},

@@ -20,6 +20,15 @@
 #include "opencl/status.hpp"
 
 namespace bertcl::opencl {
+namespace {
+
+#if defined(__x86_64__)
+constexpr bool kLoadsAtAnyAddress = true;
+#else
+constexpr bool kLoadsAtAnyAddress = false;
+#endif
+
+}  // namespace
 
 struct Context::State {
   Device device;
@@ -62,6 +71,17 @@ std::shared_ptr<Context> Context::create(const std::string& selector) {
   return std::shared_ptr<Context>(new Context(std::move(state)));
 }
 
+std::filesystem::path Context::tuning_file() const {
+  const char* wanted = std::getenv("BERTCL_TUNING");
+  if (wanted && *wanted) return std::string_view(wanted) == "off" ? "" : wanted;
+  const ProgramCache& cache = state_->programs->cache();
+  if (!cache.enabled()) return {};
+  std::string sources;
+  for (const std::string& program : program_names())
+    if (program.starts_with("gemm_")) sources += final_source(program);
+  return cache.folder() / fmt::format("tuning-{}.json", cache.key(sources, "").substr(0, 16));
+}
+
 const DeviceInfo& Context::info() const { return state_->device.info; }
 Queue& Context::queue() { return *state_->queue; }
 _cl_context* Context::native() const { return state_->context.get(); }
@@ -95,6 +115,35 @@ Buffer Context::allocate(size_t bytes) {
     *counter -= size;
   });
   return Buffer(shared_from_this(), std::move(handle), bytes);
+}
+
+MemHandle Context::use_host_memory(std::span<const std::byte> bytes,
+                                   std::shared_ptr<const void> owner) {
+  cl_int status = CL_SUCCESS;
+  MemHandle mem =
+      adopt(clCreateBuffer(native(), CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR, bytes.size(),
+                           const_cast<std::byte*>(bytes.data()), &status));
+  if (status != CL_SUCCESS) return nullptr;
+  // Queued work holds the object longer than the last handle does.
+  auto held = std::make_unique<std::shared_ptr<const void>>(std::move(owner));
+  const auto release = [](cl_mem, void* data) {
+    delete static_cast<std::shared_ptr<const void>*>(data);
+  };
+  check(clSetMemObjectDestructorCallback(mem.get(), release, held.get()),
+        "clSetMemObjectDestructorCallback");
+  held.release();
+  return mem;
+}
+
+Buffer Context::hold(std::span<const std::byte> bytes, size_t alignment,
+                     std::shared_ptr<const void> owner) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % alignment == 0;
+  if (info().type == "cpu" && !bytes.empty() && (aligned || kLoadsAtAnyAddress))
+    if (MemHandle mem = use_host_memory(bytes, owner))
+      return Buffer(shared_from_this(), std::move(mem), bytes.size());
+  Buffer copy = allocate(bytes.size());
+  copy.write(bytes);
+  return copy;
 }
 
 _cl_mem* Context::scratch(size_t bytes) {

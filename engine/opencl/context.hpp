@@ -2,8 +2,10 @@
 // One device with its CL context, its in-order queue and its built programs.
 #pragma once
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,6 +43,13 @@ class Context : public std::enable_shared_from_this<Context> {
   Buffer allocate(size_t bytes);
   size_t allocated_bytes() const;
 
+  /// Memory that kernels only read, with these bytes: on a CPU the bytes themselves, which `owner`
+  /// keeps alive until no queued work reads them, elsewhere a copy. On x86 they may lie at any
+  /// address, so kernels have to load them by element or by vloadn(); elsewhere what is not
+  /// aligned to `alignment` bytes is copied too.
+  Buffer hold(std::span<const std::byte> bytes, size_t alignment,
+              std::shared_ptr<const void> owner);
+
   /// The kernel `kernel_name` of kernels_cl/`program`.cl built with `defines`. Throws Error with
   /// file, options, CL status name and build log where the build fails.
   Kernel kernel(std::string_view program, std::string_view kernel_name,
@@ -62,6 +71,11 @@ class Context : public std::enable_shared_from_this<Context> {
   /// functions for further local sizes from it.
   void store_programs(double seconds = 0.5);
 
+  /// Where choices of implementations that were measured on this device are stored: a file in the
+  /// folder of the program cache, named after device, driver and the sources of the products. The
+  /// environment variable BERTCL_TUNING names another file, or none: "off". Empty: nowhere.
+  std::filesystem::path tuning_file() const;
+
   Queue& queue();
 
   /// Memory for the inside of one queued operation, shared by all: at least `bytes` bytes, valid
@@ -74,6 +88,8 @@ class Context : public std::enable_shared_from_this<Context> {
  private:
   struct State;
   explicit Context(std::unique_ptr<State> state);
+  /// Null where the driver refuses.
+  MemHandle use_host_memory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
   std::unique_ptr<State> state_;
 };
 

@@ -3,7 +3,9 @@
 #include "opencl/probe.hpp"
 
 #include <array>
+#include <bit>
 #include <climits>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -141,7 +143,9 @@ class Prober {
   bool sixteen(const std::string& program, int added);
   bool subgroups();
   bool dot4_probe(int backend);
-  bool mma_probe();
+  void matrix_units_of(bool nvidia, bool amd);
+  bool matrix_probe(const MatrixUnit& unit, bool half);
+  bool copy_async_probe();
   std::vector<int32_t> run_x86(const Defines& sections);
 
   Context& context_;
@@ -238,10 +242,7 @@ void Prober::dot_products() {
   const bool amd =
       device.type == "gpu" && (device.vendor.find("Advanced Micro Devices") != std::string::npos ||
                                device.platform.find("AMD") != std::string::npos);
-  if (nvidia)
-    probe("ptx_mma_s8", &Capabilities::ptx_mma_s8, [&] { return mma_probe(); });
-  else
-    found_.notes["ptx_mma_s8"] = "no NVIDIA device";
+  matrix_units_of(nvidia, amd);
   for (const Dot4Backend& backend : kDot4Backends) {
     const auto works = [&] { return dot4_probe(backend.code); };
     const std::string name = backend.name;
@@ -257,27 +258,91 @@ void Prober::dot_products() {
   }
 }
 
-// One tile of a matrix product whose elements are all different along each row and column.
-bool Prober::mma_probe() {
-  constexpr int kM = 16, kN = 8, kK = 32;
-  std::vector<int8_t> a, b;
-  std::vector<int32_t> start, expected;
-  for (int i = 0; i < kM * kK; ++i) a.push_back(static_cast<int8_t>(i * 37 % 256 - 128));
-  for (int i = 0; i < kN * kK; ++i) b.push_back(static_cast<int8_t>(i * 91 % 256 - 128));
-  for (int i = 0; i < kM * kN; ++i) start.push_back(i % 2 ? i : INT_MAX - i);
-  for (int m = 0; m < kM; ++m)
-    for (int n = 0; n < kN; ++n) {
-      auto sum = static_cast<uint32_t>(start[static_cast<size_t>(m * kN + n)]);
-      for (int k = 0; k < kK; ++k)
-        sum += static_cast<uint32_t>(a[static_cast<size_t>(m * kK + k)] *
-                                     b[static_cast<size_t>(n * kK + k)]);
-      expected.push_back(static_cast<int32_t>(sum));
+// By vendor and name: compilers of other devices print errors, or die.
+void Prober::matrix_units_of(bool nvidia, bool amd) {
+  const std::string& device = context_.info().name;
+  const auto named = [&](auto... names) { return amd && ((device.find(names) == 0) || ...); };
+  for (const MatrixUnit& unit : matrix_units()) {
+    const std::string name = unit.name;
+    const auto works = [&] { return matrix_probe(unit, false); };
+    if (name.starts_with("intel"))
+      extension(unit.name, unit.flag, "cl_intel_subgroup_matrix_multiply_accumulate", works);
+    else if (name == "ptx_mma_s8"     ? nvidia
+             : name == "amd_mfma_k16" ? named("gfx908", "gfx90a")
+             : name == "amd_mfma_k32" ? named("gfx94", "gfx95")
+                                      : named("gfx11"))
+      probe(unit.name, unit.flag, works);
+    else
+      found_.notes[name] = name == "ptx_mma_s8"     ? "no NVIDIA device"
+                           : name == "amd_mfma_k16" ? "no gfx908 or gfx90a of AMD"
+                           : name == "amd_mfma_k32" ? "no gfx940 or later of AMD"
+                                                    : "no gfx11 of AMD";
+  }
+  if (const MatrixUnit* unit = matrix_unit_of(found_))
+    probe("matrix_f16", &Capabilities::matrix_f16, [&] { return matrix_probe(*unit, true); });
+  else
+    found_.notes["matrix_f16"] = "no matrix unit";
+  if (nvidia)
+    probe("ptx_cp_async", &Capabilities::ptx_cp_async, [&] { return copy_async_probe(); });
+  else
+    found_.notes["ptx_cp_async"] = "no NVIDIA device";
+}
+
+// A tile of a matrix product whose elements are all different along each row and column, in every
+// sub-group of a work-group; each has start values of its own. In half all values are powers of 2,
+// so that the sums are exact.
+bool Prober::matrix_probe(const MatrixUnit& unit, bool half) {
+  constexpr int kItems = 256;
+  const int values = half ? 16 : 32, sub_groups = kItems / unit.lanes;
+  const auto value = [&](int i) { return half ? i * 5 % 7 - 3 : i * 37 % 256 - 128; };
+  const auto operand = [&](int rows) {
+    std::vector<uint8_t> bytes;
+    for (int i = 0; i < rows * values; ++i) {
+      const int v = value(i);
+      if (half) bytes.push_back(0);  // 2^v, negative where i is odd
+      bytes.push_back(static_cast<uint8_t>(half ? (v + 15) * 4 + (i % 2 ? 128 : 0) : v));
     }
-  Buffer out = context_.allocate(kM * kN * sizeof(int32_t));
+    return bytes;
+  };
+  const auto number = [&](int i) {
+    return half ? std::ldexp(i % 2 ? -1.0f : 1.0f, value(i)) : static_cast<float>(value(i));
+  };
+  std::vector<uint32_t> start, expected;  // bits of s32 or f32
+  for (int tile = 0; tile < sub_groups; ++tile)
+    for (int m = 0; m < unit.m; ++m)
+      for (int n = 0; n < unit.n; ++n) {
+        const int at = (tile * unit.m + m) * unit.n + n;
+        float sum = 0;
+        for (int k = 0; k < values; ++k) sum += number(m * values + k) * number(n * values + k);
+        const auto first = static_cast<uint32_t>(at % 2 ? at : INT_MAX - at);
+        start.push_back(half ? std::bit_cast<uint32_t>(static_cast<float>(at)) : first);
+        expected.push_back(half ? std::bit_cast<uint32_t>(sum + static_cast<float>(at))
+                                : first + static_cast<uint32_t>(static_cast<int32_t>(sum)));
+      }
+  Buffer out = context_.allocate(expected.size() * sizeof(uint32_t));
   out.fill(kPoison);
-  Kernel kernel = context_.kernel("probe_mma", "probe_mma", {{"MMA_PTX", 1}});
-  kernel.args(buffer_of(context_, a), buffer_of(context_, b), buffer_of(context_, start), out);
-  context_.queue().launch(kernel, {32, 1, 1}, {32, 1, 1}, "probe");
+  Kernel kernel = context_.kernel(
+      "probe_matrix", "probe_matrix",
+      {{"MATRIX_UNIT", unit.code}, {"MATRIX_EMULATED", 0}, {"MATRIX_F16", half ? 1 : 0}});
+  kernel.args(buffer_of(context_, operand(unit.m)), buffer_of(context_, operand(unit.n)),
+              buffer_of(context_, start), out);
+  context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
+  return out.download<uint32_t>() == expected;
+}
+
+bool Prober::copy_async_probe() {
+  constexpr int kItems = 32;
+  std::vector<int32_t> values, expected;
+  for (int i = 0; i < 4 * kItems; ++i) {
+    values.push_back(3 * i + 1);
+    const int item = kItems - 1 - i / 4;
+    expected.push_back(item % 3 == 0 ? 0 : 3 * (item * 4 + i % 4) + 1);
+  }
+  Buffer out = context_.allocate(expected.size() * sizeof(int32_t));
+  out.fill(kPoison);
+  Kernel kernel = context_.kernel("probe_copy_async", "probe_copy_async", {{"COPY_ASYNC", 2}});
+  kernel.args(buffer_of(context_, values), out);
+  context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
   return out.download<int32_t>() == expected;
 }
 

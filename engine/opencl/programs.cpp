@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 
 #include "bertcl/error.hpp"
+#include "bertcl/stopwatch.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/sources.hpp"
@@ -16,12 +16,6 @@
 
 namespace bertcl::opencl {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string build_log(cl_program program, cl_device_id device) {
   size_t bytes = 0;
@@ -90,7 +84,7 @@ ProgramHandle Programs::load(std::string_view program, const std::string& key,
                              const std::string& build_options) {
   const auto binary = cache_.load(key, program);
   if (!binary) return nullptr;
-  const Clock::time_point start = Clock::now();
+  const Stopwatch clock;
   const auto* bytes = reinterpret_cast<const unsigned char*>(binary->data());
   const size_t length = binary->size();
   cl_int status = CL_SUCCESS;
@@ -99,7 +93,7 @@ ProgramHandle Programs::load(std::string_view program, const std::string& key,
   if (status == CL_SUCCESS)
     status = clBuildProgram(loaded.get(), 1, &device_, build_options.c_str(), nullptr, nullptr);
   if (status == CL_SUCCESS) {
-    cache_.report(program, fmt::format("loaded in {:.1f} ms", 1000 * seconds_since(start)));
+    cache_.report(program, fmt::format("loaded in {:.1f} ms", clock.milliseconds()));
     return loaded;
   }
   cache_.report(program, "refused by the driver, " + status_name(status));
@@ -112,7 +106,7 @@ ProgramHandle Programs::build(std::string_view program, const std::string& sourc
   if (cache_.enabled())
     if (ProgramHandle loaded = load(program, key, build_options)) return loaded;
 
-  const Clock::time_point start = Clock::now();
+  const Stopwatch clock;
   const char* text = source.data();
   const size_t length = source.size();
   cl_int status = CL_SUCCESS;
@@ -126,8 +120,7 @@ ProgramHandle Programs::build(std::string_view program, const std::string& sourc
         program, info_.name, status_name(status), status, build_options,
         build_log(built.get(), device_)));
   if (cache_.enabled()) {
-    cache_.report(program,
-                  fmt::format("built from source in {:.0f} ms", 1000 * seconds_since(start)));
+    cache_.report(program, fmt::format("built from source in {:.0f} ms", clock.milliseconds()));
     watch_exit();
     std::lock_guard lock(mutex_);
     // What a probe finds is stored itself: its program is not wanted again.
@@ -142,13 +135,13 @@ void Programs::store(double seconds) {
     std::lock_guard lock(mutex_);
     programs.swap(unstored_);
   }
-  const Clock::time_point start = Clock::now();
+  const Stopwatch clock;
   for (const Unstored& entry : programs) {
-    if (seconds_since(start) > seconds) {
+    if (clock.seconds() > seconds) {
       cache_.report(entry.name, "not stored, left for the next run");
       continue;
     }
-    const Clock::time_point asked = Clock::now();
+    const Stopwatch asking;
     size_t bytes = 0;
     if (clGetProgramInfo(entry.program.get(), CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes,
                          nullptr) != CL_SUCCESS ||
@@ -160,7 +153,7 @@ void Programs::store(double seconds) {
     auto* data = reinterpret_cast<unsigned char*>(binary.data());
     if (clGetProgramInfo(entry.program.get(), CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr) ==
         CL_SUCCESS) {
-      cache_.report(entry.name, fmt::format("binary in {:.0f} ms", 1000 * seconds_since(asked)));
+      cache_.report(entry.name, fmt::format("binary in {:.0f} ms", asking.milliseconds()));
       cache_.store(entry.key, entry.name, binary);
     }
   }

@@ -2,6 +2,7 @@
 // Recognizes what a subgraph computes by running it on the host with small inputs.
 #include "ops/probe.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <set>
@@ -91,12 +92,20 @@ bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t batch, std:
   return true;
 }
 
-ir::Value* key_mask(const ir::Graph& graph, ir::Value* value,
-                    const std::function<bool(double, bool)>& element_fits) {
+/// The ones of each row in front.
+Mask ones_first(Mask mask, std::int64_t seq) {
+  for (auto row = mask.begin(); row != mask.end(); row += seq)
+    std::sort(row, row + seq, std::greater<>());
+  return mask;
+}
+
+std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
+                                const std::function<bool(double, bool)>& element_fits) {
   const auto inputs = inputs_behind(value);
-  if (!inputs || inputs->size() != 1) return nullptr;
+  if (!inputs || inputs->size() != 1) return std::nullopt;
   ir::Value* input = *inputs->begin();
-  if (input->type.shape.size() != 2) return nullptr;
+  if (input->type.shape.size() != 2) return std::nullopt;
+  bool as_given = true, counted = true;
   for (const std::int64_t wanted : probe_seqs) {
     const ir::Bindings sizes = sizes_of(graph, wanted);
     const auto shape = ir::evaluate(input->type.shape, sizes);
@@ -104,10 +113,14 @@ ir::Value* key_mask(const ir::Graph& graph, ir::Value* value,
       const ir::Tensor given =
           ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
       const auto result = run(value, {{input, given}}, sizes);
-      if (!result || !agrees(*result, mask, shape[0], shape[1], element_fits)) return nullptr;
+      if (!result) return std::nullopt;
+      as_given = as_given && agrees(*result, mask, shape[0], shape[1], element_fits);
+      counted =
+          counted && agrees(*result, ones_first(mask, shape[1]), shape[0], shape[1], element_fits);
+      if (!as_given && !counted) return std::nullopt;
     }
   }
-  return input;
+  return KeyMask{input, !as_given};
 }
 
 /// The value for both probing lengths, if it depends on no input.
@@ -124,13 +137,13 @@ bool always(const ir::Graph& graph, ir::Value* value,
 
 }  // namespace
 
-ir::Value* additive_key_mask(const ir::Graph& graph, ir::Value* value) {
+std::optional<KeyMask> additive_key_mask(const ir::Graph& graph, ir::Value* value) {
   return key_mask(graph, value,
                   [](double v, bool counts) { return counts ? v == 0.0 : v <= -9999.0; });
 }
 
-ir::Value* boolean_key_mask(const ir::Graph& graph, ir::Value* value, bool keeps) {
-  if (value->type.dtype != ir::DType::boolean) return nullptr;
+std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value, bool keeps) {
+  if (value->type.dtype != ir::DType::boolean) return std::nullopt;
   return key_mask(graph, value,
                   [keeps](double v, bool counts) { return (v != 0.0) == (counts == keeps); });
 }

@@ -4,11 +4,28 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "bertcl/error.hpp"
+#include "bertcl/stopwatch.hpp"
+#include "opencl/queue.hpp"
 
 namespace bertcl::plan {
+namespace {
+
+constexpr std::size_t kQueuedBytes = 64 << 20;  // of weights that wait to be packed
+
+opencl::Buffer hold(opencl::Context& context, const ir::Tensor& tensor) {
+  return context.hold(tensor.bytes(), ir::size_of(tensor.dtype()),
+                      std::make_shared<const ir::Tensor>(tensor));
+}
+
+}  // namespace
+
+Builder::Builder(Plan& plan, const Options& options)
+    : plan_(plan), options_(options), tuning_(options.tuning) {
+  if (tuning_) return;
+  tuning_ = std::make_shared<const Tuning>(
+      plan.context ? stored_tuning(*plan.context, plan.tuning_note) : Tuning());
+}
 
 bool Builder::is_disabled(const std::string& implementation) const {
   return ("," + options_.disabled + ",").find("," + implementation + ",") != std::string::npos;
@@ -39,6 +56,24 @@ Argument Builder::out(const ir::Value* value) { return Writes{add_slot(value)}; 
 Argument Builder::out_if_used(const ir::Value* value, const ir::Graph& graph) {
   if (value->users.empty() && !graph.is_output(value)) return nullptr;
   return out(value);
+}
+
+Argument Builder::out_bf16(const ir::Value* value) {
+  const int slot = bf16_slots_[value] = add_slot(value);
+  plan_.slots[static_cast<std::size_t>(slot)].type.dtype = ir::DType::bf16;
+  return Writes{slot};
+}
+
+Argument Builder::out_bf16_copy(const ir::Value* value) {
+  const Argument copy = scratch_out(value->name + ".bf16", {ir::DType::bf16, value->type.shape});
+  bf16_slots_[value] = std::get<Writes>(copy).slot;
+  return copy;
+}
+
+Argument Builder::in_bf16(const ir::Value* value) const {
+  const auto it = bf16_slots_.find(value);
+  if (it == bf16_slots_.end()) return nullptr;
+  return Reads{it->second};
 }
 
 Argument Builder::scratch_out(std::string name, ir::Type type) {
@@ -75,6 +110,27 @@ Argument Builder::constant(opencl::Buffer buffer) {
   return Constant{static_cast<int>(plan_.constants.size()) - 1};
 }
 
+Argument Builder::constant_in_place(const ir::Tensor& tensor) {
+  return constant(hold(context(), tensor));
+}
+
+void Builder::make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count) {
+  sources_.push_back({hold(context(), tensor), tensor});
+  kernel.set(0, sources_.back().buffer);
+  context().queue().launch(kernel, {count, 1, 1}, {1, 1, 1}, "pack");
+  // Bounded, since on a CPU pages of the file take memory until they are released, and elsewhere
+  // the copies do.
+  source_bytes_ += tensor.bytes().size();
+  if (source_bytes_ > kQueuedBytes) finish();
+}
+
+void Builder::finish() {
+  context().queue().finish();
+  for (const Source& source : sources_) source.tensor.release_pages();
+  sources_.clear();
+  source_bytes_ = 0;
+}
+
 Argument Builder::error_flag() {
   if (plan_.error_constant < 0) {
     opencl::Buffer flag = context().allocate(sizeof(std::int32_t));
@@ -86,10 +142,9 @@ Argument Builder::error_flag() {
 
 opencl::Kernel Builder::kernel(std::string_view program, std::string_view name,
                                const opencl::Defines& defines) {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch clock;
   opencl::Kernel made = context().kernel(program, name, defines).clone();
-  const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-  plan_.program_ms += time.count();
+  plan_.program_ms += clock.milliseconds();
   return made;
 }
 

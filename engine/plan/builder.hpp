@@ -3,19 +3,24 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "plan/plan.hpp"
+#include "plan/tuning.hpp"
 
 namespace bertcl::plan {
 
 struct Options {
-  std::string gemm = "own";   // "clblast": CLBlast stands first among the float products
+  /// Float products: "own", "clblast", or "auto": own, unless tuning found CLBlast to be faster.
+  std::string gemm = "auto";
   bool half_weights = false;  // float weights stored in half precision
   bool bf16 = false;          // float products in bf16 where the device multiplies it
   std::string disabled;       // comma-separated implementations that are left out
+  /// Null: what is stored for the device.
+  std::shared_ptr<const Tuning> tuning;
 };
 
 /// The implementations that Options::disabled may name, in alphabetical order.
@@ -23,11 +28,12 @@ std::vector<std::string> implementation_names();
 
 class Builder {
  public:
-  Builder(Plan& plan, const Options& options) : plan_(plan), options_(options) {}
+  Builder(Plan& plan, const Options& options);
 
   opencl::Context& context() { return *plan_.context; }
   Plan& plan() { return plan_; }
   const Options& options() const { return options_; }
+  const Tuning& tuning() const { return *tuning_; }
   bool is_disabled(const std::string& implementation) const;
 
   /// An operand: its slot, its constant buffer (uploaded at first use), or null if it is absent.
@@ -36,6 +42,11 @@ class Builder {
   Argument out(const ir::Value* value);
   /// A result if anything reads it, otherwise null.
   Argument out_if_used(const ir::Value* value, const ir::Graph& graph);
+  /// The same in bf16: in place of the value, or beside it for those who read bf16.
+  Argument out_bf16(const ir::Value* value);
+  Argument out_bf16_copy(const ir::Value* value);
+  /// What either of them has written; null where the value is in f32 alone.
+  Argument in_bf16(const ir::Value* value) const;
   /// A slot for a value that only this op knows.
   Argument scratch_out(std::string name, ir::Type type);
   /// Reads what scratch_out() or out() gave.
@@ -46,6 +57,14 @@ class Builder {
   Argument constant(const ir::Tensor& tensor);
   /// Device memory that the caller has filled.
   Argument constant(opencl::Buffer buffer);
+  /// The same bytes for a kernel that loads them by element or by vloadn(): see
+  /// opencl::Context::hold().
+  Argument constant_in_place(const ir::Tensor& tensor);
+  /// Queues a kernel that makes constants of a tensor, as one that packs weights, with one
+  /// work-item for each of `count`. Its first argument is that tensor, as by constant_in_place().
+  void make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count);
+  /// Waits for those kernels.
+  void finish();
   /// The int that kernels set when an index was outside its table.
   Argument error_flag();
 
@@ -70,10 +89,17 @@ class Builder {
  private:
   Plan& plan_;
   const Options& options_;
-  std::map<const ir::Value*, int> slots_;
+  std::shared_ptr<const Tuning> tuning_;
+  std::map<const ir::Value*, int> slots_, bf16_slots_;
   // By the address of the constant's bytes, which kept_ keeps from being used again.
   std::map<const void*, int> uploaded_;
   std::vector<ir::Tensor> kept_;
+  struct Source {
+    opencl::Buffer buffer;
+    ir::Tensor tensor;
+  };
+  std::vector<Source> sources_;  // of queued kernels that make constants
+  std::size_t source_bytes_ = 0;
 };
 
 /// Lowers one node to steps.

@@ -12,6 +12,7 @@
 
 #include "passes/symbols.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/row_kernels.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -165,6 +166,22 @@ void note_float_products(const ir::Graph& graph, Plan& plan) {
 
 }  // namespace
 
+bool takes_small_tiles(const Step& step, const ir::Bindings& sizes, std::size_t compute_units) {
+  if (!step.small_tiles) return false;
+  std::size_t groups = 1;
+  for (std::size_t d = 0; d < 3; ++d)
+    groups *= static_cast<std::size_t>(step.global[d].evaluate(sizes)) / step.local[d];
+  return groups < compute_units;
+}
+
+const BuildForRows* build_for_rows(const Step& step, const ir::Bindings& sizes) {
+  if (step.by_rows.empty()) return nullptr;
+  const std::int64_t rows = step.unit.evaluate(sizes);
+  const auto build = std::find_if(step.by_rows.begin(), step.by_rows.end(),
+                                  [&](const BuildForRows& b) { return rows <= b.up_to_rows; });
+  return build == step.by_rows.end() ? nullptr : &*build;
+}
+
 bool computes_in_int8(const Plan& plan) {
   return std::any_of(plan.steps.begin(), plan.steps.end(), [](const Step& step) {
     return step.type.starts_with("int8") && step.operations_per_unit > 0;
@@ -187,6 +204,7 @@ std::vector<std::string> implementation_names() {
   std::vector<std::string> names;
   add_attention_implementations(names);
   add_linear_implementations(names);
+  add_row_implementations(names);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
@@ -225,6 +243,7 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
     else
       plan.outputs.push_back({output.name, builder.slot_of(output.value), {}});
   }
+  builder.finish();
   note_float_products(graph, plan);
   return plan;
 }

@@ -64,8 +64,32 @@ using LibraryCall =
 
 /// Another build of a kernel, with smaller tiles: for launches that would leave units idle.
 struct SmallTiles {
+  std::string implementation;
   opencl::Kernel kernel;
   std::array<Size, 3> global;
+};
+
+/// Another build of a kernel on the same weights, for launches of up to so many rows.
+struct BuildForRows {
+  std::int64_t up_to_rows = 0;
+  std::string implementation;
+  opencl::Kernel kernel;
+  std::array<Size, 3> global;
+  std::array<std::size_t, 3> local{1, 1, 1};
+};
+
+/// An implementation that a device can be tuned to; those of one layout read the same weights.
+struct Candidate {
+  std::string name, layout;
+  std::string rung;  // whose tiles it changes, or itself
+};
+
+/// What tuning knows of a product with constant weights [k, n].
+struct TunableProduct {
+  std::int64_t n = 0, k = 0;
+  std::vector<Candidate> candidates;
+  std::string otherwise;  // the implementation without tuning
+  double gain = 0;        // speed in times of that, as measured; 0 where it is taken
 };
 
 /// One kernel launch, or one call of a library.
@@ -82,7 +106,10 @@ struct Step {
   std::array<Size, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
   std::optional<SmallTiles> small_tiles;  // taken where there are fewer groups than compute units
-  double operations_per_unit = 0;         // arithmetic operations = this * unit
+  std::vector<BuildForRows>
+      by_rows;  // from tuning, in ascending order; the kernel itself for more rows
+  std::optional<TunableProduct> tunable;
+  double operations_per_unit = 0;  // arithmetic operations = this * unit
   ir::Dim unit{0};
 };
 
@@ -124,14 +151,23 @@ struct Plan {
   std::vector<std::pair<ir::Dim, ir::Dim>>
       equal_sizes;            // what the operators need and no shape says
   std::string mask_input;     // model input that masks keys; empty if the model has none
+  bool mask_counted = false;  // as many first keys count as the mask has ones
   std::string keeps_padding;  // operator that needs rows of padding to be computed; else empty
   std::int64_t attention_heads = 0;
   std::int64_t max_positions = 0;  // longest sequence that the position table allows; 0: no limit
   std::int64_t max_keys = 0;       // longest that integer attention sums exactly; 0: no limit
+  std::string tuning_note;         // why the stored tuning is not used, if it is not
   std::vector<std::string> notes;  // quantized operands that no integer op took, with the reason
   double program_ms = 0;           // of making it, for programs: from the cache on disk, or built
   int error_constant = -1;  // int buffer that kernels set when an index was outside its table
 };
+
+/// True if a run of these sizes takes the small tiles of `step`: the large ones make fewer groups
+/// than the device has compute units.
+bool takes_small_tiles(const Step& step, const ir::Bindings& sizes, std::size_t compute_units);
+
+/// The build of a tuned `step` for a run of these sizes; null where it is the step's own kernel.
+const BuildForRows* build_for_rows(const Step& step, const ir::Bindings& sizes);
 
 /// True if a product runs in integers.
 bool computes_in_int8(const Plan& plan);

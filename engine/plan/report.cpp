@@ -50,6 +50,20 @@ StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) 
   return {step.operations_per_unit * evaluate(step.unit, sizes), constants, reads + writes};
 }
 
+Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes) {
+  if (step.call) return {"CLBlast", "CLBlast", step.implementation};
+  bool small = false;
+  try {
+    if (const BuildForRows* build = build_for_rows(step, sizes))
+      return {build->kernel.program_name(), build->kernel.name(), build->implementation};
+    small = takes_small_tiles(step, sizes, plan.context->info().compute_units);
+  } catch (const Error&) {  // a size that only a run knows
+  }
+  const opencl::Kernel& kernel = small ? step.small_tiles->kernel : step.kernel;
+  return {kernel.program_name(), kernel.name(),
+          small ? step.small_tiles->implementation : step.implementation};
+}
+
 ir::Bindings sizes_of_batch(std::int64_t batch, std::int64_t seq) {
   namespace symbols = passes::symbols;
   return {{"batch", batch},
@@ -120,13 +134,19 @@ std::vector<std::string> host_work(const Plan& plan) {
   return work;
 }
 
+namespace {
+
+double gain_of(const Step& step) { return step.tunable ? step.tunable->gain : 0; }
+
+}  // namespace
+
 bool same_launches(const Plan& plan, const Section& a, const Section& b) {
   return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
                     [&](std::size_t x, std::size_t y) {
                       const Step &s = plan.steps[x], &t = plan.steps[y];
                       return s.op == t.op && s.type == t.type &&
                              s.implementation == t.implementation &&
-                             s.why_not_faster == t.why_not_faster;
+                             s.why_not_faster == t.why_not_faster && gain_of(s) == gain_of(t);
                     });
 }
 

@@ -17,6 +17,14 @@ struct StepCost {
 };
 StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes);
 
+/// What a step launches for the sizes of a run: its large tiles where a symbol has no size.
+struct Launched {
+  std::string program;  // file of kernels_cl/ without .cl, or CLBlast
+  std::string kernel;   // function in it, or CLBlast
+  std::string implementation;
+};
+Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes);
+
 /// The symbols of a plan for a batch without padding.
 ir::Bindings sizes_of_batch(std::int64_t batch, std::int64_t seq);
 

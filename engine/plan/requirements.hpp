@@ -23,6 +23,12 @@ std::string needs_vnni(Builder& b);
 std::string needs_avx_vnni(Builder& b);
 std::string needs_bf16(Builder& b);
 std::string needs_mma(Builder& b);
-std::string needs_groups_of_256(Builder& b);  // and 17 KB of local memory
+std::string needs_dpas(Builder& b);
+std::string needs_mfma(Builder& b);
+std::string needs_wmma(Builder& b);
+std::string needs_matrix_f16(Builder& b);
+std::string needs_subgroups(Builder& b);         // and what the next asks
+std::string needs_groups_of_256(Builder& b);     // and 17 KB of local memory
+std::string needs_32_kb_for_groups(Builder& b);  // of 256
 
 }  // namespace bertcl::plan

@@ -25,6 +25,18 @@ std::int32_t as_int(std::int64_t v, const plan::Step& step) {
 
 }  // namespace
 
+Executor::Executor(plan::Plan& plan, bool record) : plan_(plan), record_(record) {
+  find_lifetimes();
+  if (!record) return;
+  for (const plan::Step& step : plan.steps)
+    if (step.call)
+      throw Error(fmt::format(
+          "{} '{}' is computed by {}, whose launches cannot be recorded; use --gemm own, "
+          "or run without --command-buffer",
+          step.op, step.name, step.implementation));
+  const opencl::CommandBuffer available(*plan.context);  // throws where there are none
+}
+
 void Executor::find_lifetimes() {
   const int steps = static_cast<int>(plan_.steps.size());
   lifetimes_.assign(plan_.slots.size(), {steps, -1});
@@ -51,6 +63,7 @@ ir::Sizes Executor::shape(int slot) const {
 void Executor::bind(const ir::Bindings& sizes) {
   if (bound_ && sizes == sizes_) return;
   bound_ = false;
+  recorded_.reset();
   sizes_ = sizes;
   place_slots();
   fill_tables();
@@ -104,6 +117,7 @@ void Executor::fill_tables() {
 void Executor::bind_arguments() {
   std::size_t next_table = 0;
   globals_.clear();
+  locals_.clear();
   kernels_.clear();
   calls_.clear();
   for (plan::Step& step : plan_.steps) {
@@ -117,12 +131,17 @@ void Executor::bind_arguments() {
         global[d] = static_cast<std::size_t>(sizes[d].evaluate(sizes_));
       return global;
     };
-    std::array<std::size_t, 3> global = evaluate(step.global);
-    const std::size_t groups = global[0] / step.local[0] * global[1] * global[2];
-    const bool small = step.small_tiles && groups < plan_.context->info().compute_units;
-    if (small) global = evaluate(step.small_tiles->global);
-    opencl::Kernel& kernel = small ? step.small_tiles->kernel : step.kernel;
-    kernels_.push_back(&kernel);
+    const bool small = plan::takes_small_tiles(step, sizes_, plan_.context->info().compute_units);
+    std::array<std::size_t, 3> global = evaluate(small ? step.small_tiles->global : step.global);
+    opencl::Kernel kernel = small ? step.small_tiles->kernel : step.kernel;
+    std::array<std::size_t, 3> local = step.local;
+    if (const plan::BuildForRows* build = plan::build_for_rows(step, sizes_)) {
+      global = evaluate(build->global);
+      kernel = build->kernel;
+      local = build->local;
+    }
+    kernels_.push_back(kernel);
+    locals_.push_back(local);
     for (unsigned i = 0; i < step.arguments.size(); ++i) {
       const plan::Argument& a = step.arguments[i];
       if (const auto* r = std::get_if<plan::Reads>(&a))
@@ -133,7 +152,8 @@ void Executor::bind_arguments() {
         kernel.set(i, table_views_[next_table++]);
       else if (const auto* s = std::get_if<plan::Size>(&a))
         kernel.set(i, as_int(s->evaluate(sizes_), step));
-      else if (constants_bound_ && !step.small_tiles)  // either kernel may be new
+      else if (constants_bound_ && !step.small_tiles &&
+               step.by_rows.empty())  // the kernel may be new
         continue;
       else if (const auto* c = std::get_if<plan::Constant>(&a))
         kernel.set(i, plan_.constants[static_cast<std::size_t>(c->index)]);
@@ -159,11 +179,23 @@ void Executor::bind_call(plan::Step& step) {
   }
   calls_[&step] = std::move(buffers);
   globals_.push_back({});
-  kernels_.push_back(nullptr);
+  locals_.push_back({});
+  kernels_.emplace_back();
+}
+
+void Executor::enqueue_recorded() {
+  if (!recorded_ || !recorded_->is_for(*plan_.context)) {
+    recorded_ = std::make_unique<opencl::CommandBuffer>(*plan_.context);
+    for (std::size_t s = 0; s < plan_.steps.size(); ++s)
+      recorded_->add(kernels_[s], globals_[s], locals_[s], plan_.steps[s].name);
+    recorded_->finalize();
+  }
+  recorded_->enqueue();
 }
 
 void Executor::enqueue(const Tap& tap) {
   opencl::Queue& queue = plan_.context->queue();
+  if (record_ && !tap && !queue.profiling()) return enqueue_recorded();
   const auto run_taps = [&](int after) {
     if (!tap) return;
     for (const plan::Tap& t : plan_.taps)
@@ -178,7 +210,7 @@ void Executor::enqueue(const Tap& tap) {
     if (step.call)
       step.call(calls_.at(&step), sizes_);
     else
-      queue.launch(*kernels_[s], globals_[s], step.local, step.name);
+      queue.launch(kernels_[s], globals_[s], locals_[s], step.name);
     if (!plan_.taps.empty()) run_taps(static_cast<int>(s));
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a plan: places its slots for the shapes of a batch, binds arguments, enqueues the steps.
 #pragma once
+#include "opencl/command_buffer.hpp"
 #include "plan/plan.hpp"
 #include "runtime/packing.hpp"
 #include "runtime/session.hpp"
@@ -9,7 +10,10 @@ namespace bertcl::runtime {
 
 class Executor {
  public:
-  explicit Executor(plan::Plan& plan) : plan_(plan) { find_lifetimes(); }
+  /// With `record` the launches of a shape are recorded at its first run and replayed as one
+  /// command later, except while they are profiled or observed. Throws Error where the device has
+  /// no command buffers, or a library queues some of the work itself.
+  explicit Executor(plan::Plan& plan, bool record = false);
 
   /// Places every slot for these sizes. Does nothing if they are those of the last call.
   void bind(const ir::Bindings& sizes);
@@ -27,10 +31,13 @@ class Executor {
   void fill_tables();
   void bind_arguments();
   void bind_call(plan::Step& step);
+  void enqueue_recorded();
 
   plan::Plan& plan_;
   std::vector<std::pair<int, int>> lifetimes_;  // first and last step of each root slot
   ir::Bindings sizes_;
+  const bool record_;
+  std::unique_ptr<opencl::CommandBuffer> recorded_;  // of the sizes that are bound
   bool bound_ = false;
   bool constants_bound_ = false;  // arguments that no size changes are set once
   std::int64_t arena_bytes_ = 0;
@@ -38,8 +45,8 @@ class Executor {
   std::vector<opencl::Buffer> buffers_;  // by root slot
   opencl::Buffer tables_;
   std::vector<opencl::Buffer> table_views_;
-  std::vector<std::array<std::size_t, 3>> globals_;  // by step
-  std::vector<opencl::Kernel*> kernels_;             // of each step; null for a call
+  std::vector<std::array<std::size_t, 3>> globals_, locals_;  // by step
+  std::vector<opencl::Kernel> kernels_;                       // of each step; none for a call
   std::map<const plan::Step*, std::vector<opencl::Buffer*>> calls_;  // buffers of library calls
 };
 

@@ -6,11 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 
 #include "bertcl/error.hpp"
+#include "bertcl/stopwatch.hpp"
 #include "ir/text.hpp"
 #include "onnx/read_model.hpp"
 #include "passes/pass.hpp"
@@ -64,12 +64,6 @@ std::vector<std::int64_t> mask_of(const ir::Tensor& t, const plan::Port& port) {
                       "padding",
                       port.name, values[i], i));
   return values;
-}
-
-using Clock = std::chrono::steady_clock;
-
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
 }  // namespace
@@ -256,9 +250,9 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
-  const Clock::time_point start = Clock::now();
+  const Stopwatch clock;
   ir::Graph graph = onnx_io::read_model(model);
-  const double parse = milliseconds_since(start);
+  const double parse = clock.milliseconds();
   Session session = compile(std::move(graph), options, model);
   session.state_->times.parse = parse;
   return session;
@@ -269,7 +263,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   auto state = std::make_unique<State>();
   state->path = path;
   state->options = options;
-  const Clock::time_point start = Clock::now();
+  const Stopwatch clock;
   add_observers(graph, options.observe);
   passes::Options pass_options;
   pass_options.disabled = options.disabled_passes;
@@ -281,25 +275,26 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
     if (fates) fates->after(pass.name, g);
   });
   if (fates) state->node_fates = fates->result();
-  state->times.passes = milliseconds_since(start);
-  if (options.gemm != "own" && options.gemm != "clblast")
-    throw Error(
-        fmt::format("unknown product library '{}'; 'own' and 'clblast' are known", options.gemm));
+  state->times.passes = clock.milliseconds();
+  if (options.gemm != "auto" && options.gemm != "own" && options.gemm != "clblast")
+    throw Error(fmt::format("unknown product library '{}'; 'auto', 'own' and 'clblast' are known",
+                            options.gemm));
   plan::Options plan_options;
   plan_options.gemm = options.gemm;
   plan_options.half_weights = options.half_weights;
   plan_options.bf16 = options.bf16;
   plan_options.disabled = options.disabled_kernels;
+  plan_options.tuning = options.tuning;
   const auto context = options.context ? options.context : opencl::Context::create(options.device);
-  const Clock::time_point plan_start = Clock::now();
+  const Stopwatch planning;
   state->plan = plan::make_plan(graph, context, plan_options);
   state->times.programs = state->plan.program_ms;
-  state->times.plan = milliseconds_since(plan_start) - state->times.programs;
+  state->times.plan = planning.milliseconds() - state->times.programs;
   if (options.require_int8)
     if (const auto reasons = plan::why_not_int8(state->plan); !reasons.empty())
       throw Error(fmt::format("{}: int8 is required, but\n  {}", path.string(),
                               fmt::join(reasons, "\n  ")));
-  state->executor = std::make_unique<Executor>(state->plan);
+  state->executor = std::make_unique<Executor>(state->plan, options.command_buffer);
   return Session(std::move(state));
 }
 
@@ -316,8 +311,9 @@ void Session::start(const Tensors& inputs) {
     const auto mask = inputs.find(s.plan.mask_input);
     std::vector<std::int64_t> values;
     if (mask != inputs.end()) values = mask_of(mask->second, s.port(s.plan.mask_input));
-    packing = make_packing(shape[0], shape[1], values,
-                           s.options.drop_padding && s.plan.keeps_padding.empty());
+    packing =
+        make_packing(shape[0], shape[1], values,
+                     s.options.drop_padding && s.plan.keeps_padding.empty(), s.plan.mask_counted);
     s.bind_packing(*packing, sizes);
   }
   s.executor->bind(sizes);

@@ -12,6 +12,7 @@
 #include "opencl/context.hpp"
 #include "passes/node_fates.hpp"
 #include "plan/plan.hpp"
+#include "plan/tuning.hpp"
 
 namespace bertcl::runtime {
 
@@ -21,13 +22,16 @@ using Tensors = std::map<std::string, ir::Tensor, std::less<>>;
 struct SessionOptions {
   std::string device;         // selector of opencl::select_device; empty: first GPU, else CPU
   bool drop_padding = true;   // run packed where the mask is a prefix of ones
-  std::string gemm = "own";   // float products: "own" or "clblast"
+  std::string gemm = "auto";  // float products: "own", "clblast", or "auto", as plan::Options says
   bool half_weights = false;  // store float weights in half precision
   bool bf16 = false;          // float products in bf16 where the device multiplies it
-  bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
+  bool command_buffer = false;  // record the launches of a shape once and replay them
+  bool require_int8 = false;    // error if plan::why_not_int8() knows a reason
   std::vector<std::string> disabled_passes;
-  bool follow_nodes = false;         // for Session::node_fates()
-  std::string disabled_kernels;      // comma-separated names of implementations
+  bool follow_nodes = false;     // for Session::node_fates()
+  std::string disabled_kernels;  // comma-separated names of implementations
+  /// Choices of implementations; null: those stored for the device (plan/tuning.hpp).
+  std::shared_ptr<const plan::Tuning> tuning;
   std::vector<std::string> observe;  // ONNX tensors that calibration wants to see
   /// Called with the name of each pass that changed the graph, and the graph as text.
   std::function<void(const std::string&, const std::string&)> dump_passes;

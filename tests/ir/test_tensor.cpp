@@ -2,8 +2,14 @@
 // Element conversion against the definition, for every half there is.
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
+
 #include <cmath>
+#include <cstdio>
+#include <cstring>
 #include <limits>
+#include <numeric>
+#include <thread>
 
 #include "bertcl/error.hpp"
 #include "ir/tensor.hpp"
@@ -52,6 +58,86 @@ TEST(Tensor, Conversion) {
 TEST(Tensor, BytesMustFitTheShape) {
   const auto owner = std::make_shared<std::vector<float>>(5);
   EXPECT_THROW(Tensor(DType::f32, {2, 3}, owner, std::as_bytes(std::span(*owner))), Error);
+}
+
+std::vector<float> counting(std::size_t count, float first) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+TEST(Tensor, JoinedPartsStandSideBySide) {
+  for (const std::int64_t rows : {2, 5000}) {  // made at once, and when asked for
+    const auto n = static_cast<std::size_t>(rows);
+    const Tensor a = Tensor::of({rows, 3}, counting(3 * n, 0));
+    const Tensor half = Tensor::of({rows, 1}, counting(n, 0)).converted(DType::f16);
+    const Tensor joined = Tensor::joined(DType::f32, {a, half.converted(DType::f32), a});
+    ASSERT_EQ(joined.shape(), (Sizes{rows, 7}));
+    std::vector<float> expected;
+    for (std::size_t row = 0; row < n; ++row)
+      for (std::size_t column = 0; column < 7; ++column)
+        expected.push_back(column == 3 ? half_to_float(half.as<std::uint16_t>()[row])
+                                       : static_cast<float>(3 * row + column % 4));
+    const auto values = joined.as<float>();
+    EXPECT_EQ(std::vector<float>(values.begin(), values.end()), expected) << rows;
+    EXPECT_EQ(joined, Tensor::of({rows, 7}, expected));
+    EXPECT_EQ(joined.reshaped({7, rows}), Tensor::of({7, rows}, expected));
+  }
+  const Tensor one = Tensor::of<float>({1, 1}, {1}), two = Tensor::of<float>({2, 1}, {1, 2});
+  EXPECT_THROW(Tensor::joined(DType::f32, {one, two}), Error);
+}
+
+TEST(Tensor, PartsAreThoseThatAreStored) {
+  const Tensor half = Tensor::of({200, 100}, counting(20000, 0)).converted(DType::f16);
+  const Tensor wide = half.converted(DType::f32);
+  ASSERT_EQ(wide.dtype(), DType::f32);
+  ASSERT_EQ(wide.parts().size(), 1u);
+  EXPECT_EQ(wide.parts()[0].bytes().data(), half.bytes().data());
+  EXPECT_EQ(wide.reshaped({100, 200}).parts()[0].shape(), (Sizes{100, 200}));
+  const Tensor joined = Tensor::joined(DType::f32, {wide, wide, wide});
+  ASSERT_EQ(joined.parts().size(), 3u);
+  for (const Tensor& part : joined.parts()) EXPECT_EQ(part.bytes().data(), half.bytes().data());
+  ASSERT_EQ(half.parts().size(), 1u);
+  EXPECT_EQ(half.parts()[0], half);
+}
+
+TEST(Tensor, SeveralThreadsMayAskForBytes) {
+  const Tensor half = Tensor::of({300, 400}, counting(120000, 0)).converted(DType::f16);
+  const Tensor wide = half.converted(DType::f32);
+  std::vector<const float*> seen(4);
+  std::vector<std::thread> threads;
+  for (auto& data : seen) threads.emplace_back([&] { data = wide.as<float>().data(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const float* data : seen) EXPECT_EQ(data, seen[0]);
+}
+
+TEST(Tensor, BytesOfAFileMayLieAtAnyAddressAndReturnAfterRelease) {
+  constexpr std::size_t bytes = 1 << 16;
+  const std::vector<float> values = counting(1000, 1);
+  std::vector<std::byte> content(bytes, std::byte{7});
+  std::memcpy(content.data() + 5001, values.data(), 4000);
+  FILE* file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  ASSERT_EQ(std::fwrite(content.data(), 1, bytes, file), bytes);
+  ASSERT_EQ(std::fflush(file), 0);
+  void* at = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fileno(file), 0);
+  std::fclose(file);
+  ASSERT_NE(at, MAP_FAILED);
+  const std::span mapped(static_cast<const std::byte*>(at), bytes);
+  const Tensor t = Tensor::of_file(DType::f32, {1000}, nullptr, mapped.subspan(5001, 4000));
+  EXPECT_EQ(t.bytes().data(), mapped.data() + 5001);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(t.as<float>().data()) % alignof(float), 0u);
+  EXPECT_EQ(t, Tensor::of({1000}, values));
+  const Tensor all = Tensor::of_file(DType::u8, {bytes}, nullptr, mapped);
+  all.release_pages();
+  EXPECT_EQ(std::memcmp(all.bytes().data(), content.data(), bytes), 0);
+  ::munmap(at, bytes);
+}
+
+TEST(Tensor, ReleaseLeavesMemoryThatIsNoFilesAlone) {
+  const Tensor t = Tensor::of({100000}, counting(100000, 7));
+  t.release_pages();
+  EXPECT_EQ(t.as<float>()[50000], 50007.0f);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "opencl/context.hpp"
+#include "tests/kernels_cl/device_test.hpp"
 
 namespace bertcl::tests {
 
@@ -16,6 +17,8 @@ namespace bertcl::tests {
 struct Implementation {
   std::string program;
   opencl::Defines defines = {};
+  bool groups = false;  ///< made by work-groups of 256, for heads of up to HEAD_MAX columns
+
   std::string name() const {
     std::string text = program;
     for (const auto& [key, value] : defines)
@@ -48,6 +51,29 @@ struct AttentionCase {
         .append(mask.empty() ? "" : ", masked");
   }
 };
+
+/// The kernel for a case, as the planner asks for it.
+inline opencl::Kernel kernel_for(const Implementation& implementation, std::string_view name,
+                                 const AttentionCase& c) {
+  opencl::Defines defines = implementation.defines;
+  for (int size = 256; implementation.groups && size >= 32 && size >= c.head_size; size /= 2)
+    defines["HEAD_MAX"] = size;
+  return device().kernel(implementation.program, name, defines);
+}
+
+/// Launches it, with work-groups or with work-items of `block_rows` rows, and waits.
+inline void run_attention(const Implementation& implementation, const opencl::Kernel& kernel,
+                          const AttentionCase& c, int32_t block_rows) {
+  const auto blocks = [&](int32_t rows) {
+    return ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(rows));
+  };
+  const auto heads = static_cast<size_t>(c.heads);
+  if (!implementation.groups) return run(kernel, blocks(block_rows), heads, c.lengths.size());
+  const bool given = implementation.defines.contains("ROWS");
+  const int32_t rows = given ? implementation.defines.at("ROWS") : c.head_size > 64 ? 32 : 64;
+  device().queue().launch(kernel, {256, blocks(rows), heads * c.lengths.size()}, {256, 1, 1});
+  device().queue().finish();
+}
 
 /// Calls visit(row, head, keys, probabilities) with the softmax of `score(row, key, column of the
 /// head)` for every row and head; a row without keys gets empty lists.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -25,6 +26,21 @@ inline opencl::Context& device() {
   // Never destroyed: some drivers are gone before the statics of the program.
   static auto* context = new std::shared_ptr<opencl::Context>(opencl::Context::create());
   return **context;
+}
+
+/// Why the device of the tests cannot run what needs a capability: its name, and what the probe
+/// found. Empty if it can.
+inline std::string lacks(bool opencl::Capabilities::*needed) {
+  const opencl::Capabilities& found = device().capabilities();
+  if (!needed || found.*needed) return "";
+  opencl::Capabilities only;
+  only.*needed = true;
+  std::string name;
+  for (const auto& [each, present] : only.list())
+    if (present) name = each;
+  const auto note = found.notes.find(name);
+  return "needs " + name + ", which " + device().info().name + " (" + device().info().platform +
+         ") has not" + (note == found.notes.end() ? "" : ": " + note->second);
 }
 
 template <typename T>
@@ -127,6 +143,25 @@ inline std::vector<float> normal_values(size_t count, unsigned seed, float scale
   return values;
 }
 
+/// The nearest value of 8 significant bits, half to even.
+inline float to_bf16(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
+}
+
+/// The bits of bf16, and back.
+inline std::vector<uint16_t> bf16_bits(const std::vector<float>& values) {
+  std::vector<uint16_t> bits;
+  for (float x : values)
+    bits.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(to_bf16(x)) >> 16));
+  return bits;
+}
+inline std::vector<float> from_bf16(const std::vector<uint16_t>& bits) {
+  std::vector<float> values;
+  for (uint16_t b : bits) values.push_back(std::bit_cast<float>(static_cast<uint32_t>(b) << 16));
+  return values;
+}
+
 template <typename T>
 std::vector<T> integers(size_t count, unsigned seed, int64_t low, int64_t high) {
   std::mt19937_64 generator(seed);
@@ -143,6 +178,6 @@ inline int quantized(double value, int zero_point, bool is_signed) {
 }
 
 // Type codes of the kernels.
-constexpr int32_t kF32 = 0, kU8 = 1, kS8 = 2, kF16 = 3, kS32 = 4, kS64 = 5, kBool = 6;
+constexpr int32_t kF32 = 0, kU8 = 1, kS8 = 2, kF16 = 3, kS32 = 4, kS64 = 5, kBool = 6, kBf16 = 7;
 
 }  // namespace bertcl::tests

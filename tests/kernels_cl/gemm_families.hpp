@@ -22,24 +22,53 @@ struct GemmFamily {
     for (const auto& [key, value] : defines) text += "_" + key + std::to_string(value);
     return text;
   }
-  bool runs() const { return needs == nullptr || device().capabilities().*needs; }
+  /// Why the device of the tests cannot run it; empty if it can.
+  std::string cannot_run() const {
+    const std::string reason = lacks(needs);
+    return reason.empty() ? "" : name() + " " + reason;
+  }
 };
 
 inline const std::vector<GemmFamily>& gemm_s8_families() {
-  static const std::vector<GemmFamily> families = {
-      {"gemm_s8_ref", {}, nullptr, 1, 1, 1},
-      {"gemm_s8_portable", {}, nullptr, 6, 64, 1},
-      {"gemm_s8_x86_avx2", {}, &opencl::Capabilities::avx2, 6, 64, 2},
-      {"gemm_s8_x86_vnni", {}, &opencl::Capabilities::avx512_vnni, 8, 48, 4},
-      {"gemm_s8_x86_avx_vnni", {}, &opencl::Capabilities::avx_vnni, 6, 16, 4},
-      {"gemm_s8_x86_avx_vnni", {{"EVEX", 1}}, &opencl::Capabilities::avx512_vnni, 6, 16, 4},
-      {"gemm_s8_dot4", {{"DOT4", 0}}, nullptr, 128, 64, 4, 256, 128},
-      {"gemm_s8_dot4", {{"TILE_M", 32}, {"TILE_N", 64}}, nullptr, 32, 64, 4, 256, 64},
-      {"gemm_s8_dot4", {{"DOT4", 1}}, &opencl::Capabilities::int_dot_product, 128, 64, 4, 256, 128},
-      {"gemm_s8_dot4", {{"DOT4", 2}}, &opencl::Capabilities::ptx_dp4a, 128, 64, 4, 256, 128},
-      {"gemm_s8_mma", {}, nullptr, 128, 64, 4, 256, 128},  // its twin in plain OpenCL C
-      {"gemm_s8_mma", {{"MMA_PTX", 1}}, &opencl::Capabilities::ptx_mma_s8, 128, 64, 4, 256, 128},
-  };
+  static const std::vector<GemmFamily> families = [] {
+    std::vector<GemmFamily> list = {
+        {"gemm_s8_ref", {}, nullptr, 1, 1, 1},
+        {"gemm_s8_portable", {}, nullptr, 6, 64, 1},
+        {"gemm_s8_x86_avx2", {}, &opencl::Capabilities::avx2, 6, 64, 2},
+        {"gemm_s8_x86_vnni", {}, &opencl::Capabilities::avx512_vnni, 8, 48, 4},
+        {"gemm_s8_x86_avx_vnni", {}, &opencl::Capabilities::avx_vnni, 6, 16, 4},
+        {"gemm_s8_x86_avx_vnni", {{"EVEX", 1}}, &opencl::Capabilities::avx512_vnni, 6, 16, 4},
+        {"gemm_s8_dot4", {{"DOT4", 0}}, nullptr, 128, 64, 4, 256, 128},
+        {"gemm_s8_dot4", {{"TILE_M", 32}, {"TILE_N", 64}}, nullptr, 32, 64, 4, 256, 64},
+        {"gemm_s8_dot4",
+         {{"DOT4", 1}},
+         &opencl::Capabilities::int_dot_product,
+         128,
+         64,
+         4,
+         256,
+         128},
+        {"gemm_s8_dot4", {{"DOT4", 2}}, &opencl::Capabilities::ptx_dp4a, 128, 64, 4, 256, 128},
+    };
+    // Each matrix unit, and its twin in plain OpenCL C; then copies that pass no register.
+    for (const opencl::MatrixUnit& unit : opencl::matrix_units()) {
+      const int tile = unit.flag == &opencl::Capabilities::amd_wmma ? 64 : 128;
+      opencl::Defines defines{{"MATRIX_UNIT", unit.code}, {"TILE_M", tile}};
+      list.push_back({"gemm_s8_matrix", defines, nullptr, tile, 64, 4, 256, 128});
+      defines["MATRIX_EMULATED"] = 0;
+      list.push_back({"gemm_s8_matrix", defines, unit.flag, tile, 64, 4, 256, 128});
+    }
+    list.push_back({"gemm_s8_matrix", {{"COPY_ASYNC", 1}}, nullptr, 128, 64, 4, 256, 128});
+    list.push_back({"gemm_s8_matrix",
+                    {{"COPY_ASYNC", 2}, {"MATRIX_EMULATED", 0}},
+                    &opencl::Capabilities::ptx_cp_async,
+                    128,
+                    64,
+                    4,
+                    256,
+                    128});
+    return list;
+  }();
   return families;
 }
 
@@ -62,6 +91,26 @@ inline const std::vector<GemmFamily>& gemm_f32_families() {
                       48,
                       1});
     }
+    return list;
+  }();
+  return families;
+}
+
+/// Operands rounded to f16, for the matrix units and their twins.
+inline const std::vector<GemmFamily>& gemm_f16_families() {
+  static const std::vector<GemmFamily> families = [] {
+    std::vector<GemmFamily> list;
+    for (const opencl::MatrixUnit& unit : opencl::matrix_units()) {
+      const int tile = unit.flag == &opencl::Capabilities::amd_wmma ? 64 : 128;
+      opencl::Defines defines{{"MATRIX_UNIT", unit.code}, {"TILE_M", tile}};
+      list.push_back({"gemm_f16_matrix", defines, nullptr, tile, 64, 2, 256, 128});
+      const opencl::MatrixUnit* found = opencl::matrix_unit_of(device().capabilities());
+      if (!found || found->code != unit.code) continue;
+      defines["MATRIX_EMULATED"] = 0;
+      list.push_back(
+          {"gemm_f16_matrix", defines, &opencl::Capabilities::matrix_f16, tile, 64, 2, 256, 128});
+    }
+    list.push_back({"gemm_f16_matrix", {{"COPY_ASYNC", 1}}, nullptr, 128, 64, 2, 256, 128});
     return list;
   }();
   return families;
@@ -123,14 +172,38 @@ struct PackedS8 {
   opencl::Buffer panels, colsum;
 };
 
-inline PackedS8 pack_s8(const std::vector<int8_t>& w, int N, int K, bool transposed, int panel,
-                        int group) {
+/// Calls pack(columns, n, first) for the parts into which `cuts` (ascending columns) divide w
+/// [K][N].
+template <typename T, typename Pack>
+void for_each_part(const std::vector<T>& w, int N, int K, const std::vector<int>& cuts,
+                   const Pack& pack) {
+  int first = 0;
+  for (size_t part = 0; part <= cuts.size(); ++part) {
+    const int end = part < cuts.size() ? cuts[part] : N;
+    std::vector<T> columns;
+    for (int k = 0; k < K; ++k)
+      columns.insert(columns.end(), w.begin() + static_cast<ptrdiff_t>(k) * N + first,
+                     w.begin() + static_cast<ptrdiff_t>(k) * N + end);
+    pack(columns, end - first, first);
+    first = end;
+  }
+}
+
+/// Panels that hold a column of first .. first + n - 1.
+inline size_t panels_of(int n, int first, int panel) {
+  return static_cast<size_t>((first + n - 1) / panel - first / panel + 1);
+}
+
+inline PackedS8 pack_s8(const std::vector<int8_t>& w, int N, int K, int panel, int group,
+                        const std::vector<int>& cuts = {}) {
   const size_t panels = ceil_div(N, panel);
   Output<int8_t> packed(panels * panel * ceil_div(K, group) * group);
   Output<int32_t> colsum(N);
   auto kernel = device().kernel("pack_s8", "pack_s8");
-  kernel.args(upload(w), packed.buffer(), colsum.buffer(), N, K, transposed ? 1 : 0, panel, group);
-  run(kernel, panels);
+  for_each_part(w, N, K, cuts, [&](const std::vector<int8_t>& part, int n, int first) {
+    kernel.args(upload(part), packed.buffer(), colsum.buffer(), n, K, panel, group, first, N);
+    run(kernel, panels_of(n, first, panel));
+  });
   packed.values(), colsum.values();  // check what lies behind them
   const auto copy = [](const opencl::Buffer& from, size_t bytes) {
     opencl::Buffer to = device().allocate(bytes);
@@ -143,7 +216,7 @@ inline PackedS8 pack_s8(const std::vector<int8_t>& w, int N, int K, bool transpo
 
 template <typename T>
 std::vector<T> run_gemm_s8(const GemmFamily& family, const GemmS8Case& c, int32_t out_type) {
-  const PackedS8 weights = pack_s8(c.w, c.N, c.K, false, family.panel, family.group);
+  const PackedS8 weights = pack_s8(c.w, c.N, c.K, family.panel, family.group);
   Output<T> out(static_cast<size_t>(c.M) * c.N);
   const auto vector = [](const std::vector<float>& values) {
     return values.empty() ? opencl::Buffer() : upload(values);

@@ -33,11 +33,10 @@ std::vector<float> attend(const Implementation& program, const AttentionCase& c,
   const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
   Output<float> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
-  auto kernel = device().kernel(program.program, "attention_f32", program.defines);
+  auto kernel = kernel_for(program, "attention_f32", c);
   kernel.args(input, stride, 0, input, stride, hidden, input, stride, 2 * hidden, out.buffer(),
               offsets, mask, use_mask, c.heads, c.head_size, scale, block_rows);
-  run(kernel, ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(block_rows)),
-      static_cast<size_t>(c.heads), c.lengths.size());
+  run_attention(program, kernel, c, block_rows);
   return out.values();
 }
 
@@ -120,11 +119,48 @@ TEST_P(AttentionF32, PaddedEqualsPacked) {
   expect_equal(out_b, out_a, GetParam().name());
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, AttentionF32,
-                         ::testing::Values(Implementation{"attention_f32_ref"},
-                                           Implementation{"attention_f32_x86"},
-                                           Implementation{"attention_f32_x86", {{"LANES", 8}}}),
-                         [](const auto& test) { return test.param.name(); });
+/// By cast.cl: f32 to half, or back.
+template <typename To, typename From>
+std::vector<To> cast(const std::vector<From>& from) {
+  Output<To> to(from.size());
+  const auto code = [](size_t bytes) { return bytes == 2 ? kF16 : kF32; };
+  auto kernel = device().kernel("cast", "cast");
+  kernel.args(upload(from), code(sizeof(From)), to.buffer(), code(sizeof(To)),
+              static_cast<int32_t>(from.size()), 64);
+  run(kernel, ceil_div(from.size(), 64));
+  return to.values();
+}
+
+// Operands and result in half, computed in f32: the result is the nearest half, almost always.
+TEST(AttentionF16, StoredInHalf) {
+  const Implementation half{"attention_f32_group", {{"HALF", 1}}, true};
+  for (const AttentionCase& c : {AttentionCase{.lengths = {1, 70, 0, 33}, .head_size = 64},
+                                 AttentionCase{.lengths = {65}, .heads = 3, .head_size = 32},
+                                 AttentionCase{.lengths = {40}, .heads = 1, .head_size = 65}}) {
+    const auto stored = cast<uint16_t>(
+        normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7));
+    const auto expected = reference(c, cast<float>(stored), 0.125f);
+    const auto input = upload(stored), offsets = upload(c.offsets()), mask = upload(c.mask);
+    Output<uint16_t> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
+    const int32_t hidden = c.hidden(), stride = 3 * hidden;
+    auto kernel = kernel_for(half, "attention_f32", c);
+    kernel.args(input, stride, 0, input, stride, hidden, input, stride, 2 * hidden, out.buffer(),
+                offsets, mask, 0, c.heads, c.head_size, 0.125f, 64);
+    run_attention(half, kernel, c, 64);
+    const auto actual = cast<float>(out.values());
+    for (size_t i = 0; i < actual.size(); ++i)
+      ASSERT_NEAR(actual[i], expected[i], 2e-3 * std::max(std::abs(expected[i]), 0.01))
+          << c.name() << " at " << i << " of " << actual.size();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, AttentionF32,
+    ::testing::Values(Implementation{"attention_f32_ref"}, Implementation{"attention_f32_x86"},
+                      Implementation{"attention_f32_x86", {{"LANES", 8}}},
+                      Implementation{"attention_f32_group", {}, true},
+                      Implementation{"attention_f32_group", {{"ROWS", 32}}, true}),
+    [](const auto& test) { return test.param.name(); });
 
 }  // namespace
 }  // namespace bertcl::tests

@@ -82,14 +82,13 @@ std::vector<T> attend(const Implementation& program, const AttentionCase& c, con
   const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
   Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
-  auto kernel = device().kernel(program.program, "attention_s8", program.defines);
+  auto kernel = kernel_for(program, "attention_s8", c);
   kernel.args(input, stride, 0, z.q.type, z.q.zero_point, input, stride, hidden, z.k.type,
               z.k.zero_point, input, stride, 2 * hidden, z.v.type, z.v.zero_point, out.buffer(),
               to.type, to.inv_scale, to.zero_point, offsets, mask, use_mask, c.heads, c.head_size,
               z.qk_scale, z.p_inv_scale, z.p_max, z.deferred, z.pv_scale, z.score_inv_scale,
               z.score_low, z.score_high, block_rows);
-  run(kernel, ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(block_rows)),
-      static_cast<size_t>(c.heads), c.lengths.size());
+  run_attention(program, kernel, c, block_rows);
   return out.values();
 }
 
@@ -117,13 +116,17 @@ void expect_near_exact(const std::vector<float>& actual, const std::vector<float
 class AttentionS8 : public ::testing::TestWithParam<Implementation> {
  protected:
   void SetUp() override {
-    if (GetParam().program == "attention_s8_x86_vnni" && !device().capabilities().avx512_vnni)
-      GTEST_SKIP() << "no avx512_vnni";
-    if (GetParam().program == "attention_s8_x86_avx2" && !device().capabilities().avx2)
-      GTEST_SKIP() << "no avx2";
-    if (GetParam().program == "attention_s8_x86_avx2" && GetParam().defines.contains("LANES") &&
-        GetParam().defines.at("LANES") == 16 && !device().capabilities().avx512)
-      GTEST_SKIP() << "no avx512";
+    using opencl::Capabilities;
+    const std::string& program = GetParam().program;
+    bool Capabilities::*needs = nullptr;
+    if (program == "attention_s8_x86_vnni") needs = &Capabilities::avx512_vnni;
+    if (program == "attention_s8_x86_avx2")
+      needs = GetParam().defines.at("LANES") == 16 ? &Capabilities::avx512 : &Capabilities::avx2;
+    if (const auto dot4 = GetParam().defines.find("DOT4"); dot4 != GetParam().defines.end())
+      needs = dot4->second == 1   ? &Capabilities::int_dot_product
+              : dot4->second == 2 ? &Capabilities::ptx_dp4a
+                                  : needs;
+    if (const auto reason = lacks(needs); !reason.empty()) GTEST_SKIP() << program << " " << reason;
   }
   void expect_right(const AttentionCase& c, const Quantization& z, int32_t block_rows = 32) {
     const Bytes qkv = random_bytes(c);
@@ -313,14 +316,18 @@ TEST_P(AttentionS8, AWrongZeroPointIsNoticed) {
             right);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, AttentionS8,
-                         ::testing::Values(Implementation{"attention_s8_ref"},
-                                           Implementation{"attention_s8_portable"},
-                                           Implementation{"attention_s8_portable", {{"LANES", 8}}},
-                                           Implementation{"attention_s8_x86_avx2", {{"LANES", 8}}},
-                                           Implementation{"attention_s8_x86_avx2", {{"LANES", 16}}},
-                                           Implementation{"attention_s8_x86_vnni"}),
-                         [](const auto& test) { return test.param.name(); });
+INSTANTIATE_TEST_SUITE_P(
+    Kernels, AttentionS8,
+    ::testing::Values(Implementation{"attention_s8_ref"}, Implementation{"attention_s8_portable"},
+                      Implementation{"attention_s8_portable", {{"LANES", 8}}},
+                      Implementation{"attention_s8_x86_avx2", {{"LANES", 8}}},
+                      Implementation{"attention_s8_x86_avx2", {{"LANES", 16}}},
+                      Implementation{"attention_s8_x86_vnni"},
+                      Implementation{"attention_s8_dot4", {}, true},
+                      Implementation{"attention_s8_dot4", {{"ROWS", 32}}, true},
+                      Implementation{"attention_s8_dot4", {{"DOT4", 1}}, true},
+                      Implementation{"attention_s8_dot4", {{"DOT4", 2}}, true}),
+    [](const auto& test) { return test.param.name(); });
 
 }  // namespace
 }  // namespace bertcl::tests

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dot4.clh: every back end that the device has shown gives the bits of plain C++.
+#include "opencl/sources.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 
 namespace bertcl::tests {
@@ -16,10 +17,29 @@ const std::vector<Backend> backends = {
     {"shifted", 6, nullptr},
     {"khronos", 1, &opencl::Capabilities::int_dot_product},
     {"ptx", 2, &opencl::Capabilities::ptx_dp4a},
-    {"amd_sdot4", 3, &opencl::Capabilities::amd_sdot4},
-    {"amd_sudot4", 4, &opencl::Capabilities::amd_sudot4},
-    {"arm", 5, &opencl::Capabilities::arm_dot_acc},
 };
+
+// Instructions of devices that are rarely at hand, as their makers describe them: the code around
+// them runs on every device. A probe shows the instructions themselves (opencl/probe.cpp).
+const std::vector<Backend> described = {
+    {"amd_sdot4", 3, nullptr}, {"amd_sudot4", 4, nullptr}, {"arm", 5, nullptr}};
+constexpr const char* kInstructions = R"(
+int described_dot(int a, int a_signed, int b, int b_signed, int acc) {
+  uint sum = as_uint(acc);
+  for (int shift = 0; shift < 32; shift += 8) {
+    const int x = a_signed ? (int)(char)(a >> shift) : (int)(uchar)(a >> shift);
+    const int y = b_signed ? (int)(char)(b >> shift) : (int)(uchar)(b >> shift);
+    sum += as_uint(x * y);
+  }
+  return as_int(sum);
+}
+// v_dot4_i32_i8 and v_dot4_i32_iu8 of AMD's instruction sets; no clamp wraps around.
+#define __builtin_amdgcn_sdot4(a, b, acc, clamp) described_dot(a, 1, b, 1, acc)
+#define __builtin_amdgcn_sudot4(a_signed, a, b_signed, b, acc, clamp) \
+  described_dot(a, a_signed, b, b_signed, acc)
+// cl_arm_integer_dot_product_accumulate_int8
+#define arm_dot_acc(a, b, acc) described_dot(as_int(a), 1, as_int(b), 1, acc)
+)";
 
 constexpr size_t kLanes = 16;  // of probe_dot4.cl
 
@@ -43,13 +63,8 @@ std::vector<uint32_t> words(unsigned seed, bool extreme) {
   return values;
 }
 
-class Dot4 : public testing::TestWithParam<Backend> {};
-
-TEST_P(Dot4, EqualsPlainArithmetic) {
-  const Backend& backend = GetParam();
-  if (backend.needs && !(device().capabilities().*backend.needs))
-    GTEST_SKIP() << "this device has no " << backend.name;
-  auto kernel = device().kernel("probe_dot4", "probe_dot4", {{"DOT4", backend.code}});
+/// probe_dot4 on words of all kinds against plain C++.
+void expect_exact(opencl::Kernel kernel, const std::string& name) {
   for (unsigned round = 0; round < 40; ++round) {
     const auto a = words(round, round % 2), b = words(round + 1000, round % 2);
     std::vector<int32_t> start = integers<int32_t>(kLanes, round, INT32_MIN, INT32_MAX), expected;
@@ -63,11 +78,32 @@ TEST_P(Dot4, EqualsPlainArithmetic) {
     Output<int32_t> out(3 * kLanes);
     kernel.args(upload(a), upload(b), upload(start), out.buffer());
     run(kernel, kLanes);
-    expect_equal(out.values(), expected, backend.name + " round " + std::to_string(round));
+    expect_equal(out.values(), expected, name + " round " + std::to_string(round));
   }
 }
 
+class Dot4 : public testing::TestWithParam<Backend> {};
+
+TEST_P(Dot4, EqualsPlainArithmetic) {
+  const Backend& backend = GetParam();
+  if (const auto reason = lacks(backend.needs); !reason.empty())
+    GTEST_SKIP() << backend.name << " " << reason;
+  expect_exact(device().kernel("probe_dot4", "probe_dot4", {{"DOT4", backend.code}}), backend.name);
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, Dot4, testing::ValuesIn(backends),
+                         [](const auto& suite) { return suite.param.name; });
+
+class Dot4AsDescribed : public testing::TestWithParam<Backend> {};
+
+TEST_P(Dot4AsDescribed, EqualsPlainArithmetic) {
+  const std::string source = kInstructions + opencl::final_source("probe_dot4");
+  expect_exact(device().kernel_from_source(GetParam().name, source, "probe_dot4",
+                                           {{"DOT4", GetParam().code}}),
+               GetParam().name);
+}
+
+INSTANTIATE_TEST_SUITE_P(Instructions, Dot4AsDescribed, testing::ValuesIn(described),
                          [](const auto& suite) { return suite.param.name; });
 
 // The choice takes what was shown and not hidden, and the emulation where nothing was.
@@ -84,7 +120,8 @@ TEST(Dot4Choice, FirstThatTheDeviceHas) {
 }
 
 TEST(Dot4Choice, IntelsRuntimeHasTheKhronosForm) {
-  if (device().info().platform.find("Intel") != 0) GTEST_SKIP() << "not Intel's runtime";
+  if (const std::string& platform = device().info().platform; platform.find("Intel") != 0)
+    GTEST_SKIP() << "this is " << platform << ", not Intel's runtime (tests/opencl/on_intel)";
   EXPECT_TRUE(device().capabilities().int_dot_product);
   EXPECT_TRUE(device().capabilities().subgroups);
   EXPECT_TRUE(device().capabilities().fp16);

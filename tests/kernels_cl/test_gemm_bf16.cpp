@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // The product in bf16 against sums in double of operands rounded to bf16.
-#include <bit>
-
 #include "tests/kernels_cl/gemm_families.hpp"
 
 namespace bertcl::tests {
 namespace {
 
-/// The nearest value of 8 significant bits, half to even.
-float to_bf16(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
-}
-
-opencl::Buffer pack_bf16(const std::vector<float>& w, int N, int K, bool transposed, int panel) {
+opencl::Buffer pack_bf16(const std::vector<float>& w, int N, int K, int panel,
+                         const std::vector<int>& cuts = {}) {
   opencl::Buffer packed = device().allocate(ceil_div(N, panel) * panel * ceil_div(K, 2) * 2 * 2);
   packed.fill(0xAA);
-  auto kernel = device().kernel("pack_bf16", "pack_bf16");
-  kernel.args(upload(w), packed, N, K, transposed ? 1 : 0, panel);
-  run(kernel, ceil_div(N, panel));
+  auto kernel = device().kernel("pack_pairs", "pack_pairs");
+  for_each_part(w, N, K, cuts, [&](const std::vector<float>& part, int n, int first) {
+    kernel.args(upload(part), packed, n, K, panel, first, N);
+    run(kernel, panels_of(n, first, panel));
+  });
   return packed;
 }
 
-/// The parameter is ITEM_PANELS, the panels of a work-item.
-class GemmBf16 : public testing::TestWithParam<int> {
+/// The parameters are ITEM_PANELS, the panels of a work-item, and whether A comes in bf16.
+class GemmBf16 : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   void SetUp() override {
-    if (!gemm_bf16_family().runs()) GTEST_SKIP() << "this device has no avx512_bf16";
+    if (const auto reason = gemm_bf16_family().cannot_run(); !reason.empty())
+      GTEST_SKIP() << reason;
   }
-  std::vector<float> run_product(const std::vector<float>& a, const std::vector<float>& w,
-                                 const std::vector<float>& bias, int M, int N, int K,
-                                 int32_t activation) const {
+  template <typename T = float>
+  std::vector<T> run_product(const std::vector<float>& a, const std::vector<float>& w,
+                             const std::vector<float>& bias, int M, int N, int K,
+                             int32_t activation) const {
     const GemmFamily& family = gemm_bf16_family();
-    const auto weights = pack_bf16(w, N, K, false, family.panel);
-    Output<float> out(static_cast<size_t>(M) * N);
-    auto kernel = device().kernel(family.program, "gemm_f32", {{"ITEM_PANELS", GetParam()}});
-    kernel.args(upload(a), weights, bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M,
-                N, K, bias.empty() ? 0 : 1, activation);
-    run(kernel, ceil_div(M, family.tile_rows), ceil_div(ceil_div(N, family.panel), GetParam()));
+    const auto weights = pack_bf16(w, N, K, family.panel);
+    const auto [item_panels, bf16] = GetParam();
+    Output<T> out(static_cast<size_t>(M) * N);
+    auto kernel = device().kernel(family.program, "gemm_f32", {{"ITEM_PANELS", item_panels}});
+    kernel.args(bf16 ? upload(bf16_bits(a)) : upload(a), weights,
+                bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M, N, K,
+                bias.empty() ? 0 : 1, activation, bf16 ? kBf16 : kF32,
+                sizeof(T) == 2 ? kBf16 : kF32);
+    run(kernel, ceil_div(M, family.tile_rows), ceil_div(ceil_div(N, family.panel), item_panels));
     return out.values();
   }
   void check(int M, int N, int K, int32_t activation, bool with_bias) const {
@@ -53,8 +53,12 @@ class GemmBf16 : public testing::TestWithParam<int> {
               to_bf16(w[static_cast<size_t>(k) * N + n]);
     for (size_t i = 0; i < expected.size(); ++i)
       expected[i] = activated(expected[i] + (bias.empty() ? 0.0 : bias[i % N]), activation);
-    expect_close(run_product(a, w, bias, M, N, K, activation), expected,
-                 "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K));
+    const std::string size =
+        "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K);
+    const auto f32 = run_product(a, w, bias, M, N, K, activation);
+    expect_close(f32, expected, size);
+    expect_equal(run_product<uint16_t>(a, w, bias, M, N, K, activation), bf16_bits(f32),
+                 size + ", result in bf16");
   }
 };
 
@@ -95,27 +99,27 @@ TEST_P(GemmBf16, KeepsInfinityAndNan) {
   EXPECT_TRUE(std::isnan(run_product({1.0f}, {NAN}, {}, 1, 1, 1, kNone)[0]));
 }
 
-INSTANTIATE_TEST_SUITE_P(ItemPanels, GemmBf16, testing::Values(1, 2, 4));
+INSTANTIATE_TEST_SUITE_P(ItemPanels, GemmBf16,
+                         testing::Combine(testing::Values(1, 2, 4), testing::Bool()));
 
 TEST(PackBf16, Panels) {
-  for (const auto& [N, K, panel] : {std::array{1, 1, 48}, {47, 5, 48}, {49, 8, 48}}) {
-    const auto w = normal_values(static_cast<size_t>(N) * K, 3);
-    std::vector<float> transposed(w.size());
+  struct Case {
+    int N, K, panel;
+    std::vector<int> cuts;
+  };
+  for (const Case& c :
+       {Case{1, 1, 48, {}}, {47, 5, 48, {}}, {49, 8, 48, {}}, {150, 7, 48, {50, 100}}}) {
+    const auto w = normal_values(static_cast<size_t>(c.N) * c.K, 3);
     std::vector<uint16_t> expected;
-    for (int k = 0; k < K; ++k)
-      for (int n = 0; n < N; ++n)
-        transposed[static_cast<size_t>(n) * K + k] = w[static_cast<size_t>(k) * N + n];
-    for (int n0 = 0; n0 < N; n0 += panel)
-      for (int k0 = 0; k0 < K; k0 += 2)
-        for (int n = n0; n < n0 + panel; ++n)
+    for (int n0 = 0; n0 < c.N; n0 += c.panel)
+      for (int k0 = 0; k0 < c.K; k0 += 2)
+        for (int n = n0; n < n0 + c.panel; ++n)
           for (int k = k0; k < k0 + 2; ++k) {
-            const float x = n < N && k < K ? to_bf16(w[static_cast<size_t>(k) * N + n]) : 0.0f;
+            const bool exists = n < c.N && k < c.K;
+            const float x = exists ? to_bf16(w[static_cast<size_t>(k) * c.N + n]) : 0.0f;
             expected.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16));
           }
-    for (bool is_transposed : {false, true})
-      expect_equal(pack_bf16(is_transposed ? transposed : w, N, K, is_transposed, panel)
-                       .download<uint16_t>(),
-                   expected, "bf16");
+    expect_equal(pack_bf16(w, c.N, c.K, c.panel, c.cuts).download<uint16_t>(), expected, "bf16");
   }
 }
 

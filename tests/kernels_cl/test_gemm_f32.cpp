@@ -25,21 +25,26 @@ std::vector<float> half_values(size_t count, unsigned seed) {
   return values;
 }
 
-opencl::Buffer pack_f32(const std::vector<float>& w, int N, int K, bool transposed, int panel,
-                        int half) {
+/// `T` is float, or uint16_t for weights that come in half.
+template <typename T = float>
+opencl::Buffer pack_f32(const std::vector<T>& w, int N, int K, int panel, int half,
+                        const std::vector<int>& cuts = {}) {
   const size_t elements = ceil_div(N, panel) * panel * K;
   opencl::Buffer packed = device().allocate(elements * (half ? 2 : 4));
   packed.fill(0xAA);
-  auto kernel = device().kernel("pack_f32", "pack_f32", {{"B_HALF", half}});
-  kernel.args(upload(w), packed, N, K, transposed ? 1 : 0, panel);
-  run(kernel, ceil_div(N, panel));
+  auto kernel = device().kernel("pack_f32", "pack_f32",
+                                {{"B_HALF", half}, {"W_HALF", sizeof(T) == 2 ? 1 : 0}});
+  for_each_part(w, N, K, cuts, [&](const std::vector<T>& part, int n, int first) {
+    kernel.args(upload(part), packed, n, K, panel, first, N);
+    run(kernel, panels_of(n, first, panel));
+  });
   return packed;
 }
 
 std::vector<float> run_gemm_f32(const GemmFamily& family, const std::vector<float>& a,
                                 const std::vector<float>& w, const std::vector<float>& bias, int M,
                                 int N, int K, int32_t activation) {
-  const auto weights = pack_f32(w, N, K, false, family.panel, family.defines.at("B_HALF"));
+  const auto weights = pack_f32(w, N, K, family.panel, family.defines.at("B_HALF"));
   Output<float> out(static_cast<size_t>(M) * N);
   auto kernel = device().kernel(family.program, "gemm_f32", family.defines);
   kernel.args(upload(a), weights, bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M,
@@ -66,7 +71,7 @@ std::vector<double> reference(const std::vector<float>& a, const std::vector<flo
 class GemmF32 : public testing::TestWithParam<GemmFamily> {
  protected:
   void SetUp() override {
-    if (!GetParam().runs()) GTEST_SKIP() << "this device cannot run " << GetParam().name();
+    if (const auto reason = GetParam().cannot_run(); !reason.empty()) GTEST_SKIP() << reason;
   }
   void check(int M, int N, int K, int32_t activation, bool with_bias) const {
     const auto a = normal_values(static_cast<size_t>(M) * K, 1);
@@ -106,25 +111,36 @@ INSTANTIATE_TEST_SUITE_P(Families, GemmF32, testing::ValuesIn(gemm_f32_families(
                          [](const auto& suite) { return suite.param.name(); });
 
 TEST(PackF32, Panels) {
-  for (const auto& [N, K, panel] : {std::array{1, 1, 16}, {47, 5, 48}, {49, 7, 48}, {33, 20, 1}}) {
-    const auto w = half_values(static_cast<size_t>(N) * K, 3);
-    std::vector<float> transposed(w.size()), expected;
-    for (int k = 0; k < K; ++k)
-      for (int n = 0; n < N; ++n)
-        transposed[static_cast<size_t>(n) * K + k] = w[static_cast<size_t>(k) * N + n];
-    for (int n0 = 0; n0 < N; n0 += panel)
-      for (int k = 0; k < K; ++k)
-        for (int n = n0; n < n0 + panel; ++n)
-          expected.push_back(n < N ? w[static_cast<size_t>(k) * N + n] : 0.0f);
-    for (bool is_transposed : {false, true}) {
-      const auto& source = is_transposed ? transposed : w;
-      expect_equal(pack_f32(source, N, K, is_transposed, panel, 0).download<float>(), expected,
-                   "f32");
-      std::vector<float> halves;
-      for (uint16_t half : pack_f32(source, N, K, is_transposed, panel, 1).download<uint16_t>())
-        halves.push_back(from_half(half));
-      expect_equal(halves, expected, "f16");
-    }
+  struct Case {
+    int N, K, panel;
+    std::vector<int> cuts;
+  };
+  for (const Case& c : {Case{1, 1, 16, {}},
+                        {47, 5, 48, {}},
+                        {49, 7, 48, {}},
+                        {33, 20, 1, {}},
+                        {33, 20, 1, {11, 22}},
+                        {96, 3, 48, {48}},
+                        {150, 5, 48, {50, 100}},  // a panel of two parts
+                        {9, 2, 16, {3, 6}}}) {    // one of three
+    std::vector<uint16_t> halves = integers<uint16_t>(static_cast<size_t>(c.N) * c.K, 3, 0, 0x7bff);
+    std::vector<float> w, expected;
+    for (uint16_t half : halves) w.push_back(from_half(half));
+    for (int n0 = 0; n0 < c.N; n0 += c.panel)
+      for (int k = 0; k < c.K; ++k)
+        for (int n = n0; n < n0 + c.panel; ++n)
+          expected.push_back(n < c.N ? w[static_cast<size_t>(k) * c.N + n] : 0.0f);
+    const auto check = [&](const auto& source, const std::string& type) {
+      expect_equal(pack_f32(source, c.N, c.K, c.panel, 0, c.cuts).template download<float>(),
+                   expected, type + " to f32");
+      std::vector<float> packed;
+      for (uint16_t half :
+           pack_f32(source, c.N, c.K, c.panel, 1, c.cuts).template download<uint16_t>())
+        packed.push_back(from_half(half));
+      expect_equal(packed, expected, type + " to f16");
+    };
+    check(w, "f32");
+    check(halves, "f16");
   }
 }
 
@@ -133,7 +149,7 @@ TEST(PackF32, RoundsToHalfHalfToEven) {
   const std::vector<float> w = {1 + 0.5f * step, 1 + 1.5f * step, 1 + 0.51f * step,
                                 -1 - 2.5f * step};
   std::vector<float> halves;
-  for (uint16_t half : pack_f32(w, 4, 1, false, 1, 1).download<uint16_t>())
+  for (uint16_t half : pack_f32(w, 4, 1, 1, 1).download<uint16_t>())
     halves.push_back(from_half(half));
   expect_equal(halves, {1, 1 + 2 * step, 1 + step, -1 - 2 * step}, "f16");
 }

@@ -125,6 +125,39 @@ void expect_add_norm(size_t rows, size_t hidden, int32_t x_type, int32_t residua
   expect_equal(again.bytes.values(), s8.bytes.values(), "first or second result");
 }
 
+TEST(AddNorm, SecondResultInBf16) {
+  for (size_t hidden : {2, 15, 16, 17, 768, 5000}) {
+    const size_t rows = 5, count = rows * hidden;
+    const auto x = upload(normal_values(count, 1)), gamma = upload(normal_values(hidden, 3));
+    const auto beta = upload(normal_values(hidden, 4));
+    Output<float> out(count);
+    Output<uint16_t> with_f32(count), alone(count);
+    const opencl::Buffer none;
+    for (const auto* bf16 : {&with_f32, &alone}) {
+      auto kernel = device().kernel("add_norm", "add_norm");
+      kernel.args(x, kF32, nullptr, nullptr, nullptr, kF32, nullptr, nullptr, nullptr, gamma, beta,
+                  1e-12f, bf16 == &alone ? none : out.buffer(), bf16->buffer(), kBf16, nullptr,
+                  nullptr, nullptr, 0, nullptr, nullptr, static_cast<int32_t>(rows),
+                  static_cast<int32_t>(hidden), 2);
+      run(kernel, ceil_div(rows, 2));
+    }
+    expect_equal(with_f32.values(), bf16_bits(out.values()), "hidden " + std::to_string(hidden));
+    expect_equal(alone.values(), with_f32.values(), "without the result in f32");
+  }
+}
+
+TEST(AddNorm, Bf16KeepsNan) {
+  // A row with a NaN is NaN as a whole.
+  const auto x = upload(std::vector<float>{1, NAN, 2}), gamma = upload(std::vector<float>{1, 1, 1});
+  Output<uint16_t> out(3);
+  auto kernel = device().kernel("add_norm", "add_norm");
+  kernel.args(x, kF32, nullptr, nullptr, nullptr, kF32, nullptr, nullptr, nullptr, gamma, nullptr,
+              1e-12f, nullptr, out.buffer(), kBf16, nullptr, nullptr, nullptr, 0, nullptr, nullptr,
+              1, 3, 1);
+  run(kernel, 1);
+  for (float value : from_bf16(out.values())) EXPECT_TRUE(std::isnan(value));
+}
+
 TEST(AddNorm, HiddenSizes) {
   for (size_t hidden : {2, 3, 15, 16, 17, 31, 32, 33, 384, 768, 1024, 4096, 4097, 5000})
     expect_add_norm(5, hidden, kF32, kF32, true);

@@ -11,6 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 using tests::failure;
 using tests::model_of;
 using tests::read;
@@ -40,6 +41,21 @@ TEST(ReadModel, AxesHaveOneSpelling) {
                      "initializer { name: 'axes' data_type: 7 dims: 1 int64_data: 1 }",
                      {"a", "1", "b"}),
             expected);
+}
+
+TEST(ReadModel, MetadataIsReadWithoutTheGraph) {
+  auto model = model_of(13, "node { op_type: 'NoSuchOperator' output: 'y' }");
+  for (const char* key : {"one", "two"}) {
+    auto* entry = model.add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(std::string("value of ") + key);
+  }
+  const tests::ScratchFolder folder;
+  std::ofstream(folder / "m.onnx", std::ios::binary) << model.SerializeAsString();
+  EXPECT_THAT(read_metadata(folder / "m.onnx"),
+              ElementsAre(Pair("one", "value of one"), Pair("two", "value of two")));
+  std::ofstream(folder / "m.onnx", std::ios::binary) << "words";
+  EXPECT_THROW(read_metadata(folder / "m.onnx"), Error);
 }
 
 TEST(ReadModel, ReduceAndSplitHaveOneSpelling) {

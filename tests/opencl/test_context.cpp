@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 #include <thread>
 
@@ -45,6 +46,30 @@ std::string message_of(Action&& action) {
   }
   return "(no error)";
 }
+
+TEST(Hold, GivesKernelsTheBytesAtAnyAddressAndKeepsThemUntilTheyHaveRun) {
+  const auto context = shared_context();
+  for (const size_t shift : {0, 1, 4}) {
+    auto memory = std::make_shared<std::vector<std::byte>>(4 * 1000 + 8);
+    const std::vector<int32_t> values = counting(1000);
+    std::memcpy(memory->data() + shift, values.data(), 4000);
+    const std::weak_ptr<std::vector<std::byte>> watched = memory;
+    Buffer out = context->allocate(4000);
+    {
+      const Buffer in = context->hold(std::span(*memory).subspan(shift, 4000), 4, memory);
+      EXPECT_EQ(in.size(), 4000u);
+      auto kernel = context->kernel_from_source("add", kAddSource, "add");
+      kernel.args(in, out, 5, 1.0f);
+      context->queue().launch(kernel, {1000, 1, 1}, {1, 1, 1});
+    }
+    memory.reset();
+    const auto results = out.download<int32_t>();
+    for (int32_t i = 0; i < 1000; ++i) ASSERT_EQ(results[static_cast<size_t>(i)], i + 5) << shift;
+    EXPECT_TRUE(watched.expired()) << "the bytes are never given back";
+  }
+}
+
+TEST(Hold, TakesNoBytesAtAll) { EXPECT_EQ(shared_context()->hold({}, 4, nullptr).size(), 0u); }
 
 TEST(Devices, AreListedWithTheirIndex) {
   const auto devices = list_devices();

@@ -30,13 +30,13 @@ ir::Graph graph_of(const std::string& nodes) {
 }
 std::string additive(const std::string& nodes) {
   ir::Graph graph = graph_of(nodes);
-  const ir::Value* input = additive_key_mask(graph, graph.outputs()[0].value);
-  return input ? input->name : "no";
+  const auto mask = additive_key_mask(graph, graph.outputs()[0].value);
+  return mask ? mask->input->name + (mask->counted ? ", counted" : "") : "no";
 }
 std::string boolean(const std::string& nodes, bool keeps) {
   ir::Graph graph = graph_of(nodes);
-  const ir::Value* input = boolean_key_mask(graph, graph.outputs()[0].value, keeps);
-  return input ? input->name : "no";
+  const auto mask = boolean_key_mask(graph, graph.outputs()[0].value, keeps);
+  return mask ? mask->input->name + (mask->counted ? ", counted" : "") : "no";
 }
 bool positions(const std::string& nodes) {
   ir::Graph graph = graph_of(nodes);
@@ -72,6 +72,19 @@ TEST(AdditiveMask, ByWhere) {
   EXPECT_EQ(additive("%drop: bool[] = Equal(%wide, %i0)\n"
                      "%y: f32[] = Where(%drop, %ten, %zero)"),
             "mask");
+}
+
+// As many first keys as the row has ones; the same backwards is no such mask.
+TEST(AdditiveMask, ByTheNumberOfOnes) {
+  const std::string keys =
+      "%n: i64[] = ReduceSum(%wide) {axes = [3], keepdims = 1}\n"
+      "%r: i64[] = Range(%i0, %seq, %i1)\n";
+  EXPECT_EQ(additive(keys + "%keep: bool[] = Less(%r, %n)\n"
+                            "%y: f32[] = Where(%keep, %zero, %low)"),
+            "mask, counted");
+  EXPECT_EQ(boolean(keys + "%y: bool[] = Less(%r, %n)", true), "mask, counted");
+  EXPECT_EQ(boolean(keys + "%y: bool[] = GreaterOrEqual(%r, %n)", true), "no");
+  EXPECT_EQ(boolean(keys + "%y: bool[] = LessOrEqual(%r, %n)", true), "no");
 }
 
 TEST(AdditiveMask, RefusesWhatIsNone) {

@@ -89,8 +89,8 @@ TEST(DefaultModel, MaskAndPositionsAreRecognized) {
   for (const auto& node : graph.nodes()) {
     if (node->op == "Softmax")
       for (ir::Value* operand : node->inputs[0]->producer->inputs) {
-        const ir::Value* input = ops::additive_key_mask(graph, operand);
-        masks += input != nullptr && input->name == "attention_mask";
+        const auto mask = ops::additive_key_mask(graph, operand);
+        masks += mask && mask->input->name == "attention_mask" && !mask->counted;
       }
     if (node->op == "Gather") positions |= ops::is_position_ids(graph, node->inputs[1]);
   }

@@ -69,6 +69,21 @@ TEST(FindAttention, BooleanMaskByWhere) {
                  expected);
 }
 
+constexpr std::string_view by_count = R"(
+  %n: i64[batch] = ReduceSum(%m) {axes = [1], keepdims = 0}
+  %n4: i64[batch, 1, 1, 1] = Reshape(%n)
+  %r: i64[seq] = Range() {start = 0, step = 1}
+  %b: bool[batch, 1, 1, seq] = Less(%r, %n4)
+  const %zero: f32[] = 0
+  const %low: f32[] = -10000
+  %mask: f32[batch, 1, 1, seq] = Where(%b, %zero, %low))";
+
+TEST(FindAttention, NumberOfTokens) {
+  std::string counted(expected);
+  counted.replace(counted.find("heads"), 0, "counted = 1, ");
+  EXPECT_REWRITE(find_attention(), attention(by_count, scaled_and_masked), counted);
+}
+
 TEST(FindAttention, ScaleOnBothOperandsAndNoMask) {
   EXPECT_REWRITE(
       find_attention(),

@@ -12,32 +12,37 @@ std::string graph_of(std::string_view body) {
   return fmt::format("graph g(%x: f32[batch, 4]) {{\n{}  return %y as y\n}}", body);
 }
 
-const std::string kPair = graph_of(R"(  const %s: f32[] = 0.5
-  const %z: i8[] = 3
-  %q: i8[batch, 4] = QuantizeLinear(%x, %s, %z)
-  const %s_1: f32[] = 0.5
-  const %z_1: i8[] = 3
-  %y: f32[batch, 4] = DequantizeLinear(%q, %s_1, %z_1)
-)");
-
-TEST(FindQuantize, InFloat) {
-  EXPECT_REWRITE(find_quantize(), graph_of(R"(  const %s: f32[] = 0.5
-  const %z: f32[] = 3
-  const %low: f32[] = -128
-  const %high: f32[] = 127
+/// Steps of 0.5 and back as f32 arithmetic: `whole` of x / 0.5, moved by `zero`, within the bounds.
+std::string in_float(std::string_view low, std::string_view high, std::string_view zero = "3",
+                     std::string_view whole = "Round") {
+  return graph_of(fmt::format(R"(  const %s: f32[] = 0.5
+  const %z: f32[] = {}
+  const %low: f32[] = {}
+  const %high: f32[] = {}
   %steps: f32[batch, 4] = Div(%x, %s)
-  %whole: f32[batch, 4] = Round(%steps)
+  %whole: f32[batch, 4] = {}(%steps)
   %moved: f32[batch, 4] = Add(%whole, %z)
   %max: f32[batch, 4] = Max(%moved, %low)
   %q: f32[batch, 4] = Min(%max, %high)
   %d: f32[batch, 4] = Sub(%q, %z)
   %y: f32[batch, 4] = Mul(%d, %s)
-)"),
-                 kPair);
+)",
+                              zero, low, high, whole));
 }
 
-TEST(FindQuantize, ByTheInverseOfTheScaleAndThroughCasts) {
-  EXPECT_REWRITE(find_quantize(), graph_of(R"(  const %inverse: f32[] = 2
+/// The same in bytes, of %x or of what `bound` makes of it.
+std::string in_bytes(std::string_view bound = "", std::string_view value = "%x") {
+  return graph_of(fmt::format(R"({}  const %s: f32[] = 0.5
+  const %z: i8[] = 3
+  %q: i8[batch, 4] = QuantizeLinear({}, %s, %z)
+  const %s_1: f32[] = 0.5
+  const %z_1: i8[] = 3
+  %y: f32[batch, 4] = DequantizeLinear(%q, %s_1, %z_1)
+)",
+                              bound, value));
+}
+
+const std::string kThroughCasts = graph_of(R"(  const %inverse: f32[] = 2
   const %s: f32[] = 0.5
   const %z: i32[] = 3
   const %low: i32[] = -128
@@ -53,8 +58,41 @@ TEST(FindQuantize, ByTheInverseOfTheScaleAndThroughCasts) {
   %d: i32[batch, 4] = Sub(%wide, %z)
   %f: f32[batch, 4] = Cast(%d) {to = "f32"}
   %y: f32[batch, 4] = Mul(%f, %s)
-)"),
-                 kPair);
+)");
+
+const std::string kNarrowBytes = graph_of(R"(  const %s: f32[] = 0.5
+  const %z: i8[] = 3
+  const %low: i32[] = -127
+  const %high: i32[] = 127
+  %bytes: i8[batch, 4] = QuantizeLinear(%x, %s, %z)
+  %wide: i32[batch, 4] = Cast(%bytes) {to = "i32"}
+  %max: i32[batch, 4] = Max(%wide, %low)
+  %min: i32[batch, 4] = Min(%max, %high)
+  %q: i8[batch, 4] = Cast(%min) {to = "i8"}
+  %s_1: f32[batch, 4] = Cast(%q) {to = "f32"}
+  const %z_1: f32[] = 3
+  %d: f32[batch, 4] = Sub(%s_1, %z_1)
+  %y: f32[batch, 4] = Mul(%d, %s)
+)");
+
+// q >= -127 where x >= 0.5 * (-127 - 3)
+const std::string kBounded = in_bytes(
+    "  const %least: f32[] = -65\n  %bounded: f32[batch, 4] = Max(%x, %least)\n", "%bounded");
+
+TEST(FindQuantize, EverySpellingBecomesOnePair) {
+  const struct {
+    const char* name;
+    std::string before, after;
+  } spellings[] = {
+      {"in float", in_float("-128", "127"), in_bytes()},
+      {"by the inverse of the scale, and through casts", kThroughCasts, in_bytes()},
+      {"in float, with narrow bounds", in_float("-127", "127"), kBounded},
+      {"in bytes, with narrow bounds", kNarrowBytes, kBounded},
+  };
+  for (const auto& spelling : spellings) {
+    SCOPED_TRACE(spelling.name);
+    EXPECT_REWRITE(find_quantize(), spelling.before, spelling.after);
+  }
 }
 
 TEST(FindQuantize, WeightWithAScaleForEachRow) {
@@ -81,85 +119,26 @@ TEST(FindQuantize, WeightWithAScaleForEachRow) {
 })");
 }
 
-TEST(FindQuantize, NarrowBoundsBecomeBoundsOfTheInput) {
-  // q >= -127 where x >= 0.5 * (-127 - 3)
-  const std::string expected = graph_of(R"(  const %least: f32[] = -65
-  %bounded: f32[batch, 4] = Max(%x, %least)
-  const %s: f32[] = 0.5
-  const %z: i8[] = 3
-  %q: i8[batch, 4] = QuantizeLinear(%bounded, %s, %z)
-  const %s_1: f32[] = 0.5
-  const %z_1: i8[] = 3
-  %y: f32[batch, 4] = DequantizeLinear(%q, %s_1, %z_1)
-)");
-  EXPECT_REWRITE(find_quantize(), graph_of(R"(  const %s: f32[] = 0.5
-  const %z: f32[] = 3
-  const %low: f32[] = -127
-  const %high: f32[] = 127
-  %steps: f32[batch, 4] = Div(%x, %s)
-  %whole: f32[batch, 4] = Round(%steps)
-  %moved: f32[batch, 4] = Add(%whole, %z)
-  %max: f32[batch, 4] = Max(%moved, %low)
-  %q: f32[batch, 4] = Min(%max, %high)
-  %d: f32[batch, 4] = Sub(%q, %z)
-  %y: f32[batch, 4] = Mul(%d, %s)
-)"),
-                 expected);
-  EXPECT_REWRITE(find_quantize(), graph_of(R"(  const %s: f32[] = 0.5
-  const %z: i8[] = 3
-  const %low: i32[] = -127
-  const %high: i32[] = 127
-  %bytes: i8[batch, 4] = QuantizeLinear(%x, %s, %z)
-  %wide: i32[batch, 4] = Cast(%bytes) {to = "i32"}
-  %max: i32[batch, 4] = Max(%wide, %low)
-  %min: i32[batch, 4] = Min(%max, %high)
-  %q: i8[batch, 4] = Cast(%min) {to = "i8"}
-  %s_1: f32[batch, 4] = Cast(%q) {to = "f32"}
-  const %z_1: f32[] = 3
-  %d: f32[batch, 4] = Sub(%s_1, %z_1)
-  %y: f32[batch, 4] = Mul(%d, %s)
-)"),
-                 expected);
-}
-
 TEST(FindQuantize, OtherArithmeticStays) {
-  for (const std::string_view body : {// without Round
-                                      R"(  const %s: f32[] = 0.5
-  const %low: f32[] = -128
-  const %high: f32[] = 127
-  %steps: f32[batch, 4] = Div(%x, %s)
-  %max: f32[batch, 4] = Max(%steps, %low)
-  %y: f32[batch, 4] = Min(%max, %high)
-)",
-                                      // more than 8 bits
-                                      R"(  const %s: f32[] = 0.5
-  const %low: f32[] = -128
-  const %high: f32[] = 255
-  %steps: f32[batch, 4] = Div(%x, %s)
-  %whole: f32[batch, 4] = Round(%steps)
-  %max: f32[batch, 4] = Max(%whole, %low)
-  %y: f32[batch, 4] = Min(%max, %high)
-)",
-                                      // the zero point is no integer
-                                      R"(  const %s: f32[] = 0.5
-  const %z: f32[] = 0.25
-  const %low: f32[] = -128
-  const %high: f32[] = 127
-  %steps: f32[batch, 4] = Div(%x, %s)
-  %whole: f32[batch, 4] = Round(%steps)
-  %moved: f32[batch, 4] = Add(%whole, %z)
-  %max: f32[batch, 4] = Max(%moved, %low)
-  %y: f32[batch, 4] = Min(%max, %high)
-)",
-                                      // the difference is taken in 8 bits, where it wraps around
-                                      R"(  const %s: f32[] = 0.5
+  const struct {
+    const char* name;
+    std::string graph;
+  } others[] = {
+      {"rounded down", in_float("-128", "127", "3", "Floor")},
+      {"more than 8 bits", in_float("-128", "255")},
+      {"the zero point is no integer", in_float("-128", "127", "0.25")},
+      {"the difference is taken in 8 bits, where it wraps around",
+       graph_of(R"(  const %s: f32[] = 0.5
   const %z: i8[] = 3
   %q: i8[batch, 4] = QuantizeLinear(%x, %s, %z)
   %d: i8[batch, 4] = Sub(%q, %z)
   %f: f32[batch, 4] = Cast(%d) {to = "f32"}
   %y: f32[batch, 4] = Mul(%f, %f)
-)"}) {
-    EXPECT_UNCHANGED(find_quantize(), graph_of(body));
+)")},
+  };
+  for (const auto& other : others) {
+    SCOPED_TRACE(other.name);
+    EXPECT_UNCHANGED(find_quantize(), other.graph);
   }
 }
 

@@ -183,6 +183,35 @@ TEST(FuseQkv, ColumnsOfTheWeightsAlternateByRow) {
             (std::vector<double>{1, 2, 5, 6, 9, 10, 3, 4, 7, 8, 11, 12}));
 }
 
+TEST(FuseQkv, PartsOfOneProductAreReadInPlace) {
+  const std::string split = R"(graph g(%x: f32[batch, seq, 2]) {
+  const %w: f32[2, 6] = ...
+  %qkv: f32[batch, seq, 6] = linear(%x, %w)
+  %q: f32[batch, seq, 2], %k: f32[batch, seq, 2], %v: f32[batch, seq, 2] = Split(%qkv) {axis = 2, split = [2, 2, 2]}
+)";
+  const auto in_place = [](const std::string& offsets) {
+    return R"(graph g(%x: f32[batch, seq, 2]) {
+  const %w: f32[2, 6] = ...
+  %qkv: f32[batch, seq, 6] = linear(%x, %w)
+  %y: f32[batch, seq, 2] = attention(%qkv, %qkv, %qkv, _) {heads = 1, offsets = [)" +
+           offsets + R"(], p_type = "f32", scale = 0.5}
+  return %y as y
+})";
+  };
+  for (const auto& [operands, offsets] :
+       {std::pair("%q, %k, %v", "0, 2, 4"), std::pair("%v, %q, %k", "4, 0, 2")})
+    EXPECT_REWRITE(fuse_qkv(),
+                   split + "  %y: f32[batch, seq, 2] = attention(" + operands +
+                       ", _) {heads = 1, p_type = \"f32\", scale = 0.5}\n  return %y as y\n}",
+                   in_place(offsets));
+  EXPECT_UNCHANGED(
+      fuse_qkv(),
+      split +
+          R"(  %y: f32[batch, seq, 2] = attention(%q, %k, %x, _) {heads = 1, p_type = "f32", scale = 0.5}
+  return %y as y
+})");
+}
+
 TEST(FuseQkv, ProductsOfDifferentOperandsStay) {
   EXPECT_UNCHANGED(fuse_qkv(), R"(graph g(%x: f32[batch, seq, 2], %o: f32[batch, seq, 2]) {
   const %w: f32[2, 2] = ...
@@ -315,6 +344,46 @@ TEST(PackTokens, PaddingStaysWhereTokensAreMixedWithoutMask) {
   EXPECT_TRUE(keeps("%half", "f32[] = ReduceMean(%m) {keepdims = 0}")) << "of all axes";
 }
 
+TEST(PackTokens, TheMeaningOfTheMaskGoesToTheInputs) {
+  const auto packed = [](const std::string& meaning) {
+    return after(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
+  %a: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {heads = 1, p_type = "f32", scale = 0.5}
+  %b: f32[batch, seq, 4] = attention(%a, %a, %a, %mask) {)" +
+                                    meaning + R"(heads = 1, p_type = "f32", scale = 0.5}
+  return %b as y
+})");
+  };
+  EXPECT_EQ(packed("").find("counted"), std::string::npos);
+  EXPECT_EQ(packed("counted = 1, ").find("pack_inputs"), std::string::npos) << "two meanings";
+  const std::string text =
+      after(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
+  %a: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {counted = 1, heads = 1, p_type = "f32", scale = 0.5}
+  return %a as y
+})");
+  EXPECT_NE(text.find("= pack_inputs(%mask, _, %mask) {counted = 1}"), std::string::npos) << text;
+  EXPECT_EQ(text.find("counted"), text.rfind("counted")) << text;
+}
+
+TEST(PackTokens, TheWidthOfARowIsNoMultipleOfAFixedSequence) {
+  const auto keeps = [](const std::string& op) {
+    return after(pack_tokens(), R"(graph g(%x: f32[2, 4, 8], %mask: i64[2, 4]) {
+  %a: f32[2, 4, 8] = attention(%x, %x, %x, %mask) {heads = 1, p_type = "f32", scale = 0.5}
+  const %w: f32[8, 8] = ...
+  %t: f32[2, 8, 4] = Transpose(%a) {perm = [0, 2, 1]}
+  %flat: f32[2, 32] = Reshape(%a) {shape = [2, 32]}
+  %y: )" + op + R"(
+  return %y as y
+})")
+               .find("keeps_padding") != std::string::npos;
+  };
+  EXPECT_FALSE(keeps("f32[2, 4] = ReduceMean(%a) {axes = [2], keepdims = 0}"));
+  EXPECT_FALSE(keeps("f32[2, 4, 8] = Softmax(%a) {axis = -1}"));
+  EXPECT_FALSE(keeps("f32[2, 4, 8] = MatMul(%a, %w)"));
+  EXPECT_TRUE(keeps("f32[2, 8] = ReduceMean(%a) {axes = [1], keepdims = 0}"));
+  EXPECT_TRUE(keeps("f32[2, 8] = ReduceMean(%t) {axes = [2], keepdims = 0}"));
+  EXPECT_TRUE(keeps("f32[2, 32] = Softmax(%flat) {axis = 1}"));
+}
+
 TEST(PackTokens, AnEncoderWithoutEmbeddingIsPackedOnItsWayIn) {
   const std::string text =
       after(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
@@ -322,6 +391,7 @@ TEST(PackTokens, AnEncoderWithoutEmbeddingIsPackedOnItsWayIn) {
   return %a as y
 })");
   EXPECT_NE(text.find("f32[$tokens, 4] = pack(%x, "), std::string::npos) << text;
+  EXPECT_EQ(text.find("= pack("), text.rfind("= pack(")) << "once for three operands\n" << text;
   EXPECT_NE(text.find("f32[batch, seq, 4] = unpack("), std::string::npos) << text;
 }
 

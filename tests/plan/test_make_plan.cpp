@@ -164,6 +164,37 @@ TEST(MakePlan, WeightsInHalfStayInHalfUnderClblast) {
   }
 }
 
+TEST(MakePlan, ValuesThatProductsInBf16ReadAreKeptInBf16) {
+  if (!device()->capabilities().avx512_bf16) GTEST_SKIP() << "this device has no avx512_bf16";
+  constexpr std::string_view text = R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]
+  const %g: f32[4] = [1, 1, 1, 1]
+  %a: f32[batch, 4] = linear(%x, %w)
+  %b: f32[batch, 4] = linear(%a, %w)
+  %n: f32[batch, 4] = add_norm(%b, %x, %g, %g) {epsilon = 0.5}
+  %c: f32[batch, 4] = linear(%n, %w)
+  %d: f32[batch, 4] = linear(%c, %w)
+  %m: f32[batch, 4] = add_norm(%d, %n, %g, %g) {epsilon = 0.5}
+  return %m as y
+})";
+  const auto types = [&](const Options& options) {
+    std::map<std::string, ir::DType> found;
+    for (const Slot& slot : plan_of(text, options).slots) found[slot.name] = slot.type.dtype;
+    return found;
+  };
+  Options options;
+  options.bf16 = true;
+  auto found = types(options);
+  EXPECT_EQ(found.at("a"), ir::DType::bf16);  // products alone read it
+  EXPECT_EQ(found.at("b"), ir::DType::f32);
+  EXPECT_EQ(found.at("n"), ir::DType::f32);  // the residual sum reads it, too
+  EXPECT_EQ(found.at("n.bf16"), ir::DType::bf16);
+  EXPECT_EQ(found.at("c"), ir::DType::bf16);
+  EXPECT_EQ(found.at("m"), ir::DType::f32);
+  options.disabled = "x86_bf16";
+  for (const auto& [name, type] : types(options)) EXPECT_EQ(type, ir::DType::f32) << name;
+}
+
 TEST(MakePlan, AnUnknownImplementationIsRefusedWithTheList) {
   Options options;
   options.disabled = "x86_avx2,x86_avx3";

@@ -76,5 +76,29 @@ TEST(StepCost, OfAProduct) {
   EXPECT_EQ(cost_of(plan, plan.steps[0], {}).operations, 0) << "no size, no cost";
 }
 
+TEST(Launched, SmallTilesWhereTheLargeOnesAreTooFew) {
+  const auto context = opencl::Context::create("cpu");
+  Options options;
+  options.disabled = "mma,x86_vnni,x86_avx_vnni,x86_avx2,portable";
+  const Plan plan = make_plan(ir::parse(R"(graph g(%x: u8[batch, 4]) {
+  const %s: f32[] = [0.5]
+  const %w: i8[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
+  %y: f32[batch, 2] = linear_q(%x, %w, _, %s, _, %s)
+  return %y as y
+})"),
+                              context, options);
+  ASSERT_EQ(plan.steps.size(), 1u);
+  const Step& step = plan.steps[0];
+  if (!step.small_tiles) GTEST_SKIP() << "this device has no kernel with two sizes of tiles";
+  const std::int64_t units = context->info().compute_units;
+  // 128 rows of two columns are one large tile.
+  EXPECT_EQ(launched_by(plan, step, {{"batch", 128 * units}}).implementation, "dot4");
+  const Launched few = launched_by(plan, step, {{"batch", 128 * (units - 1)}});
+  EXPECT_EQ(few.implementation, "dot4_32x64");
+  EXPECT_EQ(few.program, "gemm_s8_dot4");
+  EXPECT_EQ(few.kernel, "gemm_s8");
+  EXPECT_EQ(launched_by(plan, step, {}).implementation, "dot4") << "no size";
+}
+
 }  // namespace
 }  // namespace bertcl::plan

@@ -19,6 +19,33 @@ TEST(GenericOps, GatherNd) {
 })");
 }
 
+// Attention that stayed unfused: one distance from matrix to matrix, a broadcast operand, one
+// matrix.
+TEST(GenericOps, BatchedProductsByClblast) {
+  const std::string text =
+      R"(graph g(%q: f32[batch, 3, seq, 5], %k: f32[batch, 3, 5, seq], %w: f32[5, n]) {
+  %scores: f32[batch, 3, seq, seq] = MatMul(%q, %k)
+  %wide: f32[batch, 3, seq, n] = MatMul(%q, %w)
+  return %scores as scores, %wide as wide
+})";
+  SessionOptions options;
+  options.gemm = "clblast";
+  Session session = Session::compile(ir::parse(text), options);
+  int by_clblast = 0;
+  for (const plan::Step& step : session.plan().steps)
+    by_clblast += step.implementation == "clblast";
+  EXPECT_EQ(by_clblast, 2);
+  for (const std::int64_t size : {1, 2, 7}) {
+    const ir::Graph graph = ir::parse(text);
+    const Tensors inputs = inputs_for(graph, size, static_cast<unsigned>(size));
+    const auto expected =
+        ops::interpret(graph, std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+    const Tensors outputs = session.run(inputs);
+    EXPECT_EQ(difference(outputs.at("scores"), expected[0], 0), "") << size;
+    EXPECT_EQ(difference(outputs.at("wide"), expected[1], 0), "") << size;
+  }
+}
+
 TEST(GenericOps, GatherNdInBatches) {
   expect_as_interpreted(R"(graph g(%x: f32[3, seq, 4]) {
   const %i: i64[3, 2, 1] = [0, -1, 0, 0, -1, -1]

@@ -43,6 +43,23 @@ TEST(Inputs, NamesOfAxesMeanNothingToPacking) {
   }
 }
 
+// The file asks for as many first keys as there are ones, wherever these are.
+TEST(Inputs, AMaskMayBeCounted) {
+  const ir::Graph graph = masked_encoder("i64", "batch", "seq", true);
+  Session session = Session::compile(masked_encoder("i64", "batch", "seq", true));
+  ASSERT_EQ(session.plan().steps.size(), 3u) << "pack, attention, unpack";
+  expect_rows_of_interpreter(graph, session, inputs_with(ir::DType::i64, mask_values));
+  EXPECT_EQ(session.statistics().tokens, 7);
+  const Tensors holes =
+      inputs_with(ir::DType::i64, std::vector<float>{0, 1, 0, 1, 1, 1, 0, 0, 0, 1});
+  const auto expected =
+      ops::interpret(graph, std::map<std::string, ir::Tensor>(holes.begin(), holes.end()));
+  const Tensors outputs = session.run(holes);
+  const auto y = outputs.at("y").as<float>(), e = expected[0].as<float>();
+  for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], e[i], 1e-5) << "element " << i;
+  EXPECT_EQ(session.statistics().tokens, 10);
+}
+
 TEST(Inputs, AMaskMayBeFloat) {
   Session session = Session::compile(masked_encoder("f32"));
   expect_rows_of_interpreter(masked_encoder("f32"), session,

@@ -7,6 +7,8 @@
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
+#include "opencl/capabilities.hpp"
+#include "opencl/queue.hpp"
 #include "ops/interpret.hpp"
 #include "runtime/session.hpp"
 
@@ -105,13 +107,44 @@ TEST(Session, EveryFamilyGivesTheSameLogits) {
   const ir::Tensor expected = fastest.run(inputs).at("end_logits");
   SessionOptions options;
   options.context = fastest.shared_context();
-  for (const char* disabled : {"x86_avx512", "x86_avx512,x86_avx2", "x86_avx512,x86_avx2,x86",
-                               "x86_avx512,x86_avx2,portable,x86"}) {
+  for (const char* disabled :
+       {"x86_avx512", "x86_avx512,x86_avx2", "x86_avx512,x86_avx2,x86",
+        "x86_avx512,x86_avx2,portable,x86", "x86,group", "rows", "rows,subgroup"}) {
     options.disabled_kernels = disabled;
     Session session = Session::load(model, options);
     EXPECT_LT(largest_difference(session.run(inputs).at("end_logits"), expected, lengths), 1e-3)
         << disabled;
   }
+}
+
+TEST(Session, RecordedLaunchesGiveTheSame) {
+  Session plain = Session::load(model);
+  SessionOptions options;
+  options.context = plain.shared_context();
+  options.command_buffer = true;
+  if (!plain.context().capabilities().command_buffer) {
+    EXPECT_THROW(Session::load(model, options), Error);
+    GTEST_SKIP() << "the device has no command buffers";
+  }
+  Session recorded = Session::load(model, options);
+  for (const int seed : {1, 2}) {  // each shape is recorded once and replayed with other tokens
+    for (const auto& lengths : std::vector<std::vector<std::int64_t>>{{20, 7}, {20, 7}, {64}}) {
+      const Tensors inputs = batch_of(lengths, 64, seed);
+      EXPECT_EQ(recorded.run(inputs), plain.run(inputs));
+    }
+    const Tensors inputs = batch_of({64}, 64, seed + 2);
+    EXPECT_EQ(recorded.run(inputs), plain.run(inputs)) << "replayed";
+    recorded.context().queue().enable_profiling(seed == 1);  // with another queue
+  }
+  const Tensors inputs = batch_of({64}, 64, 5);
+  EXPECT_EQ(recorded.run(inputs), plain.run(inputs)) << "recorded for a queue that is gone";
+}
+
+TEST(Session, WhatClblastComputesIsNotRecorded) {
+  SessionOptions options;
+  options.command_buffer = true;
+  options.gemm = "clblast";
+  EXPECT_THROW(Session::load(model, options), Error);
 }
 
 TEST(Session, ShapesMayChangeFromRunToRun) {

@@ -138,7 +138,22 @@ TEST(Tasks, WrongOutputsAreRefused) {
                   return logits;
                 });
               }),
-              HasSubstr("not finite"));
+              AllOf(HasSubstr("NaN or infinite"), HasSubstr("item ")));
+}
+
+TEST(Tasks, DataWithoutWordPiecesAreRefused) {
+  EvaluateOptions options;
+  options.origin = "blank.txt";
+  const OutputFn model = [](const text::Batch&) -> std::vector<float> {
+    ADD_FAILURE() << "there is nothing to run";
+    return {};
+  };
+  const auto masked = masked_task({"\x01", " ", "a"}, letter_tokenizer().vocabulary_size());
+  EXPECT_EQ(error_of([&] { evaluate(*masked, letter_tokenizer(), options, model, {}, 2); }),
+            "blank.txt: nothing to score: no word piece in the 2 texts that were read");
+  const auto tagged = tagging_task({{{"\x01"}, {"O"}}}, {"O", "B-x"});
+  EXPECT_EQ(error_of([&] { evaluate(*tagged, letter_tokenizer(), options, model); }),
+            "blank.txt: nothing to score: no word piece in the 1 sentences that were read");
 }
 
 TEST(Similarity, Correlations) {
@@ -186,10 +201,14 @@ TEST(Tagging, FirstPiecesOfWords) {
 TEST(Tagging, NeedsTheTagsOfTheModel) {
   EXPECT_THAT(error_of([] { tagging_task(sentences(), {}); }),
               AllOf(HasSubstr("--labels"), HasSubstr("id2label")));
-  EXPECT_THAT(error_of([] {
-                tagging_task(sentences(), {"O", "B-PER", "I-PER"});
-              }),
-              AllOf(HasSubstr("O, B-PER, I-PER"), HasSubstr("the data have B-x, I-x")));
+  const auto refused = [](const std::vector<std::string>& labels) {
+    return error_of([&] { tagging_task(sentences(), labels); });
+  };
+  EXPECT_THAT(refused({"O", "B-PER", "I-PER"}),
+              AllOf(HasSubstr("the data have B-x, I-x, which"), HasSubstr("O, B-PER, I-PER")));
+  EXPECT_THAT(refused({"O", "B-x"}),
+              AllOf(HasSubstr("the data have I-x, which"), HasSubstr("its classes are O, B-x; ")));
+  EXPECT_THAT(refused({"B-x", "I-x"}), HasSubstr("the data have O, which"));
 }
 
 TEST(Masked, Accuracy) {

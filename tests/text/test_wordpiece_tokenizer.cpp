@@ -123,5 +123,21 @@ TEST(Vocabulary, BadFilesAreNamed) {
               HasSubstr("[PAD], [UNK], [CLS], [SEP]"));
 }
 
+TEST(Vocabulary, OtherTokenizersAreNamed) {
+  const auto refusal = [](const std::string& content) {
+    const TemporaryFile file(content);
+    return error_of([&] { WordPieceTokenizer::from_file(file.path()); });
+  };
+  // The first piece of a model: field 1 of 14 bytes, with the text "<unk>", score 0 and type 2.
+  const std::string piece("\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02", 16);
+  EXPECT_THAT(refusal(piece), testing::AllOf(HasSubstr("this is a SentencePiece model"),
+                                             HasSubstr("WordPiece"), HasSubstr("bertcl run")));
+  EXPECT_THAT(refusal(R"({"model": {"type": "Unigram", "vocab": [["<s>", 0]]}})"),
+              HasSubstr("this is a tokenizer of kind Unigram"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {}, "merges": []}})"),
+              HasSubstr("this is a tokenizer of kind BPE"));
+  EXPECT_THAT(refusal(R"( {"<s>": 0, "Unigrams": 1})"), HasSubstr("this is JSON"));
+}
+
 }  // namespace
 }  // namespace bertcl::text

@@ -115,6 +115,23 @@ TEST_F(EvalTest, BadInputIsNamed) {
   EXPECT_THAT(eval(kModel, kData, {"--device", "no such"}), HasSubstr("'no such'"));
 }
 
+TEST_F(EvalTest, OutputsThatAreNotFiniteAreNamedWithModelAndQuestion) {
+  onnx::ModelProto model;
+  std::ifstream file(kModel, std::ios::binary);
+  ASSERT_TRUE(model.ParseFromIstream(&file));
+  int damaged = 0;
+  for (auto& constant : *model.mutable_graph()->mutable_initializer()) {
+    if (!constant.name().ends_with("bias")) continue;
+    constant.mutable_raw_data()->replace(0, 4, "\xff\xff\xff\x7f");  // NaN in f32 and in f16
+    ++damaged;
+  }
+  ASSERT_GT(damaged, 0);
+  const std::string path = write("nan.onnx", model.SerializeAsString());
+  EXPECT_THAT(
+      refusal(run_bertcl({"eval", path, "--data", kData, "--limit", "1", "--vocab", kVocabulary})),
+      AllOf(HasSubstr("nan.onnx: "), HasSubstr("NaN"), HasSubstr("question 0 of the data")));
+}
+
 using InspectTest = FolderTest;
 
 TEST_F(InspectTest, JsonNamesEveryLaunch) {
@@ -130,6 +147,7 @@ TEST_F(InspectTest, JsonNamesEveryLaunch) {
     if (op.at("op") == "attention") ++attentions;
   }
   EXPECT_EQ(attentions, 6u);
+  EXPECT_EQ(json.at("keeps_padding"), "");
   EXPECT_EQ(json.at("inputs").size(), 3u);
   EXPECT_EQ(
       json.at("inputs")[0],
@@ -219,7 +237,7 @@ TEST_F(RunTest, RefusalsLeaveNoOutput) {
   npz::save(path("x.npz"), arrays);
   EXPECT_THAT(
       refusal(run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs", path("x.npz")})),
-      HasSubstr("the inputs themselves"));
+      AllOf(HasSubstr("--outputs"), HasSubstr("read as --inputs")));
   EXPECT_EQ(npz::load(path("x.npz")), arrays);
   arrays.erase("input_ids");
   EXPECT_THAT(refused(arrays), AllOf(HasSubstr("input_ids"), HasSubstr("missing")));
@@ -331,6 +349,19 @@ TEST_F(BenchTest, ShapesThatTheFileFixesAreTaken) {
 TEST_F(BenchTest, SizesBeyondAnyMemoryAreRefused) {
   EXPECT_EQ(refusal(run_bertcl({"bench", kModel, "--batch", "2000000000", "--seq", "2000000000"})),
             "bertcl: out of memory; a smaller batch needs less\n");
+}
+
+TEST_F(BenchTest, AbsentPrecisionIsNoted) {
+  const auto notes = [](const std::string& precision) {
+    return run_bertcl({"bench", kModel, "--seq", "8", "--runs", "1", "--warmup", "0", "--precision",
+                       precision},
+                      {{"BERTCL_DISABLE", "avx512_bf16,fp16"}})
+        .err;
+  };
+  EXPECT_EQ(notes("bf16"), "bertcl: " + kModel +
+                               ": --precision bf16: the device has no avx512_bf16, float products "
+                               "run in fp32\n");
+  EXPECT_EQ(notes("fp16"), "") << "own kernels read weights in half on every device";
 }
 
 TEST_F(BenchTest, TableHasASum) {

@@ -12,8 +12,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::vector<std::string> kCommands = {"devices", "inspect", "quantize", "eval",
-                                            "run",     "verify",  "answer",   "bench"};
+const std::vector<std::string> kCommands = {"devices", "inspect", "quantize", "eval", "run",
+                                            "verify",  "answer",  "bench",    "tune"};
 
 TEST(Program, HelpListsEveryCommand) {
   const ProgramResult help = run_bertcl({"--help"});
@@ -39,7 +39,7 @@ TEST(Program, BadUseIsRefusedWithAHint) {
   EXPECT_EQ(
       refusal(run_bertcl({"evaluate"})),
       "bertcl: there is no command 'evaluate'; there are devices, inspect, quantize, eval, run, "
-      "verify, answer, bench; see bertcl --help\n");
+      "verify, answer, bench, tune; see bertcl --help\n");
   EXPECT_THAT(refusal(run_bertcl({"--colour"})),
               HasSubstr("no command in front of '--colour'; there are devices, "));
   EXPECT_THAT(refusal(run_bertcl({"devices", "--colour"})),

@@ -6,8 +6,9 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "bertcl/error.hpp"
 #include "program_runner.hpp"
+#include "tests/onnx/text_model.hpp"
+#include "tests/support/error_of.hpp"
 #include "tools/task_model.hpp"
 #include "tools/task_options.hpp"
 #include "tools/vocabulary_options.hpp"
@@ -19,21 +20,13 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using tests::error_of;
 using tests::refusal;
 using tests::run_bertcl;
 using tests::source_file;
 
 const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
 const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no Error was thrown";
-}
 
 plan::Port output(const std::string& name, ir::Shape shape) {
   return {name, {ir::DType::f32, std::move(shape)}};
@@ -70,17 +63,41 @@ TEST(TaskOutput, AnotherHeadIsRefusedWithAllOutputs) {
               HasSubstr("[batch, seq, 100 or more]"));
 }
 
+/// An ONNX file with this metadata.
+std::string model_bytes(const std::map<std::string, std::string>& metadata) {
+  onnx::ModelProto model = tests::model_of(13, "name: 'g'");
+  for (const auto& [key, value] : metadata) {
+    auto* entry = model.add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+  return model.SerializeAsString();
+}
+
 using TaskTest = tests::FolderTest;
 
+TEST_F(TaskTest, LabelsInTheModelComeBeforeItsConfiguration) {
+  write("config.json", R"({"id2label": {"0": "no", "1": "yes"}})");
+  TaskOptions options;
+  const auto labels = [&](const std::string& classes) {
+    return find_labels(options, {write("m.onnx", model_bytes({{"bertcl.classes", classes}}))});
+  };
+  EXPECT_THAT(labels(R"(["bad", "good"])"), ElementsAre("bad", "good"));
+  for (const char* wrong : {R"({"0": "bad"})", "[0, 1]", "bad,good"})
+    EXPECT_THAT(error_of([&] { labels(wrong); }),
+                AllOf(HasSubstr("m.onnx"), HasSubstr("bertcl.classes")))
+        << wrong;
+}
+
 TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
-  const std::filesystem::path model = path("model.onnx");
+  const std::filesystem::path model = write("model.onnx", model_bytes({}));
   TaskOptions options;
   EXPECT_THAT(find_labels(options, {model}), IsEmpty());
   write("config.json", R"({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}})");
   EXPECT_THAT(find_labels(options, {model}), IsEmpty()) << "names that nobody gave";
   write("config.json", R"({"id2label": {"1": "O", "10": "k", "0": "B-x", "2": "c", "3": "d",
       "4": "e", "5": "f", "6": "g", "7": "h", "8": "i", "9": "j"}})");
-  EXPECT_THAT(find_labels(options, {"/no/other.onnx", model}),
+  EXPECT_THAT(find_labels(options, {kModel, model}),
               ElementsAre("B-x", "O", "c", "d", "e", "f", "g", "h", "i", "j", "k"));
   options.labels = "O,B-y";
   EXPECT_THAT(find_labels(options, {model}), ElementsAre("O", "B-y"));
@@ -96,7 +113,7 @@ TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
   std::filesystem::create_directory(path("other"));
   write("other/config.json", R"({"id2label": {"0": "POSITIVE", "1": "NEGATIVE"}})");
   EXPECT_THAT(error_of([&] {
-                find_labels(options, {model, path("other/model.onnx")});
+                find_labels(options, {model, write("other/model.onnx", model_bytes({}))});
               }),
               HasSubstr("name the classes differently"));
   for (const char* wrong :
@@ -169,6 +186,32 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
               HasSubstr("--null-threshold goes with --task squad"));
   EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
   EXPECT_THAT(eval({"--data", sst2}), HasSubstr("broken JSON"));
+}
+
+TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(read(kModel)));
+  constexpr int positions = 24, hidden = 384;
+  for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
+    if (tensor.name() != "m.bert.embeddings.position_embeddings.weight_half") continue;
+    tensor.set_dims(0, positions);
+    tensor.mutable_raw_data()->resize(positions * hidden * 2);
+  }
+  std::string text;
+  for (int i = 0; i < 100; ++i) text += "word ";
+  const std::vector<std::string> command = {"quantize", write("m.onnx", model.SerializeAsString()),
+                                            "-o",       path("q.onnx"),
+                                            "--task",   "mlm",
+                                            "--data",   write("texts.txt", text),
+                                            "--preset", "fast",
+                                            "--vocab",  kVocabulary};
+  const auto made = run_bertcl(command);
+  EXPECT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("on 1 text (22 tokens)")) << "windows of equal length";
+  std::vector<std::string> longer = command;
+  longer.insert(longer.end(), {"--max-seq-length", "25"});
+  EXPECT_THAT(refusal(run_bertcl(longer)),
+              AllOf(HasSubstr("m.onnx"), HasSubstr("at most 24"), HasSubstr("give --max-seq")));
 }
 
 TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {

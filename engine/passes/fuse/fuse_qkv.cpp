@@ -5,10 +5,13 @@
 //   x -> linear -> k --- attention   becomes   attention(qkv, qkv, qkv) {offsets = [0, h, 2h]}
 //   x -> linear -> v --+
 //
-// One launch, and x is read once. Scales become one per column, so q, k and v keep their own.
+// One launch, and x is read once. Scales become one per column, so q, k and v keep their own. A
+// file that has one product already splits its result, which attention reads in place:
+//
+//   qkv -> Split -> q, k, v -> attention   becomes   attention(qkv, qkv, qkv) {offsets = [0, h,
+//   2h]}
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "passes/match.hpp"
 #include "passes/operands.hpp"
@@ -21,21 +24,10 @@ using Three = std::array<ir::Node*, 3>;
 
 /// Columns of three [K, N] or [N] constants side by side.
 ir::Value* concatenate(ir::Graph& g, const std::array<ir::Value*, 3>& parts) {
-  const ir::Tensor& first = *parts[0]->constant;
-  const std::int64_t rows = first.shape().size() == 2 ? first.shape()[0] : 1;
-  ir::Sizes shape = first.shape();
-  shape.back() = 0;
-  for (const ir::Value* p : parts) shape.back() += p->constant->shape().back();
-  ir::Tensor out = ir::Tensor::zeros(first.dtype(), shape);
-  std::byte* target = out.mutable_bytes().data();
-  for (std::int64_t r = 0; r < rows; ++r)
-    for (const ir::Value* p : parts) {
-      const auto bytes = p->constant->bytes();
-      const std::size_t row = bytes.size() / static_cast<std::size_t>(rows);
-      std::memcpy(target, bytes.data() + static_cast<std::size_t>(r) * row, row);
-      target += row;
-    }
-  return g.add_constant(parts[0]->name + ".qkv", std::move(out));
+  return g.add_constant(
+      parts[0]->name + ".qkv",
+      ir::Tensor::joined(parts[0]->constant->dtype(),
+                         {*parts[0]->constant, *parts[1]->constant, *parts[2]->constant}));
 }
 
 /// A scale or zero point as one element per column; null (zero point 0) becomes zeros.
@@ -70,6 +62,38 @@ bool same_kind(const Three& p) {
       return false;
   }
   return p[0] != p[1] && p[1] != p[2] && p[0] != p[2];
+}
+
+/// The columns of `part` among those that Split takes apart along the last axis; -1 if it does not.
+std::int64_t first_column(const ir::Value* part) {
+  const ir::Node& split = *part->producer;
+  const auto rank = static_cast<std::int64_t>(part->type.shape.size());
+  const std::int64_t axis = split.int_attribute("axis", 0);
+  if (axis != -1 && axis != rank - 1) return -1;
+  std::int64_t column = 0;
+  for (const ir::Value* v : split.outputs) {
+    if (v == part) return column;
+    if (!v->type.shape.back().is_constant()) return -1;
+    column += v->type.shape.back().constant();
+  }
+  return -1;
+}
+
+/// The operands of attention are parts of one value.
+bool read_in_place(ir::Graph& g, ir::Node& node) {
+  if ((node.op != "attention" && node.op != "attention_q") || node.has("offsets")) return false;
+  std::vector<std::int64_t> offsets;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const ir::Node* split = node.inputs[i]->producer;
+    if (!split || split->op != "Split" || split != node.inputs[0]->producer) return false;
+    offsets.push_back(first_column(node.inputs[i]));
+    if (offsets.back() < 0) return false;
+  }
+  ir::Value* whole = node.inputs[0]->producer->inputs[0];
+  if (!whole->type.shape.back().is_constant()) return false;
+  for (std::size_t i = 0; i < 3; ++i) g.set_input(&node, i, whole);
+  node.attributes["offsets"] = offsets;
+  return true;
 }
 
 bool rewrite(ir::Graph& g, ir::Node& node) {
@@ -133,7 +157,11 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass fuse_qkv() {
-  return {"fuse_qkv", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"fuse_qkv", [](ir::Graph& g) {
+            return rewrite_all(g, [](ir::Graph& graph, ir::Node& node) {
+              return read_in_place(graph, node) || rewrite(graph, node);
+            });
+          }};
 }
 
 }  // namespace bertcl::passes

@@ -9,11 +9,14 @@
 // Where an op of another kind reads a packed value, `unpack` scatters it to [batch, seq, ...] with
 // zero rows for padding; where a row-wise region reads an unpacked value, `pack` gathers it.
 // If the mask is no prefix of ones, the runtime keeps every row: offsets are multiples of seq and
-// key_mask does the masking (FasterTransformer's effective mode is the model for both). So it does
-// where an unpacked value goes into an operator that mixes tokens without a mask, such as a mean
-// over all of them: pack_inputs names it in {keeps_padding}.
+// key_mask does the masking, by the mask or, where attention is {counted}, by the number of its
+// ones (FasterTransformer's effective mode is the model for both). So it does where an unpacked
+// value goes into an operator that mixes tokens without a mask, such as a mean over all of them:
+// pack_inputs names it in {keeps_padding}.
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "passes/match.hpp"
 #include "passes/operands.hpp"
@@ -99,13 +102,13 @@ class Packer {
   }
 
  private:
-  /// Every attention must read the same mask (or none).
+  /// Every attention must read the same mask (or none) in the same way.
   bool one_mask() {
-    std::set<ir::Value*> masks;
+    std::set<std::pair<ir::Value*, bool>> masks;
     for (const auto& n : g_.nodes())
-      if (is_attention(*n)) masks.insert(n->input(attention::mask));
+      if (is_attention(*n)) masks.emplace(n->input(attention::mask), n->has("counted"));
     if (masks.size() > 1) return false;
-    mask_ = masks.empty() ? nullptr : *masks.begin();
+    if (!masks.empty()) std::tie(mask_, counted_) = *masks.begin();
     return true;
   }
 
@@ -135,6 +138,7 @@ class Packer {
     if (ir::Value* given = embedding ? embedding->input(embed_norm::positions) : nullptr)
       operands.push_back(given);
     ir::Node* node = g_.add_node("pack_inputs", operands, {}, results, first);
+    if (counted_) node->attributes["counted"] = std::int64_t{1};
     seq_offsets_ = node->outputs[2];
     key_mask_ = node->outputs[3];
     if (!embedding) return;
@@ -161,6 +165,7 @@ class Packer {
       g_.set_input(&n, attention::mask, nullptr);
       g_.set_input(&n, integer ? +attention_q::seq_offsets : +attention::seq_offsets, seq_offsets_);
       g_.set_input(&n, integer ? +attention_q::key_mask : +attention::key_mask, key_mask_);
+      n.attributes.erase("counted");
       n.attributes["masked"] = std::int64_t{mask_ != nullptr};
     }
     if (is_quantization(n) && !is_per_tensor(n)) n.attributes["axis"] = std::int64_t{-1};
@@ -181,9 +186,12 @@ class Packer {
     ir::Value* v = n.inputs[i];
     if (!v || packed_.contains(v) || v->is_constant()) return;
     if (!has_rows(v->type.shape)) return;
-    g_.set_input(
-        &n, i, g_.add("pack", {v, seq_offsets_}, {}, {v->type.dtype, rows_of(v->type.shape)}, &n));
-    packed_.insert(n.inputs[i]);
+    ir::Value*& rows = gathered_[v];
+    if (!rows) {
+      rows = g_.add("pack", {v, seq_offsets_}, {}, {v->type.dtype, rows_of(v->type.shape)}, &n);
+      packed_.insert(rows);
+    }
+    g_.set_input(&n, i, rows);
   }
 
   /// The node in front of which a node stands behind `producer` and its other unpacked results.
@@ -222,7 +230,7 @@ class Packer {
   /// none. What a value made of the mask is multiplied with, added to or selected by counts as
   /// masked.
   const ir::Node* unmasked_mixer() const {
-    std::set<const ir::Value*> padded, from_mask{mask_};
+    std::set<const ir::Value*> padded, rows, from_mask{mask_};
     for (const auto& n : g_.nodes()) {
       if (n->op == "pack_inputs" || n->op == "pack") continue;
       const auto reads = [&](const std::set<const ir::Value*>& values) {
@@ -230,24 +238,33 @@ class Packer {
                            [&](const ir::Value* v) { return v && values.contains(v); });
       };
       const bool masked = mask_ && reads(from_mask);
-      if (n->op != "unpack" && !masked && reads(padded) && mixes_tokens(*n)) return n.get();
+      if (n->op != "unpack" && !masked && reads(padded) && mixes_tokens(*n, rows)) return n.get();
       for (const ir::Value* out : n->outputs) {
         if (masked)
           from_mask.insert(out);
         else if (n->op == "unpack" || reads(padded))
           padded.insert(out);
+        if (n->op == "unpack" || std::any_of(n->inputs.begin(), n->inputs.end(), [&](auto* in) {
+              return rows.contains(in) && in->type.shape == out->type.shape;
+            }))
+          rows.insert(out);
       }
     }
     return nullptr;
   }
 
-  /// True if elements of the result are made of several elements along the axis of tokens.
-  bool mixes_tokens(const ir::Node& n) const {
+  /// True if elements of the result are made of several elements along the axis of tokens. `rows`
+  /// are values [batch, seq, ...] as they were unpacked.
+  bool mixes_tokens(const ir::Node& n, const std::set<const ir::Value*>& rows) const {
     const ir::Shape& shape = n.inputs[0]->type.shape;
     const auto rank = static_cast<std::int64_t>(shape.size());
+    // A sequence of fixed length may divide the width of a row: [batch, 128, 384]. Where rows stand
+    // as they were unpacked, the second axis is theirs; elsewhere any multiple may hold tokens.
+    const bool as_unpacked =
+        rows.contains(n.inputs[0]) && std::count(shape.begin(), shape.end(), seq_) == 1;
     const auto of_tokens = [&](std::int64_t axis) {
-      const ir::Dim& d = shape.at(static_cast<std::size_t>(axis < 0 ? axis + rank : axis));
-      return ir::Dim::divide(d, seq_).has_value();
+      const auto i = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+      return as_unpacked ? i == 1 : ir::Dim::divide(shape.at(i), seq_).has_value();
     };
     if (n.op.starts_with("Reduce")) {
       if (!n.has("axes")) {  // all of them
@@ -266,7 +283,9 @@ class Packer {
   ir::Graph& g_;
   ir::Dim batch_, seq_;
   ir::Value *mask_ = nullptr, *seq_offsets_ = nullptr, *key_mask_ = nullptr;
+  bool counted_ = false;
   PackedValues packed_;
+  std::map<const ir::Value*, ir::Value*> gathered_;  // the result of `pack` for each
 };
 
 }  // namespace

@@ -20,8 +20,9 @@
 //
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
-// does (ops/probe.hpp). Tokens are packed for one mask, so attention under another one than the
-// first (or under none) stays as it is.
+// does (ops/probe.hpp). ONNX Runtime's optimizer replaces a mask by the number of its ones, and as
+// many first keys count: {counted = 1}. Tokens are packed for one mask, so attention under another
+// one than the first (or under none) stays as it is.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -46,7 +47,7 @@ struct Heads {
 struct Found {
   Heads q, k, v;
   double scale = 1.0;
-  ir::Value* mask = nullptr;  // the graph input attention_mask, or null
+  std::optional<ops::KeyMask> mask;
   ir::Node* quantize = nullptr;
   ir::Node* quantize_scores = nullptr;
   double score_factor = 1.0;  // behind them
@@ -99,8 +100,8 @@ ir::Value* strip_mask(const ir::Graph& g, ir::Value* v, Found& found) {
   if (n->op == "Add") {
     for (const int i : {1, 0}) {
       if (n->inputs[i]->is_constant()) continue;
-      if (ir::Value* input = ops::additive_key_mask(g, n->inputs[i])) {
-        found.mask = input;
+      if (const auto mask = ops::additive_key_mask(g, n->inputs[i])) {
+        found.mask = mask;
         found.nodes.push_back(n);
         return n->inputs[1 - i];
       }
@@ -111,8 +112,8 @@ ir::Value* strip_mask(const ir::Graph& g, ir::Value* v, Found& found) {
     for (const int i : {1, 2}) {
       const auto filling = scalar_value(n->inputs[3 - i]);
       if (!filling || *filling > -1e4) continue;
-      if (ir::Value* input = ops::boolean_key_mask(g, n->inputs[0], /*keeps=*/i == 1)) {
-        found.mask = input;
+      if (const auto mask = ops::boolean_key_mask(g, n->inputs[0], /*keeps=*/i == 1)) {
+        found.mask = mask;
         found.nodes.push_back(n);
         return n->inputs[i];
       }
@@ -286,9 +287,10 @@ bool has_token_input(const ir::Graph& g) {
   });
 }
 
-using Mask = std::optional<ir::Value*>;
+/// The mask of the first attention, which may have none.
+using FirstMask = std::optional<std::optional<ops::KeyMask>>;
 
-bool rewrite(ir::Graph& g, ir::Node& node, Mask& mask) {
+bool rewrite(ir::Graph& g, ir::Node& node, FirstMask& mask) {
   if (node.op != "Softmax" && node.op != "Exp") return false;
   Found f;
   if (!match_scores(g, node, f)) return false;
@@ -300,7 +302,8 @@ bool rewrite(ir::Graph& g, ir::Node& node, Mask& mask) {
   if (!quantized_alike(f) || (!f.mask && !has_token_input(g))) return false;
   if (mask.value_or(f.mask) != f.mask) return false;
   mask = f.mask;
-  std::vector<ir::Value*> operands{f.q.hidden, f.k.hidden, f.v.hidden, f.mask};
+  std::vector<ir::Value*> operands{f.q.hidden, f.k.hidden, f.v.hidden,
+                                   f.mask ? f.mask->input : nullptr};
   std::string p_type = "f32";
   if (f.quantize) {
     const bool shifted = is_shifted_u8(*f.quantize);
@@ -311,6 +314,7 @@ bool rewrite(ir::Graph& g, ir::Node& node, Mask& mask) {
   ir::Attributes attributes{{"heads", f.q.count.constant()},
                             {"p_type", p_type},
                             {"scale", f.scale * f.q.scale * f.k.scale}};
+  if (f.mask && f.mask->counted) attributes["counted"] = std::int64_t{1};
   if (f.quantize && f.deferred) attributes["deferred"] = std::int64_t{1};
   if (f.quantize_scores) {
     const ir::Node& q = *f.quantize_scores;
@@ -336,7 +340,7 @@ bool rewrite(ir::Graph& g, ir::Node& node, Mask& mask) {
 
 Pass find_attention() {
   return {"find_attention", [](ir::Graph& g) {
-            Mask mask;
+            FirstMask mask;
             return rewrite_all(
                 g, [&](ir::Graph& graph, ir::Node& node) { return rewrite(graph, node, mask); });
           }};

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of attention and attention_q.
+#include <algorithm>
+#include <bit>
+
+#include "opencl/capabilities.hpp"
 #include "passes/operands.hpp"
 #include "passes/quant_params.hpp"
 #include "passes/symbols.hpp"
+#include "plan/bf16.hpp"
 #include "plan/ladder.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/requirements.hpp"
@@ -18,14 +23,20 @@ struct Rung {
   const char* program;
   bool takes_blocks;  // whether a work-item gains from many query rows
   WhyNot why_not;
+  bool groups = false;  // a work-group makes a tile of rows; built for heads of up to HEAD_MAX
 };
 
-const std::vector<Rung> float_ladder{{"x86", "attention_f32_x86", true, needs_cpu},
-                                     {"ref", "attention_f32_ref", false, always}};
-const std::vector<Rung> integer_ladder{{"x86_vnni", "attention_s8_x86_vnni", true, needs_vnni},
-                                       {"x86_avx2", "attention_s8_x86_avx2", true, needs_avx2},
-                                       {"portable", "attention_s8_portable", true, needs_cpu},
-                                       {"ref", "attention_s8_ref", false, always}};
+const std::vector<Rung> float_ladder{
+    {"x86", "attention_f32_x86", true, needs_cpu},
+    {"group", "attention_f32_group", false, needs_32_kb_for_groups, true},
+    {"ref", "attention_f32_ref", false, always}};
+const Rung bf16_rung{kBf16Rung, "attention_bf16_x86", true, needs_bf16};
+const std::vector<Rung> integer_ladder{
+    {"x86_vnni", "attention_s8_x86_vnni", true, needs_vnni},
+    {"x86_avx2", "attention_s8_x86_avx2", true, needs_avx2},
+    {"portable", "attention_s8_portable", true, needs_cpu},
+    {"dot4", "attention_s8_dot4", false, needs_32_kb_for_groups, true},
+    {"ref", "attention_s8_ref", false, always}};
 
 constexpr std::int32_t max_head_size = 256;  // HEAD_MAX of the kernels
 
@@ -52,12 +63,52 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
   return g;
 }
 
+constexpr std::int32_t group_items = 256;  // ITEMS of attention_groups.clh
+
+/// HEAD_MAX of a kernel of work-groups, and the query rows of a group.
+std::int32_t head_max_of(const Geometry& g) {
+  return static_cast<std::int32_t>(
+      std::bit_ceil(static_cast<std::uint32_t>(std::max(g.head_size, 32))));
+}
+/// Half of them where registers would be spilled: for wide heads, and on AMD from gfx11 on.
+std::int32_t group_rows_of(Builder& b, const Geometry& g) {
+  return g.head_size > 64 || b.context().capabilities().amd_sudot4 ? 32 : 64;
+}
+
+std::array<Size, 3> group_grid(const Geometry& g, std::int32_t rows) {
+  return {Size{ir::Dim(group_items)}, Size{symbols::dim(symbols::longest), ir::Dim(rows)},
+          Size{ir::Dim(g.heads) * symbols::dim(symbols::batch)}};
+}
+
 /// Query rows of a work-item, and the grid that follows.
-std::pair<Argument, std::array<Size, 3>> grid_of(const Rung& rung, const Geometry& g) {
+std::pair<Argument, std::array<Size, 3>> grid_of(Builder& b, const Rung& rung, const Geometry& g) {
+  if (rung.groups) return {group_rows_of(b, g), group_grid(g, group_rows_of(b, g))};
   const ir::Dim rows = rung.takes_blocks ? symbols::dim(symbols::attention_rows) : ir::Dim(1);
   return {Size{rows},
           {Size{symbols::dim(symbols::longest), rows}, Size{g.heads},
            Size{symbols::dim(symbols::batch)}}};
+}
+
+/// Launches `kernel` of a rung; one of work-groups with fewer rows each, too, for short texts.
+Step& launch(Builder& b, const ir::Node& node, const char* type, const Rung& rung,
+             const char* kernel, const Geometry& g, std::vector<Argument> arguments) {
+  auto [rows, grid] = grid_of(b, rung, g);
+  arguments.push_back(rows);
+  opencl::Defines defines;
+  if (rung.groups)
+    defines = {{"HEAD_MAX", head_max_of(g)},
+               {"ROWS", group_rows_of(b, g)},
+               {"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
+  Step& step = b.launch(node, type, rung.name, b.kernel(rung.program, kernel, defines),
+                        std::move(arguments), grid);
+  if (!rung.groups) return step;
+  step.local[0] = group_items;
+  if (const std::int32_t few = 32; few < group_rows_of(b, g)) {
+    defines["ROWS"] = few;
+    step.small_tiles = {fmt::format("{}_{}", rung.name, few),
+                        b.kernel(rung.program, kernel, defines), group_grid(g, few)};
+  }
+  return step;
 }
 
 /// QK^T and PV: 4 * head_size operations for each pair of rows of each head. Pairs are bounded by
@@ -67,30 +118,43 @@ void count_operations(Step& step, const Geometry& g) {
   step.unit = symbols::dim(symbols::tokens) * symbols::dim(symbols::longest);
 }
 
-void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
+/// Float attention in bf16 stands above the others where that is asked for.
+Choice<Rung> choose_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
+  if (!b.options().bf16) return choose(b, node, float_ladder);
+  const std::string reason =
+      why_not_bf16(b).empty() ? why_not_bf16_attention(b, graph, node) : why_not_bf16(b);
+  if (reason.empty()) return {&bf16_rung, ""};
+  Choice<Rung> choice = choose(b, node, float_ladder);
+  if (reason != kMadeForCpus)
+    choice.why_not_faster =
+        fmt::format("{}: {}{}{}", kBf16Rung, reason, choice.why_not_faster.empty() ? "" : "; ",
+                    choice.why_not_faster);
+  return choice;
+}
+
+void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   if (node.input(passes::attention::p_scale))
     throw Error(fmt::format("{}: its probabilities are quantized and its operands are not",
                             node.describe()));
   const ir::Value* seq_offsets = node.input(passes::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
-  const auto choice = choose(b, node, float_ladder);
-  auto [rows, grid] = grid_of(*choice.rung, g);
+  const Choice<Rung> choice = choose_float(b, graph, node);
+  const bool bf16 = choice.rung == &bf16_rung;
   std::vector<Argument> arguments;
   for (std::size_t i = 0; i < 3; ++i) {
-    arguments.push_back(b.in(node.inputs[i]));
+    arguments.push_back(bf16 ? b.in_bf16(node.inputs[i]) : b.in(node.inputs[i]));
     arguments.push_back(g.strides[i]);
     arguments.push_back(g.offsets[i]);
   }
-  arguments.push_back(b.out(node.output()));
+  arguments.push_back(bf16 ? b.out_bf16(node.output()) : b.out(node.output()));
   arguments.push_back(b.in(seq_offsets));
   arguments.push_back(b.in(node.inputs[passes::attention::key_mask]));
   arguments.push_back(static_cast<std::int32_t>(node.int_attribute("masked", 0)));
   arguments.push_back(g.heads);
   arguments.push_back(g.head_size);
   arguments.push_back(static_cast<float>(node.float_attribute("scale")));
-  arguments.push_back(rows);
-  Step& step = b.launch(node, "fp32", choice.rung->name,
-                        b.kernel(choice.rung->program, "attention_f32"), arguments, grid);
+  Step& step = launch(b, node, bf16 ? "bf16" : "fp32", *choice.rung, "attention_f32", g,
+                      std::move(arguments));
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);
   b.plan().attention_heads = g.heads;
@@ -101,7 +165,6 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* seq_offsets = node.input(o::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
   const auto choice = choose(b, node, integer_ladder);
-  auto [rows, grid] = grid_of(*choice.rung, g);
   const float q_scale = scalar_or(node.inputs[o::q_scale], 1);
   const float k_scale = scalar_or(node.inputs[o::k_scale], 1);
   const float v_scale = scalar_or(node.inputs[o::v_scale], 1);
@@ -137,9 +200,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   arguments.push_back(score_scale == 0 ? 0.0f : qk_scale / score_scale);
   arguments.push_back(lowest);
   arguments.push_back(lowest + 255);
-  arguments.push_back(rows);
-  Step& step = b.launch(node, "int8", choice.rung->name,
-                        b.kernel(choice.rung->program, "attention_s8"), arguments, grid);
+  Step& step = launch(b, node, "int8", *choice.rung, "attention_s8", g, std::move(arguments));
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);
   b.plan().attention_heads = g.heads;

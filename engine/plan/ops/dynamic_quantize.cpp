@@ -2,6 +2,7 @@
 // Launch steps of DynamicQuantizeLinear, the range of the tensor and then its bytes, and of
 // quantize_rows, which needs one.
 #include "plan/ops/ops.hpp"
+#include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -28,11 +29,11 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
 void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& shape = node.inputs[0]->type.shape;
   const ir::Dim rows = row_count(shape);
-  b.launch(node, "fp32 > int8", "rows", b.kernel("quantize_rows", "quantize_rows"),
-           {b.in(node.inputs[0]), b.out(node.outputs[0]), type_code(node.outputs[0]->type.dtype),
-            b.out(node.outputs[1]), static_cast<float>(node.float_attribute("least")), Size{rows},
-            Size{shape.back()}, b.rows_per_item()},
-           {Size{rows, b.rows_per_item()}, Size{}, Size{}});
+  launch_rows(b, node, "fp32 > int8", "quantize_rows", "quantize_rows",
+              {b.in(node.inputs[0]), b.out(node.outputs[0]), type_code(node.outputs[0]->type.dtype),
+               b.out(node.outputs[1]), static_cast<float>(node.float_attribute("least")),
+               Size{rows}, Size{shape.back()}},
+              rows, {shape.back()});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of a float MatMul whose operands are both computed (attention that stayed unfused).
+#include "opencl/blas.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/product.hpp"
 
@@ -9,17 +10,42 @@ namespace {
 constexpr std::int32_t panel = 32;  // columns of a work-item in matmul_f32_batched.cl
 constexpr std::int32_t block_rows = 64;
 
+/// GemmStridedBatched takes one distance from matrix to matrix of each operand.
+Step& lower_clblast(Builder& b, const ir::Node& node, const Product& p) {
+  const ir::Dim a_stride = p.batch.extents.empty() ? ir::Dim(0) : p.batch.strides[0][0];
+  const ir::Dim b_stride = p.batch.extents.empty() ? ir::Dim(0) : p.batch.strides[1][0];
+  opencl::Context* context = &b.context();
+  const auto call = [=, label = node.output()->name](std::span<opencl::Buffer* const> buffers,
+                                                     const ir::Bindings& sizes) {
+    const auto size = [&](const ir::Dim& d) { return static_cast<std::size_t>(d.evaluate(sizes)); };
+    opencl::Gemm gemm;
+    gemm.m = size(p.m), gemm.n = size(p.n), gemm.k = size(p.k);
+    gemm.beta = 0;
+    gemm.batch = size(p.batches);
+    gemm.a_stride = size(a_stride), gemm.b_stride = size(b_stride);
+    gemm.c_stride = gemm.m * gemm.n;
+    opencl::gemm_f32(*context, gemm, *buffers[0], *buffers[1], *buffers[2], label);
+  };
+  return b.call(node, "fp32", "clblast", call,
+                {b.in(node.inputs[0]), b.in(node.inputs[1]), b.out(node.output())});
+}
+
+Step& lower_own(Builder& b, const ir::Node& node, const Product& p) {
+  return b.launch(
+      node, "fp32", "batched", b.kernel("matmul_f32_batched", "matmul_f32_batched"),
+      {b.in(node.inputs[0]), Size{p.k}, std::int32_t{1}, b.in(node.inputs[1]), Size{p.n},
+       std::int32_t{1}, b.out(node.output()), Size{p.m}, Size{p.n}, Size{p.k}, 1.0f,
+       table_of(p.batch), static_cast<std::int32_t>(p.batch.extents.size()), block_rows},
+      {Size{p.n, panel}, Size{p.m, block_rows}, Size{p.batches}});
+}
+
 void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.output()->type.dtype != ir::DType::f32)
     throw Error(fmt::format("{}: no kernel for element type {}; f32 has one", node.describe(),
                             ir::name_of(node.output()->type.dtype)));
   const Product p = product_of(node.inputs[0]->type.shape, node.inputs[1]->type.shape);
-  Step& step =
-      b.launch(node, "fp32", "batched", b.kernel("matmul_f32_batched", "matmul_f32_batched"),
-               {b.in(node.inputs[0]), Size{p.k}, std::int32_t{1}, b.in(node.inputs[1]), Size{p.n},
-                std::int32_t{1}, b.out(node.output()), Size{p.m}, Size{p.n}, Size{p.k}, 1.0f,
-                table_of(p.batch), static_cast<std::int32_t>(p.batch.extents.size()), block_rows},
-               {Size{p.n, panel}, Size{p.m, block_rows}, Size{p.batches}});
+  const bool by_clblast = b.options().gemm == "clblast" && p.batch.extents.size() <= 1;
+  Step& step = by_clblast ? lower_clblast(b, node, p) : lower_own(b, node, p);
   step.operations_per_unit = 2;
   step.unit = p.batches * p.m * p.n * p.k;
 }

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of embed_norm and add_norm: one pass over the rows, with quantization at the end.
+#include <array>
+#include <optional>
+
 #include "passes/operands.hpp"
+#include "plan/bf16.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -12,11 +17,20 @@ Argument columns(Builder& b, std::vector<float> values) {
   return b.constant(ir::Tensor::of({count}, std::move(values)));
 }
 
-/// Arguments out, then type, inverse scale and zero point of each quantized result behind it.
+/// Arguments out, then type, inverse scale and zero point of each quantized result behind it. The
+/// first of these may be a copy in bf16 for the products that read it.
 void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::size_t out_scale,
                  std::int64_t hidden, std::vector<Argument>& arguments) {
-  arguments.push_back(b.out_if_used(node.output(), graph));
+  const bool bf16 = node.outputs.size() == 1 && is_bf16_operand(b, node.output());
+  const bool bf16_only = bf16 && is_read_in_bf16_only(b, graph, node.output());
+  arguments.push_back(bf16_only ? nullptr : b.out_if_used(node.output(), graph));
   for (std::size_t i = 1; i < 3; ++i, out_scale += 2) {
+    if (i == 1 && bf16) {
+      arguments.insert(arguments.end(),
+                       {bf16_only ? b.out_bf16(node.output()) : b.out_bf16_copy(node.output()),
+                        type_code(ir::DType::bf16), nullptr, nullptr});
+      continue;
+    }
     if (i >= node.outputs.size()) {
       arguments.insert(arguments.end(), {nullptr, 0, nullptr, nullptr});
       continue;
@@ -52,10 +66,34 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   const ir::Dim rows = row_count(shape);
   arguments.push_back(Size{rows});
   arguments.push_back(Size{shape.back()});
-  arguments.push_back(b.rows_per_item());
   const char* type = node.outputs.size() > 1 ? "fp32 > int8" : "fp32";
-  b.launch(node, type, "rows", b.kernel("add_norm", "add_norm"), arguments,
-           {Size{rows, b.rows_per_item()}, Size{}, Size{}});
+  launch_rows(b, node, type, "add_norm", "add_norm", std::move(arguments), rows, {shape.back()});
+}
+
+/// The table in half, where it is stored so or is small and loses nothing.
+std::optional<ir::Tensor> in_half(const ir::Tensor& table) {
+  constexpr std::int64_t small = 1 << 20;
+  const std::vector<ir::Tensor> parts = table.parts();
+  if (parts.size() == 1 && parts[0].dtype() == ir::DType::f16) return parts[0];
+  if (table.size() > small) return std::nullopt;
+  ir::Tensor half = table.converted(ir::DType::f16);
+  if (!(half.converted(ir::DType::f32) == table)) return std::nullopt;
+  return half;
+}
+
+/// Word, position and type table as the kernel reads them: in half if all can be.
+std::array<std::optional<ir::Tensor>, 3> stored_tables(const ir::Node& node) {
+  namespace o = passes::embed_norm;
+  std::array<std::optional<ir::Tensor>, 3> real, half;
+  bool all = true;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const ir::Value* v = node.input(std::array{o::word, o::position, o::type}[i]);
+    if (!v) continue;
+    real[i] = *v->constant;
+    if (all) half[i] = in_half(*v->constant);
+    all = all && half[i].has_value();
+  }
+  return all ? half : real;
 }
 
 void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
@@ -73,16 +111,23 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   const ir::Shape& shape = node.output()->type.shape;
   const std::int64_t hidden = node.inputs[o::gamma]->constant->size();
   const ir::Dim tokens = row_count(shape);
+  const auto tables = stored_tables(node);
+  // The kernels of work-groups load whole vectors, which lie at any address in the mapped file.
+  const bool in_place = !b.is_disabled("rows");
+  const auto table = [&](const std::optional<ir::Tensor>& stored) {
+    if (!stored) return Argument(nullptr);
+    return in_place ? b.constant_in_place(*stored) : b.constant(*stored);
+  };
   std::vector<Argument> arguments{b.in(node.inputs[o::ids]),
                                   b.in(positions),
                                   b.in(node.input(o::types)),
-                                  b.in(node.inputs[o::word]),
+                                  table(tables[0]),
                                   rows_of(o::word),
-                                  b.in(node.inputs[o::position]),
+                                  table(tables[1]),
                                   rows_of(o::position),
-                                  b.in(node.input(o::type)),
+                                  table(tables[2]),
                                   rows_of(o::type),
-                                  type_code(node.inputs[o::word]->type.dtype),
+                                  type_code(tables[0]->dtype()),
                                   b.in(node.inputs[o::gamma]),
                                   b.in(node.input(o::beta)),
                                   static_cast<float>(node.float_attribute("epsilon"))};
@@ -90,10 +135,9 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   arguments.push_back(b.error_flag());
   arguments.push_back(Size{tokens});
   arguments.push_back(Size{shape.back()});
-  arguments.push_back(b.rows_per_item());
   const char* type = node.outputs.size() > 1 ? "fp32 > int8" : "fp32";
-  b.launch(node, type, "rows", b.kernel("embed_norm", "embed_norm"), arguments,
-           {Size{tokens, b.rows_per_item()}, Size{}, Size{}});
+  launch_rows(b, node, type, "embed_norm", "embed_norm", std::move(arguments), tokens,
+              {shape.back()});
   if (!positions->producer->input(passes::pack_inputs::positions))
     b.plan().max_positions = rows_of(o::position);
 }

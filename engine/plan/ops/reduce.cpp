@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of reductions and of Softmax.
 #include "plan/ops/ops.hpp"
+#include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -72,10 +73,10 @@ void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
     throw Error(fmt::format("{}: kernels take the last axis, axis {} of rank {} was asked",
                             node.describe(), axis, rank));
   const ir::Dim rows = row_count(shape);
-  b.launch(node, "fp32", "rows", b.kernel("softmax", "softmax_f32"),
-           {b.in(node.inputs[0]), b.out(node.output()), Size{rows}, Size{shape.back()},
-            static_cast<std::int32_t>(node.op == "LogSoftmax"), b.rows_per_item()},
-           {Size{rows, b.rows_per_item()}, Size{}, Size{}});
+  launch_rows(b, node, "fp32", "softmax", "softmax_f32",
+              {b.in(node.inputs[0]), b.out(node.output()), Size{rows}, Size{shape.back()},
+               static_cast<std::int32_t>(node.op == "LogSoftmax")},
+              rows, {shape.back(), false});
 }
 
 }  // namespace

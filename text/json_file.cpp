@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parsing of JSON with errors that name file and place.
-#include "squad/json_file.hpp"
+// JSON files with errors that name file and place.
+#include "text/json_file.hpp"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
+#include "text/file.hpp"
 
-namespace bertcl::squad {
+namespace bertcl::text {
 
 nlohmann::json parse_json(std::string_view text, const std::string& origin) {
   try {
@@ -29,4 +30,8 @@ nlohmann::json parse_json(std::string_view text, const std::string& origin) {
   }
 }
 
-}  // namespace bertcl::squad
+nlohmann::json read_json(const std::filesystem::path& path) {
+  return parse_json(read_file(path), path.string());
+}
+
+}  // namespace bertcl::text

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time since something began.
+// The time since something began, by a clock that never goes back.
 #pragma once
 #include <chrono>
 
-namespace bertcl::quant {
+namespace bertcl {
 
 /// Starts when it is made.
 class Stopwatch {
@@ -11,9 +11,10 @@ class Stopwatch {
   double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
+  double milliseconds() const { return 1000 * seconds(); }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace bertcl::quant
+}  // namespace bertcl

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recording and replay of launches by cl_khr_command_buffer.
+#include "opencl/command_buffer.hpp"
+
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+#include "opencl/capabilities.hpp"
+#include "opencl/cl.hpp"
+#include "opencl/exit_guard.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+struct Entries {
+  clCreateCommandBufferKHR_fn create = nullptr;
+  clFinalizeCommandBufferKHR_fn finalize = nullptr;
+  clReleaseCommandBufferKHR_fn release = nullptr;
+  clEnqueueCommandBufferKHR_fn enqueue = nullptr;
+  clCommandNDRangeKernelKHR_fn add_kernel = nullptr;
+};
+
+Entries entries_of(cl_platform_id platform) {
+  Entries entries;
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(
+        clGetExtensionFunctionAddressForPlatform(platform, name));
+    if (!function)
+      throw Error(fmt::format("the driver gives no {}; run without --command-buffer", name));
+  };
+  find(entries.create, "clCreateCommandBufferKHR");
+  find(entries.finalize, "clFinalizeCommandBufferKHR");
+  find(entries.release, "clReleaseCommandBufferKHR");
+  find(entries.enqueue, "clEnqueueCommandBufferKHR");
+  find(entries.add_kernel, "clCommandNDRangeKernelKHR");
+  return entries;
+}
+
+}  // namespace
+
+struct CommandBuffer::State {
+  Entries entries;
+  cl_command_queue queue = nullptr;
+  cl_command_buffer_khr buffer = nullptr;
+  cl_sync_point_khr last = 0;  // each launch waits for the one before
+  bool is_empty = true, was_queued = false;
+};
+
+CommandBuffer::CommandBuffer(Context& context) : state_(std::make_unique<State>()) {
+  const Capabilities& device = context.capabilities();
+  if (!device.command_buffer)
+    throw Error(fmt::format("device '{}' has no command buffers ({}); run without --command-buffer",
+                            context.info().name, device.notes.at("command_buffer")));
+  state_->entries =
+      entries_of(device_value<cl_platform_id>(context.native_device(), CL_DEVICE_PLATFORM));
+  state_->queue = context.queue().native();
+  cl_int status = CL_SUCCESS;
+  state_->buffer = state_->entries.create(1, &state_->queue, nullptr, &status);
+  check(status, "clCreateCommandBufferKHR");
+}
+
+CommandBuffer::~CommandBuffer() {
+  if (state_->buffer && !process_is_ending()) state_->entries.release(state_->buffer);
+}
+
+void CommandBuffer::add(const Kernel& kernel, std::array<size_t, 3> global,
+                        std::array<size_t, 3> local, std::string_view label) {
+  if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
+  cl_sync_point_khr done = 0;
+  const cl_int status = state_->entries.add_kernel(
+      state_->buffer, nullptr, nullptr, kernel.native(), 3, nullptr, global.data(), local.data(),
+      state_->is_empty ? 0 : 1, state_->is_empty ? nullptr : &state_->last, &done, nullptr);
+  check(status, fmt::format("recording of launch '{}' of kernel '{}'", label, kernel.name()));
+  state_->last = done;
+  state_->is_empty = false;
+}
+
+void CommandBuffer::finalize() {
+  check(state_->entries.finalize(state_->buffer), "clFinalizeCommandBufferKHR");
+}
+
+void CommandBuffer::enqueue() {
+  if (state_->is_empty) return;
+  if (!state_->was_queued) watch_exit();
+  state_->was_queued = true;
+  check(state_->entries.enqueue(0, nullptr, state_->buffer, 0, nullptr, nullptr),
+        "clEnqueueCommandBufferKHR");
+}
+
+bool CommandBuffer::is_for(Context& context) const {
+  return context.queue().native() == state_->queue;
+}
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sequence of launches that is recorded once and queued as one (cl_khr_command_buffer).
+#pragma once
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "opencl/context.hpp"
+
+namespace bertcl::opencl {
+
+/// Launches run one after the other, with the arguments that their kernels had when they were
+/// recorded. Kernels and what they are bound to have to live as long.
+class CommandBuffer {
+ public:
+  /// For the queue that `context` has now. Throws Error where the device has no command buffers.
+  explicit CommandBuffer(Context& context);
+  ~CommandBuffer();
+  CommandBuffer(const CommandBuffer&) = delete;
+  CommandBuffer& operator=(const CommandBuffer&) = delete;
+
+  /// As Queue::launch(), but nothing runs yet.
+  void add(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
+           std::string_view label);
+  /// Ends the recording. Throws Error if the driver refuses it.
+  void finalize();
+  /// Queues all launches; does not wait.
+  void enqueue();
+
+  /// False once the queue of the context is another one than that of the recording.
+  bool is_for(Context& context) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch steps of a linear whose product CLBlast makes.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "opencl/blas.hpp"
+#include "passes/operands.hpp"
+#include "plan/ops/linear.hpp"
+#include "plan/strided.hpp"
+#include "plan/types.hpp"
+
+namespace bertcl::plan {
+
+void count_operations(Step& step, const ir::Dim& rows, std::int64_t n, std::int64_t k) {
+  step.operations_per_unit = 2.0 * static_cast<double>(n) * static_cast<double>(k);
+  step.unit = rows;
+}
+
+std::string activation_of(const ir::Node& node) {
+  return node.has("activation") ? node.string_attribute("activation") : "";
+}
+
+namespace {
+
+/// One launch of cast.cl between float types.
+void cast(Builder& b, const ir::Node& node, Argument from, ir::DType from_type, Argument to,
+          ir::DType to_type, const ir::Dim& count) {
+  b.launch(node, std::string(ir::name_of(to_type)), "elements", b.kernel("cast", "cast"),
+           {from, type_code(from_type), to, type_code(to_type), Size{count}, b.chunk()},
+           {Size{count, b.chunk()}, Size{}, Size{}});
+}
+
+}  // namespace
+
+void lower_clblast(Builder& b, const ir::Node& node, TunableProduct tunable) {
+  namespace o = passes::linear;
+  const bool half = b.options().half_weights;
+  const ir::DType type = half ? ir::DType::f16 : ir::DType::f32;
+  const ir::Tensor w = node.inputs[o::w]->constant->converted(type);
+  const std::int64_t k = w.shape()[0], n = w.shape()[1];
+  const ir::Value& input = *node.inputs[o::x];
+  const ir::Shape& shape = node.output()->type.shape;
+  const ir::Dim rows = row_count(shape), count = element_count(shape);
+  const std::string label = node.output()->name;
+
+  Argument x = b.in(&input);
+  const Argument y = b.out(node.output());
+  Argument product = y;
+  if (half) {
+    const Argument cast_x = b.scratch_out(label + ".x", {type, input.type.shape});
+    cast(b, node, x, ir::DType::f32, cast_x, type, element_count(input.type.shape));
+    x = Builder::read(cast_x);
+    product = b.scratch_out(label + ".half", {type, shape});
+  }
+  const ir::Value* bias = node.input(o::bias);
+  if (bias) {
+    const View view{{rows, shape.back()}, {{ir::Dim(0), ir::Dim(1)}, {shape.back(), ir::Dim(1)}}};
+    b.launch(node, "copy", "strided",
+             b.kernel("copy_strided", fmt::format("copy_strided_{}", ir::size_of(type))),
+             {b.constant(bias->constant->converted(type)), product, 0, 0, table_of(view), 2,
+              Size{count}, b.chunk()},
+             {Size{count, b.chunk()}, Size{}, Size{}});
+  }
+  opencl::Context* context = &b.context();
+  const auto call = [=](std::span<opencl::Buffer* const> buffers, const ir::Bindings& sizes) {
+    opencl::Gemm gemm;
+    gemm.m = static_cast<std::size_t>(rows.evaluate(sizes));
+    gemm.n = static_cast<std::size_t>(n);
+    gemm.k = static_cast<std::size_t>(k);
+    gemm.beta = bias ? 1.0f : 0.0f;
+    (half ? opencl::gemm_f16 : opencl::gemm_f32)(*context, gemm, *buffers[0], *buffers[1],
+                                                 *buffers[2], label);
+  };
+  Step& step = b.call(node, half ? "fp16" : "fp32", "clblast", call, {x, b.constant(w), product});
+  if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");
+  step.tunable = std::move(tunable);
+  count_operations(step, rows, n, k);
+  if (half) cast(b, node, Builder::read(product), type, y, ir::DType::f32, count);
+  const std::string activation = activation_of(node);
+  if (activation.empty()) return;
+  b.launch(node, "fp32", "elements", b.kernel("elementwise_unary", "unary_f32"),
+           {Builder::read(y), y, unary_code(activation), Size{count}, b.chunk()},
+           {Size{count, b.chunk()}, Size{}, Size{}});
+}
+
+}  // namespace bertcl::plan

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ladder of row kernels, and the work-group of a row.
+#include "plan/row_kernels.hpp"
+
+#include "plan/ladder.hpp"
+#include "plan/requirements.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+struct Rung {
+  std::string name;
+  bool groups;  // a work-group a row, by PROGRAM_group.cl
+  int subgroups;
+  WhyNot why_not;
+};
+
+// On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.
+const std::vector<Rung> ladder{{"rows", false, 0, needs_cpu},
+                               {"subgroup", true, 1, needs_subgroups},
+                               {"group", true, 0, needs_groups_of_256},
+                               {"rows", false, 0, always}};
+const std::vector<Rung> ladder_of_any_row{{"rows", false, 0, always}};
+
+constexpr std::int64_t most_columns = 8192;  // kept by a group: eight vectors of each of 256 items
+
+/// Work-items for a row: as few as hold it in four vectors of four columns each, since what crosses
+/// sub-groups goes through local memory.
+int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2048 ? 128 : 256; }
+
+}  // namespace
+
+Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char* program,
+                  const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
+                  const RowColumns& columns) {
+  const bool known = columns.count.is_constant();
+  const bool fits = !columns.kept || (known && columns.count.constant() <= most_columns);
+  const auto choice = choose(b, node, fits ? ladder : ladder_of_any_row);
+  const Rung& rung = *choice.rung;
+  arguments.emplace_back(b.rows_per_item());
+  if (!rung.groups) {
+    Step& step = b.launch(node, type, rung.name, b.kernel(program, kernel), std::move(arguments),
+                          {Size{rows, b.rows_per_item()}, Size{}, Size{}});
+    step.why_not_faster = choice.why_not_faster;
+    return step;
+  }
+  const std::int64_t size = columns.kept ? columns.count.constant() : 1;
+  const int items = items_for(size);
+  const opencl::Defines defines{{"ITEMS", items},
+                                {"VECTORS", static_cast<int>((size + 4 * items - 1) / (4 * items))},
+                                {"SUBGROUPS", rung.subgroups}};
+  Step& step =
+      b.launch(node, type, rung.name, b.kernel(std::string(program) + "_group", kernel, defines),
+               std::move(arguments), {Size{ir::Dim(items)}, Size{rows}, Size{}});
+  step.local[0] = static_cast<std::size_t>(items);
+  step.why_not_faster = choice.why_not_faster;
+  return step;
+}
+
+void add_row_implementations(std::vector<std::string>& names) { add_names(ladder, names); }
+
+}  // namespace bertcl::plan

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that take a matrix row by row: a work-item a row on CPUs, a work-group a row on GPUs.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "plan/builder.hpp"
+
+namespace bertcl::plan {
+
+/// The columns of a row, as far as a work-group holds them in registers.
+struct RowColumns {
+  ir::Dim count{1};
+  bool kept = true;  ///< false: the kernel reads its row as often as it needs, of any size
+};
+
+/// Launches `kernel` of kernels_cl/`program`.cl, or of `program`_group.cl where the device is one
+/// for work-groups. The arguments are those before rows_per_item, which is the last of every row
+/// kernel.
+Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char* program,
+                  const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
+                  const RowColumns& columns);
+
+/// Names on the ladder of row kernels, appended to `names`.
+void add_row_implementations(std::vector<std::string>& names);
+
+}  // namespace bertcl::plan

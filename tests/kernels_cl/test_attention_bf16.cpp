@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention in bf16 against sums in double of the same operands.
+#include "attention_reference.hpp"
+#include "device_test.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+class AttentionBf16 : public testing::TestWithParam<int> {  // BLOCK_KEYS
+ protected:
+  void SetUp() override {
+    if (const auto reason = lacks(&opencl::Capabilities::avx512_bf16); !reason.empty())
+      GTEST_SKIP() << reason;
+  }
+
+  std::vector<uint16_t> attend(const AttentionCase& c, const std::vector<uint16_t>& qkv,
+                               float scale, int32_t block_rows = 32) const {
+    const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
+    Output<uint16_t> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
+    const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
+    auto kernel = device().kernel("attention_bf16_x86", "attention_f32",
+                                  {{"BLOCK_KEYS", GetParam()}, {"PACKED_KEYS", 4 * GetParam()}});
+    kernel.args(input, stride, 0, input, stride, hidden, input, stride, 2 * hidden, out.buffer(),
+                offsets, mask, use_mask, c.heads, c.head_size, scale, block_rows);
+    run(kernel, ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(block_rows)),
+        static_cast<size_t>(c.heads), c.lengths.size());
+    return out.values();
+  }
+
+  static std::vector<uint16_t> operands(const AttentionCase& c, float sharpness = 1.0f) {
+    return bf16_bits(normal_values(
+        static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7, sharpness));
+  }
+
+  /// Powers and result are rounded to 8 bits, 2^-9 of a value each at most, 0.6 of that in the
+  /// mean; relative RMS below 2^-8.
+  void expect_right(const AttentionCase& c, float sharpness = 1.0f, int32_t block_rows = 32) const {
+    const auto bits = operands(c, sharpness);
+    const auto qkv = from_bf16(bits);
+    const float scale = 1.0f / std::sqrt(static_cast<float>(c.head_size));
+    const size_t hidden = static_cast<size_t>(c.hidden()), stride = 3 * hidden;
+    std::vector<double> expected(static_cast<size_t>(c.tokens()) * hidden, 0.0);
+    for_each_softmax(
+        c,
+        [&](int32_t row, int32_t key, int32_t column) {
+          double sum = 0;
+          for (int32_t d = 0; d < c.head_size; ++d)
+            sum += static_cast<double>(qkv[row * stride + column + d]) *
+                   qkv[key * stride + hidden + column + d];
+          return sum * scale;
+        },
+        [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
+            const std::vector<double>& p) {
+          for (size_t j = 0; j < keys.size(); ++j)
+            for (int32_t d = 0; d < c.head_size; ++d)
+              expected[row * hidden + head * c.head_size + d] +=
+                  p[j] * qkv[keys[j] * stride + 2 * hidden + head * c.head_size + d];
+        });
+    expect_close(from_bf16(attend(c, bits, scale, block_rows)), expected, c.name(), 1 << 15);
+  }
+};
+
+TEST_P(AttentionBf16, Lengths) {
+  for (int32_t length : {1, 2, 7, 8, 9, 31, 32, 33, 63, 64, 65, 127, 128, 129, 257})
+    expect_right({.lengths = {length}, .heads = 1, .head_size = 32});
+}
+
+TEST_P(AttentionBf16, HeadSizes) {
+  for (int32_t head_size : {2, 6, 8, 10, 30, 32, 34, 64, 66, 96, 128, 254, 256})
+    expect_right({.lengths = {70}, .heads = 3, .head_size = head_size});
+}
+
+TEST_P(AttentionBf16, UnequalLengthsAndEmptySequence) {
+  expect_right({.lengths = {1, 300, 0, 33, 2, 64}}, 1.0f, 64);
+}
+
+TEST_P(AttentionBf16, LongSequenceAndSharpLogits) {
+  expect_right({.lengths = {1100}, .heads = 1}, 1.0f, 512);
+  expect_right({.lengths = {65, 130}}, 6.0f);
+}
+
+TEST_P(AttentionBf16, BlockRowsDoNotChangeTheResult) {
+  const AttentionCase c{.lengths = {130, 40}};
+  const auto qkv = operands(c), expected = attend(c, qkv, 0.125f, 32);
+  for (int32_t block_rows : {1, 7, 64, 1000})
+    expect_equal(attend(c, qkv, 0.125f, block_rows), expected,
+                 std::to_string(block_rows) + " rows");
+}
+
+TEST_P(AttentionBf16, MaskWithHolesAndRowWithoutKeys) {
+  AttentionCase c{.lengths = {97, 5, 140}};
+  c.mask = integers<uint8_t>(static_cast<size_t>(c.tokens()), 11, 0, 1);
+  std::fill(c.mask.begin() + 97, c.mask.begin() + 102, uint8_t{0});
+  expect_right(c, 3.0f);
+  // Negative control: without the mask the result is another one.
+  AttentionCase open = c;
+  open.mask.clear();
+  EXPECT_NE(attend(c, operands(c), 0.125f), attend(open, operands(c), 0.125f));
+}
+
+TEST_P(AttentionBf16, MaskedKeysMayHoldAnything) {
+  AttentionCase c{.lengths = {48}, .heads = 1, .mask = std::vector<uint8_t>(48, 1)};
+  auto qkv = operands(c);
+  for (size_t key : {3u, 17u, 47u}) {
+    c.mask[key] = 0;
+    for (size_t d = 64; d < 192; ++d) qkv[key * 192 + d] = 0x7fc0;  // NaN
+  }
+  for (float value : from_bf16(attend(c, qkv, 0.125f))) ASSERT_TRUE(std::isfinite(value));
+}
+
+TEST_P(AttentionBf16, PaddedEqualsPacked) {
+  const AttentionCase packed{.lengths = {50, 80}, .heads = 1};
+  AttentionCase padded{.lengths = {80, 80}, .heads = 1, .mask = std::vector<uint8_t>(160, 1)};
+  std::fill(padded.mask.begin() + 50, padded.mask.begin() + 80, uint8_t{0});
+  const auto a = operands(packed);
+  std::vector<uint16_t> b(a.begin(), a.begin() + 50 * 192);
+  b.resize(80 * 192, 0x42c8);  // 100
+  b.insert(b.end(), a.begin() + 50 * 192, a.end());
+  auto out = attend(padded, b, 0.125f);
+  out.erase(out.begin() + 50 * 64, out.begin() + 80 * 64);
+  expect_equal(out, attend(packed, a, 0.125f), "padded");
+}
+
+INSTANTIATE_TEST_SUITE_P(BlockKeys, AttentionBf16, testing::Values(8, 128));
+
+}  // namespace
+}  // namespace bertcl::tests

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Row kernels of work-groups against those of work-items, which tests of their own compare with
+// plain C++: with reductions in local memory and by sub-groups of every size that the device gives.
+#include <cmath>
+#include <numeric>
+
+#include "device_test.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+constexpr size_t kRows = 3;
+
+/// One way to build them: work-items of a group, and how these reduce.
+struct Family {
+  int items = 64, subgroups = 0, part = 8, subgroup_size = 0;
+
+  std::string name() const {
+    const std::string group = std::to_string(items) + "_items_";
+    if (!subgroups) return group + "parts_of_" + std::to_string(part);
+    return group + "subgroups" +
+           (subgroup_size ? "_of_" + std::to_string(subgroup_size) : std::string());
+  }
+  /// For rows of up to 1024 columns, one build for all of them.
+  opencl::Defines defines() const {
+    return {{"ITEMS", items},
+            {"VECTORS", 256 / items},
+            {"SUBGROUPS", subgroups},
+            {"PART", part},
+            {"SUBGROUP_SIZE", subgroup_size}};
+  }
+};
+
+/// Columns that fill no vector, no work-item's share and no group, and those around them.
+constexpr size_t kColumns[] = {1, 2, 3, 4, 5, 31, 63, 64, 65, 255, 256, 257, 384, 768, 1021, 1024};
+
+class RowGroups : public ::testing::TestWithParam<Family> {
+ protected:
+  void SetUp() override {
+    const auto reason = lacks(GetParam().subgroups ? &opencl::Capabilities::subgroups : nullptr);
+    if (!reason.empty()) GTEST_SKIP() << reason;
+    if (GetParam().subgroup_size && device().info().vendor.find("Intel") == std::string::npos)
+      GTEST_SKIP() << "sub-groups of a size are asked of Intel's compiler alone";
+  }
+  opencl::Kernel kernel(const std::string& program, const char* name) const {
+    return device().kernel(program + "_group", name, GetParam().defines());
+  }
+  void run_group(const opencl::Kernel& kernel, size_t rows) const {
+    const auto items = static_cast<size_t>(GetParam().items);
+    device().queue().launch(kernel, {items, rows, 1}, {items, 1, 1});
+    device().queue().finish();
+  }
+};
+
+/// An operand of `type`: f32, or bytes with a scale and a zero point for each column.
+struct Operand {
+  int32_t type = kF32;
+  opencl::Buffer values = {}, scales = {}, zero_points = {};
+};
+
+Operand operand(int32_t type, size_t count, size_t columns, unsigned seed) {
+  if (type < 0) return {};
+  if (type == kF32) return {type, upload(normal_values(count, seed))};
+  std::vector<float> scales = normal_values(columns, seed + 1), zero_points;
+  for (float& s : scales) s = 0.01f + 0.02f * std::abs(s);
+  for (const int z : integers<int>(columns, seed + 2, 0, 127))
+    zero_points.push_back(static_cast<float>(z));
+  return {type, upload(integers<uint8_t>(count, seed, 0, 255)), upload(scales),
+          upload(zero_points)};
+}
+
+/// What a norm writes: f32 and two quantized results.
+struct NormResults {
+  explicit NormResults(size_t count) : out(count), q(count), r(count) {}
+  Output<float> out;
+  Output<uint8_t> q;
+  Output<int8_t> r;
+  void expect(const NormResults& expected, const std::string& what) const {
+    expect_close(out.values(), expected.out.values(), what);
+    expect_quantized(q.values(), expected.q.values(), what + ", u8");
+    expect_quantized(r.values(), expected.r.values(), what + ", s8");
+  }
+};
+
+TEST_P(RowGroups, AddNorm) {
+  for (const size_t columns : kColumns)
+    for (const auto& [x_type, residual_type, bias] :
+         {std::tuple{kF32, kF32, true}, {kU8, kS8, false}, {kS8, kU8, true}, {kF32, -1, false}}) {
+      const size_t count = kRows * columns;
+      const Operand x = operand(x_type, count, columns, 1);
+      const Operand residual = operand(residual_type, count, columns, 4);
+      const auto bias_values = bias ? upload(normal_values(columns, 7)) : opencl::Buffer{};
+      const auto gamma = upload(normal_values(columns, 8)),
+                 beta = upload(normal_values(columns, 9));
+      const Operand q = operand(kU8, 0, columns, 10), r = operand(kS8, 0, columns, 13);
+      const auto inverse = upload(std::vector<float>(columns, 31.0f));
+      const NormResults expected(count), actual(count);
+      const auto set = [&](opencl::Kernel k, const NormResults& to) {
+        k.args(x.values, x.type, x.scales, x.zero_points, residual.values, residual.type,
+               residual.scales, residual.zero_points, bias_values, gamma, beta, 1e-5f,
+               to.out.buffer(), to.q.buffer(), kU8, inverse, q.zero_points, to.r.buffer(), kS8,
+               inverse, r.zero_points, static_cast<int32_t>(kRows), static_cast<int32_t>(columns),
+               1);
+        return k;
+      };
+      run(set(device().kernel("add_norm", "add_norm"), expected), kRows);
+      run_group(set(kernel("add_norm", "add_norm"), actual), kRows);
+      actual.expect(expected, GetParam().name() + ", add_norm of " + std::to_string(columns) +
+                                  " columns, types " + std::to_string(x_type) + " and " +
+                                  std::to_string(residual_type));
+    }
+}
+
+TEST_P(RowGroups, OnlyOneResultIsWritten) {
+  const size_t columns = 100, count = kRows * columns;
+  const auto x = upload(normal_values(count, 1)), ones = upload(std::vector<float>(columns, 1.0f));
+  const Output<float> out(count);
+  auto k = kernel("add_norm", "add_norm");
+  k.args(x, kF32, nullptr, nullptr, nullptr, kF32, nullptr, nullptr, nullptr, ones, nullptr, 1e-5f,
+         out.buffer(), nullptr, 0, nullptr, nullptr, nullptr, 0, nullptr, nullptr,
+         static_cast<int32_t>(kRows), static_cast<int32_t>(columns), 1);
+  run_group(k, kRows);
+  const auto values = out.values();
+  for (size_t row = 0; row < kRows; ++row) {
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < columns; ++i) {
+      sum += values[row * columns + i];
+      squares += static_cast<double>(values[row * columns + i]) * values[row * columns + i];
+    }
+    EXPECT_NEAR(sum / columns, 0, 1e-5);
+    EXPECT_NEAR(squares / columns, 1, 1e-3);
+  }
+}
+
+TEST_P(RowGroups, ResultInBf16) {
+  for (const size_t columns : {6, 64, 100}) {
+    const size_t count = kRows * columns;
+    const auto x = upload(normal_values(count, 1)),
+               ones = upload(std::vector<float>(columns, 1.0f));
+    const Output<uint16_t> bf16(count);
+    const Output<float> out(count);
+    auto k = kernel("add_norm", "add_norm");
+    k.args(x, kF32, nullptr, nullptr, nullptr, kF32, nullptr, nullptr, nullptr, ones, nullptr,
+           1e-5f, out.buffer(), bf16.buffer(), kBf16, nullptr, nullptr, nullptr, 0, nullptr,
+           nullptr, static_cast<int32_t>(kRows), static_cast<int32_t>(columns), 1);
+    run_group(k, kRows);
+    expect_equal(bf16.values(), bf16_bits(out.values()), GetParam().name());
+  }
+}
+
+TEST_P(RowGroups, LargeMeanKeepsItsVariance) {
+  const size_t columns = 768;
+  std::vector<float> x = normal_values(columns, 9, 0.01f);
+  for (float& value : x) value += 1000.0f;
+  const auto input = upload(x), ones = upload(std::vector<float>(columns, 1.0f));
+  const double mean = std::accumulate(x.begin(), x.end(), 0.0) / columns;
+  double squares = 0;
+  for (const float value : x) squares += (value - mean) * (value - mean);
+  std::vector<double> expected(x.begin(), x.end());
+  for (double& value : expected) value = (value - mean) / std::sqrt(squares / columns + 1e-12);
+  const Output<float> out(columns);
+  opencl::Kernel norm = kernel("add_norm", "add_norm");
+  norm.args(input, kF32, nullptr, nullptr, nullptr, kF32, nullptr, nullptr, nullptr, ones, nullptr,
+            1e-12f, out.buffer(), nullptr, 0, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 1,
+            static_cast<int32_t>(columns), 1);
+  run_group(norm, 1);
+  expect_close(out.values(), expected, "large mean", 1e5);  // as in test_row_norm.cpp
+}
+
+TEST_P(RowGroups, EmbedNorm) {
+  for (const size_t columns : {7, 16, 33, 384, 768}) {
+    const size_t tokens = 17, count = tokens * columns;
+    const auto word = upload(normal_values(50 * columns, 1)),
+               position = upload(normal_values(20 * columns, 2)),
+               type = upload(normal_values(2 * columns, 3)),
+               gamma = upload(normal_values(columns, 4)), beta = upload(normal_values(columns, 5));
+    const auto ids = upload(integers<int32_t>(tokens, 6, 0, 51)),  // two of them outside
+        positions = upload(integers<int32_t>(tokens, 7, 0, 19)),
+               types = upload(integers<int32_t>(tokens, 8, 0, 1));
+    const opencl::Buffer none;
+    const auto inverse = upload(std::vector<float>(columns, 31.0f)),
+               zeros = upload(std::vector<float>(columns, 3.0f));
+    const auto n = static_cast<int32_t>(columns);
+    for (const bool has_types : {true, false}) {
+      const NormResults expected(count), actual(count);
+      const auto error = upload(std::vector<int32_t>{0}), same = upload(std::vector<int32_t>{0});
+      const auto set = [&](opencl::Kernel k, const NormResults& to, const opencl::Buffer& flag) {
+        k.args(ids, positions, has_types ? types : none, word, 50, position, 20, type, 2, kF32,
+               gamma, beta, 1e-12f, to.out.buffer(), to.q.buffer(), kU8, inverse, zeros,
+               to.r.buffer(), kS8, inverse, zeros, flag, static_cast<int32_t>(tokens), n, 1);
+        return k;
+      };
+      run(set(device().kernel("embed_norm", "embed_norm"), expected, error), tokens);
+      run_group(set(kernel("embed_norm", "embed_norm"), actual, same), tokens);
+      actual.expect(expected, GetParam().name() + ", embed_norm of " + std::to_string(columns));
+      expect_equal(same.download<int32_t>(), error.download<int32_t>(), "the flag of wrong ids");
+    }
+  }
+}
+
+TEST_P(RowGroups, QuantizeRows) {
+  for (const size_t columns : kColumns) {
+    auto values = normal_values(kRows * columns, static_cast<unsigned>(columns));
+    std::fill(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(columns), 0.0f);
+    values[2 * columns - 1] = -9.5f;  // the extreme stands last
+    const auto x = upload(values);
+    const Output<int8_t> expected(values.size()), actual(values.size());
+    const Output<float> expected_scale(kRows), scale(kRows);
+    const auto set = [&](opencl::Kernel k, const Output<int8_t>& y, const Output<float>& s) {
+      k.args(x, y.buffer(), kS8, s.buffer(), 1e-30f, static_cast<int32_t>(kRows),
+             static_cast<int32_t>(columns), 1);
+      return k;
+    };
+    run(set(device().kernel("quantize_rows", "quantize_rows"), expected, expected_scale), kRows);
+    run_group(set(kernel("quantize_rows", "quantize_rows"), actual, scale), kRows);
+    const std::string what = GetParam().name() + ", rows of " + std::to_string(columns);
+    expect_equal(scale.values(), expected_scale.values(), what);
+    expect_equal(actual.values(), expected.values(), what);
+  }
+}
+
+TEST_P(RowGroups, Softmax) {
+  for (const size_t columns : kColumns)
+    for (const int32_t logarithm : {0, 1}) {
+      auto values = normal_values(kRows * columns, static_cast<unsigned>(columns), 5.0f);
+      for (size_t i = 0; i < columns; ++i) values[i] = -INFINITY;  // a row of nothing
+      values[2 * columns - 1] = -INFINITY;
+      if (columns == 1) values[1] = 0.0f;
+      const auto x = upload(values);
+      const Output<float> expected(values.size()), actual(values.size());
+      const auto set = [&](opencl::Kernel k, const Output<float>& out) {
+        k.args(x, out.buffer(), static_cast<int32_t>(kRows), static_cast<int32_t>(columns),
+               logarithm, 1);
+        return k;
+      };
+      run(set(device().kernel("softmax", "softmax_f32"), expected), kRows);
+      run_group(set(kernel("softmax", "softmax_f32"), actual), kRows);
+      auto a = actual.values(), e = expected.values();
+      for (size_t i = 0; i < e.size(); ++i)
+        if (std::isinf(e[i])) {
+          ASSERT_EQ(a[i], e[i]) << GetParam().name() << " at " << i << " of " << columns;
+          a[i] = e[i] = 0.0f;
+        }
+      expect_close(a, e, GetParam().name() + ", softmax of " + std::to_string(columns));
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, RowGroups,
+                         ::testing::Values(Family{64, 0, 8}, Family{256, 0, 16}, Family{256, 0, 32},
+                                           Family{256, 0, 64}, Family{256, 1}, Family{256, 1, 8, 8},
+                                           Family{256, 1, 8, 16}, Family{256, 1, 8, 32},
+                                           Family{256, 1, 8, 64}),
+                         [](const auto& test) { return test.param.name(); });
+
+}  // namespace
+}  // namespace bertcl::tests

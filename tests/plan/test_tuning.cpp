@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file of measured choices: what is read from it, and what is not.
+#include "plan/tuning.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+
+#include "bertcl/error.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+using testing::HasSubstr;
+
+Tuning example() {
+  Tuning tuning{"a device", "1.0", "2026-11-22", {}};
+  tuning.put({"linear_q", "int8", 768, 3072, {{32, "dot4_32x64", 10, 20}, {512, "dot4", 80, 90}}});
+  tuning.put({"linear", "fp32", 768, 768, {{128, "clblast", 50, 100}}});
+  return tuning;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    parse_tuning(text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string product(const std::string& by_rows) {
+  return R"({"format": 1, "device": "", "driver": "", "date": "", "products": [
+    {"op": "linear", "type": "fp32", "n": 1, "k": 1, "by_rows": )" +
+         by_rows + "}]}";
+}
+
+TEST(TuningFile, IsReadAsItWasWritten) {
+  const tests::ScratchFolder folder;
+  const std::filesystem::path path = folder.path() / "deeper" / "tuning.json";
+  write_tuning(path, example());
+  std::ifstream stream(path);
+  const Tuning read = parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}));
+  EXPECT_EQ(read.device, "a device");
+  ASSERT_EQ(read.products.size(), 2u);
+  const TunedProduct* found = read.find("linear_q", "int8", 768, 3072);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->by_rows.size(), 2u);
+  EXPECT_EQ(found->by_rows[0].implementation, "dot4_32x64");
+  EXPECT_EQ(found->by_rows[1].rows, 512);
+  EXPECT_NEAR(found->gain(), 1.5, 1e-12);  // of 2 and 9/8 the geometric mean
+  EXPECT_FALSE(read.find("linear_q", "int8", 3072, 768)) << "n and k are not the same";
+  EXPECT_FALSE(read.find("linear", "fp16", 768, 768));
+}
+
+TEST(TuningFile, ALaterChoiceReplacesTheEarlier) {
+  Tuning tuning = example();
+  tuning.put({"linear", "fp32", 768, 768, {{128, "portable", 1, 2}}});
+  ASSERT_EQ(tuning.products.size(), 2u);
+  EXPECT_EQ(tuning.find("linear", "fp32", 768, 768)->by_rows[0].implementation, "portable");
+}
+
+TEST(TuningFile, WhatIsDamagedIsRefusedWithTheReason) {
+  EXPECT_NE(refusal(""), "");
+  EXPECT_NE(refusal("{"), "");
+  EXPECT_THAT(refusal(R"({"format": 2})"), HasSubstr("format 2"));
+  EXPECT_NE(refusal(R"({"format": 1})"), "") << "no products";
+  EXPECT_NE(refusal(R"({"format": "1"})"), "");
+  EXPECT_NE(refusal(product("[]")), "");
+  const std::string row = R"({"rows": 8, "implementation": "x", "us": 1, "default_us": 2})";
+  EXPECT_EQ(refusal(product("[" + row + "]")), "");
+  EXPECT_NE(refusal(product("[" + row + ", " + row + "]")), "") << "the same rows twice";
+  EXPECT_NE(refusal(product(R"([{"rows": 8, "implementation": "x", "us": 0, "default_us": 2}])")),
+            "");
+  EXPECT_NE(refusal(product(R"([{"rows": 8, "implementation": 3, "us": 1, "default_us": 2}])")),
+            "");
+}
+
+}  // namespace
+}  // namespace bertcl::plan

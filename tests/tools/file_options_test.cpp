@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that name files: what cannot be written, and files that two options share, are refused.
+#include "tools/file_options.hpp"
+
+#include <gmock/gmock.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+
+#include "bertcl/error.hpp"
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+using FileOptionsTest = FolderTest;
+
+/// What check_files() says of two files to read and two to write.
+std::string complaint(std::vector<std::string> arguments) {
+  CLI::App command;
+  std::vector<std::string> models;
+  std::string vocabulary, html, json;
+  tools::input_file(command.add_option("MODEL", models));
+  tools::input_file(command.add_option("--vocab", vocabulary));
+  tools::output_file(command.add_option("--html", html));
+  tools::output_file(command.add_option("-j,--json", json), true);
+  std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+  try {
+    command.parse(arguments);
+    tools::check_files(command);
+  } catch (const CLI::ParseError& error) {
+    return error.what();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(FileOptionsTest, NoFileIsWrittenTwiceOrOverAnother) {
+  const std::string model = write("m.onnx", ""), weights = write("m.onnx.data", "");
+  const std::string vocabulary = write("vocab.txt", ""), other = path("o.html");
+  std::filesystem::create_directory(path("folder"));
+  std::filesystem::create_symlink("m.onnx", path("link"));
+  std::filesystem::create_hard_link(vocabulary, path("hard"));
+  const std::string there = path("folder/../o.html");
+  const auto relative = std::filesystem::relative(other).string();
+
+  EXPECT_EQ(complaint({"--html", other, "--json", other}),
+            "--html and --json would both write " + other + "; name a file for each");
+  EXPECT_THAT(complaint({"-j", there, "--html", other}), HasSubstr("--html and --json would both"));
+  EXPECT_THAT(complaint({"--json", relative, "--html", other}), HasSubstr("--html and --json"));
+  EXPECT_EQ(
+      complaint({path("a.onnx"), model, "--json", path("link")}),
+      "--json would write over " + path("link") + ", which is read as MODEL; name another file");
+  EXPECT_THAT(complaint({model, "--html", weights}), AllOf(HasSubstr("--html"), HasSubstr("MODEL")))
+      << "the model's weights";
+  EXPECT_THAT(complaint({"--vocab", vocabulary, "--json", path("hard")}),
+              AllOf(HasSubstr("--json"), HasSubstr("--vocab")));
+
+  EXPECT_EQ(complaint({model, model, "--vocab", vocabulary, "--html", other, "--json", "-"}), "");
+  EXPECT_EQ(complaint({model, "--html", path("1"), "--json", path("2")}), "");
+  EXPECT_EQ(complaint({model, "--html", "/dev/null", "--json", "/dev/null"}), "");
+}
+
+TEST_F(FileOptionsTest, WhatCannotBeWrittenIsRefused) {
+  EXPECT_THAT(complaint({"--html", path("none/a")}), AllOf(HasSubstr("--html"), HasSubstr("none")));
+  EXPECT_THAT(complaint({"--html", "-"}), HasSubstr("only --json -"));
+  EXPECT_THAT(complaint({"--json", ""}), HasSubstr("is empty"));
+  EXPECT_THAT(complaint({""}), HasSubstr("is empty"));
+}
+
+TEST_F(FileOptionsTest, EveryCommandRefusesSharedFilesAndLeavesThemAsTheyAre) {
+  const std::string in = write("in", "words"), out = path("out");
+  const std::vector<std::vector<std::string>> commands = {
+      {"inspect", in, "--html", out, "--json", out},
+      {"inspect", in, "--json", in},
+      {"eval", in, "--data", "d.json", "--predictions", out, "--nbest", out},
+      {"eval", in, "--data", "d.json", "--null-odds", out, "--json", out},
+      {"eval", "m.onnx", "--compare", in, "--data", "d.json", "--predictions", in},
+      {"eval", "m.onnx", "--data", in, "--json", in},
+      {"eval", "m.onnx", "--data", "d", "--task", "wnut17", "--labels", in, "--json", in},
+      {"eval", "m.onnx", "--data", "d.json", "--vocab", in, "--json", in},
+      {"quantize", in, "-o", in, "--data", "d.json"},
+      {"quantize", "m.onnx", "-o", in, "--data", in},
+      {"quantize", "m.onnx", "-o", out, "--data", "d.json", "--write-table", out},
+      {"quantize", "m.onnx", "-o", out, "--data", "d.json", "--sensitivity-plot", out},
+      {"quantize", "m.onnx", "-o", in, "--read-table", in},
+      {"quantize", "m.onnx", "-o", in, "--data", "d.json", "--overrides", in},
+      {"quantize", "m.onnx", "-o", in, "--data", "d", "--max-drop", "1", "--drop-data", in},
+      {"run", in, "--inputs", "x.npz", "--outputs", in},
+      {"run", "m.onnx", "--inputs", in, "--outputs", in},
+      {"run", "m.onnx", "--inputs", in, "--outputs", out, "--json", out},
+      {"verify", in, "g.npz", "--json", in},
+      {"verify", "m.onnx", "g.npz", in, "--json", in},
+      {"verify", "--all", "models", "--expect", in, "--json", in},
+      {"answer", in, "-q", "Who?", "--json", in},
+      {"answer", "--context", in, "-q", "Who?", "--json", in},
+      {"bench", in, "--json", in}};
+  for (const std::vector<std::string>& command : commands) {
+    EXPECT_THAT(refusal(run_bertcl(command)),
+                testing::AnyOf(HasSubstr("would both write " + out),
+                               HasSubstr("would write over " + in + ", which is read as ")))
+        << testing::PrintToString(command);
+    EXPECT_EQ(files(), std::vector<std::string>{"in"});
+    EXPECT_EQ(read(in), "words");
+  }
+}
+
+}  // namespace
+}  // namespace bertcl::tests

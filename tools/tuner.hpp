@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the implementations of one product of a model on a device, after checking their results.
+#pragma once
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/tuning.hpp"
+#include "runtime/session.hpp"
+
+namespace bertcl::tools {
+
+/// A product with constant weights, as steps of a plan have it.
+struct TunedStep {
+  std::string op, type;  // linear_q in int8; linear in fp32 or fp16
+  plan::TunableProduct product;
+};
+
+/// What was found about one implementation.
+struct Measured {
+  std::string implementation, layout;
+  std::string wrong;       // how its results differ from those of `ref`; then it was not measured
+  std::vector<double> us;  // by rows, of the fastest run; fewer where it was left behind
+};
+
+struct TuneResult {
+  Measured standard;  // what runs without tuning
+  std::vector<Measured> candidates;
+  std::optional<plan::TunedProduct> chosen;  // nothing where the default stays
+  bool complete = true;                      // false where the time ended
+};
+
+struct TuneSettings {
+  std::vector<std::int64_t> rows;                  // ascending
+  std::chrono::steady_clock::time_point deadline;  // no measurement begins after it
+  runtime::SessionOptions session;                 // with a context
+};
+
+/// An implementation has to gain this much, over all rows, to be chosen.
+inline constexpr double kLeastGain = 1.03;
+
+/// Results are compared with those of `ref` on random operands: sums in int8 exactly, quantized
+/// results within one step where at most one of a thousand differs at all, floats within 1e-4
+/// (fp16: 5e-3) of the largest. Every further number of rows repeats the same rows, so that all
+/// results are compared.
+TuneResult tune_product(const TunedStep& step, const TuneSettings& settings);
+
+}  // namespace bertcl::tools
