@@ -201,6 +201,20 @@ class FusedOperators(unittest.TestCase):
                                         domain="com.microsoft")
                 self.check(node, inputs, constants, kind, 1)
 
+    def test_dynamic_quantize_matmul(self):
+        random = np.random.default_rng(3)
+        inputs = {"a": random.normal(size=(3, 5, 32)).astype(np.float32)}
+        for weights, zero in ((np.int8, 0), (np.uint8, 131)):
+            span = np.iinfo(weights)
+            for columns in (), (16,):  # one scale of the weights, or one for each column
+                constants = [constant("b", random.integers(span.min // 2, span.max // 2, (32, 16)), weights),
+                             constant("bs", random.uniform(0.01, 0.02, columns), np.float32),
+                             constant("bz", np.full(columns, zero), weights),
+                             constant("bias", random.normal(size=16), np.float32)]
+                node = helper.make_node("DynamicQuantizeMatMul", ["a", "b", "bs", "bz", "bias"], ["y"],
+                                        domain="com.microsoft")
+                self.check(node, inputs, constants, TensorProto.FLOAT, 1e-4)
+
     def test_qattention(self):
         random = np.random.default_rng(2)
         hidden, heads, batch, seq = 32, 4, 2, 7

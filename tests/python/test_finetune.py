@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import pathlib
+import string
 import tempfile
 import unittest
 
@@ -115,6 +116,37 @@ class FineTuning(unittest.TestCase):
                 logits = self.check_alike(made, task_data.encode_texts(rows, tokenizer, 64))["logits"]
                 right = np.mean(logits.argmax(-1) == [label for _, label in rows])
                 self.assertAlmostEqual(100 * right, result["accuracy"])
+
+    def test_eval_reads_classes_and_case(self):
+        """`bertcl eval` finds what the model was trained with: here POSITIVE comes second, and in upper case."""
+        data = self.folder / "train.tsv"
+        data.write_text("".join(f"{word}\t{label}\n" for word, label in (("GOOD", "positive"), ("bad", "negative"))))
+        letters = [c for c in string.ascii_letters]
+        vocabulary = self.folder / "cased.txt"
+        vocabulary.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters,
+                                         *("##" + c for c in letters)]) + "\n")
+        made = self.folder / "made" / "model.onnx"
+        made.parent.mkdir()
+        arguments = ["--encoder", str(self.encoder), "-o", str(made), "--vocab", str(vocabulary), "--threads", "1",
+                     "--data", str(data), "--steps", "60", "--learning-rate", "1e-3"]
+        with contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(finetune.main([*arguments, "--cased"]), 0)
+        self.assertEqual(json.loads((made.parent / "tokenizer_config.json").read_text()), {"do_lower_case": False})
+        dev = self.folder / "dev.tsv"
+        dev.write_text("GOOD\t1\nbad\t0\n")
+        quantized = made.with_name("int8.onnx")
+        bertcl("quantize", made, "-o", quantized, "--task", "sst2", "--data", dev)
+        for model in made, quantized:
+            told = json.loads(bertcl("eval", model, "--task", "sst2", "--data", dev, "--json", "-").stdout)
+            self.assertEqual(told["models"][0]["accuracy"], 100)
+            told = json.loads(bertcl("eval", model, "--task", "sst2", "--data", dev, "--json", "-",
+                                     "--labels", "positive,negative").stdout)
+            self.assertEqual(told["models"][0]["accuracy"], 0)
+        for case, problem in (([], "holds models that keep case"),
+                              (["--cased", "--vocab", str(VOCABULARY)], "vocab.txt is not")):
+            with self.subTest(problem), contextlib.redirect_stderr(io.StringIO()) as told:
+                self.assertEqual(finetune.main([*arguments, *case]), 2)
+                self.assertIn(problem, told.getvalue())
 
     def test_question_answering(self):
         """From a folder, a graph with a head, and one without: a few questions learned by heart."""

@@ -67,6 +67,13 @@ class Operators(unittest.TestCase):
                                      v=self.floats(2, 3, 12)), opset=23, q_num_heads=3, kv_num_heads=3,
                    scale=0.3)
 
+    def test_attention_under_numbers_of_tokens(self):
+        """Ends of the sequences, or ends and then first tokens."""
+        operands = dict(x=self.floats(2, 5, 12), w=self.floats(12, 36), b=self.floats(36))
+        for counts in (4, 2), (5, 3, 1, 0):
+            self.check("Attention", dict(operands, mask=np.array(counts, np.int32)), opset=17,
+                       domain="com.microsoft", constants=("w", "b"), num_heads=3)
+
     def test_multi_head_attention_with_past(self):
         q, k, v = (self.floats(2, 3, 8) for _ in range(3))
         past = self.floats(2, 2, 4, 4), self.floats(2, 2, 4, 4)
@@ -133,6 +140,28 @@ class Operators(unittest.TestCase):
         for shape, batch in ((2, 2, 3), 0), ((2, 4, 1), 1), ((3, 1), 0):
             indices = self.random.integers(-2, 2, shape)
             self.check("GatherND", dict(x=self.floats(2, 3, 4, 5), i=indices), opset=13, batch_dims=batch)
+
+    def test_fused_matmul(self):
+        for options in dict(alpha=0.25), dict(transA=1), dict(transB=1), dict(transA=1, transB=1, alpha=3.0):
+            a = self.floats(2, *((7, 4) if options.get("transA") else (4, 7)))
+            b = self.floats(2, *((5, 7) if options.get("transB") else (7, 5)))
+            self.check("FusedMatMul", dict(a=a, b=b), domain="com.microsoft", opset=17, **options)
+
+    def test_gelus_with_bias(self):
+        for operator in "BiasGelu", "FastGelu":
+            self.check(operator, dict(x=self.floats(3, 5, 8), b=self.floats(8)), domain="com.microsoft",
+                       opset=17, constants=("b",))
+
+    def test_matmul_integer_to_float(self):
+        a = self.random.integers(0, 256, (3, 5, 16)).astype(np.uint8)
+        for dtype, zero in (np.int8, 0), (np.int8, 9), (np.uint8, 131):
+            b = self.random.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, (16, 6)).astype(dtype)
+            for columns in (), (6,):
+                operands = dict(a=a, b=b, a_scale=np.float32(0.02),
+                                b_scale=np.abs(self.floats(*columns)).astype(np.float32) + np.float32(0.1),
+                                a_zero=np.uint8(113), b_zero=np.full(columns, zero, dtype), bias=self.floats(6))
+                self.check("MatMulIntegerToFloat", {n: np.asarray(x) for n, x in operands.items()}, opset=17,
+                           domain="com.microsoft", constants=("b", "b_scale", "b_zero", "bias", "a_scale", "a_zero"))
 
     def test_halves(self):
         x = self.floats(3, 4).astype(np.float16)

@@ -7,6 +7,8 @@ import tempfile
 import unittest
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 from support import Reference, bertcl, bertcl_run, inspect, worst
 
@@ -122,6 +124,71 @@ class Samples(CalibrationDataReader):
         return next(self._batches, None)
 
 
+def pairs_of(graph):
+    return [node for node in graph.node if node.op_type in ("QuantizeLinear", "DequantizeLinear")]
+
+
+def constants_of(graph):
+    return {t.name: numpy_helper.to_array(t) for t in graph.initializer}
+
+
+def zero_points_left_out(graph):
+    constants = constants_of(graph)
+    for node in pairs_of(graph):
+        zero = constants[node.input[2]]
+        if not zero.any() and (node.op_type == "DequantizeLinear" or zero.dtype == np.uint8):
+            del node.input[2]
+
+
+def zero_points_by(graph, made):
+    """`made`: the nodes that give the array `value` under `name`."""
+    constants = constants_of(graph)
+    nodes = []
+    for name in sorted({node.input[2] for node in pairs_of(graph)}):
+        nodes += made(name + ".made", constants[name])
+    for node in pairs_of(graph):
+        node.input[2] += ".made"
+    for node in reversed(nodes):
+        graph.node.insert(0, node)
+
+
+def zero_points_by_constant(graph):
+    zero_points_by(graph, lambda name, value: [
+        onnx.helper.make_node("Constant", [], [name], value=numpy_helper.from_array(value))])
+
+
+def zero_points_by_cast(graph):
+    zero_points_by(graph, lambda name, value: [
+        onnx.helper.make_node("Constant", [], [name + ".wide"],
+                              value=numpy_helper.from_array(value.astype(np.float32))),
+        onnx.helper.make_node("Cast", [name + ".wide"], [name],
+                              to=onnx.helper.np_dtype_to_tensor_dtype(value.dtype))])
+
+
+def domain_of_microsoft(graph):
+    for node in pairs_of(graph):
+        node.domain = "com.microsoft"
+
+
+def integer_biases(graph):
+    """Biases as int32 under DequantizeLinear without a zero point."""
+    constants = constants_of(graph)
+    products = {node.output[0] for node in graph.node if node.op_type == "MatMul"}
+    scale = np.float32(1e-5)
+    graph.initializer.append(numpy_helper.from_array(scale, "bias_scale"))
+    for node in [n for n in graph.node if n.op_type == "Add"]:
+        sides = [name for name in node.input if name in constants and constants[name].ndim == 1]
+        if not sides or not products & set(node.input):
+            continue
+        name = sides[0]
+        values = np.rint(constants[name] / scale).astype(np.int32)
+        graph.initializer.append(numpy_helper.from_array(values, name + ".i32"))
+        graph.node.insert(0, onnx.helper.make_node("DequantizeLinear", [name + ".i32", "bias_scale"],
+                                                   [name + ".real"]))
+        node.input[list(node.input).index(name)] = name + ".real"
+    assert any(node.input[0].endswith(".i32") for node in graph.node), "no bias was rewritten"
+
+
 def inputs_only(*kinds, **options):
     """Settings that quantize the inputs of these operators, not their outputs."""
     return dict(op_types_to_quantize=list(kinds),
@@ -146,7 +213,8 @@ class Quantized(Spellings):
         settings = {"per_channel": True, "activation_type": U8, "weight_type": S8, **settings}
         if excluded:
             settings["nodes_to_exclude"] = excluded(make_bert.build(spec).graph)
-        quantize_static(source, path, Samples(spec), quant_format=QuantFormat.QDQ, **settings)
+        settings.setdefault("quant_format", QuantFormat.QDQ)
+        quantize_static(source, path, Samples(spec), **settings)
         return path, spec
 
     # A value next to a rounding tie may take the other step, and later ones with it.
@@ -171,6 +239,29 @@ class Quantized(Spellings):
                     report = inspect(path, "--require", "int8")
                     self.assertEqual(operators(report), FUSED_INT8)
                     self.assertEqual(report["notes"], [])
+
+    def rewritten(self, rewrite, **settings):
+        """A quantized file whose graph `rewrite` has changed."""
+        path, spec = self.quantize(self.MODERN, **{**inputs_only("MatMul"), **settings})
+        model = onnx.load(path)
+        rewrite(model.graph)
+        model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+        onnx.save(model, path)
+        return path, spec
+
+    def test_pairs_in_other_words(self):
+        for rewrite in (zero_points_left_out, zero_points_by_constant, zero_points_by_cast, domain_of_microsoft,
+                        integer_biases):
+            with self.subTest(rewrite.__name__):
+                path, spec = self.rewritten(rewrite)
+                self.check(path, spec, self.STEPS)
+                self.assertEqual(operators(inspect(path, "--require", "int8")), FUSED_INT8)
+
+    def test_sixteen_bits_are_refused_by_name(self):
+        for kind, name in ((QuantType.QUInt16, "u16"), (QuantType.QInt16, "i16")):
+            path, _ = self.quantize(self.MODERN, activation_type=kind, **inputs_only("MatMul"))
+            told = bertcl("inspect", path, expect=2).stderr
+            self.assertRegex(told, f"QuantizeLinear '.*': element type {name} has no kernels")
 
     def test_without_any_one_pass(self):
         path, spec = self.quantize(self.MODERN, **inputs_only("MatMul"))
@@ -212,6 +303,26 @@ class Quantized(Spellings):
                     if counts.get("attention_q") != 2:
                         self.assertNotEqual(name, "products")
                         self.assertTrue(any("attention" in note for note in report["notes"]))
+
+    def test_qlinear_operators(self):
+        """Every result is rounded to 8 bits, and a rounding tie that falls the other way shows in all behind
+        it: the mean counts."""
+        for kinds in ["MatMul"], ["MatMul", "Add"]:
+            for spelling in (self.MODERN, self.OLD):
+                with self.subTest(kinds=kinds, **spelling):
+                    path, spec = self.quantize(spelling, quant_format=QuantFormat.QOperator,
+                                               op_types_to_quantize=kinds)
+                    self.assertLessEqual({"QLinear" + kind for kind in kinds},
+                                         {node.op_type for node in onnx.load(path).graph.node})
+                    inputs = batch(spec, LENGTHS)
+                    mask = inputs[spec.mask_name].astype(bool)
+                    found, expected = bertcl_run(path, inputs), Reference(path).run(inputs)
+                    for name, values in expected.items():
+                        difference = (values - found[name])[mask]
+                        self.assertLess(np.sqrt(np.mean(difference ** 2)), 0.01 * np.ptp(values[mask]), name)
+                    counts = operators(inspect(path))
+                    self.assertEqual(counts["linear_q"], 13)
+                    self.assertNotIn("linear", counts)
 
     def test_weights_with_zero_points(self):
         path, spec = self.quantize(self.MODERN, weight_type=U8, per_channel=False,

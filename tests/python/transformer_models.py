@@ -27,6 +27,8 @@ HEADS = {
 # Families: prefix of the classes, configuration, whether token types are an input
 FAMILIES = {
     "bert": ("Bert", transformers.BertConfig, {}, True),
+    "minilm": ("Bert", transformers.BertConfig,
+               dict(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536), True),
     "roberta": ("Roberta", transformers.RobertaConfig, dict(type_vocab_size=1, pad_token_id=1), False),
     "camembert": ("Camembert", transformers.CamembertConfig, dict(type_vocab_size=1, pad_token_id=1),
                   False),
@@ -51,20 +53,23 @@ class Outputs(torch.nn.Module):
 
 
 class Model:
-    """A head of a family: `module`, names of inputs, of outputs by token and by text."""
+    """A head of a family: `module`, names of inputs, of outputs by token and by text. `types`: whether token
+    types are an input, where not as usual in the family."""
 
-    def __init__(self, head="question answering", family="bert"):
+    def __init__(self, head="question answering", family="bert", types=None):
         torch.manual_seed(0)
         suffix, self.by_token, self.by_text = HEADS[head]
-        prefix, configuration, settings, types = FAMILIES[family]
+        prefix, configuration, settings, usual_types = FAMILIES[family]
+        types = usual_types if types is None else types
         sizes = DISTILBERT_SIZES if family == "distilbert" else SIZES
-        config = configuration(**sizes, **settings, num_labels=2 if self.by_token[:1] == ["start_logits"]
+        config = configuration(**{**sizes, **settings}, num_labels=2 if self.by_token[:1] == ["start_logits"]
                                else LABELS, is_decoder=head.startswith("causal"), use_cache=False)
         config._attn_implementation = "eager"
         self.inputs = ["input_ids", "attention_mask"] + (["token_type_ids"] if types else [])
         self.choices = CHOICES if head == "multiple choice" else None
         model = getattr(transformers, prefix + suffix)(config).eval()
-        spread_parameters(model, 6)
+        width = SIZES["hidden_size"]  # in wider sums, rounding would decide everything
+        spread_parameters(model, 6 * width / settings.get("hidden_size", width))
         self.module = Outputs(model, self.inputs, self.by_token + self.by_text).eval()
 
     def batch(self, count, longest=24, seed=0):
@@ -82,15 +87,17 @@ class Model:
         shape = (count, longest) if self.choices is None else (count, self.choices, longest)
         return {name: arrays[name].reshape(shape).numpy() for name in self.inputs}
 
-    def export(self, path, opset):
-        """By torch's classic exporter up to opset 20, by the other one above it."""
+    def export(self, path, opset, captured=None):
+        """By torch's exporter that captures the program, or by the classic one, which ends at opset 20; the other
+        begins at 18."""
+        captured = opset > 20 if captured is None else captured
         example = tuple(torch.from_numpy(x) for x in self.batch(2, 12).values())
         names = dict(input_names=self.inputs, output_names=self.by_token + self.by_text)
         last = 1 if self.choices is None else 2
         logging.getLogger("torch.onnx").setLevel(logging.ERROR)
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
-            if opset <= 20:
+            if not captured:
                 axes = {name: {0: "batch", last: "sequence"} for name in self.inputs}
                 axes.update({name: {0: "batch", 1: "sequence"} for name in self.by_token})
                 axes.update({name: {0: "batch"} for name in self.by_text})

@@ -7,7 +7,8 @@
 
 The encoder is a Hugging Face folder or a float ONNX file; the data say which task it is: .json in SQuAD
 format, or .tsv or .jsonl with texts and labels. The vocabulary is copied beside the result, where bertcl
-looks for it. Needs the packages of requirements-torch.txt; downloads nothing.
+looks for it; with --cased a tokenizer_config.json says so there. The names of the classes go into the file
+itself: `bertcl eval --task` reads them. Needs the packages of requirements-torch.txt; downloads nothing.
 """
 import argparse
 import json
@@ -79,6 +80,32 @@ class Classification:
         return {"accuracy": 100 * right / len(examples), "total": len(examples)}
 
 
+class Beside:
+    """What bertcl reads beside the model: vocab.txt, and in tokenizer_config.json whether case is kept.
+    Files that are there stay; if they say otherwise, that is an error before the training."""
+
+    def __init__(self, options, folder):
+        self._source = task_data.vocabulary_of(options, folder)
+        self._cased = task_data.keeps_case(options, folder)
+        self._vocabulary = pathlib.Path(options.output).parent / "vocab.txt"
+        if not self._vocabulary.exists():
+            return
+        if self._vocabulary.read_bytes() != self._source.read_bytes():
+            raise ValueError(f"{self._vocabulary} is not {self._source}, which the model would be trained with; "
+                             "write to another folder")
+        if task_data.lower_cases(self._vocabulary) == self._cased:
+            raise ValueError(f"{self._vocabulary.parent} holds models that {'lower-case' if self._cased else 'keep case'}; "
+                             "write to another folder")
+
+    def write(self):
+        if self._vocabulary.exists():
+            return
+        shutil.copyfile(self._source, self._vocabulary)
+        if self._cased:
+            config = self._vocabulary.with_name("tokenizer_config.json")
+            config.write_text(json.dumps({"do_lower_case": False}) + "\n", encoding="utf-8")
+
+
 @torch.no_grad()
 def measured(task, model, device):
     return json.dumps(task.measure(model, device))
@@ -90,6 +117,7 @@ def run(options):
     folder = pathlib.Path(options.encoder)
     folder = folder if folder.is_dir() else folder.parent
     tokenizer = task_data.tokenizer_of(options, folder)
+    beside = Beside(options, folder)
     kind = QuestionAnswering if pathlib.Path(options.data).suffix == ".json" else Classification
     task = kind(options, tokenizer)
     _, examples = task.read(options.data, options.limit)
@@ -117,10 +145,7 @@ def run(options):
     if task.names:
         metadata["bertcl.classes"] = json.dumps(task.names)
     onnx_module.save(model.to_onnx(), options.output, metadata)
-    vocabulary = pathlib.Path(options.vocab) if options.vocab else folder / "vocab.txt"
-    beside = pathlib.Path(options.output).parent / "vocab.txt"
-    if not beside.exists():
-        shutil.copyfile(vocabulary, beside)
+    beside.write()
     print(options.output)
     if options.eval:
         print(f"after: {measured(task, model, device)}")

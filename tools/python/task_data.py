@@ -22,17 +22,31 @@ def add_options(parser):
     parser.add_argument("--data", required=True,
                         help="SQuAD .json, or .tsv or .jsonl with texts and labels")
     parser.add_argument("--vocab", help="vocab.txt; default: beside the model")
-    parser.add_argument("--cased", action="store_true", help="keep upper case")
+    parser.add_argument("--cased", action="store_true", help="keep upper case; default: as tokenizer_config.json beside the vocabulary says")
     parser.add_argument("--limit", type=int, help="only the first questions or texts")
     parser.add_argument("--max-length", type=int, default=384, help="tokens of a window")
     parser.add_argument("--stride", type=int, default=128, help="step between windows of a context")
 
 
-def tokenizer_of(options, folder):
+def vocabulary_of(options, folder):
     path = pathlib.Path(options.vocab) if options.vocab else folder / "vocab.txt"
     if not path.is_file():
         raise ValueError(f"{path}: no such file; name the vocabulary with --vocab")
-    return squad_data.load_tokenizer(path, options.cased)
+    return path
+
+
+def lower_cases(vocabulary):
+    """What the tokenizer_config.json beside a vocabulary says, as bertcl reads it."""
+    config = vocabulary.with_name("tokenizer_config.json")
+    return not config.is_file() or json.loads(config.read_text(encoding="utf-8")).get("do_lower_case", True)
+
+
+def keeps_case(options, folder):
+    return options.cased or not lower_cases(vocabulary_of(options, folder))
+
+
+def tokenizer_of(options, folder):
+    return squad_data.load_tokenizer(vocabulary_of(options, folder), keeps_case(options, folder))
 
 
 def load(options, folder):
