@@ -9,7 +9,8 @@
 The engines take turns, round by round, each in a process of its own; a figure is the median over
 the rounds of each round's median, a ratio the median over the rounds of the ratio in each. No time
 counts unless the answers agree. The result goes to bench/results with CPU, versions and date, as
-JSON and as a plot.
+JSON and as a plot; where the file of this machine and day is there already, the cases of this call
+are added to it.
 """
 import argparse
 import datetime
@@ -72,12 +73,18 @@ def arguments():
     return options
 
 
-def run(command, **kwargs):
+def run(command):
+    """What the command prints, and its largest resident set in MiB. Its failure ends this program."""
     command = [str(c) for c in command]
-    done = subprocess.run(command, text=True, **kwargs)
-    if done.returncode != 0:
-        sys.exit(f"compare: {' '.join(command)}: exit code {done.returncode}\n{done.stderr or ''}")
-    return done
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=errors)
+        printed = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            errors.seek(0)
+            sys.exit(f"compare: {' '.join(command)}: exit code {process.returncode}\n{errors.read()}")
+    return printed, usage.ru_maxrss / 1024
 
 
 def models(options):
@@ -96,7 +103,7 @@ def models(options):
     if "int8" in options.precisions and not options.int8 and not (int8.exists() and int8.stat().st_mtime > newest):
         print(f"making {int8}", file=sys.stderr)
         run([BERTCL, "quantize", fp32, "-o", int8, "--data", ROOT / "data/calibration.json",
-             "--vocab", VOCABULARY, "--samples", "16"], stdout=subprocess.DEVNULL)
+             "--vocab", VOCABULARY, "--samples", "16"])
     files = {"fp32": fp32, "bf16": fp32, "int8": int8}
     return {precision: files[precision] for precision in options.precisions}
 
@@ -111,25 +118,6 @@ def python_of(engine, options):
     return options.torch_python
 
 
-def inputs_for(model, batch, seq, path):
-    """Random token ids, full rows: no engine gains from padding."""
-    import onnx
-
-    random = np.random.default_rng(batch * 1000 + seq)
-    arrays = {}
-    for value in onnx.load(str(model), load_external_data=False).graph.input:
-        name = value.name
-        dtype = {6: np.int32, 7: np.int64}[value.type.tensor_type.elem_type]
-        if "mask" in name:
-            array = np.ones((batch, seq))
-        elif "type" in name or "segment" in name:
-            array = np.zeros((batch, seq))
-        else:
-            array = random.integers(1000, 20000, (batch, seq))
-        arrays[name] = array.astype(dtype)
-    np.savez(path, **arrays)
-
-
 class Measurement:
     """One engine on one model and shape."""
 
@@ -137,24 +125,38 @@ class Measurement:
         self.engine, self.model, self.precision, self.shape = engine, model, precision, shape
         self.inputs, self.options = inputs, options
         self.outputs = folder / f"{engine}.npz"
-        self.rounds = []
+        self.rounds, self.peak = [], 0
+
+    def measured(self, command):
+        printed, peak = run(command)
+        self.peak = max(self.peak, peak)
+        return json.loads(printed)
+
+    def worker(self, kind, *rest):
+        return self.measured([python_of(self.engine, self.options), pathlib.Path(__file__).with_name("worker.py"),
+                              self.engine, self.model, self.precision, self.options.threads, kind, *rest])
 
     def round(self):
         batch, seq = self.shape.split("x")
         if self.engine == "bertcl":
-            done = run([BERTCL, "bench", self.model, "--batch", batch, "--seq", seq, "--runs",
-                        self.options.runs, "--threads", self.options.threads, "--warmup", 2, "--profiled", 1,
-                        "--json", "-", *own_precision(self.precision)], capture_output=True)
-            self.rounds.append(json.loads(done.stdout)["latency_ms"]["p50"])
+            result = self.measured([
+                BERTCL, "bench", self.model, "--batch", batch, "--seq", seq, "--runs", self.options.runs, "--threads",
+                self.options.threads, "--warmup", 2, "--profiled", 1, "--json", "-", *own_precision(self.precision)])
+            self.rounds.append(result["latency_ms"]["p50"])
         else:
-            done = worker(self, "shape", self.inputs, self.options.runs, self.outputs)
-            self.rounds.append(statistics.median(done))
+            self.rounds.append(statistics.median(self.worker("shape", self.inputs, self.options.runs, self.outputs)))
 
     def answers(self):
         if self.engine == "bertcl":
             run([BERTCL, "run", self.model, "--inputs", self.inputs, "--outputs", self.outputs,
-                 *own_precision(self.precision)], capture_output=True)
+                 *own_precision(self.precision)])
         return {k: v.astype(np.float64) for k, v in np.load(self.outputs).items()}
+
+
+# How an engine gets the windows of a stream: bertcl as they are, the others in batches padded to the
+# longest of 8, as read and sorted by length; bertcl once more as an engine of one shape would.
+ORDERS = {"bertcl": ("as read", "padded to 384")}
+PADDED_ORDERS = ("as read", "sorted")
 
 
 class Stream(Measurement):
@@ -167,25 +169,18 @@ class Stream(Measurement):
     def round(self):
         if self.engine == "bertcl":
             os.environ["POCL_MAX_PTHREAD_COUNT"] = str(self.options.threads)
-            done = run([ROOT / "build/bench/bench_stream", self.model, self.options.data, VOCABULARY,
-                        self.options.stream, 8, "fp32" if self.precision == "int8" else self.precision, 1],
-                       capture_output=True)
-            result = json.loads(done.stdout)
+            result = self.measured([
+                ROOT / "build/bench/bench_stream", self.model, self.options.data, VOCABULARY, self.options.stream, 8,
+                "fp32" if self.precision == "int8" else self.precision, 1,
+                "padded" if self.order == "padded to 384" else ""])
             self.inputs.write_text(json.dumps(result["lengths"]))
             self.rounds.append(1e3 * result["seconds"][0])
         else:
-            self.rounds.append(1e3 * worker(self, "stream", self.inputs, 8, int(self.order == "sorted")))
+            self.rounds.append(1e3 * self.worker("stream", self.inputs, 8, int(self.order == "sorted")))
 
 
 def own_precision(precision):
     return [] if precision == "int8" else ["--precision", precision]
-
-
-def worker(measurement, kind, *rest):
-    m = measurement
-    done = run([python_of(m.engine, m.options), pathlib.Path(__file__).with_name("worker.py"), m.engine, m.model,
-                m.precision, m.options.threads, kind, *rest], capture_output=True)
-    return json.loads(done.stdout)
 
 
 def check_answers(measurements, precision):
@@ -215,7 +210,7 @@ def cpu_name():
 def row_of(measurement, difference):
     m = measurement
     return {"shape": m.shape, "precision": m.precision, "engine": m.engine,
-            "ms": statistics.median(m.rounds), "rounds_ms": m.rounds,
+            "ms": statistics.median(m.rounds), "rounds_ms": m.rounds, "peak_mib": round(m.peak),
             "difference_of_range": difference if m.engine == "bertcl" else None}
 
 
@@ -231,7 +226,8 @@ def measure_shapes(options, files, folder):
     for shape in options.shapes:
         for precision, model in files.items():
             inputs = folder / "inputs.npz"
-            inputs_for(model, *map(int, shape.split("x")), inputs)
+            # In a process of its own: what this one holds would count as memory of those it starts.
+            run([sys.executable, pathlib.Path(__file__).with_name("inputs.py"), model, *shape.split("x"), inputs])
             measurements = [Measurement(e, model, precision, shape, inputs, options, folder)
                             for e in options.engines if precision in PRECISIONS[e]]
             take_turns(measurements, options.rounds)
@@ -240,12 +236,12 @@ def measure_shapes(options, files, folder):
 
 
 def measure_stream(options, files, folder):
-    """Ours without padding as read; the others padded to the longest of 8, as read and sorted."""
+    """The others follow bertcl, which writes the lengths that they read."""
     for precision, model in files.items():
         engines = [e for e in options.engines if precision in PRECISIONS[e]]
         measurements = [Stream(e, model, precision, order, folder / "lengths.json", options, folder)
                         for e in sorted(engines, key=lambda e: e != "bertcl")
-                        for order in (("as read",) if e == "bertcl" else ("as read", "sorted"))]
+                        for order in ORDERS.get(e, PADDED_ORDERS)]
         take_turns(measurements, options.rounds)
         yield from (row_of(m, None) for m in measurements)
 
@@ -265,10 +261,10 @@ def main():
 
 def add_ratios(rows):
     """Times of the others in own times: median, least and largest over the rounds."""
-    own = {(r["shape"].replace("sorted", "as read"), r["precision"]): r["rounds_ms"]
-           for r in rows if r["engine"] == "bertcl"}
+    own = {(r["shape"], r["precision"]): r["rounds_ms"] for r in rows if r["engine"] == "bertcl"}
     for row in rows:
-        ours = own.get((row["shape"].replace("sorted", "as read"), row["precision"]))
+        shape = "stream as read" if row["shape"].startswith("stream ") else row["shape"]
+        ours = own.get((shape, row["precision"]))
         if ours:
             ratios = [theirs / mine for theirs, mine in zip(row["rounds_ms"], ours)]
             row["ratio"] = [statistics.median(ratios), min(ratios), max(ratios)]
@@ -278,10 +274,10 @@ def report(rows, options, files):
     add_ratios(rows)
     cpu, flags = cpu_name()
     print(f"{cpu}, {options.threads} threads, {', '.join(flags)}")
-    print(f"{'shape':16}{'precision':10}{'engine':14}{'ms':>9}  {'engine / bertcl':>16}  of rounds")
+    print(f"{'shape':16}{'precision':10}{'engine':14}{'ms':>9}{'peak MiB':>10}  {'engine / bertcl':>16}  of rounds")
     for row in rows:
         ratio = "{:16.2f}  {:.2f}..{:.2f}".format(*row["ratio"]) if "ratio" in row else ""
-        print(f"{row['shape']:16}{row['precision']:10}{row['engine']:14}{row['ms']:9.1f}  {ratio}")
+        print(f"{row['shape']:16}{row['precision']:10}{row['engine']:14}{row['ms']:9.1f}{row['peak_mib']:10}  {ratio}")
     own = {(r["shape"], r["precision"]): r["ms"] for r in rows if r["engine"] == "bertcl"}
     for (shape, precision), ms in own.items():
         if precision != "fp32" and (shape, "fp32") in own:
@@ -295,16 +291,33 @@ def report(rows, options, files):
     size = "" if options.size == "base" else f"-{options.size}"
     out = options.out or ROOT / "bench" / "results" / f"{date}-{slug}{size}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
+    if out.exists():
+        result = joined(json.loads(out.read_text()), result, out)
     out.write_text(json.dumps(result, indent=1) + "\n")
     plot.draw(result, out.with_suffix(".svg"))
     print(f"written to {out} and {out.with_suffix('.svg').name}")
 
 
+def joined(older, newer, path):
+    """The older result with the cases of the newer one; its cases of the same name are replaced."""
+    for key in ("date", "cpu", "threads", "kernel"):
+        if older[key] != newer[key]:
+            sys.exit(f"compare: {path} has {key} {older[key]}, this run {newer[key]}; name another --out")
+    for key in ("versions", "models"):
+        changed = [k for k in older[key].keys() & newer[key].keys() if older[key][k] != newer[key][k]]
+        if changed:
+            sys.exit(f"compare: {path} was measured with other {key} ({', '.join(changed)}); name another --out")
+        newer[key] = older[key] | newer[key]
+    case = lambda row: (row["shape"], row["precision"])
+    again = {case(row) for row in newer["rows"]}
+    newer["rows"] = [row for row in older["rows"] if case(row) not in again] + newer["rows"]
+    return newer
+
+
 def version_of(engine, options):
     if engine != "torch":
         return importlib.metadata.version(engine)
-    return run([python_of(engine, options), "-c", "import torch; print(torch.__version__)"],
-               capture_output=True).stdout.strip()
+    return run([python_of(engine, options), "-c", "import torch; print(torch.__version__)"])[0].strip()
 
 
 if __name__ == "__main__":

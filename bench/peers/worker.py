@@ -55,21 +55,48 @@ def openvino_runner(model, precision, threads):
 
 
 def torch_runner(model, precision, threads):
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "python"))
+    """transformers' BertForQuestionAnswering (scaled_dot_product_attention) with the weights of a model
+    that tools/python/make_bert.py has made: they have its names."""
+    import onnx
     import torch
-    from onnx_module import OnnxModule
+    import transformers
 
     if precision != "fp32":
         raise ValueError("torch runs the float graph only")
     torch.set_num_threads(threads)
-    module = OnnxModule(model).eval()
+    weights = {i.name: onnx.numpy_helper.to_array(i) for i in onnx.load(model).graph.initializer}
+    config = bert_config(weights)
+    module = transformers.BertForQuestionAnswering(config).eval()
+    # Linear keeps [out, in], MatMul [in, out].
+    linear = {name + ".weight" for name, m in module.named_modules() if isinstance(m, torch.nn.Linear)}
+    state = {name: torch.from_numpy(weights[name].T.copy() if name in linear else weights[name].copy())
+             for name in module.state_dict() if name in weights}
+    missing = module.load_state_dict(state, strict=False).missing_keys
+    if missing:
+        raise ValueError(f"{model} has no {', '.join(missing)}: torch runs models of make_bert.py only")
 
     def run(inputs):
+        tensors = {name: torch.from_numpy(array.astype(np.int64)) for name, array in inputs.items()}
         with torch.inference_mode():
-            outputs = module({name: torch.from_numpy(array) for name, array in inputs.items()})
-        return {name: value.numpy() for name, value in outputs.items()}
+            outputs = module(**tensors)
+        return {name: outputs[name].numpy() for name in ("start_logits", "end_logits")}
 
     return run
+
+
+def bert_config(weights):
+    import transformers
+
+    words = weights["bert.embeddings.word_embeddings.weight"]
+    layers = {name.split(".")[3] for name in weights if name.startswith("bert.encoder.layer.")}
+    return transformers.BertConfig(
+        vocab_size=words.shape[0],
+        hidden_size=words.shape[1],
+        num_hidden_layers=len(layers),
+        num_attention_heads=words.shape[1] // 64,  # as every BERT has them
+        intermediate_size=weights["bert.encoder.layer.0.intermediate.dense.bias"].shape[0],
+        max_position_embeddings=weights["bert.embeddings.position_embeddings.weight"].shape[0],
+    )
 
 
 def measure_shape(run, inputs_file, runs, outputs_file):
