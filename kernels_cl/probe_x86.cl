@@ -51,7 +51,7 @@ __kernel void probe_x86(__global const uchar* a, __global const char* b, __globa
     int8 sums = vload8(half_index, start);
     const int8 bytes_a = ((__global const int8*)a)[half_index];
     const int8 bytes_b = ((__global const int8*)b)[half_index];
-    __asm__("{vex} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(bytes_a), "x"(bytes_b));
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(bytes_a), "x"(bytes_b));
     vstore8(sums, 6 + half_index, out);
   }
 #endif
