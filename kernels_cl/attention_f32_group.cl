@@ -10,6 +10,8 @@
 //   p_tile  [keys][rows]                           powers of the scores
 //   v_strip [DEPTH keys][HEAD_MAX]                 where the strips of q and k were
 //
+// Local memory is words: a float read as an int, or an int as a float, would be undefined.
+//
 // A masked key counts as nothing, whatever its k and v hold. A padded sequence gives the bytes of a
 // packed one: what is added for keys that are not there is 0.
 //
@@ -50,45 +52,45 @@ static float4 load_columns(__global const Stored* row, int i, int size, bool ali
 // DEPTH columns from `column` on of `count` rows from `first` on, none behind `last`, times `factor`, to
 // strip[column][row]: four work-items a row.
 static void load_strip(__global const Stored* from, int stride, int first, int last, int count,
-                       int column, int head_size, float factor, bool aligned, __local float* strip,
+                       int column, int head_size, float factor, bool aligned, __local int* strip,
                        int pitch) {
-  const int row = get_local_id(0) / 4, i = get_local_id(0) % 4 * 4;
+  const int row = ITEM / 4, i = ITEM % 4 * 4;
   if (row >= count) return;
-  const float4 x =
-      load_columns(from + (size_t)min(first + row, last) * stride, column + i, head_size, aligned);
-  strip[i * pitch + row] = x.s0 * factor;
-  strip[(i + 1) * pitch + row] = x.s1 * factor;
-  strip[(i + 2) * pitch + row] = x.s2 * factor;
-  strip[(i + 3) * pitch + row] = x.s3 * factor;
+  const int4 x = as_int4(
+      load_columns(from + (size_t)min(first + row, last) * stride, column + i, head_size, aligned) * factor);
+  strip[i * pitch + row] = x.s0;
+  strip[(i + 1) * pitch + row] = x.s1;
+  strip[(i + 2) * pitch + row] = x.s2;
+  strip[(i + 3) * pitch + row] = x.s3;
 }
 
 // DEPTH rows of v from `first` on to strip[key][d], 0 for those that are not attended.
 static void load_values(__global const Stored* v, int stride, int first, int end,
                         __global const uchar* key_mask, int use_mask, int head_size, bool aligned,
-                        __local float* strip) {
+                        __local int* strip) {
 #pragma unroll
   for (int unit = 0; unit < V_WORDS / 4; unit += ITEMS) {
-    const int u = unit + (int)get_local_id(0), key = first + u / (HEAD_MAX / 4);
+    const int u = unit + ITEM, key = first + u / (HEAD_MAX / 4);
     if (u >= V_WORDS / 4) continue;
     float4 x = (float4)(0.0f);
     if (key < end && (!use_mask || key_mask[key]))
       x = load_columns(v + (size_t)key * stride, u % (HEAD_MAX / 4) * 4, head_size, aligned);
-    *(__local float4*)(strip + 4 * u) = x;
+    *(__local int4*)(strip + 4 * u) = as_int4(x);
   }
 }
 
 // x[i][j] += a[i] * b[j] along DEPTH rows of two strips.
-__attribute__((always_inline)) static void multiply(float x[ITEM_ROWS][4], __local const float* a,
-                                                    __local const float* b) {
+__attribute__((always_inline)) static void multiply(float x[ITEM_ROWS][4], __local const int* a,
+                                                    __local const int* b) {
 #pragma unroll 4
   for (int d = 0; d < DEPTH; d++) {
-    float rows[ITEM_ROWS], keys[4];
-    load_local((__local const int*)a + d * ROW_PITCH, ITEM_ROWS, (int*)rows);
-    load_local((__local const int*)b + d * KEY_PITCH, 4, (int*)keys);
+    int rows[ITEM_ROWS], keys[4];
+    load_local(a + d * ROW_PITCH, ITEM_ROWS, rows);
+    load_local(b + d * KEY_PITCH, 4, keys);
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {
 #pragma unroll
-      for (int j = 0; j < 4; j++) x[i][j] = fma(rows[i], keys[j], x[i][j]);
+      for (int j = 0; j < 4; j++) x[i][j] = fma(as_float(rows[i]), as_float(keys[j]), x[i][j]);
     }
   }
 }
@@ -99,10 +101,10 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
     __global Stored* restrict out, __global const int* restrict seq_offsets,
     __global const uchar* restrict key_mask, int use_mask, int heads, int head_size, float scale,
     int block_rows) {
-  __local float strip[STRIP_WORDS] __attribute__((aligned(16)));
-  __local float p_tile[KEYS * ROW_PITCH] __attribute__((aligned(16)));
-  __local float* k_strip = strip + Q_WORDS;
-  const int tx = get_local_id(0) % ITEMS_X, ty = get_local_id(0) / ITEMS_X;
+  __local int strip[STRIP_WORDS] __attribute__((aligned(16)));
+  __local int p_tile[KEYS * ROW_PITCH] __attribute__((aligned(16)));
+  __local int* k_strip = strip + Q_WORDS;
+  const int tx = ITEM % ITEMS_X, ty = ITEM / ITEMS_X;
   const int head = get_group_id(2) % heads, sequence = get_group_id(2) / heads;
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int row0 = begin + (int)get_group_id(1) * ROWS;
@@ -154,8 +156,10 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
       const float4 scores = (float4)(x[i][0], x[i][1], x[i][2], x[i][3]);
       const float4 p = select((float4)(0.0f), exp2_negative(scores - largest[i]), -is_key);
       total[i] = total[i] * shrink + (p.s0 + p.s1 + p.s2 + p.s3);
-      __local float* to = p_tile + tx * 4 * ROW_PITCH + ty * ITEM_ROWS + i;
-      to[0] = p.s0, to[ROW_PITCH] = p.s1, to[2 * ROW_PITCH] = p.s2, to[3 * ROW_PITCH] = p.s3;
+      const int4 words = as_int4(p);
+      __local int* to = p_tile + tx * 4 * ROW_PITCH + ty * ITEM_ROWS + i;
+      to[0] = words.s0, to[ROW_PITCH] = words.s1;
+      to[2 * ROW_PITCH] = words.s2, to[3 * ROW_PITCH] = words.s3;
 #pragma unroll
       for (int j = 0; j < COLUMNS; j++) sums[i][j] *= shrink;
     }
@@ -166,16 +170,16 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
       barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 4
       for (int key = 0; key < DEPTH; key++) {
-        float p[ITEM_ROWS], values[COLUMNS];
-        load_local((__local const int*)p_tile + (first + key) * ROW_PITCH + ty * ITEM_ROWS, ITEM_ROWS,
-                   (int*)p);
+        int p[ITEM_ROWS], values[COLUMNS];
+        load_local(p_tile + (first + key) * ROW_PITCH + ty * ITEM_ROWS, ITEM_ROWS, p);
 #pragma unroll
         for (int j = 0; j < COLUMNS; j += WIDTH)
-          load_local((__local const int*)strip + key * HEAD_MAX + COLUMN(j), WIDTH, (int*)values + j);
+          load_local(strip + key * HEAD_MAX + COLUMN(j), WIDTH, values + j);
 #pragma unroll
         for (int i = 0; i < ITEM_ROWS; i++) {
 #pragma unroll
-          for (int j = 0; j < COLUMNS; j++) sums[i][j] = fma(p[i], values[j], sums[i][j]);
+          for (int j = 0; j < COLUMNS; j++)
+            sums[i][j] = fma(as_float(p[i]), as_float(values[j]), sums[i][j]);
         }
       }
     }

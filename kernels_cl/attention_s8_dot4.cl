@@ -34,7 +34,7 @@ typedef struct {
 // Scores of this work-item's rows with its four keys of the tile.
 __attribute__((always_inline)) static void make_scores(int scores[ITEM_ROWS][4], __local const int* q_tile, __local const int* k_tile,
                         __local const int* q_sums, __local const int* k_sums, ScoreTerms t) {
-  const int key = get_local_id(0) % ITEMS_X * 4, row = get_local_id(0) / ITEMS_X * ITEM_ROWS;
+  const int key = ITEM % ITEMS_X * 4, row = ITEM / ITEMS_X * ITEM_ROWS;
 #pragma unroll
   for (int j = 0; j < 4; j++) {
     const int term = t.both_zeros - t.q_zero * sum4(*(__local const int4*)&k_sums[4 * (key + j)]);
@@ -85,8 +85,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   __local int v_tile[KEYS / 4 * HEAD_MAX] __attribute__((aligned(16)));
   __local int q_sums[ROWS * 4] __attribute__((aligned(16)));
   __local int k_sums[KEYS * 4] __attribute__((aligned(16)));
-  __local float* shared = (__local float*)p_tile;
-  const int tx = get_local_id(0) % ITEMS_X, ty = get_local_id(0) / ITEMS_X;
+  const int tx = ITEM % ITEMS_X, ty = ITEM / ITEMS_X;
   const int head = get_group_id(2) % heads, sequence = get_group_id(2) / heads;
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int row0 = begin + (int)get_group_id(1) * ROWS;
@@ -142,13 +141,13 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   float of_row[ITEM_ROWS];
 #pragma unroll
   for (int i = 0; i < ITEM_ROWS; i++) of_row[i] = largest[i];
-  largest_along_row(shared, of_row);
+  largest_along_row(p_tile, of_row);
 #pragma unroll
   for (int i = 0; i < ITEM_ROWS; i++) {
     total[i] *= exp2_negative((float4)(largest[i] - of_row[i]) * exponent).s0;
     largest[i] = of_row[i];
   }
-  sum_along_row(shared, total);
+  sum_along_row(p_tile, total);
 #pragma unroll
   for (int i = 0; i < ITEM_ROWS; i++) total[i] = deferred ? p_inv_scale : p_inv_scale / total[i];
 
@@ -185,7 +184,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
     }
   }
 
-  sum_along_row(shared, p_sum);  // exact: at most 255 for each of 65,793 keys
+  sum_along_row(p_tile, p_sum);  // exact: at most 255 for each of 65,793 keys
   const float low = out_type == TYPE_U8 ? 0.0f : -128.0f;
 #pragma unroll
   for (int i = 0; i < ITEM_ROWS; i++) {
