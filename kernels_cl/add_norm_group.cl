@@ -3,7 +3,7 @@
 // (row_group.clh), which stays in registers between its sum, its squares and its results.
 //
 // Arguments and meaning are those of add_norm.cl; rows_per_item is not read.
-// Grid: (ITEMS, rows), work-group (ITEMS, 1, 1).
+// Grid: (ITEMS * rows), work-group (ITEMS, 1, 1).
 // Bounds: hidden <= 4 * ITEMS * VECTORS; every buffer begins at a multiple of 16 bytes. No unsafe math options.
 #include "row_norm_group.clh"
 
@@ -19,7 +19,7 @@ GROUP_KERNEL void add_norm(
     int rows_per_item) {
   __local float shared[3 * SHARED_WORDS];
   const bool aligned = hidden % 4 == 0;
-  const size_t at = get_group_id(1) * (size_t)hidden;
+  const size_t at = get_group_id(0) * (size_t)hidden;
   float4 kept[VECTORS];
 #pragma unroll
   for (int v = 0; v < VECTORS; v++) {

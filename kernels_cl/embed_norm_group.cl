@@ -3,7 +3,7 @@
 // token (row_group.clh), whose row stays in registers.
 //
 // Arguments and meaning are those of embed_norm.cl; rows_per_item is not read.
-// Grid: (ITEMS, tokens), work-group (ITEMS, 1, 1).
+// Grid: (ITEMS * tokens), work-group (ITEMS, 1, 1).
 // Bounds: hidden <= 4 * ITEMS * VECTORS; every buffer begins at a multiple of 16 bytes. No unsafe math options.
 #include "row_norm_group.clh"
 
@@ -24,7 +24,7 @@ GROUP_KERNEL void embed_norm(
     int tokens, int hidden, int rows_per_item) {
   __local float shared[3 * SHARED_WORDS];
   const bool aligned = hidden % 4 == 0;
-  const int token = get_group_id(1);
+  const int token = get_group_id(0);
   const size_t word = row_of(input_ids[token], word_rows, hidden, error);
   const size_t position =
       position_table ? row_of(position_ids[token], position_rows, hidden, error) : 0;

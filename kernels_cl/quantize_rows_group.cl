@@ -3,7 +3,7 @@
 // a row (row_group.clh), which stays in registers between the two.
 //
 // Arguments and meaning are those of quantize_rows.cl; rows_per_item is not read.
-// Grid: (ITEMS, rows), work-group (ITEMS, 1, 1).
+// Grid: (ITEMS * rows), work-group (ITEMS, 1, 1).
 // Bounds: hidden <= 4 * ITEMS * VECTORS; least / 127 is a normal number; every buffer begins at a multiple of 16
 // bytes. No unsafe math options.
 #include "row_group.clh"
@@ -13,7 +13,7 @@ GROUP_KERNEL void quantize_rows(__global const float* restrict x, __global uchar
                                 int hidden, int rows_per_item) {
   __local float shared[SHARED_WORDS];
   const bool aligned = hidden % 4 == 0;
-  const int row = get_group_id(1), item = get_local_id(0);
+  const int row = get_group_id(0), item = get_local_id(0);
   const size_t at = row * (size_t)hidden;
   float4 kept[VECTORS];
   float4 largest = (float4)(least);

@@ -3,7 +3,7 @@
 // first pass finds the largest value and the sum relative to it, a second stores.
 //
 // Arguments and meaning are those of softmax.cl; rows_per_item is not read.
-// Grid: (ITEMS, rows), work-group (ITEMS, 1, 1).
+// Grid: (ITEMS * rows), work-group (ITEMS, 1, 1).
 // Bounds: every buffer begins at a multiple of 16 bytes. No unsafe math options.
 #include "row_group.clh"
 
@@ -11,7 +11,7 @@ GROUP_KERNEL void softmax_f32(__global const float* x, __global float* out, int 
                               int logarithm, int rows_per_item) {
   __local float shared[2 * SHARED_WORDS];
   const bool aligned = size % 4 == 0;
-  const size_t at = get_group_id(1) * (size_t)size;
+  const size_t at = get_group_id(0) * (size_t)size;
   const int item = get_local_id(0);
   float largest = -INFINITY, total = 0.0f;
   for (int i = 4 * item; i < size; i += 4 * ITEMS) {

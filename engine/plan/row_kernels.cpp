@@ -49,9 +49,10 @@ Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char
   const opencl::Defines defines{{"ITEMS", items},
                                 {"VECTORS", static_cast<int>((size + 4 * items - 1) / (4 * items))},
                                 {"SUBGROUPS", rung.subgroups}};
+  // Along the first axis: NVIDIA takes no more than 65,535 groups along the others.
   Step& step =
       b.launch(node, type, rung.name, b.kernel(std::string(program) + "_group", kernel, defines),
-               std::move(arguments), {Size{ir::Dim(items)}, Size{rows}, Size{}});
+               std::move(arguments), {Size{rows * ir::Dim(items)}, Size{}, Size{}});
   step.local[0] = static_cast<std::size_t>(items);
   step.why_not_faster = choice.why_not_faster;
   return step;

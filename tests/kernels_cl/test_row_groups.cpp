@@ -31,27 +31,6 @@ struct Family {
   }
 };
 
-/// Columns that fill no vector, no work-item's share and no group, and those around them.
-constexpr size_t kColumns[] = {1, 2, 3, 4, 5, 31, 63, 64, 65, 255, 256, 257, 384, 768, 1021, 1024};
-
-class RowGroups : public ::testing::TestWithParam<Family> {
- protected:
-  void SetUp() override {
-    const auto reason = lacks(GetParam().subgroups ? &opencl::Capabilities::subgroups : nullptr);
-    if (!reason.empty()) GTEST_SKIP() << reason;
-    if (GetParam().subgroup_size && device().info().vendor.find("Intel") == std::string::npos)
-      GTEST_SKIP() << "sub-groups of a size are asked of Intel's compiler alone";
-  }
-  opencl::Kernel kernel(const std::string& program, const char* name) const {
-    return device().kernel(program + "_group", name, GetParam().defines());
-  }
-  void run_group(const opencl::Kernel& kernel, size_t rows) const {
-    const auto items = static_cast<size_t>(GetParam().items);
-    device().queue().launch(kernel, {items, rows, 1}, {items, 1, 1});
-    device().queue().finish();
-  }
-};
-
 /// An operand of `type`: f32, or bytes with a scale and a zero point for each column.
 struct Operand {
   int32_t type = kF32;
@@ -82,33 +61,131 @@ struct NormResults {
   }
 };
 
+/// Columns that fill no vector, no work-item's share and no group, and those around them.
+constexpr size_t kColumns[] = {1, 2, 3, 4, 5, 31, 63, 64, 65, 255, 256, 257, 384, 768, 1021, 1024};
+
+class RowGroups : public ::testing::TestWithParam<Family> {
+ protected:
+  void SetUp() override {
+    const auto reason = lacks(GetParam().subgroups ? &opencl::Capabilities::subgroups : nullptr);
+    if (!reason.empty()) GTEST_SKIP() << reason;
+    if (GetParam().subgroup_size && device().info().vendor.find("Intel") == std::string::npos)
+      GTEST_SKIP() << "sub-groups of a size are asked of Intel's compiler alone";
+  }
+  opencl::Kernel kernel(const std::string& program, const char* name) const {
+    return device().kernel(program + "_group", name, GetParam().defines());
+  }
+  void run_group(const opencl::Kernel& kernel, size_t rows) const {
+    const auto items = static_cast<size_t>(GetParam().items);
+    device().queue().launch(kernel, {items * rows, 1, 1}, {items, 1, 1});
+    device().queue().finish();
+  }
+
+  // Each runs both kernels on the same operands and compares what they write.
+  void compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type,
+                        bool bias) const;
+  void compare_embed_norm(size_t tokens, size_t columns, bool has_types) const;
+  void compare_quantize_rows(size_t rows, size_t columns) const;
+  void compare_softmax(size_t rows, size_t columns, int32_t logarithm) const;
+};
+
+void RowGroups::compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type,
+                                 bool bias) const {
+  const size_t count = rows * columns;
+  const Operand x = operand(x_type, count, columns, 1);
+  const Operand residual = operand(residual_type, count, columns, 4);
+  const auto bias_values = bias ? upload(normal_values(columns, 7)) : opencl::Buffer{};
+  const auto gamma = upload(normal_values(columns, 8)), beta = upload(normal_values(columns, 9));
+  const Operand q = operand(kU8, 0, columns, 10), r = operand(kS8, 0, columns, 13);
+  const auto inverse = upload(std::vector<float>(columns, 31.0f));
+  const NormResults expected(count), actual(count);
+  const auto set = [&](opencl::Kernel k, const NormResults& to) {
+    k.args(x.values, x.type, x.scales, x.zero_points, residual.values, residual.type,
+           residual.scales, residual.zero_points, bias_values, gamma, beta, 1e-5f, to.out.buffer(),
+           to.q.buffer(), kU8, inverse, q.zero_points, to.r.buffer(), kS8, inverse, r.zero_points,
+           static_cast<int32_t>(rows), static_cast<int32_t>(columns), 1);
+    return k;
+  };
+  run(set(device().kernel("add_norm", "add_norm"), expected), rows);
+  run_group(set(kernel("add_norm", "add_norm"), actual), rows);
+  actual.expect(expected, GetParam().name() + ", add_norm of " + std::to_string(columns) +
+                              " columns, types " + std::to_string(x_type) + " and " +
+                              std::to_string(residual_type));
+}
+
+void RowGroups::compare_embed_norm(size_t tokens, size_t columns, bool has_types) const {
+  const size_t count = tokens * columns;
+  const auto word = upload(normal_values(50 * columns, 1)),
+             position = upload(normal_values(20 * columns, 2)),
+             type = upload(normal_values(2 * columns, 3)),
+             gamma = upload(normal_values(columns, 4)), beta = upload(normal_values(columns, 5));
+  const auto ids = upload(integers<int32_t>(tokens, 6, 0, 51)),  // two of them outside
+      positions = upload(integers<int32_t>(tokens, 7, 0, 19)),
+             types = upload(integers<int32_t>(tokens, 8, 0, 1));
+  const opencl::Buffer none;
+  const auto inverse = upload(std::vector<float>(columns, 31.0f)),
+             zeros = upload(std::vector<float>(columns, 3.0f));
+  const NormResults expected(count), actual(count);
+  const auto error = upload(std::vector<int32_t>{0}), same = upload(std::vector<int32_t>{0});
+  const auto set = [&](opencl::Kernel k, const NormResults& to, const opencl::Buffer& flag) {
+    k.args(ids, positions, has_types ? types : none, word, 50, position, 20, type, 2, kF32, gamma,
+           beta, 1e-12f, to.out.buffer(), to.q.buffer(), kU8, inverse, zeros, to.r.buffer(), kS8,
+           inverse, zeros, flag, static_cast<int32_t>(tokens), static_cast<int32_t>(columns), 1);
+    return k;
+  };
+  run(set(device().kernel("embed_norm", "embed_norm"), expected, error), tokens);
+  run_group(set(kernel("embed_norm", "embed_norm"), actual, same), tokens);
+  actual.expect(expected, GetParam().name() + ", embed_norm of " + std::to_string(columns));
+  expect_equal(same.download<int32_t>(), error.download<int32_t>(), "the flag of wrong ids");
+}
+
+void RowGroups::compare_quantize_rows(size_t rows, size_t columns) const {
+  auto values = normal_values(rows * columns, static_cast<unsigned>(columns));
+  std::fill(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(columns), 0.0f);
+  values[2 * columns - 1] = -9.5f;  // the extreme stands last
+  const auto x = upload(values);
+  const Output<int8_t> expected(values.size()), actual(values.size());
+  const Output<float> expected_scale(rows), scale(rows);
+  const auto set = [&](opencl::Kernel k, const Output<int8_t>& y, const Output<float>& s) {
+    k.args(x, y.buffer(), kS8, s.buffer(), 1e-30f, static_cast<int32_t>(rows),
+           static_cast<int32_t>(columns), 1);
+    return k;
+  };
+  run(set(device().kernel("quantize_rows", "quantize_rows"), expected, expected_scale), rows);
+  run_group(set(kernel("quantize_rows", "quantize_rows"), actual, scale), rows);
+  const std::string what = GetParam().name() + ", rows of " + std::to_string(columns);
+  expect_equal(scale.values(), expected_scale.values(), what);
+  expect_equal(actual.values(), expected.values(), what);
+}
+
+void RowGroups::compare_softmax(size_t rows, size_t columns, int32_t logarithm) const {
+  auto values = normal_values(rows * columns, static_cast<unsigned>(columns), 5.0f);
+  for (size_t i = 0; i < columns; ++i) values[i] = -INFINITY;  // a row of nothing
+  values[2 * columns - 1] = -INFINITY;
+  if (columns == 1) values[1] = 0.0f;
+  const auto x = upload(values);
+  const Output<float> expected(values.size()), actual(values.size());
+  const auto set = [&](opencl::Kernel k, const Output<float>& out) {
+    k.args(x, out.buffer(), static_cast<int32_t>(rows), static_cast<int32_t>(columns), logarithm,
+           1);
+    return k;
+  };
+  run(set(device().kernel("softmax", "softmax_f32"), expected), rows);
+  run_group(set(kernel("softmax", "softmax_f32"), actual), rows);
+  auto a = actual.values(), e = expected.values();
+  for (size_t i = 0; i < e.size(); ++i)
+    if (std::isinf(e[i])) {
+      ASSERT_EQ(a[i], e[i]) << GetParam().name() << " at " << i << " of " << columns;
+      a[i] = e[i] = 0.0f;
+    }
+  expect_close(a, e, GetParam().name() + ", softmax of " + std::to_string(columns));
+}
+
 TEST_P(RowGroups, AddNorm) {
   for (const size_t columns : kColumns)
     for (const auto& [x_type, residual_type, bias] :
-         {std::tuple{kF32, kF32, true}, {kU8, kS8, false}, {kS8, kU8, true}, {kF32, -1, false}}) {
-      const size_t count = kRows * columns;
-      const Operand x = operand(x_type, count, columns, 1);
-      const Operand residual = operand(residual_type, count, columns, 4);
-      const auto bias_values = bias ? upload(normal_values(columns, 7)) : opencl::Buffer{};
-      const auto gamma = upload(normal_values(columns, 8)),
-                 beta = upload(normal_values(columns, 9));
-      const Operand q = operand(kU8, 0, columns, 10), r = operand(kS8, 0, columns, 13);
-      const auto inverse = upload(std::vector<float>(columns, 31.0f));
-      const NormResults expected(count), actual(count);
-      const auto set = [&](opencl::Kernel k, const NormResults& to) {
-        k.args(x.values, x.type, x.scales, x.zero_points, residual.values, residual.type,
-               residual.scales, residual.zero_points, bias_values, gamma, beta, 1e-5f,
-               to.out.buffer(), to.q.buffer(), kU8, inverse, q.zero_points, to.r.buffer(), kS8,
-               inverse, r.zero_points, static_cast<int32_t>(kRows), static_cast<int32_t>(columns),
-               1);
-        return k;
-      };
-      run(set(device().kernel("add_norm", "add_norm"), expected), kRows);
-      run_group(set(kernel("add_norm", "add_norm"), actual), kRows);
-      actual.expect(expected, GetParam().name() + ", add_norm of " + std::to_string(columns) +
-                                  " columns, types " + std::to_string(x_type) + " and " +
-                                  std::to_string(residual_type));
-    }
+         {std::tuple{kF32, kF32, true}, {kU8, kS8, false}, {kS8, kU8, true}, {kF32, -1, false}})
+      compare_add_norm(kRows, columns, x_type, residual_type, bias);
 }
 
 TEST_P(RowGroups, OnlyOneResultIsWritten) {
@@ -168,89 +245,40 @@ TEST_P(RowGroups, LargeMeanKeepsItsVariance) {
 }
 
 TEST_P(RowGroups, EmbedNorm) {
-  for (const size_t columns : {7, 16, 33, 384, 768}) {
-    const size_t tokens = 17, count = tokens * columns;
-    const auto word = upload(normal_values(50 * columns, 1)),
-               position = upload(normal_values(20 * columns, 2)),
-               type = upload(normal_values(2 * columns, 3)),
-               gamma = upload(normal_values(columns, 4)), beta = upload(normal_values(columns, 5));
-    const auto ids = upload(integers<int32_t>(tokens, 6, 0, 51)),  // two of them outside
-        positions = upload(integers<int32_t>(tokens, 7, 0, 19)),
-               types = upload(integers<int32_t>(tokens, 8, 0, 1));
-    const opencl::Buffer none;
-    const auto inverse = upload(std::vector<float>(columns, 31.0f)),
-               zeros = upload(std::vector<float>(columns, 3.0f));
-    const auto n = static_cast<int32_t>(columns);
-    for (const bool has_types : {true, false}) {
-      const NormResults expected(count), actual(count);
-      const auto error = upload(std::vector<int32_t>{0}), same = upload(std::vector<int32_t>{0});
-      const auto set = [&](opencl::Kernel k, const NormResults& to, const opencl::Buffer& flag) {
-        k.args(ids, positions, has_types ? types : none, word, 50, position, 20, type, 2, kF32,
-               gamma, beta, 1e-12f, to.out.buffer(), to.q.buffer(), kU8, inverse, zeros,
-               to.r.buffer(), kS8, inverse, zeros, flag, static_cast<int32_t>(tokens), n, 1);
-        return k;
-      };
-      run(set(device().kernel("embed_norm", "embed_norm"), expected, error), tokens);
-      run_group(set(kernel("embed_norm", "embed_norm"), actual, same), tokens);
-      actual.expect(expected, GetParam().name() + ", embed_norm of " + std::to_string(columns));
-      expect_equal(same.download<int32_t>(), error.download<int32_t>(), "the flag of wrong ids");
-    }
-  }
+  for (const size_t columns : {7, 16, 33, 384, 768})
+    for (const bool has_types : {true, false}) compare_embed_norm(17, columns, has_types);
 }
 
 TEST_P(RowGroups, QuantizeRows) {
-  for (const size_t columns : kColumns) {
-    auto values = normal_values(kRows * columns, static_cast<unsigned>(columns));
-    std::fill(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(columns), 0.0f);
-    values[2 * columns - 1] = -9.5f;  // the extreme stands last
-    const auto x = upload(values);
-    const Output<int8_t> expected(values.size()), actual(values.size());
-    const Output<float> expected_scale(kRows), scale(kRows);
-    const auto set = [&](opencl::Kernel k, const Output<int8_t>& y, const Output<float>& s) {
-      k.args(x, y.buffer(), kS8, s.buffer(), 1e-30f, static_cast<int32_t>(kRows),
-             static_cast<int32_t>(columns), 1);
-      return k;
-    };
-    run(set(device().kernel("quantize_rows", "quantize_rows"), expected, expected_scale), kRows);
-    run_group(set(kernel("quantize_rows", "quantize_rows"), actual, scale), kRows);
-    const std::string what = GetParam().name() + ", rows of " + std::to_string(columns);
-    expect_equal(scale.values(), expected_scale.values(), what);
-    expect_equal(actual.values(), expected.values(), what);
-  }
+  for (const size_t columns : kColumns) compare_quantize_rows(kRows, columns);
 }
 
 TEST_P(RowGroups, Softmax) {
   for (const size_t columns : kColumns)
-    for (const int32_t logarithm : {0, 1}) {
-      auto values = normal_values(kRows * columns, static_cast<unsigned>(columns), 5.0f);
-      for (size_t i = 0; i < columns; ++i) values[i] = -INFINITY;  // a row of nothing
-      values[2 * columns - 1] = -INFINITY;
-      if (columns == 1) values[1] = 0.0f;
-      const auto x = upload(values);
-      const Output<float> expected(values.size()), actual(values.size());
-      const auto set = [&](opencl::Kernel k, const Output<float>& out) {
-        k.args(x, out.buffer(), static_cast<int32_t>(kRows), static_cast<int32_t>(columns),
-               logarithm, 1);
-        return k;
-      };
-      run(set(device().kernel("softmax", "softmax_f32"), expected), kRows);
-      run_group(set(kernel("softmax", "softmax_f32"), actual), kRows);
-      auto a = actual.values(), e = expected.values();
-      for (size_t i = 0; i < e.size(); ++i)
-        if (std::isinf(e[i])) {
-          ASSERT_EQ(a[i], e[i]) << GetParam().name() << " at " << i << " of " << columns;
-          a[i] = e[i] = 0.0f;
-        }
-      expect_close(a, e, GetParam().name() + ", softmax of " + std::to_string(columns));
-    }
+    for (const int32_t logarithm : {0, 1}) compare_softmax(kRows, columns, logarithm);
 }
+
+// More than a grid of CUDA has along its second axis.
+class ManyRows : public RowGroups {};
+
+TEST_P(ManyRows, OfEachKernel) {
+  constexpr size_t rows = 70'000, columns = 4;
+  compare_add_norm(rows, columns, kF32, kF32, true);
+  compare_embed_norm(rows, columns, true);
+  compare_quantize_rows(rows, columns);
+  compare_softmax(rows, columns, 0);
+}
+
+std::string name_of(const ::testing::TestParamInfo<Family>& test) { return test.param.name(); }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, RowGroups,
                          ::testing::Values(Family{64, 0, 8}, Family{256, 0, 16}, Family{256, 0, 32},
                                            Family{256, 0, 64}, Family{256, 1}, Family{256, 1, 8, 8},
                                            Family{256, 1, 8, 16}, Family{256, 1, 8, 32},
                                            Family{256, 1, 8, 64}),
-                         [](const auto& test) { return test.param.name(); });
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kernels, ManyRows, ::testing::Values(Family{64, 0}, Family{64, 1}),
+                         name_of);
 
 }  // namespace
 }  // namespace bertcl::tests
