@@ -60,8 +60,8 @@ void note_precision(const runtime::Session& session, const ModelOptions& options
     note("--precision bf16: the device has no avx512_bf16, float products run in fp32");
   if (options.precision == "fp16" && options.gemm == "clblast" && !device.fp16)
     note(
-        "--precision fp16: the device has no arithmetic in half, own kernels stand in for CLBlast: "
-        "they read weights in half and compute in fp32");
+        "--precision fp16: the device has no arithmetic in half for CLBlast, own kernels stand in "
+        "for it: they read weights in half, and multiply in half where the device has matrix_f16");
 }
 
 }  // namespace
@@ -73,8 +73,9 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
   const char* group = "How models run";
   one_of(command->add_option(
              "--precision", options.precision,
-             "Float products: fp32; fp16 stores the weights so; bf16 multiplies in it,\n"
-             "where the CPU can (avx512_bf16 in `bertcl devices`), else in fp32"),
+             "Float products: fp32; fp16 stores the weights in half, and multiplies in half by a\n"
+             "matrix unit or CLBlast where the device can (matrix_f16, fp16 in `bertcl devices`);\n"
+             "bf16 multiplies in it, where the CPU can (avx512_bf16), else in fp32"),
          {"fp32", "fp16", "bf16"})
       ->group(group);
   one_of(

@@ -15,7 +15,7 @@
 namespace bertcl::tools {
 
 struct ModelOptions : CommonOptions {
-  std::string precision = "fp32";  ///< of float products: "fp32", "fp16" (storage) or "bf16"
+  std::string precision = "fp32";  ///< of float products: "fp32", "fp16" or "bf16"
   std::string gemm = "auto";       ///< float products: "auto", "own" or "clblast"
   std::string require;             ///< "int8": as meets_requirement() says
   std::string disabled_kernels;    ///< comma-separated implementations
@@ -56,7 +56,7 @@ runtime::Session load_model(const std::filesystem::path& path,
 /// reasons are on standard error then.
 bool meets_requirement(const runtime::Session& session, const ModelOptions& options);
 
-/// "int8" if products run in integers, else the storage of the weights.
+/// "int8" if products run in integers, else what was asked for float ones if it changed any.
 std::string precision_of(const plan::Plan& plan, const ModelOptions& options);
 
 /// Bytes of the file and of external data beside it (MODEL.data, MODEL_data).

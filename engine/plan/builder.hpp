@@ -16,9 +16,10 @@ namespace bertcl::plan {
 struct Options {
   /// Float products: "own", "clblast", or "auto": own, unless tuning found CLBlast to be faster.
   std::string gemm = "auto";
-  bool half_weights = false;  // float weights stored in half precision
-  bool bf16 = false;          // float products in bf16 where the device multiplies it
-  std::string disabled;       // comma-separated implementations that are left out
+  /// Float weights stored in half; products in half where matrix_f16 or CLBlast makes them.
+  bool half_weights = false;
+  bool bf16 = false;     // float products in bf16 where the device multiplies it
+  std::string disabled;  // comma-separated implementations that are left out
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
 };

@@ -23,7 +23,7 @@ struct SessionOptions {
   std::string device;         // selector of opencl::select_device; empty: first GPU, else CPU
   bool drop_padding = true;   // run packed where the mask is a prefix of ones
   std::string gemm = "auto";  // float products: "own", "clblast", or "auto", as plan::Options says
-  bool half_weights = false;  // store float weights in half precision
+  bool half_weights = false;  // float weights in half, as plan::Options says
   bool bf16 = false;          // float products in bf16 where the device multiplies it
   bool command_buffer = false;  // record the launches of a shape once and replay them
   bool require_int8 = false;    // error if plan::why_not_int8() knows a reason

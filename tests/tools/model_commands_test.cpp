@@ -352,9 +352,9 @@ TEST_F(BenchTest, SizesBeyondAnyMemoryAreRefused) {
 }
 
 TEST_F(BenchTest, AbsentPrecisionIsNoted) {
-  const auto notes = [](const std::string& precision) {
+  const auto notes = [](const std::string& precision, const std::string& gemm = "auto") {
     return run_bertcl({"bench", kModel, "--seq", "8", "--runs", "1", "--warmup", "0", "--precision",
-                       precision},
+                       precision, "--gemm", gemm},
                       {{"BERTCL_DISABLE", "avx512_bf16,fp16"}})
         .err;
   };
@@ -362,6 +362,11 @@ TEST_F(BenchTest, AbsentPrecisionIsNoted) {
                                ": --precision bf16: the device has no avx512_bf16, float products "
                                "run in fp32\n");
   EXPECT_EQ(notes("fp16"), "") << "own kernels read weights in half on every device";
+  EXPECT_EQ(notes("fp16", "clblast"),
+            "bertcl: " + kModel +
+                ": --precision fp16: the device has no arithmetic in half for CLBlast, own kernels "
+                "stand in for it: they read weights in half, and multiply in half where the device "
+                "has matrix_f16\n");
 }
 
 TEST_F(BenchTest, TableHasASum) {

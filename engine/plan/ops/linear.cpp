@@ -67,7 +67,7 @@ Rung few_rows(Rung rung, Builder& b) {
   return with_tiles(rung, 32, 64);
 }
 
-/// With weights in half CLBlast computes in half too; own kernels only store them so.
+/// With weights in half CLBlast computes in half too; of the own kernels only matrix_f16 does.
 std::string needs_clblast(Builder& b) {
   if (b.options().half_weights && !b.context().capabilities().fp16)
     return "weights in half need arithmetic in half, which the device does not have";
