@@ -180,4 +180,16 @@ inline int quantized(double value, int zero_point, bool is_signed) {
 // Type codes of the kernels.
 constexpr int32_t kF32 = 0, kU8 = 1, kS8 = 2, kF16 = 3, kS32 = 4, kS64 = 5, kBool = 6, kBf16 = 7;
 
+/// By cast.cl: f32 to half, or back.
+template <typename To, typename From>
+std::vector<To> cast(const std::vector<From>& from) {
+  Output<To> to(from.size());
+  const auto code = [](size_t bytes) { return bytes == 2 ? kF16 : kF32; };
+  auto kernel = device().kernel("cast", "cast");
+  kernel.args(upload(from), code(sizeof(From)), to.buffer(), code(sizeof(To)),
+              static_cast<int32_t>(from.size()), 64);
+  run(kernel, ceil_div(from.size(), 64));
+  return to.values();
+}
+
 }  // namespace bertcl::tests

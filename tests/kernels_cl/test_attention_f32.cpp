@@ -119,18 +119,6 @@ TEST_P(AttentionF32, PaddedEqualsPacked) {
   expect_equal(out_b, out_a, GetParam().name());
 }
 
-/// By cast.cl: f32 to half, or back.
-template <typename To, typename From>
-std::vector<To> cast(const std::vector<From>& from) {
-  Output<To> to(from.size());
-  const auto code = [](size_t bytes) { return bytes == 2 ? kF16 : kF32; };
-  auto kernel = device().kernel("cast", "cast");
-  kernel.args(upload(from), code(sizeof(From)), to.buffer(), code(sizeof(To)),
-              static_cast<int32_t>(from.size()), 64);
-  run(kernel, ceil_div(from.size(), 64));
-  return to.values();
-}
-
 // Operands and result in half, computed in f32: the result is the nearest half, almost always.
 TEST(AttentionF16, StoredInHalf) {
   const Implementation half{"attention_f32_group", {{"HALF", 1}}, true};

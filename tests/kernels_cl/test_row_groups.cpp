@@ -14,17 +14,18 @@ constexpr size_t kRows = 3;
 /// One way to build them: work-items of a group, and how these reduce.
 struct Family {
   int items = 64, subgroups = 0, part = 8, subgroup_size = 0;
+  int vectors = 256 / items;  // so that one build serves all rows of up to 1024 columns
 
   std::string name() const {
-    const std::string group = std::to_string(items) + "_items_";
+    const std::string group =
+        std::to_string(items) + "_items_" + std::to_string(vectors) + "_vectors_";
     if (!subgroups) return group + "parts_of_" + std::to_string(part);
     return group + "subgroups" +
            (subgroup_size ? "_of_" + std::to_string(subgroup_size) : std::string());
   }
-  /// For rows of up to 1024 columns, one build for all of them.
   opencl::Defines defines() const {
     return {{"ITEMS", items},
-            {"VECTORS", 256 / items},
+            {"VECTORS", vectors},
             {"SUBGROUPS", subgroups},
             {"PART", part},
             {"SUBGROUP_SIZE", subgroup_size}};
@@ -84,7 +85,7 @@ class RowGroups : public ::testing::TestWithParam<Family> {
   // Each runs both kernels on the same operands and compares what they write.
   void compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type,
                         bool bias) const;
-  void compare_embed_norm(size_t tokens, size_t columns, bool has_types) const;
+  void compare_embed_norm(size_t tokens, size_t columns, int32_t table_type, bool has_types) const;
   void compare_quantize_rows(size_t rows, size_t columns) const;
   void compare_softmax(size_t rows, size_t columns, int32_t logarithm) const;
 };
@@ -113,11 +114,14 @@ void RowGroups::compare_add_norm(size_t rows, size_t columns, int32_t x_type, in
                               std::to_string(residual_type));
 }
 
-void RowGroups::compare_embed_norm(size_t tokens, size_t columns, bool has_types) const {
+void RowGroups::compare_embed_norm(size_t tokens, size_t columns, int32_t table_type,
+                                   bool has_types) const {
   const size_t count = tokens * columns;
-  const auto word = upload(normal_values(50 * columns, 1)),
-             position = upload(normal_values(20 * columns, 2)),
-             type = upload(normal_values(2 * columns, 3)),
+  const auto table = [&](size_t rows, unsigned seed) {
+    const auto values = normal_values(rows * columns, seed);
+    return table_type == kF16 ? upload(cast<uint16_t>(values)) : upload(values);
+  };
+  const auto word = table(50, 1), position = table(20, 2), type = table(2, 3),
              gamma = upload(normal_values(columns, 4)), beta = upload(normal_values(columns, 5));
   const auto ids = upload(integers<int32_t>(tokens, 6, 0, 51)),  // two of them outside
       positions = upload(integers<int32_t>(tokens, 7, 0, 19)),
@@ -128,14 +132,16 @@ void RowGroups::compare_embed_norm(size_t tokens, size_t columns, bool has_types
   const NormResults expected(count), actual(count);
   const auto error = upload(std::vector<int32_t>{0}), same = upload(std::vector<int32_t>{0});
   const auto set = [&](opencl::Kernel k, const NormResults& to, const opencl::Buffer& flag) {
-    k.args(ids, positions, has_types ? types : none, word, 50, position, 20, type, 2, kF32, gamma,
-           beta, 1e-12f, to.out.buffer(), to.q.buffer(), kU8, inverse, zeros, to.r.buffer(), kS8,
-           inverse, zeros, flag, static_cast<int32_t>(tokens), static_cast<int32_t>(columns), 1);
+    k.args(ids, positions, has_types ? types : none, word, 50, position, 20, type, 2, table_type,
+           gamma, beta, 1e-12f, to.out.buffer(), to.q.buffer(), kU8, inverse, zeros, to.r.buffer(),
+           kS8, inverse, zeros, flag, static_cast<int32_t>(tokens), static_cast<int32_t>(columns),
+           1);
     return k;
   };
   run(set(device().kernel("embed_norm", "embed_norm"), expected, error), tokens);
   run_group(set(kernel("embed_norm", "embed_norm"), actual, same), tokens);
-  actual.expect(expected, GetParam().name() + ", embed_norm of " + std::to_string(columns));
+  actual.expect(expected, GetParam().name() + ", embed_norm of " + std::to_string(columns) +
+                              " columns, type " + std::to_string(table_type));
   expect_equal(same.download<int32_t>(), error.download<int32_t>(), "the flag of wrong ids");
 }
 
@@ -246,7 +252,8 @@ TEST_P(RowGroups, LargeMeanKeepsItsVariance) {
 
 TEST_P(RowGroups, EmbedNorm) {
   for (const size_t columns : {7, 16, 33, 384, 768})
-    for (const bool has_types : {true, false}) compare_embed_norm(17, columns, has_types);
+    for (const auto& [table_type, has_types] : {std::pair{kF32, true}, {kF32, false}, {kF16, true}})
+      compare_embed_norm(17, columns, table_type, has_types);
 }
 
 TEST_P(RowGroups, QuantizeRows) {
@@ -258,13 +265,26 @@ TEST_P(RowGroups, Softmax) {
     for (const int32_t logarithm : {0, 1}) compare_softmax(kRows, columns, logarithm);
 }
 
+// Rows beyond those, in the builds that they get.
+class WideRows : public RowGroups {};
+
+TEST_P(WideRows, OfEachKernelThatKeepsThem) {
+  const auto most = static_cast<size_t>(4 * GetParam().items * GetParam().vectors);
+  for (const size_t columns : {size_t{1025}, most - 4, most - 1, most}) {
+    compare_add_norm(kRows, columns, kU8, kF32, true);
+    compare_embed_norm(5, columns, kF32, true);
+    compare_embed_norm(5, columns, kF16, false);
+    compare_quantize_rows(kRows, columns);
+  }
+}
+
 // More than a grid of CUDA has along its second axis.
 class ManyRows : public RowGroups {};
 
 TEST_P(ManyRows, OfEachKernel) {
   constexpr size_t rows = 70'000, columns = 4;
   compare_add_norm(rows, columns, kF32, kF32, true);
-  compare_embed_norm(rows, columns, true);
+  compare_embed_norm(rows, columns, kF32, true);
   compare_quantize_rows(rows, columns);
   compare_softmax(rows, columns, 0);
 }
@@ -276,6 +296,10 @@ INSTANTIATE_TEST_SUITE_P(Kernels, RowGroups,
                                            Family{256, 0, 64}, Family{256, 1}, Family{256, 1, 8, 8},
                                            Family{256, 1, 8, 16}, Family{256, 1, 8, 32},
                                            Family{256, 1, 8, 64}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Kernels, WideRows,
+                         ::testing::Values(Family{128, 0, 8, 0, 4}, Family{256, 0, 8, 0, 8},
+                                           Family{256, 1, 8, 0, 8}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Kernels, ManyRows, ::testing::Values(Family{64, 0}, Family{64, 1}),
                          name_of);

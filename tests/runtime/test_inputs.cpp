@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <span>
 
 #include "bertcl/error.hpp"
 #include "encoder.hpp"
@@ -121,6 +123,36 @@ TEST(Inputs, PositionsOfTheCallerAreTaken) {
   EXPECT_THROW(session.run(inputs), Error);  // beyond the table
   inputs.erase("position_ids");
   EXPECT_THROW(session.run(inputs), Error);
+}
+
+// A table of a mapped file lies at any address; kernels of work-groups load whole vectors of it.
+TEST(Inputs, EmbeddingTablesMayLieAtAnyAddress) {
+  const auto graph_of = [] {
+    ir::Graph graph = ir::parse(embedding);
+    ir::Value* word = graph.find_value("word");
+    std::vector<float> values(12);  // no halves, or it would be copied as such
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
+    const auto content = std::as_bytes(std::span(values));
+    auto file = std::make_shared<std::vector<std::byte>>(content.size() + 1);
+    std::memcpy(file->data() + 1, content.data(), content.size());
+    word->constant = ir::Tensor::of_file(ir::DType::f32, {3, 4}, file, std::span(*file).subspan(1));
+    return graph;
+  };
+  const Tensors inputs{
+      {"ids", ir::Tensor::of({1, 4}, std::vector<std::int64_t>{2, 0, 1, 2})},
+      {"position_ids", ir::Tensor::of({1, 4}, std::vector<std::int64_t>{0, 1, 0, 1})}};
+  const auto expected =
+      ops::interpret(graph_of(), std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+  for (const char* disabled : {"", "rows"}) {
+    SessionOptions options;
+    options.disabled_kernels = disabled;
+    Session session = Session::compile(graph_of(), options);
+    ASSERT_EQ(session.plan().steps.front().op, "embed_norm");
+    const Tensors outputs = session.run(inputs);
+    const auto y = outputs.at("y").as<float>(), e = expected[0].as<float>();
+    ASSERT_EQ(y.size(), e.size());
+    for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], e[i], 1e-5) << "element " << i;
+  }
 }
 
 // The last of equal values, as ONNX has it with select_last_index.
