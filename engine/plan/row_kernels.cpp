@@ -2,6 +2,10 @@
 // The ladder of row kernels, and the work-group of a row.
 #include "plan/row_kernels.hpp"
 
+#include <fmt/format.h>
+
+#include <functional>
+
 #include "plan/ladder.hpp"
 #include "plan/requirements.hpp"
 
@@ -12,7 +16,7 @@ struct Rung {
   std::string name;
   bool groups;  // a work-group a row, by PROGRAM_group.cl
   int subgroups;
-  WhyNot why_not;
+  std::function<std::string(Builder&)> why_not;
 };
 
 // On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.
@@ -20,9 +24,30 @@ const std::vector<Rung> ladder{{"rows", false, 0, needs_cpu},
                                {"subgroup", true, 1, needs_subgroups},
                                {"group", true, 0, needs_groups_of_256},
                                {"rows", false, 0, always}};
-const std::vector<Rung> ladder_of_any_row{{"rows", false, 0, always}};
 
 constexpr std::int64_t most_columns = 8192;  // kept by a group: eight vectors of each of 256 items
+
+/// Why no work-group keeps such rows; "" if one does.
+std::string why_not_kept(const RowColumns& columns) {
+  if (!columns.kept) return "";
+  if (!columns.count.is_constant()) return "the size of its rows is known only when it runs";
+  const std::int64_t count = columns.count.constant();
+  if (count <= most_columns) return "";
+  return fmt::format("its rows have {} columns, a work-group keeps up to {}", count, most_columns);
+}
+
+/// The ladder for such rows: the device's own reasons first.
+std::vector<Rung> ladder_of(const RowColumns& columns) {
+  std::vector<Rung> rungs = ladder;
+  const std::string reason = why_not_kept(columns);
+  for (Rung& rung : rungs)
+    if (rung.groups && !reason.empty())
+      rung.why_not = [reason, of_device = rung.why_not](Builder& b) {
+        const std::string first = of_device(b);
+        return first.empty() ? reason : first;
+      };
+  return rungs;
+}
 
 /// Work-items for a row: as few as hold it in four vectors of four columns each, since what crosses
 /// sub-groups goes through local memory.
@@ -33,9 +58,8 @@ int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2
 Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char* program,
                   const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                   const RowColumns& columns) {
-  const bool known = columns.count.is_constant();
-  const bool fits = !columns.kept || (known && columns.count.constant() <= most_columns);
-  const auto choice = choose(b, node, fits ? ladder : ladder_of_any_row);
+  const std::vector<Rung> rungs = ladder_of(columns);
+  const auto choice = choose(b, node, rungs);
   const Rung& rung = *choice.rung;
   arguments.emplace_back(b.rows_per_item());
   if (!rung.groups) {

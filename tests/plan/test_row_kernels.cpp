@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches of row kernels by work-groups.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "plan/builder.hpp"
 
 namespace bertcl::plan {
 namespace {
+
+using testing::HasSubstr;
 
 Plan plan_of(std::string_view text) {
   Options options;
@@ -34,6 +38,27 @@ TEST(RowKernels, RowsAreGroupsOfTheFirstAxis) {
     EXPECT_EQ(step.global[1].evaluate(sizes), 1);
     EXPECT_EQ(step.global[2].evaluate(sizes), 1);
   }
+}
+
+// A GPU has the reason in its report. A CPU takes rows without it, and gives it where it may not.
+TEST(RowKernels, RowsThatNoWorkGroupKeepsSayWhy) {
+  const auto refusal = [](const std::string& columns) -> std::string {
+    try {
+      plan_of(fmt::format(R"(graph g(%x: f32[batch, {0}]) {{
+  const %g: f32[{0}] = ...
+  %y: f32[batch, {0}] = add_norm(%x, %x, %g, %g) {{epsilon = 0.5}}
+  return %y as y
+}})",
+                          columns));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal("8192"), "");
+  EXPECT_THAT(refusal("8193"),
+              HasSubstr("; group: its rows have 8193 columns, a work-group keeps up to 8192; rows: "
+                        "switched off"));
 }
 
 }  // namespace
