@@ -49,8 +49,8 @@ const char* kind_of(const std::string& type) {
   const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
   if (has("<>") || has(" > int8")) return "mixed";
   if (type.starts_with("int8")) return "int8";
+  if (has("f32") || has("fp32")) return "fp32";  // whatever it writes
   if (has("f16") || has("fp16")) return "fp16";
-  if (has("f32") || has("fp32")) return "fp32";
   return "moves";
 }
 

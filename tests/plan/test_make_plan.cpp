@@ -15,6 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::Pair;
 
 std::shared_ptr<opencl::Context> device() {
   static const auto context = opencl::Context::create("cpu");
@@ -175,7 +176,9 @@ TEST(MakePlan, ValuesThatProductsInBf16ReadAreKeptInBf16) {
   %c: f32[batch, 4] = linear(%n, %w)
   %d: f32[batch, 4] = linear(%c, %w)
   %m: f32[batch, 4] = add_norm(%d, %n, %g, %g) {epsilon = 0.5}
-  return %m as y
+  %o: f32[batch, 4] = add_norm(%d, %x, %g, %g) {epsilon = 0.5}
+  %p: f32[batch, 4] = linear(%o, %w)
+  return %m as y, %p as z
 })";
   const auto types = [&](const Options& options) {
     std::map<std::string, ir::DType> found;
@@ -191,6 +194,12 @@ TEST(MakePlan, ValuesThatProductsInBf16ReadAreKeptInBf16) {
   EXPECT_EQ(found.at("n.bf16"), ir::DType::bf16);
   EXPECT_EQ(found.at("c"), ir::DType::bf16);
   EXPECT_EQ(found.at("m"), ir::DType::f32);
+  EXPECT_EQ(found.at("o"), ir::DType::bf16);
+  std::map<std::string, std::string> norms;
+  for (const Step& step : plan_of(text, options).steps)
+    if (step.op == "add_norm") norms[step.name] = step.type;
+  EXPECT_THAT(norms,
+              ElementsAre(Pair("m", "fp32"), Pair("n", "fp32 > bf16"), Pair("o", "fp32 > bf16")));
   options.disabled = "x86_bf16";
   for (const auto& [name, type] : types(options)) EXPECT_EQ(type, ir::DType::f32) << name;
 }

@@ -3,6 +3,7 @@
 // has.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "onnx/proto.hpp"
@@ -63,6 +64,18 @@ TEST_F(ReportPageTest, ShowsEveryLaunchAndNeedsNothingFromElsewhere) {
   EXPECT_THAT(page, HasSubstr("it is a float model"));
   EXPECT_EQ(report.at("layers").size(), 8u) << "embeddings, six layers, head";
   EXPECT_EQ(report.at("nodes").size(), report.at("source_nodes").at("total"));
+}
+
+TEST_F(ReportPageTest, ANormThatWritesBf16IsArithmeticInFp32) {
+  const std::string model = source_file("models/minilm-l6-squad/model.onnx");
+  const ProgramResult result = run_bertcl({"inspect", model, "--precision", "bf16", "--html",
+                                           path("r.html"), "--json", path("r.json")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const nlohmann::json report = read_json(path("r.json"));
+  const auto& ops = report.at("ops");
+  if (std::none_of(ops.begin(), ops.end(), [](const auto& op) { return op.at("type") == "bf16"; }))
+    GTEST_SKIP() << "this device has no avx512_bf16";
+  EXPECT_THAT(read(path("r.html")), HasSubstr("<i class=\"dot fp32\"></i>fp32 &gt; bf16"));
 }
 
 TEST_F(ReportPageTest, NamesAreText) {

@@ -44,6 +44,12 @@ void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::
   }
 }
 
+/// What a norm computes in, and what it writes for products beside that or instead of it.
+const char* type_of(Builder& b, const ir::Node& node) {
+  if (node.outputs.size() > 1) return "fp32 > int8";
+  return is_bf16_operand(b, node.output()) ? "fp32 > bf16" : "fp32";
+}
+
 void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   namespace o = passes::add_norm;
   const std::int64_t hidden = node.inputs[o::gamma]->constant->size();
@@ -66,8 +72,8 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   const ir::Dim rows = row_count(shape);
   arguments.push_back(Size{rows});
   arguments.push_back(Size{shape.back()});
-  const char* type = node.outputs.size() > 1 ? "fp32 > int8" : "fp32";
-  launch_rows(b, node, type, "add_norm", "add_norm", std::move(arguments), rows, {shape.back()});
+  launch_rows(b, node, type_of(b, node), "add_norm", "add_norm", std::move(arguments), rows,
+              {shape.back()});
 }
 
 /// The table in half, where it is stored so or is small and loses nothing.
@@ -135,8 +141,7 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   arguments.push_back(b.error_flag());
   arguments.push_back(Size{tokens});
   arguments.push_back(Size{shape.back()});
-  const char* type = node.outputs.size() > 1 ? "fp32 > int8" : "fp32";
-  launch_rows(b, node, type, "embed_norm", "embed_norm", std::move(arguments), tokens,
+  launch_rows(b, node, type_of(b, node), "embed_norm", "embed_norm", std::move(arguments), tokens,
               {shape.back()});
   if (!positions->producer->input(passes::pack_inputs::positions))
     b.plan().max_positions = rows_of(o::position);
