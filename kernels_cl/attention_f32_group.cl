@@ -6,9 +6,11 @@
 // a tile has a larger score than all before it, the sums so far shrink. Operands pass through local
 // memory in strips of DEPTH:
 //
-//   q_strip [DEPTH][rows], k_strip [DEPTH][keys]   columns of a head, times scale * log2(e) in q_strip
-//   p_tile  [keys][rows]                           powers of the scores
-//   v_strip [DEPTH keys][HEAD_MAX]                 where the strips of q and k were
+//   q_strip [DEPTH][ROW_PITCH], k_strip [DEPTH][KEY_PITCH]   columns of a head, side by side those of all
+//                                    rows or keys; in q_strip times scale * log2(e)
+//   p_tile  [KEYS][ROW_PITCH]        powers of the scores
+//   v_strip [DEPTH keys][HEAD_MAX]   where the strips of q and k were, and before and behind them what the
+//                                    items of a row tell each other
 //
 // Local memory is words: a float read as an int, or an int as a float, would be undefined.
 //
@@ -16,7 +18,7 @@
 // packed one: what is added for keys that are not there is 0.
 //
 // Grid: (ITEMS, ceil(longest sequence / ROWS), heads * batch), work-group (ITEMS, 1, 1); block_rows is not
-// read. Bounds: head_size <= HEAD_MAX, at most 27 KB of local memory; q, k and v begin at multiples of 16
+// read. Bounds: head_size <= HEAD_MAX, at most 26 KB of local memory; q, k and v begin at multiples of 16
 // bytes. No unsafe math options.
 #include "attention_groups.clh"
 

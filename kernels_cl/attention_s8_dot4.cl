@@ -7,20 +7,22 @@
 // before the first of them is rounded, then for the probabilities and their product with the values.
 // Where all keys fit in one tile the scores stay in registers between the two.
 //
-//   q_tile [d/4][rows][4]     four bytes of a row side by side, so that an item reads its rows or keys as
-//   k_tile [d/4][keys][4]     vectors, and one word of each is one dot product
-//   p_tile [keys/4][rows][4]  probabilities of four keys; before, what the items of a row tell each other
-//   v_tile [keys/4][d][4]     bytes of four keys side by side
-//   q_sums, k_sums            sums of the bytes of each row in four parts, for zero points
+//   q_tile [HEAD_MAX/4][ROW_PITCH][4]  four bytes of a row side by side, so that an item reads its rows or
+//   k_tile [HEAD_MAX/4][KEY_PITCH][4]  keys as vectors, and one word of each is one dot product
+//   p_tile [KEYS/4][ROW_PITCH][4]      probabilities of four keys of a row side by side; before them and
+//                                      behind, what the ITEMS_X items of a row tell each other
+//   v_tile [KEYS/4][HEAD_MAX][4]       bytes of one column of four keys side by side
+//   q_sums [ROWS][4], k_sums [KEYS][4] sums of the bytes of a row, of a key, in four parts: for zero points
+//
+// The last index counts bytes, in the sums ints; a pitch is ROWS or KEYS and 4 more.
 //
 // u8 is read as s8, its bytes less 128, and so is its zero point: one instruction for both.
 //
 // Grid: (ITEMS, ceil(longest sequence / ROWS), heads * batch), work-group (ITEMS, 1, 1); block_rows is not
-// read. Bounds: head_size <= HEAD_MAX, at most 31 KB of local memory; q, k and v begin at multiples of 16
-// bytes. No unsafe math options.
+// read. Bounds: head_size <= HEAD_MAX, at most 29 KB of local memory in the default ROWS; q, k and v begin at
+// multiples of 16 bytes. No unsafe math options.
 #include "attention_s8_tiles.clh"
 #include "types.clh"
-
 
 static int sum4(int4 x) { return x.s0 + x.s1 + x.s2 + x.s3; }
 
@@ -32,8 +34,9 @@ typedef struct {
 } ScoreTerms;
 
 // Scores of this work-item's rows with its four keys of the tile.
-__attribute__((always_inline)) static void make_scores(int scores[ITEM_ROWS][4], __local const int* q_tile, __local const int* k_tile,
-                        __local const int* q_sums, __local const int* k_sums, ScoreTerms t) {
+__attribute__((always_inline)) static void make_scores(
+    int scores[ITEM_ROWS][4], __local const int* q_tile, __local const int* k_tile,
+    __local const int* q_sums, __local const int* k_sums, ScoreTerms t) {
   const int key = ITEM % ITEMS_X * 4, row = ITEM / ITEMS_X * ITEM_ROWS;
 #pragma unroll
   for (int j = 0; j < 4; j++) {

@@ -3,11 +3,11 @@
 //
 //                 TILE_N             256 work-items make TILE_M x TILE_N outputs. Per step of 32
 //              o----------o          bytes along K they copy a strip of both operands to local
-//    K_WORDS   |  b_tile  |          memory, A transposed, so that a work-item reads four rows or
-//              o----------o          four columns as one vector. The strips are double: while one
+//    K_WORDS   |  b_tile  |          memory, A transposed, so that a work-item reads its rows, and
+//              o----------o          four columns, as vectors. The strips are double: while one
 //   K_WORDS                          is multiplied, the next is on its way in registers, and one
 //   o------o   o----------o          barrier a step is enough.
-//   |      |   | o o   o o| <- 4 columns and 4 more, 64 columns farther
+//   |      |   | o o   o o| <- 4 columns and, where TILE_N is 128, 4 more, 64 columns farther
 //   |a_tile|   | o o   o o|
 //   |      |   |          |          Work-item (tx, ty) of 16 x 16: rows ty * ROWS + ..., columns
 //   o------o   o----------o          tx * 4 + ... of each 64.
