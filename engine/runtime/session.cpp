@@ -88,8 +88,7 @@ struct Session::State {
   bool may_be_absent(const std::string& name) const;
   void check_names(const Tensors& inputs) const;
   ir::Bindings bind_shapes(const Tensors& inputs) const;
-  std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name,
-                                          std::int64_t otherwise) const;
+  std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name) const;
   void bind_packing(const Packing& packing, ir::Bindings& sizes);
   void upload(const Tensors& inputs, const Packing* packing);
   template <class T>
@@ -208,12 +207,11 @@ void Session::State::upload(const Tensors& inputs, const Packing* packing) {
       }
       case plan::InputKind::packed_ids:
       case plan::InputKind::packed_types:
-        upload_slot(in.slot, packing->gather(packed_source(inputs, in.source, 0)));
+        upload_slot(in.slot, packing->gather(packed_source(inputs, in.source)));
         break;
       case plan::InputKind::positions:
-        upload_slot(in.slot, in.source.empty()
-                                 ? packing->positions
-                                 : packing->gather(packed_source(inputs, in.source, 0)));
+        upload_slot(in.slot, in.source.empty() ? packing->positions
+                                               : packing->gather(packed_source(inputs, in.source)));
         break;
       case plan::InputKind::seq_offsets:
         upload_slot(in.slot, packing->seq_offsets);
@@ -225,13 +223,12 @@ void Session::State::upload(const Tensors& inputs, const Packing* packing) {
   }
 }
 
+/// The integers of an input; zeros where it is absent, as token types may be.
 std::vector<std::int64_t> Session::State::packed_source(const Tensors& inputs,
-                                                        const std::string& name,
-                                                        std::int64_t otherwise) const {
+                                                        const std::string& name) const {
   const auto it = inputs.find(name);
   if (it != inputs.end()) return integers_of(it->second, port(name));
-  return std::vector<std::int64_t>(static_cast<std::size_t>(statistics.batch * statistics.seq),
-                                   otherwise);
+  return std::vector<std::int64_t>(static_cast<std::size_t>(statistics.batch * statistics.seq), 0);
 }
 
 void Session::State::check_index_flag() {
