@@ -31,6 +31,7 @@ const LoweringTable& lowerings() {
     add_gather_elements(t);
     add_gather_nd(t);
     add_linear(t);
+    add_linear_q(t);
     add_matmul(t);
     add_matmul_integer(t);
     add_norm(t);
@@ -204,6 +205,7 @@ std::vector<std::string> implementation_names() {
   std::vector<std::string> names;
   add_attention_implementations(names);
   add_linear_implementations(names);
+  add_linear_q_implementations(names);
   add_row_implementations(names);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -1,11 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files that lower products with constant weights share.
+// What the files that lower products with constant weights share: kernel families, what tuning
+// chose among them, and weights packed for them while planning.
 #pragma once
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "plan/builder.hpp"
+#include "plan/requirements.hpp"
 
 namespace bertcl::plan {
+
+/// A kernel family: the head of its .cl file says the same numbers.
+struct ProductRung {
+  std::string name;
+  const char* program;  // null for CLBlast
+  opencl::Defines defines;
+  std::int32_t tile_rows, panel, k_group;
+  WhyNot why_not;
+  std::int32_t items = 1;  // of the work-group that makes a tile
+  std::int32_t tile_columns = panel;
+};
+
+/// A work-item makes a tile, or all of a work-group do.
+std::array<Size, 3> grid_of(const ProductRung& rung, const ir::Dim& rows, std::int64_t columns);
+
+/// `rung` with tiles of other sizes; kernels of work-groups have these as options.
+ProductRung with_tiles(ProductRung rung, std::int32_t rows, std::int32_t columns);
+
+/// What the kernels of work-groups take from the device: its instructions, as probes have shown
+/// them, and tiles that its registers hold (from gfx11 on AMD's compiler spills at 128 x 128).
+ProductRung tiles_of(ProductRung rung, Builder& b);
+
+/// The rungs that can run here, without the reference, and those of work-groups with smaller tiles
+/// too: what a device can be tuned to.
+std::vector<ProductRung> candidates_of(Builder& b, const std::vector<ProductRung>& ladder);
+
+/// What tuning has to know of a product [k, n]; `otherwise` is its implementation without tuning.
+TunableProduct tunable_of(const std::vector<ProductRung>& candidates, std::int64_t n,
+                          std::int64_t k, const std::string& otherwise);
+
+/// What the device was tuned to for this product, by rows; empty where it was not, where that is
+/// not among the candidates here, or where these do not read the same weights.
+struct TunedRung {
+  std::int64_t rows;
+  const ProductRung* rung;
+};
+std::vector<TunedRung> tuned_rungs(Builder& b, const std::vector<ProductRung>& candidates,
+                                   const char* op, const char* type, std::int64_t n,
+                                   std::int64_t k);
+
+/// Packs weights [K, N], part by part where they are made of such. `kernel_for` gives the kernel
+/// for a part whose columns come to stand from `first` on, with all arguments but the part.
+void pack_parts(
+    Builder& b, const ir::Tensor& w, std::int32_t panel,
+    const std::function<opencl::Kernel(const ir::Tensor& part, std::int32_t first)>& kernel_for);
+
+/// Elements of weights [k, n] in the panels of a rung, zeros behind n and k included.
+std::size_t packed_size(const ProductRung& rung, std::int64_t n, std::int64_t k);
 
 /// Two operations for each of rows * n * k.
 void count_operations(Step& step, const ir::Dim& rows, std::int64_t n, std::int64_t k);

@@ -12,15 +12,6 @@
 
 namespace bertcl::plan {
 
-void count_operations(Step& step, const ir::Dim& rows, std::int64_t n, std::int64_t k) {
-  step.operations_per_unit = 2.0 * static_cast<double>(n) * static_cast<double>(k);
-  step.unit = rows;
-}
-
-std::string activation_of(const ir::Node& node) {
-  return node.has("activation") ? node.string_attribute("activation") : "";
-}
-
 namespace {
 
 /// One launch of cast.cl between float types.

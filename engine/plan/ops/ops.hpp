@@ -23,6 +23,7 @@ void add_gather(LoweringTable& table);
 void add_gather_elements(LoweringTable& table);
 void add_gather_nd(LoweringTable& table);
 void add_linear(LoweringTable& table);
+void add_linear_q(LoweringTable& table);
 void add_matmul(LoweringTable& table);
 void add_matmul_integer(LoweringTable& table);
 void add_norm(LoweringTable& table);
@@ -34,5 +35,6 @@ void add_shape(LoweringTable& table);
 /// Names on the ladders of a family, appended to `names`.
 void add_attention_implementations(std::vector<std::string>& names);
 void add_linear_implementations(std::vector<std::string>& names);
+void add_linear_q_implementations(std::vector<std::string>& names);
 
 }  // namespace bertcl::plan

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launch steps of linear_q: integer products with weights that are packed once, while planning.
+#include <cmath>
+#include <utility>
+
+#include "opencl/capabilities.hpp"
+#include "passes/operands.hpp"
+#include "passes/quant_params.hpp"
+#include "plan/ladder.hpp"
+#include "plan/ops/linear.hpp"
+#include "plan/ops/ops.hpp"
+#include "plan/types.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+const std::vector<ProductRung> integer_ladder{
+    {"mma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mma, 256, 128},
+    {"dpas", "gemm_s8_matrix", {}, 128, 64, 4, needs_dpas, 256, 128},
+    {"mfma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mfma, 256, 128},
+    {"wmma", "gemm_s8_matrix", {}, 128, 64, 4, needs_wmma, 256, 128},
+    {"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni},
+    {"x86_avx_vnni", "gemm_s8_x86_avx_vnni", {}, 6, 16, 4, needs_avx_vnni},
+    {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 64, 2, needs_avx2},
+    {"portable", "gemm_s8_portable", {}, 6, 64, 1, needs_cpu},
+    {"dot4", "gemm_s8_dot4", {}, 128, 64, 4, needs_groups_of_256, 256, 128},
+    {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
+
+/// The rung of work-groups for few rows: gemm_s8_dot4 with small tiles, which reads the same
+/// panels.
+ProductRung few_rows(ProductRung rung, Builder& b) {
+  rung.name = "dot4_32x64";
+  rung.program = "gemm_s8_dot4";
+  rung.defines = {{"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
+  return with_tiles(rung, 32, 64);
+}
+
+struct PackedWeights {
+  opencl::Buffer panels, column_sums;
+};
+
+PackedWeights pack_weights(Builder& b, const ir::Tensor& w, const ProductRung& rung) {
+  const std::int64_t k = w.shape()[0], n = w.shape()[1];
+  PackedWeights packed{b.context().allocate(packed_size(rung, n, k)),
+                       b.context().allocate(static_cast<std::size_t>(n) * sizeof(std::int32_t))};
+  pack_parts(b, w, rung.panel, [&](const ir::Tensor& part, std::int32_t first) {
+    opencl::Kernel kernel = b.kernel("pack_s8", "pack_s8");
+    kernel.set(1, packed.panels);
+    kernel.set(2, packed.column_sums);
+    kernel.set(3, static_cast<std::int32_t>(part.shape()[1]));
+    kernel.set(4, static_cast<std::int32_t>(k));
+    kernel.set(5, rung.panel);
+    kernel.set(6, rung.k_group);
+    kernel.set(7, first);
+    kernel.set(8, static_cast<std::int32_t>(n));
+    return kernel;
+  });
+  return packed;
+}
+
+/// The builds of a tuned step for fewer rows than its own.
+void add_builds(Builder& b, Step& step, const std::vector<TunedRung>& tuned, const ir::Dim& rows,
+                std::int64_t n) {
+  for (std::size_t i = 0; i + 1 < tuned.size(); ++i) {
+    const ProductRung& r = *tuned[i].rung;
+    // Between two measured numbers of rows their geometric mean parts them.
+    const double border =
+        std::sqrt(static_cast<double>(tuned[i].rows) * static_cast<double>(tuned[i + 1].rows));
+    step.by_rows.push_back({static_cast<std::int64_t>(border),
+                            r.name,
+                            b.kernel(r.program, "gemm_s8", r.defines),
+                            grid_of(r, rows, n),
+                            {static_cast<std::size_t>(r.items), 1, 1}});
+  }
+}
+
+void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
+  namespace o = passes::linear_q;
+  const auto choice = choose(b, node, integer_ladder);
+  const ir::Tensor& w = *node.inputs[o::w]->constant;
+  const std::int64_t k = w.shape()[0], n = w.shape()[1];
+  const std::vector<ProductRung> candidates = candidates_of(b, integer_ladder);
+  const std::vector<TunedRung> tuned = tuned_rungs(b, candidates, "linear_q", "int8", n, k);
+  const ProductRung rung = tuned.empty() ? tiles_of(*choice.rung, b) : *tuned.back().rung;
+  if (const auto most = passes::max_exact_products(node.input(o::w_zero_point)); k > most)
+    throw Error(fmt::format("{}: it sums {} products, an int32 holds the sum of up to {}",
+                            node.describe(), k, most));
+  PackedWeights packed = pack_weights(b, w, rung);
+
+  // Scale and zero point of x may be measured by an earlier step; they are read on the device then.
+  const ir::Value* x_scale = node.inputs[o::x_scale];
+  const ir::Value* x_zero = node.input(o::x_zero_point);
+  const ir::Value* measured_scale = x_scale->is_constant() ? nullptr : x_scale;
+  const ir::Value* row_scale = nullptr;
+  if (measured_scale && element_count(measured_scale->type.shape) != ir::Dim(1))
+    std::swap(measured_scale, row_scale);
+  const ir::Value* measured_zero = !x_zero || x_zero->is_constant() ? nullptr : x_zero;
+  const float static_scale = x_scale->is_constant() ? scalar_or(x_scale, 1) : 1;
+  const std::int32_t static_zero = measured_zero ? 0 : zero_point_or_0(x_zero);
+  std::vector<float> scale = per_column(node.inputs[o::w_scale], n, 1);
+  for (float& s : scale) s *= static_scale;
+  Argument inv_scale = nullptr, zero_point = nullptr;
+  if (const ir::Value* out_scale = node.input(o::out_scale)) {
+    std::vector<float> inverse = per_column(out_scale, n, 1);
+    for (float& s : inverse) s = 1.0f / s;
+    inv_scale = b.constant(ir::Tensor::of({n}, std::move(inverse)));
+    zero_point = b.constant(ir::Tensor::of({n}, per_column(node.input(o::out_zero_point), n, 0)));
+  }
+  const ir::Value* x = node.inputs[o::x];
+  const ir::Value* bias = node.input(o::bias);
+  const ir::Dim rows = row_count(node.output()->type.shape);
+  Argument w_zero = nullptr, row_sums = nullptr;
+  if (const ir::Value* z = node.input(o::w_zero_point)) {
+    w_zero = b.constant(ir::Tensor::of({n}, per_column(z, n, 0)).converted(ir::DType::i32));
+    const Argument sums =
+        b.scratch_out(node.output()->name + ".row_sums", {ir::DType::i32, {rows}});
+    b.launch(node, "int8", "rows", b.kernel("row_sums", "row_sums"),
+             {b.in(x), type_code(x->type.dtype), static_zero, b.in(measured_zero), sums, Size{rows},
+              static_cast<std::int32_t>(k), b.rows_per_item()},
+             {Size{rows, b.rows_per_item()}, Size{}, Size{}});
+    row_sums = Builder::read(sums);
+  }
+  Step& step = b.launch(node, "int8", rung.name, b.kernel(rung.program, "gemm_s8", rung.defines),
+                        {b.in(x),
+                         b.constant(std::move(packed.panels)),
+                         b.constant(std::move(packed.column_sums)),
+                         b.constant(ir::Tensor::of({n}, std::move(scale))),
+                         b.in(bias),
+                         inv_scale,
+                         zero_point,
+                         b.out(node.output()),
+                         Size{rows},
+                         static_cast<std::int32_t>(n),
+                         static_cast<std::int32_t>(k),
+                         static_zero,
+                         static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
+                         static_cast<std::int32_t>(bias != nullptr),
+                         activation_code(activation_of(node)),
+                         type_code(node.output()->type.dtype),
+                         b.in(measured_scale),
+                         b.in(measured_zero),
+                         row_sums,
+                         w_zero,
+                         b.in(row_scale)},
+                        grid_of(rung, rows, n));
+  step.local[0] = static_cast<std::size_t>(rung.items);
+  step.tunable = tunable_of(candidates, n, k, choice.rung->name);
+  if (!tuned.empty()) {
+    step.tunable->gain = b.tuning().find("linear_q", "int8", n, k)->gain();
+    add_builds(b, step, tuned, rows, n);
+  } else if (rung.items > 1) {
+    const ProductRung few = few_rows(rung, b);
+    step.small_tiles = {few.name, b.kernel(few.program, "gemm_s8", few.defines),
+                        grid_of(few, rows, n)};
+  }
+  step.why_not_faster = choice.why_not_faster;
+  count_operations(step, rows, n, k);
+}
+
+}  // namespace
+
+void add_linear_q(LoweringTable& table) { table["linear_q"] = lower_integer; }
+
+void add_linear_q_implementations(std::vector<std::string>& names) {
+  add_names(integer_ladder, names);
+}
+
+}  // namespace bertcl::plan
