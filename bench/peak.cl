@@ -12,6 +12,9 @@
 #ifndef WITH_VNNI
 #define WITH_VNNI 0  // 1: the machine has AVX-512 VNNI
 #endif
+#ifndef WITH_BF16
+#define WITH_BF16 0  // 1: the machine has AVX-512 BF16
+#endif
 
 // 2 * 16 * CHAINS operations a step.
 __kernel void peak_f32(__global float16* out, const int steps) {
@@ -79,6 +82,24 @@ __kernel void peak_vpdpbusd(__global int16* out, const int steps) {
     for (int i = 0; i < CHAINS; i++) __asm__("vpdpbusd %1, %1, %0" : "+v"(c[i]) : "v"(a));
   }
   int16 sum = c[0];
+#pragma unroll
+  for (int i = 1; i < CHAINS; i++) sum += c[i];
+  out[get_global_id(0)] = sum;
+}
+#endif
+
+#if WITH_BF16
+// 2 * 32 * CHAINS operations a step.
+__kernel void peak_vdpbf16ps(__global float16* out, const int steps) {
+  float16 c[CHAINS];
+#pragma unroll
+  for (int i = 0; i < CHAINS; i++) c[i] = (float16)(i);
+  const int16 a = (int16)(0x3f803f80);  // two ones
+  for (int s = 0; s < steps; s++) {
+#pragma unroll
+    for (int i = 0; i < CHAINS; i++) __asm__("vdpbf16ps %1, %1, %0" : "+v"(c[i]) : "v"(a));
+  }
+  float16 sum = c[0];
 #pragma unroll
   for (int i = 1; i < CHAINS; i++) sum += c[i];
   out[get_global_id(0)] = sum;

@@ -20,8 +20,9 @@ Kernel kernel_of(opencl::Context& context, const std::string& name) {
   std::ifstream file(BERTCL_SOURCE_DIR "/bench/peak.cl");
   const std::string source{std::istreambuf_iterator<char>(file), {}};
   const opencl::Capabilities& can = context.capabilities();
-  return context.kernel_from_source("peak", source, name,
-                                    {{"WITH_AVX2", can.avx2}, {"WITH_VNNI", can.avx512_vnni}});
+  return context.kernel_from_source(
+      "peak", source, name,
+      {{"WITH_AVX2", can.avx2}, {"WITH_BF16", can.avx512_bf16}, {"WITH_VNNI", can.avx512_vnni}});
 }
 
 /// Seconds of `launches` launches in a row, the fastest of five times.
@@ -47,19 +48,27 @@ double peak_gops(opencl::Context& context, const std::string& kernel_name) {
   const std::size_t items = 8 * context.info().compute_units;
   const Buffer out = context.allocate(items * 64);
   kernel.args(out, steps);
-  const double lanes = kernel_name == "peak_vpdpbusd" ? 64 : 16, chains = 12;
+  const double lanes = kernel_name == "peak_vpdpbusd"   ? 64
+                       : kernel_name == kBf16PeakKernel ? 32
+                                                        : 16;
+  const double chains = 12;
   const double operations = 2.0 * lanes * chains * steps * static_cast<double>(items);
   return measured[kernel_name] = operations / fastest(context, kernel, items, 1) / 1e9;
 }
 
 std::vector<std::string> peak_kernels(opencl::Context& context) {
+  const opencl::Capabilities& can = context.capabilities();
   std::vector<std::string> names = {"peak_f32"};
-  if (context.capabilities().avx2) names.emplace_back("peak_pmaddwd");
-  if (context.capabilities().avx512_vnni) names.emplace_back("peak_vpdpbusd");
+  if (can.avx512_bf16) names.emplace_back(kBf16PeakKernel);
+  if (can.avx2) names.emplace_back("peak_pmaddwd");
+  if (can.avx512_vnni) names.emplace_back("peak_vpdpbusd");
   return names;
 }
 
-std::string int8_peak_kernel(opencl::Context& context) { return peak_kernels(context).back(); }
+std::string int8_peak_kernel(opencl::Context& context) {
+  const opencl::Capabilities& can = context.capabilities();
+  return can.avx512_vnni ? "peak_vpdpbusd" : can.avx2 ? "peak_pmaddwd" : "peak_f32";
+}
 
 double peak_read_gbps(opencl::Context& context, std::size_t bytes) {
   const std::size_t items = context.info().compute_units, block = 16 * 64;

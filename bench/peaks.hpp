@@ -13,6 +13,9 @@ namespace bertcl::bench {
 /// are two. The fastest of several repetitions: other load on the machine only ever takes away.
 double peak_gops(opencl::Context& context, const std::string& kernel);
 
+/// The kernel of peak.cl that multiplies bf16, where the device has avx512_bf16.
+inline constexpr const char* kBf16PeakKernel = "peak_vdpbf16ps";
+
 /// The arithmetic kernels of peak.cl that the device can run.
 std::vector<std::string> peak_kernels(opencl::Context& context);
 

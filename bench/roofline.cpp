@@ -2,13 +2,16 @@
 // Each kernel of a model beside what the machine could do: where time is lost, and how much.
 //
 //   build/bench/bench_roofline model.onnx 1x128 8x384        batch x sequence; 1x128 by itself
+//   build/bench/bench_roofline model.onnx --precision bf16   float products in bf16, or fp16
 //
-// The peaks (int8, fp32, loads from memory and from cache) are measured first, on the same threads.
+// The peaks (int8, bf16 where the device multiplies it, fp32, loads from memory and from cache) are
+// measured first, on the same threads.
 // The least time of a step is the larger of its operations at their peak and its bytes at theirs:
 // weights come from memory where all of them together are larger than 16 MiB, activations where one
 // step's are; the rest comes from cache. BERTCL_DEVICE names the device.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -17,9 +20,11 @@
 #include <string>
 #include <vector>
 
+#include "opencl/capabilities.hpp"
 #include "peaks.hpp"
 #include "tools/kernel_profile.hpp"
 #include "tools/model_options.hpp"
+#include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 
 namespace {
@@ -31,6 +36,7 @@ constexpr double kCacheBytes = 16 << 20;
 struct Peaks {
   std::string int8_kernel;
   double int8_gops, f32_gops, memory_gbps, cache_gbps;
+  double bf16_gops;  // 0 where the device has no avx512_bf16
 };
 
 Peaks measure_peaks(opencl::Context& context) {
@@ -38,6 +44,8 @@ Peaks measure_peaks(opencl::Context& context) {
   peaks.int8_kernel = bench::int8_peak_kernel(context);
   peaks.int8_gops = bench::peak_gops(context, peaks.int8_kernel);
   peaks.f32_gops = bench::peak_gops(context, "peak_f32");
+  if (context.capabilities().avx512_bf16)
+    peaks.bf16_gops = bench::peak_gops(context, bench::kBf16PeakKernel);
   peaks.memory_gbps = bench::peak_read_gbps(context, 512u << 20);
   peaks.cache_gbps = bench::peak_read_gbps(context, (512u << 10) * context.info().compute_units);
   return peaks;
@@ -45,7 +53,9 @@ Peaks measure_peaks(opencl::Context& context) {
 
 /// Milliseconds that a step needs at least.
 double least_ms(const tools::StepTime& time, const Peaks& peaks, double weight_bytes) {
-  const double gops = time.type == "int8" ? peaks.int8_gops : peaks.f32_gops;
+  const double gops = time.type == "int8"   ? peaks.int8_gops
+                      : time.type == "bf16" ? peaks.bf16_gops
+                                            : peaks.f32_gops;
   const double activations = time.bytes - time.constant_bytes;
   const auto gbps = [&](double together) {
     return together > kCacheBytes ? peaks.memory_gbps : peaks.cache_gbps;
@@ -127,20 +137,26 @@ void print_shape(runtime::Session& session, const Peaks& peaks, const std::strin
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    fmt::print(stderr, "usage: bench_roofline MODEL.onnx [BATCHxSEQ ...]\n");
-    return 2;
-  }
+  std::string model;
+  std::vector<std::string> shapes{"1x128"};
+  tools::ModelOptions options;
+  CLI::App program("Each kernel of a model beside what the machine could do");
+  program.add_option("MODEL", model, "ONNX file")->required();
+  program.add_option("SHAPE", shapes, "BATCHxSEQ ...")->capture_default_str();
+  tools::one_of(program.add_option("--precision", options.precision,
+                                   "Float products, as `bertcl bench` has them"),
+                {"fp32", "fp16", "bf16"});
+  CLI11_PARSE(program, argc, argv);
   try {
-    runtime::Session session = runtime::Session::load(argv[1]);
+    runtime::Session session = tools::load_model(model, options);
     const Peaks peaks = measure_peaks(session.context());
+    const std::string bf16 =
+        peaks.bf16_gops > 0 ? fmt::format("bf16 {:.0f} GFLOP/s, ", peaks.bf16_gops) : "";
     fmt::print(
-        "{} on {}: int8 {:.0f} GOP/s ({}), fp32 {:.0f} GFLOP/s, loads {:.1f} GB/s from memory, "
+        "{} on {}: int8 {:.0f} GOP/s ({}), {}fp32 {:.0f} GFLOP/s, loads {:.1f} GB/s from memory, "
         "{:.0f} GB/s from cache\n",
-        argv[1], session.context().info().name, peaks.int8_gops, peaks.int8_kernel, peaks.f32_gops,
-        peaks.memory_gbps, peaks.cache_gbps);
-    std::vector<std::string> shapes(argv + 2, argv + argc);
-    if (shapes.empty()) shapes = {"1x128"};
+        model, session.context().info().name, peaks.int8_gops, peaks.int8_kernel, bf16,
+        peaks.f32_gops, peaks.memory_gbps, peaks.cache_gbps);
     for (const std::string& shape : shapes) print_shape(session, peaks, shape);
   } catch (const std::exception& error) {
     fmt::print(stderr, "bench_roofline: {}\n", error.what());
