@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "ops/support.hpp"
+#include "ops/infer.hpp"
+#include "ops/interpret.hpp"
 
 namespace bertcl::quant {
 
@@ -38,24 +38,6 @@ void Constants::collect(const std::string& tensor, std::set<int>& nodes,
   for (const auto& input : index_.node(producer).input()) collect(input, nodes, initializers);
 }
 
-ir::Tensor transposed(const ir::Tensor& from, std::vector<std::int64_t> perm) {
-  const std::size_t rank = from.shape().size();
-  if (perm.empty()) {
-    perm.resize(rank);
-    std::iota(perm.rbegin(), perm.rend(), 0);
-  }
-  if (perm.size() != rank) throw Error("Transpose has a perm of another rank than its input");
-  const ir::Sizes strides = ops::dense_strides(from.shape());
-  ir::Sizes sizes(rank), steps(rank);
-  for (std::size_t i = 0; i < rank; ++i) {
-    const auto axis = static_cast<std::size_t>(perm[i]);
-    if (axis >= rank) throw Error("Transpose has an axis outside its input");
-    sizes[i] = from.shape()[axis];
-    steps[i] = strides[axis];
-  }
-  return ops::gather_strided(from, sizes, steps);
-}
-
 namespace {
 
 std::vector<std::int64_t> ints(const onnx::AttributeProto* attribute) {
@@ -63,48 +45,30 @@ std::vector<std::int64_t> ints(const onnx::AttributeProto* attribute) {
   return {attribute->ints().begin(), attribute->ints().end()};
 }
 
-/// Sizes of Reshape's result: 0 copies, -1 takes what is left.
-ir::Sizes reshaped_sizes(const ir::Tensor& from, std::vector<std::int64_t> wanted) {
-  std::int64_t known = 1;
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] == 0 && i < from.shape().size()) wanted[i] = from.shape()[i];
-    if (wanted[i] > 0) known *= wanted[i];
-  }
-  for (auto& size : wanted)
-    if (size == -1) size = from.size() / std::max<std::int64_t>(known, 1);
-  if (ir::element_count(wanted) != from.size())
-    throw Error("Reshape changes the number of elements");
-  return wanted;
+std::vector<std::int64_t> reversed_axes(const ir::Tensor& tensor) {
+  std::vector<std::int64_t> axes(tensor.shape().size());
+  std::iota(axes.rbegin(), axes.rend(), 0);
+  return axes;
 }
 
-ir::Sizes without_ones(const ir::Sizes& shape, const std::vector<std::int64_t>& axes) {
-  const auto rank = static_cast<std::int64_t>(shape.size());
-  ir::Sizes sizes;
-  for (std::int64_t i = 0; i < rank; ++i) {
-    const bool named = std::any_of(axes.begin(), axes.end(),
-                                   [&](std::int64_t a) { return (a < 0 ? a + rank : a) == i; });
-    const auto size = shape[static_cast<std::size_t>(i)];
-    if (axes.empty() ? size != 1 : !named) sizes.push_back(size);
-  }
-  return sizes;
-}
-
-ir::Sizes with_ones(const ir::Sizes& shape, const std::vector<std::int64_t>& axes) {
-  const auto rank = static_cast<std::int64_t>(shape.size() + axes.size());
-  ir::Sizes sizes(static_cast<std::size_t>(rank), 0);
-  for (const auto a : axes) {
-    const auto axis = a < 0 ? a + rank : a;
-    if (axis < 0 || axis >= rank || sizes[static_cast<std::size_t>(axis)] != 0)
-      throw Error(fmt::format("Unsqueeze has axis {} twice, or outside its result", a));
-    sizes[static_cast<std::size_t>(axis)] = 1;
-  }
-  auto next = shape.begin();
-  for (auto& size : sizes)
-    if (size == 0) size = *next++;
-  return sizes;
+/// What the engine makes of an operator and its operands.
+ir::Tensor evaluated(const std::string& op, const std::vector<ir::Tensor>& operands,
+                     ir::Attributes attributes) {
+  ir::Graph graph;
+  std::vector<ir::Value*> values;
+  for (const ir::Tensor& operand : operands)
+    values.push_back(graph.add_constant("operand", operand));
+  ir::Node* node = graph.add_node(op, values, std::move(attributes), {{"result", {}}});
+  ops::SymbolicValues sizes;
+  ops::infer(graph, *node, sizes);
+  return ops::evaluate_constant(*node).at(0);
 }
 
 }  // namespace
+
+ir::Tensor transposed(const ir::Tensor& from) {
+  return evaluated("Transpose", {from}, {{"perm", reversed_axes(from)}});
+}
 
 ir::Tensor Constants::value(const std::string& tensor) {
   if (model_.initializer(tensor)) return model_.read(tensor);
@@ -129,42 +93,36 @@ ir::Tensor Constants::evaluate(const onnx::NodeProto& node) {
     if ((a = find_attribute(node, "value_float"))) return ir::Tensor::scalar<float>(a->f());
     throw Error("this form of Constant cannot be evaluated");
   }
-  const auto first = [&] { return value(node.input(0)); };
-  const auto floats = [&] {
-    const auto t = first();
-    return ir::is_float(t.dtype()) ? t.converted(ir::DType::f32) : t;
-  };
-  // axes and shape: an attribute in old operator sets, an input in new ones
-  const auto list = [&](const char* attribute) {
-    return node.input_size() > 1 ? value(node.input(1)).to_ints()
-                                 : ints(find_attribute(node, attribute));
-  };
-  if (is_op(node, "Identity")) return first();
-  if (is_op(node, "Cast"))
-    return first().converted(onnx_io::element_type(
-        static_cast<std::int32_t>(int_attribute(node, "to", 0)), "attribute 'to'"));
-  if (is_op(node, "Transpose")) return transposed(first(), ints(find_attribute(node, "perm")));
-  if (is_op(node, "Reshape")) {
-    const auto t = first();
-    return t.reshaped(reshaped_sizes(t, list("shape")));
+  const std::string& op = node.op_type();
+  const auto operand = [&](int i) { return value(node.input(i)); };
+  if (is_op(node, "Identity")) return operand(0);
+  if (is_op(node, "Cast")) {
+    const auto to = onnx_io::element_type(static_cast<std::int32_t>(int_attribute(node, "to", 0)),
+                                          "attribute 'to'");
+    return evaluated(op, {operand(0)}, {{"to", std::string(ir::name_of(to))}});
   }
-  if (is_op(node, "Squeeze")) {
-    const auto t = first();
-    return t.reshaped(without_ones(t.shape(), list("axes")));
+  if (is_op(node, "Transpose")) {
+    const ir::Tensor x = operand(0);
+    const auto perm = ints(find_attribute(node, "perm"));
+    return evaluated(op, {x}, {{"perm", perm.empty() ? reversed_axes(x) : perm}});
   }
-  if (is_op(node, "Unsqueeze")) {
-    const auto t = first();
-    return t.reshaped(with_ones(t.shape(), list("axes")));
+  if (is_op(node, "Reshape"))
+    return evaluated(op, {operand(0), operand(1)},
+                     {{"allowzero", int_attribute(node, "allowzero", 0)}});
+  if (is_op(node, "Squeeze") || is_op(node, "Unsqueeze")) {
+    // The axes: an attribute in old operator sets, an operand in new ones.
+    const auto axes =
+        node.input_size() > 1 ? operand(1).to_ints() : ints(find_attribute(node, "axes"));
+    ir::Attributes attributes;
+    if (!axes.empty() || is_op(node, "Unsqueeze")) attributes["axes"] = axes;
+    return evaluated(op, {operand(0)}, std::move(attributes));
   }
   if (is_op(node, "Mul") || is_op(node, "Div")) {
-    const auto x = floats();
-    const auto by = value(node.input(1)).converted(ir::DType::f32);
-    if (by.size() == 1 && by.shape().size() <= x.shape().size() && x.dtype() == ir::DType::f32) {
-      const float factor = by.as<float>()[0];
-      std::vector<float> values(x.as<float>().begin(), x.as<float>().end());
-      for (float& v : values) v = is_op(node, "Mul") ? v * factor : v / factor;
-      return ir::Tensor::of<float>(x.shape(), std::move(values));
-    }
+    const auto factor = [&](int i) {  // halves are computed in f32, as when the model runs
+      const ir::Tensor x = operand(i);
+      return ir::is_float(x.dtype()) ? x.converted(ir::DType::f32) : x;
+    };
+    return evaluated(op, {factor(0), factor(1)}, {});
   }
   throw Error(
       fmt::format("operator {} in front of a weight cannot be evaluated; fold the constants "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which tensors of an ONNX graph are constants, and their values.
 #pragma once
-#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -12,9 +11,8 @@
 
 namespace bertcl::quant {
 
-/// The tensor with its axes in the order `perm`; reversed if that is empty. Throws Error if it
-/// names other axes.
-ir::Tensor transposed(const ir::Tensor& from, std::vector<std::int64_t> perm = {});
+/// The tensor with its axes in reverse.
+ir::Tensor transposed(const ir::Tensor& from);
 
 /// Tensors that depend on initializers and Constant nodes alone.
 class Constants {
@@ -22,8 +20,8 @@ class Constants {
   Constants(Model& model, const GraphIndex& index) : model_(model), index_(index) {}
 
   bool contains(const std::string& tensor);
-  /// Its value, through Identity, Cast, Transpose, Reshape, Squeeze, Unsqueeze, and Mul or Div by
-  /// one number. Throws Error naming the operator where another one stands in the way.
+  /// Its value, through Identity, Cast, Transpose, Reshape, Squeeze, Unsqueeze, Mul and Div, as the
+  /// engine computes them. Throws Error naming the operator where another one stands in the way.
   ir::Tensor value(const std::string& tensor);
   /// The nodes and initializers behind it.
   void collect(const std::string& tensor, std::set<int>& nodes,

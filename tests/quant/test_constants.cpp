@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "bertcl/error.hpp"
 #include "tests/quant/graphs.hpp"
 
@@ -13,14 +15,22 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-ir::Tensor unsqueezed(const std::vector<std::int64_t>& axes) {
+/// The value of the node 'u' that `add` puts into a graph which has w, f32[2, 3] of 1 to 6.
+ir::Tensor value_of(const std::function<void(tests::GraphBuilder&)>& add) {
   tests::GraphBuilder g;
   g.input("x", {2, 2});
-  g.node("Unsqueeze", {g.weight("w", {2}, {3, 4}), g.ints("axes", axes)}, "u");
+  g.weight("w", {2, 3}, {1, 2, 3, 4, 5, 6});
+  add(g);
   g.node("MatMul", {"x", "u"}, "y");
   g.output("y");
   tests::Analysed a(std::move(g));
   return a.constants.value("u");
+}
+
+ir::Tensor unsqueezed(const std::vector<std::int64_t>& axes) {
+  return value_of([&](auto& g) {
+    g.node("Unsqueeze", {g.weight("v", {2}, {3, 4}), g.ints("axes", axes)}, "u");
+  });
 }
 
 TEST(Constants, UnsqueezeAddsAxes) {
@@ -32,7 +42,49 @@ TEST(Constants, AxesThatDoNotFitAreRefused) {
   for (const std::vector<std::int64_t>& axes :
        {std::vector<std::int64_t>{5}, {-3}, {0, 0}, {1, -2}})
     EXPECT_THAT([&] { unsqueezed(axes); },
-                ThrowsMessage<Error>(AllOf(HasSubstr("'u_node'"), HasSubstr("has axis"))));
+                ThrowsMessage<Error>(AllOf(HasSubstr("'u_node'"), HasSubstr("axis"))));
+}
+
+TEST(Constants, ReshapeCopiesAndFillsExtents) {
+  const auto reshaped = [](const std::vector<std::int64_t>& shape) {
+    return value_of([&](auto& g) { g.node("Reshape", {"w", g.ints("shape", shape)}, "u"); });
+  };
+  EXPECT_EQ(reshaped({0, 1, -1}), ir::Tensor::of<float>({2, 1, 3}, {1, 2, 3, 4, 5, 6}));
+  EXPECT_THAT(
+      [&] {
+        reshaped({4, 2});
+      },
+      ThrowsMessage<Error>(AllOf(HasSubstr("'u_node'"), HasSubstr("does not reshape"))));
+  EXPECT_THAT([&] { reshaped({0, 0, 0, 1}); }, ThrowsMessage<Error>(HasSubstr("'u_node'")));
+}
+
+TEST(Constants, APermThatNamesAnAxisTwiceIsRefused) {
+  const auto turned = [](const std::vector<std::int64_t>& perm) {
+    return value_of([&](auto& g) {
+      g.node("Transpose", {"w"}, "u");
+      if (!perm.empty()) g.set("perm", perm);
+    });
+  };
+  EXPECT_EQ(turned({}), ir::Tensor::of<float>({3, 2}, {1, 4, 2, 5, 3, 6}));
+  EXPECT_THAT(
+      [&] {
+        turned({0, 0});
+      },
+      ThrowsMessage<Error>(AllOf(HasSubstr("'u_node'"), HasSubstr("perm"))));
+}
+
+TEST(Constants, FactorsAreBroadcast) {
+  const auto times = [](const std::vector<std::int64_t>& shape, const std::vector<float>& values) {
+    return value_of([&](auto& g) { g.node("Mul", {"w", g.weight("by", shape, values)}, "u"); });
+  };
+  EXPECT_EQ(times({}, {2}), ir::Tensor::of<float>({2, 3}, {2, 4, 6, 8, 10, 12}));
+  EXPECT_EQ(times({3}, {1, 2, 0}), ir::Tensor::of<float>({2, 3}, {1, 4, 0, 4, 10, 0}));
+  EXPECT_THAT([&] { times({2}, {1, 2}); }, ThrowsMessage<Error>(HasSubstr("'u_node'")));
+}
+
+TEST(Constants, AnotherOperatorIsNamed) {
+  EXPECT_THAT([] { value_of([](auto& g) { g.node("Neg", {"w"}, "u"); }); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("'u_node'"), HasSubstr("operator Neg"))));
 }
 
 }  // namespace
