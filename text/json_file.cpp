@@ -11,23 +11,37 @@
 
 namespace bertcl::text {
 
-nlohmann::json parse_json(std::string_view text, const std::string& origin) {
+namespace {
+
+/// Without "[json.exception.parse_error.101] " in front of it.
+std::string_view reason_of(const nlohmann::json::exception& error) {
+  std::string_view reason = error.what();
+  if (const std::size_t bracket = reason.find("] "); bracket != std::string_view::npos)
+    reason.remove_prefix(bracket + 2);
+  return reason;
+}
+
+}  // namespace
+
+nlohmann::json parse_json(std::string_view text, std::string_view origin) {
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error ..."
-    std::string_view reason = error.what();
-    if (const std::size_t bracket = reason.find("] "); bracket != std::string_view::npos) {
-      reason.remove_prefix(bracket + 2);
-    }
     if (error.byte > text.size()) {
       throw Error(fmt::format(
           "{}: broken JSON: the file ends too early, after {} bytes; was it copied in full? {}",
-          origin, text.size(), reason));
+          origin, text.size(), reason_of(error)));
     }
     throw Error(fmt::format("{}: broken JSON (byte {} of {}): {}", origin, error.byte, text.size(),
-                            reason));
+                            reason_of(error)));
+  } catch (const nlohmann::json::exception& error) {  // a number that no double holds
+    throw Error(fmt::format("{}: broken JSON: {}", origin, reason_of(error)));
   }
+}
+
+bool begins_as_object(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && text[begin] == '{';
 }
 
 nlohmann::json read_json(const std::filesystem::path& path) {

@@ -3,15 +3,17 @@
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
-#include <string>
 #include <string_view>
 
 namespace bertcl::text {
 
 /// Parses JSON. Throws Error with `origin`, line, column and byte of the first fault.
-nlohmann::json parse_json(std::string_view text, const std::string& origin);
+nlohmann::json parse_json(std::string_view text, std::string_view origin);
 
 /// The same of a file.
 nlohmann::json read_json(const std::filesystem::path& path);
+
+/// True if the first character that is not blank is a brace: JSON, whole or damaged.
+bool begins_as_object(std::string_view text);
 
 }  // namespace bertcl::text

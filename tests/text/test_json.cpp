@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON: damage is named by file and place, and so is what is missing or of another type.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/error_of.hpp"
+#include "text/json_file.hpp"
+#include "text/json_node.hpp"
+
+namespace bertcl::text {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+using tests::error_of;
+
+TEST(ParseJson, DamageIsNamed) {
+  const auto error = [](const std::string& text) {
+    return error_of([&] { parse_json(text, "a.json"); });
+  };
+  EXPECT_THAT(error("{\"x\": "), StartsWith("a.json: broken JSON: the file ends too early"));
+  EXPECT_THAT(error("{\"x\": 1]"), AllOf(StartsWith("a.json: broken JSON (byte 8 of 8)")));
+  EXPECT_THAT(error("{\"x\": \"\xFF\"}"), HasSubstr("UTF-8"));
+  EXPECT_THAT(error("{\"x\": 1e999}"), AllOf(StartsWith("a.json: broken JSON"), HasSubstr("1e999")))
+      << "no double holds it";
+}
+
+TEST(ParseJson, AnObjectIsKnownByItsBrace) {
+  EXPECT_TRUE(begins_as_object(" \r\n\t{\"cut"));
+  for (const char* other : {"", "  ", "[{", "word {"}) EXPECT_FALSE(begins_as_object(other));
+}
+
+TEST(JsonNode, WalksAlongMembersAndElements) {
+  const auto json = parse_json(R"({"a": {"b": [{"c": "x"}, {"c": "y"}]}, "none": null})", "a.json");
+  const JsonNode root(json, "a.json");
+  std::vector<std::string> found;
+  root.at("a").at("b").each([&](const JsonNode& element) {
+    found.push_back(element.at("c").path() + "=" + element.at("c").string());
+  });
+  EXPECT_THAT(found, ElementsAre("a.b[0].c=x", "a.b[1].c=y"));
+  found.clear();
+  root.each_member([&](const std::string& key, const JsonNode& member) {
+    found.push_back(key + " " + member.path());
+  });
+  EXPECT_THAT(found, ElementsAre("a a", "none none"));
+  EXPECT_TRUE(root.find("a"));
+  EXPECT_FALSE(root.find("none"));
+  EXPECT_FALSE(root.find("absent"));
+}
+
+TEST(JsonNode, WhatIsMissingOrOfAnotherTypeIsNamed) {
+  const auto json = parse_json(
+      R"({"s": "x", "i": -3, "f": 0.5, "b": true, "l": [1], "big": 18446744073709551615})", "");
+  const JsonNode root(json, "a.json", "write it well");
+  EXPECT_EQ(root.at("i").integer(), -3);
+  EXPECT_EQ(root.at("i").number(), -3.0);
+  EXPECT_EQ(root.at("f").number(), 0.5);
+  EXPECT_TRUE(root.at("b").boolean());
+  const auto error = [&](const auto& read) { return error_of([&] { read(root); }); };
+  EXPECT_EQ(error([](const JsonNode& n) { n.at("x"); }), "a.json: x is missing; write it well");
+  EXPECT_THAT(error([](const JsonNode& n) { n.at("s").integer(); }),
+              HasSubstr("s is of type string, expected integer"));
+  EXPECT_THAT(error([](const JsonNode& n) { n.at("f").integer(); }), HasSubstr("expected integer"));
+  EXPECT_THAT(error([](const JsonNode& n) { n.at("big").integer(); }), HasSubstr("64-bit"));
+  EXPECT_THAT(error([](const JsonNode& n) { n.at("s").number(); }), HasSubstr("expected number"));
+  EXPECT_THAT(error([](const JsonNode& n) { n.at("i").boolean(); }), HasSubstr("expected boolean"));
+  EXPECT_THAT(error([](const JsonNode& n) { n.at("i").string(); }), HasSubstr("expected string"));
+  EXPECT_THAT(error([](const JsonNode& n) { n.at("s").at("t"); }), HasSubstr("expected object"));
+  EXPECT_THAT(error([](const JsonNode& n) { n.at("l").find("t"); }), HasSubstr("expected object"));
+  EXPECT_THAT(error([](const JsonNode& n) { n.each([](const JsonNode&) {}); }),
+              HasSubstr("the file is of type object, expected array"));
+  EXPECT_THAT(error([](const JsonNode& n) {
+                n.at("l").each([](const JsonNode& element) { element.string(); });
+              }),
+              HasSubstr("l[0] is of type number, expected string"));
+}
+
+}  // namespace
+}  // namespace bertcl::text

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// A walk over a JSON document that always knows where it stands.
+#include "text/json_node.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::text {
+
+JsonNode::JsonNode(const nlohmann::json& document, std::string_view origin, std::string_view hint)
+    : value_(&document), origin_(origin), hint_(hint) {}
+
+JsonNode::JsonNode(const nlohmann::json& value, const JsonNode& parent, std::string path)
+    : value_(&value), origin_(parent.origin_), hint_(parent.hint_), path_(std::move(path)) {}
+
+void JsonNode::fail(const std::string& what) const {
+  throw Error(fmt::format("{}: {} {}{}{}", origin_, path_.empty() ? "the file" : path_, what,
+                          hint_.empty() ? "" : "; ", hint_));
+}
+
+void JsonNode::expect(bool right, std::string_view type) const {
+  if (!right) fail(fmt::format("is of type {}, expected {}", value_->type_name(), type));
+}
+
+std::string JsonNode::path_of(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+JsonNode JsonNode::at(std::string_view key) const {
+  expect(value_->is_object(), "object");
+  const auto found = value_->find(key);
+  if (found == value_->end()) JsonNode(*value_, *this, path_of(key)).fail("is missing");
+  return {*found, *this, path_of(key)};
+}
+
+std::optional<JsonNode> JsonNode::find(std::string_view key) const {
+  expect(value_->is_object(), "object");
+  const auto found = value_->find(key);
+  if (found == value_->end() || found->is_null()) return std::nullopt;
+  return JsonNode(*found, *this, path_of(key));
+}
+
+void JsonNode::each(const std::function<void(const JsonNode&)>& visit) const {
+  expect(value_->is_array(), "array");
+  for (std::size_t i = 0; i < value_->size(); ++i)
+    visit(JsonNode((*value_)[i], *this, fmt::format("{}[{}]", path_, i)));
+}
+
+void JsonNode::each_member(
+    const std::function<void(const std::string&, const JsonNode&)>& visit) const {
+  expect(value_->is_object(), "object");
+  for (const auto& [key, member] : value_->items())
+    visit(key, JsonNode(member, *this, path_of(key)));
+}
+
+const std::string& JsonNode::string() const {
+  expect(value_->is_string(), "string");
+  return value_->get_ref<const std::string&>();
+}
+
+bool JsonNode::boolean() const {
+  expect(value_->is_boolean(), "boolean");
+  return value_->get<bool>();
+}
+
+std::int64_t JsonNode::integer() const {
+  expect(value_->is_number_integer(), "integer");
+  if (value_->is_number_unsigned() &&
+      value_->get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
+    fail(fmt::format("is {}, which no 64-bit integer holds", value_->dump()));
+  return value_->get<std::int64_t>();
+}
+
+double JsonNode::number() const {
+  expect(value_->is_number(), "number");
+  return value_->get<double>();
+}
+
+}  // namespace bertcl::text
