@@ -19,6 +19,11 @@ Action clean(char32_t c) {
 
 }  // namespace
 
+BasicTokenizer::BasicTokenizer(const TokenizerOptions& options)
+    : lower_case_(options.lower_case.value_or(true)),
+      strip_accents_(options.strip_accents.value_or(lower_case_)),
+      split_cjk_(options.split_cjk.value_or(true)) {}
+
 std::vector<std::string> BasicTokenizer::tokenize(std::string_view text) const {
   std::vector<std::string> words;
   std::string chunk;  // characters since the last split
@@ -35,7 +40,7 @@ std::vector<std::string> BasicTokenizer::tokenize(std::string_view text) const {
       flush();
       continue;
     }
-    const bool alone = c >= 0x80 && is_cjk_ideograph(c);
+    const bool alone = split_cjk_ && c >= 0x80 && is_cjk_ideograph(c);
     if (alone) flush();
     chunk.append(text.substr(begin, position - begin));
     if (alone) flush();
@@ -47,8 +52,8 @@ std::vector<std::string> BasicTokenizer::tokenize(std::string_view text) const {
 /// Lower-cases one chunk without white space, drops its accents, as the options say, and splits it
 /// at punctuation.
 void BasicTokenizer::add_words(std::string_view chunk, std::vector<std::string>& words) const {
-  std::string plain = options_.lower_case ? lower(chunk) : std::string(chunk);
-  if (options_.strip_accents.value_or(options_.lower_case)) plain = without_accents(plain);
+  std::string plain = lower_case_ ? lower(chunk) : std::string(chunk);
+  if (strip_accents_) plain = without_accents(plain);
   bool open = false;  // the last word may still grow
   for (std::size_t position = 0; position < plain.size();) {
     const std::size_t begin = position;

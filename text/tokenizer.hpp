@@ -14,11 +14,13 @@
 
 namespace bertcl::text {
 
+/// What is left open is as the vocabulary's file says, if that says anything; else the default.
 struct TokenizerOptions {
-  bool lower_case = true;                            ///< uncased vocabulary
+  std::optional<bool> lower_case = std::nullopt;     ///< by default true: uncased vocabulary
   std::optional<bool> strip_accents = std::nullopt;  ///< by default where lower-cased
-  int max_word_chars =
-      200;  ///< a longer word is [UNK] (google-research/bert: 200, Hugging Face: 100)
+  std::optional<bool> split_cjk = std::nullopt;      ///< by default true: ideographs are words
+  /// A longer word is [UNK]; by default 200, as in google-research/bert.
+  std::optional<int> max_word_chars = std::nullopt;
 };
 
 /// Splits UTF-8 text into words, as `BasicTokenizer` of google-research/bert tokenization.py:
@@ -27,14 +29,14 @@ struct TokenizerOptions {
 /// Ill-formed UTF-8 is dropped. Immutable: any number of threads may use one object.
 class BasicTokenizer {
  public:
-  explicit BasicTokenizer(TokenizerOptions options = {}) : options_(options) {}
+  explicit BasicTokenizer(const TokenizerOptions& options = {});
 
   std::vector<std::string> tokenize(std::string_view text) const;
 
  private:
   void add_words(std::string_view chunk, std::vector<std::string>& words) const;
 
-  TokenizerOptions options_;
+  bool lower_case_, strip_accents_, split_cjk_;
 };
 
 /// BasicTokenizer, then greedy longest match against a vocabulary (`WordpieceTokenizer` of the
@@ -42,8 +44,10 @@ class BasicTokenizer {
 /// "]". Immutable: any number of threads may use one object.
 class WordPieceTokenizer {
  public:
-  /// Reads a vocabulary: one token per line, its id the line number from 0; the last newline may
-  /// be missing. Throws Error if the file cannot be read or lacks [PAD], [UNK], [CLS] or [SEP].
+  /// Reads a vocabulary: a vocab.txt of one token per line, its id the line number from 0, where
+  /// the last newline may be missing; or a tokenizer.json, as parse_tokenizer_json() does. Throws
+  /// Error if the file cannot be read, is of another tokenizer, or lacks [PAD], [UNK], [CLS] or
+  /// [SEP].
   static WordPieceTokenizer from_file(const std::filesystem::path& path,
                                       TokenizerOptions options = {});
 
@@ -79,11 +83,11 @@ class WordPieceTokenizer {
   };
   using Ids = std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>>;
 
-  explicit WordPieceTokenizer(TokenizerOptions options) : options_(options), basic_(options) {}
+  explicit WordPieceTokenizer(const TokenizerOptions& options);
   void add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const;
 
-  TokenizerOptions options_;
   BasicTokenizer basic_;
+  std::size_t max_word_chars_;
   std::vector<std::string> tokens_;  // by id
   Ids ids_;                          // every token as it stands
   Ids continuation_ids_;             // tokens that begin with "##", without it

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words -> word pieces by greedy longest match; reading of vocab.txt.
+// Words -> word pieces by greedy longest match; reading of vocabularies.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "bertcl/error.hpp"
 #include "text/file.hpp"
+#include "text/json_file.hpp"
 #include "text/tokenizer.hpp"
+#include "text/tokenizer_json.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::text {
@@ -27,29 +29,35 @@ std::string_view strip(std::string_view line) {
   return line.substr(begin, end - begin);
 }
 
-/// What a file holds that is no list of tokens, by its first bytes; "" if it may be one. A
-/// SentencePiece model is a protobuf message that begins with its pieces.
-std::string_view other_kind(std::string_view content) {
-  if (content.starts_with("\n") && content.find('\0') != std::string_view::npos)
-    return "a SentencePiece model";
-  const std::size_t begin = content.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos || content[begin] != '{') return "";
-  if (content.find("\"merges\"") != std::string_view::npos) return "a tokenizer of kind BPE";
-  if (content.find("\"Unigram\"") != std::string_view::npos) return "a tokenizer of kind Unigram";
-  return "JSON";
+/// A SentencePiece model is a protobuf message that begins with its pieces.
+bool is_sentence_piece(std::string_view content) {
+  return content.starts_with("\n") && content.find('\0') != std::string_view::npos;
 }
 
 }  // namespace
 
+WordPieceTokenizer::WordPieceTokenizer(const TokenizerOptions& options)
+    : basic_(options),
+      max_word_chars_(static_cast<std::size_t>(std::max(options.max_word_chars.value_or(200), 0))) {
+}
+
 WordPieceTokenizer WordPieceTokenizer::from_file(const std::filesystem::path& path,
                                                  TokenizerOptions options) {
   const std::string content = read_file(path);
-  if (const std::string_view kind = other_kind(content); !kind.empty())
-    throw Error(fmt::format(
-        "{}: this is {}; texts are tokenized by WordPiece with a vocab.txt of one token per line, "
-        "as that of BERT, DistilBERT, ELECTRA and MiniLM. A model of another tokenizer runs on "
-        "token ids: bertcl run, verify, bench and inspect need no vocabulary",
-        path.string(), kind));
+  if (is_sentence_piece(content))
+    throw Error(
+        fmt::format("{}: this is a SentencePiece model; {}", path.string(), kWordPieceOnly));
+  if (begins_as_object(content)) {
+    TokenizerFile file = parse_tokenizer_json(content, path.string());
+    const auto fill = [](auto& option, const auto& of_file) {
+      if (!option) option = of_file;
+    };
+    fill(options.lower_case, file.options.lower_case);
+    fill(options.strip_accents, file.options.strip_accents);
+    fill(options.split_cjk, file.options.split_cjk);
+    fill(options.max_word_chars, file.options.max_word_chars);
+    return from_tokens(std::move(file.tokens), options, path.string());
+  }
   std::vector<std::string> tokens;
   for (std::size_t begin = 0; begin < content.size();) {
     const std::size_t end = std::min(content.find('\n', begin), content.size());
@@ -78,8 +86,8 @@ WordPieceTokenizer WordPieceTokenizer::from_tokens(std::vector<std::string> toke
   }
   if (!missing.empty()) {
     throw Error(
-        fmt::format("{}: the vocabulary of {} tokens lacks {}; a BERT vocab.txt has one "
-                    "token per line, among them [PAD], [UNK], [CLS] and [SEP]",
+        fmt::format("{}: the vocabulary of {} tokens lacks {}; one of BERT holds [PAD], [UNK], "
+                    "[CLS] and [SEP], in a vocab.txt each token on a line",
                     origin, tokenizer.tokens_.size(), missing));
   }
   tokenizer.unknown_ = tokenizer.token_id("[UNK]");
@@ -104,8 +112,7 @@ void WordPieceTokenizer::add_pieces(std::string_view word, std::vector<std::int3
     ids.resize(before);
     ids.push_back(unknown_);
   };
-  const auto limit = static_cast<std::size_t>(std::max(options_.max_word_chars, 0));
-  if (word.size() > limit && count_code_points(word) > limit) return fail();
+  if (word.size() > max_word_chars_ && count_code_points(word) > max_word_chars_) return fail();
 
   for (std::size_t begin = 0; begin < word.size();) {
     const Ids& table = begin == 0 ? ids_ : continuation_ids_;

@@ -11,31 +11,17 @@
 
 #include "bertcl/error.hpp"
 #include "text/json_file.hpp"
+#include "text/json_node.hpp"
 #include "tools/file_options.hpp"
 
 namespace bertcl::tools {
-namespace {
-
-/// A setting of a tokenizer_config.json; none where it is absent or null.
-std::optional<bool> setting(const nlohmann::json& config, const char* key,
-                            const std::string& origin) {
-  if (!config.is_object()) {
-    throw Error(fmt::format("{}: is of type {}, expected an object", origin, config.type_name()));
-  }
-  const auto found = config.find(key);
-  if (found == config.end() || found->is_null()) return std::nullopt;
-  if (!found->is_boolean()) {
-    throw Error(fmt::format("{}: {} is of type {}, expected true or false", origin, key,
-                            found->type_name()));
-  }
-  return found->get<bool>();
-}
-
-}  // namespace
 
 void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
-  input_file(command.add_option("--vocab", options.vocabulary,
-                                "WordPiece vocabulary; by default vocab.txt beside the model"))
+  input_file(
+      command.add_option(
+          "--vocab", options.vocabulary,
+          "WordPiece vocabulary: vocab.txt, or tokenizer.json of Hugging Face's tokenizers;\n"
+          "by default that beside the model"))
       ->type_name("FILE");
   // add_flag() would set an optional that no flag names.
   const auto flag = [&](const char* names, std::optional<bool>& value, const char* text) {
@@ -44,9 +30,10 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
   };
   flag("--lower-case,--no-lower-case{false},--cased{false}", options.lower_case,
        "Lower-case the text, or keep case (--no-lower-case, --cased); by default as\n"
-       "tokenizer_config.json beside the vocabulary says, else lower case");
+       "tokenizer_config.json beside the vocabulary says, or tokenizer.json itself, else\n"
+       "lower case");
   flag("--strip-accents,--no-strip-accents{false}", options.strip_accents,
-       "Drop accents, or keep them; by default as that file says, else as case is");
+       "Drop accents, or keep them; by default as those files say, else as case is");
 }
 
 text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
@@ -59,26 +46,34 @@ text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
     if (std::filesystem::exists(candidate)) vocabulary = candidate;
     tried.push_back(candidate.string());
   }
-  // Of another kind: the reader says what it is.
+  // Where there is no vocab.txt. Of another kind: the reader says what it is.
   for (const std::filesystem::path& model : models)
-    for (const char* name : {"sentencepiece.bpe.model", "spiece.model", "tokenizer.json"})
+    for (const char* name : {"tokenizer.json", "sentencepiece.bpe.model", "spiece.model"})
       if (const auto other = model.parent_path() / name;
           vocabulary.empty() && std::filesystem::exists(other))
         vocabulary = other;
   if (vocabulary.empty()) {
-    throw Error(fmt::format("no vocabulary at {}; name that of the model by --vocab FILE",
-                            fmt::join(tried, " or ")));
-  }
-  std::optional<bool> lower_case = options.lower_case, strip_accents = options.strip_accents;
-  const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
-  if (std::filesystem::exists(config)) {
-    const nlohmann::json json = text::read_json(config);
-    if (!lower_case) lower_case = setting(json, "do_lower_case", config.string());
-    if (!strip_accents) strip_accents = setting(json, "strip_accents", config.string());
+    throw Error(
+        fmt::format("no vocabulary at {}, and no tokenizer.json; name that of the model by "
+                    "--vocab FILE",
+                    fmt::join(tried, " or ")));
   }
   text::TokenizerOptions tokenizer;
-  tokenizer.lower_case = lower_case.value_or(true);
-  tokenizer.strip_accents = strip_accents;
+  tokenizer.lower_case = options.lower_case;
+  tokenizer.strip_accents = options.strip_accents;
+  const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
+  if (std::filesystem::exists(config)) {
+    const std::string origin = config.string();
+    const nlohmann::json json = text::read_json(config);
+    const text::JsonNode settings(json, origin);
+    const auto read = [&](std::optional<bool>& option, const char* key) {
+      const auto found = settings.find(key);
+      if (found && !option) option = found->boolean();
+    };
+    read(tokenizer.lower_case, "do_lower_case");
+    read(tokenizer.strip_accents, "strip_accents");
+    read(tokenizer.split_cjk, "tokenize_chinese_chars");
+  }
   return text::WordPieceTokenizer::from_file(vocabulary, tokenizer);
 }
 

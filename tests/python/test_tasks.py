@@ -295,6 +295,24 @@ class Tasks(unittest.TestCase):
         self.assertEqual(tokens[None, None], tokens[False, False], "tokenizer_config.json says so")
         self.assertGreater(tokens[True, True], tokens[False, False], "the vocabulary is cased")
 
+    def test_the_tokenizer_that_transformers_saves(self):
+        """A tokenizer.json, without a vocab.txt."""
+        sentences = [s for s in read_wnut17(shared("wnut17/emerging.dev.conll"))[:150]
+                     if max(len(word) for word, _ in s) <= 100]  # longer ones it leaves unknown
+        sentences += [[(word, "B-location") for word in text.split()] for text in LETTERS]
+        data = self.folder / "words.conll"
+        data.write_text("\n".join("".join(f"{w}\t{t}\n" for w, t in s) for s in sentences),
+                        encoding="utf-8")
+        for lower_case in False, True:
+            with self.subTest(lower_case=lower_case):
+                folder = self.folder / f"saved-{lower_case}"
+                transformers.BertTokenizer(vocab=dict(self.vocabulary),
+                                           do_lower_case=lower_case).save_pretrained(folder)
+                self.assertFalse((folder / "vocab.txt").exists())
+                (folder / "tokenizer_config.json").unlink()  # tokenizer.json says it alone
+                self.check_wnut17(sentences, data, ["--vocab", folder / "tokenizer.json"],
+                                  lower_case=lower_case)
+
     def test_masked_tokens(self):
         texts = [" ".join(w for w, _ in s) for s in read_wnut17(shared("wnut17/emerging.dev.conll"))[:150]]
         texts += [self.reviews(2)[0][2].replace("\n", " ")]  # several sequences

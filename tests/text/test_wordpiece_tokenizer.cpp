@@ -12,6 +12,7 @@
 namespace bertcl::text {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -133,10 +134,10 @@ TEST(Vocabulary, OtherTokenizersAreNamed) {
   EXPECT_THAT(refusal(piece), testing::AllOf(HasSubstr("this is a SentencePiece model"),
                                              HasSubstr("WordPiece"), HasSubstr("bertcl run")));
   EXPECT_THAT(refusal(R"({"model": {"type": "Unigram", "vocab": [["<s>", 0]]}})"),
-              HasSubstr("this is a tokenizer of kind Unigram"));
+              AllOf(HasSubstr("OtherTokenizersAreNamed"), HasSubstr("of kind Unigram")));
   EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {}, "merges": []}})"),
-              HasSubstr("this is a tokenizer of kind BPE"));
-  EXPECT_THAT(refusal(R"( {"<s>": 0, "Unigrams": 1})"), HasSubstr("this is JSON"));
+              AllOf(HasSubstr("WordPiece"), HasSubstr("of kind BPE"), HasSubstr("bertcl run")));
+  EXPECT_THAT(refusal(R"( {"<s>": 0, "Unigrams": 1})"), HasSubstr("is JSON"));
 }
 
 }  // namespace

@@ -144,6 +144,29 @@ TEST_F(TaskTest, TheTokenizerIsAsItsConfigurationSays) {
               AllOf(HasSubstr("tokenizer_config.json: do_lower_case is of type string")));
 }
 
+TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
+  const std::string json = R"({"model": {"type": "WordPiece", "vocab": {"[PAD]": 0, "[UNK]": 1,
+      "[CLS]": 2, "[SEP]": 3, "Cafe": 4, "cafe": 5, "Café": 6, "東": 7, "##京": 8, "京": 9}},
+      "normalizer": {"type": "BertNormalizer", "lowercase": false},
+      "pre_tokenizer": {"type": "BertPreTokenizer"}})";
+  const auto tokens = [&](const VocabularyOptions& options) {
+    return load_tokenizer(options, {path("model.onnx")}).tokenize("Café 東京");
+  };
+  const VocabularyOptions named{write("other.json", json), {}, {}};
+  EXPECT_THAT(error_of([&] { tokens({}); }), HasSubstr("no tokenizer.json"));
+  EXPECT_THAT(tokens(named), ElementsAre("Café", "東", "京"));
+  write("tokenizer.json", json);
+  EXPECT_THAT(tokens({}), ElementsAre("Café", "東", "京")) << "beside the model";
+  EXPECT_THAT(tokens({"", true, {}}), ElementsAre("cafe", "東", "京"));
+  write("tokenizer_config.json", R"({"do_lower_case": true, "tokenize_chinese_chars": false})");
+  EXPECT_THAT(tokens({}), ElementsAre("cafe", "東", "##京"));
+  write("tokenizer.json", json.substr(0, json.size() / 2));
+  EXPECT_THAT(error_of([&] { tokens({}); }),
+              AllOf(HasSubstr(path("tokenizer.json")), HasSubstr("ends too early")));
+  write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\ncafe\n");
+  EXPECT_THAT(tokens({}), ElementsAre("cafe", "[UNK]")) << "vocab.txt comes first";
+}
+
 TEST(VocabularyOptions, OnlyFlagsThatAreGivenCount) {
   using Choice = std::optional<bool>;
   const auto parse = [](std::vector<std::string> arguments) {
