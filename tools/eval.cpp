@@ -33,7 +33,7 @@ void check_task(const EvalOptions& options) {
   refuse(!options.nbest.empty(), "--nbest", {"squad"});
   for (const std::string& name : options.squad_only) refuse(true, name.c_str(), {"squad"});
   refuse(options.windows, "--windows", {"sst2", "movie-reviews"});
-  refuse(!options.task.labels.empty(), "--labels", {"sst2", "movie-reviews", "wnut17"});
+  check_labels(options.task);
 }
 
 /// "2,000 reviews of movie_reviews.zip on ..", and what was cut.
@@ -170,13 +170,7 @@ void add_eval(CLI::App& program, Action& action) {
   file("--nbest", options->nbest, "Write the n-best lists of the first model");
   add_squad_options(*command, *options);
   const char* group = "Other tasks";
-  input_file(command->add_option(
-                 "--labels", options->task.labels,
-                 "What the classes of the model stand for, in their order; or a file with one on\n"
-                 "each line. By default as finetune.py wrote them into the model, or id2label of\n"
-                 "config.json beside it; else, for sst2 and movie-reviews, negative,positive"))
-      ->type_name("LABEL,...")
-      ->group(group);
+  add_labels_option(*command, options->task)->group(group);
   command
       ->add_flag("--windows", options->windows,
                  "Read all of a long text, in windows of equal length, and average their logits")

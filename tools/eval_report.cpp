@@ -5,11 +5,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tools/output.hpp"
 
 namespace bertcl::tools {
+
+std::string metric_title(const std::string& name) {
+  static const std::map<std::string, std::string> titles = {
+      {"accuracy", "accuracy"},   {"pearson", "Pearson"}, {"spearman", "Spearman"}, {"f1", "F1"},
+      {"precision", "precision"}, {"recall", "recall"}};
+  return titles.at(name);
+}
 
 double EvaluatedModel::tokens_per_second() const {
   return static_cast<double>(tokens) / std::max(1e-9, total_seconds);

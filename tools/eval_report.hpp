@@ -20,6 +20,9 @@ struct Score {
   bool compared = false;  ///< stands in the line that compares two models
 };
 
+/// "Pearson" of the metric "pearson" of tasks/.
+std::string metric_title(const std::string& name);
+
 struct EvaluatedModel {
   std::filesystem::path path;
   std::string precision;

@@ -2,7 +2,6 @@
 // Evaluation on tasks other than SQuAD.
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -16,15 +15,11 @@ namespace bertcl::tools {
 namespace {
 
 constexpr int kLongest = 512;  // tokens, for a model that sets no limit
-// A masked language model gives a number for each token and each entry of the vocabulary.
-constexpr int kBatchTokensOfMasked = 1024;
 
 Score score_of(const tasks::Metric& metric) {
-  static const std::map<std::string, std::string> titles = {
-      {"accuracy", "accuracy"},     {"pearson", "Pearson"}, {"spearman", "Spearman"}, {"f1", "F1"},
-      {"precision", "  precision"}, {"recall", "  recall"}};
   const bool part = metric.name == "precision" || metric.name == "recall";
-  return {titles.at(metric.name), metric.value, metric.is_correlation ? 5 : 3, !part};
+  return {(part ? "  " : "") + metric_title(metric.name), metric.value,
+          metric.is_correlation ? 5 : 3, !part};
 }
 
 /// One line for each item.
@@ -46,9 +41,8 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   evaluate.encode.max_length = options.max_length.value_or(longest > 0 ? longest : kLongest);
   evaluate.encode.windows = options.windows;
   evaluate.origin = options.task.data;
-  const bool masked = options.task.name == "mlm";
-  evaluate.batches.max_tokens = options.batch_tokens.value_or(
-      masked ? kBatchTokensOfMasked : text::BatchOptions{}.max_tokens);
+  evaluate.batches = usual_batches(task.head());
+  if (options.batch_tokens) evaluate.batches.max_tokens = *options.batch_tokens;
   model.model().check_length(evaluate.encode.max_length);
   model.model().bound(evaluate.batches);
   model.warm_up();

@@ -13,12 +13,12 @@
 #include "bertcl/error.hpp"
 #include "bertcl/pending_file.hpp"
 #include "quant/accuracy/output_error.hpp"
-#include "tools/f1_drop.hpp"
 #include "tools/file_options.hpp"
 #include "tools/interruption.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
+#include "tools/score_drop.hpp"
 #include "tools/sensitivity.hpp"
 
 namespace bertcl::tools {
@@ -39,19 +39,29 @@ quant::Sensitivity measure(const quant::CalibratedModel& model,
   });
 }
 
-/// F1 on questions that the model was not calibrated on.
-F1Drop f1_drop(const quant::Options& quantizer, const CalibrationQuestions& questions,
-               const OpChoiceOptions& options) {
+/// The task's score on data that the model was not calibrated on.
+ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& data,
+                     const OpChoiceOptions& options) {
+  const bool same = options.drop_data.empty();
+  const ItemChoice others = [&](std::size_t total) {
+    return other_items(total, same ? data.chosen : std::vector<std::size_t>{}, options.drop_limit);
+  };
+  TaskOptions task = data.task;
+  if (!same) task.data = options.drop_data;
+  if (!task.is_squad())
+    return {
+        quantizer.model, quantizer.device,
+        task_measure(load_task(task, find_labels(task, {quantizer.model}), data.tokenizer, others),
+                     data.tokenizer, data.features.max_seq_length, task.data)};
+  const squad::Dataset& questions = same ? *data.dataset : squad::load_dataset(task.data);
   return {quantizer.model, quantizer.device,
-          options.drop_data.empty()
-              ? other_questions(*questions.dataset, questions.chosen, options.drop_limit)
-              : other_questions(squad::load_dataset(options.drop_data), {}, options.drop_limit),
-          questions.tokenizer, questions.features};
+          squad_measure(some_questions(questions, others(questions.questions.size())),
+                        data.tokenizer, data.features)};
 }
 
 }  // namespace
 
-void add_op_choice_options(CLI::App& command, OpChoiceOptions& options) {
+void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOptions& task) {
   const char* group = "What each op costs";
   command
       .add_flag("--sensitivity", options.sensitivity,
@@ -66,10 +76,11 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options) {
            "Questions to measure it on, of those to calibrate on")
       ->group(group);
   auto* drop =
-      any_number(command, "--max-drop", options.max_drop,
-                 "Leave the most costly ops in float, as few as keep F1 on SQuAD within X\n"
-                 "points of the float model's; for other tasks there is --max-error",
-                 "X")
+      any_number(
+          command, "--max-drop", options.max_drop,
+          "Leave the most costly ops in float, as few as keep the task's score within X\n"
+          "points of the float model's: F1, accuracy, or hundredths of Pearson's correlation",
+          "X")
           ->group(group);
   any_number(command, "--max-error", options.max_error,
              "The same by the relative error of the outputs, for any model; on the questions of\n"
@@ -79,48 +90,50 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options) {
       ->group(group);
   input_file(command.add_option(
                  "--drop-data", options.drop_data,
-                 "SQuAD file to measure F1 on; by default the questions of --data that are not\n"
-                 "calibrated on"))
+                 "File of the same task to measure the score on; by default what is in --data and\n"
+                 "not calibrated on"))
       ->type_name("FILE")
       ->needs(drop)
       ->group(group);
   not_negative(command, "--drop-limit", options.drop_limit,
-               "Questions to measure F1 on, spread over the file; 0 is all")
+               "Questions or texts to measure the score on, spread over the file; 0 is all")
       ->needs(drop)
       ->group(group);
+  add_labels_option(command, task)->needs(drop)->group(group);
 }
 
-void check_op_choice_options(const OpChoiceOptions& options, bool has_data, bool is_squad) {
-  if (options.wanted() && !has_data)
+void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task) {
+  if (options.wanted() && task.data.empty())
     throw Error("what ops cost is measured on questions: give --data FILE");
-  if (options.max_drop && !is_squad)
-    throw Error("--max-drop is measured by F1 on SQuAD; bound another task's model by --max-error");
+  check_labels(task);
   if (!options.drop_data.empty()) check_readable(options.drop_data);
 }
 
-OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationQuestions& questions,
+OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& data,
                     const OpChoiceOptions& options) {
-  const auto samples = some_of(questions.samples, options.samples);
+  const auto samples = some_of(data.samples, options.samples);
   const quant::Options& quantizer = model.options();
   OpChoice choice;
   choice.ops = model.ops();
-  std::optional<F1Drop> f1;  // first: it refuses a model that answers no questions
-  if (options.max_drop) f1.emplace(f1_drop(quantizer, questions, options));
+  std::optional<ScoreDrop> score;  // first: it refuses a model without the head of the task
+  if (options.max_drop) score.emplace(score_drop(quantizer, data, options));
   choice.sensitivity = measure(model, samples);
   if (!options.plot.empty())
     write_file(options.plot,
                sensitivity_svg(choice.sensitivity, choice.ops, quantizer.output.string()));
   const auto order = [&](bool defer) { return choice.sensitivity.order(defer); };
-  if (f1) {
-    choice.unit = "F1";
-    choice.bound = fmt::format("{} F1", *options.max_drop);
-    choice.questions = f1->questions();
-    choice.float_f1 = f1->float_f1();
-    choice.drop = quant::find_max_drop(model, order, *options.max_drop, std::ref(*f1));
+  if (score) {
+    choice.unit = score->float_score().name;
+    choice.bound = fmt::format("{} {}", *options.max_drop, choice.unit);
+    choice.items = score->items();
+    choice.items_unit = score->unit();
+    choice.float_score = score->float_score().points;
+    choice.drop = quant::find_max_drop(model, order, *options.max_drop, std::ref(*score));
   } else if (options.max_error) {
     choice.unit = "%";
     choice.bound = fmt::format("{} %", *options.max_error);
-    choice.questions = samples.size();
+    choice.items = samples.size();
+    choice.items_unit = "samples";
     const quant::OutputError error(quantizer.model, quantizer.device, samples);
     choice.drop = quant::find_max_drop(model, order, *options.max_error,
                                        [&](const std::filesystem::path& path) {
@@ -148,9 +161,9 @@ std::string text_of(const OpChoice& choice) {
   for (const quant::DropStep& step : choice.drop->steps)
     table.add({std::to_string(step.left), step.deferred ? "deferred" : "as asked for",
                fmt::format("{:.3f} {}", step.drop, choice.unit)});
-  text += "\nDrop on " + counted(static_cast<std::int64_t>(choice.questions), "questions");
-  if (choice.float_f1)
-    text += fmt::format(", where the float model has F1 {:.3f}", *choice.float_f1);
+  text += "\nDrop on " + counted(static_cast<std::int64_t>(choice.items), choice.items_unit);
+  if (choice.float_score)
+    text += fmt::format(", where the float model has {} {:.3f}", choice.unit, *choice.float_score);
   return text + fmt::format("; at most {} is kept by {} of {} ops in float{}: {:.3f} {}\n\n{}",
                             choice.bound, choice.drop->left.size(), choice.ops.size(),
                             choice.drop->deferred ? " and deferred Softmax" : "", choice.drop->drop,
@@ -170,10 +183,13 @@ nlohmann::ordered_json to_json(const OpChoice& choice) {
                       {"unit", choice.unit},
                       {"drop", choice.drop->drop},
                       {"deferred", choice.drop->deferred},
-                      {"questions", choice.questions},
+                      {"questions", choice.items},
                       {"left_in_float", left},
                       {"steps", steps}};
-  if (choice.float_f1) json["max_drop"]["float_f1"] = *choice.float_f1;
+  if (choice.float_score) {
+    json["max_drop"]["float_score"] = *choice.float_score;
+    if (choice.unit == "F1") json["max_drop"]["float_f1"] = *choice.float_score;
+  }
   return json;
 }
 

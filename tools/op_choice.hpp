@@ -14,6 +14,7 @@
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
 #include "text/tokenizer.hpp"
+#include "tools/task_options.hpp"
 
 namespace CLI {
 class App;
@@ -25,7 +26,7 @@ struct OpChoiceOptions {
   bool sensitivity = false;
   std::string plot;
   std::size_t samples = 16;
-  std::optional<double> max_drop;   ///< F1 points
+  std::optional<double> max_drop;   ///< points of the task's score
   std::optional<double> max_error;  ///< percent
   std::string drop_data;
   std::size_t drop_limit = 1000;
@@ -33,18 +34,20 @@ struct OpChoiceOptions {
   bool wanted() const { return sensitivity || !plot.empty() || max_drop || max_error; }
 };
 
-void add_op_choice_options(CLI::App& command, OpChoiceOptions& options);
+/// --labels goes into `task`.
+void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOptions& task);
 
-/// Throws Error, before any work, if there is no data to measure on, F1 is asked for of another
-/// task, or a file cannot be read.
-void check_op_choice_options(const OpChoiceOptions& options, bool has_data, bool is_squad);
+/// Throws Error, before any work, if there is no data to measure on, there are labels for a task
+/// without, or a file cannot be read.
+void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task);
 
 /// What a model was calibrated on.
-struct CalibrationQuestions {
+struct CalibrationData {
+  const TaskOptions& task;
   const squad::Dataset* dataset;    ///< null: the data of another task
-  std::vector<std::size_t> chosen;  ///< indices of questions
+  std::vector<std::size_t> chosen;  ///< indices of questions or texts
   const text::WordPieceTokenizer& tokenizer;
-  squad::FeatureOptions features;
+  squad::FeatureOptions features;  ///< max_seq_length is for all tasks
   std::vector<quant::Sample> samples;
 };
 
@@ -53,17 +56,18 @@ struct OpChoice {
   std::vector<quant::QuantizedOp> ops;
   quant::Sensitivity sensitivity;
   std::optional<quant::MaxDrop> drop;
-  std::string bound;               ///< "0.2 F1"; empty: none was set
-  std::string unit;                ///< of the drop
-  std::size_t questions = 0;       ///< that it was measured on
-  std::optional<double> float_f1;  ///< where the unit is F1
+  std::string bound;                  ///< "0.2 F1"; empty: none was set
+  std::string unit;                   ///< of the drop
+  std::size_t items = 0;              ///< that it was measured on
+  std::string items_unit;             ///< what they are: "questions"
+  std::optional<double> float_score;  ///< points, where the unit is a score
 
   /// The ops to leave in float, and why.
   std::map<std::size_t, std::string> left() const;
   bool defer() const { return drop && drop->deferred; }
 };
 
-OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationQuestions& questions,
+OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& data,
                     const OpChoiceOptions& options);
 
 std::string text_of(const OpChoice& choice);

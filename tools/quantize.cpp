@@ -73,15 +73,15 @@ Quantized quantize_by_data(const QuantizeOptions& options) {
   SampleOptions wanted = options.samples;
   wanted.features.max_seq_length = sample_length(options);
   CalibrationSamples samples(options.task, tokenizer, wanted);
-  CalibrationQuestions questions{
-      samples.dataset(), samples.chosen(), tokenizer, wanted.features, {}};
+  CalibrationData data{options.task, samples.dataset(), samples.chosen(),
+                       tokenizer,    wanted.features,   {}};
   std::optional<Progress> progress;
   std::string shown;
   quant::CalibratedModel model(
       options.quantizer,
       [&] {
         auto sample = samples.next();
-        if (sample && options.ops.wanted()) questions.samples.push_back(*sample);
+        if (sample && options.ops.wanted()) data.samples.push_back(*sample);
         return sample;
       },
       [&](std::string_view pass, std::int64_t done) {
@@ -95,7 +95,7 @@ Quantized quantize_by_data(const QuantizeOptions& options) {
   progress.reset();
   Quantized result;
   result.unit = samples.unit();
-  if (options.ops.wanted()) result.choice = choose_ops(model, questions, options.ops);
+  if (options.ops.wanted()) result.choice = choose_ops(model, data, options.ops);
   result.report =
       result.choice ? model.write(result.choice->left(), result.choice->defer()) : model.write();
   return result;
@@ -194,7 +194,7 @@ int run_quantize(QuantizeOptions& options) {
   check_readable(options.model);
   check_source(options);
   check_table_options(options.table);
-  check_op_choice_options(options.ops, !options.task.data.empty(), options.task.is_squad());
+  check_op_choice_options(options.ops, options.task);
   quant::Options& quantizer = options.quantizer;
   quantizer.model = options.model;
   quantizer.output = options.output;
@@ -274,7 +274,7 @@ void add_quantize(CLI::App& program, Action& action) {
       ->type_name("FILE")
       ->group("Integers");
   add_table_options(*command, options->table);
-  add_op_choice_options(*command, options->ops);
+  add_op_choice_options(*command, options->ops, options->task);
   command->callback([options, &action] {
     action = [options] { return run_interruptibly([&] { return run_quantize(*options); }); };
   });

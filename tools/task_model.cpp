@@ -34,6 +34,13 @@ std::string find_task_output(const std::vector<plan::Port>& outputs, const tasks
                           head.classes, head.or_more ? " or more" : "", head.meaning));
 }
 
+text::BatchOptions usual_batches(const tasks::Head& head) {
+  text::BatchOptions batches;
+  // A masked language model gives a number for each token and each entry of the vocabulary.
+  if (head.by_token && head.or_more) batches.max_tokens = 1024;
+  return batches;
+}
+
 TaskModel::TaskModel(runtime::Session& session, const tasks::Head& head)
     : model_(session), by_token_(head.by_token) {
   try {

@@ -15,6 +15,9 @@ namespace bertcl::tools {
 /// "logits". Throws Error with all outputs and their shapes if there is none.
 std::string find_task_output(const std::vector<plan::Port>& outputs, const tasks::Head& head);
 
+/// Bounds of a batch that suit the head: outputs of a masked language model are large.
+text::BatchOptions usual_batches(const tasks::Head& head);
+
 /// Refers to the session, which must outlive it.
 class TaskModel {
  public:

@@ -62,6 +62,14 @@ std::vector<std::string> read_texts(const std::string& path) {
   return squad::load_dataset(path).contexts;
 }
 
+template <class Item>
+std::vector<Item> chosen(std::vector<Item> items, const ItemChoice& choice) {
+  if (!choice) return items;
+  std::vector<Item> some;
+  for (const std::size_t i : choice(items.size())) some.push_back(std::move(items[i]));
+  return some;
+}
+
 }  // namespace
 
 CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
@@ -69,6 +77,26 @@ CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
   one_of(command.add_option("--task", options.name, "What the data are for"),
          {"squad", "sst2", "movie-reviews", "stsb", "wnut17", "mlm"});
   return input_file(command.add_option("--data", options.data, data_help))->type_name("FILE");
+}
+
+CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options) {
+  return input_file(command.add_option(
+                        "--labels", options.labels,
+                        "What the classes of the model stand for, in their order; or a file with "
+                        "one on\n"
+                        "each line. By default as finetune.py wrote them into the model, or "
+                        "id2label of\n"
+                        "config.json beside it; else, for sst2 and movie-reviews, "
+                        "negative,positive"))
+      ->type_name("LABEL,...");
+}
+
+void check_labels(const TaskOptions& options) {
+  const bool fits =
+      options.name == "sst2" || options.name == "movie-reviews" || options.name == "wnut17";
+  if (!options.labels.empty() && !fits)
+    throw Error(fmt::format(
+        "--labels goes with --task sst2 or movie-reviews or wnut17, not with {}", options.name));
 }
 
 std::vector<std::string> find_labels(const TaskOptions& options,
@@ -110,16 +138,20 @@ std::vector<std::string> find_labels(const TaskOptions& options,
 
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::string>& labels,
-                                       const text::WordPieceTokenizer& tokenizer) {
+                                       const text::WordPieceTokenizer& tokenizer,
+                                       const ItemChoice& choice) {
+  const std::string& data = options.data;
   if (options.name == "sst2")
-    return tasks::polarity_task(tasks::read_sst2(options.data), "texts", {"0", "1"}, labels);
-  if (options.name == "movie-reviews")
-    return tasks::polarity_task(tasks::read_movie_reviews(options.data), "reviews", {"neg", "pos"},
+    return tasks::polarity_task(chosen(tasks::read_sst2(data), choice), "texts", {"0", "1"},
                                 labels);
-  if (options.name == "stsb") return tasks::similarity_task(tasks::read_stsb(options.data));
-  if (options.name == "wnut17") return tasks::tagging_task(tasks::read_conll(options.data), labels);
+  if (options.name == "movie-reviews")
+    return tasks::polarity_task(chosen(tasks::read_movie_reviews(data), choice), "reviews",
+                                {"neg", "pos"}, labels);
+  if (options.name == "stsb") return tasks::similarity_task(chosen(tasks::read_stsb(data), choice));
+  if (options.name == "wnut17")
+    return tasks::tagging_task(chosen(tasks::read_conll(data), choice), labels);
   if (options.name == "mlm")
-    return tasks::masked_task(read_texts(options.data), tokenizer.vocabulary_size());
+    return tasks::masked_task(chosen(read_texts(data), choice), tokenizer.vocabulary_size());
   throw Error(fmt::format("'{}' is no task that is read here", options.name));
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which task the data of a command are for, and how they become a task.
 #pragma once
+#include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,6 +30,12 @@ struct TaskOptions {
 CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
                               const std::string& data_help);
 
+/// --labels
+CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options);
+
+/// Throws Error if there are labels and the task has no use for them.
+void check_labels(const TaskOptions& options);
+
 /// The labels of the models' classes in their order: those of the options; else those that the
 /// models name, in their metadata (finetune.py) or as "id2label" in the config.json beside them;
 /// else none. The names that Hugging Face makes up (LABEL_0, ..) are none.
@@ -35,10 +43,14 @@ CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
 std::vector<std::string> find_labels(const TaskOptions& options,
                                      const std::vector<std::filesystem::path>& models);
 
-/// The data of a task other than squad. `labels` as of find_labels().
+/// Indices of the items to take, of so many.
+using ItemChoice = std::function<std::vector<std::size_t>(std::size_t total)>;
+
+/// The data of a task other than squad, all or those of the choice. `labels` as of find_labels().
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::string>& labels,
-                                       const text::WordPieceTokenizer& tokenizer);
+                                       const text::WordPieceTokenizer& tokenizer,
+                                       const ItemChoice& choice = {});
 
 /// The same where only the texts count, not what the model's classes mean.
 std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,

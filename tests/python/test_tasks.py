@@ -313,6 +313,19 @@ class Tasks(unittest.TestCase):
                 self.check_wnut17(sentences, data, ["--vocab", folder / "tokenizer.json"],
                                   lower_case=lower_case)
 
+    def test_the_drop_of_masked_tokens_is_that_of_eval(self):
+        texts = [" ".join(w for w, _ in s) for s in read_wnut17(shared("wnut17/emerging.dev.conll"))[:40]]
+        data, quantized = self.folder / "drop.txt", self.folder / "q.onnx"
+        data.write_text("\n".join(texts), encoding="utf-8")
+        model, report = self.model("MaskedLM"), self.folder / "drop.json"
+        bertcl("quantize", model, "-o", quantized, "--task", "mlm", "--data", data, "--samples", 4,
+               "--max-drop", 100, "--drop-data", data, "--json", report)
+        drop = json.loads(report.read_text())["max_drop"]
+        before, after = (self.evaluate("mlm", path, data)[0]["accuracy"] for path in (model, quantized))
+        self.assertEqual((drop["unit"], drop["questions"]), ("accuracy", 40))
+        self.assertAlmostEqual(drop["float_score"], before, places=9)
+        self.assertAlmostEqual(drop["drop"], before - after, places=9)
+
     def test_masked_tokens(self):
         texts = [" ".join(w for w, _ in s) for s in read_wnut17(shared("wnut17/emerging.dev.conll"))[:150]]
         texts += [self.reviews(2)[0][2].replace("\n", " ")]  # several sequences

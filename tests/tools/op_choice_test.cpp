@@ -7,8 +7,10 @@
 #include <fstream>
 
 #include "program_runner.hpp"
+#include "tasks_model.hpp"
 #include "tests/quant/tiny_bert.hpp"
-#include "tools/f1_drop.hpp"
+#include "tests/support/error_of.hpp"
+#include "tools/score_drop.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -112,6 +114,63 @@ TEST_F(OpChoiceTest, KeepsF1WithinABound) {
   EXPECT_EQ(read_json(path("q.json")).at("max_drop").at("questions"), 6);
 }
 
+struct BoundedTask {
+  std::string name, data, unit, score;  // of the JSON of eval
+  double points = 1.0;                  // of one of it
+  std::vector<std::string> labels;
+};
+
+TEST_F(OpChoiceTest, KeepsTheScoreOfEveryTaskWithinABound) {
+  const std::string model = write("tasks.onnx", model_of_tasks());
+  std::string texts, pairs, sentences;
+  for (int i = 0; i < 12; ++i) {
+    const std::string word = std::string(static_cast<std::size_t>(i % 5 + 1), 'a') + " film";
+    texts += word + " of " + std::to_string(i) + "\t" + std::to_string(i % 2) + "\n";
+    pairs += word + "," + std::to_string(i * i) + "," + std::to_string(i % 6) + "\n";
+    sentences += word + "\tO\nOslo\tB-place\nis\tO\n" + std::to_string(i) + "\tB-place\n\n";
+  }
+  for (const BoundedTask& task : std::vector<BoundedTask>{
+           {"sst2", write("d.tsv", texts), "accuracy", "accuracy", 1.0, {}},
+           {"stsb", write("d.csv", pairs), "Pearson", "pearson", 100.0, {}},
+           {"wnut17", write("d.conll", sentences), "F1", "f1", 1.0, {"--labels", "O,B-place"}}}) {
+    const auto run = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.end(),
+                       {"--task", task.name, "--data", task.data, "--json", path("j")});
+      arguments.insert(arguments.end(), task.labels.begin(), task.labels.end());
+      const ProgramResult result = run_bertcl(arguments);
+      EXPECT_EQ(result.code, 0) << result.err;
+      return read_json(path("j"));
+    };
+    const auto quantize = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> arguments = {"quantize",  model, "-o",         path("q.onnx"),
+                                            "--samples", "4",   "--max-drop", "1000"};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      return run(arguments).at("max_drop");
+    };
+    const auto points = [&](const std::string& file) {
+      return task.points * run({"eval", file}).at("models")[0].at(task.score).get<double>();
+    };
+    EXPECT_EQ(quantize({}).at("questions"), 8) << "those not calibrated on";
+    EXPECT_EQ(quantize({"--drop-limit", "5"}).at("questions"), 5);
+    const nlohmann::json all = quantize({"--drop-data", task.data});
+    EXPECT_EQ(all.at("questions"), 12);
+    EXPECT_EQ(all.at("unit"), task.unit);
+    EXPECT_NEAR(all.at("float_score"), points(model), 1e-9) << task.name;
+    EXPECT_NEAR(all.at("drop"), points(model) - points(path("q.onnx")), 1e-9) << task.name;
+  }
+}
+
+TEST_F(OpChoiceTest, AScoreThatIsNotDefinedIsRefused) {
+  const std::string model = write("tasks.onnx", model_of_tasks());
+  const auto drop = [&](const std::string& task, const std::string& data) {
+    return refusal(run_bertcl({"quantize", model, "-o", path("q.onnx"), "--task", task, "--data",
+                               data, "--samples", "1", "--max-drop", "1"}));
+  };
+  EXPECT_THAT(drop("stsb", write("d.csv", "a,b,1\nc,d,1\ne,f,1\n")),
+              AllOf(HasSubstr("tasks.onnx"), HasSubstr("its Pearson is not defined")));
+  EXPECT_THAT(drop("wnut17", write("d.conll", "a\tO\n\nb\tO\n")), HasSubstr("--labels"));
+}
+
 TEST_F(OpChoiceTest, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal(quantize({"--max-drop", "-101", "--drop-limit", "5"})),
               AllOf(HasSubstr("-101"), HasSubstr("ops in float")));
@@ -126,19 +185,25 @@ TEST_F(OpChoiceTest, RefusesWhatCannotBe) {
   EXPECT_THAT(files(), ElementsAre("model.onnx", "vocab.txt"));
 }
 
-TEST(OtherQuestions, AreThoseThatAreNotTaken) {
+TEST(OtherItems, AreThoseThatAreNotTaken) {
+  EXPECT_THAT(tools::other_items(6, {}, 0), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(tools::other_items(6, {1, 4}, 0), ElementsAre(0, 2, 3, 5));
+  EXPECT_THAT(tools::other_items(6, {1, 4}, 2), ElementsAre(0, 3));
+  EXPECT_THAT(error_of([] {
+                tools::other_items(6, {0, 1, 2, 3, 4, 5}, 2);
+              }),
+              HasSubstr("--drop-data"));
+}
+
+TEST(SomeQuestions, AreThoseOfTheIndices) {
   squad::Dataset dataset;
+  dataset.version_2 = true;
   dataset.contexts = {"a b"};
   for (int i = 0; i < 6; ++i) dataset.questions.push_back({std::to_string(i), "?", {}, false, 0});
-  const auto ids = [&](const std::vector<std::size_t>& taken, std::size_t limit) {
-    std::string all;
-    for (const auto& q : tools::other_questions(dataset, taken, limit).questions) all += q.id;
-    return all;
-  };
-  EXPECT_EQ(ids({}, 0), "012345");
-  EXPECT_EQ(ids({1, 4}, 0), "0235");
-  EXPECT_EQ(ids({1, 4}, 2), "03");
-  EXPECT_ANY_THROW(ids({0, 1, 2, 3, 4, 5}, 2));
+  const squad::Dataset some = tools::some_questions(dataset, {1, 4});
+  EXPECT_TRUE(some.version_2);
+  ASSERT_EQ(some.questions.size(), 2u);
+  EXPECT_EQ(some.questions[1].id, "4");
 }
 
 }  // namespace

@@ -259,8 +259,11 @@ TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
                                             "--task",   "movie-reviews", "--data", path("reviews")};
   EXPECT_EQ(run_bertcl(reviews).code, 0);
   std::vector<std::string> bounded = reviews;
-  bounded.insert(bounded.end(), {"--max-drop", "1"});
-  EXPECT_THAT(refusal(run_bertcl(bounded)), HasSubstr("--max-error"));
+  bounded.insert(bounded.end(), {"--max-drop", "1", "--samples", "1"});
+  EXPECT_THAT(refusal(run_bertcl(bounded)), AllOf(HasSubstr(kModel), HasSubstr("[batch, 2]")));
+  EXPECT_THAT(refusal(run_bertcl({"quantize", kModel, "-o", path("q.onnx"), "--task", "mlm",
+                                  "--data", data.at("mlm"), "--max-drop", "1", "--labels", "a,b"})),
+              HasSubstr("--labels goes with --task sst2"));
 }
 
 }  // namespace

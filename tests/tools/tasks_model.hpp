@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tiny model with a head for each task that reads 30,522 tokens.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tests/quant/tiny_bert.hpp"
+
+namespace bertcl::tests {
+
+/// TinyBert with three more outputs: [batch, seq, 2] for tags, [batch, 2] for classes, [batch, 1]
+/// for the score of two texts; classes and score are read at the first token.
+inline std::string model_of_tasks() {
+  quant::tests::TinyBert bert({.vocabulary = 30522});
+  quant::tests::GraphBuilder& g = bert.builder();
+  const std::string tags = "/qa_outputs/Add_output_0";
+  const auto output = [&](const std::string& name, const std::vector<std::string>& symbols,
+                          int classes) {
+    g.output(name);
+    auto* shape = g.graph()
+                      .mutable_output(g.graph().output_size() - 1)
+                      ->mutable_type()
+                      ->mutable_tensor_type()
+                      ->mutable_shape();
+    for (const std::string& symbol : symbols) shape->add_dim()->set_dim_param(symbol);
+    shape->add_dim()->set_dim_value(classes);
+  };
+  g.node("Gather", {tags, g.ints("first", {0})}, "first_token");
+  g.set("axis", std::int64_t{1});
+  g.node("Squeeze", {"first_token", g.ints("axis_1", {1})}, "classes");
+  g.node("Gather", {"classes", "first"}, "score");
+  g.set("axis", std::int64_t{1});
+  output(tags, {"batch", "seq"}, 2);
+  output("classes", {"batch"}, 2);
+  output("score", {"batch"}, 1);
+  return g.model().SerializeAsString();
+}
+
+}  // namespace bertcl::tests

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of a task's score a model loses against another.
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "opencl/context.hpp"
+#include "runtime/session.hpp"
+#include "squad/dataset.hpp"
+#include "squad/features.hpp"
+#include "tasks/task.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::tools {
+
+/// The indices below `total` that are not among `taken`, `limit` of them in equal steps; all if it
+/// is 0. Throws Error if there are none.
+std::vector<std::size_t> other_items(std::size_t total, const std::vector<std::size_t>& taken,
+                                     std::size_t limit);
+
+/// The questions of those indices.
+squad::Dataset some_questions(const squad::Dataset& dataset,
+                              const std::vector<std::size_t>& indices);
+
+struct TaskScore {
+  std::string name;     ///< "F1", "accuracy", "Pearson": the task's first, but of SQuAD F1
+  double points = 0.0;  ///< percent, or hundredths of a correlation
+};
+
+/// How well models do on the items of a task.
+struct ScoreMeasure {
+  std::size_t items = 0;
+  std::string unit;  ///< of items: "questions"
+  /// `what` names the model on the terminal.
+  std::function<TaskScore(runtime::Session& session, const std::string& what)> measure;
+};
+
+/// On SQuAD questions. The tokenizer must live as long.
+ScoreMeasure squad_measure(squad::Dataset dataset, const text::WordPieceTokenizer& tokenizer,
+                           const squad::FeatureOptions& features);
+
+/// On texts of another task, which `origin` names in messages. The tokenizer must live as long.
+ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task,
+                          const text::WordPieceTokenizer& tokenizer, int max_length,
+                          const std::string& origin);
+
+class ScoreDrop {
+ public:
+  /// Measures `model`, the float one. Throws Error if it has no head of the task, or if the score
+  /// is not defined for it.
+  ScoreDrop(const std::filesystem::path& model, const std::string& device, ScoreMeasure measure);
+
+  /// Points of the float model less those of this one.
+  double operator()(const std::filesystem::path& model);
+
+  const TaskScore& float_score() const { return float_score_; }
+  std::size_t items() const { return measure_.items; }
+  const std::string& unit() const { return measure_.unit; }
+
+ private:
+  TaskScore score_of(const std::filesystem::path& model, const std::string& what);
+
+  std::string device_;
+  ScoreMeasure measure_;
+  std::shared_ptr<opencl::Context> context_;
+  TaskScore float_score_;
+};
+
+}  // namespace bertcl::tools
