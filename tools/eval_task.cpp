@@ -22,12 +22,16 @@ Score score_of(const tasks::Metric& metric) {
           metric.is_correlation ? 5 : 3, !part};
 }
 
+/// In UTF-8. A name of a file or of a class that is none has U+FFFD in place of what is wrong.
+std::string dump(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 /// One line for each item.
 void write_predictions(const std::filesystem::path& path, const nlohmann::ordered_json& values) {
   std::string content;
   for (const auto& [id, value] : values.items())
-    content += fmt::format("{}\n  {}: {}", content.empty() ? "{" : ",", nlohmann::json(id).dump(),
-                           value.dump());
+    content += fmt::format("{}\n  {}: {}", content.empty() ? "{" : ",", dump(id), dump(value));
   write_file(path, (content.empty() ? "{" : content) + "\n}\n");
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "program_runner.hpp"
+#include "tasks_model.hpp"
 #include "tests/onnx/text_model.hpp"
 #include "tests/support/error_of.hpp"
 #include "tools/task_model.hpp"
@@ -17,6 +18,7 @@ namespace bertcl::tools {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -209,6 +211,29 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
               HasSubstr("--null-threshold goes with --task squad"));
   EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
   EXPECT_THAT(eval({"--data", sst2}), HasSubstr("broken JSON"));
+}
+
+TEST_F(TaskTest, PredictionsAreUtf8) {
+  const std::string model = write("m.onnx", tests::model_of_tasks());
+  const auto predict = [&](const std::string& task, const std::string& data,
+                           const std::string& labels) {
+    const auto result =
+        run_bertcl({"eval", model, "--task", task, "--data", data, "--labels", labels, "--vocab",
+                    kVocabulary, "--predictions", path("p.json")});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return read(path("p.json"));
+  };
+  const std::string tagged = predict("wnut17", write("t.conll", "Zürich\tO\n"), "O,B-größe");
+  EXPECT_THAT(tagged, AnyOf("{\n  \"0\": [\"O\"]\n}\n", "{\n  \"0\": [\"B-größe\"]\n}\n"));
+  const std::string other = predict("wnut17", path("t.conll"), "B-größe,O");
+  EXPECT_NE(tagged, other) << "one of them is the tag with its letters";
+  // Names of files of another encoding.
+  for (const char* folder : {"reviews", "reviews/neg", "reviews/pos"})
+    std::filesystem::create_directory(path(folder));
+  write("reviews/neg/caf\xE9.txt", "bad");
+  write("reviews/pos/café.txt", "good");
+  EXPECT_THAT(predict("movie-reviews", path("reviews"), "negative,positive"),
+              AllOf(HasSubstr("\"neg/caf\uFFFD.txt\": "), HasSubstr("\"pos/café.txt\": ")));
 }
 
 TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
