@@ -54,9 +54,12 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   const auto show = [&](const tasks::Progress& now) {
     progress.update(now.sequences, now.sequences_total, now.tokens, now.model_seconds);
   };
-  const tasks::Evaluation evaluation = naming_model(row.path, [&] {
-    return tasks::evaluate(task, tokenizer, evaluate, std::ref(model), show, options.limit);
-  });
+  const tasks::Evaluation evaluation = naming_model(
+      row.path,
+      [&] {
+        return tasks::evaluate(task, tokenizer, evaluate, std::ref(model), show, options.limit);
+      },
+      evaluate.origin);
   if (first && !options.predictions.empty())
     write_predictions(options.predictions, evaluation.results->predictions());
   for (const tasks::Metric& metric : evaluation.metrics) {

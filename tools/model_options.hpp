@@ -32,14 +32,16 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
 runtime::SessionOptions to_session_options(const ModelOptions& options);
 
 /// What `work` returns. The message of its Error begins with the model's file if it does not name
-/// it.
+/// it, and does not begin with that of the data.
 template <class Work>
-auto naming_model(const std::filesystem::path& model, const Work& work) {
+auto naming_model(const std::filesystem::path& model, const Work& work,
+                  const std::string& data = {}) {
   try {
     return work();
   } catch (const Error& error) {
     const std::string message = error.what();
     if (message.find(model.string()) != std::string::npos) throw;
+    if (!data.empty() && message.starts_with(data + ": ")) throw;
     throw Error(model.string() + ": " + message);
   }
 }

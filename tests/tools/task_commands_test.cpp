@@ -22,6 +22,7 @@ using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 using tests::error_of;
 using tests::refusal;
 using tests::run_bertcl;
@@ -211,6 +212,13 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
               HasSubstr("--null-threshold goes with --task squad"));
   EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
   EXPECT_THAT(eval({"--data", sst2}), HasSubstr("broken JSON"));
+}
+
+TEST_F(TaskTest, AFaultOfTheDataDoesNotNameTheModel) {
+  const std::string model = write("m.onnx", tests::model_of_tasks());
+  const auto result = run_bertcl({"eval", model, "--task", "wnut17", "--labels", "O,B-x", "--data",
+                                  write("t.conll", "\xC2\x81\tO\n"), "--vocab", kVocabulary});
+  EXPECT_THAT(refusal(result), StartsWith("bertcl: " + path("t.conll") + ": nothing to score"));
 }
 
 TEST_F(TaskTest, PredictionsAreUtf8) {
