@@ -7,16 +7,16 @@
 
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "bertcl/error.hpp"
+#include "text/json_file.hpp"
 
 namespace bertcl::quant {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 constexpr std::array kKeys{"quant_type",   "scale", "zero_point", "symmetric",
                            "reduce_range", "rmin",  "rmax",       "axis"};
@@ -145,14 +145,7 @@ TensorOverride read_tensor(const Json& json, const std::string& place) {
 }  // namespace
 
 Overrides read_overrides(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(fmt::format("{}: cannot be read", path.string()));
-  Json json;
-  try {
-    json = Json::parse(file);
-  } catch (const Json::exception& e) {
-    throw Error(fmt::format("{}: {}", path.string(), e.what()));
-  }
+  const Json json = text::read_json(path);
   if (!json.is_object())
     throw Error(fmt::format("{}: has to be an object of lists by tensor", path.string()));
   Overrides overrides;

@@ -24,18 +24,19 @@ std::string_view reason_of(const nlohmann::json::exception& error) {
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text, std::string_view origin) {
+  const std::string place = origin.empty() ? "" : fmt::format("{}: ", origin);
   try {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     if (error.byte > text.size()) {
       throw Error(fmt::format(
-          "{}: broken JSON: the file ends too early, after {} bytes; was it copied in full? {}",
-          origin, text.size(), reason_of(error)));
+          "{}broken JSON: the file ends too early, after {} bytes; was it copied in full? {}",
+          place, text.size(), reason_of(error)));
     }
-    throw Error(fmt::format("{}: broken JSON (byte {} of {}): {}", origin, error.byte, text.size(),
+    throw Error(fmt::format("{}broken JSON (byte {} of {}): {}", place, error.byte, text.size(),
                             reason_of(error)));
   } catch (const nlohmann::json::exception& error) {  // a number that no double holds
-    throw Error(fmt::format("{}: broken JSON: {}", origin, reason_of(error)));
+    throw Error(fmt::format("{}broken JSON: {}", place, reason_of(error)));
   }
 }
 

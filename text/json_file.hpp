@@ -7,8 +7,9 @@
 
 namespace bertcl::text {
 
-/// Parses JSON. Throws Error with `origin`, line, column and byte of the first fault.
-nlohmann::json parse_json(std::string_view text, std::string_view origin);
+/// Parses JSON. Throws Error with `origin`, line, column and byte of the first fault. An empty
+/// origin is left out: the caller names the file.
+nlohmann::json parse_json(std::string_view text, std::string_view origin = {});
 
 /// The same of a file.
 nlohmann::json read_json(const std::filesystem::path& path);

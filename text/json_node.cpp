@@ -19,8 +19,9 @@ JsonNode::JsonNode(const nlohmann::json& value, const JsonNode& parent, std::str
     : value_(&value), origin_(parent.origin_), hint_(parent.hint_), path_(std::move(path)) {}
 
 void JsonNode::fail(const std::string& what) const {
-  throw Error(fmt::format("{}: {} {}{}{}", origin_, path_.empty() ? "the file" : path_, what,
-                          hint_.empty() ? "" : "; ", hint_));
+  throw Error(fmt::format("{}{}{} {}{}{}", origin_, origin_.empty() ? "" : ": ",
+                          path_.empty() ? "the file" : path_, what, hint_.empty() ? "" : "; ",
+                          hint_));
 }
 
 void JsonNode::expect(bool right, std::string_view type) const {
@@ -45,10 +46,16 @@ std::optional<JsonNode> JsonNode::find(std::string_view key) const {
   return JsonNode(*found, *this, path_of(key));
 }
 
+JsonNode JsonNode::element(std::size_t index) const {
+  expect(value_->is_array(), "array");
+  if (index >= value_->size())
+    fail(fmt::format("has {} elements, expected more than {}", value_->size(), index));
+  return {(*value_)[index], *this, fmt::format("{}[{}]", path_, index)};
+}
+
 void JsonNode::each(const std::function<void(const JsonNode&)>& visit) const {
   expect(value_->is_array(), "array");
-  for (std::size_t i = 0; i < value_->size(); ++i)
-    visit(JsonNode((*value_)[i], *this, fmt::format("{}[{}]", path_, i)));
+  for (std::size_t i = 0; i < value_->size(); ++i) visit(element(i));
 }
 
 void JsonNode::each_member(

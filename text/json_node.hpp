@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A walk over a JSON document that always knows where it stands.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -12,10 +13,12 @@ namespace bertcl::text {
 
 /// A value of a document and the way to it. Refers to the document, its origin and the hint, which
 /// must outlive it. What is missing or of another type is an Error that names origin and path:
-/// "dev.json: data[0].title is of type null, expected string; HINT".
+/// "dev.json: data[0].title is of type null, expected string; HINT". An empty origin is left out:
+/// the caller names the file.
 class JsonNode {
  public:
-  JsonNode(const nlohmann::json& document, std::string_view origin, std::string_view hint = {});
+  explicit JsonNode(const nlohmann::json& document, std::string_view origin = {},
+                    std::string_view hint = {});
 
   [[noreturn]] void fail(const std::string& what) const;
 
@@ -26,6 +29,8 @@ class JsonNode {
   JsonNode at(std::string_view key) const;
   /// The same; none where it is absent or null.
   std::optional<JsonNode> find(std::string_view key) const;
+  /// An element of an array, which has to be long enough.
+  JsonNode element(std::size_t index) const;
   /// Calls visit(element) for each element of an array.
   void each(const std::function<void(const JsonNode&)>& visit) const;
   /// Calls visit(key, member) for each member of an object.

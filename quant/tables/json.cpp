@@ -7,40 +7,40 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bertcl/error.hpp"
 #include "quant/tables/table.hpp"
+#include "text/json_file.hpp"
+#include "text/json_node.hpp"
 
 namespace bertcl::quant {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr const char* kFormat = "bertcl-ranges";
+constexpr std::string_view kFormat = "bertcl-ranges";
 constexpr int kVersion = 1;
 
+float to_float(const text::JsonNode& number) { return static_cast<float>(number.number()); }
+
 bool recognizes(std::string_view bytes) {
-  const Json json = Json::parse(bytes, nullptr, false);
-  return json.is_object() && json.contains("format") && json["format"] == kFormat;
+  return text::begins_as_object(bytes) && bytes.find(fmt::format("\"{}\"", kFormat)) != bytes.npos;
 }
 
 Table parse(std::string_view bytes) {
-  try {
-    const Json json = Json::parse(bytes);
-    if (json.at("format") != kFormat)
-      throw Error(fmt::format("its format is {}, not \"{}\"", json.at("format").dump(), kFormat));
-    if (json.at("version") != kVersion)
-      throw Error(
-          fmt::format("version {} is not known, {} is", json.at("version").dump(), kVersion));
-    Table table;
-    table.method = json.value("method", "");
-    table.samples = json.value("samples", std::int64_t{0});
-    table.tokens = json.value("tokens", std::int64_t{0});
-    table.data_sha256 = json.value("data_sha256", "");
-    for (const auto& [tensor, range] : json.at("ranges").items())
-      add_range(table, tensor, {range.at("low").get<float>(), range.at("high").get<float>()});
-    return table;
-  } catch (const Json::exception& e) {
-    throw Error(e.what());
-  }
+  const nlohmann::json document = text::parse_json(bytes);
+  const text::JsonNode root(document);
+  const text::JsonNode name = root.at("format"), version = root.at("version");
+  if (name.string() != kFormat)
+    name.fail(fmt::format("is \"{}\"; \"{}\" is known", name.string(), kFormat));
+  if (version.integer() != kVersion)
+    version.fail(fmt::format("is {}; version {} is known", version.integer(), kVersion));
+  Table table;
+  if (const auto method = root.find("method")) table.method = method->string();
+  if (const auto samples = root.find("samples")) table.samples = samples->integer();
+  if (const auto tokens = root.find("tokens")) table.tokens = tokens->integer();
+  if (const auto hash = root.find("data_sha256")) table.data_sha256 = hash->string();
+  root.at("ranges").each_member([&](const std::string& tensor, const text::JsonNode& range) {
+    add_range(table, tensor, {to_float(range.at("low")), to_float(range.at("high"))});
+  });
+  return table;
 }
 
 std::string format(const Table& table) {

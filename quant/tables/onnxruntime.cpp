@@ -13,55 +13,65 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
-#include "bertcl/error.hpp"
 #include "quant/tables/table.hpp"
+#include "text/json_file.hpp"
+#include "text/json_node.hpp"
 
 namespace bertcl::quant {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using text::JsonNode;
 
-/// A number in any of its spellings.
-float number(const Json& json, const std::string& tensor, const char* end) {
-  if (json.is_number()) return json.get<float>();
-  if (json.is_object() && json.contains("data")) return number(json["data"], tensor, end);
-  if (json.is_array() && json.size() == 1) return number(json[0], tensor, end);
-  if (json.is_array())
-    throw Error(
-        fmt::format("tensor '{}': {} values as its {} end; ranges for each channel of an "
-                    "activation are not supported, calibrate with per_channel=False",
-                    tensor, json.size(), end));
-  throw Error(
-      fmt::format("tensor '{}': no number as its {} end: {:.60}", tensor, end, json.dump()));
+/// A number in any of its spellings: the `end` of a range.
+float number(JsonNode node, const char* end) {
+  while (!node.value().is_number()) {
+    const nlohmann::json& value = node.value();
+    if (value.is_object()) {
+      node = node.at("data");
+    } else if (value.is_array() && value.size() == 1) {
+      node = node.element(0);
+    } else if (value.is_array()) {
+      node.fail(
+          fmt::format("has {} values as its {} end; ranges for each channel of an activation "
+                      "are not supported, calibrate with per_channel=False",
+                      value.size(), end));
+    } else {
+      node.fail(
+          fmt::format("is of type {}, expected the number of the {} end", value.type_name(), end));
+    }
+  }
+  return static_cast<float>(node.number());
 }
 
-Range range(const Json& json, const std::string& tensor) {
-  if (json.is_array() && json.size() == 2)
-    return {number(json[0], tensor, "lower"), number(json[1], tensor, "upper")};
-  if (json.is_object() && json.contains("lowest") && json.contains("highest"))
-    return {number(json["lowest"], tensor, "lower"), number(json["highest"], tensor, "upper")};
-  throw Error(
-      fmt::format("tensor '{}' has no 'lowest' and 'highest'; ranges are needed, which the "
-                  "methods MinMax, Entropy and Percentile give",
-                  tensor));
+Range range(const JsonNode& node) {
+  const nlohmann::json& value = node.value();
+  if (value.is_array() && value.size() == 2)
+    return {number(node.element(0), "lower"), number(node.element(1), "upper")};
+  if (value.is_object() && value.contains("lowest") && value.contains("highest"))
+    return {number(node.at("lowest"), "lower"), number(node.at("highest"), "upper")};
+  node.fail(
+      "has no 'lowest' and 'highest'; ranges are needed, which the methods MinMax, Entropy and "
+      "Percentile give");
 }
 
-bool recognizes(std::string_view bytes) { return Json::parse(bytes, nullptr, false).is_object(); }
+bool recognizes(std::string_view bytes) { return text::begins_as_object(bytes); }
 
 Table parse(std::string_view bytes) {
-  try {
-    const Json json = Json::parse(bytes);
-    const bool whole = json.contains("CLS") && json["CLS"] == "TensorsData";
-    Table table;
-    if (whole && json.contains("calibration_method") && json["calibration_method"].is_object())
-      table.method = json["calibration_method"].value("value", "");
-    for (const auto& [tensor, entry] : (whole ? json.at("data") : json).items())
-      add_range(table, tensor, range(entry, tensor));
-    return table;
-  } catch (const Json::exception& e) {
-    throw Error(e.what());
-  }
+  const nlohmann::json document = text::parse_json(bytes);
+  const JsonNode root(document);
+  const auto kind = root.find("CLS");
+  const bool whole = kind && kind->value() == "TensorsData";
+  Table table;
+  if (const auto method = whole ? root.find("calibration_method") : std::nullopt)
+    if (const auto name = method->find("value")) table.method = name->string();
+  const JsonNode data = whole ? root.at("data") : root;
+  data.each_member([&](const std::string& tensor, const JsonNode& entry) {
+    add_range(table, tensor, range(entry));
+  });
+  return table;
 }
 
 Json scalar(float value) { return {{"data", value}, {"dtype", "float32"}, {"CLS", "numpy.array"}}; }

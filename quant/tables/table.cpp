@@ -8,25 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <functional>
-#include <iterator>
-#include <system_error>
-#include <vector>
 
 #include "bertcl/error.hpp"
 #include "bertcl/pending_file.hpp"
+#include "text/file.hpp"
 
 namespace bertcl::quant {
 namespace {
-
-std::string read_file(const std::filesystem::path& path) {
-  std::error_code ignored;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream || std::filesystem::is_directory(path, ignored))
-    throw Error(fmt::format("{}: cannot be read", path.string()));
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 void check(const Table& table) {
   if (table.ranges.empty()) throw Error("the table names no tensor");
@@ -62,7 +51,7 @@ const TableFormat& table_format(std::string_view name, const std::filesystem::pa
 }
 
 ReadTable read_table(const std::filesystem::path& path, std::string_view format) {
-  const std::string bytes = read_file(path);
+  const std::string bytes = text::read_file(path);
   const auto formats = table_formats();
   const auto found = format.empty()
                          ? std::find_if(formats.begin(), formats.end(),

@@ -29,6 +29,7 @@ struct TableFormat {
   std::string_view extension;  ///< with its dot; the first format of an extension is written for it
   std::string_view summary;    ///< one line
   bool magnitudes = false;
+  /// Also of what is damaged, if its beginning shows the format.
   bool (*recognizes)(std::string_view bytes);
   /// Throws Error on damage; the file is named by the caller.
   Table (*parse)(std::string_view bytes);

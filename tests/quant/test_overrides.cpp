@@ -60,7 +60,8 @@ TEST(ReadOverrides, EveryKey) {
 TEST(ReadOverrides, MessagesNameThePlace) {
   const auto refusal = [](const std::string& text) { return refusal_of(read, text); };
   EXPECT_THAT(refusal("[]"), HasSubstr("object of lists"));
-  EXPECT_THAT(refusal("{"), HasSubstr(".json: "));
+  EXPECT_THAT(refusal("{"), HasSubstr(".json: broken JSON: the file ends too early"));
+  EXPECT_THAT(refusal(R"({"x": [{"rmin": 1e999}]})"), HasSubstr(".json: broken JSON"));
   EXPECT_THAT(refusal(R"({"x": 1})"), HasSubstr("\"x\" has to be a list"));
   EXPECT_THAT(refusal(R"({"x": []})"), HasSubstr("\"x\" has to be a list"));
   EXPECT_THAT(refusal(R"({"x": [4]})"), HasSubstr("\"x\"[0] has to be an object"));
@@ -84,7 +85,11 @@ TEST(ReadOverrides, MessagesNameThePlace) {
               HasSubstr("\"x\"[1].quant_type differs"));
   EXPECT_THAT(refusal(R"({"x": [{"axis": 0, "scale": 1, "zero_point": 0}, {}]})"),
               HasSubstr("\"x\"[1] and entry 0"));
-  EXPECT_THROW(read_overrides("/no/such/file.json"), Error);
+  const auto unread = [](const std::string& path) {
+    return refusal_of([](const std::string& p) { read_overrides(p); }, path);
+  };
+  EXPECT_THAT(unread("/no/such/file.json"), HasSubstr("/no/such/file.json: cannot open"));
+  EXPECT_THAT(unread("/tmp"), HasSubstr("/tmp: is a directory"));
 }
 
 /// x -> MatMul(w) -> y with w = [[1, -2], [3, 4]].

@@ -161,15 +161,27 @@ TEST_F(Tables, SayWhatIsWrong) {
   fails("hello\n", HasSubstr("not a scale table"));
   fails("{}", HasSubstr("names no tensor"));
   fails("{\"x\": ", HasSubstr("parse error"), "onnxruntime");
-  fails(R"({"x": 3})", AllOf(HasSubstr("'x'"), HasSubstr("lowest")));
+  fails(R"({"x": 3})", HasSubstr("x has no 'lowest'"));
   fails(R"({"x": {"avg": 1, "std": 2}})", HasSubstr("'lowest' and 'highest'"));
   fails(R"({"x": [[1, 2], [3, 4]]})", HasSubstr("per_channel"));
-  fails(R"({"x": ["a", 3]})", HasSubstr("lower"));
+  fails(R"({"x": ["a", 3]})",
+        HasSubstr("x[0] is of type string, expected the number of the lower"));
+  fails(R"({"x": {"lowest": {"dtype": "float32"}, "highest": 1}})",
+        HasSubstr("x.lowest.data is missing"));
+  fails(R"({"CLS": "TensorsData", "data": [1]})", HasSubstr("data is of type array"));
+  fails(R"({"CLS": "TensorsData"})", HasSubstr("data is missing"));
+  fails(R"({"x": [0, 1e999]})", HasSubstr("1e999"));
   fails(R"({"x": [2, 1]})", AllOf(HasSubstr("'x'"), HasSubstr("[2, 1] is no range")));
   fails(R"({"x": [-1e99, 1]})", HasSubstr("is no range"));
-  fails(R"({"format": "bertcl-ranges", "version": 2, "ranges": {}})", HasSubstr("version 2"));
+  fails(R"({"format": "bertcl-ranges", "version": 2, "ranges": {}})", HasSubstr("version is 2"));
   fails(R"({"format": "bertcl-ranges", "version": 1, "ranges": {"x": {"low": 1}}})",
-        HasSubstr("high"));
+        HasSubstr("ranges.x.high is missing"));
+  fails(R"({"format": "bertcl-ranges", "version": 1, "ranges": {"x": {"low": "1", "high": 2}}})",
+        HasSubstr("ranges.x.low is of type string, expected number"));
+  fails(R"({"format": "bertcl-ranges", "version": 1, "ranges": [1]})",
+        HasSubstr("ranges is of type array"));
+  fails(R"({"format": "bertcl-ranges", "version": 1, "samples": "8", "ranges": {}})",
+        HasSubstr("samples is of type string"));
   fails("x 1.0\nx 2.0\n", AllOf(HasSubstr("'x'"), HasSubstr("twice")), "cache");
   fails("x 1.0\ny\n", HasSubstr("line 2"), "cache");
   fails("x 1.0e\n", HasSubstr("'1.0e'"), "cache");
@@ -179,9 +191,20 @@ TEST_F(Tables, SayWhatIsWrong) {
   fails("TRT-1-A\nx: 7f800000\n", HasSubstr("is no range"));
   fails("TRT-1-A\nx 1\n", HasSubstr("line 2"));
   EXPECT_THAT([&] { read_table(folder_ / "none"); },
-              ThrowsMessage<Error>(AllOf(HasSubstr("none"), HasSubstr("cannot be read"))));
+              ThrowsMessage<Error>(AllOf(HasSubstr("none"), HasSubstr("No such file"))));
   EXPECT_THAT([&] { read_table(folder_.path()); },
-              ThrowsMessage<Error>(HasSubstr("cannot be read")));
+              ThrowsMessage<Error>(HasSubstr("is a directory")));
+}
+
+TEST_F(Tables, AJsonFileThatIsCutIsNoOtherFormat) {
+  const Table table = random_table(3);
+  for (const TableFormat* format : {&json_table, &onnxruntime_table}) {
+    const std::string whole = format->format(table);
+    for (const std::size_t size : {whole.size() / 2, whole.size() - 3})
+      fails(whole.substr(0, size), AllOf(HasSubstr((folder_ / "table").string()),
+                                         HasSubstr("read as " + std::string(format->name)),
+                                         HasSubstr("broken JSON: the file ends too early")));
+  }
 }
 
 // Damage anywhere is an error or another table; never a crash or a read outside the file.

@@ -47,6 +47,7 @@ TEST(JsonNode, WalksAlongMembersAndElements) {
     found.push_back(key + " " + member.path());
   });
   EXPECT_THAT(found, ElementsAre("a a", "none none"));
+  EXPECT_EQ(root.at("a").at("b").element(1).path(), "a.b[1]");
   EXPECT_TRUE(root.find("a"));
   EXPECT_FALSE(root.find("none"));
   EXPECT_FALSE(root.find("absent"));
@@ -77,6 +78,10 @@ TEST(JsonNode, WhatIsMissingOrOfAnotherTypeIsNamed) {
                 n.at("l").each([](const JsonNode& element) { element.string(); });
               }),
               HasSubstr("l[0] is of type number, expected string"));
+  EXPECT_THAT(error([](const JsonNode& n) { n.at("l").element(1); }),
+              HasSubstr("l has 1 elements, expected more than 1"));
+  EXPECT_EQ(error_of([&] { JsonNode(json).at("x"); }), "x is missing") << "no origin, no hint";
+  EXPECT_THAT(error_of([] { parse_json("["); }), StartsWith("broken JSON"));
 }
 
 }  // namespace

@@ -98,18 +98,23 @@ TEST_F(QuantizeTablesTest, WhatATableLeavesOutIsTold) {
 
 TEST_F(QuantizeTablesTest, RefusalsLeaveNoFile) {
   write("x.json", R"({"x": [0, 1]})");
+  write("cut.json", R"({"format": "bertcl-ranges", "version": 1, "ran)");
   const std::string table = path("x.json");
   const auto refused = [&](const std::vector<std::string>& more) {
     const std::string message = refusal(quantize("q.onnx", more));
-    EXPECT_THAT(files(), testing::ElementsAre("x.json"));
+    EXPECT_THAT(files(), testing::ElementsAre("cut.json", "x.json"));
     return message;
   };
   EXPECT_THAT(refused({}), AllOf(HasSubstr("--data"), HasSubstr("--read-table")));
   EXPECT_THAT(refused({"--data", kCalibration, "--read-table", table}), HasSubstr("exclude"));
   EXPECT_THAT(refused({"--read-table", table}),
               AllOf(HasSubstr("the table does not name it"), HasSubstr("MatMul")));
-  EXPECT_THAT(refused({"--read-table", path("none")}), HasSubstr("cannot be read"));
+  EXPECT_THAT(refused({"--read-table", path("none")}), HasSubstr("none: cannot open"));
   EXPECT_THAT(refused({"--read-table", kModel}), HasSubstr("not a scale table"));
+  EXPECT_THAT(refused({"--read-table", path("cut.json")}),
+              HasSubstr("cut.json: read as json: broken JSON: the file ends too early"));
+  EXPECT_THAT(refused({"--data", kCalibration, "--overrides", path("cut.json")}),
+              HasSubstr("cut.json: broken JSON: the file ends too early"));
   EXPECT_THAT(refused({"--read-table", table, "--write-table", path("t.txt")}),
               AllOf(HasSubstr("t.txt"), HasSubstr("flatbuffers")));
   EXPECT_THAT(refused({"--read-table", table, "--table-format", "cache"}),
