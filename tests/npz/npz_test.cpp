@@ -6,7 +6,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -17,6 +16,8 @@
 
 #include "bertcl/error.hpp"
 #include "npz/npy.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::npz {
 namespace {
@@ -25,6 +26,7 @@ using ir::DType;
 using ir::Tensor;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using tests::error_of;
 
 // numpy.savez_compressed(f, ids=int64 [[1,2,3],[40,50,60]], half=float16 [1.5,-2]) of NumPy 2.4.6.
 constexpr std::string_view kNumpyFile =
@@ -65,36 +67,19 @@ std::vector<std::byte> npy(std::string header, std::string_view data) {
   return {bytes.begin(), bytes.end()};
 }
 
-template <class F>
-std::string message_of(F&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 class NpzTest : public testing::Test {
  protected:
-  NpzTest()
-      : folder_(std::filesystem::temp_directory_path() /
-                fmt::format("bertcl_npz_{}", static_cast<long>(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~NpzTest() override { std::filesystem::remove_all(folder_); }
-
   std::filesystem::path write(const std::string& name, const std::string& content) const {
-    std::ofstream(folder_ / name, std::ios::binary) << content;
-    return folder_ / name;
+    return folder_.write(name, content);
   }
   std::size_t files() const {
     std::size_t count = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) ++count;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      ++count;
     return count;
   }
 
-  std::filesystem::path folder_;
+  const tests::ScratchFolder folder_;
 };
 
 TEST_F(NpzTest, ReadsWhatNumpyWrote) {
@@ -142,31 +127,31 @@ TEST_F(NpzTest, NoDamageCrashesAndNoneIsReadAsTheSame) {
   const Arrays expected = load(write("good.npz", good));
   for (std::size_t cut = 0; cut < good.size(); cut += 7) {
     const auto path = write("cut.npz", good.substr(0, cut));
-    EXPECT_THAT(message_of([&] { load(path); }), HasSubstr(path.string())) << "cut at " << cut;
+    EXPECT_THAT(error_of([&] { load(path); }), HasSubstr(path.string())) << "cut at " << cut;
   }
   // A changed byte of the compressed data breaks the check sum.
   for (std::size_t at = 60; at < 140; at += 3) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 0x55);
     const auto path = write("bad.npz", bad);
-    EXPECT_THAT(message_of([&] { load(path); }), HasSubstr(path.string())) << "byte " << at;
+    EXPECT_THAT(error_of([&] { load(path); }), HasSubstr(path.string())) << "byte " << at;
   }
 }
 
 TEST_F(NpzTest, NamesWhatIsMissingOrWrong) {
-  EXPECT_THAT(message_of([&] { load(folder_ / "absent.npz"); }),
+  EXPECT_THAT(error_of([&] { load(folder_ / "absent.npz"); }),
               testing::AllOf(HasSubstr("absent.npz"), HasSubstr("No such file")));
-  EXPECT_THAT(message_of([&] { load(folder_); }), HasSubstr("is a directory"));
-  EXPECT_THAT(message_of([&] { load(write("x.npz", "words")); }), HasSubstr("x.npz"));
+  EXPECT_THAT(error_of([&] { load(folder_.path()); }), HasSubstr("is a directory"));
+  EXPECT_THAT(error_of([&] { load(write("x.npz", "words")); }), HasSubstr("x.npz"));
   const Arrays arrays = {{"x", Tensor::scalar(1.0f)}};
-  EXPECT_THAT(message_of([&] { save(folder_ / "no_folder" / "x.npz", arrays); }),
+  EXPECT_THAT(error_of([&] { save(folder_ / "no_folder" / "x.npz", arrays); }),
               HasSubstr("no_folder"));
 }
 
 TEST_F(NpzTest, LeavesPipesAndDevicesAlone) {
   const auto pipe = folder_ / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 save(pipe, {{"x", Tensor::scalar(1.0f)}});
               }),
               testing::AllOf(HasSubstr(pipe.string()), HasSubstr("device or a pipe")));
@@ -177,7 +162,7 @@ TEST_F(NpzTest, AFailedWriteLeavesTheOldFile) {
   const Arrays good = {{"x", Tensor::scalar(1.0f)}};
   save(folder_ / "x.npz", good);
   const Arrays bad = {{"x", Tensor::scalar(1.0f).converted(DType::bf16)}};
-  EXPECT_THAT(message_of([&] { save(folder_ / "x.npz", bad); }),
+  EXPECT_THAT(error_of([&] { save(folder_ / "x.npz", bad); }),
               testing::AllOf(HasSubstr("array 'x'"), HasSubstr("bf16")));
   EXPECT_EQ(load(folder_ / "x.npz"), good);
   EXPECT_EQ(files(), 1u);
@@ -203,7 +188,7 @@ TEST(Npy, HeaderFillsBlocksOf64Bytes) {
 
 TEST(Npy, RefusesByName) {
   const auto refusal = [](const std::string& header, std::string_view data) {
-    return message_of([&] { parse_npy(npy(header, data), "array 'x'"); });
+    return error_of([&] { parse_npy(npy(header, data), "array 'x'"); });
   };
   EXPECT_THAT(refusal("{'descr': '<U2', 'fortran_order': False, 'shape': (1,), }", "abcdefgh"),
               testing::AllOf(HasSubstr("array 'x'"), HasSubstr("'<U2'"), HasSubstr("supported")));

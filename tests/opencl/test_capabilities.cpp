@@ -2,9 +2,7 @@
 // Probes: what they find agrees with the CPU, what is hidden is absent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <string>
 
 #include "bertcl/error.hpp"
@@ -12,6 +10,7 @@
 #include "opencl/context.hpp"
 #include "opencl/cpu_features.hpp"
 #include "tests/opencl/environment.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -86,15 +85,13 @@ TEST_F(Probes, UnknownNameToHideIsAnError) {
 TEST_F(Probes, AreReadBackFromTheCache) {
   tests::ScopedVariable cache("BERTCL_CACHE", "off");
   const Capabilities probed = Context::create("cpu")->capabilities();
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("bertcl_probe_test_" + std::to_string(getpid()));
-  cache.set(folder.string());
+  const tests::ScratchFolder folder;
+  cache.set((folder / "cache").string());
   for (const char* round : {"probed and stored", "read back"}) {
     const Capabilities found = Context::create("cpu")->capabilities();
     EXPECT_EQ(found.list(), probed.list()) << round;
     EXPECT_EQ(found.notes, probed.notes) << round;
   }
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

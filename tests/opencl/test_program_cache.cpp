@@ -14,6 +14,7 @@
 #include "opencl/context.hpp"
 #include "opencl/program_cache.hpp"
 #include "tests/opencl/environment.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -26,17 +27,11 @@ constexpr const char* kSource =
 
 class ProgramCacheTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    // Folder per process: the tests of this file may run at once.
-    folder_ = fs::temp_directory_path() / ("bertcl_cache_test_" + std::to_string(getpid()));
-    fs::remove_all(folder_);
-    cache_.set(folder_.string());
-  }
+  void SetUp() override { cache_.set(folder_.string()); }
 
   void TearDown() override {
     std::error_code error;
     fs::permissions(folder_, fs::perms::owner_all, fs::perm_options::add, error);
-    fs::remove_all(folder_, error);
   }
 
   // Runs the program in a fresh context and returns (its result, the cache's messages).
@@ -73,7 +68,8 @@ class ProgramCacheTest : public ::testing::Test {
     std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<long>(bytes.size()));
   }
 
-  fs::path folder_;
+  const tests::ScratchFolder scratch_;
+  const fs::path folder_ = scratch_ / "cache";  // which the cache makes
   tests::ScopedVariable cache_{"BERTCL_CACHE"};
   tests::ScopedVariable debug_{"BERTCL_CACHE_DEBUG", "1"};
   tests::ScopedVariable kernels_{"BERTCL_KERNELS"};

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: tokenizers, a small data set, temporary files, a model.
+// What the tests of this folder share: tokenizers, a small data set, a model.
 #pragma once
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "bertcl/error.hpp"
 #include "squad/batch.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/shared.hpp"
 #include "text/tokenizer.hpp"
 
@@ -45,30 +45,8 @@ inline const text::WordPieceTokenizer& letter_tokenizer() {
   return tokenizer;
 }
 
-/// Message of the Error that `action` throws.
-inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no Error was thrown";
-}
-
-/// A file that lives as long as the object, named after the running test.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content) {
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_ = std::filesystem::temp_directory_path() /
-                                (std::string("bertcl_squad_") +
-                                 testing::UnitTest::GetInstance()->current_test_info()->name());
-};
+using tests::error_of;
+using tests::ScratchFile;
 
 /// Logits in [-8, 8) that depend on nothing but the tokens of the row and the position: a model
 /// that is right about padding. What stands in padding is poison.

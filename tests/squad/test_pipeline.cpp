@@ -227,7 +227,7 @@ TEST(Pipeline, FailuresOfEveryStageAreReported) {
 TEST(Pipeline, FilesAreReadBack) {
   const Dataset dataset = random_dataset(true);
   const Evaluation evaluation = evaluate(dataset, letter_tokenizer(), small_options(), hash_model);
-  const TemporaryFile file("");
+  const ScratchFile file("");
   save_predictions(file.path(), evaluation);
   EXPECT_EQ(load_predictions(file.path()), evaluation.answers());
   const auto read = [&] {
@@ -245,9 +245,9 @@ TEST(Pipeline, FilesAreReadBack) {
 }
 
 TEST(Pipeline, BadPredictionFilesAreNamed) {
-  const TemporaryFile list("[]");
+  const ScratchFile list("[]");
   EXPECT_THAT(error_of([&] { load_predictions(list.path()); }), HasSubstr("of type array"));
-  const TemporaryFile number(R"({"q1": 3})");
+  const ScratchFile number(R"({"q1": 3})");
   EXPECT_THAT(error_of([&] { load_predictions(number.path()); }), HasSubstr("\"q1\" is of type"));
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of its own for each test.
+// Folders and files of their own for each test.
 #pragma once
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 
@@ -27,8 +28,25 @@ class ScratchFolder {
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  /// Writes a file there and gives its path.
+  std::filesystem::path write(const std::string& name, const std::string& content) const {
+    std::ofstream(path_ / name, std::ios::binary) << content;
+    return path_ / name;
+  }
 
  private:
+  std::filesystem::path path_;
+};
+
+/// A file in a folder of its own.
+class ScratchFile {
+ public:
+  explicit ScratchFile(const std::string& content, const std::string& extension = ".txt")
+      : path_(folder_.write("file" + extension, content)) {}
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  ScratchFolder folder_;
   std::filesystem::path path_;
 };
 

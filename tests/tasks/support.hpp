@@ -1,46 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this folder share: messages of errors, temporary files, a small tokenizer.
+// What the tests of this folder share: tokenizers, numbers.
 #pragma once
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <string>
 #include <vector>
 
-#include "bertcl/error.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/support/shared.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::tasks {
 
-/// Message of the Error that `action` throws.
-inline std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no Error was thrown";
-}
-
-/// A file that lives as long as the object, named after the running test.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content, const std::string& extension = ".txt")
-      : path_(std::filesystem::temp_directory_path() /
-              (std::string("bertcl_tasks_") +
-               testing::UnitTest::GetInstance()->current_test_info()->name() + extension)) {
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
+using tests::error_of;
+using tests::ScratchFile;
 
 /// The tokenizer of the model that the project carries.
 inline const text::WordPieceTokenizer& bert_tokenizer() {

@@ -19,13 +19,13 @@ using testing::HasSubstr;
 template <typename Read>
 std::string refusal(const Read& read, const std::string& content,
                     const std::string& extension = ".txt") {
-  const TemporaryFile file(content, extension);
+  const ScratchFile file(content, extension);
   return error_of([&] { read(file.path()); });
 }
 
 TEST(ReadSst2, WithAndWithoutHeader) {
   for (const char* header : {"", "sentence\tlabel\n", "\xEF\xBB\xBFsentence\tlabel\r\n"}) {
-    const TemporaryFile file(std::string(header) + "a fine film \t1\r\n\nno\ttabs\t0\n");
+    const ScratchFile file(std::string(header) + "a fine film \t1\r\n\nno\ttabs\t0\n");
     const auto texts = read_sst2(file.path());
     ASSERT_EQ(texts.size(), 2u);
     EXPECT_EQ(texts[0].text, "a fine film");
@@ -60,16 +60,16 @@ TEST(ReadSst2, Dev) {
 }
 
 TEST(ReadStsb, QuotesHeadersAndTabs) {
-  const TemporaryFile plain("\"A man, \"\"old\"\", sits.\",He\nsits.,0\n", ".csv");
+  const ScratchFile plain("\"A man, \"\"old\"\", sits.\",He\nsits.,0\n", ".csv");
   EXPECT_THAT(error_of([&] { read_stsb(plain.path()); }), HasSubstr(".csv:1: 2 columns"));
-  const TemporaryFile csv("\"A man, \"\"old\"\", sits.\",\"He\nsits.\",4.75\r\n\na,b,0\n", ".csv");
+  const ScratchFile csv("\"A man, \"\"old\"\", sits.\",\"He\nsits.\",4.75\r\n\na,b,0\n", ".csv");
   const auto pairs = read_stsb(csv.path());
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(pairs[0].first, "A man, \"old\", sits.");
   EXPECT_EQ(pairs[0].second, "He\nsits.");
   EXPECT_EQ(pairs[0].score, 4.75);
   EXPECT_EQ(pairs[1].id, "1");
-  const TemporaryFile tsv(
+  const ScratchFile tsv(
       "index\tgenre\tsentence1\tsentence2\tscore\n"
       "0\tnews\tHe said \"no.\tHe said, no.\t5.000\n",
       ".tsv");
@@ -104,7 +104,7 @@ TEST(ReadStsb, Dev) {
 }
 
 TEST(ReadConll, SentencesBetweenBlankLines) {
-  const TemporaryFile file(
+  const ScratchFile file(
       "\xEF\xBB\xBF\n-DOCSTART- -X- O O\n\nNew NNP I-NP B-location\nYork\tI-location\n\t\n\n"
       "it\tO\n\xEF\xBB\xBF\n");
   const auto sentences = read_conll(file.path());
@@ -152,7 +152,8 @@ TEST(ReadMovieReviews, ZipInTurn) {
 }
 
 TEST(ReadMovieReviews, FoldersAndRefusals) {
-  const auto folder = std::filesystem::temp_directory_path() / "bertcl_tasks_reviews";
+  const tests::ScratchFolder scratch;
+  const std::filesystem::path& folder = scratch.path();
   std::filesystem::create_directories(folder / "test/neg");
   std::filesystem::create_directories(folder / "test/pos");
   std::ofstream(folder / "test/readme.txt") << "about";
@@ -170,7 +171,6 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
   std::ofstream(folder / "train/neg/0_3.txt") << "bad, too";
   EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }),
               HasSubstr("two reviews are 'neg/0_3.txt'"));
-  std::filesystem::remove_all(folder);
   ASSERT_EQ(reviews.size(), 3u);
   EXPECT_EQ(reviews[0].text, "bad");
   EXPECT_EQ(reviews[1].id, "pos/0_9.txt");
@@ -180,7 +180,7 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
 }
 
 TEST(ReadLines, LeavesOutBlankOnes) {
-  const TemporaryFile file("one\r\n\n  \ntwo words\nthree");
+  const ScratchFile file("one\r\n\n  \ntwo words\nthree");
   EXPECT_THAT(read_lines(file.path()), ElementsAre("one", "two words", "three"));
   EXPECT_THAT(refusal(read_lines, " \n"), HasSubstr("holds no text"));
 }

@@ -3,10 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
-#include "bertcl/error.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::text {
@@ -16,6 +14,8 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using tests::error_of;
+using tests::ScratchFile;
 
 const std::vector<std::string> tokens = {
     "[PAD]", "[UNK]", "[CLS]", "[SEP]", "un",  "##aff", "##able", "##a",  "##ff",  "want", "##want",
@@ -23,29 +23,6 @@ const std::vector<std::string> tokens = {
 
 WordPieceTokenizer small(TokenizerOptions options = {}) {
   return WordPieceTokenizer::from_tokens(tokens, options);
-}
-
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& content) {
-    std::ofstream(path_, std::ios::binary) << content;
-  }
-  ~TemporaryFile() { std::filesystem::remove(path_); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_ =
-      std::filesystem::temp_directory_path() /
-      (std::string("bertcl_") + testing::UnitTest::GetInstance()->current_test_info()->name());
-};
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no Error was thrown";
 }
 
 TEST(WordPieceTokenizer, TakesTheLongestMatch) {
@@ -97,16 +74,16 @@ TEST(WordPieceTokenizer, IdsAndTokensAreInverse) {
 }
 
 TEST(Vocabulary, TheLastNewlineMayBeMissing) {
-  const TemporaryFile with("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n");
+  const ScratchFile with("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n");
   EXPECT_EQ(WordPieceTokenizer::from_file(with.path()).vocabulary_size(), 5u);
-  const TemporaryFile without("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword");
+  const ScratchFile without("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword");
   const auto tokenizer = WordPieceTokenizer::from_file(without.path());
   EXPECT_EQ(tokenizer.vocabulary_size(), 5u);
   EXPECT_EQ(tokenizer.token_id("word"), 4);
 }
 
 TEST(Vocabulary, LinesAreStripped) {
-  const TemporaryFile file("[PAD]\r\n[UNK]\r\n [CLS] \r\n[SEP]\r\n\r\nword\r\n");
+  const ScratchFile file("[PAD]\r\n[UNK]\r\n [CLS] \r\n[SEP]\r\n\r\nword\r\n");
   const auto tokenizer = WordPieceTokenizer::from_file(file.path());
   EXPECT_EQ(tokenizer.token_id("[CLS]"), 2);
   EXPECT_EQ(tokenizer.token_id("word"), 5) << "an empty line keeps its number";
@@ -116,17 +93,17 @@ TEST(Vocabulary, BadFilesAreNamed) {
   EXPECT_THAT(error_of([] { WordPieceTokenizer::from_file("/nowhere/vocab.txt"); }),
               testing::AllOf(HasSubstr("/nowhere/vocab.txt"), HasSubstr("No such file")));
   EXPECT_THAT(error_of([] { WordPieceTokenizer::from_file("/tmp"); }), HasSubstr("directory"));
-  const TemporaryFile file("[PAD]\n[UNK]\nword\n");
+  const ScratchFile file("[PAD]\n[UNK]\nword\n");
   EXPECT_THAT(error_of([&] { WordPieceTokenizer::from_file(file.path()); }),
               testing::AllOf(HasSubstr(file.path().string()), HasSubstr("lacks [CLS], [SEP]")));
-  const TemporaryFile empty("");
+  const ScratchFile empty("");
   EXPECT_THAT(error_of([&] { WordPieceTokenizer::from_file(empty.path()); }),
               HasSubstr("[PAD], [UNK], [CLS], [SEP]"));
 }
 
 TEST(Vocabulary, OtherTokenizersAreNamed) {
   const auto refusal = [](const std::string& content) {
-    const TemporaryFile file(content);
+    const ScratchFile file(content);
     return error_of([&] { WordPieceTokenizer::from_file(file.path()); });
   };
   // The first piece of a model: field 1 of 14 bytes, with the text "<unk>", score 0 and type 2.
@@ -134,7 +111,7 @@ TEST(Vocabulary, OtherTokenizersAreNamed) {
   EXPECT_THAT(refusal(piece), testing::AllOf(HasSubstr("this is a SentencePiece model"),
                                              HasSubstr("WordPiece"), HasSubstr("bertcl run")));
   EXPECT_THAT(refusal(R"({"model": {"type": "Unigram", "vocab": [["<s>", 0]]}})"),
-              AllOf(HasSubstr("OtherTokenizersAreNamed"), HasSubstr("of kind Unigram")));
+              AllOf(HasSubstr("/file.txt: "), HasSubstr("of kind Unigram")));
   EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {}, "merges": []}})"),
               AllOf(HasSubstr("WordPiece"), HasSubstr("of kind BPE"), HasSubstr("bertcl run")));
   EXPECT_THAT(refusal(R"( {"<s>": 0, "Unigrams": 1})"), HasSubstr("is JSON"));

@@ -283,7 +283,7 @@ TEST_F(AnswerTest, RefusesWhatItCannotUse) {
   EXPECT_THAT(refusal(run_bertcl({"answer", "--context",
                                   write("latin1.txt", "A caf\xe9 in Z\xfcrich."), "-q", "Who?"})),
               AllOf(HasSubstr("latin1.txt"), HasSubstr("no UTF-8 at byte 5")));
-  EXPECT_THAT(refusal(run_bertcl({"answer", "--context", folder_.string(), "-q", "Who?"})),
+  EXPECT_THAT(refusal(run_bertcl({"answer", "--context", folder_.path().string(), "-q", "Who?"})),
               HasSubstr("is a directory; the name of a file is needed"));
   EXPECT_THAT(refusal(run_bertcl({"answer", "--json", "-"})), HasSubstr("-q"));
   const ProgramResult nothing = run_bertcl({"answer"});

@@ -92,7 +92,7 @@ TEST_F(OutputTest, KnowsBeforeTheWorkWhetherAFileCanBeWritten) {
   EXPECT_NO_THROW(check_writable(path("new.json")));
   EXPECT_TRUE(files().empty());
   EXPECT_THROW(check_writable(path("no_folder/new.json")), Error);
-  EXPECT_THROW(check_writable(folder_), Error);
+  EXPECT_THROW(check_writable(folder_.path()), Error);
   EXPECT_THROW(check_writable(""), Error);
   EXPECT_THROW(check_writable("-"), Error) << "JSON alone goes to the terminal";
 }

@@ -3,7 +3,6 @@
 #include "program_runner.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,36 +60,23 @@ int interrupt_bertcl(const std::vector<std::string>& arguments, int signal,
 
 ProgramResult run_bertcl(const std::vector<std::string>& arguments,
                          const std::map<std::string, std::string>& environment) {
-  const std::string base = (std::filesystem::temp_directory_path() /
-                            fmt::format("bertcl_run_{}", static_cast<long>(getpid())))
-                               .string();
-  const std::string out = base + ".out", err = base + ".err";
+  const ScratchFolder folder;
+  const std::string out = (folder / "out").string(), err = (folder / "err").string();
   const pid_t child = start(arguments, environment, out, err);
   ProgramResult result;
   int status = 0;
   if (child > 0 && waitpid(child, &status, 0) == child) result.code = code_of(status);
   const auto take = [](const std::string& file) {
     std::ifstream stream(file, std::ios::binary);
-    std::string content{std::istreambuf_iterator<char>(stream), {}};
-    std::filesystem::remove(file);
-    return content;
+    return std::string{std::istreambuf_iterator<char>(stream), {}};
   };
   result.out = take(out);
   result.err = take(err);
   return result;
 }
 
-FolderTest::FolderTest() {
-  std::string name = (std::filesystem::temp_directory_path() / "bertcl_test_XXXXXX").string();
-  if (!mkdtemp(name.data())) throw std::runtime_error("cannot make a folder like " + name);
-  folder_ = name;
-}
-
-FolderTest::~FolderTest() { std::filesystem::remove_all(folder_); }
-
 std::string FolderTest::write(const std::string& name, const std::string& content) const {
-  std::ofstream(folder_ / name, std::ios::binary) << content;
-  return path(name);
+  return folder_.write(name, content).string();
 }
 
 std::string FolderTest::read(const std::string& path) {
@@ -105,8 +91,8 @@ nlohmann::json FolderTest::read_json(const std::string& path) {
 
 std::vector<std::string> FolderTest::files() const {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_)) {
-    names.push_back(std::filesystem::relative(entry.path(), folder_).string());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path())) {
+    names.push_back(std::filesystem::relative(entry.path(), folder_.path()).string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/scratch_folder.hpp"
+
 namespace bertcl::tests {
 
 struct ProgramResult {
@@ -34,9 +36,6 @@ inline std::string source_file(const std::string& relative) {
 /// A test with a folder of its own, which goes when the test ends.
 class FolderTest : public testing::Test {
  protected:
-  FolderTest();
-  ~FolderTest() override;
-
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
   /// Writes a file there and gives its path.
   std::string write(const std::string& name, const std::string& content) const;
@@ -45,7 +44,7 @@ class FolderTest : public testing::Test {
   /// Names of all files there, sorted.
   std::vector<std::string> files() const;
 
-  std::filesystem::path folder_;
+  const ScratchFolder folder_;
 };
 
 /// The one line "bertcl: ..." of a refusal: nothing on standard output, exit code 2.
