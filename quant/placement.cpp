@@ -175,39 +175,21 @@ class Placer {
                        [&](Use use) { return is_op(index_.node(use.node), "Sqrt"); });
   }
 
+  /// The places of the options, in the order of the nodes that give them.
   void place_outputs() {
-    std::set<std::string> outputs;
+    std::set<std::string> outputs = outputs_of_attention();
     for (int n = 0; n < index_.node_count(); ++n) {
       const auto& node = index_.node(n);
       if (node.output_size() == 0) continue;
-      if (node.domain().empty() && options_.output_op_types.contains(node.op_type()) && chosen(n) &&
-          may_be_float(node.output(0)))
-        by_operator_.insert(node.output(0));
-      if (options_.places.contains(Place::gelu) && is_gelu(index_, node.output(0)) &&
-          std::none_of(index_.uses(node.output(0)).begin(), index_.uses(node.output(0)).end(),
-                       [&](Use use) {
-                         return index_.node(use.node).output_size() > 0 &&
-                                is_gelu(index_, index_.node(use.node).output(0));
-                       }))
-        outputs.insert(node.output(0));
-      if (options_.places.contains(Place::sum) && is_residual(n)) outputs.insert(node.output(0));
-      if (options_.places.contains(Place::linear) && is_op(node, "MatMul") &&
-          node.input_size() == 2 && constants_.contains(node.input(1)) && products_.behind(n)) {
-        const std::string result = with_bias(index_, constants_, n);
-        const auto& uses = index_.uses(result);
-        if (std::none_of(uses.begin(), uses.end(), [&](Use u) { return is_residual(u.node); }))
+      const std::string& output = node.output(0);
+      if (is_by_operator(n)) by_operator_.insert(output);
+      if (wants(Place::gelu) && ends_gelu(output)) outputs.insert(output);
+      if (wants(Place::sum) && is_residual(n)) outputs.insert(output);
+      if (wants(Place::linear) && is_linear(n))
+        if (const std::string result = with_bias(index_, constants_, n); !feeds_residual(result))
           outputs.insert(result);
-      }
     }
-    for (const auto& parts : attentions_) {
-      if (options_.places.contains(Place::scores))
-        outputs.insert(index_.node(parts.scores).output(0));
-      if (options_.places.contains(Place::probabilities))
-        outputs.insert(index_.node(parts.softmax).output(0));
-      if (options_.places.contains(Place::context))
-        outputs.insert(index_.node(parts.context).output(0));
-    }
-    if (options_.places.contains(Place::layer_norm))
+    if (wants(Place::layer_norm))
       for (const auto& output : layer_norm_outputs(index_, constants_)) outputs.insert(output);
     outputs.insert(by_operator_.begin(), by_operator_.end());
     for (const auto& output : outputs)
@@ -216,6 +198,49 @@ class Placer {
     std::stable_sort(
         placement_.outputs.begin(), placement_.outputs.end(),
         [&](const auto& a, const auto& b) { return index_.producer(a) < index_.producer(b); });
+  }
+
+  bool wants(Place place) const { return options_.places.contains(place); }
+
+  std::set<std::string> outputs_of_attention() const {
+    std::set<std::string> outputs;
+    for (const auto& parts : attentions_) {
+      const auto add = [&](Place place, int n) {
+        if (wants(place)) outputs.insert(index_.node(n).output(0));
+      };
+      add(Place::scores, parts.scores);
+      add(Place::probabilities, parts.softmax);
+      add(Place::context, parts.context);
+    }
+    return outputs;
+  }
+
+  /// A site whose operator is among those with quantized outputs.
+  bool is_by_operator(int n) const {
+    const auto& node = index_.node(n);
+    return node.domain().empty() && options_.output_op_types.contains(node.op_type()) &&
+           chosen(n) && may_be_float(node.output(0));
+  }
+
+  /// The last tensor of a GELU, not one inside.
+  bool ends_gelu(const std::string& output) const {
+    const auto& uses = index_.uses(output);
+    return is_gelu(index_, output) && std::none_of(uses.begin(), uses.end(), [&](Use use) {
+             const auto& user = index_.node(use.node);
+             return user.output_size() > 0 && is_gelu(index_, user.output(0));
+           });
+  }
+
+  /// A product with a weight that is not the head: another product lies behind it.
+  bool is_linear(int n) {
+    const auto& node = index_.node(n);
+    return is_op(node, "MatMul") && node.input_size() == 2 && constants_.contains(node.input(1)) &&
+           products_.behind(n);
+  }
+
+  bool feeds_residual(const std::string& tensor) const {
+    const auto& uses = index_.uses(tensor);
+    return std::any_of(uses.begin(), uses.end(), [&](Use u) { return is_residual(u.node); });
   }
 
   /// An operand that only moves the elements of a quantized place holds integers already. Behind an
