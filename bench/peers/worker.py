@@ -93,7 +93,9 @@ def bert_config(weights):
         vocab_size=words.shape[0],
         hidden_size=words.shape[1],
         num_hidden_layers=len(layers),
-        num_attention_heads=words.shape[1] // 64,  # as every BERT has them
+        # 64 columns a head, as make_bert.py's mini, base and large have; MiniLM has 32. With other heads the
+        # answers differ, which compare.py finds.
+        num_attention_heads=words.shape[1] // 64,
         intermediate_size=weights["bert.encoder.layer.0.intermediate.dense.bias"].shape[0],
         max_position_embeddings=weights["bert.embeddings.position_embeddings.weight"].shape[0],
     )
