@@ -6,8 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "bertcl/error.hpp"
 #include "bertcl/stopwatch.hpp"
@@ -17,6 +15,7 @@
 #include "passes/symbols.hpp"
 #include "plan/builder.hpp"
 #include "runtime/executor.hpp"
+#include "runtime/inputs.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -35,37 +34,6 @@ void add_observers(ir::Graph& graph, const std::vector<std::string>& names) {
   }
 }
 
-/// Ids or the mask as integers. An input that the file declares as float, because its graph casts
-/// or compares it, may hold whole numbers.
-std::vector<std::int64_t> integers_of(const ir::Tensor& t, const plan::Port& port) {
-  if (!ir::is_float(t.dtype())) return t.to_ints();
-  if (!ir::is_float(port.type.dtype))
-    throw Error(
-        fmt::format("input '{}' is {}, integers are expected", port.name, ir::name_of(t.dtype())));
-  std::vector<std::int64_t> integers;
-  for (const double v : t.to_doubles()) {
-    if (v != std::trunc(v) || std::abs(v) > std::numeric_limits<std::int32_t>::max())
-      throw Error(
-          fmt::format("input '{}' holds {} at element {}; ids and masks are whole numbers, "
-                      "a mask is 1 for tokens and 0 for padding",
-                      port.name, v, integers.size()));
-    integers.push_back(static_cast<std::int64_t>(v));
-  }
-  return integers;
-}
-
-/// The mask. What a graph makes of other numbers than 0 and 1 is not what a mask says.
-std::vector<std::int64_t> mask_of(const ir::Tensor& t, const plan::Port& port) {
-  std::vector<std::int64_t> values = integers_of(t, port);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i] != 0 && values[i] != 1)
-      throw Error(
-          fmt::format("input '{}' holds {} at element {}; a mask is 1 for tokens and 0 for "
-                      "padding",
-                      port.name, values[i], i));
-  return values;
-}
-
 }  // namespace
 
 struct Session::State {
@@ -80,15 +48,8 @@ struct Session::State {
   // Uploads read these until the queue has passed them.
   std::vector<std::vector<std::byte>> staging;
 
-  const plan::Port& port(const std::string& name) const {
-    const auto it = std::find_if(plan.model_inputs.begin(), plan.model_inputs.end(),
-                                 [&](const plan::Port& p) { return p.name == name; });
-    return *it;
-  }
-  bool may_be_absent(const std::string& name) const;
-  void check_names(const Tensors& inputs) const;
-  ir::Bindings bind_shapes(const Tensors& inputs) const;
   std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name) const;
+  ir::Tensor default_of(const plan::Input& in) const;
   void bind_packing(const Packing& packing, ir::Bindings& sizes);
   void upload(const Tensors& inputs, const Packing* packing);
   template <class T>
@@ -96,74 +57,7 @@ struct Session::State {
   void check_index_flag();
 };
 
-/// Token types and the mask have defaults, unless the shape of the batch is read off them.
-bool Session::State::may_be_absent(const std::string& name) const {
-  bool has_default = false;
-  for (const plan::Input& in : plan.inputs) {
-    if (in.source != name) continue;
-    if (in.kind == plan::InputKind::packed_ids) return false;
-    has_default |= in.kind == plan::InputKind::packed_types || in.kind == plan::InputKind::key_mask;
-  }
-  return has_default;
-}
-
-void Session::State::check_names(const Tensors& inputs) const {
-  std::vector<std::string> known;
-  for (const plan::Port& p : plan.model_inputs) {
-    known.push_back(p.name);
-    if (!inputs.contains(p.name) && !may_be_absent(p.name))
-      throw Error(fmt::format("input '{}' ({}) is missing", p.name, ir::str(p.type)));
-  }
-  for (const auto& [name, tensor] : inputs)
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw Error(fmt::format("the model has no input '{}'; its inputs are {}", name,
-                              fmt::join(known, ", ")));
-}
-
-/// Gives every symbol of the input shapes its size; throws where two inputs disagree.
-ir::Bindings Session::State::bind_shapes(const Tensors& inputs) const {
-  ir::Bindings sizes;
-  std::map<std::string, std::string, std::less<>> given_by;  // symbol -> input
-  for (const auto& [name, tensor] : inputs) {
-    const ir::Shape& shape = port(name).type.shape;
-    const auto fail = [&, &n = name, &t = tensor] {
-      throw Error(fmt::format("input '{}' has shape [{}], expected {}", n,
-                              fmt::join(t.shape(), ", "), ir::str(shape)));
-    };
-    if (tensor.shape().size() != shape.size()) fail();
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-      const std::int64_t size = tensor.shape()[i];
-      if (shape[i].is_constant()) {
-        if (shape[i].constant() != size) fail();
-      } else if (shape[i].symbols().size() == 1 &&
-                 shape[i] == ir::Dim::symbol(shape[i].symbols()[0])) {
-        const auto [it, added] = sizes.emplace(shape[i].symbols()[0], size);
-        if (added)
-          given_by[it->first] = name;
-        else if (it->second != size)
-          throw Error(fmt::format("input '{}' has {} = {} but input '{}' has {}", name, it->first,
-                                  size, given_by[it->first], it->second));
-      }
-    }
-  }
-  for (const auto& [a, b] : plan.equal_sizes)
-    if (a.evaluate(sizes) != b.evaluate(sizes))
-      throw Error(
-          fmt::format("the model needs {} and {} to be equal, the inputs make them {} and {}",
-                      a.str(), b.str(), a.evaluate(sizes), b.evaluate(sizes)));
-  return sizes;
-}
-
 void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) {
-  if (plan.max_positions > 0 && packing.longest > plan.max_positions)
-    throw Error(
-        fmt::format("a sequence of {} tokens was given, the model's position table ends at {}",
-                    packing.longest, plan.max_positions));
-  if (plan.max_keys > 0 && packing.longest > plan.max_keys)
-    throw Error(
-        fmt::format("a sequence of {} tokens was given, integer attention sums up to {} in int32 "
-                    "without overflow; use shorter sequences",
-                    packing.longest, plan.max_keys));
   sizes[symbols::batch] = packing.batch;
   sizes[symbols::tokens] = packing.tokens();
   sizes[symbols::offsets] = packing.batch + 1;
@@ -185,6 +79,14 @@ void Session::State::upload_slot(int slot, std::vector<T> values) {
   executor->buffer(slot).write_async(staging.back());
 }
 
+/// An absent mask or absent token types that a generic op reads.
+ir::Tensor Session::State::default_of(const plan::Input& in) const {
+  const ir::Sizes shape = executor->shape(in.slot);
+  return ir::Tensor::of(
+      shape, std::vector<std::int64_t>(static_cast<std::size_t>(ir::element_count(shape)),
+                                       in.source == plan.mask_input ? 1 : 0));
+}
+
 void Session::State::upload(const Tensors& inputs, const Packing* packing) {
   plan.context->queue().finish();  // an earlier start() without finish() may still be uploading
   staging.clear();
@@ -192,17 +94,10 @@ void Session::State::upload(const Tensors& inputs, const Packing* packing) {
     switch (in.kind) {
       case plan::InputKind::dense: {
         const ir::DType wanted = plan.slots[static_cast<std::size_t>(in.slot)].type.dtype;
-        const auto it = inputs.find(in.source);
-        if (it == inputs.end()) {  // an absent mask or absent token types that a generic op reads
-          const ir::Sizes shape = executor->shape(in.slot);
-          std::vector<std::int64_t> all(static_cast<std::size_t>(ir::element_count(shape)),
-                                        in.source == plan.mask_input ? 1 : 0);
-          const ir::Tensor t = ir::Tensor::of(shape, std::move(all)).converted(wanted);
-          upload_slot(in.slot, std::vector<std::byte>(t.bytes().begin(), t.bytes().end()));
-        } else {
-          const ir::Tensor t = it->second.converted(wanted);
-          upload_slot(in.slot, std::vector<std::byte>(t.bytes().begin(), t.bytes().end()));
-        }
+        const auto given = inputs.find(in.source);
+        const ir::Tensor t = given != inputs.end() ? given->second.converted(wanted)
+                                                   : default_of(in).converted(wanted);
+        upload_slot(in.slot, std::vector<std::byte>(t.bytes().begin(), t.bytes().end()));
         break;
       }
       case plan::InputKind::packed_ids:
@@ -223,12 +118,11 @@ void Session::State::upload(const Tensors& inputs, const Packing* packing) {
   }
 }
 
-/// The integers of an input; zeros where it is absent, as token types may be.
+/// Values [batch, seq] of an input; zeros where it is absent.
 std::vector<std::int64_t> Session::State::packed_source(const Tensors& inputs,
                                                         const std::string& name) const {
-  const auto it = inputs.find(name);
-  if (it != inputs.end()) return integers_of(it->second, port(name));
-  return std::vector<std::int64_t>(static_cast<std::size_t>(statistics.batch * statistics.seq), 0);
+  if (inputs.contains(name)) return integers_of(plan, inputs, name);
+  return std::vector<std::int64_t>(static_cast<std::size_t>(statistics.batch * statistics.seq));
 }
 
 void Session::State::check_index_flag() {
@@ -297,20 +191,18 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
 
 void Session::start(const Tensors& inputs) {
   State& s = *state_;
-  s.check_names(inputs);
-  ir::Bindings sizes = s.bind_shapes(inputs);
+  check_names(s.plan, inputs);
+  ir::Bindings sizes = bind_shapes(s.plan, inputs);
   std::optional<Packing> packing;
   const auto ids =
       std::find_if(s.plan.inputs.begin(), s.plan.inputs.end(),
                    [](const plan::Input& in) { return in.kind == plan::InputKind::packed_ids; });
   if (ids != s.plan.inputs.end()) {
     const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
-    const auto mask = inputs.find(s.plan.mask_input);
-    std::vector<std::int64_t> values;
-    if (mask != inputs.end()) values = mask_of(mask->second, s.port(s.plan.mask_input));
     packing =
-        make_packing(shape[0], shape[1], values,
+        make_packing(shape[0], shape[1], mask_of(s.plan, inputs),
                      s.options.drop_padding && s.plan.keeps_padding.empty(), s.plan.mask_counted);
+    check_length(s.plan, *packing);
     s.bind_packing(*packing, sizes);
   }
   s.executor->bind(sizes);

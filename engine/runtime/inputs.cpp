@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run is given, checked against what the plan takes.
+#include "runtime/inputs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+const plan::Port* find_port(const plan::Plan& plan, const std::string& name) {
+  const auto found = std::find_if(plan.model_inputs.begin(), plan.model_inputs.end(),
+                                  [&](const plan::Port& port) { return port.name == name; });
+  return found == plan.model_inputs.end() ? nullptr : &*found;
+}
+
+/// Token types and the mask have defaults, unless the shape of the batch is read off them.
+bool may_be_absent(const plan::Plan& plan, const std::string& name) {
+  bool has_default = false;
+  for (const plan::Input& in : plan.inputs) {
+    if (in.source != name) continue;
+    if (in.kind == plan::InputKind::packed_ids) return false;
+    has_default |= in.kind == plan::InputKind::packed_types || in.kind == plan::InputKind::key_mask;
+  }
+  return has_default;
+}
+
+/// Sizes of symbols, and which input gave each.
+struct GivenSizes {
+  ir::Bindings sizes;
+  std::map<std::string, std::string, std::less<>> given_by;
+
+  void add(const std::string& symbol, std::int64_t size, const std::string& input) {
+    const auto [it, added] = sizes.emplace(symbol, size);
+    if (added)
+      given_by[symbol] = input;
+    else if (it->second != size)
+      throw Error(fmt::format("input '{}' has {} = {} but input '{}' has {}", input, symbol, size,
+                              given_by[symbol], it->second));
+  }
+};
+
+void bind_shape(const plan::Port& port, const ir::Sizes& given, GivenSizes& sizes) {
+  const ir::Shape& shape = port.type.shape;
+  bool fits = given.size() == shape.size();
+  for (std::size_t i = 0; fits && i < shape.size(); ++i)
+    fits = !shape[i].is_constant() || shape[i].constant() == given[i];
+  if (!fits)
+    throw Error(fmt::format("input '{}' has shape [{}], expected {}", port.name,
+                            fmt::join(given, ", "), ir::str(shape)));
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i].is_constant()) continue;
+    const auto symbols = shape[i].symbols();
+    if (symbols.size() == 1 && shape[i] == ir::Dim::symbol(symbols[0]))
+      sizes.add(symbols[0], given[i], port.name);
+  }
+}
+
+}  // namespace
+
+void check_names(const plan::Plan& plan, const Tensors& inputs) {
+  std::vector<std::string> known;
+  for (const plan::Port& port : plan.model_inputs) {
+    known.push_back(port.name);
+    if (!inputs.contains(port.name) && !may_be_absent(plan, port.name))
+      throw Error(fmt::format("input '{}' ({}) is missing", port.name, ir::str(port.type)));
+  }
+  for (const auto& [name, tensor] : inputs)
+    if (!find_port(plan, name))
+      throw Error(fmt::format("the model has no input '{}'; its inputs are {}", name,
+                              fmt::join(known, ", ")));
+}
+
+ir::Bindings bind_shapes(const plan::Plan& plan, const Tensors& inputs) {
+  GivenSizes given;
+  for (const auto& [name, tensor] : inputs)
+    bind_shape(*find_port(plan, name), tensor.shape(), given);
+  for (const auto& [a, b] : plan.equal_sizes)
+    if (a.evaluate(given.sizes) != b.evaluate(given.sizes))
+      throw Error(
+          fmt::format("the model needs {} and {} to be equal, the inputs make them {} and {}",
+                      a.str(), b.str(), a.evaluate(given.sizes), b.evaluate(given.sizes)));
+  return std::move(given.sizes);
+}
+
+std::vector<std::int64_t> integers_of(const plan::Plan& plan, const Tensors& inputs,
+                                      const std::string& name) {
+  const auto input = inputs.find(name);
+  if (input == inputs.end()) return {};
+  const ir::Tensor& tensor = input->second;
+  if (!ir::is_float(tensor.dtype())) return tensor.to_ints();
+  if (!ir::is_float(find_port(plan, name)->type.dtype))
+    throw Error(
+        fmt::format("input '{}' is {}, integers are expected", name, ir::name_of(tensor.dtype())));
+  std::vector<std::int64_t> integers;
+  for (const double v : tensor.to_doubles()) {
+    if (v != std::trunc(v) || std::abs(v) > std::numeric_limits<std::int32_t>::max())
+      throw Error(
+          fmt::format("input '{}' holds {} at element {}; ids and masks are whole numbers, "
+                      "a mask is 1 for tokens and 0 for padding",
+                      name, v, integers.size()));
+    integers.push_back(static_cast<std::int64_t>(v));
+  }
+  return integers;
+}
+
+std::vector<std::int64_t> mask_of(const plan::Plan& plan, const Tensors& inputs) {
+  std::vector<std::int64_t> values = integers_of(plan, inputs, plan.mask_input);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != 0 && values[i] != 1)
+      throw Error(
+          fmt::format("input '{}' holds {} at element {}; a mask is 1 for tokens and 0 for "
+                      "padding",
+                      plan.mask_input, values[i], i));
+  return values;
+}
+
+void check_length(const plan::Plan& plan, const Packing& packing) {
+  if (plan.max_positions > 0 && packing.longest > plan.max_positions)
+    throw Error(
+        fmt::format("a sequence of {} tokens was given, the model's position table ends at {}",
+                    packing.longest, plan.max_positions));
+  if (plan.max_keys > 0 && packing.longest > plan.max_keys)
+    throw Error(
+        fmt::format("a sequence of {} tokens was given, integer attention sums up to {} in int32 "
+                    "without overflow; use shorter sequences",
+                    packing.longest, plan.max_keys));
+}
+
+}  // namespace bertcl::runtime
