@@ -16,6 +16,7 @@
 
 #include "bertcl/error.hpp"
 #include "bertcl/stopwatch.hpp"
+#include "opencl/context_future.hpp"
 #include "text/file.hpp"
 #include "text/unicode.hpp"
 #include "tools/default_model.hpp"
@@ -60,11 +61,16 @@ std::string read_text(const std::string& path) {
 /// What stays the same from question to question.
 class Oracle {
  public:
-  Oracle(const AnswerCommandOptions& options, const std::filesystem::path& model_path)
-      : session_(load_model(model_path, options)),
+  /// Reads all that it needs while `device` is being opened.
+  Oracle(const AnswerCommandOptions& options, const std::filesystem::path& model_path,
+         const opencl::ContextFuture& device)
+      : tokenizer_(
+            device.meanwhile([&] { return load_tokenizer(options.vocabulary, {model_path}); })),
+        text_(device.meanwhile([&] {
+          return options.context.empty() ? std::string(kBuiltInText) : read_text(options.context);
+        })),
+        session_(load_model(model_path, options, device)),
         model_(session_),
-        tokenizer_(load_tokenizer(options.vocabulary, {model_path})),
-        text_(options.context.empty() ? std::string(kBuiltInText) : read_text(options.context)),
         options_(options.answer) {
     options_.predictions.version_2 = options.may_be_absent;
     model_.bound(options_.features, options_.batches);
@@ -81,10 +87,10 @@ class Oracle {
   const runtime::Session& session() const { return session_; }
 
  private:
-  runtime::Session session_;
-  QaModel model_;
   text::WordPieceTokenizer tokenizer_;
   std::string text_;
+  runtime::Session session_;
+  QaModel model_;
   squad::AnswerOptions options_;
 };
 
@@ -156,7 +162,7 @@ int run_answer(const AnswerCommandOptions& options) {
   }
   const std::filesystem::path model =
       options.model.empty() ? find_default_model() : std::filesystem::path(options.model);
-  Oracle oracle(options, model);
+  Oracle oracle(options, model, opencl::ContextFuture::open(options.device));
   if (!meets_requirement(oracle.session(), options)) return kCheckFailed;
   if (options.question.empty()) return answer_lines(oracle);
   const Reply reply = oracle.ask(options.question);

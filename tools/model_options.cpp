@@ -130,9 +130,9 @@ runtime::SessionOptions to_session_options(const ModelOptions& options) {
 }
 
 runtime::Session load_model(const std::filesystem::path& path, const ModelOptions& options,
-                            std::shared_ptr<opencl::Context> context) {
+                            const opencl::ContextFuture& context) {
   runtime::SessionOptions session = to_session_options(options);
-  session.context = std::move(context);
+  session.context = context;
   runtime::Session loaded = load_model(path, session);
   note_precision(loaded, options);
   return loaded;
@@ -141,9 +141,10 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
 runtime::Session load_model(const std::filesystem::path& path,
                             const runtime::SessionOptions& options) {
   runtime::SessionOptions session = options;
-  // Outside: what is wrong with the device is not the model's fault.
-  if (!session.context) session.context = opencl::Context::create(session.device);
-  return naming_model(path, [&] { return runtime::Session::load(path, session); });
+  if (!session.context) session.context = opencl::ContextFuture::open(session.device);
+  // Inside of it the model is named: what is wrong with the device is not the model's fault.
+  return session.context.meanwhile(
+      [&] { return naming_model(path, [&] { return runtime::Session::load(path, session); }); });
 }
 
 bool meets_requirement(const runtime::Session& session, const ModelOptions& options) {

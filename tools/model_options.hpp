@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "opencl/context_future.hpp"
 #include "runtime/session.hpp"
 #include "tools/program.hpp"
 
@@ -46,11 +47,12 @@ auto naming_model(const std::filesystem::path& model, const Work& work,
   }
 }
 
-/// Loads and compiles a model. Throws Error that names the file. `context` is shared with other
-/// sessions, where set. Where the device does not have the precision that the options ask for, a
-/// line on standard error says so.
+/// Loads and compiles a model. Throws Error that names the file, or that of the device, which comes
+/// first. `context` is shared with other sessions, where set; else the device is opened while the
+/// file is read. Where the device does not have the precision that the options ask for, a line on
+/// standard error says so.
 runtime::Session load_model(const std::filesystem::path& path, const ModelOptions& options,
-                            std::shared_ptr<opencl::Context> context = nullptr);
+                            const opencl::ContextFuture& context = {});
 runtime::Session load_model(const std::filesystem::path& path,
                             const runtime::SessionOptions& options);
 

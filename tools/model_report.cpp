@@ -156,18 +156,15 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
   if (!plan.tuning_note.empty()) text += plan.tuning_note + "\n";
   const runtime::LoadTimes& times = session.load_times();
   text += fmt::format(
-      "loaded in {:.0f} ms: {:.0f} to parse, {:.0f} in passes, {:.0f} for programs, {:.0f} to plan "
-      "and pack weights\n",
-      times.total(), times.parse, times.passes, times.programs, times.plan);
+      "loaded in {:.0f} ms: {:.0f} to parse, {:.0f} in passes, {:.0f} until the device was open, "
+      "{:.0f} for programs, {:.0f} to plan and pack weights\n",
+      times.total(), times.parse, times.passes, times.device, times.programs, times.plan);
   return text;
 }
 
 ordered_json load_times_json(const runtime::LoadTimes& times) {
-  return {{"parse", times.parse},
-          {"passes", times.passes},
-          {"programs", times.programs},
-          {"plan", times.plan},
-          {"total", times.total()}};
+  return {{"parse", times.parse},       {"passes", times.passes}, {"device", times.device},
+          {"programs", times.programs}, {"plan", times.plan},     {"total", times.total()}};
 }
 
 ordered_json report_json(const runtime::Session& session, const ModelOptions& options,

@@ -217,7 +217,7 @@ std::string report_page(const ordered_json& given) {
                        {"account", account_view(report)},
                        {"host_work", report.at("host_work")}};
   ordered_json times = ordered_json::array();
-  for (const char* part : {"parse", "passes", "programs", "plan"})
+  for (const char* part : {"parse", "passes", "device", "programs", "plan"})
     times.push_back({{"part", part},
                      {"ms", fmt::format("{:.1f}", report.at("load_ms").at(part).get<double>())}});
   view["times"] = std::move(times);

@@ -78,13 +78,14 @@ int run_tune(const TuneOptions& options) {
   std::sort(settings.rows.begin(), settings.rows.end());
   settings.rows.erase(std::unique(settings.rows.begin(), settings.rows.end()), settings.rows.end());
   settings.session = to_session_options(options);
-  settings.session.context = opencl::Context::create(options.device);
+  const std::shared_ptr<opencl::Context> opened = opencl::Context::create(options.device);
+  settings.session.context = opened;
   settings.session.tuning = std::make_shared<const plan::Tuning>();
   const auto start = std::chrono::steady_clock::now();
   settings.deadline =
       start + std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.seconds));
 
-  opencl::Context& context = *settings.session.context;
+  opencl::Context& context = *opened;
   const std::filesystem::path file = context.tuning_file();
   if (file.empty())
     throw Error("there is no place for the result: BERTCL_TUNING or BERTCL_CACHE is off");

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "opencl/context.hpp"
+#include "opencl/context_future.hpp"
 #include "tools/file_options.hpp"
 #include "tools/golden.hpp"
 #include "tools/model_options.hpp"
@@ -68,13 +68,14 @@ Verdict verify_golden(runtime::Session& session, const std::string& path,
 std::optional<runtime::Session> load_or_refuse(const VerifyOptions& options,
                                                const std::vector<std::string>& goldens,
                                                std::vector<Verdict>& verdicts) {
-  const auto context = opencl::Context::create(options.device);  // its errors are no refusal
+  const auto context = opencl::ContextFuture::open(options.device);
   // Goldens hold what the graph gives for rows of padding too, so these are computed as well.
   VerifyOptions padded = options;
   padded.keep_padding = true;
   try {
     return load_model(padded.model, padded, context);
   } catch (const Error& refusal) {
+    context.get();  // its errors are no refusal
     for (const std::string& path : goldens) {
       verdicts.push_back({path, "refused", 0.0, 0.0, refusal.what()});
     }

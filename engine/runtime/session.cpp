@@ -141,10 +141,12 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
+  SessionOptions with_device = options;
+  if (!options.context) with_device.context = opencl::ContextFuture::open(options.device);
   const Stopwatch clock;
   ir::Graph graph = onnx_io::read_model(model);
   const double parse = clock.milliseconds();
-  Session session = compile(std::move(graph), options, model);
+  Session session = compile(std::move(graph), with_device, model);
   session.state_->times.parse = parse;
   return session;
 }
@@ -176,7 +178,10 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   plan_options.bf16 = options.bf16;
   plan_options.disabled = options.disabled_kernels;
   plan_options.tuning = options.tuning;
-  const auto context = options.context ? options.context : opencl::Context::create(options.device);
+  const Stopwatch opening;
+  const auto context =
+      options.context ? options.context.get() : opencl::Context::create(options.device);
+  state->times.device = opening.milliseconds();
   const Stopwatch planning;
   state->plan = plan::make_plan(graph, context, plan_options);
   state->times.programs = state->plan.program_ms;

@@ -10,6 +10,7 @@
 
 #include "ir/tensor.hpp"
 #include "opencl/context.hpp"
+#include "opencl/context_future.hpp"
 #include "passes/node_fates.hpp"
 #include "plan/plan.hpp"
 #include "plan/tuning.hpp"
@@ -35,8 +36,9 @@ struct SessionOptions {
   std::vector<std::string> observe;  // ONNX tensors that calibration wants to see
   /// Called with the name of each pass that changed the graph, and the graph as text.
   std::function<void(const std::string&, const std::string&)> dump_passes;
-  /// Shared by several sessions on one device; null: the session opens `device` itself.
-  std::shared_ptr<opencl::Context> context;
+  /// Shared by several sessions on one device; of no device: the session opens `device` itself,
+  /// while it reads the model.
+  opencl::ContextFuture context;
 };
 
 /// What a run worked on.
@@ -49,10 +51,11 @@ struct RunStatistics {
 struct LoadTimes {
   double parse = 0;     // file to graph
   double passes = 0;    // the compiler
+  double device = 0;    // waited for until it was open; its driver starts meanwhile
   double programs = 0;  // of kernels: from the cache on disk, or built
   double plan = 0;      // graph to steps, with the weights brought to the device and packed
 
-  double total() const { return parse + passes + programs + plan; }
+  double total() const { return parse + passes + device + programs + plan; }
 };
 
 /// Called during a run with the device memory of an observed tensor; `shape` is that of this run.

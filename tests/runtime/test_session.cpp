@@ -160,7 +160,7 @@ TEST(Session, ShapesMayChangeFromRunToRun) {
 TEST(Session, TellsWhereTheTimeOfLoadingWent) {
   const Session session = Session::load(model);
   const LoadTimes& t = session.load_times();
-  for (const double part : {t.parse, t.passes, t.programs, t.plan}) {
+  for (const double part : {t.parse, t.passes, t.device, t.programs, t.plan}) {
     EXPECT_GT(part, 0);
     EXPECT_LT(part, t.total());
   }

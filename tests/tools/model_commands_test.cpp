@@ -181,6 +181,15 @@ TEST_F(InspectTest, TheDeviceIsNoFaultOfTheModel) {
   const std::string verified =
       refusal(run_bertcl({"verify", kModel, path("g.npz"), "--device", "77"}));
   EXPECT_EQ(verified, message);
+  // It is opened while other work is done; where both fail, its error is the one that is told.
+  const std::string broken = write("broken.onnx", "no model");
+  EXPECT_EQ(refusal(run_bertcl({"inspect", broken, "--device", "77"})), message);
+  EXPECT_THAT(refusal(run_bertcl({"inspect", broken})), HasSubstr("broken.onnx"));
+  EXPECT_EQ(refusal(run_bertcl({"verify", broken, path("g.npz"), "--device", "77"})), message);
+  for (const char* option : {"--context", "--vocab"})
+    EXPECT_EQ(refusal(run_bertcl({"answer", kModel, option, write("latin1.txt", "\xe9\n"), "-q",
+                                  "Who?", "--device", "77"})),
+              message);
 }
 
 TEST_F(InspectTest, ImplementationsThatDoNotExistAreRefused) {

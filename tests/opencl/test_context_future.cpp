@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices that are opened while other work is done, and whose error is told first.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bertcl/error.hpp"
+#include "opencl/context.hpp"
+#include "opencl/context_future.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+using ::testing::HasSubstr;
+
+template <typename Action>
+std::string message_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+TEST(ContextFuture, IsOfNoDeviceUnlessOneIsNamed) {
+  EXPECT_FALSE(ContextFuture());
+  EXPECT_FALSE(ContextFuture(std::shared_ptr<Context>()));
+  const auto context = Context::create("cpu");
+  EXPECT_EQ(ContextFuture(context).get(), context);
+}
+
+TEST(ContextFuture, CopiesShareTheContextAndLetGoOfItTogether) {
+  ContextFuture first = ContextFuture::open("cpu");
+  ContextFuture second = first;
+  const std::weak_ptr<Context> context = first.get();
+  EXPECT_EQ(second.get(), context.lock());
+  EXPECT_EQ(context.lock()->info().type, "cpu");
+  first = {};
+  EXPECT_FALSE(context.expired());
+  second = {};
+  EXPECT_TRUE(context.expired());
+}
+
+TEST(ContextFuture, NobodyHasToAskForIt) {
+  ContextFuture::open("cpu");
+  ContextFuture::open("no such device");
+}
+
+TEST(ContextFuture, TheErrorOfTheDeviceComesFirst) {
+  const auto fail = []() -> int { throw Error("the work fails"); };
+  const ContextFuture absent = ContextFuture::open("no such device");
+  EXPECT_EQ(absent.meanwhile([] { return 7; }), 7);
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_THAT(message_of([&] { absent.get(); }), HasSubstr("'no such device'"));
+    EXPECT_THAT(message_of([&] { absent.meanwhile(fail); }), HasSubstr("'no such device'"));
+  }
+  EXPECT_EQ(message_of([&] { ContextFuture::open("cpu").meanwhile(fail); }), "the work fails");
+}
+
+}  // namespace
+}  // namespace bertcl::opencl
