@@ -14,8 +14,11 @@
 
 namespace bertcl::tools {
 
-Progress::Progress(std::string task, std::string unit)
-    : task_(std::move(task)), unit_(std::move(unit)), terminal_(isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(std::string task, std::string unit, std::chrono::milliseconds silence)
+    : task_(std::move(task)),
+      unit_(std::move(unit)),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      next_(start_ + silence) {}
 
 Progress::~Progress() {
   if (drawn_) std::fputs("\r\033[K", stderr);

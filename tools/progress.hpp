@@ -11,7 +11,8 @@ namespace bertcl::tools {
 class Progress {
  public:
   /// `task` stands before the bar, `unit` behind the counts: "int8 [====>   ] 120/480 questions".
-  Progress(std::string task, std::string unit);
+  /// What is done before `silence` is over draws nothing.
+  Progress(std::string task, std::string unit, std::chrono::milliseconds silence = {});
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -29,7 +30,7 @@ class Progress {
   bool terminal_;
   bool drawn_ = false;
   Clock::time_point start_ = Clock::now();
-  Clock::time_point next_ = start_;
+  Clock::time_point next_;
 };
 
 }  // namespace bertcl::tools

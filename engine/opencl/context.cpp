@@ -159,14 +159,20 @@ _cl_mem* Context::scratch(size_t bytes) {
 
 Kernel Context::kernel(std::string_view program, std::string_view kernel_name,
                        const Defines& defines) {
-  return Kernel(state_->programs->get(program, defines), std::string(program),
+  return unbuilt_kernel(program, kernel_name, defines).build();
+}
+
+Kernel Context::unbuilt_kernel(std::string_view program, std::string_view kernel_name,
+                               const Defines& defines) {
+  return Kernel(shared_from_this(), state_->programs->get(program, defines), std::string(program),
                 std::string(kernel_name));
 }
 
 Kernel Context::kernel_from_source(std::string_view program, const std::string& source,
                                    std::string_view kernel_name, const Defines& defines) {
-  return Kernel(state_->programs->get_source(program, source, defines), std::string(program),
-                std::string(kernel_name));
+  return Kernel(shared_from_this(), state_->programs->get_source(program, source, defines),
+                std::string(program), std::string(kernel_name))
+      .build();
 }
 
 const Capabilities& Context::capabilities() {

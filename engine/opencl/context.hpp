@@ -24,7 +24,7 @@ using Defines = std::map<std::string, int>;
 /// Everything needed to run kernels on one device. Programs are built at first use, kept for the
 /// life of the context, and stored on disk (program_cache.hpp).
 ///
-/// kernel() may be called by several threads, the rest by one at a time.
+/// Kernels may be asked for by several threads, the rest by one at a time.
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// Opens the device that `selector` names (see select_device()).
@@ -55,7 +55,12 @@ class Context : public std::enable_shared_from_this<Context> {
   Kernel kernel(std::string_view program, std::string_view kernel_name,
                 const Defines& defines = {});
 
-  /// The same from source text that is not a file of the build; `program` names it in messages.
+  /// The same, but built by Kernel::build() or at its first launch, so that all that a plan needs
+  /// is known before the first of it is built.
+  Kernel unbuilt_kernel(std::string_view program, std::string_view kernel_name,
+                        const Defines& defines = {});
+
+  /// A built one from source text that is not a file of the build; `program` names it in messages.
   Kernel kernel_from_source(std::string_view program, const std::string& source,
                             std::string_view kernel_name, const Defines& defines = {});
 

@@ -4,57 +4,96 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
+#include "opencl/context.hpp"
 
 namespace bertcl::opencl {
 
 struct Kernel::State {
-  ProgramHandle program;
+  std::shared_ptr<Context> context;  // null once the kernel is built
+  std::shared_future<ProgramHandle> program;
   std::string program_name;
   std::string kernel_name;
-  KernelHandle kernel;
+  KernelHandle kernel;           // null until the kernel is built
   std::vector<MemHandle> bound;  // one per argument: CL itself does not retain bound buffers
+
+  struct EarlyArgument {
+    unsigned index;
+    size_t bytes;
+    std::vector<std::byte> value;  // empty: none, but local memory of so many bytes
+    MemHandle keep;
+  };
+  std::vector<EarlyArgument> early_arguments;  // given before the kernel was built
+
+  void build();
+  void set(unsigned index, size_t bytes, const void* value, const MemHandle& keep);
 };
 
-Kernel::Kernel(ProgramHandle program, std::string program_name, std::string kernel_name)
-    : state_(std::make_shared<State>()) {
+void Kernel::State::build() {
   cl_int status = CL_SUCCESS;
-  state_->kernel = adopt(clCreateKernel(program.get(), kernel_name.c_str(), &status));
+  KernelHandle made = adopt(clCreateKernel(program.get().get(), kernel_name.c_str(), &status));
   check(status, fmt::format("kernel '{}' of program '{}'", kernel_name, program_name));
   cl_uint arguments = 0;
-  check(clGetKernelInfo(state_->kernel.get(), CL_KERNEL_NUM_ARGS, sizeof(arguments), &arguments,
-                        nullptr),
+  check(clGetKernelInfo(made.get(), CL_KERNEL_NUM_ARGS, sizeof(arguments), &arguments, nullptr),
         "clGetKernelInfo");
-  state_->bound.resize(arguments);
+  bound.resize(arguments);
+  kernel = std::move(made);
+  context.reset();
+  for (const EarlyArgument& a : std::exchange(early_arguments, {}))
+    set(a.index, a.bytes, a.value.empty() ? nullptr : a.value.data(), a.keep);
+}
+
+void Kernel::State::set(unsigned index, size_t bytes, const void* value, const MemHandle& keep) {
+  const cl_int status = clSetKernelArg(kernel.get(), index, bytes, value);
+  if (status != CL_SUCCESS)
+    check(status, fmt::format("argument {} ({} bytes) of kernel '{}' of program '{}'", index, bytes,
+                              kernel_name, program_name));
+  bound[index] = keep;
+}
+
+Kernel::Kernel(std::shared_ptr<Context> context, std::shared_future<ProgramHandle> program,
+               std::string program_name, std::string kernel_name)
+    : state_(std::make_shared<State>()) {
+  state_->context = std::move(context);
   state_->program = std::move(program);
   state_->program_name = std::move(program_name);
   state_->kernel_name = std::move(kernel_name);
 }
 
+const Kernel& Kernel::build() const {
+  if (!state_->kernel) state_->build();
+  return *this;
+}
+
 Kernel Kernel::clone() const {
-  return Kernel(state_->program, state_->program_name, state_->kernel_name);
+  return Kernel(state_->context, state_->program, state_->program_name, state_->kernel_name);
 }
 
 const std::string& Kernel::name() const { return state_->kernel_name; }
 const std::string& Kernel::program_name() const { return state_->program_name; }
-unsigned Kernel::argument_count() const { return static_cast<unsigned>(state_->bound.size()); }
-_cl_kernel* Kernel::native() const { return state_->kernel.get(); }
+unsigned Kernel::argument_count() const {
+  return static_cast<unsigned>(build().state_->bound.size());
+}
+_cl_kernel* Kernel::native() const { return build().state_->kernel.get(); }
 
 void Kernel::check_count(size_t given) const {
-  if (given == state_->bound.size()) return;
+  if (given == argument_count()) return;
   throw Error(fmt::format("kernel '{}' of program '{}' has {} arguments, {} were given", name(),
-                          program_name(), state_->bound.size(), given));
+                          program_name(), argument_count(), given));
 }
 
 Kernel& Kernel::set_raw(unsigned index, size_t bytes, const void* value, const MemHandle& keep) {
-  const cl_int status = clSetKernelArg(native(), index, bytes, value);
-  if (status != CL_SUCCESS)
-    check(status, fmt::format("argument {} ({} bytes) of kernel '{}' of program '{}'", index, bytes,
-                              name(), program_name()));
-  state_->bound[index] = keep;
+  if (state_->kernel) {
+    state_->set(index, bytes, value, keep);
+    return *this;
+  }
+  const auto* first = static_cast<const std::byte*>(value);
+  std::vector<std::byte> copy(first, value ? first + bytes : first);
+  state_->early_arguments.push_back({index, bytes, std::move(copy), keep});
   return *this;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <string>
 
@@ -10,6 +11,8 @@
 #include "opencl/handle.hpp"
 
 namespace bertcl::opencl {
+
+class Context;
 
 /// `bytes` of local memory for a kernel argument of type `__local T*`.
 struct LocalMemory {
@@ -19,21 +22,30 @@ struct LocalMemory {
 /// Handle of one kernel with one set of arguments. Copies share the arguments; clone() makes an
 /// independent set, so that each launch step of a plan keeps its own. Bound buffers are kept alive.
 /// One thread at a time may set arguments or launch it.
+///
+/// Its program may be one that is still to be built: build() or the first launch does it then.
 class Kernel {
  public:
   Kernel() = default;
-  Kernel(ProgramHandle program, std::string program_name, std::string kernel_name);
+  /// Keeps `context` until it is built.
+  Kernel(std::shared_ptr<Context> context, std::shared_future<ProgramHandle> program,
+         std::string program_name, std::string kernel_name);
+
+  /// Builds the program where nobody has, and sets the arguments that were given before. Throws
+  /// Error as Context::kernel() and set() do. Later calls do nothing.
+  const Kernel& build() const;
 
   /// The same kernel with no argument bound.
   Kernel clone() const;
 
   const std::string& name() const;          ///< kernel function
   const std::string& program_name() const;  ///< file stem
-  unsigned argument_count() const;
+  unsigned argument_count() const;          ///< builds it
   explicit operator bool() const { return state_ != nullptr; }
 
-  // Each set() throws Error with program, kernel, argument index and CL status name, for example
-  // CL_INVALID_ARG_SIZE where an int is given to a float parameter of another size.
+  // Once it is built, each set() throws Error with program, kernel, argument index and CL status
+  // name, for example CL_INVALID_ARG_SIZE where an int is given to a float parameter of another
+  // size.
   Kernel& set(unsigned index, const Buffer& buffer);
   Kernel& set(unsigned index, std::nullptr_t);
   Kernel& set(unsigned index, int32_t value);
@@ -44,7 +56,7 @@ class Kernel {
   template <typename T>
   Kernel& set(unsigned index, T value) = delete;
 
-  /// Binds all arguments in order; their number must be that of the kernel.
+  /// Builds it and binds all arguments in order; their number must be that of the kernel.
   template <typename... Args>
   Kernel& args(const Args&... values) {
     check_count(sizeof...(values));
@@ -53,7 +65,7 @@ class Kernel {
     return *this;
   }
 
-  _cl_kernel* native() const;
+  _cl_kernel* native() const;  ///< builds it
 
  private:
   struct State;

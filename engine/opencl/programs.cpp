@@ -35,7 +35,7 @@ std::string Programs::options(const Defines& defines) const {
   // Kernels are written in OpenCL C 1.2, which every device compiles; built-in functions of
   // sub-groups and integer dot products exist only in the newer language.
   const bool newer = info_.has_subgroups || info_.has_extension("cl_khr_integer_dot_product");
-  const bool has_3 = info_.version.rfind("OpenCL 3.", 0) == 0;
+  const bool has_3 = info_.version.starts_with("OpenCL 3.");
   std::string options = newer && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
   // Quantization divides by a scale and rounds half to even: a division that is off by one unit in
   // the last place moves ties. So neither -cl-fast-relaxed-math nor -cl-mad-enable: kernels write
@@ -45,7 +45,7 @@ std::string Programs::options(const Defines& defines) const {
   return options;
 }
 
-ProgramHandle Programs::get(std::string_view program, const Defines& defines) {
+std::shared_future<ProgramHandle> Programs::get(std::string_view program, const Defines& defines) {
   std::string source;
   {
     std::lock_guard lock(mutex_);
@@ -57,27 +57,18 @@ ProgramHandle Programs::get(std::string_view program, const Defines& defines) {
   return get_source(program, source, defines);
 }
 
-ProgramHandle Programs::get_source(std::string_view program, const std::string& source,
-                                   const Defines& defines) {
-  const std::string build_options = options(defines);
-  std::promise<ProgramHandle> promise;
-  std::shared_future<ProgramHandle> future;
-  bool mine = false;
-  {
-    std::lock_guard lock(mutex_);
-    const auto [place, is_new] = built_.try_emplace({source, build_options});
-    if (is_new) place->second = promise.get_future().share();
-    future = place->second;
-    mine = is_new;
+std::shared_future<ProgramHandle> Programs::get_source(std::string_view program,
+                                                       const std::string& source,
+                                                       const Defines& defines) {
+  std::lock_guard lock(mutex_);
+  const auto [place, is_new] = programs_.try_emplace({source, options(defines)});
+  if (is_new) {
+    const auto build_it = [this, name = std::string(program), &key = place->first] {
+      return build(name, key.first, key.second);
+    };
+    place->second = std::async(std::launch::deferred, build_it).share();
   }
-  if (mine) {
-    try {
-      promise.set_value(build(program, source, build_options));
-    } catch (...) {
-      promise.set_exception(std::current_exception());
-    }
-  }
-  return future.get();
+  return place->second;
 }
 
 ProgramHandle Programs::load(std::string_view program, const std::string& key,

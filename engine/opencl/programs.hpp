@@ -16,14 +16,15 @@
 
 namespace bertcl::opencl {
 
-/// Thread-safe map from (program, defines) to a built program.
+/// Thread-safe map from (program, defines) to a program, which is built by the thread that first
+/// asks its future for it. A future that has not been asked refers to this object.
 class Programs {
  public:
   Programs(ContextHandle context, _cl_device_id* device, const DeviceInfo& info);
 
-  ProgramHandle get(std::string_view program, const Defines& defines);
-  ProgramHandle get_source(std::string_view program, const std::string& source,
-                           const Defines& defines);
+  std::shared_future<ProgramHandle> get(std::string_view program, const Defines& defines);
+  std::shared_future<ProgramHandle> get_source(std::string_view program, const std::string& source,
+                                               const Defines& defines);
 
   /// See Context::store_programs().
   void store(double seconds);
@@ -49,7 +50,7 @@ class Programs {
   ProgramCache cache_;
   std::mutex mutex_;
   // Key: final source and options. A future, so that two threads never build the same program.
-  std::map<std::pair<std::string, std::string>, std::shared_future<ProgramHandle>> built_;
+  std::map<std::pair<std::string, std::string>, std::shared_future<ProgramHandle>> programs_;
   std::map<std::string, std::string, std::less<>> sources_;  // final sources by program
   std::vector<Unstored> unstored_;  // built from source, binary not yet on disk
 };

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bertcl/error.hpp"
 #include "bertcl/stopwatch.hpp"
 #include "opencl/queue.hpp"
@@ -11,7 +13,9 @@
 namespace bertcl::plan {
 namespace {
 
-constexpr std::size_t kQueuedBytes = 64 << 20;  // of weights that wait to be packed
+// Of weights that wait to be packed. On a CPU their pages of the file take memory until they are
+// released, elsewhere their copies do.
+constexpr std::size_t kQueuedBytes = 64 << 20;
 
 opencl::Buffer hold(opencl::Context& context, const ir::Tensor& tensor) {
   return context.hold(tensor.bytes(), ir::size_of(tensor.dtype()),
@@ -115,20 +119,65 @@ Argument Builder::constant_in_place(const ir::Tensor& tensor) {
 }
 
 void Builder::make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count) {
-  sources_.push_back({hold(context(), tensor), tensor});
-  kernel.set(0, sources_.back().buffer);
-  context().queue().launch(kernel, {count, 1, 1}, {1, 1, 1}, "pack");
-  // Bounded, since on a CPU pages of the file take memory until they are released, and elsewhere
-  // the copies do.
-  source_bytes_ += tensor.bytes().size();
-  if (source_bytes_ > kQueuedBytes) finish();
+  packings_.push_back({std::move(kernel), tensor, count});
+}
+
+void Builder::build(std::span<const Wanted> programs) {
+  const Stopwatch clock;
+  for (const Wanted& wanted : programs) {
+    if (options_.on_program) options_.on_program(built_, wanted_.size());
+    try {
+      wanted.kernel.build();
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: {}", wanted.node->describe(), error.what()));
+    }
+    ++built_;
+  }
+  plan_.program_ms += clock.milliseconds();
+}
+
+std::span<Builder::Packing> Builder::queue_packings() {
+  std::size_t bytes = 0;
+  auto queued = packings_.begin();
+  for (auto p = packings_.begin(); p != packings_.end(); ++p) {
+    p->kernel.set(0, hold(context(), p->tensor));
+    context().queue().launch(p->kernel, {p->count, 1, 1}, {1, 1, 1}, "pack");
+    bytes += p->tensor.bytes().size();
+    if (bytes < kQueuedBytes) continue;
+    wait_for({queued, p + 1});
+    queued = p + 1;
+    bytes = 0;
+  }
+  return {queued, packings_.end()};
+}
+
+void Builder::wait_for(std::span<Packing> queued) {
+  context().queue().finish();
+  for (Packing& packing : queued) {
+    packing.tensor.release_pages();
+    packing = {};
+  }
 }
 
 void Builder::finish() {
-  context().queue().finish();
-  for (const Source& source : sources_) source.tensor.release_pages();
-  sources_.clear();
-  source_bytes_ = 0;
+  const auto packs = [&](const Wanted& wanted) {
+    return std::any_of(packings_.begin(), packings_.end(), [&](const Packing& packing) {
+      return packing.kernel.program_name() == wanted.kernel.program_name();
+    });
+  };
+  // Those that pack come first: the device does it while the host builds the others.
+  std::stable_partition(wanted_.begin(), wanted_.end(), packs);
+  const auto others = std::span(wanted_).subspan(
+      static_cast<std::size_t>(std::count_if(wanted_.begin(), wanted_.end(), packs)));
+  build(std::span(wanted_).first(wanted_.size() - others.size()));
+  const std::span<Packing> queued = queue_packings();
+  build(others);
+  wait_for(queued);
+  for (const Step& step : plan_.steps)
+    if (!step.call && step.kernel.argument_count() != step.arguments.size())
+      throw Error(fmt::format("{} '{}': kernel {} takes {} arguments, {} were planned", step.op,
+                              step.name, step.kernel.name(), step.kernel.argument_count(),
+                              step.arguments.size()));
 }
 
 Argument Builder::error_flag() {
@@ -142,10 +191,9 @@ Argument Builder::error_flag() {
 
 opencl::Kernel Builder::kernel(std::string_view program, std::string_view name,
                                const opencl::Defines& defines) {
-  const Stopwatch clock;
-  opencl::Kernel made = context().kernel(program, name, defines).clone();
-  plan_.program_ms += clock.milliseconds();
-  return made;
+  opencl::Kernel kernel = context().unbuilt_kernel(program, name, defines);
+  if (known_.emplace(program, defines).second) wanted_.push_back({kernel, node_});
+  return kernel;
 }
 
 namespace {
@@ -167,9 +215,6 @@ Step step_for(const ir::Node& node, std::string type, std::string implementation
 Step& Builder::launch(const ir::Node& node, std::string type, std::string implementation,
                       opencl::Kernel kernel, std::vector<Argument> arguments,
                       std::array<Size, 3> global) {
-  if (kernel.argument_count() != arguments.size())
-    throw Error(fmt::format("{}: kernel {} takes {} arguments, {} were planned", node.describe(),
-                            kernel.name(), kernel.argument_count(), arguments.size()));
   plan_.steps.push_back(
       step_for(node, std::move(type), std::move(implementation), std::move(arguments)));
   plan_.steps.back().kernel = std::move(kernel);

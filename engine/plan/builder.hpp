@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +24,8 @@ struct Options {
   std::string disabled;  // comma-separated implementations that are left out
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
+  /// Called before each program is built or loaded: how many are, of how many.
+  std::function<void(std::size_t built, std::size_t programs)> on_program;
 };
 
 /// The implementations that Options::disabled may name, in alphabetical order.
@@ -61,10 +65,11 @@ class Builder {
   /// The same bytes for a kernel that loads them by element or by vloadn(): see
   /// opencl::Context::hold().
   Argument constant_in_place(const ir::Tensor& tensor);
-  /// Queues a kernel that makes constants of a tensor, as one that packs weights, with one
-  /// work-item for each of `count`. Its first argument is that tensor, as by constant_in_place().
+  /// A kernel that makes constants of a tensor, as one that packs weights, to be run by finish()
+  /// with one work-item for each of `count`. Its first argument is that tensor, as by
+  /// constant_in_place().
   void make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count);
-  /// Waits for those kernels.
+  /// Builds all programs and makes those constants.
   void finish();
   /// The int that kernels set when an index was outside its table.
   Argument error_flag();
@@ -75,7 +80,9 @@ class Builder {
   /// Appends a call of a library; `arguments` are its buffers.
   Step& call(const ir::Node& node, std::string type, std::string implementation, LibraryCall call,
              std::vector<Argument> arguments);
-  /// A kernel for one step.
+  /// The node that is lowered from now on.
+  void begin(const ir::Node& node) { node_ = &node; }
+  /// A kernel for one step, built by finish().
   opencl::Kernel kernel(std::string_view program, std::string_view name,
                         const opencl::Defines& defines = {});
 
@@ -95,12 +102,27 @@ class Builder {
   // By the address of the constant's bytes, which kept_ keeps from being used again.
   std::map<const void*, int> uploaded_;
   std::vector<ir::Tensor> kept_;
-  struct Source {
-    opencl::Buffer buffer;
-    ir::Tensor tensor;
+  const ir::Node* node_ = nullptr;
+  /// A program by the first kernel of it that was asked for, and the node that did.
+  struct Wanted {
+    opencl::Kernel kernel;
+    const ir::Node* node;
   };
-  std::vector<Source> sources_;  // of queued kernels that make constants
-  std::size_t source_bytes_ = 0;
+  std::vector<Wanted> wanted_;
+  std::set<std::pair<std::string, opencl::Defines>> known_;  // programs in wanted_
+  std::size_t built_ = 0;                                    // of them
+  struct Packing {
+    opencl::Kernel kernel;
+    ir::Tensor tensor;
+    std::size_t count;
+  };
+  std::vector<Packing> packings_;
+
+  void build(std::span<const Wanted> programs);
+  /// Those that are still queued.
+  std::span<Packing> queue_packings();
+  /// Waits, and lets go of what they hold.
+  void wait_for(std::span<Packing> queued);
 };
 
 /// Lowers one node to steps.

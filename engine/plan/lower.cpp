@@ -134,6 +134,7 @@ void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
     throw Error(
         fmt::format("{}: no kernel runs this operator on an OpenCL device", node.describe()));
   const std::size_t first = builder.plan().steps.size();
+  builder.begin(node);
   try {
     (*lowering)(builder, graph, node);
     for (std::size_t i = first; i < builder.plan().steps.size(); ++i)

@@ -38,7 +38,7 @@ void add_observers(ir::Graph& graph, const std::vector<std::string>& names) {
 
 struct Session::State {
   std::filesystem::path path;
-  SessionOptions options;
+  bool drop_padding = true;
   plan::Plan plan;
   std::unique_ptr<Executor> executor;
   Tap tap;
@@ -155,7 +155,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
                          const std::filesystem::path& path) {
   auto state = std::make_unique<State>();
   state->path = path;
-  state->options = options;
+  state->drop_padding = options.drop_padding;
   const Stopwatch clock;
   add_observers(graph, options.observe);
   passes::Options pass_options;
@@ -178,6 +178,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   plan_options.bf16 = options.bf16;
   plan_options.disabled = options.disabled_kernels;
   plan_options.tuning = options.tuning;
+  plan_options.on_program = options.on_program;
   const Stopwatch opening;
   const auto context =
       options.context ? options.context.get() : opencl::Context::create(options.device);
@@ -206,7 +207,7 @@ void Session::start(const Tensors& inputs) {
     const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
     packing =
         make_packing(shape[0], shape[1], mask_of(s.plan, inputs),
-                     s.options.drop_padding && s.plan.keeps_padding.empty(), s.plan.mask_counted);
+                     s.drop_padding && s.plan.keeps_padding.empty(), s.plan.mask_counted);
     check_length(s.plan, *packing);
     s.bind_packing(*packing, sizes);
   }

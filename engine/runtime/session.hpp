@@ -34,6 +34,8 @@ struct SessionOptions {
   /// Choices of implementations; null: those stored for the device (plan/tuning.hpp).
   std::shared_ptr<const plan::Tuning> tuning;
   std::vector<std::string> observe;  // ONNX tensors that calibration wants to see
+  /// Called before each program of kernels is built or loaded: how many are, of how many.
+  std::function<void(std::size_t built, std::size_t programs)> on_program;
   /// Called with the name of each pass that changed the graph, and the graph as text.
   std::function<void(const std::string&, const std::string&)> dump_passes;
   /// Shared by several sessions on one device; of no device: the session opens `device` itself,

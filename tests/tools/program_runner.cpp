@@ -36,7 +36,7 @@ pid_t start(const std::vector<std::string>& arguments,
   };
   redirect("/dev/null", O_RDONLY, STDIN_FILENO);
   redirect(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
-  redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, STDERR_FILENO);
+  redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY, STDERR_FILENO);
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
   execv(argv[0], argv.data());
   _exit(127);
@@ -45,6 +45,28 @@ pid_t start(const std::vector<std::string>& arguments,
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 }  // namespace
+
+ProgramResult run_bertcl_on_terminal(const std::vector<std::string>& arguments,
+                                     const std::map<std::string, std::string>& environment) {
+  ProgramResult result;
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK);
+  if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) return result;
+  const pid_t child = start(arguments, environment, "/dev/null", ptsname(terminal));
+  const auto take = [&] {
+    char text[4096];
+    for (ssize_t n; (n = read(terminal, text, sizeof(text))) > 0;)
+      result.err.append(text, static_cast<std::size_t>(n));
+  };
+  int status = 0;
+  while (child > 0 && waitpid(child, &status, WNOHANG) == 0) {
+    take();
+    usleep(10'000);
+  }
+  take();
+  close(terminal);
+  if (child > 0) result.code = code_of(status);
+  return result;
+}
 
 int interrupt_bertcl(const std::vector<std::string>& arguments, int signal,
                      const std::function<bool()>& now) {

@@ -23,6 +23,10 @@ struct ProgramResult {
 ProgramResult run_bertcl(const std::vector<std::string>& arguments,
                          const std::map<std::string, std::string>& environment = {});
 
+/// The same with a terminal as standard error; `err` is all that was written there.
+ProgramResult run_bertcl_on_terminal(const std::vector<std::string>& arguments,
+                                     const std::map<std::string, std::string>& environment = {});
+
 /// Starts `bertcl ARGUMENTS`, sends it a signal as soon as `now` is true, and gives the exit code
 /// as above. Without such a moment the program ends by itself.
 int interrupt_bertcl(const std::vector<std::string>& arguments, int signal,

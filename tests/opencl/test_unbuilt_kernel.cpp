@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that are asked for before they are built.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "opencl/context.hpp"
+#include "tests/opencl/environment.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+/// Kernel files of their own, and no cache, so that whatever is built is built from them.
+class UnbuiltKernel : public ::testing::Test {
+ protected:
+  UnbuiltKernel() {
+    fs::create_directories(folder_);
+    write("add",
+          "__kernel void add(__global int* out, int value, __local int* s) {"
+          " s[0] = value; out[0] += s[0] * TIMES; }");
+    write("broken", "__kernel void broken() { undeclared_thing = 1; }");
+  }
+  ~UnbuiltKernel() override { fs::remove_all(folder_); }
+
+  void write(const std::string& program, const std::string& source) const {
+    std::ofstream(folder_ / (program + ".cl")) << source;
+  }
+
+  const fs::path folder_ =
+      fs::temp_directory_path() / ("bertcl_unbuilt_kernel_" + std::to_string(getpid()));
+  const tests::ScopedVariable kernels_{"BERTCL_KERNELS", folder_.string()};
+  const tests::ScopedVariable cache_{"BERTCL_CACHE", "off"};
+  std::shared_ptr<Context> context_ = Context::create("cpu");
+};
+
+template <typename Action>
+std::string message_of(Action&& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+TEST_F(UnbuiltKernel, TakesItsArgumentsBeforeItIsBuilt) {
+  Kernel kernel = context_->unbuilt_kernel("add", "add", {{"TIMES", 10}});
+  EXPECT_EQ(kernel.name(), "add");
+  EXPECT_EQ(kernel.program_name(), "add");
+  Buffer out = context_->allocate(sizeof(int));
+  out.fill(0);
+  kernel.set(0, out).set(1, 3).set(2, LocalMemory{sizeof(int)});
+  Kernel other = kernel.clone();
+  other.set(0, out).set(1, 4).set(2, LocalMemory{sizeof(int)});
+  for (const Kernel& k : {kernel, other}) context_->queue().launch(k, {1, 1, 1}, {1, 1, 1}, "k");
+  EXPECT_EQ(out.download<int>()[0], 70);
+  EXPECT_EQ(kernel.build().argument_count(), 3u);
+}
+
+TEST_F(UnbuiltKernel, KeepsItsContextUntilThen) {
+  const Kernel kernel = context_->unbuilt_kernel("add", "add", {{"TIMES", 1}});
+  const std::weak_ptr<Context> watched = context_;
+  context_.reset();
+  EXPECT_FALSE(watched.expired());
+  EXPECT_EQ(kernel.argument_count(), 3u);
+  EXPECT_TRUE(watched.expired());
+}
+
+TEST_F(UnbuiltKernel, TellsItsErrorsWhenItIsBuilt) {
+  EXPECT_THAT(message_of([&] { context_->unbuilt_kernel("no_such_file", "f"); }),
+              HasSubstr("no_such_file.cl"));
+  const Kernel broken = context_->unbuilt_kernel("broken", "broken");
+  for (int time = 0; time < 2; ++time)
+    EXPECT_THAT(message_of([&] { broken.build(); }),
+                AllOf(HasSubstr("broken.cl"), HasSubstr("undeclared_thing")));
+  EXPECT_THAT(message_of([&] {
+                context_->unbuilt_kernel("add", "subtract", {{"TIMES", 1}}).build();
+              }),
+              HasSubstr("CL_INVALID_KERNEL_NAME"));
+  Kernel add = context_->unbuilt_kernel("add", "add", {{"TIMES", 1}});
+  add.set(9, 1);
+  EXPECT_THAT(message_of([&] { add.build(); }), HasSubstr("CL_INVALID_ARG_INDEX"));
+}
+
+TEST_F(UnbuiltKernel, IsBuiltByManyThreadsOnce) {
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 8; ++i)
+    kernels.push_back(context_->unbuilt_kernel("add", "add", {{"TIMES", i % 2}}));
+  std::vector<std::thread> threads;
+  for (const Kernel& kernel : kernels) threads.emplace_back([&] { kernel.build(); });
+  for (std::thread& thread : threads) thread.join();
+  Buffer out = context_->allocate(sizeof(int));
+  out.fill(0);
+  for (Kernel& kernel : kernels) {
+    kernel.args(out, 5, LocalMemory{sizeof(int)});
+    context_->queue().launch(kernel, {1, 1, 1}, {1, 1, 1}, "add");
+  }
+  EXPECT_EQ(out.download<int>()[0], 20);
+}
+
+}  // namespace
+}  // namespace bertcl::opencl

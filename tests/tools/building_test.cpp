@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user sees while kernels are built for the first time.
+#include <gmock/gmock.h>
+
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
+
+using BuildingTest = FolderTest;
+
+TEST_F(BuildingTest, IsShownOnATerminalAndThenWipedAway) {
+  const ProgramResult result =
+      run_bertcl_on_terminal({"inspect", kModel, "--seq", "16"},
+                             {{"BERTCL_CACHE", path("cache")}, {"POCL_CACHE_DIR", path("pocl")}});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, testing::ContainsRegex("building kernels .*[1-9]/[0-9]+ programs"));
+  EXPECT_TRUE(result.err.ends_with("\r\033[K")) << "the line is left: " << result.err;
+}
+
+}  // namespace
+}  // namespace bertcl::tests
