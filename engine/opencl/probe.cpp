@@ -2,13 +2,18 @@
 // Probe kernels: build, run, compare with numbers computed here.
 #include "opencl/probe.hpp"
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <climits>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "bertcl/error.hpp"
 #include "opencl/capability_table.hpp"
@@ -96,7 +101,7 @@ class Prober {
     // x86 builtins and assembly end the process there.
     found_.in_process_cpu =
         device.type == "cpu" &&
-        (device.platform.find("Portable Computing") == 0 || device.platform.find("Intel") == 0);
+        (device.platform.starts_with("Portable Computing") || device.platform.starts_with("Intel"));
     if (!found_.in_process_cpu)
       found_.notes["in_process_cpu"] =
           "kernels of " + device.platform + " do not run in this process as x86 code";
@@ -190,32 +195,30 @@ void Prober::x86() {
       throw Error("the compiler of the driver does not use the registers of this instruction set");
     return std::equal(row, row + kLanes, sections[section].expected.begin());
   };
-  Defines all;
-  for (const Section& section : sections) {
-    all[section.define] = found_.in_process_cpu && section.on_cpu ? 1 : 0;
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < kSections; ++i)
     if (!found_.in_process_cpu)
-      found_.notes[section.name] = "no in-process CPU device";
-    else if (!section.on_cpu)
-      found_.notes[section.name] = "the CPU or the system has it not";
-  }
-  const auto wanted = [&](size_t i) { return all.at(sections[i].define) == 1; };
+      found_.notes[sections[i].name] = "no in-process CPU device";
+    else if (!sections[i].on_cpu)
+      found_.notes[sections[i].name] = "the CPU or the system has it not";
+    else
+      wanted.push_back(i);
+  if (wanted.empty()) return;
+  const auto run = [&](const std::vector<size_t>& chosen) {
+    Defines defines;
+    for (const Section& section : sections) defines[section.define] = 0;
+    for (const size_t i : chosen) defines[sections[i].define] = 1;
+    return run_x86(defines);
+  };
   // All sections in one program: a build and a first launch cost some 0.4 s on PoCL. Where the
   // compiler refuses one of them, each is tried alone.
   try {
-    bool any = false;
-    for (size_t i = 0; i < kSections; ++i) any = any || wanted(i);
-    if (!any) return;
-    const std::vector<int32_t> out = run_x86(all);
-    for (size_t i = 0; i < kSections; ++i)
-      if (wanted(i)) probe(sections[i].name, sections[i].flag, [&] { return correct(out, i); });
+    const std::vector<int32_t> out = run(wanted);
+    for (const size_t i : wanted)
+      probe(sections[i].name, sections[i].flag, [&] { return correct(out, i); });
   } catch (const Error&) {
-    for (size_t i = 0; i < kSections; ++i) {
-      if (!wanted(i)) continue;
-      Defines one;
-      for (const Section& section : sections) one[section.define] = 0;
-      one[sections[i].define] = 1;
-      probe(sections[i].name, sections[i].flag, [&] { return correct(run_x86(one), i); });
-    }
+    for (const size_t i : wanted)
+      probe(sections[i].name, sections[i].flag, [&] { return correct(run({i}), i); });
   }
 }
 
@@ -261,22 +264,28 @@ void Prober::dot_products() {
 // By vendor and name: compilers of other devices print errors, or die.
 void Prober::matrix_units_of(bool nvidia, bool amd) {
   const std::string& device = context_.info().name;
-  const auto named = [&](auto... names) { return amd && ((device.find(names) == 0) || ...); };
+  const auto named = [&](auto... names) { return amd && (device.starts_with(names) || ...); };
+  struct Home {
+    std::string_view unit;
+    bool is_here;
+    const char* otherwise;
+  };
+  const Home homes[] = {
+      {"ptx_mma_s8", nvidia, "no NVIDIA device"},
+      {"amd_mfma_k16", named("gfx908", "gfx90a"), "no gfx908 or gfx90a of AMD"},
+      {"amd_mfma_k32", named("gfx94", "gfx95"), "no gfx940 or later of AMD"},
+      {"amd_wmma", named("gfx11"), "no gfx11 of AMD"},
+  };
   for (const MatrixUnit& unit : matrix_units()) {
-    const std::string name = unit.name;
     const auto works = [&] { return matrix_probe(unit, false); };
-    if (name.starts_with("intel"))
+    const auto* home = std::find_if(std::begin(homes), std::end(homes),
+                                    [&](const Home& h) { return h.unit == unit.name; });
+    if (home == std::end(homes))  // Intel's
       extension(unit.name, unit.flag, "cl_intel_subgroup_matrix_multiply_accumulate", works);
-    else if (name == "ptx_mma_s8"     ? nvidia
-             : name == "amd_mfma_k16" ? named("gfx908", "gfx90a")
-             : name == "amd_mfma_k32" ? named("gfx94", "gfx95")
-                                      : named("gfx11"))
+    else if (home->is_here)
       probe(unit.name, unit.flag, works);
     else
-      found_.notes[name] = name == "ptx_mma_s8"     ? "no NVIDIA device"
-                           : name == "amd_mfma_k16" ? "no gfx908 or gfx90a of AMD"
-                           : name == "amd_mfma_k32" ? "no gfx940 or later of AMD"
-                                                    : "no gfx11 of AMD";
+      found_.notes[unit.name] = home->otherwise;
   }
   if (const MatrixUnit* unit = matrix_unit_of(found_))
     probe("matrix_f16", &Capabilities::matrix_f16, [&] { return matrix_probe(*unit, true); });
