@@ -16,17 +16,13 @@
 #define BLOCK_TILES 8  // see tile_order.clh
 #endif
 #include "epilogue.clh"
-#include "tile_order.clh"
+#include "next_panel.clh"
 #include "vnni.clh"
 
 #define TILE_ROWS 8
 #define TILE_VECTORS 3
 #define TILE_COLUMNS (16 * TILE_VECTORS)
 #include "epilogue_x86.clh"
-
-// Asks for `lines` lines of memory from `address` on, for the second-level cache.
-#define PREFETCH(address, lines) \
-  for (int l = 0; l < (lines); l++, address += 64) __builtin_prefetch((const void*)address, 0, 2)
 
 #define STEP_ROW(i, word)            \
   {                                  \
@@ -70,16 +66,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     for (int i = 1; i < TILE_ROWS; i++) c[i][j] = c[0][j];
   }
   const int whole = K / 4;
-  // A run reads each weight from memory once: the tiles of a block ask for the next panel, 3 lines for each
-  // group of K, while they multiply this one. Behind the last panel that does nothing.
-  const int in_block = tiles_of_block(tile_of.x), place = tile_of.x % BLOCK_TILES;
-  const int every = max(1, in_block / 3), lines = (3 + in_block - 1) / in_block;
-  size_t ahead = (size_t)(panel + (size_t)groups * TILE_COLUMNS) +
-                 (size_t)place * ((3 * groups + in_block - 1) / in_block) * 64;
+  NextPanel next = next_panel(panel, (size_t)groups * TILE_COLUMNS * 4, groups, tile_of.x);
   if (a_signed) {
-    for (int k0 = 0; k0 < whole; k0 += every) {
-      PREFETCH(ahead, lines);
-      const int end = min(whole, k0 + every);
+    for (int k0 = 0; k0 < whole; k0 += next.every) {
+      ask_for(&next);
+      const int end = min(whole, k0 + next.every);
       for (int k = k0; k < end; k++, panel += TILE_COLUMNS) {
         const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
 #pragma unroll
@@ -87,9 +78,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
       }
     }
   } else {
-    for (int k0 = 0; k0 < whole; k0 += every) {
-      PREFETCH(ahead, lines);
-      const int end = min(whole, k0 + every);
+    for (int k0 = 0; k0 < whole; k0 += next.every) {
+      ask_for(&next);
+      const int end = min(whole, k0 + next.every);
       for (int k = k0; k < end; k++, panel += TILE_COLUMNS) {
         const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
 #pragma unroll

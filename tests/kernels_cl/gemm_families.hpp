@@ -90,6 +90,12 @@ inline const std::vector<GemmFamily>& gemm_f32_families() {
                       8,
                       48,
                       1});
+      list.push_back({"gemm_f32_x86",
+                      {{"B_HALF", half}, {"LANES", 16}, {"AHEAD", 0}},
+                      &opencl::Capabilities::avx512,
+                      8,
+                      48,
+                      1});
     }
     return list;
   }();

@@ -30,13 +30,15 @@ ProductRung with_tiles(ProductRung rung, std::int32_t rows, std::int32_t columns
 
 ProductRung tiles_of(ProductRung rung, Builder& b) {
   const opencl::Capabilities& device = b.context().capabilities();
-  const bool by_matrix_unit = rung.program && std::string_view(rung.program).ends_with("_matrix");
-  if (by_matrix_unit) {
+  const std::string_view program = rung.program ? rung.program : "";
+  if (program.ends_with("_matrix")) {
     rung.defines["MATRIX_UNIT"] = opencl::matrix_unit_of(device)->code;
     rung.defines["MATRIX_EMULATED"] = 0;
     if (device.ptx_cp_async) rung.defines["COPY_ASYNC"] = 2;
     return device.amd_wmma ? with_tiles(rung, 64, 128) : rung;
   }
+  if (program == "gemm_f32_x86")
+    rung.defines["AHEAD"] = b.context().info().vendor == "GenuineIntel";
   if (rung.name != "dot4") return rung;
   rung.defines["DOT4"] = opencl::dot4_of(device).code;
   return device.amd_sudot4 ? with_tiles(rung, 64, 128) : rung;
