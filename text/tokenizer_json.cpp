@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "text/json_file.hpp"
@@ -50,7 +51,7 @@ void require(const JsonNode& node, const char* key, const std::string& value) {
     found->fail(fmt::format("is \"{}\"; \"{}\" is supported", found->string(), value));
 }
 
-/// Tokens by their ids.
+/// Tokens by their ids, each with one.
 class Vocabulary {
  public:
   void add(const std::string& token, const JsonNode& node) {
@@ -64,6 +65,9 @@ class Vocabulary {
     }
     if (taken_[at] && tokens[at] != token)
       node.fail(fmt::format("is the id {}, which \"{}\" has already", id, tokens[at]));
+    if (const auto known = ids_.emplace(token, id).first; known->second != id)
+      node.fail(
+          fmt::format("is the id {}, but \"{}\" has the id {} already", id, token, known->second));
     tokens[at] = token;
     taken_[at] = true;
   }
@@ -72,6 +76,7 @@ class Vocabulary {
 
  private:
   std::vector<bool> taken_;
+  std::unordered_map<std::string, std::int64_t> ids_;
 };
 
 /// The tokenizers library finds an added token in a text before it finds words. Here it does not:

@@ -31,7 +31,11 @@ TEST(ParseJson, DamageIsNamed) {
 
 TEST(ParseJson, AnObjectIsKnownByItsBrace) {
   EXPECT_TRUE(begins_as_object(" \r\n\t{\"cut"));
-  for (const char* other : {"", "  ", "[{", "word {"}) EXPECT_FALSE(begins_as_object(other));
+  const std::string marked = "\xEF\xBB\xBF {\"x\": 1}";
+  EXPECT_TRUE(begins_as_object(marked)) << "behind a byte order mark";
+  EXPECT_EQ(parse_json(marked).at("x"), 1);
+  for (const char* other : {"", "  ", "[{", "word {", "\xEF\xBB\xBF", "\xEF\xBB{"})
+    EXPECT_FALSE(begins_as_object(other));
 }
 
 TEST(JsonNode, WalksAlongMembersAndElements) {

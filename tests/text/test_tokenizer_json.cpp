@@ -118,6 +118,8 @@ TEST(TokenizerJson, DamageIsNamedByItsPlace) {
   EXPECT_THAT(refusal("/model/vocab/word", 2000000000), HasSubstr("is the id 2000000000"));
   EXPECT_THAT(refusal("/model/vocab/word", 5),
               HasSubstr("is the id 5, which \"café\" has already"));
+  EXPECT_THAT(refusal("/added_tokens/0/id", 20),
+              HasSubstr("added_tokens[0].id is the id 20, but \"[PAD]\" has the id 0 already"));
   EXPECT_THAT(refusal("/model/max_input_chars_per_word", 0), HasSubstr("is 0; expected"));
   EXPECT_THAT(refusal("/normalizer/lowercase", "yes"),
               HasSubstr("normalizer.lowercase is of type string, expected boolean"));
