@@ -25,8 +25,9 @@ class ContextFuture {
   /// False: of no device.
   explicit operator bool() const { return context_.valid(); }
 
-  /// Waits until the device is open. Throws what Context::create() threw, at each call.
-  std::shared_ptr<Context> get() const { return context_.get(); }
+  /// Waits until the device is open; null: of no device. Throws what Context::create() threw, at
+  /// each call.
+  std::shared_ptr<Context> get() const { return context_.valid() ? context_.get() : nullptr; }
 
   /// What `work` returns. Where both the work and the device fail, the error is that of the device:
   /// it is found in every run, whatever the work is.

@@ -30,7 +30,7 @@ struct Kernel::State {
   std::vector<EarlyArgument> early_arguments;  // given before the kernel was built
 
   void build();
-  void set(unsigned index, size_t bytes, const void* value, const MemHandle& keep);
+  void set(_cl_kernel* to, unsigned index, size_t bytes, const void* value, const MemHandle& keep);
 };
 
 void Kernel::State::build() {
@@ -41,14 +41,17 @@ void Kernel::State::build() {
   check(clGetKernelInfo(made.get(), CL_KERNEL_NUM_ARGS, sizeof(arguments), &arguments, nullptr),
         "clGetKernelInfo");
   bound.resize(arguments);
+  for (const EarlyArgument& a : early_arguments)
+    set(made.get(), a.index, a.bytes, a.value.empty() ? nullptr : a.value.data(), a.keep);
+  // Not before: a refused argument is told by the next build(), too.
   kernel = std::move(made);
+  early_arguments.clear();
   context.reset();
-  for (const EarlyArgument& a : std::exchange(early_arguments, {}))
-    set(a.index, a.bytes, a.value.empty() ? nullptr : a.value.data(), a.keep);
 }
 
-void Kernel::State::set(unsigned index, size_t bytes, const void* value, const MemHandle& keep) {
-  const cl_int status = clSetKernelArg(kernel.get(), index, bytes, value);
+void Kernel::State::set(_cl_kernel* to, unsigned index, size_t bytes, const void* value,
+                        const MemHandle& keep) {
+  const cl_int status = clSetKernelArg(to, index, bytes, value);
   if (status != CL_SUCCESS)
     check(status, fmt::format("argument {} ({} bytes) of kernel '{}' of program '{}'", index, bytes,
                               kernel_name, program_name));
@@ -69,10 +72,6 @@ const Kernel& Kernel::build() const {
   return *this;
 }
 
-Kernel Kernel::clone() const {
-  return Kernel(state_->context, state_->program, state_->program_name, state_->kernel_name);
-}
-
 const std::string& Kernel::name() const { return state_->kernel_name; }
 const std::string& Kernel::program_name() const { return state_->program_name; }
 unsigned Kernel::argument_count() const {
@@ -88,11 +87,12 @@ void Kernel::check_count(size_t given) const {
 
 Kernel& Kernel::set_raw(unsigned index, size_t bytes, const void* value, const MemHandle& keep) {
   if (state_->kernel) {
-    state_->set(index, bytes, value, keep);
+    state_->set(state_->kernel.get(), index, bytes, value, keep);
     return *this;
   }
   const auto* first = static_cast<const std::byte*>(value);
   std::vector<std::byte> copy(first, value ? first + bytes : first);
+  std::erase_if(state_->early_arguments, [&](const auto& early) { return early.index == index; });
   state_->early_arguments.push_back({index, bytes, std::move(copy), keep});
   return *this;
 }

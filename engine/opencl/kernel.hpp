@@ -19,9 +19,9 @@ struct LocalMemory {
   size_t bytes;
 };
 
-/// Handle of one kernel with one set of arguments. Copies share the arguments; clone() makes an
-/// independent set, so that each launch step of a plan keeps its own. Bound buffers are kept alive.
-/// One thread at a time may set arguments or launch it.
+/// Handle of one kernel with one set of arguments. Copies share the arguments; a launch that keeps
+/// its own asks the context for a kernel of its own. Bound buffers are kept alive. One thread at a
+/// time may set arguments or launch it.
 ///
 /// Its program may be one that is still to be built: build() or the first launch does it then.
 class Kernel {
@@ -32,11 +32,8 @@ class Kernel {
          std::string program_name, std::string kernel_name);
 
   /// Builds the program where nobody has, and sets the arguments that were given before. Throws
-  /// Error as Context::kernel() and set() do. Later calls do nothing.
+  /// Error as Context::kernel() and set() do. Once it is built, calls do nothing.
   const Kernel& build() const;
-
-  /// The same kernel with no argument bound.
-  Kernel clone() const;
 
   const std::string& name() const;          ///< kernel function
   const std::string& program_name() const;  ///< file stem

@@ -9,7 +9,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "opencl/cpu_features.hpp"
-#include "tests/opencl/environment.hpp"
+#include "tests/support/environment.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {

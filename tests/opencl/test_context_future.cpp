@@ -25,6 +25,10 @@ std::string message_of(Action&& action) {
 TEST(ContextFuture, IsOfNoDeviceUnlessOneIsNamed) {
   EXPECT_FALSE(ContextFuture());
   EXPECT_FALSE(ContextFuture(std::shared_ptr<Context>()));
+  EXPECT_EQ(ContextFuture().get(), nullptr);
+  EXPECT_EQ(ContextFuture().meanwhile([] { return 7; }), 7);
+  EXPECT_EQ(message_of([] { ContextFuture().meanwhile([]() -> int { throw Error("it fails"); }); }),
+            "it fails");
   const auto context = Context::create("cpu");
   EXPECT_EQ(ContextFuture(context).get(), context);
 }

@@ -13,7 +13,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
 #include "opencl/program_cache.hpp"
-#include "tests/opencl/environment.hpp"
+#include "tests/support/environment.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {

@@ -3,41 +3,36 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
-#include "tests/opencl/environment.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 /// Kernel files of their own, and no cache, so that whatever is built is built from them.
 class UnbuiltKernel : public ::testing::Test {
  protected:
   UnbuiltKernel() {
-    fs::create_directories(folder_);
     write("add",
           "__kernel void add(__global int* out, int value, __local int* s) {"
           " s[0] = value; out[0] += s[0] * TIMES; }");
     write("broken", "__kernel void broken() { undeclared_thing = 1; }");
   }
-  ~UnbuiltKernel() override { fs::remove_all(folder_); }
 
   void write(const std::string& program, const std::string& source) const {
-    std::ofstream(folder_ / (program + ".cl")) << source;
+    folder_.write(program + ".cl", source);
   }
 
-  const fs::path folder_ =
-      fs::temp_directory_path() / ("bertcl_unbuilt_kernel_" + std::to_string(getpid()));
-  const tests::ScopedVariable kernels_{"BERTCL_KERNELS", folder_.string()};
+  const tests::ScratchFolder folder_;
+  const tests::ScopedVariable kernels_{"BERTCL_KERNELS", folder_.path().string()};
   const tests::ScopedVariable cache_{"BERTCL_CACHE", "off"};
   std::shared_ptr<Context> context_ = Context::create("cpu");
 };
@@ -59,7 +54,7 @@ TEST_F(UnbuiltKernel, TakesItsArgumentsBeforeItIsBuilt) {
   Buffer out = context_->allocate(sizeof(int));
   out.fill(0);
   kernel.set(0, out).set(1, 3).set(2, LocalMemory{sizeof(int)});
-  Kernel other = kernel.clone();
+  Kernel other = context_->unbuilt_kernel("add", "add", {{"TIMES", 10}});
   other.set(0, out).set(1, 4).set(2, LocalMemory{sizeof(int)});
   for (const Kernel& k : {kernel, other}) context_->queue().launch(k, {1, 1, 1}, {1, 1, 1}, "k");
   EXPECT_EQ(out.download<int>()[0], 70);
@@ -88,7 +83,18 @@ TEST_F(UnbuiltKernel, TellsItsErrorsWhenItIsBuilt) {
               HasSubstr("CL_INVALID_KERNEL_NAME"));
   Kernel add = context_->unbuilt_kernel("add", "add", {{"TIMES", 1}});
   add.set(9, 1);
-  EXPECT_THAT(message_of([&] { add.build(); }), HasSubstr("CL_INVALID_ARG_INDEX"));
+  for (int time = 0; time < 2; ++time)
+    EXPECT_THAT(message_of([&] { add.build(); }), HasSubstr("CL_INVALID_ARG_INDEX"));
+}
+
+TEST_F(UnbuiltKernel, OfTwoArgumentsTheLaterCounts) {
+  Kernel kernel = context_->unbuilt_kernel("add", "add", {{"TIMES", 1}});
+  const auto before = context_->allocated_bytes();
+  kernel.set(0, context_->allocate(1000));
+  EXPECT_EQ(context_->allocated_bytes(), before + 1000);
+  kernel.set(0, 3).set(0, nullptr);
+  EXPECT_EQ(context_->allocated_bytes(), before) << "the buffer is let go of";
+  kernel.build();  // an int is no buffer: it would be refused
 }
 
 TEST_F(UnbuiltKernel, IsBuiltByManyThreadsOnce) {
