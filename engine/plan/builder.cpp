@@ -173,11 +173,18 @@ void Builder::finish() {
   const std::span<Packing> queued = queue_packings();
   build(others);
   wait_for(queued);
-  for (const Step& step : plan_.steps)
-    if (!step.call && step.kernel.argument_count() != step.arguments.size())
-      throw Error(fmt::format("{} '{}': kernel {} takes {} arguments, {} were planned", step.op,
-                              step.name, step.kernel.name(), step.kernel.argument_count(),
-                              step.arguments.size()));
+  for (const Step& step : plan_.steps) {
+    const auto check = [&step](const opencl::Kernel& kernel) {
+      if (kernel.argument_count() != step.arguments.size())
+        throw Error(fmt::format("{} '{}': kernel {} takes {} arguments, {} were planned", step.op,
+                                step.name, kernel.name(), kernel.argument_count(),
+                                step.arguments.size()));
+    };
+    if (step.call) continue;
+    check(step.kernel);
+    if (step.small_tiles) check(step.small_tiles->kernel);
+    for (const BuildForRows& few : step.by_rows) check(few.kernel);
+  }
 }
 
 Argument Builder::error_flag() {

@@ -69,12 +69,13 @@ class Builder {
   /// with one work-item for each of `count`. Its first argument is that tensor, as by
   /// constant_in_place().
   void make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count);
-  /// Builds all programs and makes those constants.
+  /// Builds all programs and makes those constants. Throws Error where a kernel takes another
+  /// number of arguments than its step has.
   void finish();
   /// The int that kernels set when an index was outside its table.
   Argument error_flag();
 
-  /// Appends a launch. `kernel` must be a clone of its own.
+  /// Appends a launch. `kernel` must be that of this step alone.
   Step& launch(const ir::Node& node, std::string type, std::string implementation,
                opencl::Kernel kernel, std::vector<Argument> arguments, std::array<Size, 3> global);
   /// Appends a call of a library; `arguments` are its buffers.

@@ -2,22 +2,21 @@
 // Programs of a plan: asked for by all its nodes first, then built, with count and blame.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <set>
 
-#include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "plan/builder.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::plan {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using tests::error_of;
 
 constexpr std::string_view kGraph = R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]
@@ -46,21 +45,39 @@ TEST(Programs, EachIsCountedOnceAndAllAreKnownBeforeTheFirst) {
 }
 
 TEST(Programs, WhatDoesNotBuildIsToldWithItsNode) {
-  const auto folder =
-      std::filesystem::temp_directory_path() / ("bertcl_plan_programs_" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "elementwise_unary.cl") << "__kernel void unary_f32() { undeclared = 1; }";
-  setenv("BERTCL_KERNELS", folder.c_str(), 1);
-  std::string message = "no refusal";
-  try {
-    make_plan(ir::parse(kGraph), opencl::Context::create("cpu"), {});
-  } catch (const Error& error) {
-    message = error.what();
-  }
-  unsetenv("BERTCL_KERNELS");
-  std::filesystem::remove_all(folder);
-  EXPECT_THAT(message, AllOf(testing::StartsWith("Relu (result 'r'): "),
-                             HasSubstr("elementwise_unary.cl"), HasSubstr("undeclared")));
+  const tests::ScratchFolder folder;
+  folder.write("elementwise_unary.cl", "__kernel void unary_f32() { undeclared = 1; }");
+  const tests::ScopedVariable kernels("BERTCL_KERNELS", folder.path().string());
+  EXPECT_THAT(error_of([] { make_plan(ir::parse(kGraph), opencl::Context::create("cpu"), {}); }),
+              AllOf(testing::StartsWith("Relu (result 'r'): "), HasSubstr("elementwise_unary.cl"),
+                    HasSubstr("undeclared")));
+}
+
+TEST(Programs, EveryKernelOfAStepTakesItsArguments) {
+  const tests::ScratchFolder folder;
+  folder.write("one.cl", "__kernel void one(int a) {}");
+  folder.write("two.cl", "__kernel void two(int a, int b) {}");
+  const tests::ScopedVariable kernels("BERTCL_KERNELS", folder.path().string());
+  const auto context = opencl::Context::create("cpu");
+  const ir::Graph graph = ir::parse(kGraph);
+  const ir::Node& relu = *graph.nodes().front();
+  // What a step says that is launched as `kernel`, in small tiles and for few rows by the others.
+  const auto finish = [&](const char* kernel, const char* small, const char* rows) {
+    Plan plan;
+    plan.context = context;
+    const Options options;
+    Builder b(plan, options);
+    b.begin(relu);
+    Step& step = b.launch(relu, "fp32", "first", b.kernel(kernel, kernel), {1}, {});
+    step.small_tiles = {"second", b.kernel(small, small), {}};
+    step.by_rows.push_back({8, "third", b.kernel(rows, rows), {}});
+    return error_of([&] { b.finish(); });
+  };
+  EXPECT_EQ(finish("one", "one", "one"), error_of([] {}));
+  const std::string refusal = "Relu 'r': kernel two takes 2 arguments, 1 were planned";
+  EXPECT_EQ(finish("two", "one", "one"), refusal);
+  EXPECT_EQ(finish("one", "two", "one"), refusal);
+  EXPECT_EQ(finish("one", "one", "two"), refusal);
 }
 
 }  // namespace
