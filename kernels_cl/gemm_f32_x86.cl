@@ -13,46 +13,15 @@
 // Layout: panel width P = 16 (LANES 8) or 48 (LANES 16), K group 1: B[ceil(N/P)][K][P], zeros
 // behind N.  Tile: 6 or 8 rows.  Grid: (ceil(M/rows), ceil(N/P)), work-group (1,1,1). Arguments:
 // see gemm_f32_ref.cl.
-#ifndef LANES
-#define LANES 8  // floats of a register: 8 or 16
-#endif
+#include "gemm_f32_x86.clh"
 #if LANES == 16 && !defined(BLOCK_TILES)
 #define BLOCK_TILES 32  // see tile_order.clh
 #endif
 #include "epilogue.clh"
 #include "next_panel.clh"
 
-#ifndef B_HALF
-#define B_HALF 0  // 1: b is stored in half precision
-#endif
 #ifndef AHEAD
 #define AHEAD 1  // 1: asks for the next panel early, which Intel's CPUs gain by and AMD's do not
-#endif
-
-#if LANES == 16
-#define TILE_ROWS 8
-#define TILE_COLUMNS 48
-typedef float16 Vector;
-#define LOAD_F32 vload16
-#define LOAD_F16 vload_half16
-#elif LANES == 8
-#define TILE_ROWS 6
-#define TILE_COLUMNS 16
-typedef float8 Vector;
-#define LOAD_F32 vload8
-#define LOAD_F16 vload_half8
-#else
-#error "LANES is 8 or 16"
-#endif
-#define VECTORS (TILE_COLUMNS / LANES)
-typedef Vector __attribute__((aligned(4))) VectorAny;  // stores at any address
-
-#if B_HALF
-typedef half Weight;
-#define LOAD_WEIGHTS LOAD_F16
-#else
-typedef float Weight;
-#define LOAD_WEIGHTS LOAD_F32
 #endif
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
@@ -79,17 +48,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
   for (int k0 = 0; k0 < K; k0 += next.every) {
     if (AHEAD) ask_for(&next);
     const int end = min(K, k0 + next.every);
-    for (int k = k0; k < end; k++, panel += TILE_COLUMNS) {
-      Vector w[VECTORS];
-#pragma unroll
-      for (int j = 0; j < VECTORS; j++) w[j] = LOAD_WEIGHTS(j, panel);
-#pragma unroll
-      for (int i = 0; i < TILE_ROWS; i++) {
-        const Vector x = (Vector)(row[i][k]);
-#pragma unroll
-        for (int j = 0; j < VECTORS; j++) c[i][j] = fma(x, w[j], c[i][j]);
-      }
-    }
+    for (int k = k0; k < end; k++, panel += TILE_COLUMNS) add_step(c, row, k, panel);
   }
 
   // Whole tiles without activation are finished in registers.

@@ -106,8 +106,7 @@ struct Step {
   std::array<Size, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
   std::optional<SmallTiles> small_tiles;  // taken where there are fewer groups than compute units
-  std::vector<BuildForRows>
-      by_rows;  // from tuning, in ascending order; the kernel itself for more rows
+  std::vector<BuildForRows> by_rows;  // in ascending order; the kernel itself for more rows
   std::optional<TunableProduct> tunable;
   double operations_per_unit = 0;  // arithmetic operations = this * unit
   ir::Dim unit{0};

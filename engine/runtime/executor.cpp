@@ -133,13 +133,15 @@ void Executor::bind_arguments() {
     };
     const bool small = plan::takes_small_tiles(step, sizes_, plan_.context->info().compute_units);
     std::array<std::size_t, 3> global = evaluate(small ? step.small_tiles->global : step.global);
-    opencl::Kernel kernel = small ? step.small_tiles->kernel : step.kernel;
+    const opencl::Kernel* built = small ? &step.small_tiles->kernel : &step.kernel;
     std::array<std::size_t, 3> local = step.local;
     if (const plan::BuildForRows* build = plan::build_for_rows(step, sizes_)) {
       global = evaluate(build->global);
-      kernel = build->kernel;
+      built = &build->kernel;
       local = build->local;
     }
+    opencl::Kernel kernel = *built;
+    const bool has_constants = with_constants_.contains(built);
     kernels_.push_back(kernel);
     locals_.push_back(local);
     for (unsigned i = 0; i < step.arguments.size(); ++i) {
@@ -152,8 +154,7 @@ void Executor::bind_arguments() {
         kernel.set(i, table_views_[next_table++]);
       else if (const auto* s = std::get_if<plan::Size>(&a))
         kernel.set(i, as_int(s->evaluate(sizes_), step));
-      else if (constants_bound_ && !step.small_tiles &&
-               step.by_rows.empty())  // the kernel may be new
+      else if (has_constants)
         continue;
       else if (const auto* c = std::get_if<plan::Constant>(&a))
         kernel.set(i, plan_.constants[static_cast<std::size_t>(c->index)]);
@@ -164,9 +165,9 @@ void Executor::bind_arguments() {
       else
         kernel.set(i, nullptr);
     }
+    with_constants_.insert(built);
     globals_.push_back(global);
   }
-  constants_bound_ = true;
 }
 
 void Executor::bind_call(plan::Step& step) {

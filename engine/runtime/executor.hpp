@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a plan: places its slots for the shapes of a batch, binds arguments, enqueues the steps.
 #pragma once
+#include <map>
+#include <memory>
+#include <set>
+
 #include "opencl/command_buffer.hpp"
 #include "plan/plan.hpp"
 #include "runtime/packing.hpp"
@@ -39,7 +43,7 @@ class Executor {
   const bool record_;
   std::unique_ptr<opencl::CommandBuffer> recorded_;  // of the sizes that are bound
   bool bound_ = false;
-  bool constants_bound_ = false;  // arguments that no size changes are set once
+  std::set<const opencl::Kernel*> with_constants_;  // whose arguments that no size changes are set
   std::int64_t arena_bytes_ = 0;
   opencl::Buffer arena_;
   std::vector<opencl::Buffer> buffers_;  // by root slot

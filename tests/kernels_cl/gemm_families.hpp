@@ -36,6 +36,7 @@ inline const std::vector<GemmFamily>& gemm_s8_families() {
         {"gemm_s8_portable", {}, nullptr, 6, 64, 1},
         {"gemm_s8_x86_avx2", {}, &opencl::Capabilities::avx2, 6, 64, 2},
         {"gemm_s8_x86_vnni", {}, &opencl::Capabilities::avx512_vnni, 8, 48, 4},
+        {"gemm_s8_x86_vnni_few", {}, &opencl::Capabilities::avx512_vnni, 32, 48, 4},
         {"gemm_s8_x86_avx_vnni", {}, &opencl::Capabilities::avx_vnni, 6, 16, 4},
         {"gemm_s8_x86_avx_vnni", {{"EVEX", 1}}, &opencl::Capabilities::avx512_vnni, 6, 16, 4},
         {"gemm_s8_dot4", {{"DOT4", 0}}, nullptr, 128, 64, 4, 256, 128},
@@ -78,24 +79,15 @@ inline const std::vector<GemmFamily>& gemm_f32_families() {
     for (int half : {0, 1}) {
       list.push_back({"gemm_f32_ref", {{"B_HALF", half}}, nullptr, 1, 1, 1});
       list.push_back({"gemm_f32_portable", {{"B_HALF", half}}, nullptr, 6, 16, 1});
-      list.push_back({"gemm_f32_x86",
-                      {{"B_HALF", half}, {"LANES", 8}},
-                      &opencl::Capabilities::avx2,
-                      6,
-                      16,
-                      1});
-      list.push_back({"gemm_f32_x86",
-                      {{"B_HALF", half}, {"LANES", 16}},
-                      &opencl::Capabilities::avx512,
-                      8,
-                      48,
-                      1});
-      list.push_back({"gemm_f32_x86",
-                      {{"B_HALF", half}, {"LANES", 16}, {"AHEAD", 0}},
-                      &opencl::Capabilities::avx512,
-                      8,
-                      48,
-                      1});
+      const opencl::Defines avx2{{"B_HALF", half}, {"LANES", 8}};
+      const opencl::Defines avx512{{"B_HALF", half}, {"LANES", 16}};
+      opencl::Defines no_requests = avx512;
+      no_requests["AHEAD"] = 0;
+      list.push_back({"gemm_f32_x86", avx2, &opencl::Capabilities::avx2, 6, 16, 1});
+      list.push_back({"gemm_f32_x86", avx512, &opencl::Capabilities::avx512, 8, 48, 1});
+      list.push_back({"gemm_f32_x86", no_requests, &opencl::Capabilities::avx512, 8, 48, 1});
+      list.push_back({"gemm_f32_x86_few", avx2, &opencl::Capabilities::avx2, 24, 16, 1});
+      list.push_back({"gemm_f32_x86_few", avx512, &opencl::Capabilities::avx512, 32, 48, 1});
     }
     return list;
   }();

@@ -2,6 +2,7 @@
 // Sections of a plan, and what its steps cost.
 #include "plan/report.hpp"
 
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,6 +99,36 @@ TEST(Launched, SmallTilesWhereTheLargeOnesAreTooFew) {
   EXPECT_EQ(few.program, "gemm_s8_dot4");
   EXPECT_EQ(few.kernel, "gemm_s8");
   EXPECT_EQ(launched_by(plan, step, {}).implementation, "dot4") << "no size";
+}
+
+// y[batch, columns] = x[batch, 1] * w, in fp32.
+Step product_of_columns(const std::shared_ptr<opencl::Context>& context, std::int64_t columns) {
+  const std::vector<float> w(static_cast<std::size_t>(columns), 0.5f);
+  return make_plan(ir::parse(fmt::format(R"(graph g(%x: f32[batch, 1]) {{
+  const %w: f32[1, {0}] = [{1}]
+  %y: f32[batch, {0}] = linear(%x, %w)
+  return %y as y
+}})",
+                                         columns, fmt::join(w, ", "))),
+                   context, {})
+      .steps.at(0);
+}
+
+TEST(Launched, AKernelOfItsOwnForFewRowsOnIntelsCpus) {
+  const auto context = opencl::Context::create("cpu");
+  const std::int64_t enough = 2 * 48 * context->info().compute_units;  // two panels for each unit
+  const Step step = product_of_columns(context, enough);
+  if (context->info().vendor != "GenuineIntel" || !step.implementation.starts_with("x86"))
+    GTEST_SKIP() << "its products of few rows gain nothing by requests ahead";
+  const auto of_rows = [&](std::int64_t rows) {
+    const BuildForRows* build = build_for_rows(step, {{"batch", rows}});
+    return build ? build->kernel.program_name() : step.kernel.program_name();
+  };
+  const std::int64_t few = step.implementation == "x86_avx512" ? 32 : 24;  // four tiles
+  EXPECT_EQ(of_rows(1), "gemm_f32_x86_few");
+  EXPECT_EQ(of_rows(few), "gemm_f32_x86_few");
+  EXPECT_EQ(of_rows(few + 1), "gemm_f32_x86");
+  EXPECT_TRUE(product_of_columns(context, 16).by_rows.empty()) << "a panel is for one unit";
 }
 
 }  // namespace

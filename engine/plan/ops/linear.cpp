@@ -116,6 +116,9 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   Step& step =
       b.launch(node, type, rung.name, b.kernel(rung.program, "gemm_f32", defines), arguments, grid);
   step.local[0] = static_cast<std::size_t>(rung.items);
+  if (tuned.empty())
+    if (auto few = build_for_few_rows(b, rung, "gemm_f32", defines, rows, n))
+      step.by_rows.push_back(std::move(*few));
   step.why_not_faster = choice.why_not_faster;
   if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");
   step.tunable = std::move(tunable);

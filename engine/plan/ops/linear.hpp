@@ -3,6 +3,7 @@
 // chose among them, and weights packed for them while planning.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,12 @@ struct TunedRung {
 std::vector<TunedRung> tuned_rungs(Builder& b, const std::vector<ProductRung>& candidates,
                                    const char* op, const char* type, std::int64_t n,
                                    std::int64_t k);
+
+/// A CPU's kernel for few rows on the same weights as `rung` (same arguments as `kernel`), where the
+/// device gains by it: on Intel's CPUs, if the panels are enough for all compute units.
+std::optional<BuildForRows> build_for_few_rows(Builder& b, const ProductRung& rung,
+                                               const char* kernel, const opencl::Defines& defines,
+                                               const ir::Dim& rows, std::int64_t n);
 
 /// Packs weights [K, N], part by part where they are made of such. `kernel_for` gives the kernel
 /// for a part whose columns come to stand from `first` on, with all arguments but the part.

@@ -87,6 +87,22 @@ std::vector<TunedRung> tuned_rungs(Builder& b, const std::vector<ProductRung>& c
   return tuned;
 }
 
+std::optional<BuildForRows> build_for_few_rows(Builder& b, const ProductRung& rung,
+                                               const char* kernel, const opencl::Defines& defines,
+                                               const ir::Dim& rows, std::int64_t n) {
+  constexpr std::int32_t kItemTiles = 4;  // ITEM_TILES of the kernels
+  const std::string_view program = rung.program;
+  const opencl::DeviceInfo& device = b.context().info();
+  if ((program != "gemm_f32_x86" && program != "gemm_s8_x86_vnni") ||
+      device.vendor != "GenuineIntel" || ceil_div(n, rung.panel) < 2 * device.compute_units)
+    return std::nullopt;
+  ProductRung few = rung;
+  few.tile_rows *= kItemTiles;
+  return BuildForRows{few.tile_rows, rung.name + "_few",
+                      b.kernel(fmt::format("{}_few", program), kernel, defines),
+                      grid_of(few, rows, n)};
+}
+
 void pack_parts(
     Builder& b, const ir::Tensor& w, std::int32_t panel,
     const std::function<opencl::Kernel(const ir::Tensor& part, std::int32_t first)>& kernel_for) {

@@ -152,6 +152,8 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
     const ProductRung few = few_rows(rung, b);
     step.small_tiles = {few.name, b.kernel(few.program, "gemm_s8", few.defines),
                         grid_of(few, rows, n)};
+  } else if (auto few = build_for_few_rows(b, rung, "gemm_s8", rung.defines, rows, n)) {
+    step.by_rows.push_back(std::move(*few));
   }
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, rows, n, k);

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// int8 product of few rows for x86 with AVX-512 VNNI: out[M][N] = epilogue(A[M][K] x B[K][N]), where the
+// time is that of the weights from memory. Sums are exact.
+//
+//             N                    A and B as for gemm_s8_x86_vnni.cl. One work-item makes ITEM_TILES
+//         o-------o                tiles of 8 rows x one panel; all of them go BLOCK_STEPS along K
+//       K |  [B]  |  block 0       before any goes further, and ask for the next block meanwhile
+//         |  [B]  |  block 1       (ask_ahead.clh). Between blocks the sums lie in private memory.
+//      K  o-------o
+//    o---o o-----o
+//    |[A]| | [C] | tile 0          Any M, N, K >= 1; K at most 65,793 (int32 sums).
+//    |[A]| | [C] | tile 1
+//    o---o o-----o
+//
+// Layout: panel width 48, K group 4: B[ceil(N/48)][ceil(K/4)][48][4], zeros behind N and K.
+// Grid: (ceil(M/(ITEM_TILES * 8)), ceil(N/48)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
+#include "ask_ahead.clh"
+#include "epilogue.clh"
+#include "vnni.clh"
+
+#ifndef ITEM_TILES
+#define ITEM_TILES 4  // tiles of rows of a work-item
+#endif
+#define TILE_ROWS 8
+#define TILE_VECTORS 3
+#define TILE_COLUMNS (16 * TILE_VECTORS)
+#define STEP_BYTES (4 * TILE_COLUMNS)
+
+// `steps` steps of a tile. s8 becomes u8 by its top bit, which `flip` holds. What is const is a constant of
+// each place that calls it.
+static __attribute__((always_inline)) void multiply_block(int16* sums, __global const uchar* const* row,
+                                                          __global const int* panel, int steps,
+                                                          size_t ahead, const int lines,
+                                                          const int flip) {
+  int16 c[TILE_ROWS][TILE_VECTORS];
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; i++) {
+#pragma unroll
+    for (int j = 0; j < TILE_VECTORS; j++) c[i][j] = sums[i * TILE_VECTORS + j];
+  }
+  for (int k = 0; k < steps; k++, panel += TILE_COLUMNS, ahead += lines * LINE) {
+    ask_for_lines(ahead, lines);
+    const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; i++) {
+      const int16 x = (int16)(as_int(vload4(k, row[i])) ^ flip);
+      DOT4_EVEX(c[i][0], x, b0);
+      DOT4_EVEX(c[i][1], x, b1);
+      DOT4_EVEX(c[i][2], x, b2);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; i++) {
+#pragma unroll
+    for (int j = 0; j < TILE_VECTORS; j++) sums[i * TILE_VECTORS + j] = c[i][j];
+  }
+}
+
+static void multiply_and_ask(int16* sums, __global const uchar* const* row,
+                             __global const int* panel, int steps, Ask ask, int a_signed) {
+#define CASE(lines_of_step)                                                                     \
+  if (ask.lines == lines_of_step) {                                                             \
+    if (a_signed)                                                                               \
+      multiply_block(sums, row, panel, steps, ask.address, lines_of_step, (int)0x80808080);     \
+    else                                                                                        \
+      multiply_block(sums, row, panel, steps, ask.address, lines_of_step, 0);                   \
+  }
+  CASE(0) else CASE(1) else CASE(2) else CASE(3)
+#undef CASE
+}
+
+__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
+    __global const uchar* restrict a, __global const char* restrict b,
+    __global const int* restrict colsum, __global const float* restrict scale,
+    __global const float* restrict bias, __global const float* restrict out_inv_scale,
+    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
+    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
+    const int activation, const int out_type,
+    __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
+    __global const int* restrict row_sums, __global const int* restrict w_zero_point,
+    __global const float* restrict row_scale) {
+  const int row0 = (int)get_global_id(0) * ITEM_TILES * TILE_ROWS;
+  const int rows = min(ITEM_TILES * TILE_ROWS, M - row0), tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
+  const int whole = K / 4, groups = (K + 3) / 4;
+  __global const int* panel =
+      (__global const int*)b + get_global_id(1) * (size_t)groups * TILE_COLUMNS;
+
+  int16 sums[ITEM_TILES * TILE_ROWS * TILE_VECTORS];
+  for (int i = 0; i < tiles * TILE_ROWS * TILE_VECTORS; i++) sums[i] = 0;
+  for (int k0 = 0; k0 < groups; k0 += BLOCK_STEPS, panel += BLOCK_STEPS * TILE_COLUMNS) {
+    for (int t = 0; t < tiles; t++) {
+      // Rows behind M repeat the last one; their sums are not stored.
+      __global const uchar* row[TILE_ROWS];
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; i++)
+        row[i] = a + (size_t)min(row0 + t * TILE_ROWS + i, M - 1) * K + 4 * k0;
+      int16* of_tile = sums + t * TILE_ROWS * TILE_VECTORS;
+      multiply_and_ask(of_tile, row, panel, min(BLOCK_STEPS, whole - k0),
+                       ask_of_tile(panel, STEP_BYTES, t, tiles), a_signed);
+      if (k0 + BLOCK_STEPS < groups || whole == groups) continue;
+      __global const int* last = panel + (whole - k0) * TILE_COLUMNS;
+      for (int i = 0; i < TILE_ROWS; i++) {
+        const int word = tail_word(row[i] + 4 * (whole - k0), K % 4);
+        const int16 x = (int16)(a_signed ? word ^ (int)0x80808080 : word);
+        for (int j = 0; j < TILE_VECTORS; j++)
+          DOT4_EVEX(of_tile[i * TILE_VECTORS + j], x, vload16(j, last));
+      }
+    }
+  }
+  const int zero = zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0);
+  finish_s8(sums, TILE_VECTORS, rows, row0, column0, zero, colsum, scale, bias, out_inv_scale,
+            out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
+            row_scale);
+}
