@@ -28,7 +28,7 @@ ROW_INLINE void add_terms(float16* kept, __global const void* x, int x_type,
   if (residual && x_type == TYPE_F32 && residual_type == TYPE_F32 && count % 16 == 0) {
     __global const float* a = (__global const float*)x + at + first;
     __global const float* b = (__global const float*)residual + at + first;
-    for (int v = 0; v < count / 16; v++) kept[v] = vload16(v, a) + vload16(v, b);
+    for (int v = 0; v < count / 16; v++) kept[v] = LOAD16(Float16Any, v, a) + LOAD16(Float16Any, v, b);
     if (bias) add_term(kept, 0, bias, first, count, TYPE_F32, 0, 0);
     return;
   }
