@@ -15,8 +15,8 @@
 //   scores[key][rows]  = k[key][d] * query[d][rows]    summed over d, KEY_TILE keys at a time
 //   result[d][rows]    = v[key][d] * scores[key][rows] summed over the keys, HEAD_TILE columns at a time
 //
-// Keys are gathered into a list before they are used: a masked key is not there at all, and a padded
-// sequence gives the bytes of a packed one. A row whose keys are all masked is 0.
+// Attended keys and their values are copied side by side before they are used: a masked key is not there at
+// all, and a padded sequence gives the bytes of a packed one. A row whose keys are all masked is 0.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1.
 // Bounds: head_size <= HEAD_MAX; block_rows best a multiple of 2 * LANES. No unsafe math options.
@@ -34,6 +34,13 @@
 #define TILE 4
 #endif
 #define ROWS (2 * LANES)  // rows held at a time: two vectors
+#define HELD (1 << 15)    // floats of keys held at a time, and of values: 512 keys of 64
+
+static void copy_row(__global const float* from, int size, float* to) {
+  int i = 0;
+  for (; i + LANES <= size; i += LANES) *(FloatvAny*)(to + i) = *(__global const FloatvAny*)(from + i);
+  for (; i < size; i++) to[i] = from[i];
+}
 
 __attribute__((reqd_work_group_size(1, 1, 1)))
 __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
@@ -54,7 +61,16 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
   floatv query[HEAD_MAX * 2];      // [d][rows], times scale * log2(e)
   floatv result[HEAD_MAX * 2];     // [d][rows]
   floatv scores[BLOCK_KEYS * 2];   // [key][rows], then the powers of them
-  int keys[BLOCK_KEYS + TILE];     // rows of the attended keys of this block
+  float keys[HELD], values[HELD];  // [key][d] of attended keys
+
+  // Read where they lie, keys would be a stride apart that leaves most sets of the cache idle.
+  const int most = HELD / head_size / BLOCK_KEYS * BLOCK_KEYS;
+  int held = -1, next = begin;  // which `most` keys are in `keys`
+  int attended = end - begin;
+  if (use_mask) {
+    attended = 0;
+    for (int key = begin; key < end; key++) attended += key_mask[key] != 0;
+  }
 
   for (int row = first; row < last; row += ROWS) {
     const int rows = last - row;
@@ -65,21 +81,30 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
     for (int i = 0; i < head_size * 2; i++) result[i] = 0.0f;
     floatv largest0 = -FLT_MAX, largest1 = -FLT_MAX, total0 = 0.0f, total1 = 0.0f;
 
-    for (int next = begin; next < end;) {
-      int count = 0;
-      for (; next < end && count < BLOCK_KEYS; next++)
-        if (!use_mask || key_mask[next]) keys[count++] = next;
-      if (count == 0) break;
-      for (int t = 0; t < TILE; t++) keys[count + t] = keys[count - 1];  // whole tiles below
+    for (int first_key = 0; first_key < attended; first_key += BLOCK_KEYS) {
+      if (held != first_key / most) {
+        held = first_key / most;
+        if (held == 0) next = begin;
+        for (int n = 0; next < end && n < most; next++) {
+          if (use_mask && !key_mask[next]) continue;
+          copy_row(k + (size_t)next * k_stride, head_size, keys + n * head_size);
+          copy_row(v + (size_t)next * v_stride, head_size, values + n * head_size);
+          n++;
+        }
+      }
+      const float* key_block = keys + first_key % most * head_size;
+      const float* value_block = values + first_key % most * head_size;
+      const int count = min(BLOCK_KEYS, attended - first_key);
 
       floatv block0 = largest0, block1 = largest1;
       for (int j = 0; j < count; j += TILE) {
         floatv a0[TILE], a1[TILE];
 #pragma unroll
         for (int t = 0; t < TILE; t++) a0[t] = a1[t] = 0.0f;
-        __global const float* key[TILE];
+        const float* key[TILE];
 #pragma unroll
-        for (int t = 0; t < TILE; t++) key[t] = k + (size_t)keys[j + t] * k_stride;
+        for (int t = 0; t < TILE; t++)  // the last tile repeats the last key
+          key[t] = key_block + min(j + t, count - 1) * head_size;
         for (int d = 0; d < head_size; d++) {
           const floatv q0 = query[d * 2], q1 = query[d * 2 + 1];
 #pragma unroll
@@ -123,7 +148,7 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
           a1[t] = result[(d + t) * 2 + 1] * old1;
         }
         for (int j = 0; j < count; j++) {
-          __global const float* value = v + (size_t)keys[j] * v_stride + d;
+          const float* value = value_block + j * head_size + d;
           const floatv p0 = scores[j * 2], p1 = scores[j * 2 + 1];
 #pragma unroll
           for (int t = 0; t < TILE; t++) {
@@ -141,7 +166,7 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
       for (; d < head_size; d++) {
         floatv a0 = result[d * 2] * old0, a1 = result[d * 2 + 1] * old1;
         for (int j = 0; j < count; j++) {
-          const floatv x = v[(size_t)keys[j] * v_stride + d];
+          const floatv x = value_block[j * head_size + d];
           a0 = fma(x, scores[j * 2], a0);
           a1 = fma(x, scores[j * 2 + 1], a1);
         }

@@ -67,6 +67,11 @@ TEST_P(AttentionF32, UnequalLengthsAndEmptySequence) {
 
 TEST_P(AttentionF32, LongSequence) {
   expect_right(GetParam(), {.lengths = {1100}, .heads = 1}, 1.0f, 512);
+  expect_right(GetParam(), {.lengths = {300}, .heads = 1, .head_size = 256}, 1.0f, 512);
+  AttentionCase holes{.lengths = {1100, 70}, .heads = 1};
+  holes.mask = integers<uint8_t>(static_cast<size_t>(holes.tokens()), 12, 0, 2);
+  std::fill(holes.mask.begin() + 1000, holes.mask.begin() + 1100, uint8_t{0});
+  expect_right(GetParam(), holes, 1.0f, 512);
 }
 
 TEST_P(AttentionF32, SharpLogits) { expect_right(GetParam(), {.lengths = {65, 130}}, 6.0f); }
