@@ -43,13 +43,10 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
 #pragma unroll
     for (int j = 0; j < VECTORS; j++) c[i][j] = (Vector)(0.0f);
   }
-  NextPanel next = next_panel(panel, (size_t)K * TILE_COLUMNS * sizeof(Weight), K, tile_of.x);
-  if (!AHEAD) next.every = K;
-  for (int k0 = 0; k0 < K; k0 += next.every) {
-    if (AHEAD) ask_for(&next);
-    const int end = min(K, k0 + next.every);
-    for (int k = k0; k < end; k++, panel += TILE_COLUMNS) add_step(c, row, k, panel);
-  }
+  const Asking asking = ask_for_next_panel(panel, STEP_BYTES, K, tile_of.x);
+  const int asked = AHEAD ? min(K, asking.steps) : 0;
+  if (AHEAD) add_steps_and_ask(c, row, panel, 0, asked, asking.ask);
+  add_steps(c, row, panel, asked, K, 0, 0);
 
   // Whole tiles without activation are finished in registers.
   if (row0 + TILE_ROWS <= M && column0 + TILE_COLUMNS <= N && activation == ACTIVATION_NONE) {

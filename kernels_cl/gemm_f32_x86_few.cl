@@ -15,29 +15,23 @@
 // Layout: panel width P = 16 (LANES 8) or 48 (LANES 16), K group 1: B[ceil(N/P)][K][P], zeros
 // behind N.  Tile: 6 or 8 rows.  Grid: (ceil(M/(ITEM_TILES * rows)), ceil(N/P)), work-group (1,1,1).
 // Arguments: see gemm_f32_ref.cl.
-#include "ask_ahead.clh"
 #include "epilogue.clh"
 #include "gemm_f32_x86.clh"
 
 #ifndef ITEM_TILES
 #define ITEM_TILES 4  // tiles of rows of a work-item
 #endif
-#define STEP_BYTES ((int)sizeof(Weight) * TILE_COLUMNS)
 
-// `steps` steps of a tile; `lines` is a constant of each place that calls it.
-static __attribute__((always_inline)) void multiply_block(Vector* sums, __global const float* const* row,
-                                                    __global const Weight* weights, int steps,
-                                                    size_t ahead, const int lines) {
+// `steps` steps of a tile, whose sums lie in memory between blocks.
+static void add_block(Vector* sums, __global const float* const* row, __global const Weight* panel,
+                      int steps, Ask ask) {
   Vector c[TILE_ROWS][VECTORS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) {
 #pragma unroll
     for (int j = 0; j < VECTORS; j++) c[i][j] = sums[i * VECTORS + j];
   }
-  for (int k = 0; k < steps; k++, weights += TILE_COLUMNS, ahead += lines * LINE) {
-    ask_for_lines(ahead, lines);
-    add_step(c, row, k, weights);
-  }
+  add_steps_and_ask(c, row, panel, 0, steps, ask);
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) {
 #pragma unroll
@@ -64,16 +58,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
 #pragma unroll
       for (int i = 0; i < TILE_ROWS; i++)
         row[i] = a + (size_t)min(row0 + t * TILE_ROWS + i, M - 1) * K + k0;
-      Vector* of_tile = sums + t * TILE_ROWS * VECTORS;
-      const Ask ask = ask_of_tile(weights, STEP_BYTES, t, tiles);
-      if (ask.lines == 0)
-        multiply_block(of_tile, row, weights, steps, ask.address, 0);
-      else if (ask.lines == 1)
-        multiply_block(of_tile, row, weights, steps, ask.address, 1);
-      else if (ask.lines == 2)
-        multiply_block(of_tile, row, weights, steps, ask.address, 2);
-      else
-        multiply_block(of_tile, row, weights, steps, ask.address, 3);
+      add_block(sums + t * TILE_ROWS * VECTORS, row, weights, steps,
+                ask_of_tile(weights, STEP_BYTES, t, tiles));
     }
   }
   finish_f32((const float16*)sums, TILE_COLUMNS / 16, rows, row0, panel * TILE_COLUMNS, bias, out, N,

@@ -16,21 +16,9 @@
 #define BLOCK_TILES 8  // see tile_order.clh
 #endif
 #include "epilogue.clh"
+#include "gemm_s8_x86_vnni.clh"
 #include "next_panel.clh"
-#include "vnni.clh"
-
-#define TILE_ROWS 8
-#define TILE_VECTORS 3
-#define TILE_COLUMNS (16 * TILE_VECTORS)
 #include "epilogue_x86.clh"
-
-#define STEP_ROW(i, word)            \
-  {                                  \
-    const int16 x = (int16)((word)); \
-    DOT4_EVEX(c[i][0], x, b0);            \
-    DOT4_EVEX(c[i][1], x, b1);            \
-    DOT4_EVEX(c[i][2], x, b2);            \
-  }
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     __global const uchar* restrict a, __global const char* restrict b,
@@ -66,33 +54,20 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     for (int i = 1; i < TILE_ROWS; i++) c[i][j] = c[0][j];
   }
   const int whole = K / 4;
-  NextPanel next = next_panel(panel, (size_t)groups * TILE_COLUMNS * 4, groups, tile_of.x);
-  if (a_signed) {
-    for (int k0 = 0; k0 < whole; k0 += next.every) {
-      ask_for(&next);
-      const int end = min(whole, k0 + next.every);
-      for (int k = k0; k < end; k++, panel += TILE_COLUMNS) {
-        const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
-#pragma unroll
-        for (int i = 0; i < TILE_ROWS; i++) STEP_ROW(i, as_int(vload4(k, row[i])) ^ flip)
-      }
-    }
-  } else {
-    for (int k0 = 0; k0 < whole; k0 += next.every) {
-      ask_for(&next);
-      const int end = min(whole, k0 + next.every);
-      for (int k = k0; k < end; k++, panel += TILE_COLUMNS) {
-        const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
-#pragma unroll
-        for (int i = 0; i < TILE_ROWS; i++) STEP_ROW(i, as_int(vload4(k, row[i])))
-      }
-    }
-  }
+  const Asking asking = ask_for_next_panel(panel, STEP_BYTES, groups, tile_of.x);
+  const int asked = min(whole, asking.steps);
+  add_steps_and_ask(c, row, panel, 0, asked, asking.ask, a_signed);
+  add_steps_of_sign(c, row, panel, asked, whole, 0, 0, a_signed);
   if (whole < groups) {
+    panel += whole * TILE_COLUMNS;
     const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
 #pragma unroll
-    for (int i = 0; i < TILE_ROWS; i++)
-      STEP_ROW(i, tail_word(row[i] + 4 * whole, K - 4 * whole) ^ flip)
+    for (int i = 0; i < TILE_ROWS; i++) {
+      const int16 x = (int16)(tail_word(row[i] + 4 * whole, K - 4 * whole) ^ flip);
+      DOT4_EVEX(c[i][0], x, b0);
+      DOT4_EVEX(c[i][1], x, b1);
+      DOT4_EVEX(c[i][2], x, b2);
+    }
   }
 
   // With an activation the way through memory costs nothing: its arithmetic hides it.

@@ -14,59 +14,28 @@
 //
 // Layout: panel width 48, K group 4: B[ceil(N/48)][ceil(K/4)][48][4], zeros behind N and K.
 // Grid: (ceil(M/(ITEM_TILES * 8)), ceil(N/48)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
-#include "ask_ahead.clh"
 #include "epilogue.clh"
-#include "vnni.clh"
+#include "gemm_s8_x86_vnni.clh"
 
 #ifndef ITEM_TILES
 #define ITEM_TILES 4  // tiles of rows of a work-item
 #endif
-#define TILE_ROWS 8
-#define TILE_VECTORS 3
-#define TILE_COLUMNS (16 * TILE_VECTORS)
-#define STEP_BYTES (4 * TILE_COLUMNS)
 
-// `steps` steps of a tile. s8 becomes u8 by its top bit, which `flip` holds. What is const is a constant of
-// each place that calls it.
-static __attribute__((always_inline)) void multiply_block(int16* sums, __global const uchar* const* row,
-                                                          __global const int* panel, int steps,
-                                                          size_t ahead, const int lines,
-                                                          const int flip) {
+// `steps` steps of a tile, whose sums lie in memory between blocks.
+static void add_block(int16* sums, __global const uchar* const* row, __global const int* panel, int steps,
+                      Ask ask, int a_signed) {
   int16 c[TILE_ROWS][TILE_VECTORS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) {
 #pragma unroll
     for (int j = 0; j < TILE_VECTORS; j++) c[i][j] = sums[i * TILE_VECTORS + j];
   }
-  for (int k = 0; k < steps; k++, panel += TILE_COLUMNS, ahead += lines * LINE) {
-    ask_for_lines(ahead, lines);
-    const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
-#pragma unroll
-    for (int i = 0; i < TILE_ROWS; i++) {
-      const int16 x = (int16)(as_int(vload4(k, row[i])) ^ flip);
-      DOT4_EVEX(c[i][0], x, b0);
-      DOT4_EVEX(c[i][1], x, b1);
-      DOT4_EVEX(c[i][2], x, b2);
-    }
-  }
+  add_steps_and_ask(c, row, panel, 0, steps, ask, a_signed);
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) {
 #pragma unroll
     for (int j = 0; j < TILE_VECTORS; j++) sums[i * TILE_VECTORS + j] = c[i][j];
   }
-}
-
-static void multiply_and_ask(int16* sums, __global const uchar* const* row,
-                             __global const int* panel, int steps, Ask ask, int a_signed) {
-#define CASE(lines_of_step)                                                                     \
-  if (ask.lines == lines_of_step) {                                                             \
-    if (a_signed)                                                                               \
-      multiply_block(sums, row, panel, steps, ask.address, lines_of_step, (int)0x80808080);     \
-    else                                                                                        \
-      multiply_block(sums, row, panel, steps, ask.address, lines_of_step, 0);                   \
-  }
-  CASE(0) else CASE(1) else CASE(2) else CASE(3)
-#undef CASE
 }
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
@@ -96,8 +65,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
       for (int i = 0; i < TILE_ROWS; i++)
         row[i] = a + (size_t)min(row0 + t * TILE_ROWS + i, M - 1) * K + 4 * k0;
       int16* of_tile = sums + t * TILE_ROWS * TILE_VECTORS;
-      multiply_and_ask(of_tile, row, panel, min(BLOCK_STEPS, whole - k0),
-                       ask_of_tile(panel, STEP_BYTES, t, tiles), a_signed);
+      add_block(of_tile, row, panel, min(BLOCK_STEPS, whole - k0),
+                ask_of_tile(panel, STEP_BYTES, t, tiles), a_signed);
       if (k0 + BLOCK_STEPS < groups || whole == groups) continue;
       __global const int* last = panel + (whole - k0) * TILE_COLUMNS;
       for (int i = 0; i < TILE_ROWS; i++) {
