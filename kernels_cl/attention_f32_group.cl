@@ -17,7 +17,7 @@
 // A masked key counts as nothing, whatever its k and v hold. A padded sequence gives the bytes of a
 // packed one: what is added for keys that are not there is 0.
 //
-// Grid: (ITEMS, ceil(longest sequence / ROWS), heads * batch), work-group (ITEMS, 1, 1); block_rows is not
+// Grid: (ITEMS * ceil(longest sequence / ROWS), heads, batch), work-group (ITEMS, 1, 1); block_rows is not
 // read. Bounds: head_size <= HEAD_MAX, at most 26 KB of local memory; q, k and v begin at multiples of 16
 // bytes. No unsafe math options.
 #include "attention_groups.clh"
@@ -107,9 +107,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   __local int p_tile[KEYS * ROW_PITCH] __attribute__((aligned(16)));
   __local int* k_strip = strip + Q_WORDS;
   const int tx = ITEM % ITEMS_X, ty = ITEM / ITEMS_X;
-  const int head = get_group_id(2) % heads, sequence = get_group_id(2) / heads;
+  const int head = get_group_id(1), sequence = get_group_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
-  const int row0 = begin + (int)get_group_id(1) * ROWS;
+  const int row0 = begin + (int)get_group_id(0) * ROWS;
   // Every work-item meets every barrier: a group behind its sequence has no tiles.
   const int tiles = row0 < end ? (end - begin + KEYS - 1) / KEYS : 0;
   const bool q_aligned = ((q_stride | q_offset | head_size) & 3) == 0;

@@ -18,7 +18,7 @@
 //
 // u8 is read as s8, its bytes less 128, and so is its zero point: one instruction for both.
 //
-// Grid: (ITEMS, ceil(longest sequence / ROWS), heads * batch), work-group (ITEMS, 1, 1); block_rows is not
+// Grid: (ITEMS * ceil(longest sequence / ROWS), heads, batch), work-group (ITEMS, 1, 1); block_rows is not
 // read. Bounds: head_size <= HEAD_MAX, at most 29 KB of local memory in the default ROWS; q, k and v begin at
 // multiples of 16 bytes. No unsafe math options.
 #include "attention_s8_tiles.clh"
@@ -89,9 +89,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   __local int q_sums[ROWS * 4] __attribute__((aligned(16)));
   __local int k_sums[KEYS * 4] __attribute__((aligned(16)));
   const int tx = ITEM % ITEMS_X, ty = ITEM / ITEMS_X;
-  const int head = get_group_id(2) % heads, sequence = get_group_id(2) / heads;
+  const int head = get_group_id(1), sequence = get_group_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
-  const int row0 = begin + (int)get_group_id(1) * ROWS;
+  const int row0 = begin + (int)get_group_id(0) * ROWS;
   // Every work-item meets every barrier: a group behind its sequence has no tiles.
   const int tiles = row0 < end ? (end - begin + KEYS - 1) / KEYS : 0;
 

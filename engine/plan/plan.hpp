@@ -20,15 +20,16 @@
 
 namespace bertcl::plan {
 
-/// ceil(dim / divide): a size that is known at run time, over the symbols of the model's inputs and
-/// those of packing (passes/symbols.hpp).
+/// ceil(dim / divide) * times: a size that is known at run time, over the symbols of the model's
+/// inputs and those of packing (passes/symbols.hpp).
 struct Size {
   ir::Dim dim{1};
   ir::Dim divide{1};
+  std::int64_t times = 1;  // work-items of a group, where it counts groups
 
   std::int64_t evaluate(const ir::Bindings& bindings) const {
     const std::int64_t by = divide.evaluate(bindings);
-    return (dim.evaluate(bindings) + by - 1) / by;
+    return (dim.evaluate(bindings) + by - 1) / by * times;
   }
 };
 

@@ -71,7 +71,7 @@ inline void run_attention(const Implementation& implementation, const opencl::Ke
   if (!implementation.groups) return run(kernel, blocks(block_rows), heads, c.lengths.size());
   const bool given = implementation.defines.contains("ROWS");
   const int32_t rows = given ? implementation.defines.at("ROWS") : c.head_size > 64 ? 32 : 64;
-  device().queue().launch(kernel, {256, blocks(rows), heads * c.lengths.size()}, {256, 1, 1});
+  device().queue().launch(kernel, {256 * blocks(rows), heads, c.lengths.size()}, {256, 1, 1});
   device().queue().finish();
 }
 

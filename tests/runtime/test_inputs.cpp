@@ -2,6 +2,7 @@
 // What the inputs of a model may be called and how they may be typed.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <span>
@@ -67,6 +68,23 @@ TEST(Inputs, AMaskMayBeFloat) {
   expect_rows_of_interpreter(masked_encoder("f32"), session,
                              inputs_with(ir::DType::f32, mask_values));
   EXPECT_EQ(session.statistics().tokens, 7);  // padding is dropped as with integers
+}
+
+// NVIDIA takes 65,535 groups along another axis than the first: heads do not multiply sequences.
+TEST(Inputs, ManySequencesFitTheGridOfGroups) {
+  SessionOptions options;
+  options.disabled_kernels = "x86";
+  const Session session = Session::compile(masked_encoder("f32"), options);
+  const auto& steps = session.plan().steps;
+  const auto step = std::find_if(steps.begin(), steps.end(),
+                                 [](const plan::Step& s) { return s.op == "attention"; });
+  ASSERT_NE(step, steps.end());
+  ASSERT_EQ(step->implementation, "group");
+  const ir::Bindings sizes{{"$longest", 70}, {"$batch", 60'000}};
+  std::vector<std::int64_t> global;
+  for (const plan::Size& size : step->global) global.push_back(size.evaluate(sizes));
+  const std::int64_t blocks = step->small_tiles ? 2 : 3;  // of 64 rows or 32
+  EXPECT_EQ(global, (std::vector<std::int64_t>{256 * blocks, 2, 60'000}));
 }
 
 TEST(Inputs, AFloatMaskOfFractionsIsRefusedByName) {

@@ -75,9 +75,11 @@ std::int32_t group_rows_of(Builder& b, const Geometry& g) {
   return g.head_size > 64 || b.context().capabilities().amd_sudot4 ? 32 : 64;
 }
 
+/// Heads and sequences on axes of their own: NVIDIA takes no more than 65,535 groups along any but
+/// the first.
 std::array<Size, 3> group_grid(const Geometry& g, std::int32_t rows) {
-  return {Size{ir::Dim(group_items)}, Size{symbols::dim(symbols::longest), ir::Dim(rows)},
-          Size{ir::Dim(g.heads) * symbols::dim(symbols::batch)}};
+  return {Size{symbols::dim(symbols::longest), ir::Dim(rows), group_items}, Size{g.heads},
+          Size{symbols::dim(symbols::batch)}};
 }
 
 /// Query rows of a work-item, and the grid that follows.
