@@ -106,7 +106,8 @@ Importer::Opsets Importer::read_opsets(
   for (const auto& o : imports) {
     const bool standard = o.domain().empty() || o.domain() == "ai.onnx";
     if (standard && o.version() < oldest_opset)
-      fail(fmt::format("opset {} is not supported; opset 9 and newer are", o.version()));
+      fail(fmt::format("opset {} is not supported; opset {} and newer are", o.version(),
+                       oldest_opset));
     opsets[standard ? "" : o.domain()] = o.version();
   }
   return opsets;

@@ -138,7 +138,6 @@ class Importer {
 
   Opsets read_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>&) const;
   void note_uses(const onnx::GraphProto& graph);
-  void add_inputs(const onnx::GraphProto& graph);
   void import_node(const onnx::NodeProto& node);
   void inline_function(const onnx::NodeProto& node, const onnx::FunctionProto& function);
 

@@ -16,7 +16,7 @@ struct ReadOptions {
   bool unify_bert_symbols = true;
 };
 
-/// Reads an ONNX model (opset 9 to the newest, default domain and com.microsoft) into the IR: one
+/// Reads an ONNX model (opset 7 to the newest, default domain and com.microsoft) into the IR: one
 /// spelling per operator, every result typed, weights as views of the mapped file where their
 /// alignment allows. Names of values are those of the file. Throws bertcl::Error that names file,
 /// node and operator, and what is supported, for everything that cannot be read.

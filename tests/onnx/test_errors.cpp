@@ -59,7 +59,7 @@ TEST(Errors, NameAttributeAndType) {
                                  " attribute { name: 'to' type: INT i: 8 } }")),
               HasSubstr("element type string is not supported"));
   EXPECT_THAT(failure(model_of(5, "output { name: 'y' }")),
-              HasSubstr("opset 5 is not supported; opset 9 and newer are"));
+              HasSubstr("opset 5 is not supported; opset 7 and newer are"));
 }
 
 TEST(Errors, NameTensorAndShape) {
