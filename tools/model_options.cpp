@@ -147,10 +147,12 @@ runtime::Session load_model(const std::filesystem::path& path,
   if (!session.context) session.context = opencl::ContextFuture::open(session.device);
   // At the first start of a model this takes seconds, later it is over before a line is drawn.
   std::optional<Progress> building;
-  session.on_program = [&](std::size_t built, std::size_t programs) {
-    if (!building) building.emplace("building kernels", "programs", std::chrono::milliseconds(300));
-    building->update(built, programs);
-  };
+  if (!session.on_program)
+    session.on_program = [&](std::size_t built, std::size_t programs) {
+      if (!building)
+        building.emplace("building kernels", "programs", std::chrono::milliseconds(300));
+      building->update(built, programs);
+    };
   // Inside of it the model is named: what is wrong with the device is not the model's fault.
   return session.context.meanwhile(
       [&] { return naming_model(path, [&] { return runtime::Session::load(path, session); }); });

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "program_runner.hpp"
+#include "tools/model_options.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -18,6 +19,15 @@ TEST_F(BuildingTest, IsShownOnATerminalAndThenWipedAway) {
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.err, testing::ContainsRegex("building kernels .*[1-9]/[0-9]+ programs"));
   EXPECT_TRUE(result.err.ends_with("\r\033[K")) << "the line is left: " << result.err;
+}
+
+TEST_F(BuildingTest, IsToldToACallerWhoAsks) {
+  runtime::SessionOptions options;
+  std::size_t told = 0, last = 0;
+  options.on_program = [&](std::size_t, std::size_t programs) { ++told, last = programs; };
+  tools::load_model(kModel, options);
+  EXPECT_GT(told, 0u);
+  EXPECT_EQ(told, last);
 }
 
 }  // namespace
