@@ -126,7 +126,6 @@ void Histogram::extend_two_sided(float largest) {
 }
 
 void Histogram::coarsen(float low, float high) {
-  coarsened_ = true;
   const int bins = max_bins_ / 2;
   const auto edges = even_edges(low, high, bins);
   std::vector<std::uint64_t> counts(static_cast<std::size_t>(bins), 0);

@@ -51,7 +51,6 @@ class Histogram {
   std::vector<float> centres() const;
   const std::vector<std::uint64_t>& counts() const { return counts_; }
   Extent seen() const { return seen_; }
-  bool coarsened() const { return coarsened_; }
 
  private:
   void extend_absolute(float largest);
@@ -61,7 +60,6 @@ class Histogram {
 
   int bins_, max_bins_;
   Binning binning_;
-  bool coarsened_ = false;
   float threshold_ = 0.0f;  // largest |x| that the bins were made for
   Extent seen_;
   bool any_ = false;

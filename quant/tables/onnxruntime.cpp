@@ -65,7 +65,9 @@ Table parse(std::string_view bytes) {
   const auto kind = root.find("CLS");
   const bool whole = kind && kind->value() == "TensorsData";
   Table table;
-  if (const auto method = whole ? root.find("calibration_method") : std::nullopt)
+  // It is told to the user and no more: of another kind it is passed over.
+  const auto method = whole ? root.find("calibration_method") : std::nullopt;
+  if (method && method->value().is_object())
     if (const auto name = method->find("value")) table.method = name->string();
   const JsonNode data = whole ? root.at("data") : root;
   data.each_member([&](const std::string& tensor, const JsonNode& entry) {

@@ -111,6 +111,10 @@ TEST_F(Tables, ReadsEverySpellingOfOnnxruntime) {
       R"(}, "calibration_method": {"CLS": "CalibrationMethod", "value": "CalibrationMethod.Entropy"}})");
   EXPECT_EQ(whole.ranges, expected);
   EXPECT_EQ(whole.method, "CalibrationMethod.Entropy");
+  const Table other = read(R"({"CLS": "TensorsData", "data": {)" + x + ", " + y +
+                           R"(}, "calibration_method": "Entropy"})");
+  EXPECT_EQ(other.ranges, expected);
+  EXPECT_EQ(other.method, "");
   EXPECT_EQ(read("{" + x + ", " + y + "}").ranges, expected);
   EXPECT_EQ(read(R"({"x": [-1.5, 0.2], "y": [[0.0], [1.0]]})").ranges, expected);
 }
