@@ -73,7 +73,7 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
       ->type_name("FILE.svg")
       ->group(group);
   positive(command, "--sensitivity-samples", options.samples,
-           "Questions to measure it on, of those to calibrate on")
+           "Questions or texts to measure it on, of those to calibrate on")
       ->group(group);
   auto* drop =
       any_number(
@@ -83,7 +83,7 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
           "X")
           ->group(group);
   any_number(command, "--max-error", options.max_error,
-             "The same by the relative error of the outputs, for any model; on the questions of\n"
+             "The same by the relative error of the outputs, for any model; on the samples of\n"
              "--sensitivity-samples",
              "PERCENT")
       ->excludes(drop)
@@ -102,10 +102,14 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
   add_labels_option(command, task)->needs(drop)->group(group);
 }
 
-void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task) {
+void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task,
+                             const std::filesystem::path& model) {
   if (options.wanted() && task.data.empty())
-    throw Error("what ops cost is measured on questions: give --data FILE");
+    throw Error("what ops cost is measured on questions or texts: give --data FILE");
   check_labels(task);
+  if (options.max_drop && !task.is_squad() && find_labels(task, {model}).empty() &&
+      task.name == "wnut17")
+    throw Error("--max-drop on wnut17 needs --labels: the model does not name its classes");
   if (!options.drop_data.empty()) check_readable(options.drop_data);
 }
 

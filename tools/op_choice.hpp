@@ -2,6 +2,7 @@
 // What each quantized op costs, and which ones stay in float for it.
 #pragma once
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -38,8 +39,9 @@ struct OpChoiceOptions {
 void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOptions& task);
 
 /// Throws Error, before any work, if there is no data to measure on, there are labels for a task
-/// without, or a file cannot be read.
-void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task);
+/// without, none for a model that needs them, or a file cannot be read.
+void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task,
+                             const std::filesystem::path& model);
 
 /// What a model was calibrated on.
 struct CalibrationData {

@@ -194,7 +194,7 @@ int run_quantize(QuantizeOptions& options) {
   check_readable(options.model);
   check_source(options);
   check_table_options(options.table);
-  check_op_choice_options(options.ops, options.task);
+  check_op_choice_options(options.ops, options.task, options.model);
   quant::Options& quantizer = options.quantizer;
   quantizer.model = options.model;
   quantizer.output = options.output;

@@ -60,7 +60,7 @@ std::string sensitivity_text(const quant::Sensitivity& sensitivity,
   std::string text = fmt::format(
       "\nRelative error of the outputs over {} ({}): {} with all ops quantized,\n"
       "alone with one op, kind or layer of them, without with all but it.\n\n{}\n",
-      counted(sensitivity.samples, "questions"), counted(sensitivity.tokens, "tokens"),
+      counted(sensitivity.samples, "samples"), counted(sensitivity.tokens, "tokens"),
       percent(sensitivity.all), group_table("kind", sensitivity.kinds));
   if (sensitivity.deferred)
     text += fmt::format(

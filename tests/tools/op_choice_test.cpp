@@ -168,7 +168,21 @@ TEST_F(OpChoiceTest, AScoreThatIsNotDefinedIsRefused) {
   };
   EXPECT_THAT(drop("stsb", write("d.csv", "a,b,1\nc,d,1\ne,f,1\n")),
               AllOf(HasSubstr("tasks.onnx"), HasSubstr("its Pearson is not defined")));
-  EXPECT_THAT(drop("wnut17", write("d.conll", "a\tO\n\nb\tO\n")), HasSubstr("--labels"));
+}
+
+TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
+  const std::string model = write("tasks.onnx", model_of_tasks());
+  // Data that no reader takes: they are not looked at before.
+  const std::string data = write("d.conll", "no tag");
+  const auto refused = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"quantize", model,    "-o", path("q.onnx"), "--task",
+                                          "wnut17",   "--data", data, "--max-drop",   "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return refusal(run_bertcl(arguments));
+  };
+  EXPECT_THAT(refused({}), HasSubstr("--max-drop on wnut17 needs --labels"));
+  EXPECT_THAT(refused({"--labels", path("absent.txt")}), HasSubstr("absent.txt"));
+  EXPECT_THAT(refused({"--labels", "O,B-x"}), HasSubstr("d.conll")) << "the data are next";
 }
 
 TEST_F(OpChoiceTest, RefusesWhatCannotBe) {
