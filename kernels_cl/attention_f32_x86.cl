@@ -12,8 +12,8 @@
 // The lanes of a vector are query rows, so keys and values are read as they lie, one scalar for all
 // lanes, and maximum and sum need no work across lanes:
 //
-//   scores[key][rows]  = k[key][d] * query[d][rows]    summed over d, KEY_TILE keys at a time
-//   result[d][rows]    = v[key][d] * scores[key][rows] summed over the keys, HEAD_TILE columns at a time
+//   scores[key][rows]  = k[key][d] * query[d][rows]    summed over d, TILE keys at a time
+//   result[d][rows]    = v[key][d] * scores[key][rows] summed over the keys, TILE columns at a time
 //
 // Attended keys and their values are copied side by side before they are used: a masked key is not there at
 // all, and a padded sequence gives the bytes of a packed one. A row whose keys are all masked is 0.
@@ -34,7 +34,12 @@
 #define TILE 4
 #endif
 #define ROWS (2 * LANES)  // rows held at a time: two vectors
-#define HELD (1 << 15)    // floats of keys held at a time, and of values: 512 keys of 64
+#ifndef CACHED_FLOATS
+#define CACHED_FLOATS (1 << 15)  // of keys kept at a time, and of values: 512 keys of 64
+#endif
+#if CACHED_FLOATS < HEAD_MAX * BLOCK_KEYS
+#error "CACHED_FLOATS holds less than a block of the largest keys"
+#endif
 
 static void copy_row(__global const float* from, int size, float* to) {
   int i = 0;
@@ -53,6 +58,7 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
   const int last = min(first + block_rows, end);
+  if (first >= last) return;
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
@@ -61,11 +67,12 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
   floatv query[HEAD_MAX * 2];      // [d][rows], times scale * log2(e)
   floatv result[HEAD_MAX * 2];     // [d][rows]
   floatv scores[BLOCK_KEYS * 2];   // [key][rows], then the powers of them
-  float keys[HELD], values[HELD];  // [key][d] of attended keys
+  // [key][d] of attended keys. Read where they lie, they would be a stride apart that leaves most sets of
+  // the first-level cache idle.
+  float keys[CACHED_FLOATS], values[CACHED_FLOATS];
 
-  // Read where they lie, keys would be a stride apart that leaves most sets of the cache idle.
-  const int most = HELD / head_size / BLOCK_KEYS * BLOCK_KEYS;
-  int held = -1, next = begin;  // which `most` keys are in `keys`
+  const int cached_keys = CACHED_FLOATS / head_size / BLOCK_KEYS * BLOCK_KEYS;
+  int cached = -1, next = begin;  // which cached_keys keys `keys` holds
   int attended = end - begin;
   if (use_mask) {
     attended = 0;
@@ -82,18 +89,18 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
     floatv largest0 = -FLT_MAX, largest1 = -FLT_MAX, total0 = 0.0f, total1 = 0.0f;
 
     for (int first_key = 0; first_key < attended; first_key += BLOCK_KEYS) {
-      if (held != first_key / most) {
-        held = first_key / most;
-        if (held == 0) next = begin;
-        for (int n = 0; next < end && n < most; next++) {
+      if (cached != first_key / cached_keys) {
+        cached = first_key / cached_keys;
+        if (cached == 0) next = begin;
+        for (int n = 0; next < end && n < cached_keys; next++) {
           if (use_mask && !key_mask[next]) continue;
           copy_row(k + (size_t)next * k_stride, head_size, keys + n * head_size);
           copy_row(v + (size_t)next * v_stride, head_size, values + n * head_size);
           n++;
         }
       }
-      const float* key_block = keys + first_key % most * head_size;
-      const float* value_block = values + first_key % most * head_size;
+      const float* key_block = keys + first_key % cached_keys * head_size;
+      const float* value_block = values + first_key % cached_keys * head_size;
       const int count = min(BLOCK_KEYS, attended - first_key);
 
       floatv block0 = largest0, block1 = largest1;

@@ -29,8 +29,9 @@
 #define ROWS 32  // rows held at a time: two vectors
 #define LANES 16
 #include "attention.clh"
+#include "prefetch.clh"
 // A row of one head is a line or two, a stride behind the one before it, which no cache expects.
-#define ASK_FOR(row) __builtin_prefetch((const void*)(size_t)(row), 0, 2)
+#define PREFETCH_ROW(row) prefetch_lines((size_t)(row), 1)
 typedef intv scorev;
 #define score_to_f32(x) convert_floatv(x)
 #define f32_to_score_bits(x) as_intv(x)
@@ -91,7 +92,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
   for (int row = first; row < last; row += ROWS) {
     const int rows = last - row;
     for (int r = row + ROWS; r < min(row + 2 * ROWS, last); r++)
-      ASK_FOR(q + (size_t)r * q_stride);
+      PREFETCH_ROW(q + (size_t)r * q_stride);
     for (int h = 0; h < 2; h++)
       pack_queries(q + (size_t)min(row + h * LANES, last - 1) * q_stride, q_stride,
                    max(rows - h * LANES, 1), head_size, by_words, q_flip, packed_q + h, 2);
@@ -115,8 +116,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         if (block == 0) next = begin;
         for (count = 0; next < end && count < BLOCK_KEYS; next++)
           if (!use_mask || key_mask[next]) {
-            ASK_FOR(k + (size_t)next * k_stride);
-            ASK_FOR(v + (size_t)next * v_stride);
+            PREFETCH_ROW(k + (size_t)next * k_stride);
+            PREFETCH_ROW(v + (size_t)next * v_stride);
             keys[count++] = next;
           }
         pack_keys(k, k_stride, keys, count, head_size, k_flip, packed_k, sums);

@@ -20,8 +20,8 @@
 #include "epilogue.clh"
 #include "next_panel.clh"
 
-#ifndef AHEAD
-#define AHEAD 1  // 1: asks for the next panel early, which Intel's CPUs gain by and AMD's do not
+#ifndef PREFETCH
+#define PREFETCH 1  // 1: fetches the next panel early, which Intel's CPUs gain by and AMD's do not
 #endif
 
 __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
@@ -43,10 +43,10 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
 #pragma unroll
     for (int j = 0; j < VECTORS; j++) c[i][j] = (Vector)(0.0f);
   }
-  const Asking asking = ask_for_next_panel(panel, STEP_BYTES, K, tile_of.x);
-  const int asked = AHEAD ? min(K, asking.steps) : 0;
-  if (AHEAD) add_steps_and_ask(c, row, panel, 0, asked, asking.ask);
-  add_steps(c, row, panel, asked, K, 0, 0);
+  const PanelPrefetch next = next_panel_of(panel, STEP_BYTES, K, tile_of.x);
+  const int fetching = PREFETCH ? min(K, next.steps) : 0;
+  if (PREFETCH) add_steps_prefetching(c, row, panel, 0, fetching, next.lines);
+  add_steps(c, row, panel, fetching, K, 0, 0);
 
   // Whole tiles without activation are finished in registers.
   if (row0 + TILE_ROWS <= M && column0 + TILE_COLUMNS <= N && activation == ACTIVATION_NONE) {

@@ -4,8 +4,8 @@
 //
 //             N                    B is packed as for gemm_f32_x86.cl. One work-item makes ITEM_TILES
 //         o-------o                tiles of rows x one panel; all of them go BLOCK_STEPS along K
-//       K |  [B]  |  block 0       before any goes further, and ask for the next block meanwhile
-//         |  [B]  |  block 1       (ask_ahead.clh). Between blocks the sums lie in private memory.
+//       K |  [B]  |  block 0       before any goes further, and fetch the next block meanwhile
+//         |  [B]  |  block 1       (prefetch.clh). Between blocks the sums lie in private memory.
 //      K  o-------o
 //    o---o o-----o
 //    |[A]| | [C] | tile 0
@@ -24,14 +24,14 @@
 
 // `steps` steps of a tile, whose sums lie in memory between blocks.
 static void add_block(Vector* sums, __global const float* const* row, __global const Weight* panel,
-                      int steps, Ask ask) {
+                      int steps, Prefetch prefetch) {
   Vector c[TILE_ROWS][VECTORS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) {
 #pragma unroll
     for (int j = 0; j < VECTORS; j++) c[i][j] = sums[i * VECTORS + j];
   }
-  add_steps_and_ask(c, row, panel, 0, steps, ask);
+  add_steps_prefetching(c, row, panel, 0, steps, prefetch);
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) {
 #pragma unroll
@@ -48,8 +48,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
   const int panel = get_global_id(1);
   __global const Weight* weights = b + (size_t)panel * K * TILE_COLUMNS;
 
-  Vector sums[ITEM_TILES * TILE_ROWS * VECTORS];
-  for (int i = 0; i < tiles * TILE_ROWS * VECTORS; i++) sums[i] = 0.0f;
+  float16 sums[ITEM_TILES * TILE_ROWS * TILE_COLUMNS / 16];
+  for (int i = 0; i < tiles * TILE_ROWS * TILE_COLUMNS / 16; i++) sums[i] = 0.0f;
   for (int k0 = 0; k0 < K; k0 += BLOCK_STEPS, weights += BLOCK_STEPS * TILE_COLUMNS) {
     const int steps = min(BLOCK_STEPS, K - k0);
     for (int t = 0; t < tiles; t++) {
@@ -58,10 +58,10 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
 #pragma unroll
       for (int i = 0; i < TILE_ROWS; i++)
         row[i] = a + (size_t)min(row0 + t * TILE_ROWS + i, M - 1) * K + k0;
-      add_block(sums + t * TILE_ROWS * VECTORS, row, weights, steps,
-                ask_of_tile(weights, STEP_BYTES, t, tiles));
+      add_block((Vector*)sums + t * TILE_ROWS * VECTORS, row, weights, steps,
+                prefetch_of_tile(weights, STEP_BYTES, steps, t, tiles));
     }
   }
-  finish_f32((const float16*)sums, TILE_COLUMNS / 16, rows, row0, panel * TILE_COLUMNS, bias, out, N,
+  finish_f32(sums, TILE_COLUMNS / 16, rows, row0, panel * TILE_COLUMNS, bias, out, N,
              has_bias, activation);
 }

@@ -42,9 +42,8 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
   __global const int* panel =
       (__global const int*)b + (size_t)tile_of.y * groups * TILE_COLUMNS;
 
-  // s8 becomes u8 by its top bit, which adds 128 to the value and so to the zero point. The sums begin at
-  // what the zero point makes too much of them.
-  const int flip = a_signed ? 0x80808080 : 0;
+  // s8 becomes u8, which adds 128 to the value and so to the zero point. The sums begin at what the zero point
+  // makes too much of them.
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0);
   int16 c[TILE_ROWS][TILE_VECTORS];
 #pragma unroll
@@ -54,21 +53,11 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     for (int i = 1; i < TILE_ROWS; i++) c[i][j] = c[0][j];
   }
   const int whole = K / 4;
-  const Asking asking = ask_for_next_panel(panel, STEP_BYTES, groups, tile_of.x);
-  const int asked = min(whole, asking.steps);
-  add_steps_and_ask(c, row, panel, 0, asked, asking.ask, a_signed);
-  add_steps_of_sign(c, row, panel, asked, whole, 0, 0, a_signed);
-  if (whole < groups) {
-    panel += whole * TILE_COLUMNS;
-    const int16 b0 = vload16(0, panel), b1 = vload16(1, panel), b2 = vload16(2, panel);
-#pragma unroll
-    for (int i = 0; i < TILE_ROWS; i++) {
-      const int16 x = (int16)(tail_word(row[i] + 4 * whole, K - 4 * whole) ^ flip);
-      DOT4_EVEX(c[i][0], x, b0);
-      DOT4_EVEX(c[i][1], x, b1);
-      DOT4_EVEX(c[i][2], x, b2);
-    }
-  }
+  const PanelPrefetch next = next_panel_of(panel, STEP_BYTES, groups, tile_of.x);
+  const int fetching = min(whole, next.steps);
+  add_steps_prefetching(c, row, panel, 0, fetching, next.lines, a_signed);
+  add_steps_of_sign(c, row, panel, fetching, whole, 0, 0, a_signed);
+  if (whole < groups) add_tail(c, row, panel, whole, K, a_signed);
 
   // With an activation the way through memory costs nothing: its arithmetic hides it.
   if (rows == TILE_ROWS && column0 + TILE_COLUMNS <= N && activation == ACTIVATION_NONE &&

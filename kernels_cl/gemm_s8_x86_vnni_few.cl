@@ -4,8 +4,8 @@
 //
 //             N                    A and B as for gemm_s8_x86_vnni.cl. One work-item makes ITEM_TILES
 //         o-------o                tiles of 8 rows x one panel; all of them go BLOCK_STEPS along K
-//       K |  [B]  |  block 0       before any goes further, and ask for the next block meanwhile
-//         |  [B]  |  block 1       (ask_ahead.clh). Between blocks the sums lie in private memory.
+//       K |  [B]  |  block 0       before any goes further, and fetch the next block meanwhile
+//         |  [B]  |  block 1       (prefetch.clh). Between blocks the sums lie in private memory.
 //      K  o-------o
 //    o---o o-----o
 //    |[A]| | [C] | tile 0          Any M, N, K >= 1; K at most 65,793 (int32 sums).
@@ -21,16 +21,17 @@
 #define ITEM_TILES 4  // tiles of rows of a work-item
 #endif
 
-// `steps` steps of a tile, whose sums lie in memory between blocks.
+// One block of a tile, whose sums lie in memory between blocks: `steps` steps, and the bytes of K behind them.
 static void add_block(int16* sums, __global const uchar* const* row, __global const int* panel, int steps,
-                      Ask ask, int a_signed) {
+                      int tail, Prefetch prefetch, int a_signed) {
   int16 c[TILE_ROWS][TILE_VECTORS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) {
 #pragma unroll
     for (int j = 0; j < TILE_VECTORS; j++) c[i][j] = sums[i * TILE_VECTORS + j];
   }
-  add_steps_and_ask(c, row, panel, 0, steps, ask, a_signed);
+  add_steps_prefetching(c, row, panel, 0, steps, prefetch, a_signed);
+  if (tail) add_tail(c, row, panel, steps, tail, a_signed);
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) {
 #pragma unroll
@@ -58,23 +59,15 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
   int16 sums[ITEM_TILES * TILE_ROWS * TILE_VECTORS];
   for (int i = 0; i < tiles * TILE_ROWS * TILE_VECTORS; i++) sums[i] = 0;
   for (int k0 = 0; k0 < groups; k0 += BLOCK_STEPS, panel += BLOCK_STEPS * TILE_COLUMNS) {
+    const int steps = min(BLOCK_STEPS, whole - k0), tail = k0 + BLOCK_STEPS < groups ? 0 : K % 4;
     for (int t = 0; t < tiles; t++) {
       // Rows behind M repeat the last one; their sums are not stored.
       __global const uchar* row[TILE_ROWS];
 #pragma unroll
       for (int i = 0; i < TILE_ROWS; i++)
         row[i] = a + (size_t)min(row0 + t * TILE_ROWS + i, M - 1) * K + 4 * k0;
-      int16* of_tile = sums + t * TILE_ROWS * TILE_VECTORS;
-      add_block(of_tile, row, panel, min(BLOCK_STEPS, whole - k0),
-                ask_of_tile(panel, STEP_BYTES, t, tiles), a_signed);
-      if (k0 + BLOCK_STEPS < groups || whole == groups) continue;
-      __global const int* last = panel + (whole - k0) * TILE_COLUMNS;
-      for (int i = 0; i < TILE_ROWS; i++) {
-        const int word = tail_word(row[i] + 4 * (whole - k0), K % 4);
-        const int16 x = (int16)(a_signed ? word ^ (int)0x80808080 : word);
-        for (int j = 0; j < TILE_VECTORS; j++)
-          DOT4_EVEX(of_tile[i * TILE_VECTORS + j], x, vload16(j, last));
-      }
+      add_block(sums + t * TILE_ROWS * TILE_VECTORS, row, panel, steps, tail,
+                prefetch_of_tile(panel, STEP_BYTES, steps + (tail != 0), t, tiles), a_signed);
     }
   }
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0);

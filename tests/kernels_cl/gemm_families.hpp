@@ -82,7 +82,7 @@ inline const std::vector<GemmFamily>& gemm_f32_families() {
       const opencl::Defines avx2{{"B_HALF", half}, {"LANES", 8}};
       const opencl::Defines avx512{{"B_HALF", half}, {"LANES", 16}};
       opencl::Defines no_requests = avx512;
-      no_requests["AHEAD"] = 0;
+      no_requests["PREFETCH"] = 0;
       list.push_back({"gemm_f32_x86", avx2, &opencl::Capabilities::avx2, 6, 16, 1});
       list.push_back({"gemm_f32_x86", avx512, &opencl::Capabilities::avx512, 8, 48, 1});
       list.push_back({"gemm_f32_x86", no_requests, &opencl::Capabilities::avx512, 8, 48, 1});

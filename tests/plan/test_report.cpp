@@ -101,34 +101,48 @@ TEST(Launched, SmallTilesWhereTheLargeOnesAreTooFew) {
   EXPECT_EQ(launched_by(plan, step, {}).implementation, "dot4") << "no size";
 }
 
-// y[batch, columns] = x[batch, 1] * w, in fp32.
-Step product_of_columns(const std::shared_ptr<opencl::Context>& context, std::int64_t columns) {
-  const std::vector<float> w(static_cast<std::size_t>(columns), 0.5f);
-  return make_plan(ir::parse(fmt::format(R"(graph g(%x: f32[batch, 1]) {{
+// y[batch, columns] = x[batch, 1] * w.
+Step product_of_columns(const std::shared_ptr<opencl::Context>& context, bool int8,
+                        std::int64_t columns, const Options& options = {}) {
+  const std::vector<int> w(static_cast<std::size_t>(columns), 3);
+  const std::string text = int8 ? R"(graph g(%x: u8[batch, 1]) {{
+  const %s: f32[] = [0.5]
+  const %w: i8[1, {0}] = [{1}]
+  %y: f32[batch, {0}] = linear_q(%x, %w, _, %s, _, %s)
+  return %y as y
+}})"
+                                : R"(graph g(%x: f32[batch, 1]) {{
   const %w: f32[1, {0}] = [{1}]
   %y: f32[batch, {0}] = linear(%x, %w)
   return %y as y
-}})",
-                                         columns, fmt::join(w, ", "))),
-                   context, {})
+}})";
+  return make_plan(ir::parse(fmt::format(fmt::runtime(text), columns, fmt::join(w, ", "))), context,
+                   options)
       .steps.at(0);
 }
 
 TEST(Launched, AKernelOfItsOwnForFewRowsOnIntelsCpus) {
   const auto context = opencl::Context::create("cpu");
   const std::int64_t enough = 2 * 48 * context->info().compute_units;  // two panels for each unit
-  const Step step = product_of_columns(context, enough);
-  if (context->info().vendor != "GenuineIntel" || !step.implementation.starts_with("x86"))
-    GTEST_SKIP() << "its products of few rows gain nothing by requests ahead";
-  const auto of_rows = [&](std::int64_t rows) {
-    const BuildForRows* build = build_for_rows(step, {{"batch", rows}});
-    return build ? build->kernel.program_name() : step.kernel.program_name();
-  };
-  const std::int64_t few = step.implementation == "x86_avx512" ? 32 : 24;  // four tiles
-  EXPECT_EQ(of_rows(1), "gemm_f32_x86_few");
-  EXPECT_EQ(of_rows(few), "gemm_f32_x86_few");
-  EXPECT_EQ(of_rows(few + 1), "gemm_f32_x86");
-  EXPECT_TRUE(product_of_columns(context, 16).by_rows.empty()) << "a panel is for one unit";
+  for (const bool int8 : {false, true}) {
+    const Step step = product_of_columns(context, int8, enough);
+    const std::string program = step.kernel.program_name();
+    if (context->info().vendor != "GenuineIntel" ||
+        (program != "gemm_f32_x86" && program != "gemm_s8_x86_vnni"))
+      GTEST_SKIP() << "no kernel for few rows: " << step.implementation;
+    const auto of_rows = [&](std::int64_t rows) {
+      const BuildForRows* build = build_for_rows(step, {{"batch", rows}});
+      return build ? build->kernel.program_name() : program;
+    };
+    const std::int64_t few = step.implementation == "x86_avx2" ? 24 : 32;  // four tiles
+    EXPECT_EQ(of_rows(1), program + "_few");
+    EXPECT_EQ(of_rows(few), program + "_few");
+    EXPECT_EQ(of_rows(few + 1), program);
+    EXPECT_TRUE(product_of_columns(context, int8, 16).by_rows.empty()) << "a panel is for one unit";
+    Options without;
+    without.disabled = step.implementation + "_few";
+    EXPECT_TRUE(product_of_columns(context, int8, enough, without).by_rows.empty());
+  }
 }
 
 }  // namespace

@@ -132,6 +132,7 @@ void add_linear(LoweringTable& table) { table["linear"] = lower_float; }
 void add_linear_implementations(std::vector<std::string>& names) {
   names.push_back(bf16_rung.name);
   names.push_back(f16_rung.name);
+  for (const char* few : {"x86_avx512_few", "x86_avx2_few"}) names.emplace_back(few);
   add_names(float_ladder, names);
 }
 

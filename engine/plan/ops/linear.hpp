@@ -51,10 +51,11 @@ std::vector<TunedRung> tuned_rungs(Builder& b, const std::vector<ProductRung>& c
                                    const char* op, const char* type, std::int64_t n,
                                    std::int64_t k);
 
-/// A CPU's kernel for few rows on the same weights as `rung` (same arguments as `kernel`), where the
-/// device gains by it: on Intel's CPUs, if the panels are enough for all compute units.
+/// A CPU's kernel for few rows on the same weights as `rung` (same arguments as `kernel`), where
+/// the device gains by it: on Intel's CPUs under PoCL, if the panels are enough for all compute
+/// units. It is switched off by the name of the rung and "_few".
 std::optional<BuildForRows> build_for_few_rows(Builder& b, const ProductRung& rung,
-                                               const char* kernel, const opencl::Defines& defines,
+                                               const char* kernel, opencl::Defines defines,
                                                const ir::Dim& rows, std::int64_t n);
 
 /// Packs weights [K, N], part by part where they are made of such. `kernel_for` gives the kernel

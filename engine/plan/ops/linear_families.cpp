@@ -14,6 +14,10 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+/// Weights fetched ahead of their use: Intel's CPUs gain by it, AMD's do not (docs/performance.md;
+/// the vendor as PoCL names it).
+bool gains_by_prefetch(Builder& b) { return b.context().info().vendor == "GenuineIntel"; }
+
 }  // namespace
 
 std::array<Size, 3> grid_of(const ProductRung& rung, const ir::Dim& rows, std::int64_t columns) {
@@ -37,8 +41,7 @@ ProductRung tiles_of(ProductRung rung, Builder& b) {
     if (device.ptx_cp_async) rung.defines["COPY_ASYNC"] = 2;
     return device.amd_wmma ? with_tiles(rung, 64, 128) : rung;
   }
-  if (program == "gemm_f32_x86")
-    rung.defines["AHEAD"] = b.context().info().vendor == "GenuineIntel";
+  if (program == "gemm_f32_x86") rung.defines["PREFETCH"] = gains_by_prefetch(b);
   if (rung.name != "dot4") return rung;
   rung.defines["DOT4"] = opencl::dot4_of(device).code;
   return device.amd_sudot4 ? with_tiles(rung, 64, 128) : rung;
@@ -88,17 +91,20 @@ std::vector<TunedRung> tuned_rungs(Builder& b, const std::vector<ProductRung>& c
 }
 
 std::optional<BuildForRows> build_for_few_rows(Builder& b, const ProductRung& rung,
-                                               const char* kernel, const opencl::Defines& defines,
+                                               const char* kernel, opencl::Defines defines,
                                                const ir::Dim& rows, std::int64_t n) {
-  constexpr std::int32_t kItemTiles = 4;  // ITEM_TILES of the kernels
+  // Of 1 to 16 tiles 4 and more are as fast (Xeon model 207, 2026-11-22, 16 and 32 rows).
+  constexpr std::int32_t kItemTiles = 4;
   const std::string_view program = rung.program;
-  const opencl::DeviceInfo& device = b.context().info();
-  if ((program != "gemm_f32_x86" && program != "gemm_s8_x86_vnni") ||
-      device.vendor != "GenuineIntel" || ceil_div(n, rung.panel) < 2 * device.compute_units)
-    return std::nullopt;
   ProductRung few = rung;
+  few.name += "_few";
+  if ((program != "gemm_f32_x86" && program != "gemm_s8_x86_vnni") || !gains_by_prefetch(b) ||
+      b.is_disabled(few.name) ||
+      ceil_div(n, rung.panel) < 2 * std::int64_t{b.context().info().compute_units})
+    return std::nullopt;
   few.tile_rows *= kItemTiles;
-  return BuildForRows{few.tile_rows, rung.name + "_few",
+  defines["ITEM_TILES"] = kItemTiles;
+  return BuildForRows{few.tile_rows, few.name,
                       b.kernel(fmt::format("{}_few", program), kernel, defines),
                       grid_of(few, rows, n)};
 }

@@ -164,6 +164,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
 void add_linear_q(LoweringTable& table) { table["linear_q"] = lower_integer; }
 
 void add_linear_q_implementations(std::vector<std::string>& names) {
+  names.emplace_back("x86_vnni_few");
   add_names(integer_ladder, names);
 }
 
