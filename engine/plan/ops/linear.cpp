@@ -28,8 +28,17 @@ const ProductRung bf16_rung{kBf16Rung, "gemm_bf16_x86", {}, 8, 48, 2, needs_bf16
 std::int32_t bf16_item_panels(Builder& b) { return b.context().info().compute_units <= 8 ? 4 : 2; }
 const std::vector<ProductRung> float_ladder{
     {"clblast", nullptr, {}, 0, 0, 0, needs_clblast},
-    {"x86_avx512", "gemm_f32_x86", {{"LANES", 16}}, 8, 48, 1, needs_avx512},
-    {"x86_avx2", "gemm_f32_x86", {{"LANES", 8}}, 6, 16, 1, needs_avx2},
+    {"x86_avx512",
+     "gemm_f32_x86",
+     {{"LANES", 16}},
+     8,
+     48,
+     1,
+     needs_avx512,
+     1,
+     48,
+     "gemm_f32_x86_few"},
+    {"x86_avx2", "gemm_f32_x86", {{"LANES", 8}}, 6, 16, 1, needs_avx2, 1, 16, "gemm_f32_x86_few"},
     {"portable", "gemm_f32_portable", {}, 6, 16, 1, always},
     {"ref", "gemm_f32_ref", {}, 1, 1, 1, always}};
 
@@ -132,8 +141,7 @@ void add_linear(LoweringTable& table) { table["linear"] = lower_float; }
 void add_linear_implementations(std::vector<std::string>& names) {
   names.push_back(bf16_rung.name);
   names.push_back(f16_rung.name);
-  for (const char* few : {"x86_avx512_few", "x86_avx2_few"}) names.emplace_back(few);
-  add_names(float_ladder, names);
+  add_product_names(float_ladder, names);
 }
 
 }  // namespace bertcl::plan

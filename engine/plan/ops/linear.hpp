@@ -21,6 +21,7 @@ struct ProductRung {
   WhyNot why_not;
   std::int32_t items = 1;  // of the work-group that makes a tile
   std::int32_t tile_columns = panel;
+  const char* few_program = nullptr;  // a CPU's for few rows, on the same panels; null: none
 };
 
 /// A work-item makes a tile, or all of a work-group do.
@@ -51,12 +52,15 @@ std::vector<TunedRung> tuned_rungs(Builder& b, const std::vector<ProductRung>& c
                                    const char* op, const char* type, std::int64_t n,
                                    std::int64_t k);
 
-/// A CPU's kernel for few rows on the same weights as `rung` (same arguments as `kernel`), where
-/// the device gains by it: on Intel's CPUs under PoCL, if the panels are enough for all compute
-/// units. It is switched off by the name of the rung and "_few".
+/// The build of `kernel` for few rows that `rung` has, where the device gains by it: on Intel's
+/// CPUs under PoCL, if the panels are enough for all compute units. It has the name of the rung and
+/// "_few", by which it is switched off.
 std::optional<BuildForRows> build_for_few_rows(Builder& b, const ProductRung& rung,
                                                const char* kernel, opencl::Defines defines,
                                                const ir::Dim& rows, std::int64_t n);
+
+/// The names of the rungs and of their builds for few rows, behind those that `names` holds.
+void add_product_names(const std::vector<ProductRung>& ladder, std::vector<std::string>& names);
 
 /// Packs weights [K, N], part by part where they are made of such. `kernel_for` gives the kernel
 /// for a part whose columns come to stand from `first` on, with all arguments but the part.

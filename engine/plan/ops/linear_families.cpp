@@ -18,6 +18,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 /// the vendor as PoCL names it).
 bool gains_by_prefetch(Builder& b) { return b.context().info().vendor == "GenuineIntel"; }
 
+std::string few_name_of(const ProductRung& rung) { return rung.name + "_few"; }
+
 }  // namespace
 
 std::array<Size, 3> grid_of(const ProductRung& rung, const ir::Dim& rows, std::int64_t columns) {
@@ -95,18 +97,22 @@ std::optional<BuildForRows> build_for_few_rows(Builder& b, const ProductRung& ru
                                                const ir::Dim& rows, std::int64_t n) {
   // Of 1 to 16 tiles 4 and more are as fast (Xeon model 207, 2026-11-22, 16 and 32 rows).
   constexpr std::int32_t kItemTiles = 4;
-  const std::string_view program = rung.program;
   ProductRung few = rung;
-  few.name += "_few";
-  if ((program != "gemm_f32_x86" && program != "gemm_s8_x86_vnni") || !gains_by_prefetch(b) ||
-      b.is_disabled(few.name) ||
+  few.name = few_name_of(rung);
+  if (!rung.few_program || !gains_by_prefetch(b) || b.is_disabled(few.name) ||
       ceil_div(n, rung.panel) < 2 * std::int64_t{b.context().info().compute_units})
     return std::nullopt;
   few.tile_rows *= kItemTiles;
   defines["ITEM_TILES"] = kItemTiles;
-  return BuildForRows{few.tile_rows, few.name,
-                      b.kernel(fmt::format("{}_few", program), kernel, defines),
+  return BuildForRows{few.tile_rows, few.name, b.kernel(rung.few_program, kernel, defines),
                       grid_of(few, rows, n)};
+}
+
+void add_product_names(const std::vector<ProductRung>& ladder, std::vector<std::string>& names) {
+  for (const ProductRung& rung : ladder) {
+    names.push_back(rung.name);
+    if (rung.few_program) names.push_back(few_name_of(rung));
+  }
 }
 
 void pack_parts(

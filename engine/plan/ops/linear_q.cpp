@@ -19,7 +19,7 @@ const std::vector<ProductRung> integer_ladder{
     {"dpas", "gemm_s8_matrix", {}, 128, 64, 4, needs_dpas, 256, 128},
     {"mfma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mfma, 256, 128},
     {"wmma", "gemm_s8_matrix", {}, 128, 64, 4, needs_wmma, 256, 128},
-    {"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni},
+    {"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni, 1, 48, "gemm_s8_x86_vnni_few"},
     {"x86_avx_vnni", "gemm_s8_x86_avx_vnni", {}, 6, 16, 4, needs_avx_vnni},
     {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 64, 2, needs_avx2},
     {"portable", "gemm_s8_portable", {}, 6, 64, 1, needs_cpu},
@@ -164,8 +164,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
 void add_linear_q(LoweringTable& table) { table["linear_q"] = lower_integer; }
 
 void add_linear_q_implementations(std::vector<std::string>& names) {
-  names.emplace_back("x86_vnni_few");
-  add_names(integer_ladder, names);
+  add_product_names(integer_ladder, names);
 }
 
 }  // namespace bertcl::plan
