@@ -13,16 +13,21 @@
 #include "tasks/task.hpp"
 
 namespace bertcl::tasks {
-namespace {
 
-void check_labels(const std::vector<TaggedSentence>& sentences,
-                  const std::vector<std::string>& labels) {
+void check_tags_are_known(const std::vector<std::string>& labels) {
   if (labels.empty()) {
     throw Error(
         "which tag each class of the model stands for is not known; give the tags in the order of "
         "its output as --labels O,B-person,I-person,.. (or a file with one on each line), or put "
         "the model's config.json with id2label beside it");
   }
+}
+
+namespace {
+
+void check_labels(const std::vector<TaggedSentence>& sentences,
+                  const std::vector<std::string>& labels) {
+  check_tags_are_known(labels);
   std::set<std::string> unknown;
   for (const TaggedSentence& sentence : sentences)
     unknown.insert(sentence.tags.begin(), sentence.tags.end());

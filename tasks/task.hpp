@@ -72,6 +72,9 @@ std::unique_ptr<Task> polarity_task(std::vector<ClassifiedText> texts, std::stri
 /// How much two texts mean the same; Pearson's and Spearman's correlation.
 std::unique_ptr<Task> similarity_task(std::vector<ScoredPair> pairs);
 
+/// Throws Error, which says how to give them, if there are no labels.
+void check_tags_are_known(const std::vector<std::string>& labels);
+
 /// A tag for each word; precision, recall and F1 of entities, accuracy of tags. `model_labels` are
 /// the tags of the model's classes. A word that the model does not see gets "O".
 /// Throws Error if there are no labels, or if a tag of the data is none of them.

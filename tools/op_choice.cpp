@@ -107,9 +107,7 @@ void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& 
   if (options.wanted() && task.data.empty())
     throw Error("what ops cost is measured on questions or texts: give --data FILE");
   check_labels(task);
-  if (options.max_drop && !task.is_squad() && find_labels(task, {model}).empty() &&
-      task.name == "wnut17")
-    throw Error("--max-drop on wnut17 needs --labels: the model does not name its classes");
+  if (options.max_drop) check_labels_are_known(task, {model});
   if (!options.drop_data.empty()) check_readable(options.drop_data);
 }
 

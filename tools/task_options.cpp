@@ -136,6 +136,13 @@ std::vector<std::string> find_labels(const TaskOptions& options,
   return labels;
 }
 
+void check_labels_are_known(const TaskOptions& options,
+                            const std::vector<std::filesystem::path>& models) {
+  if (options.is_squad()) return;
+  const std::vector<std::string> labels = find_labels(options, models);
+  if (options.name == "wnut17") tasks::check_tags_are_known(labels);
+}
+
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::string>& labels,
                                        const text::WordPieceTokenizer& tokenizer,

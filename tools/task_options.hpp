@@ -43,6 +43,11 @@ void check_labels(const TaskOptions& options);
 std::vector<std::string> find_labels(const TaskOptions& options,
                                      const std::vector<std::filesystem::path>& models);
 
+/// Throws Error, before the data are read, where the score needs labels that find_labels() does not
+/// find.
+void check_labels_are_known(const TaskOptions& options,
+                            const std::vector<std::filesystem::path>& models);
+
 /// Indices of the items to take, of so many.
 using ItemChoice = std::function<std::vector<std::size_t>(std::size_t total)>;
 
