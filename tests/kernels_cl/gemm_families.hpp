@@ -81,11 +81,11 @@ inline const std::vector<GemmFamily>& gemm_f32_families() {
       list.push_back({"gemm_f32_portable", {{"B_HALF", half}}, nullptr, 6, 16, 1});
       const opencl::Defines avx2{{"B_HALF", half}, {"LANES", 8}};
       const opencl::Defines avx512{{"B_HALF", half}, {"LANES", 16}};
-      opencl::Defines no_requests = avx512;
-      no_requests["PREFETCH"] = 0;
+      opencl::Defines no_prefetch = avx512;
+      no_prefetch["PREFETCH"] = 0;
       list.push_back({"gemm_f32_x86", avx2, &opencl::Capabilities::avx2, 6, 16, 1});
       list.push_back({"gemm_f32_x86", avx512, &opencl::Capabilities::avx512, 8, 48, 1});
-      list.push_back({"gemm_f32_x86", no_requests, &opencl::Capabilities::avx512, 8, 48, 1});
+      list.push_back({"gemm_f32_x86", no_prefetch, &opencl::Capabilities::avx512, 8, 48, 1});
       list.push_back({"gemm_f32_x86_few", avx2, &opencl::Capabilities::avx2, 24, 16, 1});
       list.push_back({"gemm_f32_x86_few", avx512, &opencl::Capabilities::avx512, 32, 48, 1});
     }

@@ -58,6 +58,13 @@ TEST(ObserveHistogram, SharedAndExclusiveCopies) {
     }
 }
 
+// Growth adds bins of the width that there is; only coarsening makes them wider. The middle bin, since
+// the outer ones of a range are the least exact.
+float bin_width(const Histogram& h) {
+  const std::size_t middle = h.counts().size() / 2;
+  return h.edges()[middle + 1] - h.edges()[middle];
+}
+
 TEST(DeviceHistogram, GrowsAsTheReference) {
   for (const Binning binning : {Binning::absolute, Binning::from_zero, Binning::two_sided}) {
     DeviceHistogram histogram(device(), "t", 64, binning);
@@ -68,6 +75,9 @@ TEST(DeviceHistogram, GrowsAsTheReference) {
     const Histogram reference = histogram_of(batches(), 64, binning);
     expect_equal(histogram.read().edges(), reference.edges(), "edges");
     expect_equal(histogram.read().counts(), reference.counts(), "counts");
+    EXPECT_NEAR(bin_width(histogram.read()) / bin_width(histogram_of({batches()[0]}, 64, binning)),
+                1.0f, 1e-3f)
+        << "it grew, and was not made coarser";
   }
 }
 
@@ -129,6 +139,7 @@ TEST(Histogram, StaysBoundedWhenTheRangeExplodes) {
     h.extend({-1.0f, 1.0f, 0.0f});
     std::vector<std::uint32_t> counts(16, 3);
     h.add(counts);
+    const float first_width = bin_width(h);
     for (const float largest : {100.0f, 101.0f, 1e6f, 1e30f}) {
       h.extend({-largest, largest, 0.0f});
       EXPECT_LE(h.counts().size(), 64u);
@@ -138,6 +149,7 @@ TEST(Histogram, StaysBoundedWhenTheRangeExplodes) {
       for (const auto c : h.counts()) total += c;
       EXPECT_EQ(total, 48u);
     }
+    EXPECT_GT(bin_width(h), 1.5f * first_width) << "made coarser";
   }
 }
 
@@ -148,13 +160,16 @@ TEST(Histogram, CoarseBinsHoldTheirValuesToWithinABin) {
     const auto small = bertcl::tests::normal_values(3000, 1),
                large = bertcl::tests::normal_values(3000, 2, 9.0f);
     Histogram h(64, binning, 128);
+    float first_width = 0.0f;
     for (const auto& x : {small, large}) {
       h.extend(extent_of(x));
+      if (first_width == 0.0f) first_width = bin_width(h);
       std::vector<std::uint32_t> counts;
       for (const auto c : count_plainly({x}, h.edges(), absolute))
         counts.push_back(static_cast<std::uint32_t>(c));
       h.add(counts);
     }
+    ASSERT_GT(bin_width(h), 1.5f * first_width) << "made coarser";
     ASSERT_EQ(h.counts().size(), 64u) << "half of the most";
     const auto exact = count_plainly({small, large}, h.edges(), absolute);
     std::int64_t sum = 0, exact_sum = 0;
