@@ -154,7 +154,8 @@ __kernel void attention_f32(__global const ushort* q, int q_stride, int q_offset
           }
         }
 
-        const float16 old0 = exp2_negative(largest0 - block0), old1 = exp2_negative(largest1 - block1);
+        const Exp2 e = exp2_constants();
+        const float16 old0 = exp2_negative(largest0 - block0, e), old1 = exp2_negative(largest1 - block1, e);
         total0 *= old0;
         total1 *= old1;
         largest0 = block0;

@@ -132,14 +132,15 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
         }
       }
 
-      const floatv old0 = exp2_negative(largest0 - block0), old1 = exp2_negative(largest1 - block1);
+      const Exp2 e = exp2_constants();
+      const floatv old0 = exp2_negative(largest0 - block0, e), old1 = exp2_negative(largest1 - block1, e);
       total0 *= old0;
       total1 *= old1;
       largest0 = block0;
       largest1 = block1;
       for (int j = 0; j < count; j++) {
-        const floatv p0 = exp2_negative(scores[j * 2] - largest0);
-        const floatv p1 = exp2_negative(scores[j * 2 + 1] - largest1);
+        const floatv p0 = exp2_negative(scores[j * 2] - largest0, e);
+        const floatv p1 = exp2_negative(scores[j * 2 + 1] - largest1, e);
         total0 += p0;
         total1 += p1;
         scores[j * 2] = p0;

@@ -23,7 +23,7 @@
 #define HEAD_MAX 256  // largest head_size: size of the private arrays
 #endif
 #ifndef BLOCK_KEYS
-#define BLOCK_KEYS 512  // keys held at a time, a multiple of 8
+#define BLOCK_KEYS 512  // keys held at a time, a multiple of TILE
 #endif
 #define TILE 8   // keys or columns in one register tile: TILE * 2 sums
 #define ROWS 32  // rows held at a time: two vectors
@@ -66,8 +66,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
   int packed_v[BLOCK_KEYS / 4 * HEAD_MAX];
   int16 scores[BLOCK_KEYS * 2];
   int16 result[HEAD_MAX * 2];
-  int sums[BLOCK_KEYS];   // of the bytes of each key
-  int keys[BLOCK_KEYS];   // row of each attended key of the block
+  int base_of_key[BLOCK_KEYS];  // -z times the sum of the bytes of each key
+  int keys[BLOCK_KEYS];         // row of each attended key of the block
 
   const int groups = (head_size + 3) / 4;
   const uchar q_flip = q_type == TYPE_U8 ? 0x80 : 0;
@@ -79,6 +79,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
   const int q_fill = -(int)q_flip, k_fill = k_flip;
   const int by_words = (head_size & 3) == 0 && ((q_stride | q_offset) & 3) == 0;
   const float exponent = qk_scale * M_LOG2E_F;
+  const float p_limit = p_max + ROUND;
 
   int attended = end - begin;
   if (use_mask) {
@@ -120,7 +121,10 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
             PREFETCH_ROW(v + (size_t)next * v_stride);
             keys[count++] = next;
           }
-        pack_keys(k, k_stride, keys, count, head_size, k_flip, packed_k, sums);
+        const int filled = (count + TILE - 1) / TILE * TILE;  // the last tile repeats the last key
+        for (int j = count; j < filled; j++) keys[j] = keys[count - 1];
+        pack_keys(k, k_stride, keys, filled, head_size, k_flip, packed_k, base_of_key);
+        for (int j = 0; j < filled; j++) base_of_key[j] *= -q_zero;
         pack_values(v, v_stride, keys, count, head_size, v_flip, packed_v);
         packed = block;
       }
@@ -128,28 +132,27 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       int16 block0 = INT_MIN, block1 = INT_MIN;
       for (int j = 0; j < count; j += TILE) {
         int16 a0[TILE], a1[TILE];
-        const int* key[TILE];
+        const int* key = packed_k + j * groups;
 #pragma unroll
-        for (int t = 0; t < TILE; t++) {
-          const int known = min(j + t, count - 1);  // the last tile repeats the last key
-          key[t] = packed_k + known * groups;
-          a0[t] = a1[t] = -q_zero * sums[known];
-        }
+        for (int t = 0; t < TILE; t++) a0[t] = a1[t] = base_of_key[j + t];
         for (int d = 0; d < groups; d++) {
           const int16 q0 = packed_q[d * 2], q1 = packed_q[d * 2 + 1];
 #pragma unroll
           for (int t = 0; t < TILE; t++) {
-            const int16 x = key[t][d];
+            const int16 x = key[t * groups + d];
             VPDPBUSD(a0[t], x, q0);
             VPDPBUSD(a1[t], x, q1);
           }
         }
+        if (score_inv_scale != 0.0f) {
 #pragma unroll
-        for (int t = 0; t < TILE; t++) {
-          if (score_inv_scale != 0.0f) {
+          for (int t = 0; t < TILE; t++) {
             a0[t] = quantize_scores(a0[t] + base_of_row[0], score_inv_scale, score_low, score_high);
             a1[t] = quantize_scores(a1[t] + base_of_row[1], score_inv_scale, score_low, score_high);
           }
+        }
+#pragma unroll
+        for (int t = 0; t < TILE; t++) {
           block0 = a0[t] > block0 ? a0[t] : block0;
           block1 = a1[t] > block1 ? a1[t] : block1;
           scores[(j + t) * 2] = a0[t];
@@ -164,13 +167,9 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       for (int j = count; j < ((count + 3) & ~3); j++) scores[j * 2] = scores[j * 2 + 1] = 0;
       const int key_groups = (count + 3) / 4;
       for (int g = 0; g < key_groups; g++) {
-        int16 p0 = 0, p1 = 0;
-#pragma unroll
-        for (int t = 0; t < 4; t++) {
-          const int j = (g * 4 + t) * 2;
-          p0 |= quantize_probability(as_float16(scores[j]), softmax.factor[0], p_max) << (8 * t);
-          p1 |= quantize_probability(as_float16(scores[j + 1]), softmax.factor[1], p_max) << (8 * t);
-        }
+        const int16* e = scores + g * 8;
+        const int16 p0 = quantize_four(e, softmax.factor[0], p_limit);
+        const int16 p1 = quantize_four(e + 1, softmax.factor[1], p_limit);
         const int16 ones = 0x01010101;
         VPDPBUSD(p_sum0, p0, ones);
         VPDPBUSD(p_sum1, p1, ones);
