@@ -4,7 +4,8 @@
 // The lanes of a vector are 16 query rows; one dot instruction multiplies four bytes of each row by
 // four bytes of one key, so that maximum, sum and quantization of the softmax need no work across lanes:
 //   packed_q [d/4][rows][4]   s8, of this block of rows
-//   packed_k [keys][d/4][4]   u8: keys as they lie, attended ones only, each sign-shifted if s8
+//   packed_k [keys][d/4][4]   u8: keys as they lie, attended ones only, each sign-shifted if s8;
+//                             the last key fills the last tile
 //   scores   [keys][rows]     s32, then the powers (f32), then [keys/4][rows][4] u8 probabilities
 //   packed_v [keys/4][d][4]   s8: the bytes of four keys side by side
 //
@@ -26,6 +27,9 @@
 #define BLOCK_KEYS 512  // keys held at a time, a multiple of TILE
 #endif
 #define TILE 8   // keys or columns in one register tile: TILE * 2 sums
+#if BLOCK_KEYS % TILE
+#error "BLOCK_KEYS is no multiple of TILE"
+#endif
 #define ROWS 32  // rows held at a time: two vectors
 #define LANES 16
 #include "attention.clh"
@@ -66,7 +70,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
   int packed_v[BLOCK_KEYS / 4 * HEAD_MAX];
   int16 scores[BLOCK_KEYS * 2];
   int16 result[HEAD_MAX * 2];
-  int base_of_key[BLOCK_KEYS];  // -z times the sum of the bytes of each key
+  int base_of_key[BLOCK_KEYS];  // the sum of the bytes of each key, then -z times that
   int keys[BLOCK_KEYS];         // row of each attended key of the block
 
   const int groups = (head_size + 3) / 4;
@@ -167,9 +171,9 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
       for (int j = count; j < ((count + 3) & ~3); j++) scores[j * 2] = scores[j * 2 + 1] = 0;
       const int key_groups = (count + 3) / 4;
       for (int g = 0; g < key_groups; g++) {
-        const int16* e = scores + g * 8;
-        const int16 p0 = quantize_four(e, softmax.factor[0], p_limit);
-        const int16 p1 = quantize_four(e + 1, softmax.factor[1], p_limit);
+        const int16* powers = scores + g * 8;
+        const int16 p0 = quantize_four(powers, softmax.factor[0], p_limit);
+        const int16 p1 = quantize_four(powers + 1, softmax.factor[1], p_limit);
         const int16 ones = 0x01010101;
         VPDPBUSD(p_sum0, p0, ones);
         VPDPBUSD(p_sum1, p1, ones);

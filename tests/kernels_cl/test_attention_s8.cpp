@@ -139,7 +139,7 @@ class AttentionS8 : public ::testing::TestWithParam<Implementation> {
 
 TEST_P(AttentionS8, Lengths) {
   for (int32_t length :
-       {1, 2, 3, 4, 5, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257})
+       {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257})
     expect_right({.lengths = {length}, .heads = 1, .head_size = 32},
                  {.q = {kU8, 119}, .k = {kU8, 130}, .v = {kU8, 7}});
 }
@@ -191,8 +191,34 @@ TEST_P(AttentionS8, UnequalLengthsAndEmptySequence) {
 }
 
 TEST_P(AttentionS8, MoreKeysThanOneBlockHolds) {
-  expect_right({.lengths = {513}, .heads = 1, .head_size = 16}, {}, 512);
+  for (int32_t length : {511, 512, 513})
+    expect_right({.lengths = {length}, .heads = 1, .head_size = 16}, {}, 512);
   expect_right({.lengths = {1030}, .heads = 1, .head_size = 16}, {.q = {kU8, 100}}, 512);
+}
+
+// One key's saturated probability leaves those beside it as they are.
+TEST_P(AttentionS8, ProbabilitiesSaturate) {
+  for (const int32_t p_max : {127, 255})
+    for (const float p_inv_scale : {256.0f, 1000.0f})
+      expect_right({.lengths = {9, 41}},
+                   {.v = {kU8, 7}, .p_inv_scale = p_inv_scale, .p_max = p_max});
+}
+
+// What a kernel holds behind the last key is no key, even where every score is far below 0.
+TEST_P(AttentionS8, ScoresFarBelowZero) {
+  for (int32_t length : {1, 9, 33}) {
+    const AttentionCase c{.lengths = {length}};
+    Bytes qkv = random_bytes(c);
+    const auto hidden = static_cast<size_t>(c.hidden());
+    for (size_t row = 0; row < qkv.size(); row += 3 * hidden) {
+      std::fill_n(qkv.begin() + static_cast<std::ptrdiff_t>(row), hidden, uint8_t{255});
+      std::fill_n(qkv.begin() + static_cast<std::ptrdiff_t>(row + hidden), hidden, uint8_t{0});
+    }
+    const Quantization z{.q = {kU8, 0}, .k = {kU8, 255}, .v = {kU8, 7}, .qk_scale = 1e-3f};
+    for (const Quantization& way : {z, z.deferring()})
+      expect_equal(attend<float>(GetParam(), c, way, qkv), reference(c, way, qkv),
+                   GetParam().name());
+  }
 }
 
 TEST_P(AttentionS8, BlockRowsDoNotChangeTheResult) {
@@ -323,6 +349,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Implementation{"attention_s8_x86_avx2", {{"LANES", 8}}},
                       Implementation{"attention_s8_x86_avx2", {{"LANES", 16}}},
                       Implementation{"attention_s8_x86_vnni"},
+                      Implementation{"attention_s8_x86_vnni", {{"BLOCK_KEYS", 16}}},
                       Implementation{"attention_s8_dot4", {}, true},
                       Implementation{"attention_s8_dot4", {{"ROWS", 32}}, true},
                       Implementation{"attention_s8_dot4", {{"DOT4", 1}}, true},
