@@ -77,7 +77,7 @@ const std::vector<Family>& families() {
   return list;
 }
 
-constexpr std::array kRows = {1, 16, 128, 1024, 3072};
+constexpr std::array kRows = {1, 16, 32, 128, 1024, 3072};
 // (N, K) of the products of BERT-base and of a model with hidden size 384.
 constexpr std::array<std::array<int, 2>, 10> kShapes = {{{768, 768},
                                                          {2304, 768},

@@ -43,8 +43,8 @@ void check_labels(const TaskOptions& options);
 std::vector<std::string> find_labels(const TaskOptions& options,
                                      const std::vector<std::filesystem::path>& models);
 
-/// Throws Error, before the data are read, where the score needs labels that find_labels() does not
-/// find.
+/// To be asked before the data are read. Throws Error as find_labels(), and where the score needs
+/// labels that it does not find.
 void check_labels_are_known(const TaskOptions& options,
                             const std::vector<std::filesystem::path>& models);
 

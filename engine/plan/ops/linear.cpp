@@ -20,25 +20,16 @@ std::string needs_clblast(Builder& b) {
   return "";
 }
 
-const ProductRung f16_rung{"matrix_f16", "gemm_f16_matrix", {}, 128, 64, 2, needs_matrix_f16, 256,
-                           128};
+const ProductRung f16_rung{"matrix_f16",     "gemm_f16_matrix", {},  128, 64, 2,
+                           needs_matrix_f16, nullptr,           256, 128};
 const ProductRung bf16_rung{kBf16Rung, "gemm_bf16_x86", {}, 8, 48, 2, needs_bf16};
 /// Panels of a work-item of that kernel: with more, A in f32 is rounded less often; with fewer,
 /// there is work for more cores.
 std::int32_t bf16_item_panels(Builder& b) { return b.context().info().compute_units <= 8 ? 4 : 2; }
 const std::vector<ProductRung> float_ladder{
     {"clblast", nullptr, {}, 0, 0, 0, needs_clblast},
-    {"x86_avx512",
-     "gemm_f32_x86",
-     {{"LANES", 16}},
-     8,
-     48,
-     1,
-     needs_avx512,
-     1,
-     48,
-     "gemm_f32_x86_few"},
-    {"x86_avx2", "gemm_f32_x86", {{"LANES", 8}}, 6, 16, 1, needs_avx2, 1, 16, "gemm_f32_x86_few"},
+    {"x86_avx512", "gemm_f32_x86", {{"LANES", 16}}, 8, 48, 1, needs_avx512, "gemm_f32_x86_few"},
+    {"x86_avx2", "gemm_f32_x86", {{"LANES", 8}}, 6, 16, 1, needs_avx2, "gemm_f32_x86_few"},
     {"portable", "gemm_f32_portable", {}, 6, 16, 1, always},
     {"ref", "gemm_f32_ref", {}, 1, 1, 1, always}};
 

@@ -19,9 +19,9 @@ struct ProductRung {
   opencl::Defines defines;
   std::int32_t tile_rows, panel, k_group;
   WhyNot why_not;
-  std::int32_t items = 1;  // of the work-group that makes a tile
-  std::int32_t tile_columns = panel;
   const char* few_program = nullptr;  // a CPU's for few rows, on the same panels; null: none
+  std::int32_t items = 1;             // of the work-group that makes a tile
+  std::int32_t tile_columns = panel;
 };
 
 /// A work-item makes a tile, or all of a work-group do.

@@ -15,15 +15,15 @@ namespace bertcl::plan {
 namespace {
 
 const std::vector<ProductRung> integer_ladder{
-    {"mma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mma, 256, 128},
-    {"dpas", "gemm_s8_matrix", {}, 128, 64, 4, needs_dpas, 256, 128},
-    {"mfma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mfma, 256, 128},
-    {"wmma", "gemm_s8_matrix", {}, 128, 64, 4, needs_wmma, 256, 128},
-    {"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni, 1, 48, "gemm_s8_x86_vnni_few"},
+    {"mma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mma, nullptr, 256, 128},
+    {"dpas", "gemm_s8_matrix", {}, 128, 64, 4, needs_dpas, nullptr, 256, 128},
+    {"mfma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mfma, nullptr, 256, 128},
+    {"wmma", "gemm_s8_matrix", {}, 128, 64, 4, needs_wmma, nullptr, 256, 128},
+    {"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni, "gemm_s8_x86_vnni_few"},
     {"x86_avx_vnni", "gemm_s8_x86_avx_vnni", {}, 6, 16, 4, needs_avx_vnni},
     {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 64, 2, needs_avx2},
     {"portable", "gemm_s8_portable", {}, 6, 64, 1, needs_cpu},
-    {"dot4", "gemm_s8_dot4", {}, 128, 64, 4, needs_groups_of_256, 256, 128},
+    {"dot4", "gemm_s8_dot4", {}, 128, 64, 4, needs_groups_of_256, nullptr, 256, 128},
     {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
 
 /// The rung of work-groups for few rows: gemm_s8_dot4 with small tiles, which reads the same
