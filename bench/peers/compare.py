@@ -10,7 +10,7 @@ The engines take turns, round by round, each in a process of its own; a figure i
 the rounds of each round's median, a ratio the median over the rounds of the ratio in each. No time
 counts unless the answers agree. The result goes to bench/results with CPU, versions and date, as
 JSON and as a plot; where the file of this machine and day is there already, the cases of this call
-are added to it.
+are added to it; with --add-rounds its rounds follow those of the same cases, which otherwise are replaced.
 """
 import argparse
 import datetime
@@ -60,6 +60,8 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--runs", type=int, default=5, help="timed runs in each round")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--add-rounds", action="store_true",
+                        help="add the rounds of this call to those that the file has of the same cases")
     parser.add_argument("--out", type=pathlib.Path, help="JSON file (default: bench/results/DATE-CPU.json)")
     options = parser.parse_args()
     options.shapes = [s for s in (GRID if options.shapes == "grid" else options.shapes).split(",") if s]
@@ -292,14 +294,15 @@ def report(rows, options, files):
     out = options.out or ROOT / "bench" / "results" / f"{date}-{slug}{size}.json"
     out.parent.mkdir(parents=True, exist_ok=True)
     if out.exists():
-        result = joined(json.loads(out.read_text()), result, out)
+        result = joined(json.loads(out.read_text()), result, out, options.add_rounds)
     out.write_text(json.dumps(result, indent=1) + "\n")
     plot.draw(result, out.with_suffix(".svg"))
     print(f"written to {out} and {out.with_suffix('.svg').name}")
 
 
-def joined(older, newer, path):
-    """The older result with the cases of the newer one; its cases of the same name are replaced."""
+def joined(older, newer, path, add_rounds):
+    """The older result with the cases of the newer one; its cases of the same name are replaced, or
+    get the newer rounds."""
     for key in ("date", "cpu", "threads", "kernel"):
         if older[key] != newer[key]:
             sys.exit(f"compare: {path} has {key} {older[key]}, this run {newer[key]}; name another --out")
@@ -309,6 +312,16 @@ def joined(older, newer, path):
             sys.exit(f"compare: {path} was measured with other {key} ({', '.join(changed)}); name another --out")
         newer[key] = older[key] | newer[key]
     case = lambda row: (row["shape"], row["precision"])
+    if add_rounds:
+        for row in newer["rows"]:
+            same = [r for r in older["rows"] if case(r) == case(row)]
+            if same and {r["engine"] for r in same} != {r["engine"] for r in newer["rows"] if case(r) == case(row)}:
+                sys.exit(f"compare: {path} has {row['shape']} {row['precision']} of other engines; name another --out")
+            for before in (r for r in same if r["engine"] == row["engine"]):
+                row["rounds_ms"] = before["rounds_ms"] + row["rounds_ms"]
+                row["ms"] = statistics.median(row["rounds_ms"])
+                row["peak_mib"] = max(before["peak_mib"], row["peak_mib"])
+        add_ratios(newer["rows"])
     again = {case(row) for row in newer["rows"]}
     newer["rows"] = [row for row in older["rows"] if case(row) not in again] + newer["rows"]
     return newer
