@@ -300,6 +300,21 @@ def report(rows, options, files):
     print(f"written to {out} and {out.with_suffix('.svg').name}")
 
 
+def prepend_rounds(older, newer, path):
+    """Rows of the cases in both get the older rounds first. A ratio needs the rounds of all engines."""
+    before = {(r["shape"], r["precision"], r["engine"]): r for r in older}
+    again = {key[:2] for key in before} & {(r["shape"], r["precision"]) for r in newer}
+    if {key for key in before if key[:2] in again} != {
+            (r["shape"], r["precision"], r["engine"]) for r in newer if (r["shape"], r["precision"]) in again}:
+        sys.exit(f"compare: {path} has these cases of other engines; name another --out")
+    for row in newer:
+        if earlier := before.get((row["shape"], row["precision"], row["engine"])):
+            row["rounds_ms"] = earlier["rounds_ms"] + row["rounds_ms"]
+            row["ms"] = statistics.median(row["rounds_ms"])
+            row["peak_mib"] = max(earlier["peak_mib"], row["peak_mib"])
+    add_ratios(newer)
+
+
 def joined(older, newer, path, add_rounds):
     """The older result with the cases of the newer one; its cases of the same name are replaced, or
     get the newer rounds."""
@@ -313,15 +328,7 @@ def joined(older, newer, path, add_rounds):
         newer[key] = older[key] | newer[key]
     case = lambda row: (row["shape"], row["precision"])
     if add_rounds:
-        for row in newer["rows"]:
-            same = [r for r in older["rows"] if case(r) == case(row)]
-            if same and {r["engine"] for r in same} != {r["engine"] for r in newer["rows"] if case(r) == case(row)}:
-                sys.exit(f"compare: {path} has {row['shape']} {row['precision']} of other engines; name another --out")
-            for before in (r for r in same if r["engine"] == row["engine"]):
-                row["rounds_ms"] = before["rounds_ms"] + row["rounds_ms"]
-                row["ms"] = statistics.median(row["rounds_ms"])
-                row["peak_mib"] = max(before["peak_mib"], row["peak_mib"])
-        add_ratios(newer["rows"])
+        prepend_rounds(older["rows"], newer["rows"], path)
     again = {case(row) for row in newer["rows"]}
     newer["rows"] = [row for row in older["rows"] if case(row) not in again] + newer["rows"]
     return newer
