@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What launches cost by themselves: runs of empty kernels, as many as a plan has steps, then a
-// wait.
+// wait; and the same steps in one launch (kernels_cl/chain.cl).
 //
 //   build/bench/bench_launch
 //
@@ -8,8 +8,13 @@
 // until the next launch, and to wake them is most of the cost on a CPU.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "opencl/capabilities.hpp"
+#include "opencl/chain.hpp"
 #include "opencl/context.hpp"
 
 namespace {
@@ -34,6 +39,28 @@ void run_empty_plan(benchmark::State& state) {
       kSteps, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
+/// Steps of unpack.cl that find no rows to unpack.
+void run_empty_chain(benchmark::State& state) {
+  const auto items = static_cast<std::uint64_t>(state.range(0));
+  std::vector<std::uint64_t> words;
+  for (std::uint64_t step = 0; step < kSteps; ++step)
+    append_step(words, {0, step * items, {items, 1, 1}, {}});
+  Buffer steps = context->allocate(words.size() * sizeof(words[0]));
+  steps.upload(words);
+  Buffer chain_state = context->allocate(kChainStateBytes);
+  chain_state.fill(0);
+  const Kernel unpack = context->unbuilt_kernel("unpack", "unpack");
+  Kernel chain = chain_of(*context, {&unpack, 1});
+  chain.args(steps, chain_state, steps, 0, kSteps);
+  const size_t groups = std::min<size_t>(items, context->info().compute_units);
+  for (auto _ : state) {
+    context->queue().launch(chain, {groups, 1, 1}, {1, 1, 1});
+    context->queue().finish();
+  }
+  state.counters["s/step"] = benchmark::Counter(
+      kSteps, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -41,13 +68,17 @@ int main(int argc, char** argv) {
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   context = Context::create();
   benchmark::AddCustomContext("device", context->info().name);
-  benchmark::RegisterBenchmark("empty_plan", run_empty_plan)
-      ->ArgName("items")
-      ->Arg(1)
-      ->Arg(2)
-      ->Arg(64)
-      ->UseRealTime()
-      ->Unit(benchmark::kMicrosecond);
+  const auto add = [](const char* name, void (*run)(benchmark::State&)) {
+    benchmark::RegisterBenchmark(name, run)
+        ->ArgName("items")
+        ->Arg(1)
+        ->Arg(2)
+        ->Arg(64)
+        ->UseRealTime()
+        ->Unit(benchmark::kMicrosecond);
+  };
+  add("empty_plan", run_empty_plan);
+  if (context->capabilities().in_process_cpu) add("empty_chain", run_empty_chain);
   benchmark::RunSpecifiedBenchmarks();
   context.reset();
 }

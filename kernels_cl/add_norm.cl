@@ -16,6 +16,7 @@
 // The row stays in private memory between its three readings if hidden <= ROW_MAX, and is read again, in
 // blocks, otherwise. The variance is that of the differences to the mean.
 // Grid: (ceil(rows / rows_per_item)), any local size. Bounds: none. No unsafe math options.
+#include "place.clh"
 #include "row_norm.clh"
 
 // Elements first .. first + count - 1 of s, of the row that begins at element `at`.
@@ -39,17 +40,18 @@ ROW_INLINE void add_terms(float16* kept, __global const void* x, int x_type,
   if (bias) add_term(kept, 0, bias, first, count, TYPE_F32, 0, 0);
 }
 
-__kernel void add_norm(
-    __global const void* x, int x_type, __global const float* x_scale,
-    __global const float* x_zero_point, __global const void* residual, int residual_type,
-    __global const float* residual_scale, __global const float* residual_zero_point,
-    __global const float* bias, __global const float* gamma, __global const float* beta, float eps,
-    __global float* out, __global uchar* q, int q_type, __global const float* q_inv_scale,
-    __global const float* q_zero_point, __global uchar* r, int r_type,
-    __global const float* r_inv_scale, __global const float* r_zero_point, int rows, int hidden,
-    int rows_per_item) {
+KERNEL add_norm(__global const void* x, int x_type, __global const float* x_scale,
+                __global const float* x_zero_point, __global const void* residual,
+                int residual_type, __global const float* residual_scale,
+                __global const float* residual_zero_point, __global const float* bias,
+                __global const float* gamma, __global const float* beta, float eps,
+                __global float* out, __global uchar* q, int q_type,
+                __global const float* q_inv_scale, __global const float* q_zero_point,
+                __global uchar* r, int r_type, __global const float* r_inv_scale,
+                __global const float* r_zero_point, int rows, int hidden,
+                int rows_per_item PLACE_PARAMETER) {
   float16 kept[ROW_MAX / 16];
-  const int begin = get_global_id(0) * rows_per_item, end = min(begin + rows_per_item, rows);
+  const int begin = PLACE.id.x * rows_per_item, end = min(begin + rows_per_item, rows);
 
   for (int row = begin; row < end; row++) {
     const size_t at = (size_t)row * hidden;
@@ -74,3 +76,9 @@ __kernel void add_norm(
     }
   }
 }
+
+CHAINABLE(add_norm, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
+                     POINTER(6), POINTER(7), POINTER(8), POINTER(9), POINTER(10), FLOAT(11),
+                     POINTER(12), POINTER(13), INTEGER(14), POINTER(15), POINTER(16),
+                     POINTER(17), INTEGER(18), POINTER(19), POINTER(20), INTEGER(21),
+                     INTEGER(22), INTEGER(23), STEP_PLACE))

@@ -30,6 +30,7 @@
 #define TILE 8   // keys or columns in one register tile: TILE * 2 sums
 #define ROWS 32  // rows held at a time: two vectors
 #define LANES 16
+#include "place.clh"
 #include "attention.clh"
 #include "bf16_x86.clh"
 
@@ -77,16 +78,15 @@ static void pair_values(__global const ushort* v, int stride, const int* keys, i
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void attention_f32(__global const ushort* q, int q_stride, int q_offset,
-                            __global const ushort* k, int k_stride, int k_offset,
-                            __global const ushort* v, int v_stride, int v_offset,
-                            __global ushort* out, __global const int* seq_offsets,
-                            __global const uchar* key_mask, int use_mask, int heads, int head_size,
-                            float scale, int block_rows) {
-  const int head = get_global_id(1), sequence = get_global_id(2);
+ONE_ITEM KERNEL attention_f32(__global const ushort* q, int q_stride, int q_offset,
+                              __global const ushort* k, int k_stride, int k_offset,
+                              __global const ushort* v, int v_stride, int v_offset,
+                              __global ushort* out, __global const int* seq_offsets,
+                              __global const uchar* key_mask, int use_mask, int heads,
+                              int head_size, float scale, int block_rows PLACE_PARAMETER) {
+  const int head = PLACE.id.y, sequence = PLACE.id.z;
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
-  const int first = begin + (int)get_global_id(0) * block_rows;
+  const int first = begin + PLACE.id.x * block_rows;
   const int last = min(first + block_rows, end);
   if (first >= last) return;
   q += q_offset + head * head_size;
@@ -221,3 +221,5 @@ __kernel void attention_f32(__global const ushort* q, int q_stride, int q_offset
                        (size_t)heads * words, rows - h * LANES, words, out_words + h, 2);
   }
 }
+
+CHAINABLE(attention_f32, ATTENTION_F32_ARGUMENTS)

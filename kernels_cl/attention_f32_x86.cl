@@ -27,6 +27,7 @@
 #ifndef BLOCK_KEYS
 #define BLOCK_KEYS 64  // keys whose scores are held at a time
 #endif
+#include "place.clh"
 #include "attention.clh"
 #if LANES == 16
 #define TILE 8  // keys or columns in one register tile: TILE * 2 sums
@@ -47,16 +48,15 @@ static void copy_row(__global const float* from, int size, float* to) {
   for (; i < size; i++) to[i] = from[i];
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
-                            __global const float* k, int k_stride, int k_offset,
-                            __global const float* v, int v_stride, int v_offset,
-                            __global float* out, __global const int* seq_offsets,
-                            __global const uchar* key_mask, int use_mask, int heads, int head_size,
-                            float scale, int block_rows) {
-  const int head = get_global_id(1), sequence = get_global_id(2);
+ONE_ITEM KERNEL attention_f32(__global const float* q, int q_stride, int q_offset,
+                              __global const float* k, int k_stride, int k_offset,
+                              __global const float* v, int v_stride, int v_offset,
+                              __global float* out, __global const int* seq_offsets,
+                              __global const uchar* key_mask, int use_mask, int heads,
+                              int head_size, float scale, int block_rows PLACE_PARAMETER) {
+  const int head = PLACE.id.y, sequence = PLACE.id.z;
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
-  const int first = begin + (int)get_global_id(0) * block_rows;
+  const int first = begin + PLACE.id.x * block_rows;
   const int last = min(first + block_rows, end);
   if (first >= last) return;
   q += q_offset + head * head_size;
@@ -195,3 +195,5 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
                        (const intv*)result + h, 2);
   }
 }
+
+CHAINABLE(attention_f32, ATTENTION_F32_ARGUMENTS)

@@ -27,6 +27,7 @@
 #if !defined(LANES) && !defined(__AVX512BW__)
 #define LANES 8
 #endif
+#include "place.clh"
 #include "attention.clh"
 typedef intv scorev;
 #define score_to_f32(x) convert_floatv(x)
@@ -45,14 +46,14 @@ typedef short Shorts __attribute__((vector_size(32)));
 #define ROWS (2 * LANES)  // rows held at a time: two vectors
 
 // Sum of a pair of products for each lane.
-intv dot2(intv a, intv b) {
+static intv dot2(intv a, intv b) {
   return __builtin_astype(PMADDWD(__builtin_astype(a, Shorts), __builtin_astype(b, Shorts)), intv);
 }
 
-intv pair(intv low, intv high) { return (low & 0xffff) | high << 16; }
+static intv pair(intv low, intv high) { return (low & 0xffff) | high << 16; }
 
 // Up to LANES rows, from `row` on and at most `last`, to packed[d/2 * 2].
-void pack_queries(__global const uchar* q, int stride, int row, int last, int head_size, int type,
+static void pack_queries(__global const uchar* q, int stride, int row, int last, int head_size, int type,
                   int zero_point, intv* packed) {
   for (int d = 0; d < head_size; d += LANES) {
     const int n = min(LANES, head_size - d);
@@ -67,7 +68,7 @@ void pack_queries(__global const uchar* q, int stride, int row, int last, int he
 }
 
 // Rows keys[0 .. count - 1] of k to packed[key][d], an odd head filled with 0.
-void pack_keys(__global const uchar* k, int stride, const int* keys, int count, int head_size,
+static void pack_keys(__global const uchar* k, int stride, const int* keys, int count, int head_size,
                int type, int zero_point, short* packed) {
   for (int j = 0; j < count; j++, packed += (head_size + 1) & ~1) {
     __global const uchar* row = k + (size_t)keys[j] * stride;
@@ -81,7 +82,7 @@ void pack_keys(__global const uchar* k, int stride, const int* keys, int count, 
 }
 
 // Rows keys[0 .. count - 1] of v; an odd count repeats the last, whose probability is 0 there.
-void pack_values(__global const uchar* v, int stride, const int* keys, int count, int head_size,
+static void pack_values(__global const uchar* v, int stride, const int* keys, int count, int head_size,
                  int type, int zero_point, int* packed) {
   for (int j = 0; j < count; j += 2, packed += head_size) {
     __global const uchar* low = v + (size_t)keys[j] * stride;
@@ -96,19 +97,19 @@ void pack_values(__global const uchar* v, int stride, const int* keys, int count
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
-                           int q_zero_point, __global const uchar* k, int k_stride, int k_offset,
-                           int k_type, int k_zero_point, __global const uchar* v, int v_stride,
-                           int v_offset, int v_type, int v_zero_point, __global uchar* out,
-                           int out_type, float out_inv_scale, int out_zero_point,
-                           __global const int* seq_offsets, __global const uchar* key_mask,
-                           int use_mask, int heads, int head_size, float qk_scale, float p_inv_scale,
-                           int p_max, int deferred, float pv_scale, float score_inv_scale,
-                           int score_low, int score_high, int block_rows) {
-  const int head = get_global_id(1), sequence = get_global_id(2);
+ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
+                             int q_zero_point, __global const uchar* k, int k_stride, int k_offset,
+                             int k_type, int k_zero_point, __global const uchar* v, int v_stride,
+                             int v_offset, int v_type, int v_zero_point, __global uchar* out,
+                             int out_type, float out_inv_scale, int out_zero_point,
+                             __global const int* seq_offsets, __global const uchar* key_mask,
+                             int use_mask, int heads, int head_size, float qk_scale,
+                             float p_inv_scale, int p_max, int deferred, float pv_scale,
+                             float score_inv_scale, int score_low, int score_high,
+                             int block_rows PLACE_PARAMETER) {
+  const int head = PLACE.id.y, sequence = PLACE.id.z;
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
-  const int first = begin + (int)get_global_id(0) * block_rows;
+  const int first = begin + PLACE.id.x * block_rows;
   const int last = min(first + block_rows, end);
   if (first >= last) return;
   q += q_offset + head * head_size;
@@ -239,3 +240,5 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                    (size_t)heads * head_size, rows - h * LANES, head_size, out_type, result + h, 2);
   }
 }
+
+CHAINABLE(attention_s8, ATTENTION_S8_ARGUMENTS)

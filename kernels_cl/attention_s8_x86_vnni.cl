@@ -32,6 +32,7 @@
 #endif
 #define ROWS 32  // rows held at a time: two vectors
 #define LANES 16
+#include "place.clh"
 #include "attention.clh"
 #include "prefetch.clh"
 // A row of one head is a line or two, a stride behind the one before it, which no cache expects.
@@ -46,19 +47,19 @@ typedef intv scorev;
 // acc += the four products of each lane: a unsigned bytes, b signed bytes.
 #define VPDPBUSD(acc, a, b) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b))
 
-__attribute__((reqd_work_group_size(1, 1, 1)))
-__kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
-                           int q_zero_point, __global const uchar* k, int k_stride, int k_offset,
-                           int k_type, int k_zero_point, __global const uchar* v, int v_stride,
-                           int v_offset, int v_type, int v_zero_point, __global uchar* out,
-                           int out_type, float out_inv_scale, int out_zero_point,
-                           __global const int* seq_offsets, __global const uchar* key_mask,
-                           int use_mask, int heads, int head_size, float qk_scale, float p_inv_scale,
-                           int p_max, int deferred, float pv_scale, float score_inv_scale,
-                           int score_low, int score_high, int block_rows) {
-  const int head = get_global_id(1), sequence = get_global_id(2);
+ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
+                             int q_zero_point, __global const uchar* k, int k_stride, int k_offset,
+                             int k_type, int k_zero_point, __global const uchar* v, int v_stride,
+                             int v_offset, int v_type, int v_zero_point, __global uchar* out,
+                             int out_type, float out_inv_scale, int out_zero_point,
+                             __global const int* seq_offsets, __global const uchar* key_mask,
+                             int use_mask, int heads, int head_size, float qk_scale,
+                             float p_inv_scale, int p_max, int deferred, float pv_scale,
+                             float score_inv_scale, int score_low, int score_high,
+                             int block_rows PLACE_PARAMETER) {
+  const int head = PLACE.id.y, sequence = PLACE.id.z;
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
-  const int first = begin + (int)get_global_id(0) * block_rows;
+  const int first = begin + PLACE.id.x * block_rows;
   const int last = min(first + block_rows, end);
   if (first >= last) return;
   q += q_offset + head * head_size;
@@ -218,3 +219,5 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                    (size_t)heads * head_size, rows - h * LANES, head_size, out_type, result + h, 2);
   }
 }
+
+CHAINABLE(attention_s8, ATTENTION_S8_ARGUMENTS)

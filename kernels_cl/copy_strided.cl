@@ -10,14 +10,15 @@
 //
 // Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn.
 // Bounds: count < 2^31. Join dimensions that are contiguous in both views: long inner runs are quick.
+#include "place.clh"
 #include "store16.clh"
 #include "strided.clh"
 
 #define COPY_STRIDED(SIZE, TYPE, ANY)                                                              \
-  __kernel void copy_strided_##SIZE(__global const TYPE* source, __global TYPE* target,            \
-                                    int source_start, int target_start, __global const int* shape, \
-                                    int rank, int count, int chunk) {                              \
-    const int first = get_global_id(0) * chunk, last = min(first + chunk, count);                  \
+  KERNEL copy_strided_##SIZE(__global const TYPE* source, __global TYPE* target,                   \
+                             int source_start, int target_start, __global const int* shape,        \
+                             int rank, int count, int chunk PLACE_PARAMETER) {                     \
+    const int first = PLACE.id.x * chunk, last = min(first + chunk, count);                        \
     const int from_stride = inner_stride(rank, shape + rank);                                      \
     const int to_stride = inner_stride(rank, shape + 2 * rank);                                    \
     for (int i = first; i < last;) {                                                               \
@@ -26,15 +27,15 @@
       __global TYPE* to = target + target_start + place_of(i, rank, shape, shape + 2 * rank);      \
       int j = 0;                                                                                   \
       if (from_stride == 1 && to_stride == 1)                                                      \
-        for (; j + 16 <= run; j += 16) STORE16(ANY, vload16(0, from + j), to + j);              \
+        for (; j + 16 <= run; j += 16) STORE16(ANY, vload16(0, from + j), to + j);                 \
       for (; j < run; j++) to[(long)j * to_stride] = from[(long)j * from_stride];                  \
       i += run;                                                                                    \
     }                                                                                              \
   }                                                                                                \
-  __kernel void fill_strided_##SIZE(__global const TYPE* value, __global TYPE* target,             \
-                                    int target_start, __global const int* shape, int rank,         \
-                                    int count, int chunk) {                                        \
-    const int first = get_global_id(0) * chunk, last = min(first + chunk, count);                  \
+  KERNEL fill_strided_##SIZE(__global const TYPE* value, __global TYPE* target,                    \
+                             int target_start, __global const int* shape, int rank,                \
+                             int count, int chunk PLACE_PARAMETER) {                               \
+    const int first = PLACE.id.x * chunk, last = min(first + chunk, count);                        \
     const int to_stride = inner_stride(rank, shape + 2 * rank);                                    \
     for (int i = first; i < last;) {                                                               \
       const int run = run_from(i, last, rank, shape);                                              \
@@ -48,3 +49,11 @@ COPY_STRIDED(1, uchar, Uchar16Any)
 COPY_STRIDED(2, ushort, Ushort16Any)
 COPY_STRIDED(4, uint, Uint16Any)
 COPY_STRIDED(8, ulong, Ulong16Any)
+
+#define COPY_ARGUMENTS                                                                             \
+  (POINTER(0), POINTER(1), INTEGER(2), INTEGER(3), POINTER(4), INTEGER(5), INTEGER(6), INTEGER(7), \
+   STEP_PLACE)
+CHAINABLE(copy_strided_1, COPY_ARGUMENTS)
+CHAINABLE(copy_strided_2, COPY_ARGUMENTS)
+CHAINABLE(copy_strided_4, COPY_ARGUMENTS)
+CHAINABLE(copy_strided_8, COPY_ARGUMENTS)

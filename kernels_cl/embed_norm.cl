@@ -15,9 +15,10 @@
 //   token_type_ids a type_table gives its row 0 to each token, and may be null as well.
 //
 // Grid: (ceil(tokens / rows_per_item)), any local size. Bounds: none. No unsafe math options.
+#include "place.clh"
 #include "row_norm.clh"
 
-size_t row_of(int id, int rows, int hidden, __global int* error) {
+static size_t row_of(int id, int rows, int hidden, __global int* error) {
   if (id < 0 || id >= rows) *error = 1;
   return (size_t)clamp(id, 0, rows - 1) * hidden;
 }
@@ -32,18 +33,18 @@ ROW_INLINE void add_terms(float16* kept, __global const void* word_table, size_t
   if (type_table) add_term(kept, 0, type_table, type + first, count, table_type, 0, 0);
 }
 
-__kernel void embed_norm(__global const int* input_ids, __global const int* position_ids,
-                         __global const int* token_type_ids, __global const void* word_table,
-                         int word_rows, __global const void* position_table, int position_rows,
-                         __global const void* type_table, int type_rows, int table_type,
-                         __global const float* gamma, __global const float* beta, float eps,
-                         __global float* out, __global uchar* q, int q_type,
-                         __global const float* q_inv_scale, __global const float* q_zero_point,
-                         __global uchar* r, int r_type, __global const float* r_inv_scale,
-                         __global const float* r_zero_point, __global int* error, int tokens,
-                         int hidden, int rows_per_item) {
+KERNEL embed_norm(__global const int* input_ids, __global const int* position_ids,
+                  __global const int* token_type_ids, __global const void* word_table,
+                  int word_rows, __global const void* position_table, int position_rows,
+                  __global const void* type_table, int type_rows, int table_type,
+                  __global const float* gamma, __global const float* beta, float eps,
+                  __global float* out, __global uchar* q, int q_type,
+                  __global const float* q_inv_scale, __global const float* q_zero_point,
+                  __global uchar* r, int r_type, __global const float* r_inv_scale,
+                  __global const float* r_zero_point, __global int* error, int tokens, int hidden,
+                  int rows_per_item PLACE_PARAMETER) {
   float16 kept[ROW_MAX / 16];
-  const int begin = get_global_id(0) * rows_per_item, end = min(begin + rows_per_item, tokens);
+  const int begin = PLACE.id.x * rows_per_item, end = min(begin + rows_per_item, tokens);
 
   for (int row = begin; row < end; row++) {
     const size_t word = row_of(input_ids[row], word_rows, hidden, error);
@@ -73,3 +74,9 @@ __kernel void embed_norm(__global const int* input_ids, __global const int* posi
     }
   }
 }
+
+CHAINABLE(embed_norm, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), POINTER(5),
+                       INTEGER(6), POINTER(7), INTEGER(8), INTEGER(9), POINTER(10), POINTER(11),
+                       FLOAT(12), POINTER(13), POINTER(14), INTEGER(15), POINTER(16),
+                       POINTER(17), POINTER(18), INTEGER(19), POINTER(20), POINTER(21),
+                       POINTER(22), INTEGER(23), INTEGER(24), INTEGER(25), STEP_PLACE))

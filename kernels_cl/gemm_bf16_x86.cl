@@ -18,6 +18,7 @@
 #ifndef BLOCK_TILES
 #define BLOCK_TILES 8  // see tile_order.clh
 #endif
+#include "place.clh"
 #include "bf16_x86.clh"
 #include "tile_order.clh"
 
@@ -93,11 +94,12 @@ TILE_INLINE void store_tile(float16 c[][TILE_VECTORS], int rows, int row0, int c
                activation);
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
-    __global const void* restrict a, __global const ushort* restrict b,
-    __global const float* restrict bias, __global void* restrict out, const int M, const int N,
-    const int K, const int has_bias, const int activation, const int a_type, const int out_type) {
-  const int2 tile_of = tile_of_item();
+ONE_ITEM KERNEL gemm_f32(__global const void* restrict a, __global const ushort* restrict b,
+                         __global const float* restrict bias, __global void* restrict out,
+                         const int M, const int N, const int K, const int has_bias,
+                         const int activation, const int a_type,
+                         const int out_type PLACE_PARAMETER) {
+  const int2 tile_of = tile_of_item(PLACE);
   const int row0 = tile_of.x * TILE_ROWS, rows = min(TILE_ROWS, M - row0);
   const int panels = (N + TILE_COLUMNS - 1) / TILE_COLUMNS;
   const int first = tile_of.y * ITEM_PANELS, last = min(first + ITEM_PANELS, panels);
@@ -149,3 +151,6 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
     }
   }
 }
+
+CHAINABLE(gemm_f32, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), INTEGER(5),
+                     INTEGER(6), INTEGER(7), INTEGER(8), INTEGER(9), INTEGER(10), STEP_PLACE))

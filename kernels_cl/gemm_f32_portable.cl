@@ -7,6 +7,7 @@
 // Layout: panel width 16, K group 1: B[ceil(N/16)][K][16], zeros behind N.  Tile: 6 rows.
 // Grid: (ceil(M/6), ceil(N/16)), any work-group size (1 on a CPU).
 // Arguments: see gemm_f32_ref.cl.
+#include "place.clh"
 #include "epilogue.clh"
 
 #define TILE_ROWS 6
@@ -24,19 +25,19 @@ typedef float Weight;
 #define LOAD_WEIGHTS(i, b) vload8((i), (b))
 #endif
 
-__kernel void gemm_f32(__global const float* restrict a, __global const Weight* restrict b,
-                       __global const float* restrict bias, __global float* restrict out,
-                       const int M, const int N, const int K, const int has_bias,
-                       const int activation) {
-  const int row0 = (int)get_global_id(0) * TILE_ROWS;
-  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
+KERNEL gemm_f32(__global const float* restrict a, __global const Weight* restrict b,
+                __global const float* restrict bias, __global float* restrict out, const int M,
+                const int N, const int K, const int has_bias,
+                const int activation PLACE_PARAMETER) {
+  const int row0 = PLACE.id.x * TILE_ROWS;
+  const int column0 = PLACE.id.y * TILE_COLUMNS;
   if (row0 >= M || column0 >= N) return;
 
   // Rows behind M repeat the last one; their sums are not stored.
   __global const float* row[TILE_ROWS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
-  __global const Weight* panel = b + (size_t)get_global_id(1) * K * TILE_COLUMNS;
+  __global const Weight* panel = b + (size_t)PLACE.id.y * K * TILE_COLUMNS;
 
   float8 c[TILE_ROWS][2];
 #pragma unroll
@@ -56,3 +57,5 @@ __kernel void gemm_f32(__global const float* restrict a, __global const Weight* 
   for (int i = 0; i < TILE_ROWS; i++) tile[i] = (float16)(c[i][0], c[i][1]);
   finish_f32(tile, 1, min(TILE_ROWS, M - row0), row0, column0, bias, out, N, has_bias, activation);
 }
+
+CHAINABLE(gemm_f32, GEMM_F32_ARGUMENTS)

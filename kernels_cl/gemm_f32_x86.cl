@@ -13,6 +13,7 @@
 // Layout: panel width P = 16 (LANES 8) or 48 (LANES 16), K group 1: B[ceil(N/P)][K][P], zeros
 // behind N.  Tile: 6 or 8 rows.  Grid: (ceil(M/rows), ceil(N/P)), work-group (1,1,1). Arguments:
 // see gemm_f32_ref.cl.
+#include "place.clh"
 #include "gemm_f32_x86.clh"
 #if LANES == 16 && !defined(BLOCK_TILES)
 #define BLOCK_TILES 32  // see tile_order.clh
@@ -24,11 +25,11 @@
 #define PREFETCH 1  // 1: fetches the next panel early, which Intel's CPUs gain by and AMD's do not
 #endif
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
-    __global const float* restrict a, __global const Weight* restrict b,
-    __global const float* restrict bias, __global float* restrict out, const int M, const int N,
-    const int K, const int has_bias, const int activation) {
-  const int2 tile_of = tile_of_item();
+ONE_ITEM KERNEL gemm_f32(__global const float* restrict a, __global const Weight* restrict b,
+                         __global const float* restrict bias, __global float* restrict out,
+                         const int M, const int N, const int K, const int has_bias,
+                         const int activation PLACE_PARAMETER) {
+  const int2 tile_of = tile_of_item(PLACE);
   const int row0 = tile_of.x * TILE_ROWS, column0 = tile_of.y * TILE_COLUMNS;
 
   // Rows behind M repeat the last one; their sums are not stored.
@@ -43,7 +44,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
 #pragma unroll
     for (int j = 0; j < VECTORS; j++) c[i][j] = (Vector)(0.0f);
   }
-  const PanelPrefetch next = next_panel_of(panel, STEP_BYTES, K, tile_of.x);
+  const PanelPrefetch next = next_panel_of(panel, STEP_BYTES, K, tile_of.x, PLACE.size.x);
   const int fetching = PREFETCH ? min(K, next.steps) : 0;
   if (PREFETCH) add_steps_prefetching(c, row, panel, 0, fetching, next.lines);
   add_steps(c, row, panel, fetching, K, 0, 0);
@@ -69,3 +70,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
   finish_f32(tile, TILE_COLUMNS / 16, min(TILE_ROWS, M - row0), row0, column0, bias, out, N,
              has_bias, activation);
 }
+
+CHAINABLE(gemm_f32, GEMM_F32_ARGUMENTS)

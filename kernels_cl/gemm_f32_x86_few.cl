@@ -15,6 +15,7 @@
 // Layout: panel width P = 16 (LANES 8) or 48 (LANES 16), K group 1: B[ceil(N/P)][K][P], zeros
 // behind N.  Tile: 6 or 8 rows.  Grid: (ceil(M/(ITEM_TILES * rows)), ceil(N/P)), work-group (1,1,1).
 // Arguments: see gemm_f32_ref.cl.
+#include "place.clh"
 #include "epilogue.clh"
 #include "gemm_f32_x86.clh"
 
@@ -39,13 +40,13 @@ static void add_block(Vector* sums, __global const float* const* row, __global c
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
-    __global const float* restrict a, __global const Weight* restrict b,
-    __global const float* restrict bias, __global float* restrict out, const int M, const int N,
-    const int K, const int has_bias, const int activation) {
-  const int row0 = (int)get_global_id(0) * ITEM_TILES * TILE_ROWS;
+ONE_ITEM KERNEL gemm_f32(__global const float* restrict a, __global const Weight* restrict b,
+                         __global const float* restrict bias, __global float* restrict out,
+                         const int M, const int N, const int K, const int has_bias,
+                         const int activation PLACE_PARAMETER) {
+  const int row0 = PLACE.id.x * ITEM_TILES * TILE_ROWS;
   const int rows = min(ITEM_TILES * TILE_ROWS, M - row0), tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
-  const int panel = get_global_id(1);
+  const int panel = PLACE.id.y;
   __global const Weight* weights = b + (size_t)panel * K * TILE_COLUMNS;
 
   float16 sums[ITEM_TILES * TILE_ROWS * TILE_COLUMNS / 16];
@@ -65,3 +66,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_f32(
   finish_f32(sums, TILE_COLUMNS / 16, rows, row0, panel * TILE_COLUMNS, bias, out, N,
              has_bias, activation);
 }
+
+CHAINABLE(gemm_f32, GEMM_F32_ARGUMENTS)

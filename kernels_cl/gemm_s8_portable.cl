@@ -12,6 +12,7 @@
 // Layout: panel width 64, K group 1: B[ceil(N/64)][K][64], zeros behind N.  Tile: 6 rows.
 // Grid: (ceil(M/6), ceil(N/64)), any work-group size (1 on a CPU).
 // Arguments: see gemm_s8_ref.cl.
+#include "place.clh"
 #include "epilogue.clh"
 
 #define TILE_ROWS 6
@@ -33,23 +34,20 @@ static void widen_f32(__global const uchar* bytes, int is_signed, int count, flo
   for (int k = 8 * whole; k < count; k++) *tail++ = is_signed ? chars[k] : bytes[k];
 }
 
-__kernel void gemm_s8(__global const uchar* restrict a, __global const char* restrict b,
-                      __global const int* restrict colsum, __global const float* restrict scale,
-                      __global const float* restrict bias,
-                      __global const float* restrict out_inv_scale,
-                      __global const float* restrict out_zero_point, __global void* restrict out,
-                      const int M, const int N, const int K, const int zero_point,
-                      const int a_signed, const int has_bias, const int activation,
-                      const int out_type, __global const float* restrict x_scale,
-                      __global const uchar* restrict x_zero_point,
-                      __global const int* restrict row_sums,
-                      __global const int* restrict w_zero_point,
-                      __global const float* restrict row_scale) {
-  const int row0 = (int)get_global_id(0) * TILE_ROWS;
-  const int column0 = (int)get_global_id(1) * PANEL;
+KERNEL gemm_s8(__global const uchar* restrict a, __global const char* restrict b,
+               __global const int* restrict colsum, __global const float* restrict scale,
+               __global const float* restrict bias, __global const float* restrict out_inv_scale,
+               __global const float* restrict out_zero_point, __global void* restrict out,
+               const int M, const int N, const int K, const int zero_point, const int a_signed,
+               const int has_bias, const int activation, const int out_type,
+               __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
+               __global const int* restrict row_sums, __global const int* restrict w_zero_point,
+               __global const float* restrict row_scale PLACE_PARAMETER) {
+  const int row0 = PLACE.id.x * TILE_ROWS;
+  const int column0 = PLACE.id.y * PANEL;
   if (row0 >= M || column0 >= N) return;
   const int tiles = min(TILES, (N - column0 + TILE_COLUMNS - 1) / TILE_COLUMNS);
-  __global const char* panel = b + (size_t)get_global_id(1) * K * PANEL;
+  __global const char* panel = b + (size_t)PLACE.id.y * K * PANEL;
 
   int16 sums[TILE_ROWS * TILES];  // [row][tile]
   for (int i = 0; i < TILE_ROWS * TILES; i++) sums[i] = (int16)(0);
@@ -83,3 +81,5 @@ __kernel void gemm_s8(__global const uchar* restrict a, __global const char* res
             out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
             row_scale);
 }
+
+CHAINABLE(gemm_s8, GEMM_S8_ARGUMENTS)

@@ -13,6 +13,7 @@
 //
 // Layout: panel width 64, K group 2: B[ceil(N/64)][ceil(K/2)][64][2], zeros behind N and K.
 // Tile: 6 rows.  Grid: (ceil(M/6), ceil(N/64)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
+#include "place.clh"
 #include "epilogue.clh"
 #include "tile_order.clh"
 
@@ -46,17 +47,19 @@ static void widen_s16(__global const uchar* bytes, int is_signed, int count, sho
   if (count % 2) *tail = 0;
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
-    __global const uchar* restrict a, __global const char* restrict b,
-    __global const int* restrict colsum, __global const float* restrict scale,
-    __global const float* restrict bias, __global const float* restrict out_inv_scale,
-    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
-    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
-    const int activation, const int out_type,
-    __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
-    __global const int* restrict row_sums, __global const int* restrict w_zero_point,
-    __global const float* restrict row_scale) {
-  const int2 tile_of = tile_of_item();
+ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* restrict b,
+                        __global const int* restrict colsum, __global const float* restrict scale,
+                        __global const float* restrict bias,
+                        __global const float* restrict out_inv_scale,
+                        __global const float* restrict out_zero_point, __global void* restrict out,
+                        const int M, const int N, const int K, const int zero_point,
+                        const int a_signed, const int has_bias, const int activation,
+                        const int out_type, __global const float* restrict x_scale,
+                        __global const uchar* restrict x_zero_point,
+                        __global const int* restrict row_sums,
+                        __global const int* restrict w_zero_point,
+                        __global const float* restrict row_scale PLACE_PARAMETER) {
+  const int2 tile_of = tile_of_item(PLACE);
   const int row0 = tile_of.x * TILE_ROWS, column0 = tile_of.y * PANEL;
   const int tiles = min(TILES, (N - column0 + TILE_COLUMNS - 1) / TILE_COLUMNS);
   __global const char* panel = b + (size_t)tile_of.y * ((K + 1) / 2) * 2 * PANEL;
@@ -94,3 +97,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
             out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
             row_scale);
 }
+
+CHAINABLE(gemm_s8, GEMM_S8_ARGUMENTS)

@@ -12,6 +12,7 @@
 //
 // Layout: panel width 16, K group 4: B[ceil(N/16)][ceil(K/4)][16][4], zeros behind N and K.
 // Grid: (ceil(M/6), ceil(N/16)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
+#include "place.clh"
 #include "epilogue.clh"
 #include "tile_order.clh"
 #include "vnni.clh"
@@ -34,17 +35,19 @@
     DOT4(c[i][1], x, b1);          \
   }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
-    __global const uchar* restrict a, __global const char* restrict b,
-    __global const int* restrict colsum, __global const float* restrict scale,
-    __global const float* restrict bias, __global const float* restrict out_inv_scale,
-    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
-    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
-    const int activation, const int out_type,
-    __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
-    __global const int* restrict row_sums, __global const int* restrict w_zero_point,
-    __global const float* restrict row_scale) {
-  const int2 tile_of = tile_of_item();
+ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* restrict b,
+                        __global const int* restrict colsum, __global const float* restrict scale,
+                        __global const float* restrict bias,
+                        __global const float* restrict out_inv_scale,
+                        __global const float* restrict out_zero_point, __global void* restrict out,
+                        const int M, const int N, const int K, const int zero_point,
+                        const int a_signed, const int has_bias, const int activation,
+                        const int out_type, __global const float* restrict x_scale,
+                        __global const uchar* restrict x_zero_point,
+                        __global const int* restrict row_sums,
+                        __global const int* restrict w_zero_point,
+                        __global const float* restrict row_scale PLACE_PARAMETER) {
+  const int2 tile_of = tile_of_item(PLACE);
   const int row0 = tile_of.x * TILE_ROWS, column0 = tile_of.y * TILE_COLUMNS;
   const int groups = (K + 3) / 4, whole = K / 4;
 
@@ -88,3 +91,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
             bias, out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type, x_scale,
             row_sums, w_zero_point, row_scale);
 }
+
+CHAINABLE(gemm_s8, GEMM_S8_ARGUMENTS)

@@ -15,22 +15,25 @@
 #ifndef BLOCK_TILES
 #define BLOCK_TILES 8  // see tile_order.clh
 #endif
+#include "place.clh"
 #include "epilogue.clh"
 #include "gemm_s8_x86_vnni.clh"
 #include "next_panel.clh"
 #include "epilogue_x86.clh"
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
-    __global const uchar* restrict a, __global const char* restrict b,
-    __global const int* restrict colsum, __global const float* restrict scale,
-    __global const float* restrict bias, __global const float* restrict out_inv_scale,
-    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
-    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
-    const int activation, const int out_type,
-    __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
-    __global const int* restrict row_sums, __global const int* restrict w_zero_point,
-    __global const float* restrict row_scale) {
-  const int2 tile_of = tile_of_item();
+ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* restrict b,
+                        __global const int* restrict colsum, __global const float* restrict scale,
+                        __global const float* restrict bias,
+                        __global const float* restrict out_inv_scale,
+                        __global const float* restrict out_zero_point, __global void* restrict out,
+                        const int M, const int N, const int K, const int zero_point,
+                        const int a_signed, const int has_bias, const int activation,
+                        const int out_type, __global const float* restrict x_scale,
+                        __global const uchar* restrict x_zero_point,
+                        __global const int* restrict row_sums,
+                        __global const int* restrict w_zero_point,
+                        __global const float* restrict row_scale PLACE_PARAMETER) {
+  const int2 tile_of = tile_of_item(PLACE);
   const int row0 = tile_of.x * TILE_ROWS, column0 = tile_of.y * TILE_COLUMNS;
   const int rows = min(TILE_ROWS, M - row0);
   const int groups = (K + 3) / 4;
@@ -53,7 +56,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
     for (int i = 1; i < TILE_ROWS; i++) c[i][j] = c[0][j];
   }
   const int whole = K / 4;
-  const PanelPrefetch next = next_panel_of(panel, STEP_BYTES, groups, tile_of.x);
+  const PanelPrefetch next = next_panel_of(panel, STEP_BYTES, groups, tile_of.x, PLACE.size.x);
   const int fetching = min(whole, next.steps);
   add_steps_prefetching(c, row, panel, 0, fetching, next.lines, a_signed);
   add_steps_of_sign(c, row, panel, fetching, whole, 0, 0, a_signed);
@@ -82,3 +85,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
             out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
             row_scale);
 }
+
+CHAINABLE(gemm_s8, GEMM_S8_ARGUMENTS)

@@ -14,6 +14,7 @@
 //
 // Layout: panel width 48, K group 4: B[ceil(N/48)][ceil(K/4)][48][4], zeros behind N and K.
 // Grid: (ceil(M/(ITEM_TILES * 8)), ceil(N/48)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
+#include "place.clh"
 #include "epilogue.clh"
 #include "gemm_s8_x86_vnni.clh"
 
@@ -39,22 +40,24 @@ static void add_block(int16* sums, __global const uchar* const* row, __global co
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
-    __global const uchar* restrict a, __global const char* restrict b,
-    __global const int* restrict colsum, __global const float* restrict scale,
-    __global const float* restrict bias, __global const float* restrict out_inv_scale,
-    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
-    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
-    const int activation, const int out_type,
-    __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
-    __global const int* restrict row_sums, __global const int* restrict w_zero_point,
-    __global const float* restrict row_scale) {
-  const int row0 = (int)get_global_id(0) * ITEM_TILES * TILE_ROWS;
+ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* restrict b,
+                        __global const int* restrict colsum, __global const float* restrict scale,
+                        __global const float* restrict bias,
+                        __global const float* restrict out_inv_scale,
+                        __global const float* restrict out_zero_point, __global void* restrict out,
+                        const int M, const int N, const int K, const int zero_point,
+                        const int a_signed, const int has_bias, const int activation,
+                        const int out_type, __global const float* restrict x_scale,
+                        __global const uchar* restrict x_zero_point,
+                        __global const int* restrict row_sums,
+                        __global const int* restrict w_zero_point,
+                        __global const float* restrict row_scale PLACE_PARAMETER) {
+  const int row0 = PLACE.id.x * ITEM_TILES * TILE_ROWS;
   const int rows = min(ITEM_TILES * TILE_ROWS, M - row0), tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
-  const int column0 = (int)get_global_id(1) * TILE_COLUMNS;
+  const int column0 = PLACE.id.y * TILE_COLUMNS;
   const int whole = K / 4, groups = (K + 3) / 4;
   __global const int* panel =
-      (__global const int*)b + get_global_id(1) * (size_t)groups * TILE_COLUMNS;
+      (__global const int*)b + PLACE.id.y * (size_t)groups * TILE_COLUMNS;
 
   int16 sums[ITEM_TILES * TILE_ROWS * TILE_VECTORS];
   for (int i = 0; i < tiles * TILE_ROWS * TILE_VECTORS; i++) sums[i] = 0;
@@ -75,3 +78,5 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void gemm_s8(
             out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
             row_scale);
 }
+
+CHAINABLE(gemm_s8, GEMM_S8_ARGUMENTS)

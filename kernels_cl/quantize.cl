@@ -11,27 +11,28 @@
 // Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn.
 // Bounds: count < 2^31. The quotient is that of the device's division (correctly rounded on CPUs).
 // No unsafe math options.
+#include "place.clh"
 #include "row.clh"
 
-int load_zero_point(__global const uchar* zero_points, int i, int type) {
+static int load_zero_point(__global const uchar* zero_points, int i, int type) {
   if (!zero_points) return 0;
   return type == TYPE_U8 ? (int)zero_points[i] : (int)as_char(zero_points[i]);
 }
 
 // Scales i .. i + n - 1, 1 in the lanes from n on.
-float16 load_scales(__global const float* scales, int i, int n) {
+static float16 load_scales(__global const float* scales, int i, int n) {
   const float16 scale = load_row16(scales, i, n, TYPE_F32, 1.0f, 0);
   return LANE < n ? scale : (float16)(1.0f);
 }
 
-float16 load_zero_points(__global const uchar* zero_points, int i, int n, int type) {
+static float16 load_zero_points(__global const uchar* zero_points, int i, int n, int type) {
   return zero_points ? load_row16(zero_points, i, n, type, 1.0f, 0) : (float16)(0.0f);
 }
 
-__kernel void quantize(__global const float* x, __global uchar* y, int y_type,
-                       __global const float* scales, __global const uchar* zero_points, int count,
-                       int axis, int inner, int chunk) {
-  int i = get_global_id(0) * chunk;
+KERNEL quantize(__global const float* x, __global uchar* y, int y_type,
+                __global const float* scales, __global const uchar* zero_points, int count,
+                int axis, int inner, int chunk PLACE_PARAMETER) {
+  int i = PLACE.id.x * chunk;
   const int last = min(i + chunk, count);
   while (i < last) {  // a run of elements with the same scale, or of different ones along the axis
     const int a = i / inner % axis;
@@ -57,10 +58,10 @@ __kernel void quantize(__global const float* x, __global uchar* y, int y_type,
   }
 }
 
-__kernel void dequantize(__global const uchar* x, int x_type, __global float* y,
-                         __global const float* scales, __global const uchar* zero_points, int count,
-                         int axis, int inner, int chunk) {
-  int i = get_global_id(0) * chunk;
+KERNEL dequantize(__global const uchar* x, int x_type, __global float* y,
+                  __global const float* scales, __global const uchar* zero_points, int count,
+                  int axis, int inner, int chunk PLACE_PARAMETER) {
+  int i = PLACE.id.x * chunk;
   const int last = min(i + chunk, count);
   while (i < last) {
     const int a = i / inner % axis;
@@ -86,3 +87,9 @@ __kernel void dequantize(__global const uchar* x, int x_type, __global float* y,
     i = stop;
   }
 }
+
+CHAINABLE(quantize, (POINTER(0), POINTER(1), INTEGER(2), POINTER(3), POINTER(4), INTEGER(5),
+                     INTEGER(6), INTEGER(7), INTEGER(8), STEP_PLACE))
+
+CHAINABLE(dequantize, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
+                       INTEGER(6), INTEGER(7), INTEGER(8), STEP_PLACE))

@@ -5,12 +5,12 @@
 //   sequence. A sequence longer than seq is cut.
 //
 // Grid: (ceil(batch * seq / rows_per_item)), any local size. Bounds: none.
+#include "place.clh"
 #include "copy_bytes.clh"
 
-__kernel void unpack(__global const uchar* packed, __global uchar* padded,
-                     __global const int* seq_offsets, int batch, int seq, int row_bytes,
-                     int rows_per_item) {
-  const int first = get_global_id(0) * rows_per_item, last = min(first + rows_per_item, batch * seq);
+KERNEL unpack(__global const uchar* packed, __global uchar* padded, __global const int* seq_offsets,
+              int batch, int seq, int row_bytes, int rows_per_item PLACE_PARAMETER) {
+  const int first = PLACE.id.x * rows_per_item, last = min(first + rows_per_item, batch * seq);
   for (int row = first; row < last; row++) {
     const int b = row / seq, token = seq_offsets[b] + row % seq;
     __global const uchar* from =
@@ -18,3 +18,6 @@ __kernel void unpack(__global const uchar* packed, __global uchar* padded,
     copy_or_clear(from, padded + (size_t)row * row_bytes, row_bytes);
   }
 }
+
+CHAINABLE(unpack, (POINTER(0), POINTER(1), POINTER(2), INTEGER(3), INTEGER(4), INTEGER(5),
+                   INTEGER(6), STEP_PLACE))

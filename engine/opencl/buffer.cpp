@@ -34,10 +34,18 @@ void Buffer::write_async(std::span<const std::byte> data, size_t offset) {
 }
 
 void Buffer::read(std::span<std::byte> data, size_t offset) const {
+  queue_read(data, offset, true);
+}
+
+void Buffer::read_async(std::span<std::byte> data, size_t offset) const {
+  queue_read(data, offset, false);
+}
+
+void Buffer::queue_read(std::span<std::byte> data, size_t offset, bool wait) const {
   check_range("read", offset, data.size());
   if (data.empty()) return;
-  check(clEnqueueReadBuffer(context_->queue().native(), native(), CL_TRUE, offset, data.size(),
-                            data.data(), 0, nullptr, nullptr),
+  check(clEnqueueReadBuffer(context_->queue().native(), native(), wait ? CL_TRUE : CL_FALSE, offset,
+                            data.size(), data.data(), 0, nullptr, nullptr),
         fmt::format("read of {} bytes from the device", data.size()));
 }
 

@@ -34,6 +34,8 @@ class Buffer {
   void write_async(std::span<const std::byte> data, size_t offset = 0);
   /// Waits for all work queued before, then copies to the host.
   void read(std::span<std::byte> data, size_t offset = 0) const;
+  /// Queues a copy to the host; `data` must live, and holds it, after Queue::finish().
+  void read_async(std::span<std::byte> data, size_t offset = 0) const;
   /// Queues a copy of `bytes` bytes from `source` on the device.
   void copy_from(const Buffer& source, size_t bytes, size_t source_offset = 0, size_t offset = 0);
   /// Queues setting every byte to `pattern`.
@@ -61,6 +63,7 @@ class Buffer {
   friend class Context;
   Buffer(std::shared_ptr<Context> context, MemHandle mem, size_t bytes)
       : context_(std::move(context)), root_(mem), mem_(std::move(mem)), size_(bytes) {}
+  void queue_read(std::span<std::byte> data, size_t offset, bool wait) const;
   void check_range(const char* action, size_t offset, size_t bytes) const;
 
   std::shared_ptr<Context> context_;

@@ -15,7 +15,9 @@ namespace bertcl::opencl {
 ///
 /// The environment variable BERTCL_DISABLE hides capabilities by name: "avx512_vnni,avx2,fp16".
 struct Capabilities {
-  bool in_process_cpu = false;  ///< kernels run as threads of this process (PoCL, Intel's runtime)
+  /// Kernels run as threads of this process (PoCL, Intel's runtime): what they find at an address
+  /// stays there between launches.
+  bool in_process_cpu = false;
 
   // Instructions that kernels reach by x86 builtins or inline assembly.
   bool avx2 = false;         ///< 256-bit integers; pmaddwd

@@ -165,13 +165,19 @@ Kernel Context::kernel(std::string_view program, std::string_view kernel_name,
 Kernel Context::unbuilt_kernel(std::string_view program, std::string_view kernel_name,
                                const Defines& defines) {
   return Kernel(shared_from_this(), state_->programs->get(program, defines), std::string(program),
-                std::string(kernel_name));
+                std::string(kernel_name), defines);
+}
+
+Kernel Context::linked_kernel(std::string_view name, std::string_view kernel_name,
+                              const std::vector<LinkedPart>& parts) {
+  return Kernel(shared_from_this(), state_->programs->get_linked(name, parts), std::string(name),
+                std::string(kernel_name), {});
 }
 
 Kernel Context::kernel_from_source(std::string_view program, const std::string& source,
                                    std::string_view kernel_name, const Defines& defines) {
   return Kernel(shared_from_this(), state_->programs->get_source(program, source, defines),
-                std::string(program), std::string(kernel_name))
+                std::string(program), std::string(kernel_name), defines)
       .build();
 }
 

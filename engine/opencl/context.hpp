@@ -3,11 +3,11 @@
 #pragma once
 #include <cstddef>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "opencl/buffer.hpp"
 #include "opencl/device.hpp"
@@ -18,8 +18,12 @@ namespace bertcl::opencl {
 
 struct Capabilities;
 
-/// -D options of a program. Sorted by name, so that the same values always give the same options.
-using Defines = std::map<std::string, int>;
+/// One of the programs of which another is linked: kernels_cl/`program`.cl.
+struct LinkedPart {
+  std::string program;
+  Defines defines;
+  std::string more_options;  // " -DNAME=TEXT"
+};
 
 /// Everything needed to run kernels on one device. Programs are built at first use, kept for the
 /// life of the context, and stored on disk (program_cache.hpp).
@@ -59,6 +63,10 @@ class Context : public std::enable_shared_from_this<Context> {
   /// is known before the first of it is built.
   Kernel unbuilt_kernel(std::string_view program, std::string_view kernel_name,
                         const Defines& defines = {});
+
+  /// A kernel, not built yet, of a program that is linked of several.
+  Kernel linked_kernel(std::string_view name, std::string_view kernel_name,
+                       const std::vector<LinkedPart>& parts);
 
   /// A built one from source text that is not a file of the build; `program` names it in messages.
   Kernel kernel_from_source(std::string_view program, const std::string& source,

@@ -18,6 +18,7 @@ struct Kernel::State {
   std::shared_future<ProgramHandle> program;
   std::string program_name;
   std::string kernel_name;
+  Defines defines;
   KernelHandle kernel;           // null until the kernel is built
   std::vector<MemHandle> bound;  // one per argument: CL itself does not retain bound buffers
 
@@ -59,12 +60,13 @@ void Kernel::State::set(_cl_kernel* to, unsigned index, size_t bytes, const void
 }
 
 Kernel::Kernel(std::shared_ptr<Context> context, std::shared_future<ProgramHandle> program,
-               std::string program_name, std::string kernel_name)
+               std::string program_name, std::string kernel_name, Defines defines)
     : state_(std::make_shared<State>()) {
   state_->context = std::move(context);
   state_->program = std::move(program);
   state_->program_name = std::move(program_name);
   state_->kernel_name = std::move(kernel_name);
+  state_->defines = std::move(defines);
 }
 
 const Kernel& Kernel::build() const {
@@ -74,6 +76,7 @@ const Kernel& Kernel::build() const {
 
 const std::string& Kernel::name() const { return state_->kernel_name; }
 const std::string& Kernel::program_name() const { return state_->program_name; }
+const Defines& Kernel::defines() const { return state_->defines; }
 unsigned Kernel::argument_count() const {
   return static_cast<unsigned>(build().state_->bound.size());
 }

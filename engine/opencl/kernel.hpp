@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <future>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -13,6 +14,9 @@
 namespace bertcl::opencl {
 
 class Context;
+
+/// -D options of a program. Sorted by name, so that the same values always give the same options.
+using Defines = std::map<std::string, int>;
 
 /// `bytes` of local memory for a kernel argument of type `__local T*`.
 struct LocalMemory {
@@ -29,7 +33,7 @@ class Kernel {
   Kernel() = default;
   /// Keeps `context` until it is built.
   Kernel(std::shared_ptr<Context> context, std::shared_future<ProgramHandle> program,
-         std::string program_name, std::string kernel_name);
+         std::string program_name, std::string kernel_name, Defines defines);
 
   /// Builds the program where nobody has, and sets the arguments that were given before. Throws
   /// Error as Context::kernel() and set() do. Once it is built, calls do nothing.
@@ -37,6 +41,7 @@ class Kernel {
 
   const std::string& name() const;          ///< kernel function
   const std::string& program_name() const;  ///< file stem
+  const Defines& defines() const;           ///< of its program; none of a linked one
   unsigned argument_count() const;          ///< builds it
   explicit operator bool() const { return state_ != nullptr; }
 

@@ -104,7 +104,7 @@ class Prober {
         (device.platform.starts_with("Portable Computing") || device.platform.starts_with("Intel"));
     if (!found_.in_process_cpu)
       found_.notes["in_process_cpu"] =
-          "kernels of " + device.platform + " do not run in this process as x86 code";
+          "kernels of " + device.platform + " do not run in this process as code of its CPU";
     x86();
     dot_products();
     extension("fp16", &Capabilities::fp16, "cl_khr_fp16", [&] { return sixteen("probe_fp16", 2); });

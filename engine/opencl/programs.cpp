@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <span>
 
 #include "bertcl/error.hpp"
 #include "bertcl/stopwatch.hpp"
@@ -28,6 +29,25 @@ std::string build_log(cl_program program, cl_device_id device) {
 
 }  // namespace
 
+ProgramHandle Programs::create(const Text& text) {
+  const char* source = text.source.data();
+  const size_t length = text.source.size();
+  cl_int status = CL_SUCCESS;
+  ProgramHandle program =
+      adopt(clCreateProgramWithSource(context_.get(), 1, &source, &length, &status));
+  check(status, fmt::format("program '{}.cl'", text.program));
+  return program;
+}
+
+void Programs::check_build(int status, const char* doing, const Text& text,
+                           _cl_program* program) const {
+  if (status == CL_SUCCESS) return;
+  throw Error(
+      fmt::format("{} '{}.cl' for device '{}' failed: {} ({})\n  options: {}\n  build log:\n{}",
+                  doing, text.program, info_.name, status_name(status), status, text.options,
+                  program ? build_log(program, device_) : "(none)"));
+}
+
 Programs::Programs(ContextHandle context, _cl_device_id* device, const DeviceInfo& info)
     : context_(std::move(context)), device_(device), info_(info), cache_(info) {}
 
@@ -45,26 +65,39 @@ std::string Programs::options(const Defines& defines) const {
   return options;
 }
 
+const std::string& Programs::source_of(std::string_view program) {
+  std::lock_guard lock(mutex_);
+  auto place = sources_.find(program);
+  if (place == sources_.end())
+    place = sources_.emplace(std::string(program), final_source(program)).first;
+  return place->second;
+}
+
 std::shared_future<ProgramHandle> Programs::get(std::string_view program, const Defines& defines) {
-  std::string source;
-  {
-    std::lock_guard lock(mutex_);
-    auto place = sources_.find(program);
-    if (place == sources_.end())
-      place = sources_.emplace(std::string(program), final_source(program)).first;
-    source = place->second;
-  }
-  return get_source(program, source, defines);
+  return get(program, {{std::string(program), source_of(program), options(defines)}});
 }
 
 std::shared_future<ProgramHandle> Programs::get_source(std::string_view program,
                                                        const std::string& source,
                                                        const Defines& defines) {
+  return get(program, {{std::string(program), source, options(defines)}});
+}
+
+std::shared_future<ProgramHandle> Programs::get_linked(std::string_view name,
+                                                       const std::vector<LinkedPart>& parts) {
+  std::vector<Text> texts;
+  for (const LinkedPart& part : parts)
+    texts.push_back(
+        {part.program, source_of(part.program), options(part.defines) + part.more_options});
+  return get(name, std::move(texts));
+}
+
+std::shared_future<ProgramHandle> Programs::get(std::string_view name, std::vector<Text> parts) {
   std::lock_guard lock(mutex_);
-  const auto [place, is_new] = programs_.try_emplace({source, options(defines)});
+  const auto [place, is_new] = programs_.try_emplace(std::move(parts));
   if (is_new) {
-    const auto build_it = [this, name = std::string(program), &key = place->first] {
-      return build(name, key.first, key.second);
+    const auto build_it = [this, name = std::string(name), &texts = place->first] {
+      return build(name, texts);
     };
     place->second = std::async(std::launch::deferred, build_it).share();
   }
@@ -91,33 +124,53 @@ ProgramHandle Programs::load(std::string_view program, const std::string& key,
   return nullptr;
 }
 
-ProgramHandle Programs::build(std::string_view program, const std::string& source,
-                              const std::string& build_options) {
-  const std::string key = cache_.enabled() ? cache_.key(source, build_options) : "";
-  if (cache_.enabled())
-    if (ProgramHandle loaded = load(program, key, build_options)) return loaded;
-
-  const Stopwatch clock;
-  const char* text = source.data();
-  const size_t length = source.size();
-  cl_int status = CL_SUCCESS;
-  ProgramHandle built =
-      adopt(clCreateProgramWithSource(context_.get(), 1, &text, &length, &status));
-  check(status, fmt::format("program '{}.cl'", program));
-  status = clBuildProgram(built.get(), 1, &device_, build_options.c_str(), nullptr, nullptr);
-  if (status != CL_SUCCESS)
-    throw Error(fmt::format(
-        "building '{}.cl' for device '{}' failed: {} ({})\n  options: {}\n  build log:\n{}",
-        program, info_.name, status_name(status), status, build_options,
-        build_log(built.get(), device_)));
+ProgramHandle Programs::build(const std::string& name, const std::vector<Text>& parts) {
+  std::string key;
   if (cache_.enabled()) {
-    cache_.report(program, fmt::format("built from source in {:.0f} ms", clock.milliseconds()));
+    Text all = parts.front();
+    for (const Text& part : std::span(parts).subspan(1)) {
+      all.source +=
+          fmt::format("\n#line 1 \"part, {} bytes\"\n{}", part.source.size(), part.source);
+      all.options += "; " + part.options;
+    }
+    key = cache_.key(all.source, all.options);
+    if (ProgramHandle loaded = load(name, key, parts.front().options)) return loaded;
+  }
+  const Stopwatch clock;
+  ProgramHandle built = parts.size() == 1 ? build_one(parts.front()) : link(name, parts);
+  if (cache_.enabled()) {
+    cache_.report(name, fmt::format("built from source in {:.0f} ms", clock.milliseconds()));
     watch_exit();
     std::lock_guard lock(mutex_);
     // What a probe finds is stored itself: its program is not wanted again.
-    if (!program.starts_with("probe_")) unstored_.push_back({built, key, std::string(program)});
+    if (!name.starts_with("probe_")) unstored_.push_back({built, key, name});
   }
   return built;
+}
+
+ProgramHandle Programs::build_one(const Text& text) {
+  ProgramHandle program = create(text);
+  check_build(clBuildProgram(program.get(), 1, &device_, text.options.c_str(), nullptr, nullptr),
+              "building", text, program.get());
+  return program;
+}
+
+ProgramHandle Programs::link(const std::string& name, const std::vector<Text>& parts) {
+  std::vector<ProgramHandle> compiled;
+  std::vector<cl_program> inputs;
+  for (const Text& part : parts) {
+    compiled.push_back(create(part));
+    inputs.push_back(compiled.back().get());
+    check_build(clCompileProgram(inputs.back(), 1, &device_, part.options.c_str(), 0, nullptr,
+                                 nullptr, nullptr, nullptr),
+                fmt::format("compiling, as a part of '{}',", name).c_str(), part, inputs.back());
+  }
+  cl_int status = CL_SUCCESS;
+  ProgramHandle linked =
+      adopt(clLinkProgram(context_.get(), 1, &device_, nullptr, static_cast<cl_uint>(inputs.size()),
+                          inputs.data(), nullptr, nullptr, &status));
+  check_build(status, "linking", parts.front(), linked.get());
+  return linked;
 }
 
 void Programs::store(double seconds) {

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "opencl/context.hpp"
@@ -26,6 +25,10 @@ class Programs {
   std::shared_future<ProgramHandle> get_source(std::string_view program, const std::string& source,
                                                const Defines& defines);
 
+  /// A program linked of several; it is named, cached and told about as one.
+  std::shared_future<ProgramHandle> get_linked(std::string_view name,
+                                               const std::vector<LinkedPart>& parts);
+
   /// See Context::store_programs().
   void store(double seconds);
 
@@ -40,8 +43,20 @@ class Programs {
     std::string key;
     std::string name;
   };
-  ProgramHandle build(std::string_view program, const std::string& source,
-                      const std::string& options);
+  /// What a compiler is given, and the file it comes from.
+  struct Text {
+    std::string program, source, options;
+    auto operator<=>(const Text&) const = default;
+  };
+  const std::string& source_of(std::string_view program);
+  std::shared_future<ProgramHandle> get(std::string_view name, std::vector<Text> parts);
+  /// From the cache, or made of its parts.
+  ProgramHandle build(const std::string& name, const std::vector<Text>& parts);
+  ProgramHandle create(const Text& text);
+  /// Throws Error with options and build log; `program` may be null.
+  void check_build(int status, const char* doing, const Text& text, _cl_program* program) const;
+  ProgramHandle build_one(const Text& text);
+  ProgramHandle link(const std::string& name, const std::vector<Text>& parts);
   ProgramHandle load(std::string_view program, const std::string& key, const std::string& options);
 
   ContextHandle context_;
@@ -49,8 +64,8 @@ class Programs {
   DeviceInfo info_;
   ProgramCache cache_;
   std::mutex mutex_;
-  // Key: final source and options. A future, so that two threads never build the same program.
-  std::map<std::pair<std::string, std::string>, std::shared_future<ProgramHandle>> programs_;
+  // A future, so that two threads never build the same program.
+  std::map<std::vector<Text>, std::shared_future<ProgramHandle>> programs_;
   std::map<std::string, std::string, std::less<>> sources_;  // final sources by program
   std::vector<Unstored> unstored_;  // built from source, binary not yet on disk
 };

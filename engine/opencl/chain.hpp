@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of many steps: the kernel of kernels_cl/chain.cl over functions made of other kernels.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "opencl/context.hpp"
+
+namespace bertcl::opencl {
+
+/// 64-bit words of a step, and those before its arguments.
+inline constexpr size_t kStepWords = 48;
+inline constexpr size_t kStepHeader = 5;
+/// Bytes of the state of a chain, zeros before its first launch.
+inline constexpr size_t kChainStateBytes = 3 * 64;
+
+/// A step as kernels_cl/chain.cl reads it.
+struct ChainedStep {
+  std::uint64_t kernel;      // its number in the chain
+  std::uint64_t first_item;  // items of the steps before it in the same launch
+  std::array<size_t, 3> grid;
+  /// Addresses, and the bits of an int or a float; at most kStepWords - kStepHeader.
+  std::vector<std::uint64_t> arguments;
+};
+void append_step(std::vector<std::uint64_t>& words, const ChainedStep& step);
+
+/// True if kernels_cl/`program`.cl offers `kernel` to chains: it has a line CHAINABLE for it.
+bool is_chainable(std::string_view program, std::string_view kernel);
+
+/// The kernel `chain`, not built yet, whose steps name one of `kernels` by its index. All of them
+/// are chainable; `defines` are tunables of kernels_cl/chain.cl.
+Kernel chain_of(Context& context, std::span<const Kernel> kernels, Defines defines = {});
+
+/// Where kernels find each buffer; 0 for one that holds nothing. On a CPU device a buffer stays
+/// there until it is released, and kernels may reach it by its address alone.
+std::vector<std::uint64_t> addresses_of(Context& context, std::span<const Buffer* const> buffers);
+
+}  // namespace bertcl::opencl

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of many steps, each of which reads all that the step before it has written.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "opencl/capabilities.hpp"
+#include "opencl/chain.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace bertcl::opencl {
+namespace {
+
+constexpr int kPoison = -1515870811;  // 0xa5a5a5a5
+
+/// Two kernels of this test: ramp() writes value + 2 i, add_up() writes the scaled sum of all
+/// inputs plus its own place.
+class ChainTest : public ::testing::Test {
+ protected:
+  ChainTest() {
+    folder_.write("ramp.cl",
+                  "#include \"place.clh\"\n"
+                  "KERNEL ramp(__global int* out, int value PLACE_PARAMETER) {\n"
+                  "  const int3 at = PLACE.id, size = PLACE.size;\n"
+                  "  const int i = (at.z * size.y + at.y) * size.x + at.x;\n"
+                  "  out[i] = value + 2 * i;\n"
+                  "}\n"
+                  "CHAINABLE(ramp, (POINTER(0), INTEGER(1), STEP_PLACE))\n");
+    folder_.write(
+        "add_up.cl",
+        "#include \"place.clh\"\n"
+        "KERNEL add_up(__global const int* in, int count, float scale, __global int* out\n"
+        "              PLACE_PARAMETER) {\n"
+        "  int sum = 0;\n"
+        "  for (int i = 0; i < count; i++) sum += in[i];\n"
+        "  out[PLACE.id.x] = (int)(sum * scale) + PLACE.id.x;\n"
+        "}\n"
+        "CHAINABLE(add_up, (POINTER(0), INTEGER(1), FLOAT(2), POINTER(3), STEP_PLACE))\n"
+        "__kernel void alone(__global int* out) { out[0] = 1; }\n");
+  }
+
+  void SetUp() override {
+    if (!context_->capabilities().in_process_cpu)
+      GTEST_SKIP() << "kernels of this device do not find buffers by address";
+  }
+
+  /// Appends a step to `words`; `items` counts those of all steps.
+  static void add_step(std::vector<std::uint64_t>& words, std::uint64_t& items,
+                       std::uint64_t kernel, std::array<size_t, 3> grid,
+                       std::vector<std::uint64_t> arguments) {
+    append_step(words, {kernel, items, grid, std::move(arguments)});
+    items += grid[0] * grid[1] * grid[2];
+  }
+
+  const tests::ScratchFolder folder_;
+  const tests::ScopedVariable kernels_{"BERTCL_KERNELS", folder_.path().string()};
+  const tests::ScopedVariable cache_{"BERTCL_CACHE", "off"};
+  std::shared_ptr<Context> context_ = Context::create("cpu");
+};
+
+TEST_F(ChainTest, EachStepSeesAllOfTheStepBefore) {
+  constexpr int kFirst = 7 * 5 * 3, kSecond = 64, kThird = 13;
+  Buffer arena = context_->allocate((kFirst + kSecond + kThird) * sizeof(int));
+  const std::uint64_t a = addresses_of(*context_, std::vector<const Buffer*>{&arena})[0];
+  const std::uint64_t b = a + kFirst * sizeof(int), c = b + kSecond * sizeof(int);
+  const auto half = std::bit_cast<std::uint32_t>(0.5f);
+  std::vector<std::uint64_t> words(3 * kStepWords);  // steps that the launch leaves out
+  std::uint64_t items = 0;
+  add_step(words, items, 0, {7, 5, 3}, {a, static_cast<std::uint32_t>(-9)});
+  add_step(words, items, 1, {kSecond, 1, 1}, {a, kFirst, half, b});
+  add_step(words, items, 1, {0, 1, 1}, {0, kFirst, half, 0});
+  add_step(words, items, 1, {kThird, 1, 1}, {b, kSecond, half, c});
+
+  std::vector<int> expected(kFirst + kSecond + kThird);
+  int sum = 0;
+  for (int i = 0; i < kFirst; ++i) sum += expected[i] = 2 * i - 9;
+  for (int i = 0; i < kSecond; ++i) expected[kFirst + i] = sum / 2 + i;
+  sum = std::accumulate(&expected[kFirst], &expected[kFirst + kSecond], 0);
+  for (int i = 0; i < kThird; ++i) expected[kFirst + kSecond + i] = sum / 2 + i;
+
+  Buffer steps = context_->allocate(words.size() * sizeof(words[0]));
+  steps.upload(words);
+  Buffer state = context_->allocate(kChainStateBytes);
+  state.fill(0);
+  const std::vector<Kernel> kernels{context_->unbuilt_kernel("ramp", "ramp"),
+                                    context_->unbuilt_kernel("add_up", "add_up")};
+  // With one pause, groups leave whenever they have to wait.
+  for (const Defines& defines : {Defines{}, Defines{{"PAUSES", 1}}, Defines{{"SHARES", 1}}}) {
+    Kernel chain = chain_of(*context_, kernels, defines);
+    chain.args(steps, state, arena, 3, 4);
+    for (const size_t groups : {1, 2, 3, 64, 1, 2}) {
+      arena.fill(0xa5);
+      context_->queue().launch(chain, {groups, 1, 1}, {1, 1, 1}, "chain");
+      EXPECT_EQ(arena.download<int>(), expected) << groups << " groups";
+      EXPECT_EQ(state.download<int>(), std::vector<int>(kChainStateBytes / sizeof(int)));
+    }
+  }
+}
+
+TEST_F(ChainTest, LaunchesEndAtTheirCount) {
+  Buffer arena = context_->allocate(4 * sizeof(int));
+  const std::uint64_t a = addresses_of(*context_, std::vector<const Buffer*>{&arena})[0];
+  std::vector<std::uint64_t> words;
+  std::uint64_t items = 0;
+  add_step(words, items, 0, {3, 1, 1}, {a, 5});
+  add_step(words, items, 0, {4, 1, 1}, {a, 50});
+  Buffer steps = context_->allocate(words.size() * sizeof(words[0]));
+  steps.upload(words);
+  Buffer state = context_->allocate(kChainStateBytes);
+  state.fill(0);
+  const std::vector<Kernel> kernels{context_->unbuilt_kernel("ramp", "ramp")};
+  Kernel chain = chain_of(*context_, kernels);
+  chain.args(steps, state, arena, 0, 1);
+  arena.fill(0xa5);
+  context_->queue().launch(chain, {2, 1, 1}, {1, 1, 1}, "chain");
+  EXPECT_EQ(arena.download<int>(), (std::vector<int>{5, 7, 9, kPoison}));
+}
+
+// A kernel file is part of a chain once for each of its builds, and may be run outside of it, too.
+TEST_F(ChainTest, KernelsAreOfferedByTheirFiles) {
+  EXPECT_TRUE(is_chainable("add_up", "add_up"));
+  EXPECT_FALSE(is_chainable("add_up", "alone"));
+  EXPECT_FALSE(is_chainable("ramp", "add_up"));
+  Buffer out = context_->allocate(6 * sizeof(int));
+  Kernel kernel = context_->kernel("ramp", "ramp");
+  kernel.args(out, 1);
+  context_->queue().launch(kernel, {3, 2, 1}, {1, 1, 1}, "alone");
+  EXPECT_EQ(out.download<int>(), (std::vector<int>{1, 3, 5, 7, 9, 11}));
+}
+
+TEST_F(ChainTest, TakesAsManyArgumentsAsAStepHasWords) {
+  std::vector<std::uint64_t> words;
+  append_step(words, {0, 0, {1, 1, 1}, std::vector<std::uint64_t>(kStepWords - kStepHeader)});
+  EXPECT_EQ(words.size(), kStepWords);
+  const std::vector<std::uint64_t> more(kStepWords - kStepHeader + 1);
+  EXPECT_THROW(append_step(words, {0, 0, {1, 1, 1}, more}), Error);
+}
+
+TEST_F(ChainTest, APartThatCannotBeCompiledIsNamed) {
+  folder_.write("broken.cl", "int undeclared() { return nowhere; }\nCHAINABLE(broken, ())\n");
+  const std::vector<Kernel> kernels{context_->unbuilt_kernel("ramp", "ramp"),
+                                    context_->unbuilt_kernel("broken", "broken")};
+  try {
+    chain_of(*context_, kernels).build();
+    FAIL() << "it was built";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("compiling, as a part of 'chain', 'broken.cl'"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("nowhere"));
+  }
+}
+
+TEST_F(ChainTest, AddressesAreThoseOfTheBuffers) {
+  const size_t align = context_->info().base_align_bytes;
+  Buffer whole = context_->allocate(20 * align);
+  const Buffer none;
+  std::vector<Buffer> views;
+  for (size_t i = 0; i < 20; ++i) views.push_back(whole.view(i * align, align));
+  std::vector<const Buffer*> asked{&whole, &none};
+  for (const Buffer& view : views) asked.push_back(&view);
+  const std::vector<std::uint64_t> found = addresses_of(*context_, asked);
+  ASSERT_EQ(found.size(), asked.size());
+  EXPECT_NE(found[0], 0u);
+  EXPECT_EQ(found[1], 0u);
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(found[2 + i], found[0] + i * align);
+}
+
+}  // namespace
+}  // namespace bertcl::opencl
