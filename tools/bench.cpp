@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bertcl/stopwatch.hpp"
+#include "plan/chain.hpp"
 #include "tools/file_options.hpp"
 #include "tools/kernel_profile.hpp"
 #include "tools/model_options.hpp"
@@ -84,6 +85,10 @@ int run_bench(const BenchOptions& options) {
         "latency of {} runs in ms: min {:.3f}, p50 {:.3f}, p95 {:.3f}, p99 {:.3f}, mean {:.3f}\n",
         times.size(), times.front(), p50, p95, p99, mean);
     fmt::print("{} tokens/s (at p50)\n\n{}", grouped(std::llround(rate)), kernel_table(kernels));
+    if (const int chained = plan::chained_steps(session.plan()))
+      fmt::print(
+          "\nThe latency is that of few launches for {} steps, the table that of one for each.\n",
+          chained);
   }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const KernelTime& kernel : kernels) {
@@ -121,7 +126,8 @@ void add_bench(CLI::App& program, Action& action) {
       "Measure the latency and throughput of a model, and the time of each kernel\n\n"
       "Runs the model on random token ids in sequences of full length. Latency is host time, with\n"
       "the way of inputs and outputs; the table of kernels comes from separate runs with device\n"
-      "events, its figures are for one run. GOP/s counts a multiplication and an addition as two;\n"
+      "events and a launch for each step, its figures are for one run. GOP/s counts a "
+      "multiplication and an addition as two;\n"
       "GB/s is that of each operand once.",
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 8 --seq 128", *options);
   input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");

@@ -150,7 +150,7 @@ runtime::Session load_model(const std::filesystem::path& path,
   if (!session.on_program)
     session.on_program = [&](std::size_t built, std::size_t programs) {
       if (!building)
-        building.emplace("building kernels", "programs", std::chrono::milliseconds(300));
+        building.emplace("building kernels", "programs", std::chrono::milliseconds(100));
       building->update(built, programs);
     };
   // Inside of it the model is named: what is wrong with the device is not the model's fault.

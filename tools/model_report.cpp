@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "plan/chain.hpp"
 #include "tools/output.hpp"
 
 namespace bertcl::tools {
@@ -144,8 +145,11 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
   for (const plan::Step& step : plan.steps) ++totals[{step.op, step.type}];
   Table sums({"op", "type", ">launches"});
   for (const auto& [key, count] : totals) sums.add({key.first, key.second, std::to_string(count)});
-  std::string text = fmt::format("{}\n{}\n{}\n", table.str(), sums.str(),
+  std::string text = fmt::format("{}\n{}\n{}", table.str(), sums.str(),
                                  counted(static_cast<std::int64_t>(plan.steps.size()), "launches"));
+  if (const int chained = plan::chained_steps(plan))
+    text += fmt::format(", {} of them queued together with their neighbours", chained);
+  text += "\n";
   if (const NodeAccount a = account_of(session); a.total > 0)
     text += fmt::format(
         "{} nodes of the file: {} in launches, {} views, {} constants, {} sizes, {} absorbed by "
@@ -204,6 +208,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
           {"ops", std::move(ops)},
           {"layers", std::move(layers)},
           {"launches", plan.steps.size()},
+          {"chained", plan::chained_steps(plan)},
           {"batch", size.batch},
           {"seq", size.seq},
           {"arena_bytes", session.arena_bytes()},

@@ -8,6 +8,7 @@
 
 #include "bertcl/error.hpp"
 #include "bertcl/stopwatch.hpp"
+#include "opencl/chain.hpp"
 #include "opencl/queue.hpp"
 
 namespace bertcl::plan {
@@ -129,7 +130,10 @@ void Builder::build(std::span<const Wanted> programs) {
     try {
       wanted.kernel.build();
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: {}", wanted.node->describe(), error.what()));
+      if (wanted.node) throw Error(fmt::format("{}: {}", wanted.node->describe(), error.what()));
+      throw Error(fmt::format(
+          "{}\n  This program runs steps together; --disable-kernels chain does without it.",
+          error.what()));
     }
     ++built_;
   }
@@ -173,6 +177,7 @@ void Builder::finish() {
   const std::span<Packing> queued = queue_packings();
   build(others);
   wait_for(queued);
+  const auto is_chained = [&](int number) { return plan_.chain && number >= 0; };
   for (const Step& step : plan_.steps) {
     const auto check = [&step](const opencl::Kernel& kernel) {
       if (kernel.argument_count() != step.arguments.size())
@@ -181,9 +186,10 @@ void Builder::finish() {
                                 step.arguments.size()));
     };
     if (step.call) continue;
-    check(step.kernel);
+    if (!is_chained(step.chain_number)) check(step.kernel);
     if (step.small_tiles) check(step.small_tiles->kernel);
-    for (const BuildForRows& few : step.by_rows) check(few.kernel);
+    for (const BuildForRows& few : step.by_rows)
+      if (!is_chained(few.chain_number)) check(few.kernel);
   }
 }
 
@@ -201,6 +207,24 @@ opencl::Kernel Builder::kernel(std::string_view program, std::string_view name,
   opencl::Kernel kernel = context().unbuilt_kernel(program, name, defines);
   if (known_.emplace(program, defines).second) wanted_.push_back({kernel, node_});
   return kernel;
+}
+
+void Builder::chain(std::span<const opencl::Kernel> kernels) {
+  plan_.chain = opencl::chain_of(context(), kernels);
+  std::set<std::pair<std::string, opencl::Defines>> alone;  // programs of launches of their own
+  const auto keep = [&](const opencl::Kernel& kernel, int chain_number) {
+    if (kernel && chain_number < 0) alone.emplace(kernel.program_name(), kernel.defines());
+  };
+  for (const Step& step : plan_.steps) {
+    keep(step.kernel, step.chain_number);
+    if (step.small_tiles) keep(step.small_tiles->kernel, -1);
+    for (const BuildForRows& build : step.by_rows) keep(build.kernel, build.chain_number);
+  }
+  for (const Packing& packing : packings_) keep(packing.kernel, -1);
+  std::erase_if(wanted_, [&](const Wanted& wanted) {
+    return !alone.contains({wanted.kernel.program_name(), wanted.kernel.defines()});
+  });
+  wanted_.push_back({plan_.chain, nullptr});
 }
 
 namespace {

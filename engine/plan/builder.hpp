@@ -20,6 +20,7 @@ struct Options {
   std::string gemm = "auto";
   /// Float weights stored in half; products in half where matrix_f16 or CLBlast makes them.
   bool half_weights = false;
+  bool chain = true;     // steps in few launches, where the device can
   bool bf16 = false;     // float products in bf16 where the device multiplies it
   std::string disabled;  // comma-separated implementations that are left out
   /// Null: what is stored for the device.
@@ -69,8 +70,8 @@ class Builder {
   /// with one work-item for each of `count`. Its first argument is that tensor, as by
   /// constant_in_place().
   void make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count);
-  /// Builds all programs and makes those constants. Throws Error where a kernel takes another
-  /// number of arguments than its step has.
+  /// Builds all programs but those of steps that a chain runs, and makes those constants. Throws
+  /// Error where a kernel takes another number of arguments than its step has.
   void finish();
   /// The int that kernels set when an index was outside its table.
   Argument error_flag();
@@ -86,6 +87,10 @@ class Builder {
   /// A kernel for one step, built by finish().
   opencl::Kernel kernel(std::string_view program, std::string_view name,
                         const opencl::Defines& defines = {});
+
+  /// Gives the plan a chain over `kernels`, for the steps that have a number in it; finish() builds
+  /// it, and leaves their own programs to the first launch that needs one.
+  void chain(std::span<const opencl::Kernel> kernels);
 
   int slot_of(const ir::Value* value) const;
   int add_slot(const ir::Value* value);
@@ -104,7 +109,8 @@ class Builder {
   std::map<const void*, int> uploaded_;
   std::vector<ir::Tensor> kept_;
   const ir::Node* node_ = nullptr;
-  /// A program by the first kernel of it that was asked for, and the node that did.
+  /// A program by the first kernel of it that was asked for, and the node that did; none for a
+  /// chain.
   struct Wanted {
     opencl::Kernel kernel;
     const ir::Node* node;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "passes/symbols.hpp"
+#include "plan/chain.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
 
@@ -208,6 +209,7 @@ std::vector<std::string> implementation_names() {
   add_linear_implementations(names);
   add_linear_q_implementations(names);
   add_row_implementations(names);
+  names.emplace_back("chain");
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
@@ -246,6 +248,7 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
     else
       plan.outputs.push_back({output.name, builder.slot_of(output.value), {}});
   }
+  add_chain(builder);
   builder.finish();
   note_float_products(graph, plan);
   return plan;

@@ -77,6 +77,7 @@ struct BuildForRows {
   opencl::Kernel kernel;
   std::array<Size, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
+  int chain_number = -1;  // as that of a step
 };
 
 /// An implementation that a device can be tuned to; those of one layout read the same weights.
@@ -93,7 +94,7 @@ struct TunableProduct {
   double gain = 0;        // speed in times of that, as measured; 0 where it is taken
 };
 
-/// One kernel launch, or one call of a library.
+/// One kernel launch, maybe together with its neighbours, or one call of a library.
 struct Step {
   std::string name;            // of the value that it makes
   std::string op;              // of the graph: linear_q, attention, ...
@@ -102,12 +103,13 @@ struct Step {
   std::string why_not_faster;  // reasons of the implementations before it, or of a float fallback
   std::vector<std::string> sources;  // ONNX nodes that it stands for
   opencl::Kernel kernel;
-  LibraryCall call;  // set: the step has no kernel
+  int chain_number = -1;  // of the kernel in Plan::chain; -1: only in a launch of its own
+  LibraryCall call;       // set: the step has no kernel
   std::vector<Argument> arguments;
   std::array<Size, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
   std::optional<SmallTiles> small_tiles;  // taken where there are fewer groups than compute units
-  std::vector<BuildForRows> by_rows;  // in ascending order; the kernel itself for more rows
+  std::vector<BuildForRows> by_rows;      // in ascending order; the kernel itself for more rows
   std::optional<TunableProduct> tunable;
   double operations_per_unit = 0;  // arithmetic operations = this * unit
   ir::Dim unit{0};
@@ -145,6 +147,7 @@ struct Plan {
   std::vector<Slot> slots;
   std::vector<opencl::Buffer> constants;
   std::vector<Step> steps;
+  opencl::Kernel chain;  // runs steps in one launch (opencl/chain.hpp); none on most devices
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<Tap> taps;

@@ -8,11 +8,11 @@
 #include <limits>
 
 #include "bertcl/error.hpp"
+#include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "plan/memory.hpp"
 
 namespace bertcl::runtime {
-namespace {
 
 std::int32_t as_int(std::int64_t v, const plan::Step& step) {
   if (v > std::numeric_limits<std::int32_t>::max())
@@ -23,10 +23,9 @@ std::int32_t as_int(std::int64_t v, const plan::Step& step) {
   return static_cast<std::int32_t>(v);
 }
 
-}  // namespace
-
 Executor::Executor(plan::Plan& plan, bool record) : plan_(plan), record_(record) {
   find_lifetimes();
+  if (plan.chain && !record) chain_ = std::make_unique<Chain>(plan);
   if (!record) return;
   for (const plan::Step& step : plan.steps)
     if (step.call)
@@ -35,6 +34,16 @@ Executor::Executor(plan::Plan& plan, bool record) : plan_(plan), record_(record)
           "or run without --command-buffer",
           step.op, step.name, step.implementation));
   const opencl::CommandBuffer available(*plan.context);  // throws where there are none
+}
+
+Executor::~Executor() {
+  // What is queued reads the staged inputs, and finds the memory of a chain by its address: the
+  // queue keeps neither.
+  if (opencl::process_is_ending()) return;
+  try {
+    plan_.context->queue().finish();
+  } catch (const Error&) {  // of work that nobody waited for
+  }
 }
 
 void Executor::find_lifetimes() {
@@ -62,37 +71,68 @@ ir::Sizes Executor::shape(int slot) const {
 
 void Executor::bind(const ir::Bindings& sizes) {
   if (bound_ && sizes == sizes_) return;
-  bound_ = false;
+  plan_.context->queue().finish();  // before the memory goes that is found by its address
+  bound_ = arguments_bound_ = false;
+  if (chain_) chain_->unbind();
   recorded_.reset();
   sizes_ = sizes;
   place_slots();
   fill_tables();
-  bind_arguments();
+  choose_launches();
   bound_ = true;
+}
+
+std::int64_t Executor::bytes_of(std::size_t slot) const {
+  const ir::Type& type = plan_.slots[slot].type;
+  return element_count(type.shape).evaluate(sizes_) *
+         static_cast<std::int64_t>(ir::size_of(type.dtype));
+}
+
+std::int64_t Executor::place_inputs(std::int64_t begin, std::int64_t alignment) {
+  std::int64_t end = begin;
+  for (const plan::Input& in : plan_.inputs) {
+    const auto slot = static_cast<std::size_t>(in.slot);
+    memory_.slot_offsets[slot] = end;
+    end += (bytes_of(slot) + alignment - 1) / alignment * alignment;
+  }
+  inputs_begin_ = begin;
+  staging_.resize(static_cast<std::size_t>(end - begin));
+  return end;
 }
 
 void Executor::place_slots() {
   std::vector<plan::Lifetime> lifetimes(plan_.slots.size());
-  for (std::size_t i = 0; i < plan_.slots.size(); ++i) {
-    const plan::Slot& slot = plan_.slots[i];
-    if (slot.root != static_cast<int>(i) || lifetimes_[i].second < lifetimes_[i].first) continue;
-    const std::int64_t bytes = element_count(slot.type.shape).evaluate(sizes_) *
-                               static_cast<std::int64_t>(ir::size_of(slot.type.dtype));
-    lifetimes[i] = {bytes, lifetimes_[i].first, lifetimes_[i].second};
-  }
+  for (std::size_t i = 0; i < plan_.slots.size(); ++i)
+    if (plan_.slots[i].root == static_cast<int>(i) && lifetimes_[i].second >= lifetimes_[i].first)
+      lifetimes[i] = {bytes_of(i), lifetimes_[i].first, lifetimes_[i].second};
+  std::vector<plan::Lifetime> computed = lifetimes;
+  for (const plan::Input& in : plan_.inputs) computed[static_cast<std::size_t>(in.slot)].bytes = 0;
   const std::int64_t alignment = std::max(64u, plan_.context->info().base_align_bytes);
-  const plan::Placement placement = plan::place(lifetimes, alignment);
-  arena_bytes_ = placement.arena_bytes;
+  const plan::Placement placement = plan::place(computed, alignment);
+  memory_.slot_offsets = placement.offsets;
+  const std::int64_t inputs = (placement.arena_bytes + alignment - 1) / alignment * alignment;
+  memory_.arena_bytes = place_inputs(inputs, alignment);
   buffers_.clear();
-  if (static_cast<std::int64_t>(arena_.size()) < arena_bytes_) {
-    arena_ = {};
-    arena_ = plan_.context->allocate(static_cast<std::size_t>(arena_bytes_));
+  if (static_cast<std::int64_t>(memory_.arena.size()) < memory_.arena_bytes) {
+    memory_.arena = {};
+    memory_.arena = plan_.context->allocate(static_cast<std::size_t>(memory_.arena_bytes));
   }
   for (std::size_t i = 0; i < plan_.slots.size(); ++i)
     buffers_.push_back(lifetimes[i].bytes == 0
                            ? opencl::Buffer()
-                           : arena_.view(static_cast<std::size_t>(placement.offsets[i]),
-                                         static_cast<std::size_t>(lifetimes[i].bytes)));
+                           : memory_.arena.view(static_cast<std::size_t>(memory_.slot_offsets[i]),
+                                                static_cast<std::size_t>(lifetimes[i].bytes)));
+}
+
+std::span<std::byte> Executor::staging(int slot) {
+  const auto i = static_cast<std::size_t>(slot);
+  return std::span(staging_).subspan(
+      static_cast<std::size_t>(memory_.slot_offsets[i] - inputs_begin_),
+      static_cast<std::size_t>(bytes_of(i)));
+}
+
+void Executor::upload() {
+  memory_.arena.write_async(staging_, static_cast<std::size_t>(inputs_begin_));
 }
 
 void Executor::fill_tables() {
@@ -108,42 +148,55 @@ void Executor::fill_tables() {
         if (table->values.empty()) host.push_back(0);
       }
   table_views_.clear();
+  memory_.table_offsets.clear();
   if (host.empty()) return;
-  if (tables_.size() < host.size() * 4) tables_ = plan_.context->allocate(host.size() * 4);
-  tables_.upload(host);
-  for (const auto& [offset, bytes] : ranges) table_views_.push_back(tables_.view(offset, bytes));
+  opencl::Buffer& tables = memory_.tables;
+  if (tables.size() < host.size() * 4) tables = plan_.context->allocate(host.size() * 4);
+  tables.upload(host);
+  for (const auto& [offset, bytes] : ranges) {
+    table_views_.push_back(tables.view(offset, bytes));
+    memory_.table_offsets.push_back(offset);
+  }
+}
+
+void Executor::choose_launches() {
+  launches_.clear();
+  std::size_t tables = 0;
+  for (const plan::Step& step : plan_.steps) {
+    Launch& launch = launches_.emplace_back();
+    launch.first_table = tables;
+    for (const plan::Argument& a : step.arguments) tables += std::holds_alternative<plan::Table>(a);
+    if (step.call) continue;
+    const auto take = [&](const opencl::Kernel& kernel, int chain_number,
+                          const std::array<plan::Size, 3>& global,
+                          const std::array<std::size_t, 3>& local) {
+      launch.kernel = &kernel;
+      launch.chain_number = chain_number;
+      launch.local = local;
+      for (std::size_t d = 0; d < 3; ++d)
+        launch.global[d] = static_cast<std::size_t>(global[d].evaluate(sizes_));
+    };
+    if (const plan::BuildForRows* build = plan::build_for_rows(step, sizes_))
+      take(build->kernel, build->chain_number, build->global, build->local);
+    else if (plan::takes_small_tiles(step, sizes_, plan_.context->info().compute_units))
+      take(step.small_tiles->kernel, -1, step.small_tiles->global, step.local);
+    else
+      take(step.kernel, step.chain_number, step.global, step.local);
+  }
 }
 
 void Executor::bind_arguments() {
-  std::size_t next_table = 0;
-  globals_.clear();
-  locals_.clear();
-  kernels_.clear();
   calls_.clear();
-  for (plan::Step& step : plan_.steps) {
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    const plan::Step& step = plan_.steps[s];
     if (step.call) {
       bind_call(step);
       continue;
     }
-    const auto evaluate = [&](const std::array<plan::Size, 3>& sizes) {
-      std::array<std::size_t, 3> global{};
-      for (std::size_t d = 0; d < 3; ++d)
-        global[d] = static_cast<std::size_t>(sizes[d].evaluate(sizes_));
-      return global;
-    };
-    const bool small = plan::takes_small_tiles(step, sizes_, plan_.context->info().compute_units);
-    std::array<std::size_t, 3> global = evaluate(small ? step.small_tiles->global : step.global);
-    const opencl::Kernel* built = small ? &step.small_tiles->kernel : &step.kernel;
-    std::array<std::size_t, 3> local = step.local;
-    if (const plan::BuildForRows* build = plan::build_for_rows(step, sizes_)) {
-      global = evaluate(build->global);
-      built = &build->kernel;
-      local = build->local;
-    }
+    const opencl::Kernel* built = launches_[s].kernel;
     opencl::Kernel kernel = *built;
+    std::size_t table = launches_[s].first_table;
     const bool has_constants = with_constants_.contains(built);
-    kernels_.push_back(kernel);
-    locals_.push_back(local);
     for (unsigned i = 0; i < step.arguments.size(); ++i) {
       const plan::Argument& a = step.arguments[i];
       if (const auto* r = std::get_if<plan::Reads>(&a))
@@ -151,9 +204,9 @@ void Executor::bind_arguments() {
       else if (const auto* w = std::get_if<plan::Writes>(&a))
         kernel.set(i, buffer(w->slot));
       else if (std::holds_alternative<plan::Table>(a))
-        kernel.set(i, table_views_[next_table++]);
-      else if (const auto* s = std::get_if<plan::Size>(&a))
-        kernel.set(i, as_int(s->evaluate(sizes_), step));
+        kernel.set(i, table_views_[table++]);
+      else if (const auto* size = std::get_if<plan::Size>(&a))
+        kernel.set(i, as_int(size->evaluate(sizes_), step));
       else if (has_constants)
         continue;
       else if (const auto* c = std::get_if<plan::Constant>(&a))
@@ -166,11 +219,11 @@ void Executor::bind_arguments() {
         kernel.set(i, nullptr);
     }
     with_constants_.insert(built);
-    globals_.push_back(global);
   }
+  arguments_bound_ = true;
 }
 
-void Executor::bind_call(plan::Step& step) {
+void Executor::bind_call(const plan::Step& step) {
   std::vector<opencl::Buffer*> buffers;
   for (const plan::Argument& a : step.arguments) {
     if (const auto* r = std::get_if<plan::Reads>(&a)) buffers.push_back(&buffer(r->slot));
@@ -179,24 +232,43 @@ void Executor::bind_call(plan::Step& step) {
       buffers.push_back(&plan_.constants[static_cast<std::size_t>(c->index)]);
   }
   calls_[&step] = std::move(buffers);
-  globals_.push_back({});
-  locals_.push_back({});
-  kernels_.emplace_back();
 }
 
 void Executor::enqueue_recorded() {
+  if (!arguments_bound_) bind_arguments();
   if (!recorded_ || !recorded_->is_for(*plan_.context)) {
     recorded_ = std::make_unique<opencl::CommandBuffer>(*plan_.context);
     for (std::size_t s = 0; s < plan_.steps.size(); ++s)
-      recorded_->add(kernels_[s], globals_[s], locals_[s], plan_.steps[s].name);
+      recorded_->add(*launches_[s].kernel, launches_[s].global, launches_[s].local,
+                     plan_.steps[s].name);
     recorded_->finalize();
   }
   recorded_->enqueue();
 }
 
+void Executor::launch(std::size_t s) {
+  if (!arguments_bound_) bind_arguments();
+  const plan::Step& step = plan_.steps[s];
+  const Launch& l = launches_[s];
+  if (step.call)
+    step.call(calls_.at(&step), sizes_);
+  else
+    plan_.context->queue().launch(*l.kernel, l.global, l.local, step.name);
+}
+
+void Executor::enqueue_chained() {
+  if (!chain_->is_bound()) chain_->bind(launches_, memory_, sizes_);
+  for (std::size_t s = 0; s < plan_.steps.size();) {
+    const std::size_t steps = chain_->enqueue(s);
+    if (steps == 0) launch(s);
+    s += std::max<std::size_t>(1, steps);
+  }
+}
+
 void Executor::enqueue(const Tap& tap) {
-  opencl::Queue& queue = plan_.context->queue();
-  if (record_ && !tap && !queue.profiling()) return enqueue_recorded();
+  const bool by_step = tap || plan_.context->queue().profiling();
+  if (record_ && !by_step) return enqueue_recorded();
+  if (chain_ && !by_step) return enqueue_chained();
   const auto run_taps = [&](int after) {
     if (!tap) return;
     for (const plan::Tap& t : plan_.taps)
@@ -206,12 +278,7 @@ void Executor::enqueue(const Tap& tap) {
   };
   run_taps(-1);
   for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
-    const plan::Step& step = plan_.steps[s];
-    // CPU kernels take one work-item a group; GPU families bring their own local size with them.
-    if (step.call)
-      step.call(calls_.at(&step), sizes_);
-    else
-      queue.launch(kernels_[s], globals_[s], locals_[s], step.name);
+    launch(s);
     if (!plan_.taps.empty()) run_taps(static_cast<int>(s));
   }
 }

@@ -4,9 +4,12 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 
 #include "opencl/command_buffer.hpp"
 #include "plan/plan.hpp"
+#include "runtime/chain.hpp"
+#include "runtime/launch.hpp"
 #include "runtime/packing.hpp"
 #include "runtime/session.hpp"
 
@@ -18,40 +21,51 @@ class Executor {
   /// command later, except while they are profiled or observed. Throws Error where the device has
   /// no command buffers, or a library queues some of the work itself.
   explicit Executor(plan::Plan& plan, bool record = false);
+  ~Executor();
 
   /// Places every slot for these sizes. Does nothing if they are those of the last call.
   void bind(const ir::Bindings& sizes);
+  /// Host memory for the value of an input after bind(), and the transfer of all of them. It is
+  /// read until the queue has passed the transfer.
+  std::span<std::byte> staging(int slot);
+  void upload();
   /// Device memory of a slot after bind().
   opencl::Buffer& buffer(int slot) { return buffers_[static_cast<std::size_t>(root(slot))]; }
   ir::Sizes shape(int slot) const;
   /// Enqueues all steps; nothing waits.
   void enqueue(const Tap& tap);
-  std::int64_t arena_bytes() const { return arena_bytes_; }
+  std::int64_t arena_bytes() const { return memory_.arena_bytes; }
 
  private:
   int root(int slot) const { return plan_.slots[static_cast<std::size_t>(slot)].root; }
   void find_lifetimes();
+  std::int64_t bytes_of(std::size_t slot) const;
   void place_slots();
+  /// Input slots side by side from `begin` of the arena on; returns where they end.
+  std::int64_t place_inputs(std::int64_t begin, std::int64_t alignment);
   void fill_tables();
+  void choose_launches();
   void bind_arguments();
-  void bind_call(plan::Step& step);
+  void bind_call(const plan::Step& step);
   void enqueue_recorded();
+  void enqueue_chained();
+  void launch(std::size_t step);
 
   plan::Plan& plan_;
   std::vector<std::pair<int, int>> lifetimes_;  // first and last step of each root slot
   ir::Bindings sizes_;
   const bool record_;
   std::unique_ptr<opencl::CommandBuffer> recorded_;  // of the sizes that are bound
-  bool bound_ = false;
+  bool bound_ = false, arguments_bound_ = false;
   std::set<const opencl::Kernel*> with_constants_;  // whose arguments that no size changes are set
-  std::int64_t arena_bytes_ = 0;
-  opencl::Buffer arena_;
+  Memory memory_;
+  std::int64_t inputs_begin_ = 0;        // in the arena, where they lie side by side
+  std::vector<std::byte> staging_;       // of all inputs
   std::vector<opencl::Buffer> buffers_;  // by root slot
-  opencl::Buffer tables_;
   std::vector<opencl::Buffer> table_views_;
-  std::vector<std::array<std::size_t, 3>> globals_, locals_;  // by step
-  std::vector<opencl::Kernel> kernels_;                       // of each step; none for a call
+  std::vector<Launch> launches_;                                     // by step
   std::map<const plan::Step*, std::vector<opencl::Buffer*>> calls_;  // buffers of library calls
+  std::unique_ptr<Chain> chain_;                                     // null where the plan has none
 };
 
 }  // namespace bertcl::runtime

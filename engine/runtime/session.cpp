@@ -45,16 +45,10 @@ struct Session::State {
   RunStatistics statistics;
   LoadTimes times;
   std::vector<passes::NodeFate> node_fates;
-  // Uploads read these until the queue has passed them.
-  std::vector<std::vector<std::byte>> staging;
-
   std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name) const;
   ir::Tensor default_of(const plan::Input& in) const;
   void bind_packing(const Packing& packing, ir::Bindings& sizes);
   void upload(const Tensors& inputs, const Packing* packing);
-  template <class T>
-  void upload_slot(int slot, std::vector<T> values);
-  void check_index_flag();
 };
 
 void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) {
@@ -71,14 +65,6 @@ void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) {
   statistics = {packing.batch, packing.seq, packing.tokens()};
 }
 
-template <class T>
-void Session::State::upload_slot(int slot, std::vector<T> values) {
-  if (values.empty()) return;
-  const auto bytes = std::as_bytes(std::span(values));
-  staging.emplace_back(bytes.begin(), bytes.end());
-  executor->buffer(slot).write_async(staging.back());
-}
-
 /// An absent mask or absent token types that a generic op reads.
 ir::Tensor Session::State::default_of(const plan::Input& in) const {
   const ir::Sizes shape = executor->shape(in.slot);
@@ -89,33 +75,41 @@ ir::Tensor Session::State::default_of(const plan::Input& in) const {
 
 void Session::State::upload(const Tensors& inputs, const Packing* packing) {
   plan.context->queue().finish();  // an earlier start() without finish() may still be uploading
-  staging.clear();
   for (const plan::Input& in : plan.inputs) {
+    const auto stage = [&](const auto& values) {
+      const auto from = std::as_bytes(std::span(values));
+      const std::span<std::byte> to = executor->staging(in.slot);
+      if (from.size() != to.size())
+        throw Error(fmt::format("input '{}': {} bytes where the plan takes {}", in.source,
+                                from.size(), to.size()));
+      std::ranges::copy(from, to.begin());
+    };
     switch (in.kind) {
       case plan::InputKind::dense: {
         const ir::DType wanted = plan.slots[static_cast<std::size_t>(in.slot)].type.dtype;
         const auto given = inputs.find(in.source);
         const ir::Tensor t = given != inputs.end() ? given->second.converted(wanted)
                                                    : default_of(in).converted(wanted);
-        upload_slot(in.slot, std::vector<std::byte>(t.bytes().begin(), t.bytes().end()));
+        stage(t.bytes());
         break;
       }
       case plan::InputKind::packed_ids:
       case plan::InputKind::packed_types:
-        upload_slot(in.slot, packing->gather(packed_source(inputs, in.source)));
+        stage(packing->gather(packed_source(inputs, in.source)));
         break;
       case plan::InputKind::positions:
-        upload_slot(in.slot, in.source.empty() ? packing->positions
-                                               : packing->gather(packed_source(inputs, in.source)));
+        stage(in.source.empty() ? packing->positions
+                                : packing->gather(packed_source(inputs, in.source)));
         break;
       case plan::InputKind::seq_offsets:
-        upload_slot(in.slot, packing->seq_offsets);
+        stage(packing->seq_offsets);
         break;
       case plan::InputKind::key_mask:
-        upload_slot(in.slot, packing->key_mask);
+        stage(packing->key_mask);
         break;
     }
   }
+  executor->upload();
 }
 
 /// Values [batch, seq] of an input; zeros where it is absent.
@@ -123,16 +117,6 @@ std::vector<std::int64_t> Session::State::packed_source(const Tensors& inputs,
                                                         const std::string& name) const {
   if (inputs.contains(name)) return integers_of(plan, inputs, name);
   return std::vector<std::int64_t>(static_cast<std::size_t>(statistics.batch * statistics.seq));
-}
-
-void Session::State::check_index_flag() {
-  if (plan.error_constant < 0) return;
-  opencl::Buffer& flag = plan.constants[static_cast<std::size_t>(plan.error_constant)];
-  if (flag.download<std::int32_t>().front() == 0) return;
-  flag.fill(0);
-  throw Error(
-      "an index was outside its table: a token id beyond the vocabulary, a token type or a "
-      "position beyond its table");
 }
 
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -176,6 +160,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   plan_options.gemm = options.gemm;
   plan_options.half_weights = options.half_weights;
   plan_options.bf16 = options.bf16;
+  plan_options.chain = !options.command_buffer && options.observe.empty();
   plan_options.disabled = options.disabled_kernels;
   plan_options.tuning = options.tuning;
   plan_options.on_program = options.on_program;
@@ -205,9 +190,8 @@ void Session::start(const Tensors& inputs) {
                    [](const plan::Input& in) { return in.kind == plan::InputKind::packed_ids; });
   if (ids != s.plan.inputs.end()) {
     const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
-    packing =
-        make_packing(shape[0], shape[1], mask_of(s.plan, inputs),
-                     s.drop_padding && s.plan.keeps_padding.empty(), s.plan.mask_counted);
+    packing = make_packing(shape[0], shape[1], mask_of(s.plan, inputs),
+                           s.drop_padding && s.plan.keeps_padding.empty(), s.plan.mask_counted);
     check_length(s.plan, *packing);
     s.bind_packing(*packing, sizes);
   }
@@ -219,18 +203,33 @@ void Session::start(const Tensors& inputs) {
 Tensors Session::finish() {
   State& s = *state_;
   Tensors outputs;
-  for (const plan::Output& out : s.plan.outputs) {
-    if (out.slot < 0) {
-      outputs[out.name] = out.constant;
-      continue;
-    }
-    ir::Tensor t = ir::Tensor::zeros(s.plan.slots[static_cast<std::size_t>(out.slot)].type.dtype,
-                                     s.executor->shape(out.slot));
-    if (!t.bytes().empty()) s.executor->buffer(out.slot).read(t.mutable_bytes());
-    outputs[out.name] = std::move(t);
+  for (const plan::Output& out : s.plan.outputs)
+    outputs[out.name] =
+        out.slot < 0
+            ? out.constant
+            : ir::Tensor::zeros(s.plan.slots[static_cast<std::size_t>(out.slot)].type.dtype,
+                                s.executor->shape(out.slot));
+  opencl::Buffer* flag = s.plan.error_constant < 0
+                             ? nullptr
+                             : &s.plan.constants[static_cast<std::size_t>(s.plan.error_constant)];
+  std::int32_t index_error = 0;
+  // All reads are queued before the one wait, which also has to come before an exception leaves
+  // while the device still writes to the host.
+  try {
+    for (const plan::Output& out : s.plan.outputs)
+      if (ir::Tensor& t = outputs.at(out.name); out.slot >= 0 && !t.bytes().empty())
+        s.executor->buffer(out.slot).read_async(t.mutable_bytes());
+    if (flag) flag->read_async(std::as_writable_bytes(std::span(&index_error, 1)));
+  } catch (const Error&) {
+    s.plan.context->queue().finish();
+    throw;
   }
-  s.check_index_flag();
-  return outputs;
+  s.plan.context->queue().finish();
+  if (index_error == 0) return outputs;
+  flag->fill(0);
+  throw Error(
+      "an index was outside its table: a token id beyond the vocabulary, a token type or a "
+      "position beyond its table");
 }
 
 Tensors Session::run(const Tensors& inputs) {

@@ -114,6 +114,19 @@ TEST_F(Quantizer, TheWrittenModelAnswersAsTheFloatOne) {
   EXPECT_GT(error, 0.0) << "int8 leaves a trace: was anything quantized?";
 }
 
+TEST_F(Quantizer, TheWrittenModelGivesTheSameBitsInOneLaunchAndInMany) {
+  const auto data = samples(6);
+  quantize(options_, source(data));
+  for (const std::string family : {"", "x86_vnni_few", "x86_vnni", "x86_vnni,x86_avx_vnni",
+                                   "x86_vnni,x86_avx_vnni,x86_avx2"}) {
+    runtime::SessionOptions chained, by_step;
+    chained.disabled_kernels = family;
+    by_step.disabled_kernels = family.empty() ? "chain" : family + ",chain";
+    EXPECT_EQ(logits(options_.output, data[1], chained), logits(options_.output, data[1], by_step))
+        << family;
+  }
+}
+
 runtime::SessionOptions without(const char* pass) {
   runtime::SessionOptions options;
   options.disabled_passes = {pass};

@@ -3,37 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
 
 #include "bertcl/error.hpp"
+#include "default_model.hpp"
 #include "onnx/read_model.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "ops/interpret.hpp"
-#include "runtime/session.hpp"
 
 namespace bertcl::runtime {
 namespace {
-
-const std::filesystem::path model =
-    std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad/model.onnx";
-
-/// Random token ids with the given lengths; padding rows hold garbage that must not matter.
-Tensors batch_of(const std::vector<std::int64_t>& lengths, std::int64_t seq, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_int_distribution<std::int64_t> id(1000, 20000);
-  std::vector<std::int64_t> ids, mask, types;
-  for (const std::int64_t length : lengths)
-    for (std::int64_t s = 0; s < seq; ++s) {
-      ids.push_back(id(random));
-      mask.push_back(s < length);
-      types.push_back(s > length / 2 && s < length);
-    }
-  const ir::Sizes shape{static_cast<std::int64_t>(lengths.size()), seq};
-  return {{"input_ids", ir::Tensor::of(shape, ids)},
-          {"attention_mask", ir::Tensor::of(shape, mask)},
-          {"token_type_ids", ir::Tensor::of(shape, types)}};
-}
 
 /// Largest difference over the real tokens.
 double largest_difference(const ir::Tensor& a, const ir::Tensor& b,
@@ -157,7 +136,8 @@ TEST(Session, ShapesMayChangeFromRunToRun) {
   EXPECT_EQ(session.run(inputs).at("end_logits"), first);
 }
 
-// Products of few rows may have a build of their own, which needs all arguments when it comes first.
+// Products of few rows may have a build of their own, which needs all arguments when it comes
+// first.
 TEST(Session, NumbersOfRowsMayAlternate) {
   Session session = Session::load(model);
   SessionOptions options;

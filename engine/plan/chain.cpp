@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the kernels of a plan that a chain can run.
+#include "plan/chain.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "opencl/capabilities.hpp"
+#include "opencl/chain.hpp"
+#include "plan/builder.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+// Fewer launches than these cost less time than a program of their kernels takes to build.
+constexpr int kFewestSteps = 16;
+
+/// In an order of their own, so that plans with the same kernels have the same program.
+using Key = std::tuple<std::string, std::string, opencl::Defines>;
+
+Key key_of(const opencl::Kernel& kernel) {
+  return {kernel.program_name(), kernel.name(), kernel.defines()};
+}
+
+constexpr std::array<std::size_t, 3> one_item{1, 1, 1};
+
+bool fits(const Step& step) {
+  return !step.call && opencl::kStepHeader + step.arguments.size() <= opencl::kStepWords;
+}
+
+}  // namespace
+
+void add_chain(Builder& b) {
+  if (!b.options().chain || b.is_disabled("chain")) return;
+  if (!b.context().capabilities().in_process_cpu) return;
+  std::set<Key> seen;
+  std::map<Key, opencl::Kernel> offered;
+  const auto collect = [&](const opencl::Kernel& kernel) {
+    if (seen.insert(key_of(kernel)).second &&
+        opencl::is_chainable(kernel.program_name(), kernel.name()))
+      offered.emplace(key_of(kernel), kernel);
+  };
+  for (const Step& step : b.plan().steps) {
+    if (!fits(step)) continue;
+    if (step.local == one_item) collect(step.kernel);
+    for (const BuildForRows& build : step.by_rows)
+      if (build.local == one_item) collect(build.kernel);
+  }
+  const auto number_of = [&](const auto& launch) {
+    const auto found = offered.find(key_of(launch.kernel));
+    if (found == offered.end() || launch.local != one_item) return -1;
+    return static_cast<int>(std::distance(offered.begin(), found));
+  };
+  int chained = 0;
+  for (Step& step : b.plan().steps) {
+    if (!fits(step)) continue;
+    step.chain_number = number_of(step);
+    for (BuildForRows& build : step.by_rows) build.chain_number = number_of(build);
+    chained += step.chain_number >= 0;
+  }
+  if (chained < kFewestSteps) return;
+  std::vector<opencl::Kernel> kernels;
+  for (const auto& [key, kernel] : offered) kernels.push_back(kernel);
+  b.chain(kernels);
+}
+
+int chained_steps(const Plan& plan) {
+  if (!plan.chain) return 0;
+  return static_cast<int>(std::count_if(plan.steps.begin(), plan.steps.end(),
+                                        [](const Step& s) { return s.chain_number >= 0; }));
+}
+
+}  // namespace bertcl::plan

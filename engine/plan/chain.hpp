@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which steps of a plan may share a launch.
+#pragma once
+
+namespace bertcl::plan {
+
+class Builder;
+struct Plan;
+
+/// Gives the plan a kernel that runs steps one after the other (kernels_cl/chain.cl), and their
+/// kernels a number in it, where the device keeps kernels in this process. To be called when all
+/// steps are there, and nothing is built.
+void add_chain(Builder& b);
+
+/// How many steps of a plan share launches with their neighbours, except while they are profiled.
+int chained_steps(const Plan& plan);
+
+}  // namespace bertcl::plan

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of a chain as words in device memory.
+#include "runtime/chain.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "opencl/chain.hpp"
+#include "opencl/queue.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+// Arithmetic of a launch: some milliseconds on two cores. A work-group that left, because its core
+// had other work, is back at the next launch, whose cost is nothing beside this.
+constexpr double kMostOperations = 4e9;
+constexpr std::size_t kMostItems = std::numeric_limits<std::int32_t>::max();
+
+std::vector<const opencl::Buffer*> pointers_to(std::span<const opencl::Buffer> buffers) {
+  std::vector<const opencl::Buffer*> pointers;
+  for (const opencl::Buffer& buffer : buffers) pointers.push_back(&buffer);
+  return pointers;
+}
+
+std::size_t items_of(const Launch& launch) {
+  return launch.global[0] * launch.global[1] * launch.global[2];
+}
+
+}  // namespace
+
+Chain::Chain(const plan::Plan& plan)
+    : plan_(plan),
+      constants_(opencl::addresses_of(*plan.context, pointers_to(plan.constants))),
+      state_(plan.context->allocate(opencl::kChainStateBytes)),
+      steps_(
+          plan.context->allocate(plan.steps.size() * opencl::kStepWords * sizeof(std::uint64_t))) {}
+
+void Chain::join(std::span<const Launch> launches, const ir::Bindings& sizes) {
+  links_.clear();
+  double operations = 0;  // of the last link, as its items
+  std::size_t items = 0;
+  for (std::size_t s = 0; s < launches.size(); ++s) {
+    const Launch& launch = launches[s];
+    const std::size_t of_launch = items_of(launch);
+    if (launch.chain_number < 0 || of_launch > kMostItems) continue;
+    const plan::Step& step = plan_.steps[s];
+    const double of_step =
+        step.operations_per_unit == 0
+            ? 0
+            : step.operations_per_unit * static_cast<double>(step.unit.evaluate(sizes));
+    const bool goes_on = !links_.empty() && links_.back().first + links_.back().steps == s &&
+                         operations + of_step <= kMostOperations && items + of_launch <= kMostItems;
+    if (!goes_on) {
+      links_.push_back({s, 0, 0, 1});
+      operations = 0;
+      items = 0;
+    }
+    Link& link = links_.back();
+    ++link.steps;
+    link.groups = std::max(link.groups, of_launch);
+    operations += of_step;
+    items += of_launch;
+  }
+  const std::size_t units = std::max<std::size_t>(1, plan_.context->info().compute_units);
+  for (Link& link : links_) link.groups = std::min(link.groups, units);
+}
+
+void Chain::bind(std::span<const Launch> launches, const Memory& memory,
+                 const ir::Bindings& sizes) {
+  bound_ = false;
+  join(launches, sizes);
+  arena_ = &memory.arena;
+  const std::vector<std::uint64_t> base =
+      opencl::addresses_of(*plan_.context, std::vector{&memory.arena, &memory.tables});
+  std::size_t table = 0;  // the next of the step's
+  const auto word_of = [&](const plan::Step& step, const plan::Argument& a) -> std::uint64_t {
+    const auto slot = [&](int index) {
+      const int root = plan_.slots[static_cast<std::size_t>(index)].root;
+      return base[0] +
+             static_cast<std::uint64_t>(memory.slot_offsets[static_cast<std::size_t>(root)]);
+    };
+    if (const auto* r = std::get_if<plan::Reads>(&a)) return slot(r->slot);
+    if (const auto* w = std::get_if<plan::Writes>(&a)) return slot(w->slot);
+    if (const auto* c = std::get_if<plan::Constant>(&a))
+      return constants_[static_cast<std::size_t>(c->index)];
+    if (std::holds_alternative<plan::Table>(a)) return base[1] + memory.table_offsets[table++];
+    if (const auto* size = std::get_if<plan::Size>(&a))
+      return static_cast<std::uint32_t>(as_int(size->evaluate(sizes), step));
+    if (const auto* n = std::get_if<std::int32_t>(&a)) return static_cast<std::uint32_t>(*n);
+    if (const auto* f = std::get_if<float>(&a)) return std::bit_cast<std::uint32_t>(*f);
+    return 0;
+  };
+  std::vector<std::uint64_t> words;
+  for (Link& link : links_) {
+    link.first_in_words = words.size() / opencl::kStepWords;
+    std::uint64_t items = 0;  // of the steps before
+    for (std::size_t s = link.first; s < link.first + link.steps; ++s) {
+      const Launch& launch = launches[s];
+      opencl::ChainedStep step{
+          static_cast<std::uint64_t>(launch.chain_number), items, launch.global, {}};
+      table = launch.first_table;
+      for (const plan::Argument& a : plan_.steps[s].arguments)
+        step.arguments.push_back(word_of(plan_.steps[s], a));
+      opencl::append_step(words, step);
+      items += items_of(launch);
+    }
+  }
+  steps_.upload(words);
+  state_.fill(0);
+  bound_ = true;
+}
+
+std::size_t Chain::enqueue(std::size_t first) {
+  const auto link =
+      std::find_if(links_.begin(), links_.end(), [&](const Link& l) { return l.first == first; });
+  if (link == links_.end()) return 0;
+  opencl::Kernel kernel = plan_.chain;
+  kernel.args(steps_, state_, *arena_, static_cast<std::int32_t>(link->first_in_words),
+              static_cast<std::int32_t>(link->steps));
+  plan_.context->queue().launch(kernel, {link->groups, 1, 1}, {1, 1, 1}, "chain");
+  return link->steps;
+}
+
+}  // namespace bertcl::runtime

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of neighbouring steps that are one launch each.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "runtime/launch.hpp"
+
+namespace bertcl::runtime {
+
+/// The chain of a plan (kernels_cl/chain.cl). Its steps reach their values by address: slots in the
+/// arena, tables and the constants of the plan, all of which have to stay until the queue is
+/// finished.
+class Chain {
+ public:
+  explicit Chain(const plan::Plan& plan);
+
+  /// Writes the steps for one run's sizes.
+  void bind(std::span<const Launch> launches, const Memory& memory, const ir::Bindings& sizes);
+  bool is_bound() const { return bound_; }
+  void unbind() { bound_ = false; }
+
+  /// Queues the launch of all steps from `first` on that one launch can run; returns how many. 0 if
+  /// `first` needs one of its own.
+  std::size_t enqueue(std::size_t first);
+
+ private:
+  struct Link {  // steps in one launch
+    std::size_t first, steps;
+    std::size_t first_in_words;  // of its steps in steps_
+    std::size_t groups;
+  };
+  void join(std::span<const Launch> launches, const ir::Bindings& sizes);
+
+  const plan::Plan& plan_;
+  std::vector<std::uint64_t> constants_;  // addresses
+  opencl::Buffer state_, steps_;
+  const opencl::Buffer* arena_ = nullptr;
+  std::vector<Link> links_;
+  bool bound_ = false;
+};
+
+}  // namespace bertcl::runtime

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of a plan, and where their values lie, for the sizes of one run.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "opencl/buffer.hpp"
+#include "plan/plan.hpp"
+
+namespace bertcl::runtime {
+
+/// The build of a step's kernel that these sizes take; no kernel for a library call.
+struct Launch {
+  const opencl::Kernel* kernel = nullptr;
+  int chain_number = -1;  // of that build
+  std::array<std::size_t, 3> global{}, local{};
+  std::size_t first_table = 0;  // of the step's arguments, among those of all steps
+};
+
+/// Memory of slots and tables.
+struct Memory {
+  opencl::Buffer arena, tables;
+  std::int64_t arena_bytes = 0;            // of it in use
+  std::vector<std::int64_t> slot_offsets;  // in the arena, by root slot
+  std::vector<std::size_t> table_offsets;  // in `tables`, in the order of the steps' arguments
+};
+
+/// A size as kernels take it. Throws Error naming the step where it does not fit into an int.
+std::int32_t as_int(std::int64_t size, const plan::Step& step);
+
+}  // namespace bertcl::runtime

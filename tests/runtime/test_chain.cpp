@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs in few launches against runs of one launch a step.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "bertcl/error.hpp"
+#include "default_model.hpp"
+#include "opencl/capabilities.hpp"
+#include "opencl/queue.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+class ChainedSession : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!context_->capabilities().in_process_cpu)
+      GTEST_SKIP() << "kernels of this device do not find buffers by address";
+  }
+
+  Session load(std::string disabled = "", const SessionOptions& with = {}) const {
+    SessionOptions options = with;
+    options.context = context_;
+    options.disabled_kernels = std::move(disabled);
+    return Session::load(model, options);
+  }
+
+  std::shared_ptr<opencl::Context> context_ = opencl::Context::create();
+};
+
+// The second pair has attention kernels that no chain runs: a launch for the steps of each layer.
+TEST_F(ChainedSession, GivesTheSameBits) {
+  for (const std::string disabled : {"", "x86,group"}) {
+    Session chained = load(disabled);
+    Session by_step = load(disabled.empty() ? "chain" : disabled + ",chain");
+    ASSERT_TRUE(chained.plan().chain);
+    ASSERT_FALSE(by_step.plan().chain);
+    for (const auto& lengths : std::vector<std::vector<std::int64_t>>{
+             {1}, {16}, {16}, {5, 0, 33, 1}, {130, 64}, {16}, {1, 1, 1}}) {
+      const Tensors inputs = batch_of(lengths, 131, static_cast<unsigned>(lengths.size()));
+      EXPECT_EQ(chained.run(inputs), by_step.run(inputs)) << disabled << ", " << lengths.size();
+    }
+  }
+}
+
+TEST_F(ChainedSession, GivesTheSameBitsByEveryFamily) {
+  const Tensors inputs = batch_of({5, 60, 33}, 64, 2);
+  for (const std::string disabled :
+       {"x86_avx512_few", "x86_avx512", "x86_avx512,x86_avx2", "x86_avx512,x86_avx2,portable"}) {
+    Session chained = load(disabled), by_step = load(disabled + ",chain");
+    EXPECT_EQ(chained.run(inputs), by_step.run(inputs)) << disabled;
+  }
+  for (const bool bf16 : {false, true}) {
+    SessionOptions options;
+    options.half_weights = !bf16;
+    options.bf16 = bf16;
+    if (bf16 && !context_->capabilities().avx512_bf16) continue;
+    Session chained = load("", options), by_step = load("chain", options);
+    EXPECT_EQ(chained.run(inputs), by_step.run(inputs)) << (bf16 ? "bf16" : "half weights");
+  }
+}
+
+TEST_F(ChainedSession, GivesTheSameBitsWherePaddingStays) {
+  SessionOptions options;
+  options.drop_padding = false;
+  Session chained = load("", options), by_step = load("chain", options);
+  const Tensors inputs = batch_of({7, 19}, 20, 3);
+  EXPECT_EQ(chained.run(inputs), by_step.run(inputs));
+}
+
+TEST_F(ChainedSession, RunsByStepWhileItIsProfiled) {
+  Session session = load();
+  const Tensors inputs = batch_of({12, 3}, 12, 4);
+  const Tensors expected = session.run(inputs);
+  opencl::Queue& queue = context_->queue();
+  queue.enable_profiling(true);
+  EXPECT_EQ(session.run(inputs), expected);
+  std::size_t launches = 0;
+  for (const opencl::ProfileEntry& entry : queue.profile()) launches += entry.calls;
+  EXPECT_EQ(launches, session.plan().steps.size());
+  queue.enable_profiling(false);
+  EXPECT_EQ(session.run(inputs), expected);
+}
+
+TEST_F(ChainedSession, TellsOfIdsOutsideOfTheirTableAndGoesOn) {
+  Session session = load();
+  const Tensors inputs = batch_of({9}, 9, 5);
+  const Tensors expected = session.run(inputs);
+  Tensors outside = inputs;
+  std::vector<std::int64_t> ids = outside["input_ids"].to_ints();
+  ids[4] = 1 << 30;
+  outside["input_ids"] = ir::Tensor::of({1, 9}, ids);
+  EXPECT_THROW(session.run(outside), Error);
+  EXPECT_EQ(session.run(inputs), expected);
+}
+
+TEST_F(ChainedSession, MayBeStartedAgainOrLeftBeforeItHasFinished) {
+  Session session = load();
+  const Tensors inputs = batch_of({40}, 40, 6);
+  const Tensors expected = session.run(inputs);
+  session.start(batch_of({200, 200}, 200, 7));
+  session.start(inputs);
+  EXPECT_EQ(session.finish(), expected);
+  load().start(batch_of({200, 200}, 200, 8));
+  EXPECT_EQ(session.run(inputs), expected);
+}
+
+}  // namespace
+}  // namespace bertcl::runtime
