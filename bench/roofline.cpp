@@ -148,6 +148,7 @@ int main(int argc, char** argv) {
                 {"fp32", "fp16", "bf16"});
   CLI11_PARSE(program, argc, argv);
   try {
+    options.disabled_kernels = "chain";  // each kernel is looked at alone
     runtime::Session session = tools::load_model(model, options);
     const Peaks peaks = measure_peaks(session.context());
     const std::string bf16 =

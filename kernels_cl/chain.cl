@@ -28,7 +28,10 @@
 #define PAUSES 50000  // while nothing is done, before a group leaves: some milliseconds on x86
 #endif
 #ifndef SHARES
-#define SHARES 4  // a group takes what is left of a step, divided by SHARES times the number of groups
+#define SHARES 1  // a group takes what is left of a step, divided by SHARES times the number of groups
+#endif
+#ifndef LEAST
+#define LEAST 32  // but no less than all of it, divided by LEAST times that number
 #endif
 #define STEP_WORDS 48  // these three as in engine/opencl/chain.hpp
 #define HEADER_WORDS 5
@@ -93,8 +96,9 @@ __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void chain(__global cons
       continue;
     }
     waited = 0;
-    const int before = item - (int)step[1], share = (items_of(step) - before) / (SHARES * groups);
-    const int taken = max(1, share);
+    // Long runs, for the tiles of a run fetch weights for the next of it (next_panel.clh).
+    const int items = items_of(step), before = item - (int)step[1], rest = items - before;
+    const int taken = min(max(rest / (SHARES * groups), 1 + items / (LEAST * groups)), rest);
     if (atomic_cmpxchg(next, item, item + taken) != item) continue;
     mem_fence(CLK_GLOBAL_MEM_FENCE);  // what the steps before have written is seen from here on
     run_items(step, before, taken);

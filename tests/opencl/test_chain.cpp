@@ -93,7 +93,8 @@ TEST_F(ChainTest, EachStepSeesAllOfTheStepBefore) {
   const std::vector<Kernel> kernels{context_->unbuilt_kernel("ramp", "ramp"),
                                     context_->unbuilt_kernel("add_up", "add_up")};
   // With one pause, groups leave whenever they have to wait.
-  for (const Defines& defines : {Defines{}, Defines{{"PAUSES", 1}}, Defines{{"SHARES", 1}}}) {
+  for (const Defines& defines :
+       {Defines{}, Defines{{"PAUSES", 1}}, Defines{{"SHARES", 4}, {"LEAST", 1000}}}) {
     Kernel chain = chain_of(*context_, kernels, defines);
     chain.args(steps, state, arena, 3, 4);
     for (const size_t groups : {1, 2, 3, 64, 1, 2}) {
@@ -155,6 +156,36 @@ TEST_F(ChainTest, APartThatCannotBeCompiledIsNamed) {
     EXPECT_THAT(error.what(), testing::HasSubstr("compiling, as a part of 'chain', 'broken.cl'"));
     EXPECT_THAT(error.what(), testing::HasSubstr("nowhere"));
   }
+}
+
+// Linked programs are stored, too, and do the same when they come from there.
+TEST_F(ChainTest, ComesFromTheProgramCache) {
+  const tests::ScopedVariable cache("BERTCL_CACHE", (folder_.path() / "cache").string());
+  const tests::ScopedVariable debug("BERTCL_CACHE_DEBUG", "1");
+  const auto run = [] {
+    testing::internal::CaptureStderr();
+    {
+      const auto context = Context::create("cpu");
+      Buffer out = context->allocate(5 * sizeof(int));
+      std::vector<std::uint64_t> words;
+      append_step(
+          words,
+          {0, 0, {5, 1, 1}, {addresses_of(*context, std::vector<const Buffer*>{&out})[0], 100}});
+      Buffer steps = context->allocate(words.size() * sizeof(words[0]));
+      steps.upload(words);
+      Buffer state = context->allocate(kChainStateBytes);
+      state.fill(0);
+      const std::vector<Kernel> kernels{context->unbuilt_kernel("ramp", "ramp")};
+      Kernel chain = chain_of(*context, kernels);
+      chain.args(steps, state, out, 0, 1);
+      context->queue().launch(chain, {2, 1, 1}, {1, 1, 1}, "chain");
+      EXPECT_EQ(out.download<int>(), (std::vector<int>{100, 102, 104, 106, 108}));
+      context->store_programs(60);
+    }
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(run(), testing::HasSubstr("chain: stored"));
+  EXPECT_THAT(run(), testing::HasSubstr("chain: loaded"));
 }
 
 TEST_F(ChainTest, AddressesAreThoseOfTheBuffers) {

@@ -81,6 +81,20 @@ TEST_F(ChainedSession, RunsByStepWhileItIsProfiled) {
   EXPECT_EQ(launches, session.plan().steps.size());
   queue.enable_profiling(false);
   EXPECT_EQ(session.run(inputs), expected);
+  const Tensors larger = batch_of({90, 50}, 90, 4);
+  EXPECT_EQ(session.run(larger), load("chain").run(larger));
+}
+
+// Neither recorded launches nor observed tensors go with a chain; there is none to build.
+TEST_F(ChainedSession, IsNotMadeWhereItWouldNotRun) {
+  SessionOptions options;
+  options.observe = {load().plan().steps.front().name};
+  EXPECT_FALSE(load("", options).plan().chain);
+  options.observe.clear();
+  options.command_buffer = true;
+  if (context_->capabilities().command_buffer) {
+    EXPECT_FALSE(load("", options).plan().chain);
+  }
 }
 
 TEST_F(ChainedSession, TellsOfIdsOutsideOfTheirTableAndGoesOn) {
