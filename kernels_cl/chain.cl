@@ -14,7 +14,7 @@
 //   steps   ulong[][STEP_WORDS]: number of the kernel, first item, grid (3), then its arguments as
 //           place.clh reads them. Items of a launch are counted through all of its steps.
 //   state   int[3][LINE_INTS]: next, done, groups that have left; zeros before and after a launch
-//   arena   memory of what the steps read and write, which they find by address
+//   arena   memory of what the steps read and write: they find it by address, and the driver keeps it for them
 //   first, count   steps of this launch
 //   STEPS   one STEP(number,function) for each kernel, of programs that this one is linked with
 //
@@ -33,7 +33,7 @@
 #ifndef LEAST
 #define LEAST 32  // but no less than all of it, divided by LEAST times that number
 #endif
-#define STEP_WORDS 48  // these three as in engine/opencl/chain.hpp
+#define STEP_WORDS 48  // these and the bytes of state as in engine/opencl/chain.hpp
 #define HEADER_WORDS 5
 #define LINE_INTS 16  // of a cache line
 

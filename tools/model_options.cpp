@@ -104,8 +104,10 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       {"int8"})
       ->group(group);
   command
-      ->add_option("--disable-kernels", options.disabled_kernels,
-                   "Implementations to leave out, by their names in `bertcl inspect`")
+      ->add_option(
+          "--disable-kernels", options.disabled_kernels,
+          "Implementations to leave out, by their names in `bertcl inspect`; chain: a launch\n"
+          "for each step")
       ->type_name("NAME,...")
       ->group(group);
   command

@@ -34,7 +34,7 @@ class Buffer {
   void write_async(std::span<const std::byte> data, size_t offset = 0);
   /// Waits for all work queued before, then copies to the host.
   void read(std::span<std::byte> data, size_t offset = 0) const;
-  /// Queues a copy to the host; `data` must live, and holds it, after Queue::finish().
+  /// Queues a copy to the host; `data` must live until Queue::finish(), after which it holds it.
   void read_async(std::span<std::byte> data, size_t offset = 0) const;
   /// Queues a copy of `bytes` bytes from `source` on the device.
   void copy_from(const Buffer& source, size_t bytes, size_t source_offset = 0, size_t offset = 0);

@@ -71,7 +71,7 @@ class Builder {
   /// constant_in_place().
   void make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count);
   /// Builds all programs but those of steps that a chain runs, and makes those constants. Throws
-  /// Error where a kernel takes another number of arguments than its step has.
+  /// Error where one of the kernels built takes another number of arguments than its step has.
   void finish();
   /// The int that kernels set when an index was outside its table.
   Argument error_flag();

@@ -8,7 +8,7 @@ class Builder;
 struct Plan;
 
 /// Gives the plan a kernel that runs steps one after the other (kernels_cl/chain.cl), and their
-/// kernels a number in it, where the device keeps kernels in this process. To be called when all
+/// kernels a number in it, where the device runs kernels in this process. To be called when all
 /// steps are there, and nothing is built.
 void add_chain(Builder& b);
 

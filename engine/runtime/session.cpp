@@ -220,7 +220,7 @@ Tensors Session::finish() {
       if (ir::Tensor& t = outputs.at(out.name); out.slot >= 0 && !t.bytes().empty())
         s.executor->buffer(out.slot).read_async(t.mutable_bytes());
     if (flag) flag->read_async(std::as_writable_bytes(std::span(&index_error, 1)));
-  } catch (const Error&) {
+  } catch (...) {
     s.plan.context->queue().finish();
     throw;
   }
