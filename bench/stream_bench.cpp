@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens per second over questions as they come: real lengths, batches as read, without padding.
 //
-//   build/bench/bench_stream model.onnx data.json vocab.txt [questions [batch [precision
+//   build/bench/bench_stream model.onnx data.json vocab.txt [windows [batch [precision
 //   [rounds [padded]]]]]
 //
-// Prints JSON: the length of every window of the first `questions` questions (384 tokens at most,
-// stride 128), and the seconds of each round over them. bench/compare gives the same lengths to
-// other engines. With `padded` every window is padded to 384 tokens and the padding is computed as
-// well, which is what an engine of one fixed shape does. BERTCL_DEVICE names the device.
+// Of the batches that the windows of all questions make as read (384 tokens at most, stride 128),
+// it takes some at equal distances, about `windows` windows in all: data sets are ordered, and the
+// first batches are not like the others. Prints JSON: the length of every window, and the seconds
+// of each round over them. bench/compare gives the same lengths to other engines. With `padded`
+// every window is padded to 384 tokens and the padding is computed as well, which is what an engine
+// of one fixed shape does. BERTCL_DEVICE names the device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,6 +58,20 @@ runtime::Tensors inputs_of(const runtime::Session& session, const text::Batch& b
   return inputs;
 }
 
+/// Windows of each batch of `size` that is taken, about `limit` of `count` windows in all.
+std::vector<std::vector<std::size_t>> choose_batches(std::size_t count, std::size_t size,
+                                                     std::size_t limit) {
+  const std::size_t there = (count + size - 1) / size;
+  const std::size_t taken = std::min(there, std::max<std::size_t>(1, limit / size));
+  std::vector<std::vector<std::size_t>> batches;
+  for (std::size_t i = 0; i < taken; ++i) {
+    const std::size_t first = i * there / taken * size;
+    batches.emplace_back(std::min(size, count - first));
+    std::iota(batches.back().begin(), batches.back().end(), first);
+  }
+  return batches;
+}
+
 int run(std::span<char*> arguments) {
   const auto given = [&](std::size_t i, const char* otherwise) {
     return std::string(i < arguments.size() ? arguments[i] : otherwise);
@@ -67,21 +83,18 @@ int run(std::span<char*> arguments) {
   const int rounds = std::stoi(given(7, "3"));
   options.keep_padding = given(8, "") == "padded";
 
-  squad::Dataset data = squad::load_dataset(arguments[2]);
-  if (data.questions.size() > limit) data.questions.resize(limit);
+  const squad::Dataset data = squad::load_dataset(arguments[2]);
   const auto tokenizer = text::WordPieceTokenizer::from_file(arguments[3]);
   const std::vector<squad::Feature> features = squad::make_features(data, tokenizer, {});
   runtime::Session session = tools::load_model(arguments[1], options);
 
   std::vector<runtime::Tensors> batches;
-  for (std::size_t first = 0; first < features.size(); first += size) {
-    std::vector<std::size_t> indexes(std::min(size, features.size() - first));
-    std::iota(indexes.begin(), indexes.end(), first);
-    const text::Batch batch = squad::make_batch(features, indexes);
-    batches.push_back(inputs_of(session, batch, options.keep_padding ? kLongest : batch.seq));
-  }
   nlohmann::json result;
-  for (const squad::Feature& feature : features) result["lengths"].push_back(feature.length());
+  for (const auto& windows : choose_batches(features.size(), size, limit)) {
+    const text::Batch batch = squad::make_batch(features, windows);
+    batches.push_back(inputs_of(session, batch, options.keep_padding ? kLongest : batch.seq));
+    for (const std::size_t window : windows) result["lengths"].push_back(features[window].length());
+  }
   for (int round = -1; round < rounds; ++round) {  // the first one warms up
     const Stopwatch clock;
     for (const runtime::Tensors& batch : batches) session.run(batch);
@@ -97,7 +110,7 @@ int run(std::span<char*> arguments) {
 int main(int argc, char** argv) {
   if (argc < 4) {
     fmt::print(stderr,
-               "usage: bench_stream MODEL DATA VOCABULARY [QUESTIONS [BATCH [PRECISION [ROUNDS "
+               "usage: bench_stream MODEL DATA VOCABULARY [WINDOWS [BATCH [PRECISION [ROUNDS "
                "[padded]]]]]\n");
     return 2;
   }

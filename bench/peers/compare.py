@@ -4,7 +4,7 @@
     bench/compare                                   random-weight BERT-base, fp32 and Q/DQ
     bench/compare --size default --shapes grid      the default model, batch 1, 8, 32, seq 16, 128, 384
     bench/compare --fp32 my.onnx --int8 my-q.onnx   an own model and its Q/DQ twin
-    bench/compare --stream 200 --shapes ""          questions of real lengths, 8 at a time
+    bench/compare --stream 200 --shapes ""          windows of real lengths, 8 at a time
 
 The engines take turns, round by round, each in a process of its own; a figure is the median over
 the rounds of each round's median, a ratio the median over the rounds of the ratio in each. No time
@@ -28,6 +28,7 @@ import tempfile
 import numpy as np
 
 import plot
+from worker import padded_batches
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BERTCL = ROOT / "build" / "bertcl"
@@ -50,7 +51,7 @@ def arguments():
     parser.add_argument("--shapes", default="1x128,1x384,8x128,8x384",
                         help="batch x seq, comma-separated; grid is 1, 8, 32 x 16, 128, 384")
     parser.add_argument("--stream", type=int, default=0, metavar="N",
-                        help="also the first N questions of --data, 8 windows at a time")
+                        help="also about N windows of --data: batches of 8 as read, at equal distances")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "data" / "sample-v2.0.json",
                         help="SQuAD file of --stream")
     parser.add_argument("--engines", default="bertcl,onnxruntime", help="also: openvino, torch")
@@ -180,6 +181,14 @@ class Stream(Measurement):
         else:
             self.rounds.append(1e3 * self.worker("stream", self.inputs, 8, int(self.order == "sorted")))
 
+    def tokens(self):
+        """Those of the windows, and those that are computed for them."""
+        lengths = json.loads(self.inputs.read_text())
+        if self.engine == "bertcl":
+            return sum(lengths), 384 * len(lengths) if self.order == "padded to 384" else sum(lengths)
+        batches = padded_batches(lengths, 8, ["mask"], self.order == "sorted")
+        return sum(lengths), sum(batch["mask"].size for batch in batches)
+
 
 def own_precision(precision):
     return [] if precision == "int8" else ["--precision", precision]
@@ -245,7 +254,7 @@ def measure_stream(options, files, folder):
                         for e in sorted(engines, key=lambda e: e != "bertcl")
                         for order in ORDERS.get(e, PADDED_ORDERS)]
         take_turns(measurements, options.rounds)
-        yield from (row_of(m, None) for m in measurements)
+        yield from (row_of(m, None) | dict(zip(("tokens", "computed_tokens"), m.tokens())) for m in measurements)
 
 
 def main():
@@ -276,10 +285,10 @@ def report(rows, options, files):
     add_ratios(rows)
     cpu, flags = cpu_name()
     print(f"{cpu}, {options.threads} threads, {', '.join(flags)}")
-    print(f"{'shape':16}{'precision':10}{'engine':14}{'ms':>9}{'peak MiB':>10}  {'engine / bertcl':>16}  of rounds")
+    print(f"{'shape':22}{'precision':10}{'engine':14}{'ms':>9}{'peak MiB':>10}  {'engine / bertcl':>16}  of rounds")
     for row in rows:
         ratio = "{:16.2f}  {:.2f}..{:.2f}".format(*row["ratio"]) if "ratio" in row else ""
-        print(f"{row['shape']:16}{row['precision']:10}{row['engine']:14}{row['ms']:9.1f}{row['peak_mib']:10}  {ratio}")
+        print(f"{row['shape']:22}{row['precision']:10}{row['engine']:14}{row['ms']:9.1f}{row['peak_mib']:10}  {ratio}")
     own = {(r["shape"], r["precision"]): r["ms"] for r in rows if r["engine"] == "bertcl"}
     for (shape, precision), ms in own.items():
         if precision != "fp32" and (shape, "fp32") in own:
@@ -300,18 +309,22 @@ def report(rows, options, files):
     print(f"written to {out} and {out.with_suffix('.svg').name}")
 
 
+def case_of(row):
+    return row["shape"], row["precision"]
+
+
 def prepend_rounds(older, newer, path):
-    """Rows of the cases in both get the older rounds first. A ratio needs the rounds of all engines."""
-    before = {(r["shape"], r["precision"], r["engine"]): r for r in older}
-    again = {key[:2] for key in before} & {(r["shape"], r["precision"]) for r in newer}
-    if {key for key in before if key[:2] in again} != {
-            (r["shape"], r["precision"], r["engine"]) for r in newer if (r["shape"], r["precision"]) in again}:
+    """Rows of the same cases get the older rounds first. A ratio needs the rounds of all engines."""
+    before = {(*case_of(r), r["engine"]): r for r in older}
+    if before.keys() != {(*case_of(r), r["engine"]) for r in newer}:
         sys.exit(f"compare: {path} has these cases of other engines; name another --out")
     for row in newer:
-        if earlier := before.get((row["shape"], row["precision"], row["engine"])):
-            row["rounds_ms"] = earlier["rounds_ms"] + row["rounds_ms"]
-            row["ms"] = statistics.median(row["rounds_ms"])
-            row["peak_mib"] = max(earlier["peak_mib"], row["peak_mib"])
+        earlier = before[*case_of(row), row["engine"]]
+        if earlier.get("tokens") != row.get("tokens"):
+            sys.exit(f"compare: {path} has {row['shape']} of other windows; name another --out")
+        row["rounds_ms"] = earlier["rounds_ms"] + row["rounds_ms"]
+        row["ms"] = statistics.median(row["rounds_ms"])
+        row["peak_mib"] = max(earlier["peak_mib"], row["peak_mib"])
     add_ratios(newer)
 
 
@@ -326,11 +339,11 @@ def joined(older, newer, path, add_rounds):
         if changed:
             sys.exit(f"compare: {path} was measured with other {key} ({', '.join(changed)}); name another --out")
         newer[key] = older[key] | newer[key]
-    case = lambda row: (row["shape"], row["precision"])
+    both = set(map(case_of, older["rows"])) & set(map(case_of, newer["rows"]))
     if add_rounds:
-        prepend_rounds(older["rows"], newer["rows"], path)
-    again = {case(row) for row in newer["rows"]}
-    newer["rows"] = [row for row in older["rows"] if case(row) not in again] + newer["rows"]
+        older_rows, newer_rows = ([row for row in of["rows"] if case_of(row) in both] for of in (older, newer))
+        prepend_rounds(older_rows, newer_rows, path)
+    newer["rows"] = [row for row in older["rows"] if case_of(row) not in both] + newer["rows"]
     return newer
 
 

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How bench/compare joins the cases of a call with those that its file has already."""
+import pathlib
+import sys
+import unittest
+
+from support import ROOT
+
+sys.path.insert(0, str(ROOT / "bench" / "peers"))
+import compare
+
+PATH = pathlib.Path("results.json")
+
+
+def row(shape, engine, *rounds_ms, peak_mib=1):
+    return {"shape": shape, "precision": "int8", "engine": engine, "ms": 0, "rounds_ms": list(rounds_ms),
+            "peak_mib": peak_mib}
+
+
+def result(*rows, **others):
+    rows = list(rows)
+    compare.add_ratios(rows)
+    return {"date": "2026-01-02", "cpu": "a cpu", "threads": 2, "kernel": "6.1", "versions": {}, "models": {},
+            "rows": rows} | others
+
+
+class JoinedResults(unittest.TestCase):
+    def setUp(self):
+        self.older = result(row("1x16", "bertcl", 1.0, 2.0, peak_mib=7), row("1x16", "openvino", 3.0, 4.0),
+                            row("8x16", "bertcl", 5.0))
+
+    def rows_of(self, newer, add_rounds):
+        joined = compare.joined(self.older, newer, PATH, add_rounds)
+        return {(r["shape"], r["engine"]): r for r in joined["rows"]}
+
+    def test_the_same_cases_are_replaced_and_others_stay(self):
+        rows = self.rows_of(result(row("1x16", "bertcl", 9.0)), add_rounds=False)
+        self.assertEqual(list(rows), [("8x16", "bertcl"), ("1x16", "bertcl")])
+        self.assertEqual(rows["1x16", "bertcl"]["rounds_ms"], [9.0])
+
+    def test_rounds_follow_the_older_ones_and_ratios_are_made_of_all(self):
+        rows = self.rows_of(result(row("1x16", "bertcl", 3.0, peak_mib=5), row("1x16", "openvino", 9.0),
+                                   row("1x384", "bertcl", 2.0)), add_rounds=True)
+        own, other = rows["1x16", "bertcl"], rows["1x16", "openvino"]
+        self.assertEqual(own["rounds_ms"], [1.0, 2.0, 3.0])
+        self.assertEqual((own["ms"], own["peak_mib"]), (2.0, 7))
+        self.assertEqual(other["ratio"], [3.0, 2.0, 3.0])
+        self.assertEqual(rows["8x16", "bertcl"]["rounds_ms"], [5.0])
+        self.assertEqual(rows["1x384", "bertcl"]["rounds_ms"], [2.0])
+
+    def test_rounds_of_some_engines_alone_are_refused(self):
+        with self.assertRaisesRegex(SystemExit, "these cases of other engines"):
+            self.rows_of(result(row("1x16", "bertcl", 9.0)), add_rounds=True)
+
+    def test_rounds_of_other_windows_are_refused(self):
+        self.older["rows"] = [row("stream as read", "bertcl", 1.0) | {"tokens": 10}]
+        with self.assertRaisesRegex(SystemExit, "stream as read of other windows"):
+            self.rows_of(result(row("stream as read", "bertcl", 1.0) | {"tokens": 11}), add_rounds=True)
+
+    def test_results_of_another_machine_day_or_version_are_refused(self):
+        with self.assertRaisesRegex(SystemExit, "has cpu a cpu, this run another"):
+            self.rows_of(result(cpu="another"), add_rounds=False)
+        self.older["versions"] = {"openvino": "1"}
+        with self.assertRaisesRegex(SystemExit, "other versions \\(openvino\\)"):
+            self.rows_of(result(versions={"openvino": "2"}), add_rounds=False)
+
+
+class Streams(unittest.TestCase):
+    def test_ratios_are_to_own_batches_as_read(self):
+        rows = [row("stream as read", "bertcl", 2.0), row("stream padded to 384", "bertcl", 6.0),
+                row("stream sorted", "openvino", 3.0)]
+        compare.add_ratios(rows)
+        self.assertEqual([r["ratio"][0] for r in rows], [1.0, 3.0, 1.5])
+
+
+if __name__ == "__main__":
+    unittest.main()
