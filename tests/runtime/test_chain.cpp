@@ -8,6 +8,7 @@
 #include "default_model.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
+#include "tests/support/environment.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -15,15 +16,25 @@ namespace {
 class ChainedSession : public testing::Test {
  protected:
   void SetUp() override {
-    if (!context_->capabilities().in_process_cpu)
-      GTEST_SKIP() << "kernels of this device do not find buffers by address";
+    const opencl::Capabilities& has = context_->capabilities();
+    if (!has.in_process_cpu)
+      GTEST_SKIP() << context_->info().name << ": " << has.notes.at("in_process_cpu");
   }
 
-  Session load(std::string disabled = "", const SessionOptions& with = {}) const {
-    SessionOptions options = with;
+  Session load(std::string disabled, SessionOptions options) const {
     options.context = context_;
     options.disabled_kernels = std::move(disabled);
     return Session::load(model, options);
+  }
+  Session chained(std::string disabled = "", const SessionOptions& options = {}) const {
+    Session session = load(std::move(disabled), options);
+    EXPECT_TRUE(session.plan().chain);
+    return session;
+  }
+  Session by_step(const std::string& disabled = "", const SessionOptions& options = {}) const {
+    Session session = load(disabled.empty() ? "chain" : disabled + ",chain", options);
+    EXPECT_FALSE(session.plan().chain);
+    return session;
   }
 
   std::shared_ptr<opencl::Context> context_ = opencl::Context::create();
@@ -32,14 +43,11 @@ class ChainedSession : public testing::Test {
 // The second pair has attention kernels that no chain runs: a launch for the steps of each layer.
 TEST_F(ChainedSession, GivesTheSameBits) {
   for (const std::string disabled : {"", "x86,group"}) {
-    Session chained = load(disabled);
-    Session by_step = load(disabled.empty() ? "chain" : disabled + ",chain");
-    ASSERT_TRUE(chained.plan().chain);
-    ASSERT_FALSE(by_step.plan().chain);
+    Session in_few = chained(disabled), in_many = by_step(disabled);
     for (const auto& lengths : std::vector<std::vector<std::int64_t>>{
              {1}, {16}, {16}, {5, 0, 33, 1}, {130, 64}, {16}, {1, 1, 1}}) {
       const Tensors inputs = batch_of(lengths, 131, static_cast<unsigned>(lengths.size()));
-      EXPECT_EQ(chained.run(inputs), by_step.run(inputs)) << disabled << ", " << lengths.size();
+      EXPECT_EQ(in_few.run(inputs), in_many.run(inputs)) << disabled << ", " << lengths.size();
     }
   }
 }
@@ -48,29 +56,29 @@ TEST_F(ChainedSession, GivesTheSameBitsByEveryFamily) {
   const Tensors inputs = batch_of({5, 60, 33}, 64, 2);
   for (const std::string disabled :
        {"x86_avx512_few", "x86_avx512", "x86_avx512,x86_avx2", "x86_avx512,x86_avx2,portable"}) {
-    Session chained = load(disabled), by_step = load(disabled + ",chain");
-    EXPECT_EQ(chained.run(inputs), by_step.run(inputs)) << disabled;
+    Session in_few = chained(disabled), in_many = by_step(disabled);
+    EXPECT_EQ(in_few.run(inputs), in_many.run(inputs)) << disabled;
   }
   for (const bool bf16 : {false, true}) {
     SessionOptions options;
     options.half_weights = !bf16;
     options.bf16 = bf16;
     if (bf16 && !context_->capabilities().avx512_bf16) continue;
-    Session chained = load("", options), by_step = load("chain", options);
-    EXPECT_EQ(chained.run(inputs), by_step.run(inputs)) << (bf16 ? "bf16" : "half weights");
+    Session in_few = chained("", options), in_many = by_step("", options);
+    EXPECT_EQ(in_few.run(inputs), in_many.run(inputs)) << (bf16 ? "bf16" : "half weights");
   }
 }
 
 TEST_F(ChainedSession, GivesTheSameBitsWherePaddingStays) {
   SessionOptions options;
   options.drop_padding = false;
-  Session chained = load("", options), by_step = load("chain", options);
+  Session in_few = chained("", options), in_many = by_step("", options);
   const Tensors inputs = batch_of({7, 19}, 20, 3);
-  EXPECT_EQ(chained.run(inputs), by_step.run(inputs));
+  EXPECT_EQ(in_few.run(inputs), in_many.run(inputs));
 }
 
 TEST_F(ChainedSession, RunsByStepWhileItIsProfiled) {
-  Session session = load();
+  Session session = chained();
   const Tensors inputs = batch_of({12, 3}, 12, 4);
   const Tensors expected = session.run(inputs);
   opencl::Queue& queue = context_->queue();
@@ -82,13 +90,13 @@ TEST_F(ChainedSession, RunsByStepWhileItIsProfiled) {
   queue.enable_profiling(false);
   EXPECT_EQ(session.run(inputs), expected);
   const Tensors larger = batch_of({90, 50}, 90, 4);
-  EXPECT_EQ(session.run(larger), load("chain").run(larger));
+  EXPECT_EQ(session.run(larger), by_step().run(larger));
 }
 
 // Neither recorded launches nor observed tensors go with a chain; there is none to build.
 TEST_F(ChainedSession, IsNotMadeWhereItWouldNotRun) {
   SessionOptions options;
-  options.observe = {load().plan().steps.front().name};
+  options.observe = {chained().plan().steps.front().name};
   EXPECT_FALSE(load("", options).plan().chain);
   options.observe.clear();
   options.command_buffer = true;
@@ -97,8 +105,19 @@ TEST_F(ChainedSession, IsNotMadeWhereItWouldNotRun) {
   }
 }
 
+// As on a GPU: kernels find no buffer by its address there.
+TEST_F(ChainedSession, IsNotMadeWhereKernelsRunElsewhere) {
+  const tests::ScopedVariable hidden("BERTCL_DISABLE", "in_process_cpu");
+  SessionOptions elsewhere;
+  elsewhere.context = opencl::Context::create();
+  Session session = Session::load(model, elsewhere);
+  EXPECT_FALSE(session.plan().chain);
+  const Tensors inputs = batch_of({21, 4}, 21, 9);
+  EXPECT_EQ(session.run(inputs), by_step().run(inputs));
+}
+
 TEST_F(ChainedSession, TellsOfIdsOutsideOfTheirTableAndGoesOn) {
-  Session session = load();
+  Session session = chained();
   const Tensors inputs = batch_of({9}, 9, 5);
   const Tensors expected = session.run(inputs);
   Tensors outside = inputs;
@@ -110,13 +129,13 @@ TEST_F(ChainedSession, TellsOfIdsOutsideOfTheirTableAndGoesOn) {
 }
 
 TEST_F(ChainedSession, MayBeStartedAgainOrLeftBeforeItHasFinished) {
-  Session session = load();
+  Session session = chained();
   const Tensors inputs = batch_of({40}, 40, 6);
   const Tensors expected = session.run(inputs);
   session.start(batch_of({200, 200}, 200, 7));
   session.start(inputs);
   EXPECT_EQ(session.finish(), expected);
-  load().start(batch_of({200, 200}, 200, 8));
+  chained().start(batch_of({200, 200}, 200, 8));
   EXPECT_EQ(session.run(inputs), expected);
 }
 
