@@ -34,7 +34,9 @@ Chain::Chain(const plan::Plan& plan)
       constants_(opencl::addresses_of(*plan.context, pointers_to(plan.constants))),
       state_(plan.context->allocate(opencl::kChainStateBytes)),
       steps_(
-          plan.context->allocate(plan.steps.size() * opencl::kStepWords * sizeof(std::uint64_t))) {}
+          plan.context->allocate(plan.steps.size() * opencl::kStepWords * sizeof(std::uint64_t))) {
+  state_.fill(0);  // as every launch leaves it
+}
 
 void Chain::join(std::span<const Launch> launches, const ir::Bindings& sizes) {
   links_.clear();
@@ -71,29 +73,35 @@ void Chain::bind(std::span<const Launch> launches, const Memory& memory,
   bound_ = false;
   join(launches, sizes);
   arena_ = &memory.arena;
-  const std::vector<std::uint64_t> base =
-      opencl::addresses_of(*plan_.context, std::vector{&memory.arena, &memory.tables});
+  if (allocations_ != memory.allocations) {
+    const auto found =
+        opencl::addresses_of(*plan_.context, std::vector{&memory.arena, &memory.tables});
+    arena_address_ = found[0];
+    tables_address_ = found[1];
+    allocations_ = memory.allocations;
+  }
   std::size_t table = 0;  // the next of the step's
   const auto word_of = [&](const plan::Step& step, const plan::Argument& a) -> std::uint64_t {
     const auto slot = [&](int index) {
       const int root = plan_.slots[static_cast<std::size_t>(index)].root;
-      return base[0] +
+      return arena_address_ +
              static_cast<std::uint64_t>(memory.slot_offsets[static_cast<std::size_t>(root)]);
     };
     if (const auto* r = std::get_if<plan::Reads>(&a)) return slot(r->slot);
     if (const auto* w = std::get_if<plan::Writes>(&a)) return slot(w->slot);
     if (const auto* c = std::get_if<plan::Constant>(&a))
       return constants_[static_cast<std::size_t>(c->index)];
-    if (std::holds_alternative<plan::Table>(a)) return base[1] + memory.table_offsets[table++];
+    if (std::holds_alternative<plan::Table>(a))
+      return tables_address_ + memory.table_offsets[table++];
     if (const auto* size = std::get_if<plan::Size>(&a))
       return static_cast<std::uint32_t>(as_int(size->evaluate(sizes), step));
     if (const auto* n = std::get_if<std::int32_t>(&a)) return static_cast<std::uint32_t>(*n);
     if (const auto* f = std::get_if<float>(&a)) return std::bit_cast<std::uint32_t>(*f);
     return 0;
   };
-  std::vector<std::uint64_t> words;
+  words_.clear();
   for (Link& link : links_) {
-    link.first_in_words = words.size() / opencl::kStepWords;
+    link.first_in_words = words_.size() / opencl::kStepWords;
     std::uint64_t items = 0;  // of the steps before
     for (std::size_t s = link.first; s < link.first + link.steps; ++s) {
       const Launch& launch = launches[s];
@@ -102,12 +110,11 @@ void Chain::bind(std::span<const Launch> launches, const Memory& memory,
       table = launch.first_table;
       for (const plan::Argument& a : plan_.steps[s].arguments)
         step.arguments.push_back(word_of(plan_.steps[s], a));
-      opencl::append_step(words, step);
+      opencl::append_step(words_, step);
       items += items_of(launch);
     }
   }
-  steps_.upload(words);
-  state_.fill(0);
+  steps_.write_async(std::as_bytes(std::span(words_)));
   bound_ = true;
 }
 

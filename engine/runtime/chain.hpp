@@ -17,7 +17,7 @@ class Chain {
  public:
   explicit Chain(const plan::Plan& plan);
 
-  /// Writes the steps for one run's sizes.
+  /// Writes the steps for one run's sizes. Nothing may be queued that was bound before.
   void bind(std::span<const Launch> launches, const Memory& memory, const ir::Bindings& sizes);
   bool is_bound() const { return bound_; }
   void unbind() { bound_ = false; }
@@ -37,7 +37,10 @@ class Chain {
   const plan::Plan& plan_;
   std::vector<std::uint64_t> constants_;  // addresses
   opencl::Buffer state_, steps_;
+  std::vector<std::uint64_t> words_;  // of the steps, on their way to the device
   const opencl::Buffer* arena_ = nullptr;
+  std::uint64_t arena_address_ = 0, tables_address_ = 0;
+  int allocations_ = 0;  // of Memory, of which these addresses are
   std::vector<Link> links_;
   bool bound_ = false;
 };

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "bertcl/error.hpp"
 #include "opencl/exit_guard.hpp"
@@ -14,18 +13,9 @@
 
 namespace bertcl::runtime {
 
-std::int32_t as_int(std::int64_t v, const plan::Step& step) {
-  if (v > std::numeric_limits<std::int32_t>::max())
-    throw Error(
-        fmt::format("{} '{}': a size of {} is beyond what a kernel takes (2^31 - 1); use a "
-                    "smaller batch",
-                    step.op, step.name, v));
-  return static_cast<std::int32_t>(v);
-}
-
 Executor::Executor(plan::Plan& plan, bool record) : plan_(plan), record_(record) {
   find_lifetimes();
-  if (plan.chain && !record) chain_ = std::make_unique<Chain>(plan);
+  if (plan.chain) chain_ = std::make_unique<Chain>(plan);
   if (!record) return;
   for (const plan::Step& step : plan.steps)
     if (step.call)
@@ -113,15 +103,22 @@ void Executor::place_slots() {
   const std::int64_t inputs = (placement.arena_bytes + alignment - 1) / alignment * alignment;
   memory_.arena_bytes = place_inputs(inputs, alignment);
   buffers_.clear();
+  buffers_.resize(plan_.slots.size());
   if (static_cast<std::int64_t>(memory_.arena.size()) < memory_.arena_bytes) {
     memory_.arena = {};
     memory_.arena = plan_.context->allocate(static_cast<std::size_t>(memory_.arena_bytes));
+    ++memory_.allocations;
   }
-  for (std::size_t i = 0; i < plan_.slots.size(); ++i)
-    buffers_.push_back(lifetimes[i].bytes == 0
-                           ? opencl::Buffer()
-                           : memory_.arena.view(static_cast<std::size_t>(memory_.slot_offsets[i]),
-                                                static_cast<std::size_t>(lifetimes[i].bytes)));
+}
+
+opencl::Buffer& Executor::buffer(int slot) {
+  const auto r = static_cast<std::size_t>(root(slot));
+  opencl::Buffer& view = buffers_[r];
+  if (!view && lifetimes_[r].second >= lifetimes_[r].first)
+    if (const std::int64_t bytes = bytes_of(r); bytes > 0)
+      view = memory_.arena.view(static_cast<std::size_t>(memory_.slot_offsets[r]),
+                                static_cast<std::size_t>(bytes));
+  return view;
 }
 
 std::span<std::byte> Executor::staging(int slot) {
@@ -137,7 +134,8 @@ void Executor::upload() {
 
 void Executor::fill_tables() {
   const std::size_t align = std::max(4u, plan_.context->info().base_align_bytes);
-  std::vector<std::int32_t> host;
+  std::vector<std::int32_t>& host = tables_;
+  host.clear();
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
   for (const plan::Step& step : plan_.steps)
     for (const plan::Argument& a : step.arguments)
@@ -151,8 +149,11 @@ void Executor::fill_tables() {
   memory_.table_offsets.clear();
   if (host.empty()) return;
   opencl::Buffer& tables = memory_.tables;
-  if (tables.size() < host.size() * 4) tables = plan_.context->allocate(host.size() * 4);
-  tables.upload(host);
+  if (tables.size() < host.size() * 4) {
+    tables = plan_.context->allocate(host.size() * 4);
+    ++memory_.allocations;
+  }
+  tables.write_async(std::as_bytes(std::span(host)));
   for (const auto& [offset, bytes] : ranges) {
     table_views_.push_back(tables.view(offset, bytes));
     memory_.table_offsets.push_back(offset);

@@ -30,7 +30,7 @@ class Executor {
   std::span<std::byte> staging(int slot);
   void upload();
   /// Device memory of a slot after bind().
-  opencl::Buffer& buffer(int slot) { return buffers_[static_cast<std::size_t>(root(slot))]; }
+  opencl::Buffer& buffer(int slot);
   ir::Sizes shape(int slot) const;
   /// Enqueues all steps; nothing waits.
   void enqueue(const Tap& tap);
@@ -61,7 +61,8 @@ class Executor {
   Memory memory_;
   std::int64_t inputs_begin_ = 0;        // in the arena, where they lie side by side
   std::vector<std::byte> staging_;       // of all inputs
-  std::vector<opencl::Buffer> buffers_;  // by root slot
+  std::vector<std::int32_t> tables_;     // on their way to the device
+  std::vector<opencl::Buffer> buffers_;  // by root slot, those that were asked for
   std::vector<opencl::Buffer> table_views_;
   std::vector<Launch> launches_;                                     // by step
   std::map<const plan::Step*, std::vector<opencl::Buffer*>> calls_;  // buffers of library calls

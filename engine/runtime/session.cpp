@@ -170,13 +170,13 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   state->times.device = opening.milliseconds();
   const Stopwatch planning;
   state->plan = plan::make_plan(graph, context, plan_options);
-  state->times.programs = state->plan.program_ms;
-  state->times.plan = planning.milliseconds() - state->times.programs;
   if (options.require_int8)
     if (const auto reasons = plan::why_not_int8(state->plan); !reasons.empty())
       throw Error(fmt::format("{}: int8 is required, but\n  {}", path.string(),
                               fmt::join(reasons, "\n  ")));
   state->executor = std::make_unique<Executor>(state->plan, options.command_buffer);
+  state->times.programs = state->plan.program_ms;
+  state->times.plan = planning.milliseconds() - state->times.programs;
   return Session(std::move(state));
 }
 
