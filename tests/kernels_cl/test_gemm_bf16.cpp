@@ -76,6 +76,11 @@ TEST_P(GemmBf16, SeveralBlocksOfColumns) {
   for (int K : {1023, 1024, 1025, 2081, 3072}) check(11, 100, K, kNone, true);
 }
 
+// Odd and many tiles of rows over three panels.
+TEST_P(GemmBf16, BlocksOfTiles) {
+  for (const int tiles : {7, 9, 18, 33}) check(8 * tiles - 1, 143, 20, kNone, true);
+}
+
 TEST_P(GemmBf16, Activations) {
   for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh})
     check(29, 101, 17, activation, true);

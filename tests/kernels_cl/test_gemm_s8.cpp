@@ -71,6 +71,15 @@ TEST_P(GemmS8, SumsAreExactForModelSizes) {
   }
 }
 
+// Odd and many tiles of rows over three panels.
+TEST_P(GemmS8, SumsAreExactForBlocksOfTiles) {
+  const int columns = 3 * GetParam().panel - 1;
+  for (const int tiles : {7, 9, 18, 33}) {
+    const auto c = make_case(GetParam().tile_rows * tiles - 1, columns, 20, tiles % 2, 5);
+    expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
+  }
+}
+
 // The largest sums of the longest K that int32 can hold: 255 * 128 * 65,793 < 2^31.
 TEST_P(GemmS8, SumsAreExactAtTheLimitOfInt32) {
   for (Bytes w : {Bytes::kLowest, Bytes::kHighest}) {
