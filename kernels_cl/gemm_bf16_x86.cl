@@ -99,10 +99,10 @@ ONE_ITEM KERNEL gemm_f32(__global const void* restrict a, __global const ushort*
                          const int M, const int N, const int K, const int has_bias,
                          const int activation, const int a_type,
                          const int out_type PLACE_PARAMETER) {
-  const Tile tile_of = tile_of_item(PLACE, BLOCK_TILES);
-  const int row0 = tile_of.row * TILE_ROWS, rows = min(TILE_ROWS, M - row0);
+  const Tile at = tile_of_item(PLACE, BLOCK_TILES);
+  const int row0 = at.row * TILE_ROWS, rows = min(TILE_ROWS, M - row0);
   const int panels = (N + TILE_COLUMNS - 1) / TILE_COLUMNS;
-  const int first = tile_of.panel * ITEM_PANELS, last = min(first + ITEM_PANELS, panels);
+  const int first = at.panel * ITEM_PANELS, last = min(first + ITEM_PANELS, panels);
   const int all_pairs = (K + 1) / 2;
   float16 c[TILE_ROWS][TILE_VECTORS];
 

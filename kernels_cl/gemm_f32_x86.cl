@@ -24,25 +24,29 @@
 #ifndef PREFETCH
 #define PREFETCH 1  // 1: fetches the next panel early, which Intel's CPUs gain by and AMD's do not
 #endif
-#define LONG_ROW 2048  // floats
-#define SOME_TILES 8
+#ifndef LONG_ROW
+#define LONG_ROW 2048  // floats; longer ones are made in two blocks at least (Xeon model 207, 2026-11-22)
+#endif
+#ifndef LEAST_TILES_TO_CUT
+#define LEAST_TILES_TO_CUT 8  // with 5 it costs 6 % there
+#endif
 
 ONE_ITEM KERNEL gemm_f32(__global const float* restrict a, __global const Weight* restrict b,
                          __global const float* restrict bias, __global float* restrict out,
                          const int M, const int N, const int K, const int has_bias,
                          const int activation PLACE_PARAMETER) {
-  // Of two blocks two cores make one each, and each core's cache holds rows of its own. Of short rows it holds
-  // all, and the weights are read once.
+  // Two cores make a block each, and the cache of a core holds long rows of its own block alone. Where rows are
+  // short it holds all of them, and one block reads the weights once. Blocks of many tiles are BLOCK_TILES long.
   const int tiles = PLACE.size.x;
-  const int most = K > LONG_ROW && tiles >= SOME_TILES ? (tiles + 1) / 2 : tiles;
-  const Tile tile_of = tile_of_item(PLACE, min(most, BLOCK_TILES));
-  const int row0 = tile_of.row * TILE_ROWS, column0 = tile_of.panel * TILE_COLUMNS;
+  const int most = K > LONG_ROW && tiles >= LEAST_TILES_TO_CUT ? (tiles + 1) / 2 : tiles;
+  const Tile at = tile_of_item(PLACE, min(most, BLOCK_TILES));
+  const int row0 = at.row * TILE_ROWS, column0 = at.panel * TILE_COLUMNS;
 
   // Rows behind M repeat the last one; their sums are not stored.
   __global const float* row[TILE_ROWS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
-  __global const Weight* panel = b + (size_t)tile_of.panel * K * TILE_COLUMNS;
+  __global const Weight* panel = b + (size_t)at.panel * K * TILE_COLUMNS;
 
   Vector c[TILE_ROWS][VECTORS];
 #pragma unroll
@@ -50,7 +54,7 @@ ONE_ITEM KERNEL gemm_f32(__global const float* restrict a, __global const Weight
 #pragma unroll
     for (int j = 0; j < VECTORS; j++) c[i][j] = (Vector)(0.0f);
   }
-  const PanelPrefetch next = next_panel_of(panel, STEP_BYTES, K, tile_of);
+  const PanelPrefetch next = next_panel_of(panel, STEP_BYTES, K, at);
   const int fetching = PREFETCH ? min(K, next.steps) : 0;
   if (PREFETCH) add_steps_prefetching(c, row, panel, 0, fetching, next.lines);
   add_steps(c, row, panel, fetching, K, 0, 0);

@@ -59,10 +59,10 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
                         __global const int* restrict row_sums,
                         __global const int* restrict w_zero_point,
                         __global const float* restrict row_scale PLACE_PARAMETER) {
-  const Tile tile_of = tile_of_item(PLACE, BLOCK_TILES);
-  const int row0 = tile_of.row * TILE_ROWS, column0 = tile_of.panel * PANEL;
+  const Tile at = tile_of_item(PLACE, BLOCK_TILES);
+  const int row0 = at.row * TILE_ROWS, column0 = at.panel * PANEL;
   const int tiles = min(TILES, (N - column0 + TILE_COLUMNS - 1) / TILE_COLUMNS);
-  __global const char* panel = b + (size_t)tile_of.panel * ((K + 1) / 2) * 2 * PANEL;
+  __global const char* panel = b + (size_t)at.panel * ((K + 1) / 2) * 2 * PANEL;
 
   int16 sums[TILE_ROWS][TILES];
   for (int i = 0; i < TILE_ROWS; i++) {

@@ -47,15 +47,15 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
                         __global const int* restrict row_sums,
                         __global const int* restrict w_zero_point,
                         __global const float* restrict row_scale PLACE_PARAMETER) {
-  const Tile tile_of = tile_of_item(PLACE, BLOCK_TILES);
-  const int row0 = tile_of.row * TILE_ROWS, column0 = tile_of.panel * TILE_COLUMNS;
+  const Tile at = tile_of_item(PLACE, BLOCK_TILES);
+  const int row0 = at.row * TILE_ROWS, column0 = at.panel * TILE_COLUMNS;
   const int groups = (K + 3) / 4, whole = K / 4;
 
   // Rows behind M repeat the last one; their sums are not stored.
   __global const uchar* row[TILE_ROWS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
-  __global const int* panel = (__global const int*)b + (size_t)tile_of.panel * groups * TILE_COLUMNS;
+  __global const int* panel = (__global const int*)b + (size_t)at.panel * groups * TILE_COLUMNS;
 
   int8 c[TILE_ROWS][2];
 #pragma unroll

@@ -33,8 +33,8 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
                         __global const int* restrict row_sums,
                         __global const int* restrict w_zero_point,
                         __global const float* restrict row_scale PLACE_PARAMETER) {
-  const Tile tile_of = tile_of_item(PLACE, BLOCK_TILES);
-  const int row0 = tile_of.row * TILE_ROWS, column0 = tile_of.panel * TILE_COLUMNS;
+  const Tile at = tile_of_item(PLACE, BLOCK_TILES);
+  const int row0 = at.row * TILE_ROWS, column0 = at.panel * TILE_COLUMNS;
   const int rows = min(TILE_ROWS, M - row0);
   const int groups = (K + 3) / 4;
 
@@ -43,7 +43,7 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
   __global const int* panel =
-      (__global const int*)b + (size_t)tile_of.panel * groups * TILE_COLUMNS;
+      (__global const int*)b + (size_t)at.panel * groups * TILE_COLUMNS;
 
   // s8 becomes u8, which adds 128 to the value and so to the zero point. The sums begin at what the zero point
   // makes too much of them.
@@ -56,7 +56,7 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
     for (int i = 1; i < TILE_ROWS; i++) c[i][j] = c[0][j];
   }
   const int whole = K / 4;
-  const PanelPrefetch next = next_panel_of(panel, STEP_BYTES, groups, tile_of);
+  const PanelPrefetch next = next_panel_of(panel, STEP_BYTES, groups, at);
   const int fetching = min(whole, next.steps);
   add_steps_prefetching(c, row, panel, 0, fetching, next.lines, a_signed);
   add_steps_of_sign(c, row, panel, fetching, whole, 0, 0, a_signed);

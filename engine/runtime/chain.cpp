@@ -34,9 +34,7 @@ Chain::Chain(const plan::Plan& plan)
       constants_(opencl::addresses_of(*plan.context, pointers_to(plan.constants))),
       state_(plan.context->allocate(opencl::kChainStateBytes)),
       steps_(
-          plan.context->allocate(plan.steps.size() * opencl::kStepWords * sizeof(std::uint64_t))) {
-  state_.fill(0);  // as every launch leaves it
-}
+          plan.context->allocate(plan.steps.size() * opencl::kStepWords * sizeof(std::uint64_t))) {}
 
 void Chain::join(std::span<const Launch> launches, const ir::Bindings& sizes) {
   links_.clear();
@@ -115,6 +113,7 @@ void Chain::bind(std::span<const Launch> launches, const Memory& memory,
     }
   }
   steps_.write_async(std::as_bytes(std::span(words_)));
+  state_.fill(0);  // as launches leave it, but one that failed
   bound_ = true;
 }
 

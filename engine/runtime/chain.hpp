@@ -17,7 +17,8 @@ class Chain {
  public:
   explicit Chain(const plan::Plan& plan);
 
-  /// Writes the steps for one run's sizes. Nothing may be queued that was bound before.
+  /// Writes the steps for one run's sizes. Launches of an earlier bind() have finished: the
+  /// device reads the steps from here.
   void bind(std::span<const Launch> launches, const Memory& memory, const ir::Bindings& sizes);
   bool is_bound() const { return bound_; }
   void unbind() { bound_ = false; }
@@ -40,7 +41,7 @@ class Chain {
   std::vector<std::uint64_t> words_;  // of the steps, on their way to the device
   const opencl::Buffer* arena_ = nullptr;
   std::uint64_t arena_address_ = 0, tables_address_ = 0;
-  int allocations_ = 0;  // of Memory, of which these addresses are
+  int allocations_ = 0;  // of Memory, when it was asked for these
   std::vector<Link> links_;
   bool bound_ = false;
 };

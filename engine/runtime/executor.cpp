@@ -27,8 +27,8 @@ Executor::Executor(plan::Plan& plan, bool record) : plan_(plan), record_(record)
 }
 
 Executor::~Executor() {
-  // What is queued reads the staged inputs, and finds the memory of a chain by its address: the
-  // queue keeps neither.
+  // What is queued reads the staged inputs, tables and steps, and finds the memory of a chain by
+  // its address: the queue keeps none of them.
   if (opencl::process_is_ending()) return;
   try {
     plan_.context->queue().finish();
@@ -60,9 +60,12 @@ ir::Sizes Executor::shape(int slot) const {
 }
 
 void Executor::bind(const ir::Bindings& sizes) {
+  // An earlier run may still read what is staged, and memory that it finds by address.
+  plan_.context->queue().finish();
   if (bound_ && sizes == sizes_) return;
-  plan_.context->queue().finish();  // before the memory goes that is found by its address
   bound_ = arguments_bound_ = false;
+  buffers_.clear();
+  buffers_.resize(plan_.slots.size());
   if (chain_) chain_->unbind();
   recorded_.reset();
   sizes_ = sizes;
@@ -102,8 +105,6 @@ void Executor::place_slots() {
   memory_.slot_offsets = placement.offsets;
   const std::int64_t inputs = (placement.arena_bytes + alignment - 1) / alignment * alignment;
   memory_.arena_bytes = place_inputs(inputs, alignment);
-  buffers_.clear();
-  buffers_.resize(plan_.slots.size());
   if (static_cast<std::int64_t>(memory_.arena.size()) < memory_.arena_bytes) {
     memory_.arena = {};
     memory_.arena = plan_.context->allocate(static_cast<std::size_t>(memory_.arena_bytes));

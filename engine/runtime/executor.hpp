@@ -23,7 +23,8 @@ class Executor {
   explicit Executor(plan::Plan& plan, bool record = false);
   ~Executor();
 
-  /// Places every slot for these sizes. Does nothing if they are those of the last call.
+  /// Waits for the run before, then places every slot for these sizes, unless they are those of the
+  /// last call.
   void bind(const ir::Bindings& sizes);
   /// Host memory for the value of an input after bind(), and the transfer of all of them. It is
   /// read until the queue has passed the transfer.

@@ -74,7 +74,6 @@ ir::Tensor Session::State::default_of(const plan::Input& in) const {
 }
 
 void Session::State::upload(const Tensors& inputs, const Packing* packing) {
-  plan.context->queue().finish();  // an earlier start() without finish() may still be uploading
   for (const plan::Input& in : plan.inputs) {
     const auto stage = [&](const auto& values) {
       const auto from = std::as_bytes(std::span(values));
