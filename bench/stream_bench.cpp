@@ -58,11 +58,11 @@ runtime::Tensors inputs_of(const runtime::Session& session, const text::Batch& b
   return inputs;
 }
 
-/// Windows of each batch of `size` that is taken, about `limit` of `count` windows in all.
+/// Windows of each batch of `size` that is taken, about `wanted` of `count` windows in all.
 std::vector<std::vector<std::size_t>> choose_batches(std::size_t count, std::size_t size,
-                                                     std::size_t limit) {
+                                                     std::size_t wanted) {
   const std::size_t there = (count + size - 1) / size;
-  const std::size_t taken = std::min(there, std::max<std::size_t>(1, limit / size));
+  const std::size_t taken = std::min(there, std::max<std::size_t>(1, wanted / size));
   std::vector<std::vector<std::size_t>> batches;
   for (std::size_t i = 0; i < taken; ++i) {
     const std::size_t first = i * there / taken * size;
@@ -76,7 +76,7 @@ int run(std::span<char*> arguments) {
   const auto given = [&](std::size_t i, const char* otherwise) {
     return std::string(i < arguments.size() ? arguments[i] : otherwise);
   };
-  const auto limit = static_cast<std::size_t>(std::stoul(given(4, "200")));
+  const auto wanted = static_cast<std::size_t>(std::stoul(given(4, "200")));
   const auto size = static_cast<std::size_t>(std::stoul(given(5, "8")));
   tools::ModelOptions options;
   options.precision = given(6, "fp32");
@@ -90,7 +90,7 @@ int run(std::span<char*> arguments) {
 
   std::vector<runtime::Tensors> batches;
   nlohmann::json result;
-  for (const auto& windows : choose_batches(features.size(), size, limit)) {
+  for (const auto& windows : choose_batches(features.size(), size, wanted)) {
     const text::Batch batch = squad::make_batch(features, windows);
     batches.push_back(inputs_of(session, batch, options.keep_padding ? kLongest : batch.seq));
     for (const std::size_t window : windows) result["lengths"].push_back(features[window].length());

@@ -14,6 +14,7 @@ are added to it; with --add-rounds its rounds follow those of the same cases, wh
 """
 import argparse
 import datetime
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -293,7 +294,7 @@ def report(rows, options, files):
     for (shape, precision), ms in own.items():
         if precision != "fp32" and (shape, "fp32") in own:
             print(f"{shape}: own {precision} is {own[shape, 'fp32'] / ms:.2f} times own fp32")
-    versions = {e: version_of(e, options) for e in options.engines if e != "bertcl"}
+    versions = {e: version_of(e, options) for e in options.engines}
     date = datetime.date.today().isoformat()
     result = {"date": date, "cpu": cpu, "flags": flags, "threads": options.threads,
               "kernel": platform.release(), "versions": versions,
@@ -348,6 +349,8 @@ def joined(older, newer, path, add_rounds):
 
 
 def version_of(engine, options):
+    if engine == "bertcl":  # every build is one of its own
+        return hashlib.sha256(BERTCL.read_bytes()).hexdigest()[:12]
     if engine != "torch":
         return importlib.metadata.version(engine)
     return run([python_of(engine, options), "-c", "import torch; print(torch.__version__)"])[0].strip()

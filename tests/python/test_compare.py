@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How bench/compare joins the cases of a call with those that its file has already."""
+import json
 import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 
-from support import ROOT
+from support import BERTCL, ROOT
+
+import make_bert
 
 sys.path.insert(0, str(ROOT / "bench" / "peers"))
 import compare
@@ -66,6 +71,34 @@ class JoinedResults(unittest.TestCase):
 
 
 class Streams(unittest.TestCase):
+    def test_batches_lie_at_equal_distances(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = pathlib.Path(folder) / "model.onnx"
+            make_bert.save(make_bert.build(make_bert.Spec.of_size("tiny", vocabulary=30522)), model)
+            lengths = {}
+            for windows in (1, 40, 100000):
+                done = subprocess.run(
+                    [BERTCL.parent / "bench" / "bench_stream", model, ROOT / "data" / "sample-v2.0.json",
+                     ROOT / "models" / "minilm-l6-squad" / "vocab.txt", str(windows), "8", "fp32", "1"],
+                    capture_output=True, text=True, check=True)
+                lengths[windows] = json.loads(done.stdout)["lengths"]
+        batches = [lengths[100000][first:first + 8] for first in range(0, len(lengths[100000]), 8)]
+        self.assertGreater(len(batches), 10)
+        self.assertEqual(lengths[1], batches[0])
+        self.assertEqual(lengths[40], sum((batches[i * len(batches) // 5] for i in range(5)), []))
+
+    def test_tokens_are_those_of_the_batches(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lengths = pathlib.Path(folder) / "lengths.json"
+            lengths.write_text(json.dumps([5, 9, 1, 1, 1, 1, 1, 1, 9, 2]))
+            tokens = {(engine, order): compare.Stream(engine, None, "int8", order, lengths, None,
+                                                      pathlib.Path(folder)).tokens()
+                      for engine, order in (("bertcl", "as read"), ("bertcl", "padded to 384"),
+                                            ("openvino", "as read"), ("openvino", "sorted"))}
+        self.assertEqual(tokens, {("bertcl", "as read"): (31, 31), ("bertcl", "padded to 384"): (31, 3840),
+                                  ("openvino", "as read"): (31, 8 * 9 + 2 * 9),
+                                  ("openvino", "sorted"): (31, 8 * 9 + 2 * 1)})
+
     def test_ratios_are_to_own_batches_as_read(self):
         rows = [row("stream as read", "bertcl", 2.0), row("stream padded to 384", "bertcl", 6.0),
                 row("stream sorted", "openvino", 3.0)]
