@@ -18,6 +18,7 @@
 
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "tests/support/lacks.hpp"
 
 namespace bertcl::tests {
 
@@ -28,20 +29,8 @@ inline opencl::Context& device() {
   return **context;
 }
 
-/// Why the device of the tests cannot run what needs a capability: its name, and what the probe
-/// found. Empty if it can.
-inline std::string lacks(bool opencl::Capabilities::*needed) {
-  const opencl::Capabilities& found = device().capabilities();
-  if (!needed || found.*needed) return "";
-  opencl::Capabilities only;
-  only.*needed = true;
-  std::string name;
-  for (const auto& [each, present] : only.list())
-    if (present) name = each;
-  const auto note = found.notes.find(name);
-  return "needs " + name + ", which " + device().info().name + " (" + device().info().platform +
-         ") has not" + (note == found.notes.end() ? "" : ": " + note->second);
-}
+/// The same for the device of these tests (tests/support/lacks.hpp).
+inline std::string lacks(bool opencl::Capabilities::*needed) { return lacks(device(), needed); }
 
 template <typename T>
 opencl::Buffer upload(const std::vector<T>& values) {

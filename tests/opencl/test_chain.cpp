@@ -14,6 +14,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/chain.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/lacks.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
@@ -65,9 +66,8 @@ class ChainTest : public ::testing::Test {
 class ChainOfSteps : public ChainTest {
  protected:
   void SetUp() override {
-    const Capabilities& has = context_->capabilities();
-    if (!has.in_process_cpu)
-      GTEST_SKIP() << context_->info().name << ": " << has.notes.at("in_process_cpu");
+    const std::string reason = tests::lacks(*context_, &Capabilities::in_process_cpu);
+    if (!reason.empty()) GTEST_SKIP() << "a chain " << reason;
   }
 };
 

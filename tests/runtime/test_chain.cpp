@@ -9,6 +9,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/lacks.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -16,9 +17,8 @@ namespace {
 class ChainedSession : public testing::Test {
  protected:
   void SetUp() override {
-    const opencl::Capabilities& has = context_->capabilities();
-    if (!has.in_process_cpu)
-      GTEST_SKIP() << context_->info().name << ": " << has.notes.at("in_process_cpu");
+    const std::string reason = tests::lacks(*context_, &opencl::Capabilities::in_process_cpu);
+    if (!reason.empty()) GTEST_SKIP() << "a chain " << reason;
   }
 
   Session load(std::string disabled, SessionOptions options) const {
