@@ -8,7 +8,9 @@ import sys
 import tempfile
 
 import numpy as np
+import onnx
 import onnxruntime
+from exact_products import with_exact_products
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
@@ -41,14 +43,17 @@ def inspect(model, *options, expect=0):
 
 
 class Reference:
-    """ONNX Runtime without graph optimizations: what the nodes of the file say, one by one. With
-    them (`optimized`) it is another implementation of the same file."""
+    """ONNX Runtime without graph optimizations: what the nodes of the file say, one by one, with exact
+    integer products on every CPU. With them (`optimized`) it is another implementation of the same file."""
 
     def __init__(self, model, optimized=False):
         options = onnxruntime.SessionOptions()
         if not optimized:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 3
+        proto = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+        if with_exact_products(proto):
+            model = proto.SerializeToString()
         self._session = onnxruntime.InferenceSession(model, options,
                                                      providers=["CPUExecutionProvider"])
         self.outputs = [o.name for o in self._session.get_outputs()]
