@@ -2,6 +2,7 @@
 // MSE: the range whose quantization changes the values least, by the mean of squares.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

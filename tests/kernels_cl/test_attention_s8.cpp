@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The int8 attention kernels against plain C++ that does what the Q/DQ graph says.
+#include <algorithm>
+
 #include "attention_reference.hpp"
 #include "device_test.hpp"
 

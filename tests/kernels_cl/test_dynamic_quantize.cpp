@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantization by the tensor's own range against the definition of DynamicQuantizeLinear.
+#include <algorithm>
+
 #include "device_test.hpp"
 
 namespace bertcl::tests {

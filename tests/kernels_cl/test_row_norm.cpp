@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // add_norm and embed_norm against plain C++.
+#include <algorithm>
+
 #include "device_test.hpp"
 
 namespace bertcl::tests {

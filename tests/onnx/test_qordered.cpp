@@ -3,6 +3,7 @@
 // plain loops.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 

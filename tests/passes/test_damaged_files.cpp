@@ -3,6 +3,7 @@
 // or is refused; nothing crashes and nothing takes long.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>

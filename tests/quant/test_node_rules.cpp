@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "bertcl/error.hpp"
 #include "quant/node_rules.hpp"
 #include "quant/placement.hpp"

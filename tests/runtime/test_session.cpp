@@ -2,6 +2,7 @@
 // The default model on the device against the plain host interpreter of the same file.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "bertcl/error.hpp"

@@ -9,6 +9,7 @@
 // quantize_per_tensor. Bounds within the 8 bits (-127 .. 127, 0 .. 15), also those behind a
 // QuantizeLinear (Brevitas' QCDQ), become bounds of x, which is exact. x * (1 / s) differs from
 // x / s next to a rounding tie.
+#include <algorithm>
 #include <cmath>
 
 #include "passes/match.hpp"

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of reductions and of Softmax.
 #include "plan/ops/ops.hpp"
+
+#include <algorithm>
+
 #include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
 
