@@ -82,7 +82,7 @@ class Vocabulary {
 /// The tokenizers library finds an added token in a text before it finds words. Here it does not:
 /// BERT's own are put around texts, others would be lost.
 void add_special(const JsonNode& token, Vocabulary& vocabulary) {
-  const std::string& content = token.at("content").string();
+  const std::string content = token.at("content").string();
   if (std::find(kSpecial.begin(), kSpecial.end(), std::string_view(content)) == kSpecial.end())
     token.fail(
         fmt::format("adds the token \"{}\", to be found in texts before words are; only {} "
