@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "bertcl/did_you_mean.hpp"
 #include "bertcl/error.hpp"
 #include "quant/layer_norm.hpp"
 #include "quant/node_rules.hpp"
@@ -54,8 +55,10 @@ class Placer {
       for (const auto& op : *ops)
         if (const auto known = quantizable_operators();
             std::find(known.begin(), known.end(), op) == known.end())
-          throw Error(fmt::format("operator {} cannot be quantized; there are {}", op,
-                                  fmt::join(known, ", ")));
+          throw Error(
+              fmt::format("operator {} cannot be quantized{}; bertcl quantize --help lists those "
+                          "that can, at --op-types",
+                          op, did_you_mean(op, known)));
   }
 
   Placement place() {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "bertcl/did_you_mean.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/inputs.hpp"
 
@@ -183,11 +184,12 @@ void Importer::import_node(const onnx::NodeProto& node) {
       opset == opsets_.end() ? "not imported" : fmt::format("opset {}", opset->second);
   const auto rule = rules().find(name);
   if (rule == rules().end())
-    fail(
-        fmt::format("node '{}': operator {} of domain '{}' ({}) is not supported; supported are {}",
-                    node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(),
-                    node.op_type(), standard ? "ai.onnx" : node.domain(), version,
-                    fmt::join(supported_operators(), ", ")));
+    fail(fmt::format(
+        "node '{}': operator {} of domain '{}' ({}) is not supported{}; docs/operators.md lists "
+        "the supported operators",
+        node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(),
+        node.op_type(), standard ? "ai.onnx" : node.domain(), version,
+        did_you_mean(name, supported_operators())));
   for (const auto& a : node.attribute())
     if (!rule->second.attributes.contains(a.name()))
       fail(fmt::format("{}: attribute '{}' is not supported; supported are: {}", describe(node),

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The name that somebody may have meant who wrote another.
+#pragma once
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bertcl {
+
+/// Levenshtein's distance, upper and lower case alike.
+inline std::size_t edit_distance(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
+  std::vector<std::size_t> costs(b.size() + 1);
+  std::iota(costs.begin(), costs.end(), std::size_t{0});
+  for (const char from : a) {
+    std::size_t diagonal = costs[0]++;
+    for (std::size_t i = 0; i < b.size(); ++i) {
+      const std::size_t above = costs[i + 1];
+      costs[i + 1] = std::min(
+          {diagonal + (lower(from) == lower(b[i]) ? 0 : 1), above + 1, costs[i] + 1});
+      diagonal = above;
+    }
+  }
+  return costs.back();
+}
+
+/// " (did you mean NAME?)" with the nearest of `names`, the first of several; empty where none is
+/// nearer than a third of the characters. Domains, as in "com.microsoft::Gelu", are not compared.
+inline std::string did_you_mean(std::string_view name, const std::vector<std::string>& names) {
+  const auto bare = [](std::string_view full) {
+    const auto colons = full.rfind("::");
+    return colons == full.npos ? full : full.substr(colons + 2);
+  };
+  const auto distance = [&](const std::string& to) { return edit_distance(bare(name), bare(to)); };
+  const auto nearest =
+      std::min_element(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
+        return distance(a) < distance(b);
+      });
+  if (nearest == names.end() || 3 * distance(*nearest) > bare(name).size()) return {};
+  return " (did you mean " + *nearest + "?)";
+}
+
+}  // namespace bertcl
