@@ -61,6 +61,9 @@ std::string Programs::options(const Defines& defines) const {
   // the last place moves ties. So neither -cl-fast-relaxed-math nor -cl-mad-enable: kernels write
   // fma() where they mean it, and a*b+c of one expression may contract without the option.
   if (info_.correctly_rounded_divide) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  // PoCL prints how many warnings there were. They are looked for where each kernel is compiled
+  // alone (tests/layout/check_kernels).
+  options += " -w";
   for (const auto& [name, value] : defines) options += fmt::format(" -D{}={}", name, value);
   return options;
 }

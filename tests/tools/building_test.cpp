@@ -19,6 +19,7 @@ TEST_F(BuildingTest, IsShownOnATerminalAndThenWipedAway) {
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.err, testing::ContainsRegex("building kernels .*[1-9]/[0-9]+ programs"));
   EXPECT_TRUE(result.err.ends_with("\r\033[K")) << "the line is left: " << result.err;
+  EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("warning"))) << "of the compiler";
 }
 
 TEST_F(BuildingTest, IsToldToACallerWhoAsks) {
