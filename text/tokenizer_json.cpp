@@ -34,7 +34,7 @@ constexpr std::array<std::string_view, 5> kSpecial{"[PAD]", "[UNK]", "[CLS]", "[
 JsonNode part(const JsonNode& root, const char* name, const char* type) {
   const std::optional<JsonNode> found = root.find(name);
   if (!found) root.fail(fmt::format("has no {}; {} is supported", name, type));
-  const std::string& other = found->at("type").string();
+  const std::string other = found->at("type").string();
   if (other != type) found->fail(fmt::format("is of kind {}; {} is supported", other, type));
   return *found;
 }

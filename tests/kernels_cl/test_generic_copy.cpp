@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels that move elements: copy_strided, where, gather, pack, unpack, cast, range.
+#include <algorithm>
 #include <numeric>
 
 #include "device_test.hpp"

@@ -22,6 +22,16 @@ TEST_F(BuildingTest, IsShownOnATerminalAndThenWipedAway) {
   EXPECT_THAT(result.err, testing::Not(testing::HasSubstr("warning"))) << "of the compiler";
 }
 
+TEST_F(BuildingTest, IsShownInEachPassOfTheQuantizer) {
+  const ProgramResult result =
+      run_bertcl_on_terminal({"quantize", kModel, "-o", path("int8.onnx"), "--data",
+                              source_file("data/calibration.json"), "--samples", "2"},
+                             {{"BERTCL_CACHE", path("cache")}, {"POCL_CACHE_DIR", path("pocl")}});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, testing::ContainsRegex("smooth .*0/2 questions, building kernels"));
+  EXPECT_THAT(result.err, testing::ContainsRegex("calibrate .*0/2 questions, building kernels"));
+}
+
 TEST_F(BuildingTest, IsToldToACallerWhoAsks) {
   runtime::SessionOptions options;
   std::size_t told = 0, last = 0;
