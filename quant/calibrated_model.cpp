@@ -55,13 +55,14 @@ Ranges find_ranges(Quantization& quantization, const Options& options, const Sam
   runtime::SessionOptions session_options;
   session_options.device = options.device;
   session_options.observe = {tensors.begin(), tensors.end()};
+  const PassProgress told = pass(progress, "calibrate");
+  session_options.on_program = [&](std::size_t, std::size_t) { told(0); };
   auto session = runtime::Session::load(options.model, session_options);
   MethodOptions method_options = options.method_options;
   method_options.scheme = options.activations;
-  Calibration calibration = calibrate(session, tensors, method(options.method), method_options,
-                                      samples, options.batch, [&](std::int64_t done, std::int64_t) {
-                                        if (progress) progress("calibrate", done);
-                                      });
+  Calibration calibration =
+      calibrate(session, tensors, method(options.method), method_options, samples, options.batch,
+                [&](std::int64_t done, std::int64_t) { told(done); });
   Report& report = quantization.report();
   report.device = session.context().info().name;
   report.calibrate_seconds = clock.seconds();

@@ -94,7 +94,7 @@ struct Report {
   std::int64_t count(Role role) const;
 };
 
-/// Called with the number of samples that are done in this pass over them.
+/// Called with the number of samples that are done in this pass over them, 0 while kernels are built.
 using Progress = std::function<void(std::string_view pass, std::int64_t samples)>;
 
 /// Calibrates `options.model` with `samples`, places Q/DQ and writes `options.output` (temporary

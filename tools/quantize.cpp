@@ -90,7 +90,8 @@ Quantized quantize_by_data(const QuantizeOptions& options) {
           shown = pass;
           progress.emplace(shown, samples.unit());
         }
-        progress->update(static_cast<std::size_t>(done), samples.size());
+        progress->update(static_cast<std::size_t>(done), samples.size(),
+                         done == 0 ? "building kernels" : "");
       });
   progress.reset();
   Quantized result;

@@ -19,6 +19,7 @@ void run_samples(const std::filesystem::path& model, const std::string& device,
   runtime::SessionOptions options;
   options.device = device;
   options.observe = {tensors.begin(), tensors.end()};
+  if (progress) options.on_program = [&](std::size_t, std::size_t) { progress(0); };
   auto session = runtime::Session::load(model, options);
   session.set_tap([&](const std::string& name, const opencl::Buffer& buffer, ir::DType dtype,
                       const ir::Sizes& shape) {

@@ -20,7 +20,7 @@ using ChannelTap =
     std::function<void(opencl::Context& context, const std::string& tensor,
                        const opencl::Buffer& values, std::int64_t rows, std::int64_t channels)>;
 
-/// Called with the number of samples that are done.
+/// Called with the number of samples that are done, 0 while kernels are built.
 using PassProgress = std::function<void(std::int64_t samples)>;
 
 /// Runs the samples one by one, without padding. `finish` is called while the device still stands,
