@@ -26,6 +26,7 @@
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/qa_model.hpp"
+#include "tools/terminal.hpp"
 #include "tools/vocabulary_options.hpp"
 
 namespace bertcl::tools {
@@ -97,15 +98,18 @@ class Oracle {
 void print_reply(const Reply& reply, const std::string& text) {
   const squad::FoundAnswer& answer = reply.answer;
   if (!answer.bytes) {
-    fmt::print("No answer in the text (null odds {:.2f}, {})\n", answer.null_odds.value_or(0.0),
+    print_text("No answer in the text (null odds {:.2f}, {})\n", answer.null_odds.value_or(0.0),
                duration_text(reply.seconds));
     return;
   }
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   const Marks marks = terminal ? Marks{"\033[1m", "\033[0m"} : Marks{"[", "]"};
-  fmt::print("{}{}{}\n", terminal ? marks.before : "", answer.text, terminal ? marks.after : "");
-  fmt::print("score {:.2f}, probability {:.2f}, {}\n\n{}\n", answer.score, answer.probability,
-             duration_text(reply.seconds), excerpt(text, *answer.bytes, marks));
+  const std::string found = printable(answer.text);
+  // Marks may be escape sequences of our own.
+  write_output((terminal ? marks.before + found + marks.after : found) + '\n');
+  print_text("score {:.2f}, probability {:.2f}, {}\n\n", answer.score, answer.probability,
+             duration_text(reply.seconds));
+  write_output(excerpt(text, *answer.bytes, marks) + '\n');
 }
 
 nlohmann::ordered_json to_json(const Oracle& oracle, const std::string& question,
@@ -136,21 +140,21 @@ nlohmann::ordered_json to_json(const Oracle& oracle, const std::string& question
 /// Questions from standard input, one a line; with a prompt where somebody types them.
 int answer_lines(Oracle& oracle) {
   const bool prompt = isatty(STDIN_FILENO) == 1;
-  if (prompt) fmt::print("{}\n\nAsk about this text; an empty line ends.\n", oracle.text());
+  if (prompt) print_text("{}\n\nAsk about this text; an empty line ends.\n", oracle.text());
   for (std::string line;;) {
     if (prompt) {
-      fmt::print("\n? ");
+      print_text("\n? ");
       std::fflush(stdout);
     }
     if (!std::getline(std::cin, line) || (prompt && line.empty())) break;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
-      if (!prompt) fmt::print("? {}\n", line);
+      if (!prompt) print_text("? {}\n", line);
       print_reply(oracle.ask(line), oracle.text());
-      if (!prompt) fmt::print("\n");
+      if (!prompt) print_text("\n");
     } catch (const Error& error) {
       if (!prompt) throw;
-      fmt::print("{}\n", error.what());
+      print_text("{}\n", error.what());
     }
   }
   return kOk;

@@ -22,6 +22,7 @@
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
 #include "tools/progress.hpp"
+#include "tools/terminal.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -79,14 +80,14 @@ int run_bench(const BenchOptions& options) {
   const std::string precision = precision_of(session.plan(), options);
 
   if (options.prints_text()) {
-    fmt::print("{} ({}), batch {}, sequence {}, on {}\n", options.model, precision, size.batch,
+    print_text("{} ({}), batch {}, sequence {}, on {}\n", options.model, precision, size.batch,
                size.seq, device);
-    fmt::print(
+    print_text(
         "latency of {} runs in ms: min {:.3f}, p50 {:.3f}, p95 {:.3f}, p99 {:.3f}, mean {:.3f}\n",
         times.size(), times.front(), p50, p95, p99, mean);
-    fmt::print("{} tokens/s (at p50)\n\n{}", grouped(std::llround(rate)), kernel_table(kernels));
+    print_text("{} tokens/s (at p50)\n\n{}", grouped(std::llround(rate)), kernel_table(kernels));
     if (const int chained = plan::chained_steps(session.plan()))
-      fmt::print(
+      print_text(
           "\nThe latency is that of few launches for {} steps, the table that of one for each.\n",
           chained);
   }

@@ -14,6 +14,7 @@
 #include "opencl/device.hpp"
 #include "tools/output.hpp"
 #include "tools/program.hpp"
+#include "tools/terminal.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -42,14 +43,14 @@ void print_table(const std::vector<Found>& devices, int chosen) {
                info.version, std::to_string(info.compute_units), bytes_text(info.global_mem_bytes),
                info.platform + " " + info.driver});
   }
-  fmt::print("{}", table.str());
-  fmt::print("* is the one that commands take without --device\n");
+  print_text("{}", table.str());
+  print_text("* is the one that commands take without --device\n");
 }
 
 void print_capabilities(const Found& found) {
-  fmt::print("\n{}: {}\n", found.info.index, found.info.name);
+  print_text("\n{}: {}\n", found.info.index, found.info.name);
   if (!found.error.empty()) {
-    fmt::print("  cannot be used: {}\n", found.error);
+    print_text("  cannot be used: {}\n", found.error);
     return;
   }
   Table table({"  capability", "", "why not"});
@@ -58,8 +59,8 @@ void print_capabilities(const Found& found) {
     table.add({"  " + name, present ? "yes" : "no",
                note == found.capabilities.notes.end() ? "" : note->second});
   }
-  fmt::print("{}", table.str());
-  fmt::print("  dot products of bytes on GPUs: {}\n", opencl::dot4_of(found.capabilities).name);
+  print_text("{}", table.str());
+  print_text("  dot products of bytes on GPUs: {}\n", opencl::dot4_of(found.capabilities).name);
 }
 
 nlohmann::ordered_json to_json(const std::vector<Found>& devices, int chosen) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/output.hpp"
+#include "tools/terminal.hpp"
 
 namespace bertcl::tools {
 
@@ -46,7 +47,7 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
   });
   add("tokens",
       [](const EvaluatedModel& model) { return grouped(static_cast<std::int64_t>(model.tokens)); });
-  fmt::print("{}\n\n{}", head, table.str());
+  print_text("{}\n\n{}", head, table.str());
   for (std::size_t i = 1; i < models.size(); ++i) {
     const EvaluatedModel &one = models[0], &other = models[i];
     std::string differences;
@@ -56,7 +57,7 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
       differences += fmt::format("{} {:+.{}f}, ", score.title, score.value - other.scores[k].value,
                                  score.digits);
     }
-    fmt::print("\n{} against {}: {}{:.2f} times the tokens/s, {:.0f} % of the size\n",
+    print_text("\n{} against {}: {}{:.2f} times the tokens/s, {:.0f} % of the size\n",
                one.path.filename().string(), other.path.filename().string(), differences,
                one.tokens_per_second() / other.tokens_per_second(),
                100.0 * static_cast<double>(one.bytes) /

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "tools/terminal.hpp"
+
 namespace bertcl::tools {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\n";
 
-/// Runs of white space become one space.
+/// Runs of white space become one space; the rest is made printable.
 std::string one_line(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -20,7 +22,7 @@ std::string one_line(std::string_view text) {
       result += ' ';
     }
   }
-  return result;
+  return printable(result);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "tools/model_report.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
+#include "tools/terminal.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -28,8 +29,8 @@ struct InspectOptions : ModelOptions {
 };
 
 void print_ports(const char* title, const std::vector<plan::Port>& ports) {
-  fmt::print("{}\n", title);
-  for (const plan::Port& port : ports) fmt::print("  {}: {}\n", port.name, ir::str(port.type));
+  print_text("{}\n", title);
+  for (const plan::Port& port : ports) print_text("  {}: {}\n", port.name, ir::str(port.type));
 }
 
 int run_inspect(const InspectOptions& options) {
@@ -37,7 +38,7 @@ int run_inspect(const InspectOptions& options) {
   session_options.follow_nodes = true;
   if (options.dump_passes && options.prints_text()) {
     session_options.dump_passes = [](const std::string& pass, const std::string& graph) {
-      fmt::print("== after {}\n{}\n", pass, graph);
+      print_text("== after {}\n{}\n", pass, graph);
     };
   }
   runtime::Session session = load_model(options.model, session_options);
@@ -49,11 +50,11 @@ int run_inspect(const InspectOptions& options) {
   if (options.prints_text()) {
     print_ports("inputs", session.inputs());
     print_ports("outputs", session.outputs());
-    fmt::print("\n{}", report_text(session, size));
-    fmt::print("{} of arena for batch {}, sequence {}\n",
+    print_text("\n{}", report_text(session, size));
+    print_text("{} of arena for batch {}, sequence {}\n",
                bytes_text(static_cast<std::uint64_t>(session.arena_bytes())), size.batch, size.seq);
     if (!plan.notes.empty()) {
-      fmt::print("\nquantized in the file, but run in float:\n  {}\n",
+      print_text("\nquantized in the file, but run in float:\n  {}\n",
                  fmt::join(plan.notes, "\n  "));
     }
   }

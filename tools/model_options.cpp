@@ -19,6 +19,7 @@
 #include "passes/pass.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/progress.hpp"
+#include "tools/terminal.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -56,9 +57,7 @@ void note_precision(const runtime::Session& session, const ModelOptions& options
                    [](const plan::Step& step) { return step.op == "linear"; }))
     return;
   const opencl::Capabilities& device = session.context().capabilities();
-  const auto note = [&](std::string_view what) {
-    fmt::print(stderr, "bertcl: {}: {}\n", session.path().string(), what);
-  };
+  const auto note = [&](std::string_view what) { warn("{}: {}", session.path().string(), what); };
   if (options.precision == "bf16" && !device.avx512_bf16)
     note("--precision bf16: the device has no avx512_bf16, float products run in fp32");
   if (options.precision == "fp16" && options.gemm == "clblast" && !device.fp16)
@@ -164,8 +163,7 @@ bool meets_requirement(const runtime::Session& session, const ModelOptions& opti
   if (options.require.empty()) return true;
   const std::vector<std::string> reasons = plan::why_not_int8(session.plan());
   if (reasons.empty()) return true;
-  fmt::print(stderr, "bertcl: {}: int8 is required, but\n  {}\n", session.path().string(),
-             fmt::join(reasons, "\n  "));
+  warn("{}: int8 is required, but\n  {}", session.path().string(), fmt::join(reasons, "\n  "));
   return false;
 }
 

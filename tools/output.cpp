@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -18,8 +17,14 @@
 #include "bertcl/error.hpp"
 #include "bertcl/pending_file.hpp"
 #include "text/unicode.hpp"
+#include "tools/terminal.hpp"
 
 namespace bertcl::tools {
+namespace {
+
+constexpr std::size_t kLongestCell = 200;
+
+}  // namespace
 
 Table::Table(std::vector<std::string> head) {
   for (std::string& cell : head) {
@@ -31,6 +36,10 @@ Table::Table(std::vector<std::string> head) {
 
 void Table::add(std::vector<std::string> row) {
   if (row.size() != right_.size()) throw std::logic_error("a table row of another length");
+  for (std::string& cell : row) {
+    cell = printable(cell, kLongestCell);
+    std::replace(cell.begin(), cell.end(), '\n', ' ');
+  }
   rows_.push_back(std::move(row));
 }
 
@@ -105,7 +114,7 @@ void write_json(const std::string& target, const nlohmann::ordered_json& json) {
   const std::string text =
       json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + '\n';
   if (target == "-") {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    write_output(text);
   } else {
     write_file(target, text);
   }

@@ -15,7 +15,8 @@ namespace bertcl::tools {
 class Table {
  public:
   explicit Table(std::vector<std::string> head);
-  /// Throws std::logic_error if the number of cells is not that of the head.
+  /// Cells are made printable (terminal.hpp), on one line, and cut at 200 characters. Throws
+  /// std::logic_error if the number of cells is not that of the head.
   void add(std::vector<std::string> row);
   std::string str() const;
 

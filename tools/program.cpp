@@ -6,10 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <exception>
+#include <iostream>
 #include <memory>
 #include <new>
 #include <sstream>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "tools/file_options.hpp"
+#include "tools/terminal.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -27,7 +27,7 @@ namespace {
 constexpr const char* kOutOfMemory = "out of memory; a smaller batch needs less";
 
 int fail(const std::string& message) {
-  fmt::print(stderr, "bertcl: {}\n", message);
+  write_error(message);
   return kBadUse;
 }
 
@@ -122,13 +122,14 @@ int run_program(int argc, const char* const* argv) {
   }
 
   if (argc < 2) {
-    fmt::print(stderr, "{}", program.help());
+    std::fputs(program.help().c_str(), stderr);
     return kBadUse;
   }
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& done) {  // --help, --version
-    return program.exit(done);
+    program.exit(done);
+    return std::cout.flush() ? 0 : fail("standard output: cannot write");
   } catch (const CLI::ParseError& error) {
     return fail(
         fmt::format("{}; see {}", complaint(program, error, argv[1]), help_command(program)));
@@ -136,9 +137,7 @@ int run_program(int argc, const char* const* argv) {
   try {
     check_files(*program.get_subcommands().front());
     const int code = action();
-    if (std::fflush(stdout) != 0) {
-      return fail(fmt::format("standard output: {}", std::strerror(errno)));
-    }
+    finish_output();
     return code;
   } catch (const std::bad_alloc&) {
     return fail(kOutOfMemory);

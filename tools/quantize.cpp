@@ -29,6 +29,7 @@
 #include "tools/quantize_options.hpp"
 #include "tools/table_options.hpp"
 #include "tools/task_options.hpp"
+#include "tools/terminal.hpp"
 #include "tools/text_model.hpp"
 #include "tools/vocabulary_options.hpp"
 
@@ -106,7 +107,7 @@ Quantized quantize_by_table(const QuantizeOptions& options) {
   const quant::ReadTable read = quant::read_table(options.table.read);
   quant::Report report = quant::quantize_with_table(options.quantizer, read.table);
   if (options.prints_text())
-    fmt::print("{}: {} of {} tensors, format {}\n", options.table.read,
+    print_text("{}: {} of {} tensors, format {}\n", options.table.read,
                read.format->magnitudes ? "magnitudes" : "ranges", read.table.ranges.size(),
                read.format->name);
   return {std::move(report), {}, {}};
@@ -146,23 +147,23 @@ void check_source(const QuantizeOptions& options) {
 void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   const quant::Report& report = quantized.report;
   const auto size = model_bytes(options.output);
-  fmt::print("{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
+  print_text("{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
              bytes_text(size),
              100.0 * static_cast<double>(size) / static_cast<double>(model_bytes(options.model)),
              options.model,
              100.0 * static_cast<double>(size) /
                  static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
   if (options.dynamic)
-    fmt::print("scales of activations are found in each run, one for each {}\n",
+    print_text("scales of activations are found in each run, one for each {}\n",
                options.per_token ? "token" : "tensor");
   else if (options.table.read.empty())
-    fmt::print("calibrated by {} on {} ({}) in {}\n", report.method,
+    print_text("calibrated by {} on {} ({}) in {}\n", report.method,
                counted(report.samples, quantized.unit), counted(report.tokens, "tokens"),
                duration_text(report.calibrate_seconds));
   const auto count_of = [&](quant::Role role, std::string_view unit) {
     return counted(report.count(role), unit);
   };
-  fmt::print("{} quantized: {} ({}), {} ({} per {}{}), {}\n",
+  print_text("{} quantized: {} ({}), {} ({} per {}{}), {}\n",
              counted(report.quantized_nodes, "nodes"),
              count_of(quant::Role::activation, "activations"), scheme_text(report.activations),
              count_of(quant::Role::weight, "weights"), scheme_text(report.weights.scheme),
@@ -170,23 +171,23 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
              report.weights.scale == quant::WeightScale::mse ? ", least squared error" : "",
              count_of(quant::Role::constant, "constants"));
   if (report.count(quant::Role::channels) > 0)
-    fmt::print("{} with a scale for each channel\n",
+    print_text("{} with a scale for each channel\n",
                count_of(quant::Role::channels, "activations"));
   if (report.deferred_softmaxes > 0)
-    fmt::print("{} Softmax deferred: powers quantized in place of probabilities\n",
+    print_text("{} Softmax deferred: powers quantized in place of probabilities\n",
                report.deferred_softmaxes);
   if (!report.smoothings.empty())
-    fmt::print("{} smoothed: their channels scaled, and their weights against them\n",
+    print_text("{} smoothed: their channels scaled, and their weights against them\n",
                counted(static_cast<std::int64_t>(report.smoothings.size()), "activations"));
   if (report.gptq_weights > 0)
-    fmt::print("{} rounded by GPTQ\n", counted(report.gptq_weights, "weights"));
+    print_text("{} rounded by GPTQ\n", counted(report.gptq_weights, "weights"));
   if (report.corrected_biases > 0)
-    fmt::print("{} corrected\n", counted(report.corrected_biases, "biases"));
+    print_text("{} corrected\n", counted(report.corrected_biases, "biases"));
   // Nodes by reason: a deep model has many that share one. All names are in the JSON.
   std::map<std::string, std::vector<std::string>> reasons;
   for (const quant::Left& left : report.left) reasons[left.reason].push_back(left.node);
   for (const auto& [reason, nodes] : reasons) {
-    fmt::print("left in float: {}{}: {}\n", nodes.front(),
+    print_text("left in float: {}{}: {}\n", nodes.front(),
                nodes.size() == 1 ? "" : fmt::format(" and {} more", nodes.size() - 1), reason);
   }
 }
@@ -214,7 +215,7 @@ int run_quantize(QuantizeOptions& options) {
   const quant::Report& report = quantized.report;
   if (options.prints_text()) print_report(quantized, options);
   if (options.prints_text() && !left_out.empty())
-    fmt::print("without {}: a table has one range for each tensor of the model as it is{}\n",
+    print_text("without {}: a table has one range for each tensor of the model as it is{}\n",
                fmt::join(left_out, ", "), options.table.read.empty() ? "" : ", and no samples");
   write_table(options.table, report, options.prints_text());
   nlohmann::ordered_json json = {{"path", options.model},       {"output", options.output},
@@ -223,7 +224,7 @@ int run_quantize(QuantizeOptions& options) {
   json.update(nlohmann::ordered_json(quant::to_json(report)));
   if (quantized.choice) {
     json.update(to_json(*quantized.choice));
-    if (options.prints_text()) fmt::print("{}", text_of(*quantized.choice));
+    if (options.prints_text()) print_text("{}", text_of(*quantized.choice));
   }
   write_json(options.json, json);
   return kOk;

@@ -12,6 +12,7 @@
 #include "tools/file_options.hpp"
 #include "tools/model_options.hpp"
 #include "tools/output.hpp"
+#include "tools/terminal.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -41,7 +42,7 @@ int run_run(const RunOptions& options) {
       table.add({name, std::string(ir::name_of(tensor.dtype())),
                  fmt::format("[{}]", fmt::join(tensor.shape(), ", "))});
     }
-    fmt::print("{}", table.str());
+    print_text("{}", table.str());
   }
   write_json(options.json, {{"device", session.context().info().name},
                             {"path", options.model},

@@ -10,6 +10,7 @@
 #include "tools/file_options.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
+#include "tools/terminal.hpp"
 
 namespace bertcl::tools {
 
@@ -58,7 +59,7 @@ void write_table(const TableOptions& options, const quant::Report& report, bool 
     if (tensor.role == quant::Role::activation) table.ranges.emplace(tensor.tensor, tensor.range);
   quant::write_table(options.write, table, format);
   if (prints_text)
-    fmt::print("{}: {} of {} activations, format {}\n", options.write,
+    print_text("{}: {} of {} activations, format {}\n", options.write,
                format.magnitudes ? "magnitudes" : "ranges", table.ranges.size(), format.name);
 }
 

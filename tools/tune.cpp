@@ -18,6 +18,7 @@
 #include "tools/model_options.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
+#include "tools/terminal.hpp"
 #include "tools/tuner.hpp"
 
 namespace bertcl::tools {
@@ -91,7 +92,7 @@ int run_tune(const TuneOptions& options) {
     throw Error("there is no place for the result: BERTCL_TUNING or BERTCL_CACHE is off");
   std::string note;
   plan::Tuning tuning = plan::stored_tuning(context, note);
-  if (!note.empty()) fmt::print(stderr, "bertcl: {}\n", note);
+  if (!note.empty()) write_error(note);
 
   const std::vector<TunedStep> products = [&] {
     const runtime::Session session = load_model(options.model, settings.session);
@@ -110,8 +111,8 @@ int run_tune(const TuneOptions& options) {
       candidates.push_back(measured_json(m));
       wrong += m.wrong.empty() ? 0 : 1;
       if (!m.wrong.empty())
-        fmt::print(stderr, "bertcl: {} for {} {}x{} is wrong and left out: {}\n", m.implementation,
-                   step.op, step.product.k, step.product.n, m.wrong);
+        warn("{} for {} {}x{} is wrong and left out: {}", m.implementation, step.op, step.product.k,
+             step.product.n, m.wrong);
     }
     // What was measured in part says nothing; what is known from before stays then.
     if (result.complete) {
@@ -156,9 +157,9 @@ int run_tune(const TuneOptions& options) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.prints_text()) {
-    fmt::print("{} products on {}; us of {} rows\n\n{}\n", products.size(), tuning.device,
+    print_text("{} products on {}; us of {} rows\n\n{}\n", products.size(), tuning.device,
                fmt::join(settings.rows, " / "), table.str());
-    fmt::print("{} in {}{}\n", file.string(), duration_text(seconds),
+    print_text("{} in {}{}\n", file.string(), duration_text(seconds),
                complete ? "" : "; the time ended, --seconds gives more");
   }
   write_json(options.json, {{"device", tuning.device},

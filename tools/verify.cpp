@@ -20,6 +20,7 @@
 #include "tools/model_options.hpp"
 #include "tools/option_checks.hpp"
 #include "tools/output.hpp"
+#include "tools/terminal.hpp"
 #include "tools/verify_folder.hpp"
 
 namespace bertcl::tools {
@@ -128,7 +129,7 @@ int run_verify(const VerifyOptions& options) {
     table.add({verdict.golden, verdict.status, figure(verdict.max_abs), figure(verdict.max_rel),
                verdict.message});
   }
-  if (options.prints_text()) fmt::print("{}", table.str());
+  if (options.prints_text()) print_text("{}", table.str());
   write_json(options.json, {{"path", options.model}, {"files", std::move(files)}});
 
   const auto first = [&](std::initializer_list<std::string> states) {
@@ -190,11 +191,11 @@ int run_verify_folder(const VerifyOptions& options) {
     table.add({outcome.file, outcome.status, compared ? fmt::format("{:.3g}", outcome.max_rel) : "",
                outcome.message.substr(0, widest)});
   }
-  if (options.prints_text()) fmt::print("{}\n{}", table.str(), totals_of(outcomes).str());
+  if (options.prints_text()) print_text("{}\n{}", table.str(), totals_of(outcomes).str());
   write_json(options.json, {{"path", options.folder}, {"files", std::move(files)}});
   const std::vector<std::string> surprises =
       has_table ? unexpected(outcomes, expected) : std::vector<std::string>{};
-  for (const std::string& sentence : surprises) fmt::print(stderr, "bertcl: {}\n", sentence);
+  for (const std::string& sentence : surprises) write_error(sentence);
   const bool failed = std::any_of(outcomes.begin(), outcomes.end(),
                                   [](const Outcome& outcome) { return outcome.status == "fail"; });
   return (has_table ? surprises.empty() : !failed) ? kOk : kCheckFailed;

@@ -4,9 +4,12 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -95,6 +98,38 @@ TEST_F(OutputTest, KnowsBeforeTheWorkWhetherAFileCanBeWritten) {
   EXPECT_THROW(check_writable(folder_.path()), Error);
   EXPECT_THROW(check_writable(""), Error);
   EXPECT_THROW(check_writable("-"), Error) << "JSON alone goes to the terminal";
+}
+
+/// A number that no process has.
+int no_process() {
+  for (int pid = 4'000'000;; --pid)
+    if (::kill(pid, 0) != 0 && errno == ESRCH) return pid;
+}
+
+TEST_F(OutputTest, WhatKilledProcessesHaveLeftGoes) {
+  const std::string dead = std::to_string(no_process()), alive = std::to_string(::getppid());
+  const std::vector<std::string> abandoned{"a." + dead + ".tmp", "a." + dead + ".part.tmp",
+                                           "a." + dead + ".part.tmp.data"};
+  const std::vector<std::string> kept{"a." + alive + ".tmp", "a." + dead + ".json", "a.x.tmp",
+                                      "b." + dead + ".tmp", "a" + dead + ".tmp"};
+  const std::string fresh = "a." + dead + ".fresh.tmp";
+  for (const auto& names : {abandoned, kept})
+    for (const std::string& name : names)
+      std::filesystem::last_write_time(
+          write(name, "x"), std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  write(fresh, "x");
+  write_json(path("a"), {{"x", 1}});
+  std::vector<std::string> expected = kept;
+  expected.insert(expected.end(), {"a", fresh});
+  EXPECT_THAT(files(), testing::UnorderedElementsAreArray(expected));
+}
+
+TEST_F(OutputTest, CellsAreOneShortPrintableLine) {
+  Table table({"name"});
+  table.add({"a\nb\x1b"});
+  table.add({std::string(1'000'000, 'n')});
+  EXPECT_THAT(table.str(), HasSubstr("\na b\\x1b\n"));
+  EXPECT_LT(table.str().size(), 1000u);
 }
 
 TEST(Progress, LineShowsShareRateAndTimeLeft) {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reaches a terminal: nothing that steers it; what does not reach a file: an error.
+#include "tools/terminal.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "onnx/proto.hpp"
+#include "program_runner.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using tests::run_bertcl;
+
+const std::string kModel = tests::source_file("models/minilm-l6-squad/model.onnx");
+
+TEST(Printable, WhatSteersATerminalIsEscaped) {
+  EXPECT_EQ(printable("\x1b[2Ja\rb\x7f\b"), "\\x1b[2Ja\\x0db\\x7f\\x08");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "2J"),
+            "\\x9b"
+            "2J")
+      << "the same in one character";
+  EXPECT_EQ(printable(std::string("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(printable("two\n\tlines\n"), "two\n\tlines\n");
+  EXPECT_EQ(printable("Ångström 東京"), "Ångström 東京");
+  EXPECT_EQ(printable("a\xff"), "a\xEF\xBF\xBD");
+}
+
+TEST(Printable, LongLinesLoseTheirMiddle) {
+  EXPECT_EQ(printable("short\nabcdefghijkl\n", 6), "short\nabc ... 6 characters ... jkl\n");
+  EXPECT_EQ(printable("éééé", 4), "éééé");
+  EXPECT_EQ(printable("ééééé", 4), "éé ... 1 characters ... éé");
+}
+
+/// A model of one node with a name that nobody wants to see.
+class NamesTest : public tests::FolderTest {
+ protected:
+  std::string model(const std::string& op, const std::string& name) const {
+    onnx::ModelProto model;
+    model.set_ir_version(8);
+    model.add_opset_import()->set_version(17);
+    onnx::GraphProto& graph = *model.mutable_graph();
+    onnx::NodeProto& node = *graph.add_node();
+    node.set_op_type(op);
+    node.set_name(name);
+    node.add_input("x");
+    node.add_output(name);
+    for (auto* port : {graph.add_input(), graph.add_output()}) {
+      port->set_name(port == &graph.input(0) ? "x" : name);
+      auto& type = *port->mutable_type()->mutable_tensor_type();
+      type.set_elem_type(onnx::TensorProto::FLOAT);
+      type.mutable_shape()->add_dim()->set_dim_value(4);
+    }
+    return write("model.onnx", model.SerializeAsString());
+  }
+};
+
+TEST_F(NamesTest, OfAModelDoNotSteerTheTerminal) {
+  for (const std::string op : {"Relu", "NoSuchOperator"}) {
+    const tests::ProgramResult result = run_bertcl({"inspect", model(op, "\x1b]0;owned\a\r")});
+    EXPECT_EQ(result.code, op == "Relu" ? 0 : 2) << result.err;
+    for (const char steering : {'\x1b', '\a', '\r'}) {
+      EXPECT_EQ(result.out.find(steering), std::string::npos) << op;
+      EXPECT_EQ(result.err.find(steering), std::string::npos) << op;
+    }
+    EXPECT_THAT(op == "Relu" ? result.out : result.err, HasSubstr("\\x1b]0;owned\\x07\\x0d"));
+  }
+}
+
+TEST_F(NamesTest, OfMegabytesAreCutInMessages) {
+  const tests::ProgramResult result =
+      run_bertcl({"inspect", model("NoSuchOperator", std::string(3 << 20, 'n'))});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_LT(result.err.size(), 5000u);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("NoSuchOperator"), HasSubstr("characters")));
+}
+
+using FullDevice = tests::FolderTest;
+
+TEST_F(FullDevice, FailsEveryCommandThatWritesToIt) {
+  for (const std::string& arguments : std::vector<std::string>{
+           "devices", "devices --json -", "inspect " + kModel, "inspect --json - " + kModel,
+           "answer --json - " + kModel + " -q 'Who maintains OpenCL?'", "--help", "--version"}) {
+    const int status = std::system(
+        fmt::format("{} {} >/dev/full 2>{}", BERTCL_PROGRAM, arguments, path("err")).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 2) << arguments;
+    EXPECT_THAT(read(path("err")), HasSubstr("bertcl: standard output: cannot write")) << arguments;
+  }
+}
+
+}  // namespace
+}  // namespace bertcl::tools

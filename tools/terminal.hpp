@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program says on standard output and standard error.
+#pragma once
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace bertcl::tools {
+
+/// `text` with nothing that steers a terminal, since names and texts come from files: control
+/// characters other than \n and \t as "\x1b", what is not UTF-8 as U+FFFD. Lines longer than
+/// `longest` code points lose their middle, and say how much.
+std::string printable(std::string_view text, std::size_t longest = static_cast<std::size_t>(-1));
+
+/// Writes to standard output as it is, as JSON has to be. Throws Error if it cannot be written.
+void write_output(std::string_view text);
+
+/// Throws Error if something that was written to standard output has not arrived.
+void finish_output();
+
+/// "bertcl: MESSAGE" on standard error, lines cut at 1,000 characters.
+void write_error(const std::string& message);
+
+/// Prints to standard output, printable. Throws Error if it cannot be written.
+template <typename... T>
+void print_text(fmt::format_string<T...> format, T&&... values) {
+  write_output(printable(fmt::format(format, std::forward<T>(values)...)));
+}
+
+/// write_error() of a formatted message.
+template <typename... T>
+void warn(fmt::format_string<T...> format, T&&... values) {
+  write_error(fmt::format(format, std::forward<T>(values)...));
+}
+
+}  // namespace bertcl::tools
