@@ -11,11 +11,12 @@
 namespace bertcl::quant {
 
 /// The name of a model beside `output`, for this process alone. The destructor removes the file and
-/// the weights beside it, if they were written.
+/// the weights beside it, if they were written; what a killed process has left goes by
+/// remove_abandoned().
 class TemporaryModel {
  public:
   TemporaryModel(const std::filesystem::path& output, std::string_view ending)
-      : path_(fmt::format("{}.{}.{}", output.string(), ::getpid(), ending)) {}
+      : path_(fmt::format("{}.{}.{}.tmp", output.string(), ::getpid(), ending)) {}
   TemporaryModel(const TemporaryModel&) = delete;
   TemporaryModel& operator=(const TemporaryModel&) = delete;
   ~TemporaryModel() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends long work on SIGINT and SIGTERM such that its temporary files go.
+// Ends long work on SIGHUP, SIGINT and SIGTERM such that its temporary files go.
 #include "tools/interruption.hpp"
 
 #include <csignal>
@@ -21,7 +21,7 @@ void remember_signal(int signal) {
 }  // namespace
 
 int run_interruptibly(const std::function<int()>& work) {
-  for (const int signal : {SIGINT, SIGTERM})
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM})
     if (std::signal(signal, remember_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
   try {
     return work();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends long work on SIGINT and SIGTERM such that its temporary files go.
+// Ends long work on SIGHUP, SIGINT and SIGTERM such that its temporary files go.
 #pragma once
 #include <functional>
 

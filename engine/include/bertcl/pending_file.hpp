@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A file that appears whole or not at all.
 #pragma once
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -23,8 +26,32 @@ inline bool is_special_file(const std::filesystem::path& path) {
          !std::filesystem::is_directory(status);
 }
 
+/// Removes FILE.PID.*tmp and FILE.PID.*tmp.data of processes that were killed. They are an hour
+/// old: a process of another machine, whose numbers are not known here, may write to the same
+/// folder.
+inline void remove_abandoned(const std::filesystem::path& path) {
+  namespace fs = std::filesystem;
+  const std::string prefix = path.filename().string() + ".";
+  const auto hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  std::error_code error;
+  fs::directory_iterator entry(path.has_parent_path() ? path.parent_path() : ".", error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with(prefix) || !(name.ends_with("tmp") || name.ends_with("tmp.data")))
+      continue;
+    int pid = 0;
+    const char* end = name.data() + name.size();
+    const auto number = std::from_chars(name.data() + prefix.size(), end, pid);
+    if (number.ec != std::errc() || pid <= 0 || number.ptr == end || *number.ptr != '.') continue;
+    std::error_code ignored;
+    if (fs::last_write_time(entry->path(), ignored) > hour_ago || ignored) continue;
+    if (::kill(pid, 0) != 0 && errno == ESRCH) fs::remove(entry->path(), ignored);
+  }
+}
+
 /// A temporary name beside the final one, for code that opens files itself. What lies there goes
-/// unless commit() has renamed it. Where the final name is a link, its target is replaced.
+/// unless commit() has renamed it. Where the final name is a link, its target is replaced. What a
+/// process that was killed has left there under such a name goes, too.
 class PendingName {
  public:
   /// Throws Error if the final name is that of a device, a pipe or a socket.
@@ -33,6 +60,7 @@ class PendingName {
     std::error_code ignored;
     if (std::filesystem::is_symlink(path, ignored)) path_ = std::filesystem::weakly_canonical(path);
     temporary_ = path_.string() + "." + std::to_string(::getpid()) + ".tmp";
+    remove_abandoned(path_);
   }
   PendingName(const PendingName&) = delete;
   PendingName& operator=(const PendingName&) = delete;
