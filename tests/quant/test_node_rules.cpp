@@ -207,7 +207,8 @@ TEST_F(NodeRules, OutputsByOperator) {
   EXPECT_EQ(placement_.outputs.size(), 8u);
   EXPECT_THAT(placement_.outputs, Not(Contains(kSelf + "/value/MatMul_output_0")));
   EXPECT_THAT([&] { sites({.op_types = {"MatMull"}}); },
-              ThrowsMessage<Error>(testing::AllOf(HasSubstr("MatMull"), HasSubstr("MatMul, "))));
+              ThrowsMessage<Error>(
+                  testing::AllOf(HasSubstr("MatMull"), HasSubstr("did you mean MatMul?"))));
 }
 
 class RangeRules : public NodeRules {
