@@ -36,15 +36,16 @@
 
 #define ONES 0x3f803f80  // 1, 1
 
-// 2^x for x <= 0, relative error below 1.1e-4, a twentieth of that of a bf16.
+// 2^x for x <= 0, relative error below 1.1e-4, a twentieth of that of a bf16; NaN for NaN, which the sum
+// of the bits could lose.
 static __attribute__((always_inline)) float16 exp2_rough(float16 x) {
-  x = x > -126.0f ? x : (float16)(-126.0f);
+  x = x < -126.0f ? (float16)(-126.0f) : x;
   const float16 shifted = x + ROUND;
   const float16 f = x - (shifted - ROUND);
   float16 p = fma(f, (float16)(5.5008960e-2f), (float16)(2.4221103e-1f));
   p = fma(f, p, (float16)(6.9328293e-1f));
   p = fma(f, p, (float16)(1.0f));
-  return as_float16(as_int16(p) + (as_int16(shifted) << 23));
+  return fma(x, (float16)(0.0f), as_float16(as_int16(p) + (as_int16(shifted) << 23)));
 }
 
 // Word i: the i-th value of `low`, then that of `high`, both > 0, rounded to nearest.
@@ -205,8 +206,8 @@ ONE_ITEM KERNEL attention_f32(__global const ushort* q, int q_stride, int q_offs
       }
     }
 
-    const float16 inverse0 = total0 > 0.0f ? 1.0f / total0 : (float16)(0.0f);
-    const float16 inverse1 = total1 > 0.0f ? 1.0f / total1 : (float16)(0.0f);
+    const float16 inverse0 = total0 == 0.0f ? (float16)(0.0f) : 1.0f / total0;
+    const float16 inverse1 = total1 == 0.0f ? (float16)(0.0f) : 1.0f / total1;
     int16* out_words = (int16*)result;  // [d/2][rows]
     for (int d = 0; d < words; d++) {
       const ushort16 even0 = to_bf16_v16(result[4 * d] * inverse0);

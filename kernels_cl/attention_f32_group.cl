@@ -156,7 +156,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
     for (int i = 0; i < ITEM_ROWS; i++) {
       const float shrink = exp2_negative((float4)(before[i] - largest[i])).s0;
       const float4 scores = (float4)(x[i][0], x[i][1], x[i][2], x[i][3]);
-      const float4 p = select((float4)(0.0f), exp2_negative(scores - largest[i]), -is_key);
+      const float4 p = select((float4)(0.0f), exp2_or_nan(scores - largest[i]), -is_key);
       total[i] = total[i] * shrink + (p.s0 + p.s1 + p.s2 + p.s3);
       const int4 words = as_int4(p);
       __local int* to = p_tile + tx * 4 * ROW_PITCH + ty * ITEM_ROWS + i;
@@ -192,7 +192,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   for (int i = 0; i < ITEM_ROWS; i++) {
     const int row = row0 + ty * ITEM_ROWS + i;
     if (row >= end) continue;
-    const float inverse = total[i] > 0.0f ? 1.0f / total[i] : 0.0f;
+    const float inverse = total[i] == 0.0f ? 0.0f : 1.0f / total[i];
     __global Stored* to = out + ((size_t)row * heads + head) * head_size;
 #pragma unroll
     for (int j = 0; j < COLUMNS; j++)

@@ -53,7 +53,7 @@ __kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
       for (int d = 0; d < head_size; d++)
         sums[d] = fma(p, v[(size_t)key * v_stride + d], sums[d]);
     }
-    const float inverse = total > 0.0f ? 1.0f / total : 0.0f;
+    const float inverse = total == 0.0f ? 0.0f : 1.0f / total;
     __global float* out_row = out + ((size_t)row * heads + head) * head_size;
     for (int d = 0; d < head_size; d++) out_row[d] = sums[d] * inverse;
   }

@@ -139,8 +139,8 @@ ONE_ITEM KERNEL attention_f32(__global const float* q, int q_stride, int q_offse
       largest0 = block0;
       largest1 = block1;
       for (int j = 0; j < count; j++) {
-        const floatv p0 = exp2_negative(scores[j * 2] - largest0, e);
-        const floatv p1 = exp2_negative(scores[j * 2 + 1] - largest1, e);
+        const floatv p0 = exp2_or_nan(scores[j * 2] - largest0, e);
+        const floatv p1 = exp2_or_nan(scores[j * 2 + 1] - largest1, e);
         total0 += p0;
         total1 += p1;
         scores[j * 2] = p0;
@@ -183,8 +183,8 @@ ONE_ITEM KERNEL attention_f32(__global const float* q, int q_stride, int q_offse
       }
     }
 
-    const floatv inverse0 = total0 > 0.0f ? 1.0f / total0 : (floatv)(0.0f);
-    const floatv inverse1 = total1 > 0.0f ? 1.0f / total1 : (floatv)(0.0f);
+    const floatv inverse0 = total0 == 0.0f ? (floatv)(0.0f) : 1.0f / total0;
+    const floatv inverse1 = total1 == 0.0f ? (floatv)(0.0f) : 1.0f / total1;
     for (int d = 0; d < head_size; d++) {
       result[d * 2] *= inverse0;
       result[d * 2 + 1] *= inverse1;

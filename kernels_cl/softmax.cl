@@ -2,7 +2,7 @@
 // Softmax and LogSoftmax along the last axis: out[row][i] = exp(x[row][i] - max) / sum.
 //
 //   x, out [rows][size] f32; logarithm 1 gives x - max - log(sum). They may be the same buffer.
-//   A row that is -inf everywhere gives 0 (LogSoftmax: -inf), not NaN.
+//   A row with NaN or inf, or -inf everywhere, gives NaN, as ONNX Runtime's.
 //
 // Grid: (ceil(rows / rows_per_item)), any local size. Bounds: none. No unsafe math options.
 #include "activation.clh"
@@ -24,8 +24,6 @@ __kernel void softmax_f32(__global const float* x, __global float* out, int rows
     vstore16(highest, 0, lanes);
     float largest = lanes[0];
     for (int t = 1; t < 16; t++) largest = lanes[t] > largest ? lanes[t] : largest;
-    const int empty = largest == -INFINITY;
-    if (empty) largest = 0.0f;
 
     float16 sum = 0.0f;
     for (int i = 0; i < size; i += 16) {
@@ -36,8 +34,7 @@ __kernel void softmax_f32(__global const float* x, __global float* out, int rows
       if (!logarithm) store_row16(out, at + i, n, e);
     }
     const float total = sum16(sum);
-    const float factor = empty ? 0.0f : 1.0f / total;
-    const float shift = empty ? INFINITY : largest + log(total);
+    const float factor = 1.0f / total, shift = largest + log(total);
     for (int i = 0; i < size; i += 16) {
       const int n = min(16, size - i);
       const float16 v = load_row16(logarithm ? x : out, at + i, n, TYPE_F32, 1.0f, 0);

@@ -19,15 +19,13 @@ GROUP_KERNEL void softmax_f32(__global const float* x, __global float* out, int 
     const float4 v = first_lanes(load_floats4(x, at + i, n, aligned), n, -INFINITY);
     const float before = largest;
     largest = fmax(largest, max4(v));
-    if (largest == -INFINITY) continue;
-    total = total * exp(before - largest) + sum4(exp(v - largest));
+    const float base = largest == -INFINITY ? 0.0f : largest;  // NaN in v shows in the total
+    total = total * exp(before - base) + sum4(exp(v - base));
   }
-  float highest = group_max(largest, shared);
-  const bool empty = highest == -INFINITY;
-  if (empty) highest = 0.0f;
+  const float highest = group_max(largest, shared);
   const float sum =
       group_sum(total == 0.0f ? 0.0f : total * exp(largest - highest), shared + SHARED_WORDS);
-  const float factor = empty ? 0.0f : 1.0f / sum, shift = empty ? INFINITY : highest + log(sum);
+  const float factor = 1.0f / sum, shift = highest + log(sum);
   for (int i = 4 * item; i < size; i += 4 * ITEMS) {
     const int n = min(4, size - i);
     const float4 v = load_floats4(x, at + i, n, aligned);

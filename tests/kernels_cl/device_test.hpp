@@ -138,6 +138,12 @@ inline float to_bf16(float x) {
   return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
 }
 
+/// NaN as arithmetic makes it, with other bits, and of an untouched buffer.
+inline std::vector<float> nans() {
+  return {std::bit_cast<float>(0x7fc00000u), std::bit_cast<float>(0xffc00001u),
+          std::bit_cast<float>(0xffffffffu)};
+}
+
 /// The bits of bf16, and back.
 inline std::vector<uint16_t> bf16_bits(const std::vector<float>& values) {
   std::vector<uint16_t> bits;

@@ -98,6 +98,19 @@ TEST_P(AttentionBf16, MaskWithHolesAndRowWithoutKeys) {
   EXPECT_NE(attend(c, operands(c), 0.125f), attend(open, operands(c), 0.125f));
 }
 
+TEST_P(AttentionBf16, NaNOfARowOrAKeyIsSeen) {
+  const AttentionCase c{.lengths = {70, 9}, .heads = 1};
+  for (const uint16_t nan : std::vector<uint16_t>{0x7fc0, 0xffff, 0xff81})
+    for (size_t operand : {0u, 1u}) {
+      auto qkv = operands(c);
+      qkv[37 * 192 + operand * 64 + 5] = nan;
+      const auto out = from_bf16(attend(c, qkv, 0.125f));
+      for (size_t i = 0; i < out.size(); ++i)
+        ASSERT_EQ(std::isnan(out[i]), operand == 0 ? i / 64 == 37 : i / 64 < 70)
+            << "operand " << operand << ", row " << i / 64;
+    }
+}
+
 TEST_P(AttentionBf16, MaskedKeysMayHoldAnything) {
   AttentionCase c{.lengths = {48}, .heads = 1, .mask = std::vector<uint8_t>(48, 1)};
   auto qkv = operands(c);

@@ -109,6 +109,36 @@ TEST_P(AttentionF32, MaskedKeysMayHoldAnything) {
   for (float value : out) ASSERT_TRUE(std::isfinite(value));
 }
 
+// In q it is in a row of the result, in k in all rows of the head, in v in a column of those.
+TEST_P(AttentionF32, NaNIsSeen) {
+  const AttentionCase c{.lengths = {70, 9}};
+  const size_t hidden = static_cast<size_t>(c.hidden()), stride = 3 * hidden;
+  const auto clean = normal_values(static_cast<size_t>(c.tokens()) * stride, 7);
+  for (const float nan : nans())
+    for (size_t operand : {0u, 1u, 2u}) {
+      auto qkv = clean;
+      const size_t token = 37, d = 5;
+      qkv[token * stride + operand * hidden + d] = nan;
+      const auto out = attend(GetParam(), c, qkv, 0.125f, 32);
+      for (size_t i = 0; i < out.size(); ++i) {
+        const size_t row = i / hidden, column = i % hidden;
+        const bool in_head = row < 70 && column < static_cast<size_t>(c.head_size);
+        const bool expected = in_head && (operand == 0   ? row == token
+                                          : operand == 1 ? true
+                                                         : column == d);
+        ASSERT_EQ(std::isnan(out[i]), expected) << GetParam().name() << ", operand " << operand
+                                                << ", row " << row << ", column " << column;
+      }
+    }
+}
+
+TEST_P(AttentionF32, AnInfiniteScoreGivesNaN) {
+  const AttentionCase c{.lengths = {33}, .heads = 1};
+  auto qkv = std::vector<float>(33 * 192, 1.0f);
+  qkv[64 + 7 * 192] = INFINITY;  // of key 7
+  for (float value : attend(GetParam(), c, qkv, 0.125f, 32)) ASSERT_TRUE(std::isnan(value));
+}
+
 TEST_P(AttentionF32, PaddedEqualsPacked) {
   // The same two sequences packed, and padded to 80 rows with a mask.
   const AttentionCase packed{.lengths = {50, 80}, .heads = 1};

@@ -117,6 +117,18 @@ TEST_P(GemmF32, Activations) {
     check(29, 101, 17, activation, true);
 }
 
+TEST_P(GemmF32, ARowWithNaNIsNaNBehindEveryActivation) {
+  for (const float nan : nans())
+    for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh}) {
+      auto a = normal_values(29 * 17, 1);
+      a[13 * 17 + 5] = nan;
+      const auto out = run_gemm_f32(GetParam(), a, half_values(17 * 101, 2), normal_values(101, 3),
+                                    29, 101, 17, activation);
+      for (size_t i = 0; i < out.size(); ++i)
+        ASSERT_EQ(std::isnan(out[i]), i / 101 == 13) << "activation " << activation << " at " << i;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Families, GemmF32, testing::ValuesIn(gemm_f32_families()),
                          [](const auto& suite) { return suite.param.name(); });
 

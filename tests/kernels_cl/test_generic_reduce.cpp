@@ -181,7 +181,28 @@ TEST(Softmax, MaskedEntriesAndRows) {
   x[3] = 1e30f;
   x[5] = -1e30f;
   const auto y = softmax(x, 20, 0);
-  for (size_t i = 0; i < 40; ++i) EXPECT_EQ(y[i], i == 3 ? 1.0f : 0.0f) << i;
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(y[i], i == 3 ? 1.0f : 0.0f) << i;
+  for (size_t i = 20; i < 40; ++i) EXPECT_TRUE(std::isnan(y[i])) << "as in ONNX Runtime, " << i;
+}
+
+// Wherever it is, alone or beside what is masked.
+TEST(Softmax, NaNAndInfinityMakeTheRowNaN) {
+  std::vector<float> strange = nans();
+  strange.push_back(INFINITY);
+  for (const float value : strange)
+    for (int32_t logarithm : {0, 1})
+      for (const size_t at : {0u, 5u, 16u, 20u})
+        for (const float others : {1.0f, -INFINITY, value}) {
+          std::vector<float> x = normal_values(3 * 21, 1);
+          std::fill(x.begin() + 21, x.begin() + 42, others);
+          x[21 + at] = value;
+          const auto y = softmax(x, 21, logarithm);
+          for (size_t i = 0; i < 63; ++i) {
+            // LogSoftmax of the largest: inf - inf; of the others -inf, as in ONNX Runtime.
+            if (i / 21 == 1 && std::isinf(value) && logarithm && !std::isnan(y[i])) continue;
+            ASSERT_EQ(std::isnan(y[i]), i / 21 == 1) << value << " at " << at << ", " << i;
+          }
+        }
 }
 
 }  // namespace
