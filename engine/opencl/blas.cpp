@@ -131,6 +131,8 @@ void gemm(Context& context, Gemm g, const Buffer& a, const Buffer& b, Buffer& c,
   const auto op_b = g.transpose_b ? clblast::Transpose::kYes : clblast::Transpose::kNo;
   const auto layout = clblast::Layout::kRowMajor;
   Queue& queue = context.queue();
+  context.capabilities();  // for tune_for_cpu(): probes queue work of their own
+  const auto held = queue.hold();
   cl_command_queue native_queue = queue.native();
 
   std::lock_guard lock(blas_mutex);

@@ -20,14 +20,16 @@ void Buffer::check_range(const char* action, size_t offset, size_t bytes) const 
 void Buffer::write(std::span<const std::byte> data, size_t offset) {
   check_range("write", offset, data.size());
   if (data.empty()) return;
-  check(clEnqueueWriteBuffer(context_->queue().native(), native(), CL_TRUE, offset, data.size(),
-                             data.data(), 0, nullptr, nullptr),
+  const QueueHandle queue = context_->queue().handle();
+  check(clEnqueueWriteBuffer(queue.get(), native(), CL_TRUE, offset, data.size(), data.data(), 0,
+                             nullptr, nullptr),
         fmt::format("write of {} bytes to the device", data.size()));
 }
 
 void Buffer::write_async(std::span<const std::byte> data, size_t offset) {
   check_range("write", offset, data.size());
   if (data.empty()) return;
+  const auto held = context_->queue().hold();
   check(clEnqueueWriteBuffer(context_->queue().native(), native(), CL_FALSE, offset, data.size(),
                              data.data(), 0, nullptr, nullptr),
         fmt::format("queued write of {} bytes to the device", data.size()));
@@ -44,8 +46,11 @@ void Buffer::read_async(std::span<std::byte> data, size_t offset) const {
 void Buffer::queue_read(std::span<std::byte> data, size_t offset, bool wait) const {
   check_range("read", offset, data.size());
   if (data.empty()) return;
-  check(clEnqueueReadBuffer(context_->queue().native(), native(), wait ? CL_TRUE : CL_FALSE, offset,
-                            data.size(), data.data(), 0, nullptr, nullptr),
+  auto held = context_->queue().hold();
+  const QueueHandle queue = context_->queue().handle();
+  if (wait) held.unlock();
+  check(clEnqueueReadBuffer(queue.get(), native(), wait ? CL_TRUE : CL_FALSE, offset, data.size(),
+                            data.data(), 0, nullptr, nullptr),
         fmt::format("read of {} bytes from the device", data.size()));
 }
 
@@ -53,6 +58,7 @@ void Buffer::copy_from(const Buffer& source, size_t bytes, size_t source_offset,
   source.check_range("copy", source_offset, bytes);
   check_range("copy", offset, bytes);
   if (bytes == 0) return;
+  const auto held = context_->queue().hold();
   check(clEnqueueCopyBuffer(context_->queue().native(), source.native(), native(), source_offset,
                             offset, bytes, 0, nullptr, nullptr),
         fmt::format("copy of {} bytes on the device", bytes));
@@ -60,6 +66,7 @@ void Buffer::copy_from(const Buffer& source, size_t bytes, size_t source_offset,
 
 void Buffer::fill(uint8_t pattern) {
   if (size_ == 0) return;
+  const auto held = context_->queue().hold();
   check(clEnqueueFillBuffer(context_->queue().native(), native(), &pattern, 1, 0, size_, 0, nullptr,
                             nullptr),
         fmt::format("fill of {} bytes", size_));

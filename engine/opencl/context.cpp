@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <exception>
+#include <mutex>
 #include <optional>
 
 #include "bertcl/error.hpp"
@@ -37,6 +38,7 @@ struct Context::State {
   MemHandle scratch;
   size_t scratch_bytes = 0;
   std::unique_ptr<Programs> programs;
+  std::mutex capabilities_mutex;  // held while they are found; they never change after that
   std::optional<Capabilities> capabilities;
   // Shared with the deleter of each allocation.
   std::shared_ptr<std::atomic<size_t>> allocated = std::make_shared<std::atomic<size_t>>(0);
@@ -99,20 +101,26 @@ Buffer Context::allocate(size_t bytes) {
   };
   // Drivers allocate lazily and would report this at a later launch, without its size.
   if (bytes > device.max_alloc_bytes) throw failure("larger than one buffer may be");
-  if (bytes >
-      device.global_mem_bytes - std::min<uint64_t>(allocated_bytes(), device.global_mem_bytes))
+  const size_t size = std::max<size_t>(bytes, 1);  // CL knows no empty buffer
+  // Counted first, so that two threads are never given the same rest.
+  const size_t held = state_->allocated->fetch_add(size);
+  const auto release = [size, counter = state_->allocated] { *counter -= size; };
+  if (bytes > device.global_mem_bytes - std::min<uint64_t>(held, device.global_mem_bytes)) {
+    release();
     throw failure("more than is left");
+  }
   // Unified memory: let the driver choose memory that the host can map without a copy.
   const cl_mem_flags flags =
       CL_MEM_READ_WRITE | (device.unified_memory ? CL_MEM_ALLOC_HOST_PTR : 0);
-  const size_t size = std::max<size_t>(bytes, 1);  // CL knows no empty buffer
   cl_int status = CL_SUCCESS;
   cl_mem mem = clCreateBuffer(native(), flags, size, nullptr, &status);
-  if (status != CL_SUCCESS) throw failure(status_name(status));
-  *state_->allocated += size;
-  MemHandle handle(mem, [size, counter = state_->allocated](cl_mem released) {
+  if (status != CL_SUCCESS) {
+    release();
+    throw failure(status_name(status));
+  }
+  MemHandle handle(mem, [release](cl_mem released) {
     clReleaseMemObject(released);
-    *counter -= size;
+    release();
   });
   return Buffer(shared_from_this(), std::move(handle), bytes);
 }
@@ -182,6 +190,7 @@ Kernel Context::kernel_from_source(std::string_view program, const std::string& 
 }
 
 const Capabilities& Context::capabilities() {
+  std::lock_guard lock(state_->capabilities_mutex);
   if (!state_->capabilities) {
     Capabilities found = stored_or_probed(*this, state_->programs->cache());
     if (const char* hidden = std::getenv("BERTCL_DISABLE")) hide(found, hidden);

@@ -28,7 +28,8 @@ struct LinkedPart {
 /// Everything needed to run kernels on one device. Programs are built at first use, kept for the
 /// life of the context, and stored on disk (program_cache.hpp).
 ///
-/// Kernels may be asked for by several threads, the rest by one at a time.
+/// Several threads may use a context. A Kernel, whose arguments are its state, and a Buffer belong
+/// to one thread at a time.
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// Opens the device that `selector` names (see select_device()).
@@ -92,7 +93,7 @@ class Context : public std::enable_shared_from_this<Context> {
   Queue& queue();
 
   /// Memory for the inside of one queued operation, shared by all: at least `bytes` bytes, valid
-  /// for what is queued before the next call.
+  /// for what is queued before the next call. Hold the queue from the call on until it is queued.
   _cl_mem* scratch(size_t bytes);
 
   _cl_context* native() const;

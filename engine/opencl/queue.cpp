@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+#include <utility>
+
 #include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/exit_guard.hpp"
@@ -46,6 +49,12 @@ const char* hint(cl_int status) {
 Queue::Queue(_cl_context* context, _cl_device_id* device)
     : context_(context), device_(device), queue_(make_queue(context, device, false)) {}
 
+Queue::~Queue() {
+  // Work that cannot be waited for may run on after this: what it uses stays for ever.
+  if (!kept_.empty() && (process_is_ending() || !is_drained()))
+    new std::vector<std::shared_ptr<const void>>(std::move(kept_));
+}
+
 void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
                    std::string_view label) {
   if (global[0] == 0 || global[1] == 0 || global[2] == 0) return;
@@ -54,19 +63,50 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
     if (local[i] == 0 || global[i] % local[i] != 0)
       throw Error(describe(kernel, global, local, label) +
                   ": the global size is not a multiple of the local size");
+  kernel.build();
+  const auto held = hold();
   cl_event event = nullptr;
-  const cl_int status = clEnqueueNDRangeKernel(native(), kernel.native(), 3, nullptr, global.data(),
-                                               driver_chooses ? nullptr : local.data(), 0, nullptr,
-                                               profiling_ ? &event : nullptr);
+  const cl_int status = clEnqueueNDRangeKernel(
+      queue_.get(), kernel.native(), 3, nullptr, global.data(),
+      driver_chooses ? nullptr : local.data(), 0, nullptr, profiling_ ? &event : nullptr);
   if (status != CL_SUCCESS) check(status, describe(kernel, global, local, label) + hint(status));
   if (!launched_) watch_exit();
   launched_ = true;
   if (event) add_event(adopt(event), label, kernel.name());
 }
 
-void Queue::finish() { check(clFinish(native()), "waiting for the device"); }
+void Queue::finish() {
+  std::vector<std::shared_ptr<const void>> settled;  // goes at the end, without a hold
+  std::unique_lock held = hold();
+  const QueueHandle queue = queue_;
+  settled.swap(kept_);
+  held.unlock();
+  const cl_int status = clFinish(queue.get());
+  if (status == CL_SUCCESS) return;
+  held.lock();
+  kept_.insert(kept_.end(), std::make_move_iterator(settled.begin()),
+               std::make_move_iterator(settled.end()));
+  settled.clear();
+  check(status, "waiting for the device (clFinish)");
+}
+
+bool Queue::is_drained() const noexcept {
+  const QueueHandle queue = handle();
+  if (clFinish(queue.get()) == CL_SUCCESS) return true;
+  cl_event event = nullptr;
+  if (clEnqueueMarkerWithWaitList(queue.get(), 0, nullptr, &event) != CL_SUCCESS) return false;
+  const EventHandle last = adopt(event);
+  return clWaitForEvents(1, &event) == CL_SUCCESS;
+}
+
+void Queue::settle(std::shared_ptr<const void> memory) noexcept {
+  if (is_drained()) return;
+  const auto held = hold();
+  kept_.push_back(std::move(memory));
+}
 
 void Queue::enable_profiling(bool on) {
+  const auto held = hold();
   if (on == profiling_) return;
   finish();
   collect();
@@ -76,12 +116,14 @@ void Queue::enable_profiling(bool on) {
 
 EventHandle Queue::mark() {
   cl_event event = nullptr;
-  check(clEnqueueMarkerWithWaitList(native(), 0, nullptr, &event), "clEnqueueMarkerWithWaitList");
+  check(clEnqueueMarkerWithWaitList(handle().get(), 0, nullptr, &event),
+        "clEnqueueMarkerWithWaitList");
   return adopt(event);
 }
 
 void Queue::add_event(EventHandle event, std::string_view label, std::string_view kernel,
                       EventHandle since) {
+  const auto held = hold();
   if (!profiling_) return;
   pending_.push_back({std::move(event), std::move(since), entry_index(label, kernel)});
   if (pending_.size() >= kMaxPending) {
@@ -116,12 +158,14 @@ void Queue::collect() {
 }
 
 std::vector<ProfileEntry> Queue::profile() {
+  const auto held = hold();
   finish();
   collect();
   return entries_;
 }
 
 void Queue::clear_profile() {
+  const auto held = hold();
   finish();
   pending_.clear();
   entries_.clear();

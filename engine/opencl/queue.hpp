@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,10 +26,16 @@ struct ProfileEntry {
 };
 
 /// Launches run in the order in which they are given, and launch() never waits for the device:
-/// finish() or a Buffer::read() does. One thread at a time may use a queue.
+/// finish() or a Buffer::read() does. Several threads may use a queue; one that queues operations
+/// which belong together holds it meanwhile.
 class Queue {
  public:
   Queue(_cl_context* context, _cl_device_id* device);
+  ~Queue();
+
+  /// Until the result goes, other threads queue nothing, and profiling stays as it is. Waiting for
+  /// the device needs no hold.
+  std::unique_lock<std::recursive_mutex> hold() const { return std::unique_lock(mutex_); }
 
   /// Queues one launch. `global` is a multiple of `local` in each dimension; all zeros in `local`
   /// let the driver choose. A zero in `global` is an empty launch and does nothing. Throws Error
@@ -35,13 +43,21 @@ class Queue {
   void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
               std::string_view label = {});
 
-  /// Waits until everything queued has run.
+  /// Waits until everything queued has run. Throws Error where the driver fails to: work that is
+  /// queued may still read and write memory of the host then, see settle().
   void finish();
+
+  /// Lets go of `memory` that queued work reads or writes, as soon as none does: now, if the device
+  /// can be waited for in any way, else at the next finish() that succeeds, and never if none does.
+  void settle(std::shared_ptr<const void> memory) noexcept;
 
   /// Turns timing by events on or off (off at first: an event for each launch costs host time).
   /// Waits for the work queued so far.
   void enable_profiling(bool on);
-  bool profiling() const { return profiling_; }
+  bool profiling() const {
+    const auto held = hold();
+    return profiling_;
+  }
 
   /// Waits, then returns what has run since the last clear_profile(), in order of first launch.
   std::vector<ProfileEntry> profile();
@@ -53,7 +69,12 @@ class Queue {
   void add_event(EventHandle event, std::string_view label, std::string_view kernel,
                  EventHandle since = nullptr);
 
-  _cl_command_queue* native() const { return queue_.get(); }
+  /// While the handle lives, so does the queue, even if another takes its place.
+  QueueHandle handle() const {
+    const auto held = hold();
+    return queue_;
+  }
+  _cl_command_queue* native() const { return handle().get(); }
 
  private:
   struct Pending {
@@ -61,12 +82,15 @@ class Queue {
     EventHandle since;  // where set, time counts from its end, else from the start of `event`
     size_t entry;
   };
+  bool is_drained() const noexcept;
   void collect();
   size_t entry_index(std::string_view label, std::string_view kernel);
 
   _cl_context* context_;
   _cl_device_id* device_;
+  mutable std::recursive_mutex mutex_;  // of all below
   QueueHandle queue_;
+  std::vector<std::shared_ptr<const void>> kept_;  // by settle()
   bool profiling_ = false;
   bool launched_ = false;
   std::vector<Pending> pending_;

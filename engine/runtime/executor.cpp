@@ -239,11 +239,12 @@ void Executor::bind_call(const plan::Step& step) {
 void Executor::enqueue_recorded() {
   if (!arguments_bound_) bind_arguments();
   if (!recorded_ || !recorded_->is_for(*plan_.context)) {
-    recorded_ = std::make_unique<opencl::CommandBuffer>(*plan_.context);
+    auto recording = std::make_unique<opencl::CommandBuffer>(*plan_.context);
     for (std::size_t s = 0; s < plan_.steps.size(); ++s)
-      recorded_->add(*launches_[s].kernel, launches_[s].global, launches_[s].local,
+      recording->add(*launches_[s].kernel, launches_[s].global, launches_[s].local,
                      plan_.steps[s].name);
-    recorded_->finalize();
+    recording->finalize();
+    recorded_ = std::move(recording);
   }
   recorded_->enqueue();
 }
@@ -268,6 +269,8 @@ void Executor::enqueue_chained() {
 }
 
 void Executor::enqueue(const Tap& tap) {
+  // Other sessions of the context queue their runs before or after this one.
+  const auto held = plan_.context->queue().hold();
   const bool by_step = tap || plan_.context->queue().profiling();
   if (record_ && !by_step) return enqueue_recorded();
   if (chain_ && !by_step) return enqueue_chained();

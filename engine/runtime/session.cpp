@@ -6,11 +6,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
+#include <utility>
 
 #include "bertcl/error.hpp"
 #include "bertcl/stopwatch.hpp"
 #include "ir/text.hpp"
 #include "onnx/read_model.hpp"
+#include "opencl/exit_guard.hpp"
+#include "opencl/queue.hpp"
 #include "passes/pass.hpp"
 #include "passes/symbols.hpp"
 #include "plan/builder.hpp"
@@ -45,11 +50,48 @@ struct Session::State {
   RunStatistics statistics;
   LoadTimes times;
   std::vector<passes::NodeFate> node_fates;
+  std::atomic<std::thread::id> inside;  // the thread in a call, see Turn
+  std::thread::id started_by;           // of the run that is not finished yet
+  void start(const Tensors& inputs);
+  Tensors finish();
   std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name) const;
   ir::Tensor default_of(const plan::Input& in) const;
   void bind_packing(const Packing& packing, ir::Bindings& sizes);
   void upload(const Tensors& inputs, const Packing* packing);
 };
+
+/// The time that a thread spends in a call of a session.
+class Session::Turn {
+ public:
+  explicit Turn(State& state) : state_(state) {
+    std::thread::id other;
+    if (!state_.inside.compare_exchange_strong(other, std::this_thread::get_id())) refuse(other);
+  }
+  ~Turn() { state_.inside = std::thread::id(); }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  /// Throws Error if a thread other than this one is in a call: for what a tap may ask.
+  static void check(const State& state) {
+    const std::thread::id thread = state.inside;
+    if (thread != std::thread::id() && thread != std::this_thread::get_id()) refuse(thread);
+  }
+  [[noreturn]] static void refuse(std::thread::id running) {
+    if (running == std::this_thread::get_id())
+      throw Error("this session is running: its tap cannot start or change another run of it");
+    throw Error(
+        "this session is already running in another thread; make a session for each thread");
+  }
+
+ private:
+  State& state_;
+};
+
+void Session::Settle::operator()(State* state) const noexcept {
+  const std::shared_ptr<State> owned(state);
+  const std::shared_ptr<opencl::Context> context = state->plan.context;
+  if (context && !opencl::process_is_ending()) context->queue().settle(owned);
+}
 
 void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) {
   sizes[symbols::batch] = packing.batch;
@@ -118,7 +160,7 @@ std::vector<std::int64_t> Session::State::packed_source(const Tensors& inputs,
   return std::vector<std::int64_t>(static_cast<std::size_t>(statistics.batch * statistics.seq));
 }
 
-Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Session::Session(std::unique_ptr<State, Settle> state) : state_(std::move(state)) {}
 Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
@@ -136,7 +178,7 @@ Session Session::load(const std::filesystem::path& model, const SessionOptions& 
 
 Session Session::compile(ir::Graph graph, const SessionOptions& options,
                          const std::filesystem::path& path) {
-  auto state = std::make_unique<State>();
+  std::unique_ptr<State, Settle> state(new State);
   state->path = path;
   state->drop_padding = options.drop_padding;
   const Stopwatch clock;
@@ -179,64 +221,94 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   return Session(std::move(state));
 }
 
-void Session::start(const Tensors& inputs) {
-  State& s = *state_;
-  check_names(s.plan, inputs);
-  ir::Bindings sizes = bind_shapes(s.plan, inputs);
+void Session::State::start(const Tensors& inputs) {
+  if (started_by != std::thread::id() && started_by != std::this_thread::get_id())
+    Turn::refuse(started_by);
+  check_names(plan, inputs);
+  ir::Bindings sizes = bind_shapes(plan, inputs);
   std::optional<Packing> packing;
-  const auto ids =
-      std::find_if(s.plan.inputs.begin(), s.plan.inputs.end(),
-                   [](const plan::Input& in) { return in.kind == plan::InputKind::packed_ids; });
-  if (ids != s.plan.inputs.end()) {
+  const auto ids = std::find_if(plan.inputs.begin(), plan.inputs.end(), [](const plan::Input& in) {
+    return in.kind == plan::InputKind::packed_ids;
+  });
+  if (ids != plan.inputs.end()) {
     const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
-    packing = make_packing(shape[0], shape[1], mask_of(s.plan, inputs),
-                           s.drop_padding && s.plan.keeps_padding.empty(), s.plan.mask_counted);
-    check_length(s.plan, *packing);
-    s.bind_packing(*packing, sizes);
+    packing = make_packing(shape[0], shape[1], mask_of(plan, inputs),
+                           drop_padding && plan.keeps_padding.empty(), plan.mask_counted);
+    check_length(plan, *packing);
+    bind_packing(*packing, sizes);
   }
-  s.executor->bind(sizes);
-  s.upload(inputs, packing ? &*packing : nullptr);
-  s.executor->enqueue(s.tap);
+  executor->bind(sizes);
+  upload(inputs, packing ? &*packing : nullptr);
+  executor->enqueue(tap);
+  started_by = std::this_thread::get_id();
 }
 
-Tensors Session::finish() {
-  State& s = *state_;
-  Tensors outputs;
-  for (const plan::Output& out : s.plan.outputs)
-    outputs[out.name] =
-        out.slot < 0
-            ? out.constant
-            : ir::Tensor::zeros(s.plan.slots[static_cast<std::size_t>(out.slot)].type.dtype,
-                                s.executor->shape(out.slot));
-  opencl::Buffer* flag = s.plan.error_constant < 0
+Tensors Session::State::finish() {
+  started_by = {};
+  // Where the device cannot be waited for, queued reads write here after this call has thrown.
+  struct Results {
+    Tensors outputs;
+    std::int32_t index_error = 0;
+  };
+  const auto results = std::make_shared<Results>();
+  for (const plan::Output& out : plan.outputs)
+    results->outputs[out.name] =
+        out.slot < 0 ? out.constant
+                     : ir::Tensor::zeros(plan.slots[static_cast<std::size_t>(out.slot)].type.dtype,
+                                         executor->shape(out.slot));
+  opencl::Queue& queue = plan.context->queue();
+  opencl::Buffer* flag = plan.error_constant < 0
                              ? nullptr
-                             : &s.plan.constants[static_cast<std::size_t>(s.plan.error_constant)];
-  std::int32_t index_error = 0;
-  // All reads are queued before the one wait, which also has to come before an exception leaves
-  // while the device still writes to the host.
+                             : &plan.constants[static_cast<std::size_t>(plan.error_constant)];
+  // All reads are queued before the one wait.
   try {
-    for (const plan::Output& out : s.plan.outputs)
-      if (ir::Tensor& t = outputs.at(out.name); out.slot >= 0 && !t.bytes().empty())
-        s.executor->buffer(out.slot).read_async(t.mutable_bytes());
-    if (flag) flag->read_async(std::as_writable_bytes(std::span(&index_error, 1)));
+    for (const plan::Output& out : plan.outputs)
+      if (ir::Tensor& t = results->outputs.at(out.name); out.slot >= 0 && !t.bytes().empty())
+        executor->buffer(out.slot).read_async(t.mutable_bytes());
+    if (flag) flag->read_async(std::as_writable_bytes(std::span(&results->index_error, 1)));
+    queue.finish();
   } catch (...) {
-    s.plan.context->queue().finish();
+    queue.settle(results);
     throw;
   }
-  s.plan.context->queue().finish();
-  if (index_error == 0) return outputs;
+  if (results->index_error == 0) return std::move(results->outputs);
   flag->fill(0);
   throw Error(
       "an index was outside its table: a token id beyond the vocabulary, a token type or a "
       "position beyond its table");
 }
 
-Tensors Session::run(const Tensors& inputs) {
-  start(inputs);
-  return finish();
+void Session::start(const Tensors& inputs) {
+  const Turn turn(*state_);
+  state_->start(inputs);
 }
 
-void Session::set_tap(Tap tap) { state_->tap = std::move(tap); }
+Tensors Session::finish() {
+  const Turn turn(*state_);
+  return state_->finish();
+}
+
+Tensors Session::run(const Tensors& inputs) {
+  const Turn turn(*state_);
+  state_->start(inputs);
+  return state_->finish();
+}
+
+void Session::set_tap(Tap tap) {
+  const Turn turn(*state_);
+  state_->tap = std::move(tap);
+}
+
+const RunStatistics& Session::statistics() const {
+  Turn::check(*state_);
+  return state_->statistics;
+}
+
+std::int64_t Session::arena_bytes() const {
+  Turn::check(*state_);
+  return state_->executor->arena_bytes();
+}
+
 const std::vector<plan::Port>& Session::inputs() const { return state_->plan.model_inputs; }
 const std::vector<plan::Port>& Session::outputs() const { return state_->plan.model_outputs; }
 const plan::Plan& Session::plan() const { return state_->plan; }
@@ -245,7 +317,5 @@ std::shared_ptr<opencl::Context> Session::shared_context() const { return state_
 const std::filesystem::path& Session::path() const { return state_->path; }
 const LoadTimes& Session::load_times() const { return state_->times; }
 const std::vector<passes::NodeFate>& Session::node_fates() const { return state_->node_fates; }
-const RunStatistics& Session::statistics() const { return state_->statistics; }
-std::int64_t Session::arena_bytes() const { return state_->executor->arena_bytes(); }
 
 }  // namespace bertcl::runtime

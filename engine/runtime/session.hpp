@@ -65,6 +65,11 @@ struct LoadTimes {
 using Tap = std::function<void(const std::string& name, const opencl::Buffer& buffer,
                                ir::DType dtype, const ir::Sizes& shape)>;
 
+/// Threads: a session is used by one thread at a time, and says so: a call that meets one of
+/// another thread throws Error and changes nothing, and so does start() where another thread has
+/// started a run that nobody has finished. Sessions on one context may run in threads at once;
+/// their runs are queued one after the other, since a context has one queue. Moving and destroying
+/// a session are not checked.
 class Session {
  public:
   /// Reads, compiles and plans a model. Throws bertcl::Error naming file, node and reason.
@@ -89,7 +94,7 @@ class Session {
   /// the outputs are 0 where padding was dropped, and what the ONNX graph gives otherwise.
   Tensors run(const Tensors& inputs);
   /// The same in two halves: start() queues everything and returns at once, finish() waits for the
-  /// outputs of the last start().
+  /// outputs of the last start(), of any thread.
   void start(const Tensors& inputs);
   Tensors finish();
 
@@ -103,8 +108,13 @@ class Session {
 
  private:
   struct State;
-  explicit Session(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  class Turn;
+  /// Deletes what queued work may still use as soon as none does.
+  struct Settle {
+    void operator()(State* state) const noexcept;
+  };
+  explicit Session(std::unique_ptr<State, Settle> state);
+  std::unique_ptr<State, Settle> state_;
 };
 
 }  // namespace bertcl::runtime

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenCL calls that fail: an error, and neither a crash nor memory that queued work still uses.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "default_model.hpp"
+#include "ir/text.hpp"
+#include "opencl/queue.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/failing_opencl.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+using testing::HasSubstr;
+using tests::error_of;
+using tests::FailingOpencl;
+
+/// Matrix products one after the other, enough of them to share launches.
+ir::Graph chained_products() {
+  std::string text = "graph g(%x0: f32[batch, 8]) {\n  const %w: f32[8, 8] = splat 0.25\n";
+  for (int i = 0; i < 20; ++i)
+    text += fmt::format("  %x{1}: f32[batch, 8] = MatMul(%x{0}, %w)\n", i, i + 1);
+  return ir::parse(text + "  return %x20 as y\n}");
+}
+
+Tensors product_inputs() {
+  return {{"x0", ir::Tensor::of<float>({2, 8}, {1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1})}};
+}
+
+/// Takes the memory that was freed last, so that a late write is seen.
+void reuse_freed_memory() {
+  for (std::size_t size = 64; size <= 1 << 22; size *= 2) {
+    const std::vector<char> block(size, 0x5a);
+    EXPECT_EQ(std::ranges::count(block, 0x5a), static_cast<std::ptrdiff_t>(size));
+  }
+}
+
+class FailingCalls : public testing::Test {
+ protected:
+  Tensors inputs_ = batch_of({200, 180, 200}, 200, 1);
+  Session session_ = Session::load(model);
+  Tensors expected_ = session_.run(inputs_);
+};
+
+// clFinish fails, the device goes on: outputs live until it has written them.
+TEST_F(FailingCalls, AWaitThatFailsKeepsWhatQueuedReadsWrite) {
+  for (int round = 0; round < 5; ++round) {
+    {
+      session_.start(inputs_);
+      const FailingOpencl failing("clFinish");
+      EXPECT_THAT(error_of([&] { session_.finish(); }), HasSubstr("clFinish"));
+      reuse_freed_memory();
+    }
+    EXPECT_EQ(session_.run(inputs_), expected_);
+  }
+}
+
+TEST_F(FailingCalls, WhatCannotBeWaitedForIsKeptUntilItCan) {
+  for (int round = 0; round < 3; ++round) {
+    {
+      session_.start(inputs_);
+      tests::fail_opencl("clFinish", 1, 1000);
+      tests::fail_opencl("clWaitForEvents", 1, 1000);
+      EXPECT_THAT(error_of([&] { session_.finish(); }), HasSubstr("clFinish"));
+      tests::mend_opencl();
+      reuse_freed_memory();
+    }
+    EXPECT_EQ(session_.run(inputs_), expected_);
+  }
+}
+
+// The session is gone, its work is not: arena, weights and staged inputs stay with the context.
+TEST_F(FailingCalls, ASessionThatCannotBeWaitedForIsKept) {
+  const std::shared_ptr<opencl::Context> context = session_.shared_context();
+  const std::size_t before = context->allocated_bytes();
+  SessionOptions options;
+  options.context = context;
+  {
+    Session other = Session::load(model, options);
+    other.start(inputs_);
+    tests::fail_opencl("clFinish", 1, 1000);
+    tests::fail_opencl("clWaitForEvents", 1, 1000);
+  }
+  EXPECT_GT(context->allocated_bytes(), before);
+  tests::mend_opencl();
+  context->queue().finish();
+  EXPECT_EQ(context->allocated_bytes(), before);
+  EXPECT_EQ(session_.run(inputs_), expected_);
+}
+
+// Numbers of calls: all of the first, then fewer and fewer of them.
+int next_call(int call) { return call < 8 ? call + 1 : call + call / 2; }
+
+TEST_F(FailingCalls, ARunMeetsEveryFailureWithAnErrorAndTheNextOneIsRight) {
+  const Tensors small = batch_of({9}, 9, 2), expected = session_.run(small);
+  int failed = 0;
+  for (const char* const* function = tests::failing_functions(); *function; ++function)
+    for (int call = 1;; call = next_call(call)) {
+      // Another shape than that of the run before, so that all of it is bound anew.
+      tests::fail_opencl(*function, call);
+      std::string error;
+      try {
+        EXPECT_EQ(session_.run(small), expected) << *function << ", call " << call;
+      } catch (const Error& e) {
+        error = e.what();
+        EXPECT_THAT(error, HasSubstr("CL_")) << *function << ", call " << call;
+        ++failed;
+      }
+      const bool reached = tests::opencl_calls(*function) >= call;
+      tests::mend_opencl();
+      EXPECT_EQ(session_.run(batch_of({3}, 3, 3)).size(), 2u);
+      EXPECT_EQ(session_.run(small), expected) << "after " << *function << ", call " << call;
+      session_.run(batch_of({3}, 3, 3));
+      if (!reached) break;
+    }
+  EXPECT_GT(failed, 10);
+}
+
+void load_and_run(const Tensors& expected) {
+  Session session = Session::compile(chained_products());
+  EXPECT_EQ(session.run(product_inputs()), expected);
+}
+
+// From an empty start to the outputs, with programs from the cache and, `off`, from their sources.
+TEST(FailingLoads, EveryFailureIsAnErrorOrIsMadeUpFor) {
+  const Tensors expected = Session::compile(chained_products()).run(product_inputs());
+  for (const char* off : {"", "off"}) {
+    const std::vector<std::string> of_programs{"clBuildProgram", "clCompileProgram",
+                                               "clLinkProgram", "clCreateProgramWithSource",
+                                               "clCreateKernel"};
+    tests::ScopedVariable cache("BERTCL_CACHE", std::getenv("BERTCL_CACHE")
+                                                    ? std::optional(std::getenv("BERTCL_CACHE"))
+                                                    : std::nullopt);
+    if (*off) cache.set(off);
+    for (const char* const* function = tests::failing_functions(); *function; ++function) {
+      if (*off && std::ranges::find(of_programs, *function) == of_programs.end()) continue;
+      for (int call = 1;; call = next_call(next_call(call))) {
+        tests::fail_opencl(*function, call);
+        const std::string error = error_of([&] { load_and_run(expected); });
+        const bool reached = tests::opencl_calls(*function) >= call;
+        tests::mend_opencl();
+        if (error != "no Error was thrown") {
+          EXPECT_THAT(error, HasSubstr("CL_")) << *function << ", call " << call;
+        }
+        if (!reached) break;
+      }
+    }
+  }
+  load_and_run(expected);
+}
+
+}  // namespace
+}  // namespace bertcl::runtime
