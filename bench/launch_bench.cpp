@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
         ->Unit(benchmark::kMicrosecond);
   };
   add("empty_plan", run_empty_plan);
-  if (context->capabilities().in_process_cpu) add("empty_chain", run_empty_chain);
+  if (context->capabilities().persistent_kernel) add("empty_chain", run_empty_chain);
   benchmark::RunSpecifiedBenchmarks();
   context.reset();
 }

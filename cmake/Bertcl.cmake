@@ -49,6 +49,9 @@ function(bertcl_test)
                                                  "BERTCL_SHARED_DIR=\"${PROJECT_SOURCE_DIR}/../shared\"")
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main bertcl_settings)
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
+  if(TARGET bertcl-probe)
+    add_dependencies(${arg_NAME} bertcl-probe)  # capabilities are found by it
+  endif()
   if(arg_ON_DEVICE)
     set_tests_properties(${arg_NAME} PROPERTIES LABELS device)
     add_test(NAME ${arg_NAME}_intel COMMAND "${PROJECT_SOURCE_DIR}/tests/opencl/on_intel" "${PROJECT_BINARY_DIR}"

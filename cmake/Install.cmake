@@ -26,3 +26,5 @@ install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 if(TARGET bertcl)
   install(TARGETS bertcl)  # kernels are part of the program
 endif()
+# Run by the libraries and the program, not by hand: engine/opencl/probe_process.cpp looks there.
+install(TARGETS bertcl-probe DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/bertcl")

@@ -37,10 +37,13 @@
 #define HEADER_WORDS 5
 #define LINE_INTS 16  // of a cache line
 
-#if defined(X86) && X86  // said by the host: Intel's runtime does not define __x86_64__
-#define PAUSE() __asm__ volatile("pause")
-#elif defined(__aarch64__)
-#define PAUSE() __asm__ volatile("yield")
+// Builtins: PoCL 6 makes no binary of a program with assembly (programs.cpp looks for it in the text).
+#if __has_builtin(__builtin_ia32_pause)
+#define PAUSE() __builtin_ia32_pause()
+#elif __has_builtin(__builtin_arm_yield)
+#define PAUSE() __builtin_arm_yield()
+#elif defined(X86) && X86  // said by the host: Intel's runtime knows neither __x86_64__ nor the builtin
+#define PAUSE() __asm volatile("pause")
 #else
 #define PAUSE()
 #endif

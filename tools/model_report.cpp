@@ -150,6 +150,8 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
   if (const int chained = plan::chained_steps(plan))
     text += fmt::format(", {} of them queued together with their neighbours", chained);
   text += "\n";
+  if (!plan.why_no_chain.empty())
+    text += fmt::format("each step has a launch of its own: {}\n", plan.why_no_chain);
   if (const NodeAccount a = account_of(session); a.total > 0)
     text += fmt::format(
         "{} nodes of the file: {} in launches, {} views, {} constants, {} sizes, {} absorbed by "
@@ -209,6 +211,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
           {"layers", std::move(layers)},
           {"launches", plan.steps.size()},
           {"chained", plan::chained_steps(plan)},
+          {"why_not_chained", plan.why_no_chain},
           {"batch", size.batch},
           {"seq", size.seq},
           {"arena_bytes", session.arena_bytes()},

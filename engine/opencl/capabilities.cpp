@@ -11,6 +11,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/capability_table.hpp"
+#include "opencl/context.hpp"
 #include "opencl/probe.hpp"
 #include "opencl/program_cache.hpp"
 #include "opencl/sources.hpp"
@@ -71,9 +72,6 @@ void check_disabled_capabilities() {
   if (const char* hidden = std::getenv("BERTCL_DISABLE")) hide(unused, hidden);
 }
 
-namespace {
-
-// One line for each flag: name, 0 or 1, note.
 std::string to_text(const Capabilities& capabilities) {
   std::string text;
   for (const auto& [name, present] : capabilities.list()) {
@@ -98,21 +96,34 @@ std::optional<Capabilities> from_text(const std::string& text) {
   return capabilities;
 }
 
-}  // namespace
-
 Capabilities stored_or_probed(Context& context, const ProgramCache& cache) {
   std::string sources;
   for (const std::string& program : program_names())
-    if (program.starts_with("probe_")) sources += final_source(program);
-  const std::string key = cache.key(sources, "capabilities");
+    if (program.starts_with("probe_") || program == "chain") sources += final_source(program);
+  const std::filesystem::path program = find_probe_program();
+  const std::string key =
+      cache.key(sources, program.empty() ? "capabilities, in one process" : "capabilities");
   if (const auto stored = cache.load(key, "capabilities")) {
     const std::string text(reinterpret_cast<const char*>(stored->data()), stored->size());
     if (auto capabilities = from_text(text)) return *capabilities;
   }
-  const Capabilities found = run_probes(context);
-  const std::string text = to_text(found);
+  ChildProbes probes;
+  if (program.empty())
+    probes.failure = "the program bertcl-probe was not found; BERTCL_PROBE names it";
+  else
+    probes = probe_in_child(program, context.info());
+  if (!probes.found) {
+    cache.report("capabilities", "probed in this process, " + probes.failure);
+    const std::string reason = "not tried in this process: " + probes.failure;
+    ProbeOptions options;
+    for (const char* name : {"persistent_kernel", "assembly_binaries", "command_buffer"})
+      options.skipped[name] = reason;
+    probes.found = run_probes(context, options);
+  }
+  if (!probes.conclusive) return *probes.found;
+  const std::string text = to_text(*probes.found);
   cache.store(key, "capabilities", std::as_bytes(std::span(text)));
-  return found;
+  return *probes.found;
 }
 
 }  // namespace bertcl::opencl

@@ -11,13 +11,21 @@ namespace bertcl::opencl {
 /// Each flag says that a small kernel was built, run and compared exactly with numbers computed on
 /// the host (a driver's extension list only says what is worth trying). x86 instructions are probed
 /// only where kernels run inside this process and the CPU and the system have them: elsewhere the
-/// instruction would end the process.
+/// instruction would end the process. The probes run in a process of their own, `bertcl-probe`
+/// (probe.hpp): a driver that breaks down over one of them has not that capability.
 ///
 /// The environment variable BERTCL_DISABLE hides capabilities by name: "avx512_vnni,avx2,fp16".
 struct Capabilities {
   /// Kernels run as threads of this process (PoCL, Intel's runtime): what they find at an address
   /// stays there between launches.
   bool in_process_cpu = false;
+
+  /// Steps that share a launch (kernels_cl/chain.cl): functions of programs that are compiled alone
+  /// and linked, buffers that kernels find by address, work-groups that wait for one another.
+  bool persistent_kernel = false;
+
+  /// Built programs with inline assembly can be asked for their binary (PoCL 6 crashes).
+  bool assembly_binaries = false;
 
   // Instructions that kernels reach by x86 builtins or inline assembly.
   bool avx2 = false;         ///< 256-bit integers; pmaddwd
@@ -31,7 +39,7 @@ struct Capabilities {
   bool fp64 = false;             ///< arithmetic in double
   bool int_dot_product = false;  ///< packed 4x8-bit dot products of cl_khr_integer_dot_product
   bool subgroups = false;        ///< sub-group reduction of cl_khr_subgroups
-  bool command_buffer = false;   ///< cl_khr_command_buffer with its entry points
+  bool command_buffer = false;   ///< launches recorded by cl_khr_command_buffer and replayed
 
   // Instructions of one vendor.
   bool ptx_dp4a = false;       ///< NVIDIA: dp4a by inline PTX

@@ -12,8 +12,10 @@ struct CapabilityName {
   bool Capabilities::*flag;
 };
 
-inline constexpr std::array<CapabilityName, 23> kCapabilityNames = {{
+inline constexpr std::array<CapabilityName, 25> kCapabilityNames = {{
     {"in_process_cpu", &Capabilities::in_process_cpu},
+    {"persistent_kernel", &Capabilities::persistent_kernel},
+    {"assembly_binaries", &Capabilities::assembly_binaries},
     {"avx2", &Capabilities::avx2},
     {"avx512", &Capabilities::avx512},
     {"avx512_vnni", &Capabilities::avx512_vnni},

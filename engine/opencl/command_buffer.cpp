@@ -36,6 +36,15 @@ Entries entries_of(cl_platform_id platform) {
   return entries;
 }
 
+// `context`, asked first: a driver may break down over them.
+Context& with_command_buffers(Context& context) {
+  const Capabilities& device = context.capabilities();
+  if (!device.command_buffer)
+    throw Error(fmt::format("device '{}' has no command buffers ({}); run without --command-buffer",
+                            context.info().name, device.notes.at("command_buffer")));
+  return context;
+}
+
 }  // namespace
 
 struct CommandBuffer::State {
@@ -46,11 +55,10 @@ struct CommandBuffer::State {
   bool is_empty = true, was_queued = false;
 };
 
-CommandBuffer::CommandBuffer(Context& context) : state_(std::make_unique<State>()) {
-  const Capabilities& device = context.capabilities();
-  if (!device.command_buffer)
-    throw Error(fmt::format("device '{}' has no command buffers ({}); run without --command-buffer",
-                            context.info().name, device.notes.at("command_buffer")));
+CommandBuffer::CommandBuffer(Context& context)
+    : CommandBuffer(with_command_buffers(context), Unprobed()) {}
+
+CommandBuffer::CommandBuffer(Context& context, Unprobed) : state_(std::make_unique<State>()) {
   state_->entries =
       entries_of(device_value<cl_platform_id>(context.native_device(), CL_DEVICE_PLATFORM));
   state_->queue = context.queue().native();

@@ -16,6 +16,9 @@ class CommandBuffer {
  public:
   /// For the queue that `context` has now. Throws Error where the device has no command buffers.
   explicit CommandBuffer(Context& context);
+  /// The same where nobody knows yet: the probe.
+  struct Unprobed {};
+  CommandBuffer(Context& context, Unprobed);
   ~CommandBuffer();
   CommandBuffer(const CommandBuffer&) = delete;
   CommandBuffer& operator=(const CommandBuffer&) = delete;

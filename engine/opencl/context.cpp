@@ -55,7 +55,13 @@ Context::~Context() {
   }
 }
 
-void Context::store_programs(double seconds) { state_->programs->store(seconds); }
+void Context::store_programs(double seconds) {
+  // Whoever chose a kernel with assembly has asked for capabilities: nothing is probed for this.
+  std::unique_lock lock(state_->capabilities_mutex);
+  const bool assembly = state_->capabilities && state_->capabilities->assembly_binaries;
+  lock.unlock();
+  state_->programs->store(seconds, assembly);
+}
 
 std::shared_ptr<Context> Context::create(const std::string& selector) {
   check_disabled_capabilities();

@@ -1,19 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the probe kernels of kernels_cl/probe_*.cl.
+// Runs the probe kernels of kernels_cl/probe_*.cl, in a process of their own where that is
+// possible.
 #pragma once
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
 #include "opencl/capabilities.hpp"
 
 namespace bertcl::opencl {
 
 class Context;
 class ProgramCache;
+struct DeviceInfo;
 
-/// Every capability as shown by a probe kernel; nothing is hidden yet. Never throws for a
-/// capability that is absent: its note says why.
-Capabilities run_probes(Context& context);
+struct ProbeOptions {
+  std::map<std::string, std::string> skipped;          // probes by name, with the reason
+  std::function<void(const std::string&)> on_begin{};  // called with the name of each probe
+};
 
-/// run_probes(), or what it found before on the same device, driver and CPU, from the cache.
+/// Every capability as shown by a probe kernel of this process; nothing is hidden yet. Never throws
+/// for a capability that is absent: its note says why. What breaks a driver ends the process.
+Capabilities run_probes(Context& context, const ProbeOptions& options = {});
+
+/// The program `bertcl-probe`, which runs the probes for another process: the environment variable
+/// BERTCL_PROBE, else beside the program or library that this code is part of, in its
+/// ../libexec/bertcl, where it was installed, or where it was built. Empty: none, or "off".
+std::filesystem::path find_probe_program();
+
+struct ChildProbes {
+  std::optional<Capabilities> found;  // none: the program could not do its work
+  bool conclusive = true;  // the next process would find the same, so it is worth remembering
+  std::string failure;     // why there is nothing in `found`
+};
+
+/// Runs all probes in `program`. One that ends or hangs it is absent, with that as its note, and
+/// the others run again without it.
+ChildProbes probe_in_child(const std::filesystem::path& program, const DeviceInfo& device);
+
+/// What was found before on the same device, driver and CPU, from the cache; else the probes run,
+/// in a child process where find_probe_program() finds one. Where it does not, they run in this
+/// process, but for those that lean on the inside of a driver: these are absent then.
 Capabilities stored_or_probed(Context& context, const ProgramCache& cache);
+
+/// One line for each flag: name, 0 or 1, note.
+std::string to_text(const Capabilities& capabilities);
+std::optional<Capabilities> from_text(const std::string& text);
 
 /// Clears the flags named in the comma-separated list (BERTCL_DISABLE), with a note.
 /// Throws Error with the known names for one that is not a capability.

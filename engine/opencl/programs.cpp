@@ -145,8 +145,12 @@ ProgramHandle Programs::build(const std::string& name, const std::vector<Text>& 
     cache_.report(name, fmt::format("built from source in {:.0f} ms", clock.milliseconds()));
     watch_exit();
     std::lock_guard lock(mutex_);
+    // Sources spell assembly that PoCL compiles in this way.
+    const bool assembly = std::any_of(parts.begin(), parts.end(), [](const Text& part) {
+      return part.source.find("__asm__") != std::string::npos;
+    });
     // What a probe finds is stored itself: its program is not wanted again.
-    if (!name.starts_with("probe_")) unstored_.push_back({built, key, name});
+    if (!name.starts_with("probe_")) unstored_.push_back({built, key, name, assembly});
   }
   return built;
 }
@@ -158,7 +162,18 @@ ProgramHandle Programs::build_one(const Text& text) {
   return program;
 }
 
+// Twice: of many processes that start at once, PoCL 3.1 has refused to link in one.
 ProgramHandle Programs::link(const std::string& name, const std::vector<Text>& parts) {
+  try {
+    return compile_and_link(name, parts);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    cache_.report(name, "linked once more after: " + message.substr(0, message.find('\n')));
+    return compile_and_link(name, parts);
+  }
+}
+
+ProgramHandle Programs::compile_and_link(const std::string& name, const std::vector<Text>& parts) {
   std::vector<ProgramHandle> compiled;
   std::vector<cl_program> inputs;
   for (const Text& part : parts) {
@@ -176,7 +191,7 @@ ProgramHandle Programs::link(const std::string& name, const std::vector<Text>& p
   return linked;
 }
 
-void Programs::store(double seconds) {
+void Programs::store(double seconds, bool assembly) {
   std::vector<Unstored> programs;
   {
     std::lock_guard lock(mutex_);
@@ -184,6 +199,10 @@ void Programs::store(double seconds) {
   }
   const Stopwatch clock;
   for (const Unstored& entry : programs) {
+    if (entry.assembly && !assembly) {
+      cache_.report(entry.name, "not stored, the capability assembly_binaries is absent");
+      continue;
+    }
     if (clock.seconds() > seconds) {
       cache_.report(entry.name, "not stored, left for the next run");
       continue;

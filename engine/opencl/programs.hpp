@@ -29,8 +29,8 @@ class Programs {
   std::shared_future<ProgramHandle> get_linked(std::string_view name,
                                                const std::vector<LinkedPart>& parts);
 
-  /// See Context::store_programs().
-  void store(double seconds);
+  /// See Context::store_programs(); `assembly`: also of programs with inline assembly.
+  void store(double seconds, bool assembly);
 
   /// All options of a build, in the order in which they are hashed and given to the compiler.
   std::string options(const Defines& defines) const;
@@ -42,6 +42,7 @@ class Programs {
     ProgramHandle program;
     std::string key;
     std::string name;
+    bool assembly;  // in its source
   };
   /// What a compiler is given, and the file it comes from.
   struct Text {
@@ -57,6 +58,7 @@ class Programs {
   void check_build(int status, const char* doing, const Text& text, _cl_program* program) const;
   ProgramHandle build_one(const Text& text);
   ProgramHandle link(const std::string& name, const std::vector<Text>& parts);
+  ProgramHandle compile_and_link(const std::string& name, const std::vector<Text>& parts);
   ProgramHandle load(std::string_view program, const std::string& key, const std::string& options);
 
   ContextHandle context_;

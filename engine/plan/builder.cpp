@@ -123,17 +123,26 @@ void Builder::make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std
   packings_.push_back({std::move(kernel), tensor, count});
 }
 
+void Builder::give_up_chain(const std::string& reason) {
+  plan_.chain = {};
+  plan_.why_no_chain = reason.substr(0, reason.find('\n'));
+  for (Step& step : plan_.steps) {
+    step.chain_number = -1;
+    for (BuildForRows& build : step.by_rows) build.chain_number = -1;
+  }
+}
+
 void Builder::build(std::span<const Wanted> programs) {
   const Stopwatch clock;
   for (const Wanted& wanted : programs) {
-    if (options_.on_program) options_.on_program(built_, wanted_.size());
+    const bool alone = !plan_.why_no_chain.empty();  // so that chained_ are built, too
+    if (options_.on_program)
+      options_.on_program(built_, wanted_.size() + (alone ? chained_.size() : 0));
     try {
       wanted.kernel.build();
     } catch (const Error& error) {
       if (wanted.node) throw Error(fmt::format("{}: {}", wanted.node->describe(), error.what()));
-      throw Error(fmt::format(
-          "{}\n  This program runs steps together; --disable-kernels chain does without it.",
-          error.what()));
+      give_up_chain(error.what());
     }
     ++built_;
   }
@@ -176,6 +185,7 @@ void Builder::finish() {
   build(std::span(wanted_).first(wanted_.size() - others.size()));
   const std::span<Packing> queued = queue_packings();
   build(others);
+  if (!plan_.chain) build(chained_);
   wait_for(queued);
   const auto is_chained = [&](int number) { return plan_.chain && number >= 0; };
   for (const Step& step : plan_.steps) {
@@ -221,9 +231,11 @@ void Builder::chain(std::span<const opencl::Kernel> kernels) {
     for (const BuildForRows& build : step.by_rows) keep(build.kernel, build.chain_number);
   }
   for (const Packing& packing : packings_) keep(packing.kernel, -1);
-  std::erase_if(wanted_, [&](const Wanted& wanted) {
-    return !alone.contains({wanted.kernel.program_name(), wanted.kernel.defines()});
+  const auto chained = std::stable_partition(wanted_.begin(), wanted_.end(), [&](const Wanted& w) {
+    return alone.contains({w.kernel.program_name(), w.kernel.defines()});
   });
+  chained_.assign(chained, wanted_.end());
+  wanted_.erase(chained, wanted_.end());
   wanted_.push_back({plan_.chain, nullptr});
 }
 

@@ -89,7 +89,8 @@ class Builder {
                         const opencl::Defines& defines = {});
 
   /// Gives the plan a chain over `kernels`, for the steps that have a number in it; finish() builds
-  /// it, and leaves their own programs to the first launch that needs one.
+  /// it, and leaves their own programs to the first launch that needs one. Where the driver does
+  /// not build it, the plan has none, and every step its own program.
   void chain(std::span<const opencl::Kernel> kernels);
 
   int slot_of(const ir::Value* value) const;
@@ -116,6 +117,7 @@ class Builder {
     const ir::Node* node;
   };
   std::vector<Wanted> wanted_;
+  std::vector<Wanted> chained_;                              // programs of steps that a chain runs
   std::set<std::pair<std::string, opencl::Defines>> known_;  // programs in wanted_
   std::size_t built_ = 0;                                    // of them
   struct Packing {
@@ -126,6 +128,7 @@ class Builder {
   std::vector<Packing> packings_;
 
   void build(std::span<const Wanted> programs);
+  void give_up_chain(const std::string& reason);
   /// Those that are still queued.
   std::span<Packing> queue_packings();
   /// Waits, and lets go of what they hold.

@@ -36,7 +36,12 @@ bool fits(const Step& step) {
 
 void add_chain(Builder& b) {
   if (!b.options().chain || b.is_disabled("chain")) return;
-  if (!b.context().capabilities().in_process_cpu) return;
+  const opencl::Capabilities& device = b.context().capabilities();
+  if (!device.in_process_cpu) return;
+  if (!device.persistent_kernel) {
+    b.plan().why_no_chain = device.notes.at("persistent_kernel");
+    return;
+  }
   std::set<Key> seen;
   std::map<Key, opencl::Kernel> offered;
   const auto collect = [&](const opencl::Kernel& kernel) {

@@ -8,8 +8,8 @@ class Builder;
 struct Plan;
 
 /// Gives the plan a kernel that runs steps one after the other (kernels_cl/chain.cl), and their
-/// kernels a number in it, where the device runs kernels in this process. To be called when all
-/// steps are there, and nothing is built.
+/// kernels a number in it, where the device has shown that it runs one (`persistent_kernel`). To be
+/// called when all steps are there, and nothing is built.
 void add_chain(Builder& b);
 
 /// How many steps of a plan share launches with their neighbours, except while they are profiled.

@@ -148,6 +148,7 @@ struct Plan {
   std::vector<opencl::Buffer> constants;
   std::vector<Step> steps;
   opencl::Kernel chain;  // runs steps in one launch (opencl/chain.hpp); none on most devices
+  std::string why_no_chain;  // where the device runs kernels in this process, but has none
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<Tap> taps;

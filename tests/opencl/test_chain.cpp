@@ -66,7 +66,7 @@ class ChainTest : public ::testing::Test {
 class ChainOfSteps : public ChainTest {
  protected:
   void SetUp() override {
-    const std::string reason = tests::lacks(*context_, &Capabilities::in_process_cpu);
+    const std::string reason = tests::lacks(*context_, &Capabilities::persistent_kernel);
     if (!reason.empty()) GTEST_SKIP() << "a chain " << reason;
   }
 };

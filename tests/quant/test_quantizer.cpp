@@ -130,7 +130,7 @@ TEST_F(Quantizer, TheWrittenModelGivesTheSameBitsInOneLaunchAndInMany) {
       options.disabled_kernels = disabled;
       auto session = runtime::Session::load(options_.output, options);
       EXPECT_EQ(static_cast<bool>(session.plan().chain),
-                disabled == family && session.context().capabilities().in_process_cpu);
+                disabled == family && session.context().capabilities().persistent_kernel);
       return session.run(inputs_of(session.inputs(), data[1]));
     };
     EXPECT_EQ(run(family), run(family.empty() ? "chain" : family + ",chain")) << family;

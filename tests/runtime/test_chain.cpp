@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs in few launches against runs of one launch a step.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,6 +10,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/queue.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/failing_opencl.hpp"
 #include "tests/support/lacks.hpp"
 
 namespace bertcl::runtime {
@@ -17,7 +19,7 @@ namespace {
 class ChainedSession : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string reason = tests::lacks(*context_, &opencl::Capabilities::in_process_cpu);
+    const std::string reason = tests::lacks(*context_, &opencl::Capabilities::persistent_kernel);
     if (!reason.empty()) GTEST_SKIP() << "a chain " << reason;
   }
 
@@ -39,6 +41,28 @@ class ChainedSession : public testing::Test {
 
   std::shared_ptr<opencl::Context> context_ = opencl::Context::create();
 };
+
+// PoCL has refused to link in one of many processes that started at once.
+TEST_F(ChainedSession, IsLinkedOnceMoreWhereItFailed) {
+  const Tensors inputs = batch_of({5, 60, 33}, 64, 2);
+  const Tensors expected = by_step().run(inputs);
+  const tests::ScopedVariable cache("BERTCL_CACHE", "off");
+  context_ = opencl::Context::create();
+  const tests::FailingOpencl failing("clLinkProgram");
+  EXPECT_EQ(chained().run(inputs), expected);
+}
+
+TEST_F(ChainedSession, StepsAsideWhereItCannotBeLinked) {
+  const Tensors inputs = batch_of({5, 60, 33}, 64, 2);
+  const Tensors expected = by_step().run(inputs);
+  const tests::ScopedVariable cache("BERTCL_CACHE", "off");
+  context_ = opencl::Context::create();
+  const tests::FailingOpencl failing("clLinkProgram", 1, 1000);
+  Session session = load("", {});
+  EXPECT_FALSE(session.plan().chain);
+  EXPECT_THAT(session.plan().why_no_chain, testing::HasSubstr("CL_"));
+  EXPECT_EQ(session.run(inputs), expected);
+}
 
 // The second pair has attention kernels that no chain runs: a launch for the steps of each layer.
 TEST_F(ChainedSession, GivesTheSameBits) {

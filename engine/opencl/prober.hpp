@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The probes of one device, and the numbers they use; for .cpp files of this folder.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "opencl/context.hpp"
+#include "opencl/probe.hpp"
+
+namespace bertcl::opencl {
+
+inline constexpr int kLanes = 16;
+inline constexpr uint8_t kPoison = 0xA5;
+
+/// Sixteen lanes of four bytes whose products break wrong implementations: both ends of each type,
+/// four different bytes (a swapped order), 255*127 twice (16-bit saturation), (-128)(-128) four
+/// times, and start values next to the ends of s32 (saturation instead of wrapping).
+struct ProbeData {
+  std::vector<uint8_t> a;  // bytes: u8, or s8 where the probe reads them so
+  std::vector<int8_t> b;
+  std::vector<int32_t> start;
+};
+ProbeData probe_data();
+
+/// start + sum of four products in wrapping s32.
+template <typename A, typename B>
+std::vector<int32_t> dot4(const ProbeData& data) {
+  std::vector<int32_t> sums;
+  for (size_t lane = 0; lane < kLanes; ++lane) {
+    auto sum = static_cast<uint32_t>(data.start[lane]);
+    for (size_t k = 4 * lane; k < 4 * lane + 4; ++k)
+      sum += static_cast<uint32_t>(int{static_cast<A>(data.a[k])} * int{static_cast<B>(data.b[k])});
+    sums.push_back(static_cast<int32_t>(sum));
+  }
+  return sums;
+}
+
+template <typename T>
+Buffer buffer_of(Context& context, const std::vector<T>& values) {
+  Buffer buffer = context.allocate(values.size() * sizeof(T));
+  buffer.upload(values);
+  return buffer;
+}
+
+class Prober {
+ public:
+  Prober(Context& context, const ProbeOptions& options)
+      : context_(context), options_(options), data_(probe_data()) {}
+  Capabilities run();
+
+ private:
+  /// False, with a note, for what the options skip; else tells that it begins.
+  bool begins(const std::string& name);
+  /// Sets one flag by a probe; a build error or a wrong number becomes a note.
+  void probe(const std::string& name, bool Capabilities::*flag, const std::function<bool()>& works);
+  void extension(const char* name, bool Capabilities::*flag, const std::string& extension_name,
+                 const std::function<bool()>& works);
+
+  void x86();
+  void dot_products();
+  void in_process();
+  bool sixteen(const std::string& program, int added);
+  bool subgroups();
+  bool dot4_probe(int backend);
+  void matrix_units_of(bool nvidia, bool amd);
+  bool matrix_probe(const MatrixUnit& unit, bool half);
+  bool copy_async_probe();
+  bool chain_probe();
+  bool assembly_binary_probe();
+  bool command_buffer_probe();
+  std::vector<int32_t> run_x86(const Defines& sections);
+
+  Context& context_;
+  const ProbeOptions& options_;
+  ProbeData data_;
+  Capabilities found_;
+};
+
+}  // namespace bertcl::opencl
