@@ -53,14 +53,15 @@ void check_table_options(const TableOptions& options) {
 
 void write_table(const TableOptions& options, const quant::Report& report, bool prints_text) {
   if (options.write.empty()) return;
-  const quant::TableFormat& format = quant::table_format(options.format, options.write);
+  // By a pointer: GCC 14 takes a reference for one to the arguments.
+  const quant::TableFormat* format = &quant::table_format(options.format, options.write);
   quant::Table table{{}, report.method, report.samples, report.tokens, report.data_sha256};
   for (const quant::TensorReport& tensor : report.tensors)
     if (tensor.role == quant::Role::activation) table.ranges.emplace(tensor.tensor, tensor.range);
-  quant::write_table(options.write, table, format);
+  quant::write_table(options.write, table, *format);
   if (prints_text)
     print_text("{}: {} of {} activations, format {}\n", options.write,
-               format.magnitudes ? "magnitudes" : "ranges", table.ranges.size(), format.name);
+               format->magnitudes ? "magnitudes" : "ranges", table.ranges.size(), format->name);
 }
 
 }  // namespace bertcl::tools
