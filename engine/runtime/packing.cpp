@@ -3,6 +3,7 @@
 #include "runtime/packing.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace bertcl::runtime {
 namespace {
@@ -14,6 +15,11 @@ std::int64_t prefix_length(std::span<const std::int64_t> row) {
   return end - row.begin();
 }
 
+std::int32_t nearest_int32(std::int64_t value) {
+  using Limits = std::numeric_limits<std::int32_t>;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(value, Limits::min(), Limits::max()));
+}
+
 }  // namespace
 
 std::vector<std::int32_t> Packing::gather(std::span<const std::int64_t> padded) const {
@@ -23,7 +29,7 @@ std::vector<std::int32_t> Packing::gather(std::span<const std::int64_t> padded) 
     const std::int64_t length =
         seq_offsets[static_cast<std::size_t>(b) + 1] - seq_offsets[static_cast<std::size_t>(b)];
     for (std::int64_t s = 0; s < length; ++s)
-      rows.push_back(static_cast<std::int32_t>(padded[static_cast<std::size_t>(b * seq + s)]));
+      rows.push_back(nearest_int32(padded[static_cast<std::size_t>(b * seq + s)]));
   }
   return rows;
 }

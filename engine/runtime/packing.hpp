@@ -17,7 +17,8 @@ struct Packing {
   std::vector<std::uint8_t> key_mask;     // [tokens]
 
   std::int64_t tokens() const { return seq_offsets.empty() ? 0 : seq_offsets.back(); }
-  /// The packed rows of a padded [batch, seq] matrix.
+  /// The packed rows of a padded [batch, seq] matrix of ids. One beyond 32 bits becomes the nearest
+  /// that they hold, which is outside of every table as well.
   std::vector<std::int32_t> gather(std::span<const std::int64_t> padded) const;
 };
 

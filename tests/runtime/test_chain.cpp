@@ -148,12 +148,16 @@ TEST_F(ChainedSession, TellsOfIdsOutsideOfTheirTableAndGoesOn) {
   Session session = chained();
   const Tensors inputs = batch_of({9}, 9, 5);
   const Tensors expected = session.run(inputs);
-  Tensors outside = inputs;
-  std::vector<std::int64_t> ids = outside["input_ids"].to_ints();
-  ids[4] = 1 << 30;
-  outside["input_ids"] = ir::Tensor::of({1, 9}, ids);
-  EXPECT_THROW(session.run(outside), Error);
-  EXPECT_EQ(session.run(inputs), expected);
+  for (const char* input : {"input_ids", "token_type_ids"})
+    for (const std::int64_t value :
+         {std::int64_t{1} << 30, (std::int64_t{1} << 32) + 1, -(std::int64_t{1} << 40)}) {
+      Tensors outside = inputs;
+      std::vector<std::int64_t> ids = outside[input].to_ints();
+      ids[4] = value;
+      outside[input] = ir::Tensor::of({1, 9}, ids);
+      EXPECT_THROW(session.run(outside), Error) << input << " " << value;
+      EXPECT_EQ(session.run(inputs), expected);
+    }
 }
 
 TEST_F(ChainedSession, MayBeStartedAgainOrLeftBeforeItHasFinished) {

@@ -143,6 +143,30 @@ TEST(Inputs, PositionsOfTheCallerAreTaken) {
   EXPECT_THROW(session.run(inputs), Error);
 }
 
+// Whatever their lower half is: 2^32 + 1 is not 1.
+TEST(Inputs, IdsAndPositionsHave64Bits) {
+  const std::int64_t one = 1;
+  const Tensors right{{"ids", ir::Tensor::of({1, 3}, std::vector<std::int64_t>{0, 1, 2})},
+                      {"position_ids", ir::Tensor::of({1, 3}, std::vector<std::int64_t>{0, 1, 0})}};
+  // As one kernel for packed tokens, and by Gather of its own.
+  for (const char* disabled : {"", "pack_tokens"}) {
+    SessionOptions options;
+    if (*disabled) options.disabled_passes = {disabled};
+    Session session = Session::compile(ir::parse(embedding), options);
+    const Tensors expected = session.run(right);
+    for (const char* input : {"ids", "position_ids"})
+      for (const std::int64_t value : {one << 31, one << 32, (one << 32) + 1, (one << 40) + 1,
+                                       -(one << 32) + 1, -(one << 40), INT64_MAX, INT64_MIN}) {
+        Tensors wrong = right;
+        std::vector<std::int64_t> ids = wrong[input].to_ints();
+        ids[1] = value;
+        wrong[input] = ir::Tensor::of({1, 3}, ids);
+        EXPECT_THROW(session.run(wrong), Error) << input << " " << value << " " << disabled;
+        EXPECT_EQ(session.run(right), expected);
+      }
+  }
+}
+
 // A table of a mapped file lies at any address; kernels of work-groups load whole vectors of it.
 TEST(Inputs, EmbeddingTablesMayLieAtAnyAddress) {
   const auto graph_of = [] {
