@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "onnx/importer.hpp"
 
@@ -21,11 +22,19 @@ struct Window {
   std::int64_t reach(std::size_t axis) const { return (kernel[axis] - 1) * dilations[axis] + 1; }
 };
 
-Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t otherwise) {
+/// Extents, strides and the like; products of two of them and sums of those fit into 64 bits.
+constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+
+Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t otherwise,
+             std::int64_t least) {
   Ints list = node.ints_attribute(name).value_or(Ints(count, otherwise));
   if (list.size() != count)
     node.fail(fmt::format("attribute '{}' has {} entries, {} fit the operands", name, list.size(),
                           count));
+  for (const std::int64_t n : list)
+    if (n < least || n > most)
+      node.fail(fmt::format("attribute '{}' has the number {}; {} to {} are supported", name, n,
+                            least, most));
   return list;
 }
 
@@ -34,13 +43,17 @@ Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) 
     node.fail(fmt::format("input {} and weight {} do not fit", ir::str(x), ir::str(weight)));
   const std::size_t rank = x.size() - 2;
   Window w{{},
-           spatial(node, "strides", rank, 1),
-           spatial(node, "dilations", rank, 1),
-           spatial(node, "pads", 2 * rank, 0),
+           spatial(node, "strides", rank, 1, 1),
+           spatial(node, "dilations", rank, 1, 1),
+           spatial(node, "pads", 2 * rank, 0, -most),
            node.int_attribute("group", 1)};
+  if (w.groups < 1) node.fail(fmt::format("attribute 'group' is {}", w.groups));
   for (std::size_t i = 0; i < rank; ++i) {
     if (!weight[i + 2].is_constant() || !x[i + 2].is_constant())
       node.fail("the spatial extents of input and weight have to be numbers");
+    if (weight[i + 2].constant() < 1 || std::max(weight[i + 2], x[i + 2]).constant() > most)
+      node.fail(fmt::format("input {} or weight {} is too large, or the kernel is empty",
+                            ir::str(x), ir::str(weight)));
     w.kernel.push_back(weight[i + 2].constant());
   }
   const std::string padding = node.string_attribute("auto_pad", "NOTSET");
@@ -102,8 +115,9 @@ ir::Value* convolved(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Valu
     if (extent < w.reach(i)) node.fail("the kernel is larger than the input");
     ends.push_back((count - 1) * w.strides[i] + 1);
     result.emplace_back(count);
-    points *= count;
-    taps *= w.kernel[i];
+    if (__builtin_mul_overflow(points, count, &points) ||
+        __builtin_mul_overflow(taps, w.kernel[i], &taps))
+      node.fail(fmt::format("input {} or weight {} is too large", ir::str(from), ir::str(shape)));
   }
   ir::Value* sum = nullptr;
   for (std::int64_t tap = 0; tap < taps; ++tap) {
@@ -153,7 +167,7 @@ void import_conv_transpose(NodeImport& node) {
   ir::Value *x = node.need(0), *weight = node.need(1);
   if (node.attribute("output_shape")) node.fail("attribute 'output_shape' is not supported");
   Window w = window_of(node, x->type.shape, weight->type.shape);
-  const Ints behind = spatial(node, "output_padding", w.rank(), 0);
+  const Ints behind = spatial(node, "output_padding", w.rank(), 0, 0);
   const ir::Shape shape = weight->type.shape;
   const auto inputs = ir::Dim::divide(shape[0], w.groups);
   if (!inputs) node.fail("the channels do not divide into groups");
@@ -191,6 +205,9 @@ Parameters parameters(NodeImport& node, std::size_t first) {
 void import_qlinear_conv(NodeImport& node) {
   const auto x = parameters(node, 1), w = parameters(node, 4), y = parameters(node, 6);
   ir::Value* bias = node.in(8);
+  if (bias && bias->type.dtype != ir::DType::i32)
+    node.fail(
+        fmt::format("the bias '{}' is {}; i32 is supported", bias->name, ir::str(bias->type)));
   if (bias) bias = node.mul(node.cast(bias, x.scale->type.dtype), node.mul(x.scale, w.scale));
   ir::Value* image = node.emit("DequantizeLinear", {node.need(0), x.scale, x.zero}, x.attributes);
   ir::Value* weight = node.emit("DequantizeLinear", {node.need(3), w.scale, w.zero}, w.attributes);

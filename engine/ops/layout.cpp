@@ -50,6 +50,9 @@ std::vector<ir::Type> infer_concat(InferContext& context) {
     for (std::size_t d = 0; d < out.shape.size(); ++d) {
       if (d == static_cast<std::size_t>(axis)) {
         const auto sum = context.values.apply(context.graph, "Add", out.shape[d], in.shape[d]);
+        if (sum->is_constant() && sum->constant() < 0)
+          context.fail(fmt::format("extents {} and {} do not add up to an extent",
+                                   out.shape[d].str(), in.shape[d].str()));
         out.shape[d] = *sum;
       } else {
         out.shape[d] = same_extent(context, out.shape[d], in.shape[d],
@@ -91,7 +94,7 @@ std::vector<ir::Type> infer_split(InferContext& context) {
   std::vector<ir::Type> types;
   for (const std::int64_t n : extents) {
     if (n < 0) context.fail("an extent is negative");
-    sum += n;
+    if (__builtin_add_overflow(sum, n, &sum)) context.fail("the extents do not fit into 64 bits");
     types.push_back(in);
     types.back().shape[axis] = n;
   }
@@ -109,7 +112,7 @@ std::vector<ir::Tensor> evaluate_split(const EvaluateContext& context) {
   for (const std::int64_t n : context.node.ints_attribute("split")) {
     ir::Sizes sizes = x.shape();
     sizes[axis] = n;
-    if (at + n > x.shape()[axis]) context.fail("the extents exceed the axis");
+    if (n > x.shape()[axis] - at) context.fail("the extents exceed the axis");
     results.push_back(gather_strided(x, sizes, strides, at * strides[axis]));
     at += n;
   }
@@ -130,7 +133,7 @@ Steps clamp_slice(std::int64_t start, std::int64_t end, std::int64_t step, std::
   }
   start = std::clamp<std::int64_t>(start, -1, extent - 1);
   end = std::clamp<std::int64_t>(end, -1, extent - 1);
-  return {start, step, end < start ? (start - end - 1) / -step + 1 : 0};
+  return {start, step, end < start ? (end - start + 1) / step + 1 : 0};  // -step may be none
 }
 
 std::vector<ir::Type> infer_slice(InferContext& context) {
@@ -161,11 +164,12 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
       d = context.graph.fresh_symbol();
       continue;
     }
-    const ir::Dim start = (*starts)[i], end = (*ends)[i];
     constexpr std::int64_t huge = std::numeric_limits<std::int32_t>::max();
+    const ir::Dim start = (*starts)[i], end = (*ends)[i];
     if (d.is_constant() && start.is_constant() && end.is_constant()) {
       d = clamp_slice(start.constant(), end.constant(), step, d.constant()).count;
-    } else if (step == 1 && start.is_constant() && start.constant() < 0 && end.is_constant() &&
+    } else if (step == 1 && start.is_constant() && start.constant() < 0 &&
+               start.constant() >= -huge && end.is_constant() &&
                (end.constant() >= huge || end.constant() == 0)) {
       d = end.constant() == 0 ? ir::Dim(0) : ir::Dim(-start.constant());  // the last ones
     } else if (step == 1 && (!end.is_constant() || end.constant() >= huge || !d.is_constant())) {
@@ -173,7 +177,8 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
       ir::Dim last = end;
       if (end.is_constant() && end.constant() >= huge) last = d;
       if (end.is_constant() && end.constant() < 0)
-        last = *context.values.apply(context.graph, "Sub", d, ir::Dim(-end.constant()));
+        last = *context.values.apply(context.graph, "Sub", d,
+                                     ir::Dim(-std::max(end.constant(), -huge)));
       d = start.is_constant() && start.constant() < 0
               ? context.graph.fresh_symbol()
               : *context.values.apply(context.graph, "Sub", last, start);
@@ -211,7 +216,7 @@ std::vector<ir::Tensor> evaluate_slice_op(const EvaluateContext& context) {
                                a, extent));
     sizes[a] = s.count;
     base += s.count > 0 ? s.start * strides[a] : 0;
-    strides[a] *= s.step;
+    if (s.count > 1) strides[a] *= s.step;  // less than the extent then
   }
   return {gather_strided(x, sizes, strides, base)};
 }
@@ -224,8 +229,10 @@ std::vector<ir::Type> infer_pad(InferContext& context) {
   if (pads.size() != 2 * rank)
     context.fail(fmt::format("{} pads for a tensor of rank {}", pads.size(), rank));
   for (std::size_t d = 0; d < rank; ++d) {
-    type.shape[d] =
-        *context.values.apply(context.graph, "Add", type.shape[d], pads[d] + pads[rank + d]);
+    std::int64_t more = 0;
+    if (__builtin_add_overflow(pads[d], pads[rank + d], &more))
+      context.fail("the pads do not fit into 64 bits");
+    type.shape[d] = *context.values.apply(context.graph, "Add", type.shape[d], more);
     if (type.shape[d].is_constant() && type.shape[d].constant() < 0)
       context.fail("more is cut off than there is");
   }
@@ -265,6 +272,9 @@ std::vector<ir::Type> infer_tile(InferContext& context) {
   if (repeats && repeats->size() != type.shape.size())
     context.fail(
         fmt::format("{} repeats for a tensor of rank {}", repeats->size(), type.shape.size()));
+  for (std::size_t d = 0; repeats && d < type.shape.size(); ++d)
+    if ((*repeats)[d].is_constant() && (*repeats)[d].constant() < 0)
+      context.fail(fmt::format("{} repeats of dimension {}", (*repeats)[d].str(), d));
   for (std::size_t d = 0; d < type.shape.size(); ++d)
     type.shape[d] = repeats ? type.shape[d] * (*repeats)[d] : context.graph.fresh_symbol();
   return {type};

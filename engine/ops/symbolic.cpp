@@ -2,21 +2,37 @@
 // Arithmetic on sizes.
 #include "ops/symbolic.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
+
+#include "bertcl/error.hpp"
 
 namespace bertcl::ops {
 namespace {
 
 constexpr std::int64_t max_elements = 64;
 
-std::int64_t divide_truncated(std::int64_t a, std::int64_t b) { return b == 0 ? 0 : a / b; }
+/// Integer arithmetic wraps around, as it does where the operators are evaluated (ops/binary.cpp).
+template <class F>
+ir::Dim wrapped(std::int64_t a, std::int64_t b, F f) {
+  return ir::Dim(
+      static_cast<std::int64_t>(f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b))));
+}
+std::int64_t remainder(std::int64_t a, std::int64_t b) {  // of the sign of b
+  if (b == -1) return 0;                                  // -2^63 / -1 is no int64
+  const std::int64_t r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
 
 std::optional<ir::Dim> apply_numbers(const std::string& op, std::int64_t a, std::int64_t b) {
-  if (op == "Add") return ir::Dim(a + b);
-  if (op == "Sub") return ir::Dim(a - b);
-  if (op == "Mul") return ir::Dim(a * b);
-  if (op == "Div" && b != 0) return ir::Dim(divide_truncated(a, b));
-  if (op == "Mod" && b != 0) return ir::Dim(((a % b) + b) % b);
+  if (op == "Add") return wrapped(a, b, std::plus());
+  if (op == "Sub") return wrapped(a, b, std::minus());
+  if (op == "Mul") return wrapped(a, b, std::multiplies());
+  if (op == "Div" && b == -1) return wrapped(0, a, std::minus());
+  if (op == "Div" && b != 0) return ir::Dim(a / b);
+  if (op == "Mod" && b != 0) return ir::Dim(remainder(a, b));
   if (op == "Min") return ir::Dim(std::min(a, b));
   if (op == "Max") return ir::Dim(std::max(a, b));
   if (op == "Equal") return ir::Dim(a == b);
@@ -46,6 +62,9 @@ const std::vector<ir::Dim>* SymbolicValues::find(const ir::Value* value) {
       value->type.shape.size() > 1 || value->constant->size() > max_elements)
     return nullptr;
   const auto ints = value->constant->to_ints();
+  const bool wraps = value->type.dtype == ir::DType::u64;  // above 2^63
+  if (wraps && std::any_of(ints.begin(), ints.end(), [](std::int64_t n) { return n < 0; }))
+    return nullptr;
   return &(known_[value] = std::vector<ir::Dim>(ints.begin(), ints.end()));
 }
 
@@ -85,7 +104,11 @@ std::optional<ir::Dim> SymbolicValues::apply(ir::Graph& graph, const std::string
     if (a.symbols() == b.symbols()) {
       const std::int64_t ca = ir::Dim::divide(a, bare(a))->constant();
       const std::int64_t cb = ir::Dim::divide(b, bare(b))->constant();
-      return ir::Dim(op == "Add" ? ca + cb : ca - cb) * bare(a);
+      std::int64_t sum = 0;
+      if (op == "Add" ? __builtin_add_overflow(ca, cb, &sum) : __builtin_sub_overflow(ca, cb, &sum))
+        throw Error(fmt::format("the size {} {} {} does not fit into 64 bits", a.str(),
+                                op == "Add" ? '+' : '-', b.str()));
+      return ir::Dim(sum) * bare(a);
     }
   } else if (op != "Mod") {
     return std::nullopt;

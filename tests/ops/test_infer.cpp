@@ -169,5 +169,36 @@ TEST(Infer, QuantizationChecksItsParameters) {
               HasSubstr("zero point 'z' u8[]"));
 }
 
+TEST(Infer, SizesBeyond64BitsAreRefused) {
+  EXPECT_THAT(failure("graph g(%a: f32[9223372036854775807], %b: f32[2]) {"
+                      "%c: f32[] = Concat(%a, %b) {axis = 0} return %c }"),
+              HasSubstr("extents 9223372036854775807 and 2 do not add up to an extent"));
+  EXPECT_THAT(failure("graph g(%a: f32[9223372036854775807*n], %b: f32[2*n]) {"
+                      "%c: f32[] = Concat(%a, %b) {axis = 0} return %c }"),
+              HasSubstr("the size 9223372036854775807*n + 2*n does not fit into 64 bits"));
+  EXPECT_THAT(failure("graph g(%a: f32[3]) { %c: f32[], %d: f32[] = Split(%a) {axis = 0,"
+                      " split = [4611686018427387904, 4611686018427387904]} return %c }"),
+              HasSubstr("the extents do not fit into 64 bits"));
+  EXPECT_THAT(failure("graph g(%a: f32[3]) { %c: f32[] = Pad(%a) {"
+                      "pads = [4611686018427387904, 4611686018427387904]} return %c }"),
+              HasSubstr("the pads do not fit into 64 bits"));
+  EXPECT_THAT(failure("graph g(%a: f32[3]) { const %r: i64[1] = [-2]"
+                      " %c: f32[] = Tile(%a, %r) return %c }"),
+              HasSubstr("-2 repeats of dimension 0"));
+}
+
+TEST(Infer, TheLeastNumberHasNoOpposite) {
+  const auto of = [](const std::string& rest) {
+    return inferred(
+        "graph g(%x: f32[4]) { const %least: i64[1] = [-9223372036854775808]"
+        " const %minus: i64[1] = [-1] const %zero: i64[1] = [0]"
+        " const %three: i64[1] = [3] " +
+        rest);
+  };
+  EXPECT_EQ(of("%y: i64[] = Div(%least, %minus) return %y }"), "i64[1]");
+  EXPECT_EQ(of("%y: i64[] = Mod(%least, %minus) return %y }"), "i64[1]");
+  EXPECT_EQ(of("%y: f32[] = Slice(%x, %three, %least, %zero, %least) return %y }"), "f32[1]");
+}
+
 }  // namespace
 }  // namespace bertcl::ops
