@@ -65,6 +65,7 @@ long apply_integer(long a, long b, int op) {
     case OP_MUL: return a * b;
     case OP_DIV: return b == 0 ? 0 : b == -1 ? -a : a / b;
     case OP_POW: {
+      if (b < 0) return a == 1 ? 1 : a == -1 ? 1 - 2 * (b & 1) : 0;
       long power = 1;
       for (; b > 0; b >>= 1, a *= a)
         if (b & 1) power *= a;

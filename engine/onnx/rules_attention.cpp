@@ -136,6 +136,15 @@ void refuse_operands(NodeImport& node, std::size_t from, std::size_t to, const c
     if (node.in(i)) node.fail(fmt::format("operand {} ({}) is not supported", i, what));
 }
 
+/// Operand i, which is added to scores [batch, heads, rows, keys]; null where it is absent.
+ir::Value* attention_bias_of(NodeImport& node, std::size_t i) {
+  ir::Value* bias = node.in(i);
+  if (bias && (bias->type.shape.size() != 4 || !ir::is_float(bias->type.dtype)))
+    node.fail(fmt::format("the attention bias '{}' {} has to be of rank 4 and of a float type",
+                          bias->name, ir::str(bias->type)));
+  return bias;
+}
+
 /// What the packed forms of com.microsoft have in common behind their product: `packed` is
 /// [batch, rows, queries | keys | values], the mask and the bias of the scores may be null.
 void finish_packed_attention(NodeImport& node, ir::Value* packed, ir::Value* mask,
@@ -174,7 +183,7 @@ void import_packed_attention(NodeImport& node) {
   refuse_operands(node, 6, 6, "past_sequence_length");
   ir::Value* packed = node.emit("MatMul", {node.need(0), node.need(1)});
   if (node.in(2)) packed = node.add(packed, node.in(2));
-  finish_packed_attention(node, packed, node.in(3), node.in(5));
+  finish_packed_attention(node, packed, node.in(3), attention_bias_of(node, 5));
 }
 
 /// com.microsoft::QAttention(input, weight, bias, input_scale, weight_scale, mask_index,
@@ -259,7 +268,7 @@ void import_multi_head_attention(NodeImport& node) {
   if (node.in(4)) h.score_terms.push_back(padding_mask(node, node.in(4), q[0], q[2], k[2], filter));
   if (node.int_attribute("unidirectional", 0))
     h.score_terms.push_back(causal(node, q[2], k[2], filter));
-  if (node.in(5)) h.score_terms.push_back(node.in(5));
+  if (node.in(5)) h.score_terms.push_back(attention_bias_of(node, 5));
   const Attended attended = attend_in_stages(node, h);
   node.bind(0, attended.result);
   node.bind(3, attended.scores[masked]);

@@ -3,6 +3,8 @@
 // under the same name costs one line of the table.
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "onnx/importer.hpp"
 
 namespace bertcl::onnx_io {
@@ -57,6 +59,9 @@ void import_gemm(NodeImport& node) {
   if (node.int_attribute("transB", 0)) b = node.transpose_last(b);
   const double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
   ir::Value* c = beta != 0 ? node.in(2) : nullptr;
+  if (!ir::is_float(a->type.dtype) && (alpha != std::floor(alpha) || beta != std::floor(beta)))
+    node.fail(fmt::format("alpha {} and beta {} have to be whole numbers for matrices of {}", alpha,
+                          beta, ir::name_of(a->type.dtype)));
   if (alpha == 1 && !c) return node.finish("MatMul", {a, b});
   ir::Value* product = node.emit("MatMul", {a, b});
   if (alpha != 1) {
@@ -80,6 +85,35 @@ void import_fused_matmul(NodeImport& node) {
   if (alpha == 1) return node.finish("MatMul", {a, b});
   ir::Value* product = node.emit("MatMul", {a, b});
   node.finish("Mul", {product, node.scalar(alpha, product->type.dtype)});
+}
+
+/// The power in the type of the base. The exponent may be of another type: 16-bit floats are raised
+/// in f32, integers in i64, where an exponent of floats or u64 has to be a constant whole number.
+void import_pow(NodeImport& node) {
+  ir::Value *base = node.need(0), *exponent = node.need(1);
+  const ir::DType type = base->type.dtype, other = exponent->type.dtype;
+  const bool real = ir::is_float(type);
+  if (type == other || (!real && type != ir::DType::i32 && type != ir::DType::i64))
+    return node.finish("Pow", {base, exponent});
+  if (other == ir::DType::boolean)
+    node.fail(fmt::format("the exponent '{}' is {}; Pow takes numbers there", exponent->name,
+                          ir::str(exponent->type)));
+  if (!real && (ir::is_float(other) || other == ir::DType::u64)) {
+    if (!exponent->is_constant())
+      node.fail(
+          fmt::format("integers '{}' {} to the power of '{}' {}: an exponent of that type has to "
+                      "be a constant; cast it to i64",
+                      base->name, ir::str(base->type), exponent->name, ir::str(exponent->type)));
+    for (const double e : exponent->constant->to_doubles())
+      if (std::abs(e) > 0x1p31 || e != std::floor(e) || e < 0)
+        node.fail(
+            fmt::format("integers '{}' {} to the power of {}: powers of integers are "
+                        "supported where the exponent is a whole number of at least 0",
+                        base->name, ir::str(base->type), e));
+  }
+  const ir::DType inner = !real ? ir::DType::i64 : type == ir::DType::f64 ? type : ir::DType::f32;
+  ir::Value* power = node.emit("Pow", {node.cast(base, inner), node.cast(exponent, inner)});
+  node.bind(0, node.cast(power, type));
 }
 
 /// Before opset 13 Softmax flattened everything from its axis on into one row.
@@ -117,14 +151,15 @@ void import_is_inf(NodeImport& node) {
 Rules math_rules() {
   Rules rules;
   for (const char* op :
-       {"Abs",      "Add",   "And",        "Ceil",        "Cos",     "Div",
-        "Equal",    "Erf",   "Exp",        "Floor",       "Greater", "GreaterOrEqual",
-        "Identity", "IsNaN", "Less",       "LessOrEqual", "Log",     "MatMul",
-        "Max",      "Mean",  "Min",        "Mul",         "Neg",     "Not",
-        "Or",       "Pow",   "Reciprocal", "Relu",        "Round",   "Sigmoid",
-        "Sign",     "Sin",   "Softplus",   "Sqrt",        "Sub",     "Sum",
-        "Tanh",     "Where", "Xor"})
+       {"Abs",      "Add",        "And",  "Ceil",        "Cos",     "Div",
+        "Equal",    "Erf",        "Exp",  "Floor",       "Greater", "GreaterOrEqual",
+        "Identity", "IsNaN",      "Less", "LessOrEqual", "Log",     "MatMul",
+        "Max",      "Mean",       "Min",  "Mul",         "Neg",     "Not",
+        "Or",       "Reciprocal", "Relu", "Round",       "Sigmoid", "Sign",
+        "Sin",      "Softplus",   "Sqrt", "Sub",         "Sum",     "Tanh",
+        "Where",    "Xor"})
     rules[op] = {import_same, {}};
+  rules["Pow"] = {import_pow, {}};
   rules["Mod"] = {import_same, {"fmod"}};
   rules["LeakyRelu"] = {import_same, {"alpha"}};
   rules["Gelu"] = {import_same, {"approximate"}};

@@ -29,8 +29,23 @@ ir::Value* zeros_like_scale(NodeImport& node, const ir::Value* scale, ir::DType 
   return node.constant(ir::Tensor::zeros(dtype, *sizes), "zero_point");
 }
 
+void check_operand_count(NodeImport& node, std::size_t most) {
+  if (node.input_count() > most)
+    node.fail(
+        fmt::format("{} operands were given, up to {} are allowed", node.input_count(), most));
+}
+
+/// Where a rule casts an operand, no later inference would see what it was.
+void check_integers(NodeImport& node, const ir::Value* x) {
+  if (ir::is_float(x->type.dtype) || x->type.dtype == ir::DType::boolean)
+    node.fail(fmt::format("operand '{}' is {}; quantized integers are supported there", x->name,
+                          ir::str(x->type)));
+}
+
 /// (x - zero point) * scale by elements, where scale and zero point broadcast to x.
 ir::Value* dequantized_elements(NodeImport& node, ir::Value* x, ir::Value* scale, ir::Value* zero) {
+  check_integers(node, x);
+  if (zero) check_integers(node, zero);
   ir::Value* number = node.cast(x, scale->type.dtype);
   if (zero) number = node.emit("Sub", {number, node.cast(zero, scale->type.dtype)});
   return node.mul(number, scale);
@@ -44,6 +59,9 @@ ir::Value* quantized_elements(NodeImport& node, ir::Value* x, ir::Value* scale, 
                     "i8 and u8 are",
                     ir::name_of(type)));
   const ir::DType real = scale->type.dtype;
+  if (!ir::is_float(x->type.dtype) && x->type.dtype != ir::DType::i32)
+    node.fail(
+        fmt::format("operand '{}' is {}; floats and i32 are quantized", x->name, ir::str(x->type)));
   ir::Value* steps = node.emit("Round", {node.emit("Div", {node.cast(x, real), scale})});
   if (zero) steps = node.add(steps, node.cast(zero, real));
   const double low = type == ir::DType::u8 ? 0 : -128;
@@ -86,9 +104,11 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
 
 /// x, scale, zero point and axis in the one spelling.
 void finish_linear(NodeImport& node, const char* op, ir::DType zero_type) {
+  const bool quantizes = op == std::string_view("QuantizeLinear");
   if (const std::int64_t block = node.int_attribute("block_size", 0); block != 0)
-    return finish_blocked(node, op == std::string_view("QuantizeLinear"), block, zero_type);
+    return finish_blocked(node, quantizes, block, zero_type);
   ir::Value* x = node.need(0);
+  if (quantizes && x->type.dtype == ir::DType::i32) x = node.cast(x, ir::DType::f32);
   ir::Value* scale = node.need(1);
   ir::Value* zero = node.in(2);
   ir::Attributes attributes;
@@ -107,11 +127,16 @@ void finish_linear(NodeImport& node, const char* op, ir::DType zero_type) {
 }
 
 void import_quantize(NodeImport& node) {
-  const auto type = static_cast<std::int32_t>(node.int_attribute("output_dtype", 0));
-  finish_linear(node, "QuantizeLinear",
-                type == 0 ? ir::DType::u8 : element_type(type, "attribute 'output_dtype'"));
+  check_operand_count(node, 3);
+  const auto code = static_cast<std::int32_t>(node.int_attribute("output_dtype", 0));
+  const ir::DType type = code == 0 ? ir::DType::u8 : element_type(code, "attribute 'output_dtype'");
+  if (const ir::Value* zero = node.in(2); zero && code != 0 && zero->type.dtype != type)
+    node.fail(fmt::format("output_dtype {} contradicts the zero point '{}' {}", ir::name_of(type),
+                          zero->name, ir::str(zero->type)));
+  finish_linear(node, "QuantizeLinear", type);
 }
 void import_dequantize(NodeImport& node) {
+  check_operand_count(node, 3);
   const auto type = static_cast<std::int32_t>(node.int_attribute("output_dtype", 0));
   if (type != 0 && element_type(type, "attribute 'output_dtype'") != node.need(1)->type.dtype)
     node.fail("an output_dtype other than the type of the scale is not supported");

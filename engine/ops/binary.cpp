@@ -40,25 +40,19 @@ std::vector<ir::Tensor> evaluate_comparison(const EvaluateContext& context) {
   return {zip(context, context.in(0), context.in(1), ir::DType::boolean, F{})};
 }
 
-void check_types(const InferContext& context, std::size_t i) {
-  if (context.type(i).dtype != context.type(0).dtype)
-    context.fail(fmt::format("operands are of different types: '{}' {} and '{}' {}",
-                             context.node.input(0)->name, ir::str(context.type(0)),
-                             context.node.input(i)->name, ir::str(context.type(i))));
-}
 std::vector<ir::Type> infer_binary(InferContext& context) {
   ir::Type type = context.type(0);
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i) {
-    check_types(context, i);
     type.shape = broadcast(context, type.shape, context.shape(i));
   }
   return {type};
 }
-std::vector<ir::Type> infer_pow(InferContext& context) {
-  return {{context.type(0).dtype, broadcast(context, context.shape(0), context.shape(1))}};
+std::vector<ir::Type> infer_mod(InferContext& context) {
+  if (ir::is_float(context.type(0).dtype) && context.node.int_attribute("fmod", 0) == 0)
+    context.fail("floats need the attribute fmod = 1");
+  return infer_binary(context);
 }
 std::vector<ir::Type> infer_comparison(InferContext& context) {
-  check_types(context, 1);
   return {{ir::DType::boolean, broadcast(context, context.shape(0), context.shape(1))}};
 }
 
@@ -87,8 +81,15 @@ std::vector<SymbolicElements> values_binary(InferContext& context) {
   return {result};
 }
 
+/// Those of C (fmod) are for the host alone.
+std::vector<SymbolicElements> values_mod(InferContext& context) {
+  if (context.node.int_attribute("fmod", 0) != 0) return {};
+  return values_binary(context);
+}
+
 /// Integer arithmetic wraps around.
 constexpr std::uint64_t modular(std::int64_t v) { return static_cast<std::uint64_t>(v); }
+constexpr std::uint64_t modular(std::uint64_t v) { return v; }
 constexpr float modular(float v) { return v; }
 constexpr double modular(double v) { return v; }
 
@@ -102,7 +103,6 @@ constexpr double modular(double v) { return v; }
 BERTCL_BINARY(Add, static_cast<T>(modular(x) + modular(y)));
 BERTCL_BINARY(Sub, static_cast<T>(modular(x) - modular(y)));
 BERTCL_BINARY(Mul, static_cast<T>(modular(x) * modular(y)));
-BERTCL_BINARY(Pow, std::pow(x, y));
 BERTCL_BINARY(Min, y < x ? y : x);
 BERTCL_BINARY(Max, x < y ? y : x);
 BERTCL_BINARY(Equal, x == y);
@@ -120,7 +120,9 @@ std::vector<ir::Tensor> evaluate_div(const EvaluateContext& context) {
   return {zip(context, x, context.in(1), x.dtype(), [&]<class T>(T a, T b) {
     if constexpr (std::is_integral_v<T>) {  // truncates; -2^63 / -1 wraps
       if (b == 0) context.fail("integer division by zero");
-      return b == -1 ? static_cast<T>(0 - static_cast<std::uint64_t>(a)) : a / b;
+      if constexpr (std::is_signed_v<T>)
+        if (b == -1) return static_cast<T>(0 - modular(a));
+      return a / b;
     } else {
       return a / b;
     }
@@ -134,12 +136,35 @@ std::vector<ir::Tensor> evaluate_mod(const EvaluateContext& context) {
   return {zip(context, x, context.in(1), x.dtype(), [&]<class T>(T a, T b) {
     if constexpr (std::is_integral_v<T>) {
       if (b == 0) context.fail("integer division by zero");
-      if (b == -1) return T{};
+      if constexpr (std::is_signed_v<T>)
+        if (b == -1) return T{};
       const T r = a % b;
-      return !c_like && r != 0 && (r < 0) != (b < 0) ? r + b : r;
+      return !c_like && r != T{} && (r < T{}) != (b < T{}) ? static_cast<T>(r + b) : r;
     } else {
       return static_cast<T>(std::fmod(a, b));
     }
+  })};
+}
+
+/// Integers are multiplied out and wrap around; the inverse of one is 0 unless it is 1 or -1.
+std::int64_t integer_power(const EvaluateContext& context, std::int64_t a, std::int64_t b) {
+  if (b < 0) {
+    if (a == 0) context.fail("0 to a negative power");
+    return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
+  }
+  std::uint64_t power = 1, square = modular(a);
+  for (; b > 0; b >>= 1, square *= square)
+    if (b & 1) power *= square;
+  return static_cast<std::int64_t>(power);
+}
+std::vector<ir::Tensor> evaluate_pow(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  return {zip(context, x, context.in(1), x.dtype(), [&]<class T>(T a, T b) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(integer_power(context, static_cast<std::int64_t>(a),
+                                          static_cast<std::int64_t>(b)));  // no u64: see its types
+    else
+      return std::pow(a, b);
   })};
 }
 
@@ -157,8 +182,8 @@ std::vector<OpDef> binary_ops() {
       {"Sub", 2, 2, infer_binary, evaluate_binary<Sub>, values_binary},
       {"Mul", 2, 2, infer_binary, evaluate_binary<Mul>, values_binary},
       {"Div", 2, 2, infer_binary, evaluate_div, values_binary},
-      {"Mod", 2, 2, infer_binary, evaluate_mod, values_binary},
-      {"Pow", 2, 2, infer_pow, evaluate_binary<Pow>},
+      {"Mod", 2, 2, infer_mod, evaluate_mod, values_mod},
+      {"Pow", 2, 2, infer_binary, evaluate_pow},
       {"Min", 1, any_number, infer_binary, evaluate_binary<Min>, values_binary},
       {"Max", 1, any_number, infer_binary, evaluate_binary<Max>, values_binary},
       {"Sum", 1, any_number, infer_binary, evaluate_binary<Add>},

@@ -10,12 +10,6 @@
 namespace bertcl::ops {
 namespace {
 
-void check_indices(const InferContext& context) {
-  const ir::DType t = context.type(1).dtype;
-  if (t != ir::DType::i64 && t != ir::DType::i32)
-    context.fail(fmt::format("the indices '{}' have to be i64 or i32, they are {}",
-                             context.node.input(1)->name, ir::name_of(t)));
-}
 /// An index counted from the start; throws if it is outside.
 std::int64_t index_within(const EvaluateContext& context, std::int64_t i, std::int64_t extent) {
   if (i < -extent || i >= extent)
@@ -24,7 +18,6 @@ std::int64_t index_within(const EvaluateContext& context, std::int64_t i, std::i
 }
 
 std::vector<ir::Type> infer_gather(InferContext& context) {
-  check_indices(context);
   ir::Type type = context.type(0);
   const auto axis = context.axis("axis", 0, type.shape.size());
   const ir::Shape& indices = context.shape(1);
@@ -56,7 +49,6 @@ std::vector<ir::Tensor> evaluate_gather(const EvaluateContext& context) {
 }
 
 std::vector<ir::Type> infer_gather_elements(InferContext& context) {
-  check_indices(context);
   if (context.shape(0).size() != context.shape(1).size())
     context.fail("data and indices have to be of one rank");
   return {{context.type(0).dtype, context.shape(1)}};
@@ -85,7 +77,6 @@ std::vector<ir::Tensor> evaluate_gather_elements(const EvaluateContext& context)
 }
 
 std::vector<ir::Type> infer_gather_nd(InferContext& context) {
-  check_indices(context);
   const ir::Type& data = context.type(0);
   const ir::Shape& indices = context.shape(1);
   const std::int64_t batch = context.node.int_attribute("batch_dims", 0);
@@ -149,16 +140,19 @@ std::vector<ir::Tensor> evaluate_one_hot(const EvaluateContext& context) {
   const auto axis = context.axis("axis", -1, sizes.size() + 1);
   const std::int64_t inner = ir::element_count(ir::Sizes(sizes.begin() + axis, sizes.end()));
   sizes.insert(sizes.begin() + axis, depth);
-  const auto values = context.in(2).to_doubles();
-  std::vector<double> out(static_cast<std::size_t>(ir::element_count(sizes)), values.at(0));
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    const std::int64_t index = indices[i] < 0 ? indices[i] + depth : indices[i];
-    const auto at = static_cast<std::int64_t>(i);
-    if (index >= 0 && index < depth)
-      out[static_cast<std::size_t>((at / inner * depth + index) * inner + at % inner)] =
-          values.at(1);
-  }
-  return {ir::Tensor::of<double>(sizes, std::move(out)).converted(context.in(2).dtype())};
+  const ir::DType dtype = context.in(2).dtype();
+  return with_compute_type(dtype, [&]<class T>(T) {
+    const Elements<T> values(context.in(2));
+    std::vector<T> out(static_cast<std::size_t>(ir::element_count(sizes)), values[0]);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const std::int64_t index = indices[i] < 0 ? indices[i] + depth : indices[i];
+      const auto at = static_cast<std::int64_t>(i);
+      if (index >= 0 && index < depth)
+        out[static_cast<std::size_t>((at / inner * depth + index) * inner + at % inner)] =
+            values[1];
+    }
+    return std::vector{to_tensor<T>(sizes, std::move(out), dtype)};
+  });
 }
 
 /// The number of non-zeros is known if the operand is one non-zero number expanded.

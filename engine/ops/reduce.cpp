@@ -105,7 +105,7 @@ struct L2 : SumSquare {
 struct L1 : Fold {
   template <class S>
   static S fold(S s, S v) {
-    return s + std::abs(v);
+    return s + magnitude(v);
   }
 };
 struct Prod : Fold {

@@ -10,10 +10,6 @@ namespace bertcl::ops {
 namespace {
 
 std::vector<ir::Type> infer_where(InferContext& context) {
-  if (context.type(0).dtype != ir::DType::boolean) context.fail("the condition has to be boolean");
-  if (context.type(1).dtype != context.type(2).dtype)
-    context.fail(fmt::format("the branches are of different types: {} and {}",
-                             ir::str(context.type(1)), ir::str(context.type(2))));
   const ir::Shape branches = broadcast(context, context.shape(1), context.shape(2));
   return {{context.type(1).dtype, broadcast(context, context.shape(0), branches)}};
 }

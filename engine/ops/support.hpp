@@ -2,7 +2,10 @@
 // Helpers shared by the operator families: broadcasting, walking tensors, symbolic movement.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <type_traits>
 #include <vector>
 
 #include "ops/op.hpp"
@@ -52,12 +55,21 @@ ir::Tensor gather_strided(const ir::Tensor& in, const ir::Sizes& sizes, const ir
                           std::int64_t base = 0);
 
 /// Calls f with a value of the type that computes elements of `dtype`: float for f32, f16 and bf16,
-/// double for f64, int64 for integers and booleans.
+/// double for f64, uint64 for u64, int64 for other integers and booleans.
 template <class F>
 auto with_compute_type(ir::DType dtype, F&& f) {
   if (dtype == ir::DType::f64) return f(double{});
   if (ir::is_float(dtype)) return f(float{});
+  if (dtype == ir::DType::u64) return f(std::uint64_t{});
   return f(std::int64_t{});
+}
+
+template <class T>
+constexpr T magnitude(T x) {
+  if constexpr (std::is_unsigned_v<T>)
+    return x;
+  else
+    return std::abs(x);
 }
 
 /// Numbers of a tensor converted to T, with their bytes kept alive.

@@ -36,7 +36,7 @@ std::vector<ir::Type> infer_test(InferContext& context) {
   return {{ir::DType::boolean, context.shape(0)}};
 }
 
-// Each functor takes float, double or int64; mathematics on integers goes through double.
+// Each functor takes a computing type; mathematics on integers goes through double.
 #define BERTCL_UNARY(NAME, EXPRESSION) \
   struct NAME {                        \
     template <class T>                 \
@@ -45,7 +45,7 @@ std::vector<ir::Type> infer_test(InferContext& context) {
     }                                  \
   }
 BERTCL_UNARY(Neg, T{} - x);
-BERTCL_UNARY(Abs, std::abs(x));
+BERTCL_UNARY(Abs, magnitude(x));
 BERTCL_UNARY(Sign, static_cast<T>((x > T{}) - (x < T{})));
 BERTCL_UNARY(Floor, std::floor(x));
 BERTCL_UNARY(Ceil, std::ceil(x));
@@ -111,6 +111,13 @@ std::vector<ir::Tensor> evaluate_cast(const EvaluateContext& context) {
   if (!ir::is_float(x.dtype()) || ir::is_float(to) || to == ir::DType::boolean)
     return {x.converted(to)};
   std::vector<double> values = x.to_doubles();
+  if (to == ir::DType::u64) {  // whose upper half no int64 has
+    std::vector<std::uint64_t> numbers;
+    for (const double v : values)
+      numbers.push_back(!(v > 0) ? 0
+                                 : static_cast<std::uint64_t>(std::min(v, 0x1.fffffffffffffp63)));
+    return {ir::Tensor::of<std::uint64_t>(x.shape(), std::move(numbers))};
+  }
   for (double& v : values)  // no double above this is below 2^63
     v = std::isnan(v) ? 0.0 : std::clamp(v, -0x1p63, 0x1.fffffffffffffp62);
   return {
@@ -122,12 +129,8 @@ std::vector<SymbolicElements> values_cast(InferContext& context) {
   return {*in};
 }
 
-std::vector<ir::Type> infer_float(InferContext& context) {
-  if (!ir::is_float(context.type(0).dtype)) context.fail("the operand has to be of a float type");
-  return {context.type(0)};
-}
 OpDef unary(const char* name, std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&)) {
-  return {name, 1, 1, infer_float, evaluate};
+  return {name, 1, 1, infer_same, evaluate};
 }
 
 }  // namespace

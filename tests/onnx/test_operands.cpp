@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands and attributes that ONNX does not allow are refused with the operand and its type, those
+// of another type than the operator computes in are cast.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "ir/text.hpp"
+#include "tests/onnx/text_model.hpp"
+
+namespace bertcl::onnx_io {
+namespace {
+
+using testing::HasSubstr;
+using tests::failure;
+using tests::model_of;
+
+struct Input {
+  const char* name;
+  int type;  // of TensorProto
+  std::vector<std::string> shape;
+};
+constexpr int f32 = 1, u8 = 2, i8 = 3, i32 = 6, i64 = 7, f64 = 11;
+
+/// One node on `inputs` in their order, with the text of its attributes.
+onnx::ModelProto one_node(const char* op, const std::vector<Input>& inputs,
+                          const std::string& attributes = "", const char* domain = "") {
+  std::string text = fmt::format("node {{ name: 'n' op_type: '{}' domain: '{}'", op, domain);
+  for (const Input& in : inputs) text += fmt::format(" input: '{}'", in.name);
+  auto model = model_of(21, text + " output: 'y' " + attributes + " } output { name: 'y' }");
+  for (const Input& in : inputs)
+    if (in.type != 0)
+      tests::add_value(*model.mutable_graph()->add_input(), in.name, in.type, in.shape);
+  return model;
+}
+std::string number(const char* name, std::int64_t value) {
+  return fmt::format(" attribute {{ name: '{}' type: INT i: {} }}", name, value);
+}
+std::string numbers(const char* name, std::int64_t first, std::int64_t second) {
+  return fmt::format(" attribute {{ name: '{}' type: INTS ints: {} ints: {} }}", name, first,
+                     second);
+}
+
+TEST(Operands, OfQuantizationAreThree) {
+  const Input x{"x", f32, {"3"}}, q{"q", u8, {"3"}}, s{"s", f32, {}}, z{"z", u8, {}},
+      more{"more", f32, {}};
+  EXPECT_THAT(failure(one_node("QuantizeLinear", {x, s, z, more})),
+              HasSubstr("4 operands were given, up to 3 are allowed"));
+  EXPECT_THAT(failure(one_node("DequantizeLinear", {q, s, z, more})),
+              HasSubstr("4 operands were given, up to 3 are allowed"));
+}
+
+TEST(Operands, ZeroPointAndOutputTypeAgree) {
+  const Input x{"x", f32, {"3"}}, s{"s", f32, {}}, z{"z", u8, {}};
+  EXPECT_THAT(failure(one_node("QuantizeLinear", {x, s, z}, number("output_dtype", i8))),
+              HasSubstr("output_dtype i8 contradicts the zero point 'z' u8[]"));
+  EXPECT_EQ(failure(one_node("QuantizeLinear", {x, s, z}, number("output_dtype", u8))), "no error");
+}
+
+TEST(Operands, OfQuantizeLinearAreFloatsOrI32) {
+  const Input s{"s", f32, {}}, z{"z", u8, {}};
+  EXPECT_THAT(failure(one_node("QuantizeLinear", {{"x", i8, {"3"}}, s, z})),
+              HasSubstr("operand 'x' is i8[3]; QuantizeLinear takes f32, f16 or bf16 there"));
+  const ir::Graph graph = tests::read(one_node("QuantizeLinear", {{"x", i32, {"3"}}, s, z}));
+  EXPECT_THAT(ir::print(graph), HasSubstr("Cast"));
+}
+
+TEST(Operands, AnExponentBecomesOfTheTypeOfTheBase) {
+  const Input x{"x", f32, {"3"}}, n{"n", i64, {"3"}}, e{"e", i64, {}}, real{"r", f32, {}};
+  EXPECT_THAT(ir::print(tests::read(one_node("Pow", {x, e}))), HasSubstr("Cast"));
+  EXPECT_THAT(failure(one_node("Pow", {n, real})),
+              HasSubstr("integers 'n' i64[3] to the power of 'r' f32[]"));
+  EXPECT_THAT(failure(one_node("Pow", {{"u", u8, {"3"}}, e})),
+              HasSubstr("operand 'u' is u8[3]; Pow takes f32, f16, bf16, f64, i32 or i64 there"));
+}
+
+TEST(Operands, OfLayerNormalizationAreOfOneType) {
+  EXPECT_THAT(failure(one_node("LayerNormalization", {{"x", f32, {"2", "4"}}, {"s", f64, {"4"}}})),
+              HasSubstr("operands are of different types: 'x' f32[2, 4] and 's' f64[4]"));
+}
+
+TEST(Operands, AnAttentionBiasIsOfRankFour) {
+  const Input q{"q", f32, {"1", "2", "4"}}, k{"k", f32, {"1", "2", "4"}},
+      v{"v", f32, {"1", "2", "4"}}, none{"", 0, {}};
+  const auto with_bias = [&](std::vector<std::string> shape) {
+    return failure(one_node("MultiHeadAttention", {q, k, v, none, none, {"b", f32, shape}},
+                            number("num_heads", 2), "com.microsoft"));
+  };
+  EXPECT_EQ(with_bias({"1", "2", "2", "2"}), "no error");
+  EXPECT_THAT(with_bias({"2", "2"}),
+              HasSubstr("the attention bias 'b' f32[2, 2] has to be of rank 4"));
+}
+
+TEST(Operands, WindowsOfConvolutionsHaveSizes) {
+  const Input x{"x", f32, {"1", "1", "4", "4"}}, w{"w", f32, {"1", "1", "2", "2"}};
+  EXPECT_EQ(failure(one_node("Conv", {x, w}, numbers("strides", 1, 2))), "no error");
+  EXPECT_THAT(failure(one_node("Conv", {x, w}, numbers("strides", 0, 1))),
+              HasSubstr("attribute 'strides' has the number 0; 1 to 2147483647 are supported"));
+  EXPECT_THAT(failure(one_node("Conv", {x, w}, numbers("dilations", 1, std::int64_t{1} << 62))),
+              HasSubstr("attribute 'dilations' has the number 4611686018427387904"));
+  EXPECT_THAT(failure(one_node("Conv", {x, w}, number("group", 0))),
+              HasSubstr("attribute 'group' is 0"));
+  EXPECT_THAT(failure(one_node("Conv", {{"x", f32, {"1", "1", "4294967296", "4"}}, w})),
+              HasSubstr("is too large"));
+}
+
+}  // namespace
+}  // namespace bertcl::onnx_io
