@@ -10,6 +10,7 @@
 #include "bertcl/stopwatch.hpp"
 #include "opencl/chain.hpp"
 #include "opencl/queue.hpp"
+#include "plan/contracts.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -94,6 +95,9 @@ void Builder::alias(const ir::Value* result, const ir::Value* operand) {
     throw Error(fmt::format("'{}' is a view of a constant, which the pass fold_constants folds",
                             result->name));
   const int operand_slot = slot_of(operand);
+  if (result->type.dtype != operand->type.dtype)
+    throw Error(fmt::format("'{}' {} is a view of '{}' {}", result->name, ir::str(result->type),
+                            operand->name, ir::str(operand->type)));
   const int index = add_slot(result);
   plan_.slots[static_cast<std::size_t>(index)].root =
       plan_.slots[static_cast<std::size_t>(operand_slot)].root;
@@ -105,7 +109,7 @@ Argument Builder::constant(const ir::Tensor& tensor) {
     kept_.push_back(tensor);
     opencl::Buffer buffer = context().allocate(tensor.bytes().size());
     if (!tensor.bytes().empty()) buffer.write(tensor.bytes());
-    it->second = std::get<Constant>(constant(std::move(buffer))).index;
+    it->second = std::get<Constant>(constant(std::move(buffer), tensor.dtype())).index;
   }
   return Constant{it->second};
 }
@@ -115,11 +119,20 @@ Argument Builder::constant(opencl::Buffer buffer) {
   return Constant{static_cast<int>(plan_.constants.size()) - 1};
 }
 
+Argument Builder::constant(opencl::Buffer buffer, ir::DType type) {
+  const Argument argument = constant(std::move(buffer));
+  constant_types_[std::get<Constant>(argument).index] = type;
+  return argument;
+}
+
 Argument Builder::constant_in_place(const ir::Tensor& tensor) {
-  return constant(hold(context(), tensor));
+  return constant(hold(context(), tensor), tensor.dtype());
 }
 
 void Builder::make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count) {
+  const TypedArgument weights{.is_buffer = true, .type = tensor.dtype()};
+  check_contract(node_ ? node_->describe() : "weights", kernel.program_name(), kernel.name(),
+                 std::span(&weights, 1));
   packings_.push_back({std::move(kernel), tensor, count});
 }
 
@@ -129,6 +142,44 @@ void Builder::give_up_chain(const std::string& reason) {
   for (Step& step : plan_.steps) {
     step.chain_number = -1;
     for (BuildForRows& build : step.by_rows) build.chain_number = -1;
+  }
+}
+
+void Builder::check_contracts() const {
+  const auto typed = [&](const Argument& argument) {
+    TypedArgument t;
+    if (const auto* read = std::get_if<Reads>(&argument))
+      t = {.is_buffer = true, .type = plan_.slots[static_cast<std::size_t>(read->slot)].type.dtype};
+    else if (const auto* written = std::get_if<Writes>(&argument))
+      t = {.is_buffer = true,
+           .type = plan_.slots[static_cast<std::size_t>(written->slot)].type.dtype};
+    else if (std::holds_alternative<Table>(argument))
+      t = {.is_buffer = true, .type = ir::DType::i32};
+    else if (const auto* number = std::get_if<std::int32_t>(&argument))
+      t.number = *number;
+    else if (std::holds_alternative<std::nullptr_t>(argument))
+      t.is_absent = true;
+    if (const auto* constant = std::get_if<Constant>(&argument)) {
+      t.is_buffer = true;
+      if (const auto it = constant_types_.find(constant->index); it != constant_types_.end())
+        t.type = it->second;
+    }
+    return t;
+  };
+  for (const Step& step : plan_.steps) {
+    std::vector<TypedArgument> arguments;
+    for (const Argument& argument : step.arguments) arguments.push_back(typed(argument));
+    const std::string who = fmt::format("{} '{}'", step.op, step.name);
+    const auto check = [&](const opencl::Kernel& kernel) {
+      check_contract(who, kernel.program_name(), kernel.name(), arguments);
+    };
+    if (step.call) {
+      check_contract(who, "", fmt::format("{}_{}", step.implementation, step.type), arguments);
+      continue;
+    }
+    check(step.kernel);
+    if (step.small_tiles) check(step.small_tiles->kernel);
+    for (const BuildForRows& build : step.by_rows) check(build.kernel);
   }
 }
 
@@ -207,7 +258,7 @@ Argument Builder::error_flag() {
   if (plan_.error_constant < 0) {
     opencl::Buffer flag = context().allocate(sizeof(std::int32_t));
     flag.fill(0);
-    plan_.error_constant = std::get<Constant>(constant(std::move(flag))).index;
+    plan_.error_constant = std::get<Constant>(constant(std::move(flag), ir::DType::i32)).index;
   }
   return Constant{plan_.error_constant};
 }

@@ -70,6 +70,8 @@ class Builder {
   /// with one work-item for each of `count`. Its first argument is that tensor, as by
   /// constant_in_place().
   void make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count);
+  /// Throws Error where a step gives a kernel another element type than it reads (contracts.hpp).
+  void check_contracts() const;
   /// Builds all programs but those of steps that a chain runs, and makes those constants. Throws
   /// Error where one of the kernels built takes another number of arguments than its step has.
   void finish();
@@ -109,6 +111,7 @@ class Builder {
   // By the address of the constant's bytes, which kept_ keeps from being used again.
   std::map<const void*, int> uploaded_;
   std::vector<ir::Tensor> kept_;
+  std::map<int, ir::DType> constant_types_;  // of constants that are no prepacked weights
   const ir::Node* node_ = nullptr;
   /// A program by the first kernel of it that was asked for, and the node that did; none for a
   /// chain.
@@ -127,6 +130,7 @@ class Builder {
   };
   std::vector<Packing> packings_;
 
+  Argument constant(opencl::Buffer buffer, ir::DType type);
   void build(std::span<const Wanted> programs);
   void give_up_chain(const std::string& reason);
   /// Those that are still queued.

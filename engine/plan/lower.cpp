@@ -248,6 +248,7 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
     else
       plan.outputs.push_back({output.name, builder.slot_of(output.value), {}});
   }
+  builder.check_contracts();
   add_chain(builder);
   builder.finish();
   note_float_products(graph, plan);

@@ -2,6 +2,7 @@
 // Launch steps of QuantizeLinear and DequantizeLinear that stayed unfused.
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 
 #include "plan/ops/ops.hpp"
@@ -26,6 +27,19 @@ std::string why_alone(const ir::Node& node) {
       readers.empty() ? "the caller" : fmt::format("{}", fmt::join(readers, ", ")));
 }
 
+/// The zero points as the kernels read them. Those of i32 are 0 (ONNX), which is none.
+Argument zero_points(Builder& b, const ir::Node& node) {
+  const ir::Value* zero = node.input(2);
+  if (!zero || zero->type.dtype != ir::DType::i32) return b.in(zero);
+  const auto is_zero = [](std::int64_t z) { return z == 0; };
+  if (zero->is_constant()) {
+    const auto numbers = zero->constant->to_ints();
+    if (std::all_of(numbers.begin(), numbers.end(), is_zero)) return nullptr;
+  }
+  throw Error(fmt::format("{}: the zero point '{}' of i32 has to be a constant 0", node.describe(),
+                          zero->name));
+}
+
 void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
   const bool quantizes = node.op == "QuantizeLinear";
   const ir::Value* x = node.inputs[0];
@@ -45,10 +59,10 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
   Step& step = b.launch(
       node, "fp32 <> int8", "elements", b.kernel("quantize", quantizes ? "quantize" : "dequantize"),
       quantizes ? std::vector<Argument>{b.in(x), b.out(y), type_code(quantized->type.dtype),
-                                        b.in(node.inputs[1]), b.in(node.input(2)), Size{count},
+                                        b.in(node.inputs[1]), zero_points(b, node), Size{count},
                                         Size{axis_size}, Size{inner}, b.chunk()}
                 : std::vector<Argument>{b.in(x), type_code(quantized->type.dtype), b.out(y),
-                                        b.in(node.inputs[1]), b.in(node.input(2)), Size{count},
+                                        b.in(node.inputs[1]), zero_points(b, node), Size{count},
                                         Size{axis_size}, Size{inner}, b.chunk()},
       {Size{count, b.chunk()}, Size{}, Size{}});
   step.why_not_faster = why_alone(node);
