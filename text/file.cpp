@@ -23,6 +23,7 @@ std::string read_file(const std::filesystem::path& path) {
   if (!file) throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
   std::string content{std::istreambuf_iterator<char>(file), {}};
   if (file.bad()) throw Error(fmt::format("{}: cannot read", path.string()));
+  if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);  // byte order mark
   return content;
 }
 

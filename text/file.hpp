@@ -6,7 +6,7 @@
 
 namespace bertcl::text {
 
-/// Content of a file. Throws Error that names it.
+/// Content of a file, without a byte order mark. Throws Error that names it.
 std::string read_file(const std::filesystem::path& path);
 
 }  // namespace bertcl::text
