@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <unordered_set>
 
@@ -28,18 +29,19 @@ struct Candidate {
   double score() const { return start_logit + end_logit; }
 };
 
-void check(const WindowLogits& window) {
+void check(const WindowLogits& window, bool allow_nonfinite) {
   const std::size_t length = window.feature->length();
   if (window.start.size() < length || window.end.size() != window.start.size()) {
     throw Error(fmt::format("a window of {} tokens has {} start and {} end logits", length,
                             window.start.size(), window.end.size()));
   }
+  if (allow_nonfinite) return;
   const auto is_finite = [](float value) { return std::isfinite(value); };
   if (!std::all_of(window.start.begin(), window.start.end(), is_finite) ||
       !std::all_of(window.end.begin(), window.end.end(), is_finite)) {
     throw Error(
         fmt::format("the model returned NaN or infinite logits for a window of {} tokens "
-                    "(question {} of the data, counted from 0)",
+                    "(question {} of the data, counted from 0); --allow-nonfinite goes on",
                     length, window.feature->example_index));
   }
 }
@@ -55,6 +57,7 @@ void add_candidates(const WindowLogits& window, const PredictionOptions& options
     for (const std::size_t end : ends) {
       if (!feature.in_document(end) || end < start) continue;
       if (end - start + 1 > static_cast<std::size_t>(options.max_answer_length)) continue;
+      if (!std::isfinite(window.start[start] + window.end[end])) continue;
       candidates.push_back({&feature, start, end, window.start[start], window.end[end]});
     }
   }
@@ -137,8 +140,11 @@ std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t
   std::iota(indexes.begin(), indexes.end(), std::size_t{0});
   count = std::min(count, indexes.size());
   const auto middle = indexes.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto order = [&](std::size_t i) {  // NaN last: comparisons with it order nothing
+    return std::isnan(values[i]) ? -std::numeric_limits<float>::infinity() : values[i];
+  };
   std::partial_sort(indexes.begin(), middle, indexes.end(), [&](std::size_t a, std::size_t b) {
-    return values[a] > values[b] || (values[a] == values[b] && a < b);
+    return order(a) > order(b) || (order(a) == order(b) && a < b);
   });
   indexes.resize(count);
   return indexes;
@@ -153,10 +159,10 @@ Prediction predict(const Document& document, std::span<const WindowLogits> windo
   std::vector<Candidate> candidates;
   Candidate null{.start_logit = no_candidate_null_odds};
   for (const WindowLogits& window : windows) {
-    check(window);
+    check(window, options.allow_nonfinite);
     add_candidates(window, options, candidates);
     const Candidate here{.start_logit = window.start[0], .end_logit = window.end[0]};
-    if (here.score() < null.score()) null = here;
+    if (std::isfinite(here.score()) && here.score() < null.score()) null = here;
   }
   if (options.version_2 && !windows.empty()) candidates.push_back(null);
   std::stable_sort(candidates.begin(), candidates.end(),

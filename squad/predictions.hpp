@@ -18,6 +18,7 @@ struct PredictionOptions {
   int max_answer_length = 30;              ///< in word pieces
   bool version_2 = false;                  ///< a question may have no answer
   double null_score_diff_threshold = 0.0;  ///< "" is predicted where null_odds is above it
+  bool allow_nonfinite = false;            ///< infinite logits and NaN, never chosen; else an error
 };
 
 /// Logits of one window. Reaches at least over its tokens; what lies beyond competes for the

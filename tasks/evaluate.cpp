@@ -90,10 +90,11 @@ Evaluation evaluate(const Task& task, const text::WordPieceTokenizer& tokenizer,
                                                           sequences[index].length()
                                                     : row;
       const auto own = std::span(output).subspan(i * row, used);
-      if (!std::all_of(own.begin(), own.end(), [](float value) { return std::isfinite(value); }))
+      if (!options.allow_nonfinite &&
+          !std::all_of(own.begin(), own.end(), [](float value) { return std::isfinite(value); }))
         throw Error(
             fmt::format("the model returned NaN or infinite values for item {} of the data, "
-                        "counted from 0",
+                        "counted from 0; --allow-nonfinite goes on",
                         encoded.items[index]));
       evaluation.results->add(encoded.items[index], sequences[index], own);
       evaluation.tokens += sequences[index].length();

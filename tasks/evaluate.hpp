@@ -19,7 +19,8 @@ using OutputFn = std::function<std::vector<float>(const text::Batch&)>;
 struct EvaluateOptions {
   EncodeOptions encode;
   text::BatchOptions batches;
-  std::string origin = "data";  ///< of the texts, for messages
+  std::string origin = "data";   ///< of the texts, for messages
+  bool allow_nonfinite = false;  ///< NaN and infinite values, else an error
 };
 
 struct Progress {

@@ -74,6 +74,8 @@ class Oracle {
         model_(session_),
         options_(options.answer) {
     options_.predictions.version_2 = options.may_be_absent;
+    options_.predictions.allow_nonfinite = options.allow_nonfinite;
+    model_.check_vocabulary(tokenizer_.vocabulary_size());
     model_.bound(options_.features, options_.batches);
     model_.warm_up();
   }

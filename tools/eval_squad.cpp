@@ -33,7 +33,9 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
                               const text::WordPieceTokenizer& tokenizer, bool first) {
   EvaluatedModel row = begin_row(session, options);
   QaModel model(session);
+  model.check_vocabulary(tokenizer.vocabulary_size());
   squad::EvaluateOptions evaluate = options.squad;
+  evaluate.predictions.allow_nonfinite = options.allow_nonfinite;
   evaluate.keep_nbest = !options.nbest.empty();
   if (options.max_length) evaluate.features.max_seq_length = *options.max_length;
   if (options.batch_tokens) evaluate.batches.max_tokens = *options.batch_tokens;

@@ -40,11 +40,13 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
                               bool first) {
   EvaluatedModel row = begin_row(session, options);
   TaskModel model(session, task.head());
+  model.model().check_vocabulary(tokenizer.vocabulary_size());
   tasks::EvaluateOptions evaluate;
   const int longest = static_cast<int>(model.model().longest());
   evaluate.encode.max_length = options.max_length.value_or(longest > 0 ? longest : kLongest);
   evaluate.encode.windows = options.windows;
   evaluate.origin = options.task.data;
+  evaluate.allow_nonfinite = options.allow_nonfinite;
   evaluate.batches = usual_batches(task.head());
   if (options.batch_tokens) evaluate.batches.max_tokens = *options.batch_tokens;
   model.model().check_length(evaluate.encode.max_length);

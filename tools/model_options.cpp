@@ -95,6 +95,10 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
                  "Record the launches of a shape at its first run and replay them as one command,\n"
                  "where the device can (command_buffer in `bertcl devices`)")
       ->group(group);
+  command
+      ->add_flag("--allow-nonfinite", options.allow_nonfinite,
+                 "Go on where weights or logits hold NaN or infinity, which is an error else")
+      ->group(group);
   one_of(
       command->add_option(
           "--require", options.require,
@@ -126,6 +130,7 @@ runtime::SessionOptions to_session_options(const ModelOptions& options) {
   session.drop_padding = !options.keep_padding;
   session.gemm = options.gemm;
   session.command_buffer = options.command_buffer;
+  session.allow_nonfinite = options.allow_nonfinite;
   session.half_weights = options.precision == "fp16";
   session.bf16 = options.precision == "bf16";
   session.disabled_passes = options.disabled_passes;

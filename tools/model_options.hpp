@@ -23,6 +23,7 @@ struct ModelOptions : CommonOptions {
   std::vector<std::string> disabled_passes;
   bool keep_padding = false;
   bool command_buffer = false;
+  bool allow_nonfinite = false;  ///< weights and logits may hold NaN and infinity
 };
 
 /// add_command() with the options of ModelOptions.

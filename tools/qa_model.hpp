@@ -27,6 +27,9 @@ class QaModel {
  public:
   explicit QaModel(runtime::Session& session);
 
+  /// TextModel::check_vocabulary()
+  void check_vocabulary(std::size_t tokens) const { model_.check_vocabulary(tokens); }
+
   /// Bounds that the file sets: a fixed sequence, a fixed batch, the end of the position table.
   void bound(squad::FeatureOptions& features, squad::BatchOptions& batches) const;
 

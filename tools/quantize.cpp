@@ -56,12 +56,13 @@ struct Quantized {
 };
 
 /// Tokens of the longest sample: as asked for, which the model has to take, or the usual number
-/// within what it takes.
-int sample_length(const QuantizeOptions& options) {
+/// within what it takes. The vocabulary has to be that of the model.
+int sample_length(const QuantizeOptions& options, const text::WordPieceTokenizer& tokenizer) {
   runtime::SessionOptions session_options;
   session_options.device = options.device;
   runtime::Session session = load_model(options.model, session_options);
   const TextModel model(session);
+  model.check_vocabulary(tokenizer.vocabulary_size());
   if (options.max_length) model.check_length(*options.max_length);
   const int usual = options.samples.features.max_seq_length;
   const auto longest = static_cast<int>(model.longest());
@@ -72,7 +73,7 @@ int sample_length(const QuantizeOptions& options) {
 Quantized quantize_by_data(const QuantizeOptions& options) {
   const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
   SampleOptions wanted = options.samples;
-  wanted.features.max_seq_length = sample_length(options);
+  wanted.features.max_seq_length = sample_length(options, tokenizer);
   CalibrationSamples samples(options.task, tokenizer, wanted);
   CalibrationData data{options.task, samples.dataset(), samples.chosen(),
                        tokenizer,    wanted.features,   {}};

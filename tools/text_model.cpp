@@ -14,6 +14,10 @@
 namespace bertcl::tools {
 namespace {
 
+/// Rows of a word table without a token: padding to a multiple of 64 or 128, tokens that were never
+/// used. Vocabularies of different models are further apart.
+constexpr std::int64_t kMostSpareRows = 1023;
+
 /// [rows, columns] of `values`, filled up to [to_rows, to_columns]: rows by the last one, columns
 /// by zeros.
 std::vector<std::int64_t> pad(const std::vector<std::int64_t>& values, std::int64_t rows,
@@ -75,6 +79,16 @@ TextModel::TextModel(runtime::Session& session) : session_(session) {
   } catch (const Error& error) {
     throw Error(session.path().string() + ": " + error.what());
   }
+}
+
+void TextModel::check_vocabulary(std::size_t tokens) const {
+  const std::int64_t rows = session_.plan().word_rows;
+  const auto count = static_cast<std::int64_t>(tokens);
+  if (rows == 0 || (count <= rows && rows - count <= kMostSpareRows)) return;
+  throw Error(
+      fmt::format("{}: its word table has {} rows, the vocabulary {} tokens: it is that of another "
+                  "model; name the right one by --vocab",
+                  session_.path().string(), rows, count));
 }
 
 std::int64_t TextModel::longest() const {

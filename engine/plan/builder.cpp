@@ -109,7 +109,7 @@ Argument Builder::constant(const ir::Tensor& tensor) {
     kept_.push_back(tensor);
     opencl::Buffer buffer = context().allocate(tensor.bytes().size());
     if (!tensor.bytes().empty()) buffer.write(tensor.bytes());
-    it->second = std::get<Constant>(constant(std::move(buffer), tensor.dtype())).index;
+    it->second = std::get<Constant>(constant(std::move(buffer), tensor, false)).index;
   }
   return Constant{it->second};
 }
@@ -119,21 +119,34 @@ Argument Builder::constant(opencl::Buffer buffer) {
   return Constant{static_cast<int>(plan_.constants.size()) - 1};
 }
 
-Argument Builder::constant(opencl::Buffer buffer, ir::DType type) {
+Argument Builder::constant(opencl::Buffer buffer, const ir::Tensor& tensor, bool is_weight) {
   const Argument argument = constant(std::move(buffer));
-  constant_types_[std::get<Constant>(argument).index] = type;
+  const int index = std::get<Constant>(argument).index;
+  constant_types_[index] = tensor.dtype();
+  if (weights_) unchecked_.push_back({index, tensor, is_weight, node_});
   return argument;
 }
 
 Argument Builder::constant_in_place(const ir::Tensor& tensor) {
-  return constant(hold(context(), tensor), tensor.dtype());
+  return constant(hold(context(), tensor), tensor, true);
 }
 
 void Builder::make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count) {
   const TypedArgument weights{.is_buffer = true, .type = tensor.dtype()};
   check_contract(node_ ? node_->describe() : "weights", kernel.program_name(), kernel.name(),
                  std::span(&weights, 1));
-  packings_.push_back({std::move(kernel), tensor, count});
+  packings_.push_back({std::move(kernel), tensor, count, node_});
+}
+
+void Builder::check(const opencl::Buffer& data, const ir::Tensor& tensor, bool is_weight,
+                    const ir::Node* node) {
+  if (weights_) weights_->queue(data, tensor, is_weight, node ? node->describe() : "the graph");
+}
+
+void Builder::queue_checks() {
+  for (const Unchecked& u : unchecked_)
+    check(plan_.constants[static_cast<std::size_t>(u.constant)], u.tensor, u.is_weight, u.node);
+  unchecked_.clear();
 }
 
 void Builder::give_up_chain(const std::string& reason) {
@@ -204,7 +217,9 @@ std::span<Builder::Packing> Builder::queue_packings() {
   std::size_t bytes = 0;
   auto queued = packings_.begin();
   for (auto p = packings_.begin(); p != packings_.end(); ++p) {
-    p->kernel.set(0, hold(context(), p->tensor));
+    const opencl::Buffer held = hold(context(), p->tensor);
+    check(held, p->tensor, true, p->node);
+    p->kernel.set(0, held);
     context().queue().launch(p->kernel, {p->count, 1, 1}, {1, 1, 1}, "pack");
     bytes += p->tensor.bytes().size();
     if (bytes < kQueuedBytes) continue;
@@ -234,10 +249,13 @@ void Builder::finish() {
   const auto others = std::span(wanted_).subspan(
       static_cast<std::size_t>(std::count_if(wanted_.begin(), wanted_.end(), packs)));
   build(std::span(wanted_).first(wanted_.size() - others.size()));
+  if (weights_) weights_->begin(context(), packings_.size() + unchecked_.size());
+  queue_checks();
   const std::span<Packing> queued = queue_packings();
   build(others);
   if (!plan_.chain) build(chained_);
   wait_for(queued);
+  if (weights_) weights_->finish();
   const auto is_chained = [&](int number) { return plan_.chain && number >= 0; };
   for (const Step& step : plan_.steps) {
     const auto check = [&step](const opencl::Kernel& kernel) {
@@ -258,7 +276,8 @@ Argument Builder::error_flag() {
   if (plan_.error_constant < 0) {
     opencl::Buffer flag = context().allocate(sizeof(std::int32_t));
     flag.fill(0);
-    plan_.error_constant = std::get<Constant>(constant(std::move(flag), ir::DType::i32)).index;
+    plan_.error_constant = std::get<Constant>(constant(std::move(flag))).index;
+    constant_types_[plan_.error_constant] = ir::DType::i32;
   }
   return Constant{plan_.error_constant};
 }

@@ -12,6 +12,7 @@
 
 #include "plan/plan.hpp"
 #include "plan/tuning.hpp"
+#include "plan/weight_check.hpp"
 
 namespace bertcl::plan {
 
@@ -20,9 +21,10 @@ struct Options {
   std::string gemm = "auto";
   /// Float weights stored in half; products in half where matrix_f16 or CLBlast makes them.
   bool half_weights = false;
-  bool chain = true;     // steps in few launches, where the device can
-  bool bf16 = false;     // float products in bf16 where the device multiplies it
-  std::string disabled;  // comma-separated implementations that are left out
+  bool allow_nonfinite = false;  // of weights: NaN and infinity (weight_check.hpp)
+  bool chain = true;             // steps in few launches, where the device can
+  bool bf16 = false;             // float products in bf16 where the device multiplies it
+  std::string disabled;          // comma-separated implementations that are left out
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
   /// Called before each program is built or loaded: how many are, of how many.
@@ -84,6 +86,9 @@ class Builder {
   /// Appends a call of a library; `arguments` are its buffers.
   Step& call(const ir::Node& node, std::string type, std::string implementation, LibraryCall call,
              std::vector<Argument> arguments);
+  /// Lets finish() look for NaN and infinity in what constant(), constant_in_place() and
+  /// make_constant() are given from now on. `weights` has to live as long.
+  void check_weights(WeightCheck& weights) { weights_ = &weights; }
   /// The node that is lowered from now on.
   void begin(const ir::Node& node) { node_ = &node; }
   /// A kernel for one step, built by finish().
@@ -127,10 +132,22 @@ class Builder {
     opencl::Kernel kernel;
     ir::Tensor tensor;
     std::size_t count;
+    const ir::Node* node;
   };
   std::vector<Packing> packings_;
+  struct Unchecked {
+    int constant;
+    ir::Tensor tensor;
+    bool is_weight;
+    const ir::Node* node;
+  };
+  std::vector<Unchecked> unchecked_;
+  WeightCheck* weights_ = nullptr;
 
-  Argument constant(opencl::Buffer buffer, ir::DType type);
+  Argument constant(opencl::Buffer buffer, const ir::Tensor& tensor, bool is_weight);
+  void queue_checks();
+  void check(const opencl::Buffer& data, const ir::Tensor& tensor, bool is_weight,
+             const ir::Node* node);
   void build(std::span<const Wanted> programs);
   void give_up_chain(const std::string& reason);
   /// Those that are still queued.

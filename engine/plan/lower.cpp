@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -223,6 +224,8 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   const KnownSizes known(graph);
   plan.equal_sizes = checkable_assumptions(graph, known);
   Builder builder(plan, options);
+  std::optional<WeightCheck> weights;
+  if (!options.allow_nonfinite && plan.context) builder.check_weights(weights.emplace(graph));
   for (const ir::Value* input : graph.inputs()) {
     plan.model_inputs.push_back({input->name, input->type});
     const bool only_packed = !graph.is_output(input) &&

@@ -201,6 +201,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   plan_options.gemm = options.gemm;
   plan_options.half_weights = options.half_weights;
   plan_options.bf16 = options.bf16;
+  plan_options.allow_nonfinite = options.allow_nonfinite;
   plan_options.chain = !options.command_buffer && options.observe.empty();
   plan_options.disabled = options.disabled_kernels;
   plan_options.tuning = options.tuning;

@@ -27,6 +27,7 @@ struct SessionOptions {
   bool half_weights = false;  // float weights in half, as plan::Options says
   bool bf16 = false;          // float products in bf16 where the device multiplies it
   bool command_buffer = false;  // record the launches of a shape once and replay them
+  bool allow_nonfinite = false;  // weights may hold NaN and infinity, as plan::Options says
   bool require_int8 = false;    // error if plan::why_not_int8() knows a reason
   std::vector<std::string> disabled_passes;
   bool follow_nodes = false;     // for Session::node_fates()

@@ -114,10 +114,10 @@ std::vector<Declared> declared_kernels() {
   return found;
 }
 
-/// Those that no step of a plan launches: probes of devices, observers of calibration, the kernel
-/// that runs a chain of steps.
+/// Those that no step of a plan launches: probes of devices, observers of calibration, the check of
+/// weights, the kernel that runs a chain of steps.
 bool is_launched_by_plans(const Declared& kernel) {
-  static const std::regex others("probe_.*|observe.*|chain|addresses");
+  static const std::regex others("probe_.*|observe.*|find_nonfinite|chain|addresses");
   return !std::regex_match(kernel.program, others);
 }
 

@@ -143,6 +143,7 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   arguments.push_back(Size{shape.back()});
   launch_rows(b, node, type_of(b, node), "embed_norm", "embed_norm", std::move(arguments), tokens,
               {shape.back()});
+  b.plan().word_rows = rows_of(o::word);
   if (!positions->producer->input(passes::pack_inputs::positions))
     b.plan().max_positions = rows_of(o::position);
 }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Float constants of a plan that hold NaN or infinity are told by their names.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "opencl/buffer.hpp"
+#include "opencl/context.hpp"
+
+namespace bertcl::plan {
+
+/// Small constants are looked at on the host, large ones where they lie on the device. NaN is
+/// looked for in all; infinity, which masks and bounds may be, in weights of products and tables
+/// alone.
+class WeightCheck {
+ public:
+  /// Takes the names of the constants, and throws Error for a small one that holds NaN.
+  explicit WeightCheck(const ir::Graph& graph);
+
+  /// Before the first queue(): for as many tensors at most.
+  void begin(opencl::Context& context, std::size_t tensors);
+  /// Queues the check of `data`, which holds the bytes of `tensor`; `reader` tells of one that is
+  /// no constant of the graph.
+  void queue(const opencl::Buffer& data, const ir::Tensor& tensor, bool is_weight,
+             const std::string& reader);
+  /// Waits. Throws Error that names the first tensor with such an element, and its place.
+  void finish();
+
+ private:
+  struct Queued {
+    std::string name;
+    ir::Sizes shape;
+    bool is_weight;
+  };
+  std::map<const void*, std::string> names_;  // by the address of the bytes
+  opencl::Context* context_ = nullptr;
+  opencl::Kernel kernel_;
+  opencl::Buffer found_;
+  std::vector<Queued> queued_;
+};
+
+}  // namespace bertcl::plan

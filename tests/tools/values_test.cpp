@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that are none, and a vocabulary of another model: refused, not answered.
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "onnx/proto.hpp"
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
+const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
+const std::string kData = source_file("data/sample-v2.0.json");
+
+class ValuesTest : public FolderTest {
+ protected:
+  /// The default model with other bytes in a constant.
+  template <typename T>
+  std::string model_with(const std::string& constant, std::size_t index, T value) const {
+    onnx::ModelProto model;
+    EXPECT_TRUE(model.ParseFromString(read(kModel)));
+    bool found = false;
+    for (auto& tensor : *model.mutable_graph()->mutable_initializer())
+      if (tensor.name() == constant) {
+        std::memcpy(tensor.mutable_raw_data()->data() + index * sizeof(T), &value, sizeof(T));
+        found = true;
+      }
+    EXPECT_TRUE(found) << constant;
+    return write("model.onnx", model.SerializeAsString());
+  }
+  static std::vector<std::string> answer(const std::string& model) {
+    return {"answer", model, "--vocab", kVocabulary, "-q", "Who maintains OpenCL?"};
+  }
+  static std::vector<std::string> with(std::vector<std::string> arguments, const char* more) {
+    arguments.emplace_back(more);
+    return arguments;
+  }
+};
+
+TEST_F(ValuesTest, NaNInAWeightIsToldByItsName) {
+  constexpr std::uint16_t kNaN = 0x7e00;
+  const std::string model =
+      model_with("m.bert.embeddings.word_embeddings.weight_half", 5 * 384 + 7, kNaN);
+  EXPECT_THAT(refusal(run_bertcl(answer(model))),
+              AllOf(HasSubstr("word_embeddings"), HasSubstr("element 1927"),
+                    HasSubstr("--allow-nonfinite")));
+  // No token of the text has this row.
+  const ProgramResult allowed = run_bertcl(with(answer(model), "--allow-nonfinite"));
+  EXPECT_THAT(allowed.out, testing::StartsWith("Khronos Group\n")) << allowed.err;
+}
+
+TEST_F(ValuesTest, LogitsThatAreNoNumbersAreToldByTheirOutput) {
+  const std::string model =
+      model_with("m.qa_outputs.bias", 0, std::numeric_limits<float>::infinity());
+  const std::vector<std::string> eval{"eval",   model, "--vocab", kVocabulary,
+                                      "--data", kData, "--limit", "2"};
+  for (const auto& arguments : {answer(model), eval}) {
+    EXPECT_THAT(refusal(run_bertcl(arguments)),
+                AllOf(HasSubstr("infinite logits"), HasSubstr("question 0"),
+                      HasSubstr("--allow-nonfinite")));
+    EXPECT_EQ(run_bertcl(with(arguments, "--allow-nonfinite")).code, 0);
+  }
+}
+
+TEST_F(ValuesTest, AVocabularyOfAnotherModelIsRefused) {
+  const std::string right = read(kVocabulary);
+  std::string larger = right;
+  for (int i = 0; i < 3; ++i) larger += "[more" + std::to_string(i) + "]\n";
+  const std::string smaller = right.substr(0, right.size() / 2);
+  for (const std::string& vocabulary : {larger, smaller}) {
+    const std::string file = write("other.txt", vocabulary);
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"answer", kModel, "-q", "Who maintains OpenCL?"},
+          {"eval", kModel, "--data", kData, "--limit", "2"},
+          {"quantize", kModel, "-o", path("q.onnx"), "--data", kData}})
+      EXPECT_THAT(refusal(run_bertcl(with(with(arguments, "--vocab"), file.c_str()))),
+                  AllOf(HasSubstr("30522 rows"), HasSubstr("vocabulary"), HasSubstr("--vocab")))
+          << arguments[0];
+  }
+  // Tables are padded, and vocabularies have tokens that no text has.
+  const std::string padded = right.substr(0, right.rfind('\n', right.size() - 2) + 1);
+  EXPECT_EQ(run_bertcl({"answer", kModel, "--vocab", write("padded.txt", padded), "-q",
+                        "Who maintains OpenCL?"})
+                .code,
+            0);
+}
+
+TEST_F(ValuesTest, AByteOrderMarkIsNoPartOfTheFirstToken) {
+  const ProgramResult result = run_bertcl({"answer", kModel, "--vocab",
+                                           write("vocab.txt", "\xEF\xBB\xBF" + read(kVocabulary)),
+                                           "-q", "Who maintains OpenCL?"});
+  EXPECT_THAT(result.out, testing::StartsWith("Khronos Group\n")) << result.err;
+}
+
+}  // namespace
+}  // namespace bertcl::tests
