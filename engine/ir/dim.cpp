@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "bertcl/error.hpp"
+#include "ir/checked.hpp"
 
 namespace bertcl::ir {
 
@@ -27,7 +29,7 @@ std::optional<Dim> Dim::parse(std::string_view text) {
     if (std::int64_t n = 0; factor[0] == '-' || (factor[0] >= '0' && factor[0] <= '9')) {
       const auto [end, error] = std::from_chars(factor.data(), factor.data() + factor.size(), n);
       if (error != std::errc() || end != factor.data() + factor.size()) return std::nullopt;
-      d.coefficient_ *= n;
+      if (__builtin_mul_overflow(d.coefficient_, n, &d.coefficient_)) return std::nullopt;
     } else {
       d.symbols_.emplace_back(factor);
     }
@@ -44,7 +46,7 @@ std::int64_t Dim::evaluate(const Bindings& bindings) const {
     const auto it = bindings.find(s);
     if (it == bindings.end())
       throw Error(fmt::format("the size '{}' in '{}' is not known at run time", s, str()));
-    value *= it->second;
+    value = product(value, it->second, "a size");
   }
   return value;
 }
@@ -56,7 +58,7 @@ std::string Dim::str() const {
 }
 
 Dim operator*(const Dim& a, const Dim& b) {
-  Dim d(a.coefficient_ * b.coefficient_);
+  Dim d(product(a.coefficient_, b.coefficient_, "a size"));
   if (d.coefficient_ == 0) return d;
   d.symbols_.resize(a.symbols_.size() + b.symbols_.size());
   std::merge(a.symbols_.begin(), a.symbols_.end(), b.symbols_.begin(), b.symbols_.end(),
@@ -65,7 +67,10 @@ Dim operator*(const Dim& a, const Dim& b) {
 }
 
 std::optional<Dim> Dim::divide(const Dim& a, const Dim& b) {
-  if (b.coefficient_ == 0 || a.coefficient_ % b.coefficient_ != 0) return std::nullopt;
+  if (b.coefficient_ == 0) return std::nullopt;
+  if (b.coefficient_ == -1 && a.coefficient_ == std::numeric_limits<std::int64_t>::min())
+    return std::nullopt;
+  if (a.coefficient_ % b.coefficient_ != 0) return std::nullopt;
   if (!std::includes(a.symbols_.begin(), a.symbols_.end(), b.symbols_.begin(), b.symbols_.end()))
     return std::nullopt;
   Dim d(a.coefficient_ / b.coefficient_);
@@ -75,6 +80,7 @@ std::optional<Dim> Dim::divide(const Dim& a, const Dim& b) {
 }
 
 Dim element_count(const Shape& shape) {
+  if (std::find(shape.begin(), shape.end(), Dim(0)) != shape.end()) return 0;
   Dim n(1);
   for (const Dim& d : shape) n = n * d;
   return n;

@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "bertcl/error.hpp"
+#include "ir/checked.hpp"
 
 namespace bertcl::ir {
 namespace {
@@ -130,15 +131,17 @@ struct Tensor::Lazy {
 };
 
 std::int64_t element_count(const Sizes& sizes) {
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;
   std::int64_t n = 1;
-  for (const std::int64_t d : sizes) n *= d;
+  for (const std::int64_t d : sizes) n = product(n, d, "a tensor");
   return n;
 }
 
 Tensor::Tensor(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
                std::span<const std::byte> bytes)
     : dtype_(dtype), shape_(std::move(shape)), owner_(std::move(owner)), bytes_(bytes) {
-  const std::size_t expected = byte_count();
+  const auto size = static_cast<std::int64_t>(size_of(dtype_));
+  const auto expected = static_cast<std::size_t>(product(element_count(shape_), size, "a tensor"));
   if (bytes_.size() != expected)
     throw Error(fmt::format("a {} tensor of {} elements needs {} bytes, {} were given",
                             name_of(dtype_), element_count(shape_), expected, bytes_.size()));
@@ -161,7 +164,7 @@ Tensor Tensor::joined(DType dtype, const std::vector<Tensor>& parts) {
     const std::int64_t columns = part.shape_.back();
     if (!std::equal(shape.begin(), shape.end() - 1, part.shape_.begin(), part.shape_.end() - 1))
       throw Error("tensors of other extents than the first cannot be joined to it");
-    shape.back() += columns;
+    shape.back() = sum(shape.back(), columns, "a joined tensor");
     const std::vector<Tensor> inner = part.dtype_ == dtype ? part.parts() : std::vector{part};
     lazy->parts.insert(lazy->parts.end(), inner.begin(), inner.end());
   }
@@ -219,7 +222,8 @@ void Tensor::release_pages() const {
 }
 
 Tensor Tensor::zeros(DType dtype, Sizes shape) {
-  const auto bytes = static_cast<std::size_t>(element_count(shape)) * size_of(dtype);
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  const auto bytes = static_cast<std::size_t>(product(element_count(shape), size, "a tensor"));
   const std::shared_ptr<std::byte[]> owner(new std::byte[bytes]());
   return Tensor(dtype, std::move(shape), owner, {owner.get(), bytes});
 }

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic on sizes out of files: what does not fit 64 bits is an error, not a wrong size.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::ir {
+
+/// a * b. Throws Error that names `what` if it does not fit.
+inline std::int64_t product(std::int64_t a, std::int64_t b, std::string_view what) {
+  std::int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result))
+    throw Error(std::string(what) + " is beyond any memory: " + std::to_string(a) + " times " +
+                std::to_string(b) + " does not fit 64 bits");
+  return result;
+}
+
+/// a + b, likewise.
+inline std::int64_t sum(std::int64_t a, std::int64_t b, std::string_view what) {
+  std::int64_t result = 0;
+  if (__builtin_add_overflow(a, b, &result))
+    throw Error(std::string(what) + " is beyond any memory: " + std::to_string(a) + " and " +
+                std::to_string(b) + " do not fit 64 bits");
+  return result;
+}
+
+}  // namespace bertcl::ir
