@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "bertcl/error.hpp"
 
@@ -159,21 +160,33 @@ void Graph::erase(Node* node) {
 bool Graph::remove_dead() {
   std::unordered_set<const Value*> kept;
   for (const GraphOutput& out : outputs_) kept.insert(out.value);
-  bool any = false;
-  for (auto position = nodes_.end(); position != nodes_.begin();) {
-    Node* node = (--position)->get();
-    const bool dead = std::all_of(node->outputs.begin(), node->outputs.end(), [&](const Value* v) {
-      return v->users.empty() && !kept.contains(v);
-    });
+  std::unordered_set<const Node*> dead;
+  const auto is_dead = [&](const Node* node) { return dead.contains(node); };
+  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+    const auto& outputs = (*node)->outputs;
     // A node without results is there for its effect (`observe`).
-    if (!dead || node->outputs.empty()) continue;
-    ++position;
-    erase(node);
-    any = true;
+    if (!outputs.empty() && std::all_of(outputs.begin(), outputs.end(), [&](const Value* v) {
+          return !kept.contains(v) && std::all_of(v->users.begin(), v->users.end(), is_dead);
+        }))
+      dead.insert(node->get());
+  }
+  // All uses of a value at once: one by one, thousands of dead users of one value take long.
+  std::unordered_set<Value*> read;
+  for (const Node* node : dead) read.insert(node->inputs.begin(), node->inputs.end());
+  for (Value* v : read)
+    if (v) std::erase_if(v->users, is_dead);
+  for (auto node = nodes_.begin(); node != nodes_.end();) {
+    if (!is_dead(node->get())) {
+      ++node;
+      continue;
+    }
+    for (Value* out : (*node)->outputs) drop_value(out);
+    position_.erase(node->get());
+    node = nodes_.erase(node);
   }
   for (Value* c : constants())
     if (c->users.empty() && !kept.contains(c)) drop_value(c);
-  return any;
+  return !dead.empty();
 }
 
 std::vector<Node*> Graph::node_list() const {
@@ -204,18 +217,18 @@ bool Graph::is_output(const Value* value) const {
 }
 
 Dim Graph::fresh_symbol() {
-  const auto in_use = [&](const std::string& symbol) {
-    return std::any_of(values_.begin(), values_.end(), [&](const auto& entry) {
-      const Shape& shape = entry.second->type.shape;
-      return std::any_of(shape.begin(), shape.end(), [&](const Dim& d) {
-        return std::count(d.symbols().begin(), d.symbols().end(), symbol) > 0;
-      });
-    });
-  };
-  std::string symbol;
-  do symbol = fmt::format("n{}", next_symbol_++);
-  while (in_use(symbol));
-  return Dim::symbol(symbol);
+  // The values are looked through once: shapes that come later get their symbols here.
+  if (next_symbol_ == 0)
+    for (const auto& [name, value] : values_)
+      for (const Dim& d : value->type.shape)
+        for (const std::string& symbol : d.symbols()) {
+          int number = 0;
+          const char* end = symbol.data() + symbol.size();
+          if (symbol.starts_with('n') &&
+              std::from_chars(symbol.data() + 1, end, number).ptr == end && number < (1 << 30))
+            next_symbol_ = std::max(next_symbol_, number + 1);
+        }
+  return Dim::symbol(fmt::format("n{}", next_symbol_++));
 }
 
 void Graph::assume_equal(const Dim& a, const Dim& b) {

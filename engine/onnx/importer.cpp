@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "bertcl/did_you_mean.hpp"
 #include "bertcl/error.hpp"
@@ -15,6 +16,7 @@ namespace bertcl::onnx_io {
 namespace {
 
 constexpr int max_depth = 32;
+constexpr const char* too_deep = "branches and functions are nested too deep";
 constexpr std::int64_t oldest_opset = 7;
 
 /// "Add", or "com.microsoft::Gelu" outside the default domain.
@@ -92,6 +94,45 @@ std::map<std::string, onnx::AttributeProto> default_attributes(const onnx::Funct
   return defaults;
 }
 
+/// Counts the nodes that a graph will have when functions and branches stand where they are called,
+/// without putting them there. Throws Error where they are nested deeper than they are imported.
+class NodeCounter {
+ public:
+  static constexpr std::int64_t uncountable = std::numeric_limits<std::int64_t>::max();
+
+  explicit NodeCounter(const std::map<std::string, const onnx::FunctionProto*>& functions)
+      : functions_(functions) {}
+
+  std::int64_t count(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+    std::int64_t total = 0;
+    for (const auto& node : nodes) {
+      add(total, 1);
+      for (const auto& attribute : node.attribute())
+        if (attribute.has_g()) add(total, count(attribute.g().node()));
+      const auto f = functions_.find(full_name(node.domain(), node.op_type()));
+      if (f != functions_.end()) add(total, count_function(*f->second));
+    }
+    return total;
+  }
+
+ private:
+  static void add(std::int64_t& total, std::int64_t nodes) {
+    if (__builtin_add_overflow(total, nodes, &total)) total = uncountable;
+  }
+  /// One that calls itself counts as nothing there: the import finds it nested too deep.
+  std::int64_t count_function(const onnx::FunctionProto& function) {
+    if (const auto [it, fresh] = counts_.emplace(&function, 0); !fresh) return it->second;
+    if (++depth_ > max_depth) throw Error(too_deep);
+    const std::int64_t nodes = count(function.node());
+    --depth_;
+    return counts_[&function] = nodes;
+  }
+
+  const std::map<std::string, const onnx::FunctionProto*>& functions_;
+  std::map<const onnx::FunctionProto*, std::int64_t> counts_;
+  int depth_ = 0;
+};
+
 }  // namespace
 
 Importer::Importer(const onnx::ModelProto& model, std::string file, TensorReader& tensors,
@@ -133,6 +174,25 @@ void Importer::define(const std::string& name, ir::Value* value) {
     fail(fmt::format("the name '{}' is defined twice", name));
 }
 
+void Importer::check_nodes() const {
+  const std::int64_t nodes = NodeCounter(functions_).count(model_.graph().node());
+  if (nodes > options_.limits.nodes)
+    fail(fmt::format(
+        "the graph has {} nodes{} with its local functions and branches in place, the limit is {}; "
+        "export the model without functions that call each other over and over",
+        nodes, nodes == NodeCounter::uncountable ? " or more" : "", options_.limits.nodes));
+}
+
+void Importer::check_extents(const ir::Value& value) const {
+  std::int64_t count = 1;
+  for (const ir::Dim& d : value.type.shape) {
+    if (d.constant() == 0) return;
+    if (__builtin_mul_overflow(count, d.constant(), &count) || count > options_.limits.elements)
+      throw Error(fmt::format("tensor '{}' {} has more elements than the limit of {}", value.name,
+                              ir::str(value.type), options_.limits.elements));
+  }
+}
+
 void Importer::note_uses(const onnx::GraphProto& graph) {
   for (const auto& node : graph.node()) {
     used_.insert(node.input().begin(), node.input().end());
@@ -148,6 +208,7 @@ ir::Graph Importer::run(const std::vector<std::optional<std::span<const std::byt
     fail("not an ONNX model: it has neither nodes nor outputs");
   if (graph.sparse_initializer_size() > 0) fail("sparse initializers are not supported");
   if (!graph.name().empty()) graph_.name = symbol_name(graph.name());
+  check_nodes();
   note_uses(graph);
   for (const auto& f : model_.functions())
     for (const auto& node : f.node()) used_.insert(node.input().begin(), node.input().end());
@@ -160,6 +221,7 @@ ir::Graph Importer::run(const std::vector<std::optional<std::span<const std::byt
     if (!constants.contains(in.name())) inputs.push_back(&in);
   for (auto& [name, type] : input_types(inputs, file_, options_.unify_bert_symbols))
     define(name, graph_.add_input(name, std::move(type)));
+  for (const ir::Value* in : graph_.inputs()) check_extents(*in);
   for (int i = 0; i < graph.initializer_size(); ++i) {
     const auto& t = graph.initializer(i);
     if (!used_.contains(t.name())) continue;
@@ -207,7 +269,7 @@ void Importer::import_node(const onnx::NodeProto& node) {
 }
 
 std::vector<ir::Value*> Importer::inline_branch(const onnx::GraphProto& branch) {
-  if (++depth_ > max_depth) fail("branches and functions are nested too deep");
+  if (++depth_ > max_depth) fail(too_deep);
   scopes_.emplace_back();
   for (const auto& t : branch.initializer())
     define(t.name(), graph_.add_constant(t.name(), tensors_.read(t)));
@@ -220,7 +282,7 @@ std::vector<ir::Value*> Importer::inline_branch(const onnx::GraphProto& branch) 
 }
 
 void Importer::inline_function(const onnx::NodeProto& node, const onnx::FunctionProto& function) {
-  if (++depth_ > max_depth) fail("branches and functions are nested too deep");
+  if (++depth_ > max_depth) fail(too_deep);
   std::map<std::string, ir::Value*> scope;
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
     fail(fmt::format("{}: the function takes {} operands and gives {} results", describe(node),

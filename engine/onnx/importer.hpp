@@ -131,6 +131,8 @@ class Importer {
   std::vector<ir::Value*> inline_branch(const onnx::GraphProto& branch);
   [[noreturn]] void fail(const std::string& what) const;
   std::string describe(const onnx::NodeProto& node) const;
+  /// Throws Error if a value is beyond what limits.hpp allows.
+  void check_extents(const ir::Value& value) const;
   bool is_used(const std::string& name) const { return !name.empty() && used_.contains(name); }
 
  private:
@@ -138,6 +140,7 @@ class Importer {
 
   Opsets read_opsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto>&) const;
   void note_uses(const onnx::GraphProto& graph);
+  void check_nodes() const;
   void import_node(const onnx::NodeProto& node);
   void inline_function(const onnx::NodeProto& node, const onnx::FunctionProto& function);
 

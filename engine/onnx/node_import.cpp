@@ -97,6 +97,7 @@ std::vector<ir::Value*> NodeImport::emit_many(std::string op, std::vector<ir::Va
                                               std::move(attributes), std::move(results));
   node->sources = {proto_.name().empty() ? base : proto_.name()};
   ops::infer(importer_.graph(), *node, importer_.values());
+  for (const ir::Value* out : node->outputs) importer_.check_extents(*out);
   return node->outputs;
 }
 ir::Value* NodeImport::emit(std::string op, std::vector<ir::Value*> inputs,
@@ -110,6 +111,7 @@ ir::Value* NodeImport::emit_typed(std::string op, std::vector<ir::Value*> inputs
   ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
                                               std::move(attributes), {{name, std::move(type)}});
   node->sources = {proto_.name().empty() ? base : proto_.name()};
+  importer_.check_extents(*node->output());
   return node->output();
 }
 void NodeImport::finish(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes) {
@@ -130,7 +132,10 @@ void NodeImport::finish_count(std::string op, std::vector<ir::Value*> inputs,
                                               std::move(attributes), std::move(results));
   node->sources = {proto_.name().empty() ? proto_.output(0) : proto_.name()};
   ops::infer(importer_.graph(), *node, importer_.values());
-  for (std::size_t i = 0; i < node->outputs.size(); ++i) bind(i, node->outputs[i]);
+  for (std::size_t i = 0; i < node->outputs.size(); ++i) {
+    importer_.check_extents(*node->outputs[i]);
+    bind(i, node->outputs[i]);
+  }
 }
 void NodeImport::bind(std::size_t i, ir::Value* value) {
   if (i >= static_cast<std::size_t>(proto_.output_size())) return;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/graph.hpp"
+#include "ir/limits.hpp"
 
 namespace bertcl::onnx_io {
 
@@ -14,12 +15,14 @@ struct ReadOptions {
   /// Call the dynamic extents of input_ids, attention_mask and their like `batch` and `seq`,
   /// whatever the file calls them.
   bool unify_bert_symbols = true;
+  ir::Limits limits = {};
 };
 
 /// Reads an ONNX model (opset 7 to the newest, default domain and com.microsoft) into the IR: one
 /// spelling per operator, every result typed, weights as views of the mapped file where their
 /// alignment allows. Names of values are those of the file. Throws bertcl::Error that names file,
-/// node and operator, and what is supported, for everything that cannot be read.
+/// node and operator, and what is supported, for everything that cannot be read or is beyond the
+/// limits.
 ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options = {});
 
 /// metadata_props of a model: what its makers wrote beside the graph. Throws as read_model() does.
