@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "ir/graph.hpp"
+#include "ir/limits.hpp"
 
 namespace bertcl::passes {
 
 /// What the caller wants of the compiled graph.
 struct Options {
   std::vector<std::string> disabled;  // names of passes to leave out
+  ir::Limits limits = {};
 };
 
 /// One rewrite. `run` returns true if it changed the graph. Each pass lives in one file of this

@@ -7,7 +7,7 @@ namespace bertcl::passes {
 
 // normalize: one spelling for each thing
 Pass find_quantize();
-Pass fold_constants();
+Pass fold_constants(const ir::Limits& limits = {});
 Pass resolve_shapes();
 Pass unmerge_transpose();
 Pass gather_one_hot();
@@ -37,7 +37,7 @@ Pass expand_layer_norm();
 Pass lower_linear_q();
 Pass lower_attention_q();
 Pass lower_add_norm_q();
-Pass fold_dequantize();
+Pass fold_dequantize(const ir::Limits& limits = {});
 
 // fuse: fewer, larger launches
 Pass fuse_qkv();

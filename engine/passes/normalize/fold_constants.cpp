@@ -4,6 +4,10 @@
 // DequantizeLinear of an int8 matrix stays: the integer products want the bytes. What no integer op
 // has taken is folded at the end, by fold_dequantize; so is Round of a matrix, which may be a part
 // of a quantization (find_quantize). Vectors (bias, gamma, beta) fold at once.
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+#include "ir/checked.hpp"
 #include "ops/interpret.hpp"
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
@@ -20,6 +24,31 @@ bool all_constant(const ir::Node& node) {
   return !node.inputs.empty() && !node.outputs.empty();
 }
 
+/// What a pass may still make out of the constants that it has found.
+struct Budget {
+  std::int64_t allowed = 0, made = 0;
+
+  Budget(const ir::Graph& graph, const ir::Limits& limits) {
+    std::int64_t present = 0;
+    for (const ir::Value* c : graph.constants())
+      present = ir::sum(
+          present,
+          c->constant->size() * static_cast<std::int64_t>(ir::size_of(c->constant->dtype())),
+          "the constants");
+    allowed = limits.constant_bytes(present);
+  }
+  /// Throws Error where `node` would make too much, before it is evaluated.
+  void take(const ir::Node& node) {
+    for (const ir::Value* out : node.outputs)
+      made += ir::element_count(*ir::constant_shape(out->type.shape)) *
+              static_cast<std::int64_t>(ir::size_of(out->type.dtype));
+    if (made > allowed)
+      throw Error(fmt::format(
+          "{}: nodes of constants alone make more than {} bytes; --max-memory allows more",
+          node.describe(), allowed));
+  }
+};
+
 bool too_large(const ir::Node& node) {
   std::int64_t before = 0;
   for (const ir::Value* in : node.inputs)
@@ -31,8 +60,9 @@ bool too_large(const ir::Node& node) {
   return false;
 }
 
-bool fold(ir::Graph& g, ir::Node& node) {
+bool fold(ir::Graph& g, ir::Node& node, Budget& budget) {
   if (!all_constant(node) || too_large(node)) return false;
+  budget.take(node);
   const std::vector<ir::Tensor> results = ops::evaluate_constant(node);
   if (results.empty()) return false;
   for (std::size_t i = 0; i < results.size() && i < node.outputs.size(); ++i)
@@ -50,16 +80,21 @@ bool may_be_quantized(const ir::Node& node) {
 
 }  // namespace
 
-Pass fold_constants() {
-  return {"fold_constants", [](ir::Graph& g) {
-            return rewrite_all(g, [](ir::Graph& graph, ir::Node& node) {
-              return !may_be_quantized(node) && fold(graph, node);
+Pass fold_constants(const ir::Limits& limits) {
+  return {"fold_constants", [limits](ir::Graph& g) {
+            Budget budget(g, limits);
+            return rewrite_all(g, [&](ir::Graph& graph, ir::Node& node) {
+              return !may_be_quantized(node) && fold(graph, node, budget);
             });
           }};
 }
 
-Pass fold_dequantize() {
-  return {"fold_dequantize", [](ir::Graph& g) { return rewrite_all(g, fold); }};
+Pass fold_dequantize(const ir::Limits& limits) {
+  return {"fold_dequantize", [limits](ir::Graph& g) {
+            Budget budget(g, limits);
+            return rewrite_all(
+                g, [&](ir::Graph& graph, ir::Node& node) { return fold(graph, node, budget); });
+          }};
 }
 
 }  // namespace bertcl::passes
