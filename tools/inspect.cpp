@@ -11,6 +11,7 @@
 #include <string>
 
 #include "bertcl/pending_file.hpp"
+#include "bertcl/stopwatch.hpp"
 #include "tools/file_options.hpp"
 #include "tools/model_options.hpp"
 #include "tools/model_report.hpp"
@@ -24,7 +25,7 @@ namespace {
 struct InspectOptions : ModelOptions {
   std::string model;
   std::string html;
-  bool dump_passes = false;
+  bool dump_passes = false, run = false;
   std::optional<int> batch, seq;
 };
 
@@ -42,9 +43,16 @@ int run_inspect(const InspectOptions& options) {
     };
   }
   runtime::Session session = load_model(options.model, session_options);
-  // The planner places the values of a batch when it is run; id 0 is in every table.
   const BatchSize size = batch_size(session, options.batch, options.seq);
-  session.run(random_inputs(session, size, 1));
+  const std::int64_t arena_bytes =
+      naming_model(options.model, [&] { return session.arena_bytes(input_sizes(session, size)); });
+  std::optional<double> run_ms;
+  if (options.run) {
+    const runtime::Tensors inputs = random_inputs(session, size, 1);  // id 0 is in every table
+    const Stopwatch clock;
+    naming_model(options.model, [&] { return session.run(inputs); });
+    run_ms = clock.milliseconds();
+  }
 
   const plan::Plan& plan = session.plan();
   if (options.prints_text()) {
@@ -52,14 +60,16 @@ int run_inspect(const InspectOptions& options) {
     print_ports("outputs", session.outputs());
     print_text("\n{}", report_text(session, size));
     print_text("{} of arena for batch {}, sequence {}\n",
-               bytes_text(static_cast<std::uint64_t>(session.arena_bytes())), size.batch, size.seq);
+               bytes_text(static_cast<std::uint64_t>(arena_bytes)), size.batch, size.seq);
+    if (run_ms) print_text("the first run of it took {}\n", duration_text(*run_ms / 1000));
     if (!plan.notes.empty()) {
       print_text("\nquantized in the file, but run in float:\n  {}\n",
                  fmt::join(plan.notes, "\n  "));
     }
   }
   if (!options.json.empty() || !options.html.empty()) {
-    const nlohmann::ordered_json report = report_json(session, options, size);
+    nlohmann::ordered_json report = report_json(session, options, size);
+    if (run_ms) report["run_ms"] = *run_ms;
     if (!options.html.empty()) write_file(options.html, report_page(report));
     write_json(options.json, report);
   }
@@ -85,6 +95,7 @@ void add_inspect(CLI::App& program, Action& action) {
           "Write the report as one HTML page: launches by layer, what they cost, what keeps\n"
           "products from int8, and what became of each node of the file"))
       ->type_name("FILE");
+  command->add_flag("--run", options->run, "Run it once, too, on made-up inputs");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");
   positive(*command, "--batch", options->batch,

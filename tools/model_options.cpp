@@ -217,6 +217,14 @@ BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
   return {choose(0, batch, 1, "--batch"), choose(1, seq, tokens, "--seq")};
 }
 
+std::map<std::string, ir::Sizes, std::less<>> input_sizes(const runtime::Session& session,
+                                                          BatchSize size) {
+  std::map<std::string, ir::Sizes, std::less<>> sizes;
+  for (const plan::Port& port : session.inputs())
+    sizes.emplace(port.name, sizes_of(port.type.shape, size));
+  return sizes;
+}
+
 runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, std::int64_t ids) {
   std::mt19937 random(1);
   runtime::Tensors inputs;

@@ -77,9 +77,13 @@ struct BatchSize {
 BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
                      std::optional<int> seq);
 
+/// Extents of all inputs for a batch of full sequences. Those named `seq` (or by any other name
+/// that is not the first axis) are its tokens.
+std::map<std::string, ir::Sizes, std::less<>> input_sizes(const runtime::Session& session,
+                                                          BatchSize size);
+
 /// Inputs for a forward pass over full sequences: random ids below `ids`, masks of ones, token
-/// types 0, random floats. Extents named `seq` (or by any other name that is not the first axis)
-/// get `seq`.
+/// types 0, random floats.
 runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, std::int64_t ids);
 
 }  // namespace bertcl::tools

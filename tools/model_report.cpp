@@ -214,7 +214,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
           {"why_not_chained", plan.why_no_chain},
           {"batch", size.batch},
           {"seq", size.seq},
-          {"arena_bytes", session.arena_bytes()},
+          {"arena_bytes", session.arena_bytes(input_sizes(session, size))},
           {"load_ms", load_times_json(session.load_times())},
           {"source_nodes",
            {{"total", account.total},

@@ -6,7 +6,9 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <memory>
@@ -96,6 +98,17 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
                    "OpenCL device: its index, cpu, gpu, or a part of its name; by default that of\n"
                    "BERTCL_DEVICE, else the first GPU, else the CPU")
       ->type_name("DEVICE");
+  command
+      ->add_option_function<std::uint64_t>(
+          "--max-memory",
+          [](const std::uint64_t& bytes) {
+            // Also for sessions that a command makes for others, as the quantizer's.
+            setenv("BERTCL_MAX_MEMORY", std::to_string(bytes).c_str(), 1);
+          },
+          "Refuse what takes more, in bytes or as 500M or 4G: weights and values on the device,\n"
+          "constants that compiling makes; by default BERTCL_MAX_MEMORY, else what the device has")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE");
   output_file(
       command->add_option("--json", options.json,
                           "Write the result as JSON to FILE; - prints it, and no other text"),

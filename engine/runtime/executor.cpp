@@ -7,13 +7,19 @@
 #include <algorithm>
 
 #include "bertcl/error.hpp"
+#include "ir/checked.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "plan/memory.hpp"
 
 namespace bertcl::runtime {
 
-Executor::Executor(plan::Plan& plan, bool record) : plan_(plan), record_(record) {
+Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory)
+    : plan_(plan),
+      record_(record),
+      most_bytes_(max_memory > 0
+                      ? max_memory
+                      : static_cast<std::int64_t>(plan.context->info().global_mem_bytes)) {
   find_lifetimes();
   if (plan.chain) chain_ = std::make_unique<Chain>(plan);
   if (!record) return;
@@ -75,36 +81,56 @@ void Executor::bind(const ir::Bindings& sizes) {
   bound_ = true;
 }
 
-std::int64_t Executor::bytes_of(std::size_t slot) const {
+std::int64_t Executor::bytes_of(std::size_t slot, const ir::Bindings& sizes) const {
   const ir::Type& type = plan_.slots[slot].type;
-  return element_count(type.shape).evaluate(sizes_) *
-         static_cast<std::int64_t>(ir::size_of(type.dtype));
+  return ir::product(element_count(type.shape).evaluate(sizes),
+                     static_cast<std::int64_t>(ir::size_of(type.dtype)), "a value");
 }
 
-std::int64_t Executor::place_inputs(std::int64_t begin, std::int64_t alignment) {
-  std::int64_t end = begin;
+void Executor::check_memory(const std::vector<plan::Lifetime>& values,
+                            std::int64_t arena_bytes) const {
+  std::int64_t constants = 0;
+  for (const opencl::Buffer& buffer : plan_.constants)
+    constants += static_cast<std::int64_t>(buffer.size());
+  const auto largest = std::ranges::max_element(values, {}, &plan::Lifetime::bytes);
+  if (largest == values.end() || std::max(arena_bytes, largest->bytes) <= most_bytes_ - constants)
+    return;
+  const plan::Slot& slot = plan_.slots[static_cast<std::size_t>(largest - values.begin())];
+  throw Error(fmt::format(
+      "{} bytes of weights and {} of values are needed, {} are allowed; the largest value is '{}' "
+      "{} with {} bytes; a smaller batch needs less, --max-memory allows up to what the device has",
+      constants, std::max(arena_bytes, largest->bytes), most_bytes_, slot.name, ir::str(slot.type),
+      largest->bytes));
+}
+
+Executor::Places Executor::places_of(const ir::Bindings& sizes) const {
+  std::vector<plan::Lifetime> values(plan_.slots.size());
+  for (std::size_t i = 0; i < plan_.slots.size(); ++i)
+    if (plan_.slots[i].root == static_cast<int>(i) && lifetimes_[i].second >= lifetimes_[i].first)
+      values[i] = {bytes_of(i, sizes), lifetimes_[i].first, lifetimes_[i].second};
+  check_memory(values, 0);  // one by one, so that their sum has 64 bits
+  std::vector<plan::Lifetime> computed = values;
+  for (const plan::Input& in : plan_.inputs) computed[static_cast<std::size_t>(in.slot)].bytes = 0;
+  const std::int64_t alignment = std::max(64u, plan_.context->info().base_align_bytes);
+  const auto aligned = [&](std::int64_t n) { return (n + alignment - 1) / alignment * alignment; };
+  const plan::Placement placement = plan::place(computed, alignment);
+  Places places{placement.offsets, aligned(placement.arena_bytes), 0};
+  places.arena_bytes = places.inputs_begin;
   for (const plan::Input& in : plan_.inputs) {
     const auto slot = static_cast<std::size_t>(in.slot);
-    memory_.slot_offsets[slot] = end;
-    end += (bytes_of(slot) + alignment - 1) / alignment * alignment;
+    places.offsets[slot] = places.arena_bytes;
+    places.arena_bytes += aligned(bytes_of(slot, sizes));
   }
-  inputs_begin_ = begin;
-  staging_.resize(static_cast<std::size_t>(end - begin));
-  return end;
+  check_memory(values, places.arena_bytes);
+  return places;
 }
 
 void Executor::place_slots() {
-  std::vector<plan::Lifetime> lifetimes(plan_.slots.size());
-  for (std::size_t i = 0; i < plan_.slots.size(); ++i)
-    if (plan_.slots[i].root == static_cast<int>(i) && lifetimes_[i].second >= lifetimes_[i].first)
-      lifetimes[i] = {bytes_of(i), lifetimes_[i].first, lifetimes_[i].second};
-  std::vector<plan::Lifetime> computed = lifetimes;
-  for (const plan::Input& in : plan_.inputs) computed[static_cast<std::size_t>(in.slot)].bytes = 0;
-  const std::int64_t alignment = std::max(64u, plan_.context->info().base_align_bytes);
-  const plan::Placement placement = plan::place(computed, alignment);
-  memory_.slot_offsets = placement.offsets;
-  const std::int64_t inputs = (placement.arena_bytes + alignment - 1) / alignment * alignment;
-  memory_.arena_bytes = place_inputs(inputs, alignment);
+  Places places = places_of(sizes_);
+  memory_.slot_offsets = std::move(places.offsets);
+  memory_.arena_bytes = places.arena_bytes;
+  inputs_begin_ = places.inputs_begin;
+  staging_.resize(static_cast<std::size_t>(places.arena_bytes - places.inputs_begin));
   if (static_cast<std::int64_t>(memory_.arena.size()) < memory_.arena_bytes) {
     memory_.arena = {};
     memory_.arena = plan_.context->allocate(static_cast<std::size_t>(memory_.arena_bytes));

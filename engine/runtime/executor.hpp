@@ -7,6 +7,7 @@
 #include <span>
 
 #include "opencl/command_buffer.hpp"
+#include "plan/memory.hpp"
 #include "plan/plan.hpp"
 #include "runtime/chain.hpp"
 #include "runtime/launch.hpp"
@@ -20,7 +21,8 @@ class Executor {
   /// With `record` the launches of a shape are recorded at its first run and replayed as one
   /// command later, except while they are profiled or observed. Throws Error where the device has
   /// no command buffers, or a library queues some of the work itself.
-  explicit Executor(plan::Plan& plan, bool record = false);
+  /// `max_memory`: bytes that constants and arena may take together; 0: what the device has.
+  explicit Executor(plan::Plan& plan, bool record = false, std::int64_t max_memory = 0);
   ~Executor();
 
   /// Waits for the run before, then places every slot for these sizes, unless they are those of the
@@ -36,14 +38,23 @@ class Executor {
   /// Enqueues all steps; nothing waits.
   void enqueue(const Tap& tap);
   std::int64_t arena_bytes() const { return memory_.arena_bytes; }
+  /// The same for other sizes; nothing is allocated. Throws Error as bind() does if it is too much.
+  std::int64_t arena_bytes(const ir::Bindings& sizes) const { return places_of(sizes).arena_bytes; }
 
  private:
   int root(int slot) const { return plan_.slots[static_cast<std::size_t>(slot)].root; }
   void find_lifetimes();
-  std::int64_t bytes_of(std::size_t slot) const;
+  std::int64_t bytes_of(std::size_t slot) const { return bytes_of(slot, sizes_); }
+  std::int64_t bytes_of(std::size_t slot, const ir::Bindings& sizes) const;
+  /// Offsets of the slots in the arena: first those that steps make, then, side by side, the
+  /// inputs.
+  struct Places {
+    std::vector<std::int64_t> offsets;
+    std::int64_t inputs_begin = 0, arena_bytes = 0;
+  };
+  Places places_of(const ir::Bindings& sizes) const;
+  void check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes) const;
   void place_slots();
-  /// Input slots side by side from `begin` of the arena on; returns where they end.
-  std::int64_t place_inputs(std::int64_t begin, std::int64_t alignment);
   void fill_tables();
   void choose_launches();
   void bind_arguments();
@@ -56,6 +67,7 @@ class Executor {
   std::vector<std::pair<int, int>> lifetimes_;  // first and last step of each root slot
   ir::Bindings sizes_;
   const bool record_;
+  const std::int64_t most_bytes_;                    // of constants and arena
   std::unique_ptr<opencl::CommandBuffer> recorded_;  // of the sizes that are bound
   bool bound_ = false, arguments_bound_ = false;
   std::set<const opencl::Kernel*> with_constants_;  // whose arguments that no size changes are set

@@ -78,10 +78,15 @@ void check_names(const plan::Plan& plan, const Tensors& inputs) {
                               fmt::join(known, ", ")));
 }
 
-ir::Bindings bind_shapes(const plan::Plan& plan, const Tensors& inputs) {
+Shapes shapes_of(const Tensors& inputs) {
+  Shapes shapes;
+  for (const auto& [name, tensor] : inputs) shapes.emplace(name, tensor.shape());
+  return shapes;
+}
+
+ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs) {
   GivenSizes given;
-  for (const auto& [name, tensor] : inputs)
-    bind_shape(*find_port(plan, name), tensor.shape(), given);
+  for (const auto& [name, shape] : inputs) bind_shape(*find_port(plan, name), shape, given);
   for (const auto& [a, b] : plan.equal_sizes)
     if (a.evaluate(given.sizes) != b.evaluate(given.sizes))
       throw Error(

@@ -12,12 +12,16 @@
 
 namespace bertcl::runtime {
 
+/// Extents of inputs by name.
+using Shapes = std::map<std::string, ir::Sizes, std::less<>>;
+Shapes shapes_of(const Tensors& inputs);
+
 /// Throws Error if an input is missing that has no default, or one is unknown to the model.
 void check_names(const plan::Plan& plan, const Tensors& inputs);
 
 /// Gives every symbol of the input shapes its size. Throws Error where a shape is another than the
 /// model's, or two inputs disagree. The names have to be checked.
-ir::Bindings bind_shapes(const plan::Plan& plan, const Tensors& inputs);
+ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs);
 
 /// Ids, token types or positions as integers; empty where the input is absent. An input that the
 /// file declares as float, because its graph casts or compares it, may hold whole numbers; anything

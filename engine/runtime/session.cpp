@@ -7,11 +7,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <thread>
 #include <utility>
 
 #include "bertcl/error.hpp"
 #include "bertcl/stopwatch.hpp"
+#include "ir/checked.hpp"
 #include "ir/text.hpp"
 #include "onnx/read_model.hpp"
 #include "opencl/exit_guard.hpp"
@@ -56,7 +61,9 @@ struct Session::State {
   Tensors finish();
   std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name) const;
   ir::Tensor default_of(const plan::Input& in) const;
-  void bind_packing(const Packing& packing, ir::Bindings& sizes);
+  void bind_packing(const Packing& packing, ir::Bindings& sizes) const;
+  const plan::Input* packed_ids() const;  // null where the model does not pack
+  std::int64_t arena_bytes(const Shapes& inputs) const;
   void upload(const Tensors& inputs, const Packing* packing);
 };
 
@@ -93,7 +100,7 @@ void Session::Settle::operator()(State* state) const noexcept {
   if (context && !opencl::process_is_ending()) context->queue().settle(owned);
 }
 
-void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) {
+void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) const {
   sizes[symbols::batch] = packing.batch;
   sizes[symbols::tokens] = packing.tokens();
   sizes[symbols::offsets] = packing.batch + 1;
@@ -104,7 +111,6 @@ void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) {
   const std::int64_t blocks = std::max<std::int64_t>(1, (wanted + heads - 1) / heads);
   const std::int64_t rows = (packing.longest + blocks - 1) / blocks;
   sizes[symbols::attention_rows] = std::max<std::int64_t>(32, (rows + 31) / 32 * 32);
-  statistics = {packing.batch, packing.seq, packing.tokens()};
 }
 
 /// An absent mask or absent token types that a generic op reads.
@@ -165,11 +171,38 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
+namespace {
+
+/// 0: none is set.
+std::int64_t memory_limit(const SessionOptions& options) {
+  const char* text = std::getenv("BERTCL_MAX_MEMORY");
+  if (options.max_memory > 0 || !text || !*text) return options.max_memory;
+  std::int64_t bytes = 0;
+  const char* end = text + std::strlen(text);
+  if (std::from_chars(text, end, bytes).ptr != end || bytes <= 0)
+    throw Error(fmt::format("BERTCL_MAX_MEMORY: '{}' is no number of bytes", text));
+  return bytes;
+}
+
+/// Before any of it is brought to the device.
+void check_constants(const ir::Graph& graph, std::int64_t limit) {
+  std::int64_t bytes = 0;
+  for (const ir::Value* c : graph.constants())
+    bytes += c->constant->size() * static_cast<std::int64_t>(ir::size_of(c->constant->dtype()));
+  if (limit > 0 && bytes > limit)
+    throw Error(
+        fmt::format("{} bytes of weights are needed, --max-memory allows {}", bytes, limit));
+}
+
+}  // namespace
+
 Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
   SessionOptions with_device = options;
   if (!options.context) with_device.context = opencl::ContextFuture::open(options.device);
   const Stopwatch clock;
-  ir::Graph graph = onnx_io::read_model(model);
+  onnx_io::ReadOptions reading;
+  reading.limits.memory = memory_limit(options);
+  ir::Graph graph = onnx_io::read_model(model, reading);
   const double parse = clock.milliseconds();
   Session session = compile(std::move(graph), with_device, model);
   session.state_->times.parse = parse;
@@ -185,6 +218,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   add_observers(graph, options.observe);
   passes::Options pass_options;
   pass_options.disabled = options.disabled_passes;
+  pass_options.limits.memory = memory_limit(options);
   if (options.dump_passes) options.dump_passes("import", ir::print(graph));
   std::optional<passes::NodeFates> fates;
   if (options.follow_nodes) fates.emplace(graph);
@@ -211,12 +245,14 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
       options.context ? options.context.get() : opencl::Context::create(options.device);
   state->times.device = opening.milliseconds();
   const Stopwatch planning;
+  check_constants(graph, memory_limit(options));
   state->plan = plan::make_plan(graph, context, plan_options);
   if (options.require_int8)
     if (const auto reasons = plan::why_not_int8(state->plan); !reasons.empty())
       throw Error(fmt::format("{}: int8 is required, but\n  {}", path.string(),
                               fmt::join(reasons, "\n  ")));
-  state->executor = std::make_unique<Executor>(state->plan, options.command_buffer);
+  state->executor =
+      std::make_unique<Executor>(state->plan, options.command_buffer, memory_limit(options));
   state->times.programs = state->plan.program_ms;
   state->times.plan = planning.milliseconds() - state->times.programs;
   return Session(std::move(state));
@@ -226,22 +262,45 @@ void Session::State::start(const Tensors& inputs) {
   if (started_by != std::thread::id() && started_by != std::this_thread::get_id())
     Turn::refuse(started_by);
   check_names(plan, inputs);
-  ir::Bindings sizes = bind_shapes(plan, inputs);
+  ir::Bindings sizes = bind_shapes(plan, shapes_of(inputs));
   std::optional<Packing> packing;
-  const auto ids = std::find_if(plan.inputs.begin(), plan.inputs.end(), [](const plan::Input& in) {
-    return in.kind == plan::InputKind::packed_ids;
-  });
-  if (ids != plan.inputs.end()) {
+  if (const plan::Input* ids = packed_ids()) {
     const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
     packing = make_packing(shape[0], shape[1], mask_of(plan, inputs),
                            drop_padding && plan.keeps_padding.empty(), plan.mask_counted);
     check_length(plan, *packing);
     bind_packing(*packing, sizes);
+    statistics = {packing->batch, packing->seq, packing->tokens()};
   }
   executor->bind(sizes);
   upload(inputs, packing ? &*packing : nullptr);
   executor->enqueue(tap);
   started_by = std::this_thread::get_id();
+}
+
+const plan::Input* Session::State::packed_ids() const {
+  const auto ids = std::find_if(plan.inputs.begin(), plan.inputs.end(), [](const plan::Input& in) {
+    return in.kind == plan::InputKind::packed_ids;
+  });
+  return ids == plan.inputs.end() ? nullptr : &*ids;
+}
+
+std::int64_t Session::State::arena_bytes(const Shapes& inputs) const {
+  ir::Bindings sizes = bind_shapes(plan, inputs);
+  if (const plan::Input* ids = packed_ids()) {
+    const auto shape = inputs.find(ids->source);
+    if (shape == inputs.end()) throw Error(fmt::format("input '{}' is missing", ids->source));
+    Packing packing;  // of full sequences
+    packing.batch = shape->second[0];
+    packing.seq = packing.longest = shape->second[1];
+    const std::int64_t tokens = ir::product(packing.batch, packing.seq, "a batch");
+    if (tokens > std::numeric_limits<std::int32_t>::max())
+      throw Error(fmt::format("a batch of {} tokens is too large", tokens));
+    packing.seq_offsets = {static_cast<std::int32_t>(tokens)};
+    check_length(plan, packing);
+    bind_packing(packing, sizes);
+  }
+  return executor->arena_bytes(sizes);
 }
 
 Tensors Session::State::finish() {
@@ -308,6 +367,12 @@ const RunStatistics& Session::statistics() const {
 std::int64_t Session::arena_bytes() const {
   Turn::check(*state_);
   return state_->executor->arena_bytes();
+}
+
+std::int64_t Session::arena_bytes(
+    const std::map<std::string, ir::Sizes, std::less<>>& inputs) const {
+  Turn::check(*state_);
+  return state_->arena_bytes(inputs);
 }
 
 const std::vector<plan::Port>& Session::inputs() const { return state_->plan.model_inputs; }

@@ -26,9 +26,12 @@ struct SessionOptions {
   std::string gemm = "auto";  // float products: "own", "clblast", or "auto", as plan::Options says
   bool half_weights = false;  // float weights in half, as plan::Options says
   bool bf16 = false;          // float products in bf16 where the device multiplies it
-  bool command_buffer = false;  // record the launches of a shape once and replay them
+  bool command_buffer = false;   // record the launches of a shape once and replay them
   bool allow_nonfinite = false;  // weights may hold NaN and infinity, as plan::Options says
-  bool require_int8 = false;    // error if plan::why_not_int8() knows a reason
+  /// Bytes: of constants that compiling makes, and of weights and values on the device together. 0:
+  /// those of the environment variable BERTCL_MAX_MEMORY, else what the device has.
+  std::int64_t max_memory = 0;
+  bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
   std::vector<std::string> disabled_passes;
   bool follow_nodes = false;     // for Session::node_fates()
   std::string disabled_kernels;  // comma-separated names of implementations
@@ -106,6 +109,9 @@ class Session {
   const std::vector<passes::NodeFate>& node_fates() const;
   /// Bytes of the arena of the last run.
   std::int64_t arena_bytes() const;
+  /// The same for inputs of these extents, without a run: nothing is allocated. Throws Error as
+  /// run() does where they do not suit the model, or need too much memory.
+  std::int64_t arena_bytes(const std::map<std::string, ir::Sizes, std::less<>>& inputs) const;
 
  private:
   struct State;

@@ -62,7 +62,7 @@ TEST(InputChecks, NamesAreThoseOfTheModel) {
 TEST(InputChecks, ShapesGiveTheSizes) {
   plan::Plan plan = encoder_plan();
   const auto sizes = [&](ir::Sizes ids, ir::Sizes x) {
-    return bind_shapes(plan, {{"ids", integers(ids)}, {"x", floats(x)}});
+    return bind_shapes(plan, shapes_of({{"ids", integers(ids)}, {"x", floats(x)}}));
   };
   EXPECT_EQ(sizes({2, 5}, {2, 4}), (ir::Bindings{{"batch", 2}, {"seq", 5}}));
   EXPECT_EQ(error_of([&] {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory is reckoned before it is taken, and a limit holds for all of it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "default_model.hpp"
+#include "ir/text.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using tests::error_of;
+
+constexpr std::string_view kProduct = R"(graph g(%x: f32[n, 8192], %w: f32[8192, 8192]) {
+  %y: f32[n, 8192] = MatMul(%x, %w)
+  return %y as y
+})";
+
+TEST(MaxMemory, TheArenaOfABatchIsKnownWithoutARun) {
+  Session session = Session::load(model);
+  for (const auto& [batch, seq] : {std::pair{1, 16}, std::pair{3, 40}, std::pair{2, 200}}) {
+    const ir::Sizes shape{batch, seq};
+    const std::int64_t reckoned = session.arena_bytes(
+        {{"input_ids", shape}, {"attention_mask", shape}, {"token_type_ids", shape}});
+    const std::size_t before = session.context().allocated_bytes();
+    session.run(batch_of(std::vector<std::int64_t>(static_cast<std::size_t>(batch), seq), seq, 1));
+    EXPECT_EQ(session.arena_bytes(), reckoned);
+    EXPECT_LE(session.context().allocated_bytes(),
+              before + static_cast<std::size_t>(reckoned) + 4096);
+  }
+}
+
+TEST(MaxMemory, ABatchThatNeedsMoreIsRefusedByItsLargestValue) {
+  SessionOptions options;
+  options.max_memory = 300 << 20;
+  Session session = Session::compile(ir::parse(kProduct), options);
+  const std::size_t before = session.context().allocated_bytes();
+  EXPECT_THAT(error_of([&] {
+                session.arena_bytes({{"x", {4096, 8192}}, {"w", {8192, 8192}}});
+              }),
+              AllOf(HasSubstr("'w' f32[8192, 8192]"), HasSubstr("314572800 are allowed"),
+                    HasSubstr("--max-memory")));
+  EXPECT_EQ(session.context().allocated_bytes(), before);
+  EXPECT_GT(session.arena_bytes({{"x", {16, 8192}}, {"w", {8192, 8192}}}), 256 << 20);
+}
+
+TEST(MaxMemory, WhatNoDeviceHasIsRefusedWithoutALimit) {
+  Session session = Session::compile(ir::parse(kProduct));
+  for (const std::int64_t rows : {std::int64_t{1} << 30, std::int64_t{1} << 48, INT64_MAX})
+    EXPECT_NE(error_of([&] {
+                session.arena_bytes({{"x", {rows, 8192}}, {"w", {8192, 8192}}});
+              }),
+              "no Error was thrown")
+        << rows;
+}
+
+TEST(MaxMemory, WeightsCountAndTheEnvironmentSetsIt) {
+  tests::ScopedVariable limit("BERTCL_MAX_MEMORY", "10000000");
+  EXPECT_THAT(error_of([] { Session::load(model); }), HasSubstr("10000000"));
+  limit.set("much");
+  EXPECT_THAT(error_of([] { Session::load(model); }),
+              HasSubstr("BERTCL_MAX_MEMORY: 'much' is no number of bytes"));
+  limit.set("1000000000");
+  EXPECT_NO_THROW(Session::load(model).run(batch_of({9}, 9, 1)));
+}
+
+}  // namespace
+}  // namespace bertcl::runtime
