@@ -91,15 +91,17 @@ Golden load_golden(const fs::path& path, const std::vector<plan::Port>& inputs,
     }
     return golden;
   }
-  for (auto& [name, tensor] : npz::load(path)) {
-    if (name.starts_with("in__")) {
-      golden.inputs[name.substr(4)] = as_port(name.substr(4), std::move(tensor), inputs);
-    } else if (name.starts_with("out__")) {
-      golden.outputs[name.substr(5)] = as_port(name.substr(5), std::move(tensor), outputs);
-    } else {
+  const auto of_the_model = [&](const std::string& name) {
+    if (!name.starts_with("in__") && !name.starts_with("out__"))
       throw Error(
           fmt::format("{}: array '{}' is neither in__NAME nor out__NAME", golden.name, name));
-    }
+    return true;
+  };
+  for (auto& [name, tensor] : npz::load(path, of_the_model)) {
+    if (name.starts_with("in__"))
+      golden.inputs[name.substr(4)] = as_port(name.substr(4), std::move(tensor), inputs);
+    else
+      golden.outputs[name.substr(5)] = as_port(name.substr(5), std::move(tensor), outputs);
   }
   if (golden.outputs.empty()) throw Error(fmt::format("{}: no array out__NAME", golden.name));
   return golden;

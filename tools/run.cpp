@@ -30,10 +30,23 @@ nlohmann::ordered_json describe(const runtime::Tensors& tensors) {
   return json;
 }
 
+/// True; throws Error for an array that the model does not take, so that none is read for nothing.
+bool is_input(const runtime::Session& session, const std::string& name, const std::string& file) {
+  std::vector<std::string> inputs;
+  for (const plan::Port& port : session.inputs()) {
+    if (port.name == name) return true;
+    inputs.push_back(port.name);
+  }
+  throw Error(fmt::format("{}: the model has no input '{}'; its inputs are {}", file, name,
+                          fmt::join(inputs, ", ")));
+}
+
 int run_run(const RunOptions& options) {
-  const runtime::Tensors inputs = npz::load(options.inputs);
   runtime::Session session = load_model(options.model, options);
   if (!meets_requirement(session, options)) return kCheckFailed;
+  const runtime::Tensors inputs = npz::load(options.inputs, [&](const std::string& name) {
+    return is_input(session, name, options.inputs);
+  });
   const runtime::Tensors outputs = session.run(inputs);
   npz::save(options.outputs, outputs);
   if (options.prints_text()) {

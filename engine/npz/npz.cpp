@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -62,26 +63,30 @@ std::vector<std::byte> read_entry(zip_t* archive, const zip_stat_t& stat,
 
 }  // namespace
 
-Arrays load(const std::filesystem::path& path) {
+Arrays load(const std::filesystem::path& path,
+            const std::function<bool(const std::string&)>& wanted) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     throw Error(fmt::format("{}: is a directory; a .npz file is needed", path.string()));
   }
   const Archive archive = open_archive(path, ZIP_RDONLY);
-  Arrays arrays;
-  const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
-  for (zip_int64_t i = 0; i < entries; ++i) {
+  std::map<std::string, zip_stat_t> entries;
+  const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
+  for (zip_int64_t i = 0; i < count; ++i) {
     zip_stat_t stat;
     if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &stat) != 0) {
       throw Error(fmt::format("{}: {}", path.string(), zip_strerror(archive.get())));
     }
     std::string name = stat.name;
     if (name.ends_with(".npy")) name.resize(name.size() - 4);
+    if (wanted && !wanted(name)) continue;
+    if (!entries.emplace(name, stat).second)
+      throw Error(fmt::format("{}: array '{}' occurs twice", path.string(), name));
+  }
+  Arrays arrays;
+  for (const auto& [name, stat] : entries) {
     const std::string origin = fmt::format("{}: array '{}'", path.string(), name);
-    ir::Tensor tensor = parse_npy(read_entry(archive.get(), stat, origin), origin);
-    if (!arrays.emplace(name, std::move(tensor)).second) {
-      throw Error(origin + " occurs twice");
-    }
+    arrays.emplace(name, parse_npy(read_entry(archive.get(), stat, origin), origin));
   }
   return arrays;
 }

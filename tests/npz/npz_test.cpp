@@ -205,5 +205,30 @@ TEST(Npy, RefusesByName) {
   EXPECT_THAT(refusal("{'descr': '<f4", ""), HasSubstr("string without end"));
 }
 
+TEST(Npz, OnlyWhatIsWantedIsRead) {
+  const tests::ScratchFolder folder;
+  const auto path = folder / "a.npz";
+  save(path, {{"a", Tensor::of<float>({2}, {1, 2})}, {"b", Tensor::of<float>({2}, {3, 4})}});
+  // Damages the numbers of b, which its check sum tells.
+  std::ifstream stream(path, std::ios::binary);
+  std::string bytes(std::istreambuf_iterator<char>(stream), {});
+  bytes[bytes.find(std::string("\x00\x00\x40\x40", 4))] ^= 1;
+  folder.write("a.npz", bytes);
+  EXPECT_THROW(load(path), Error);
+  std::vector<std::string> asked;
+  const Arrays arrays = load(path, [&](const std::string& name) {
+    asked.push_back(name);
+    return name == "a";
+  });
+  EXPECT_THAT(asked, ElementsAre("a", "b"));
+  ASSERT_EQ(arrays.size(), 1u);
+  EXPECT_EQ(arrays.at("a"), Tensor::of<float>({2}, {1, 2}));
+  // What is not known is refused before anything is read.
+  EXPECT_THAT(error_of([&] {
+                load(path, [](const std::string& name) -> bool { throw Error("no " + name); });
+              }),
+              HasSubstr("no a"));
+}
+
 }  // namespace
 }  // namespace bertcl::npz
