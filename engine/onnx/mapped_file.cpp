@@ -19,7 +19,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   const auto fail = [&](const char* what) {
     throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
   };
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // of a pipe, too
   if (file < 0) fail("cannot be opened");
   struct stat info {};
   const bool known = ::fstat(file, &info) == 0;

@@ -150,6 +150,23 @@ ir::Tensor TensorReader::read(const onnx::TensorProto& proto,
   return typed_tensor(proto, dtype, std::move(sizes), where);
 }
 
+namespace {
+
+/// True if the file lies in the folder of the model, by their names or by where links lead: stores
+/// of models link both to one folder.
+bool lies_beside(const std::filesystem::path& file, const std::filesystem::path& model) {
+  namespace fs = std::filesystem;
+  const fs::path target = fs::canonical(file);
+  for (const fs::path& folder :
+       {fs::canonical(fs::absolute(model).parent_path()), fs::canonical(model).parent_path()}) {
+    const fs::path within = target.lexically_relative(folder);
+    if (!within.empty() && *within.begin() != "..") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 ir::Tensor TensorReader::external(const onnx::TensorProto& proto, DType dtype, ir::Sizes sizes,
                                   const std::string& where) {
   std::string location;
@@ -171,6 +188,10 @@ ir::Tensor TensorReader::external(const onnx::TensorProto& proto, DType dtype, i
     const auto path = model_.parent_path() / relative;
     if (!std::filesystem::exists(path))
       throw Error(fmt::format("{}: its external data file {} is missing", where, path.string()));
+    if (!lies_beside(path, model_))
+      throw Error(
+          fmt::format("{}: external data '{}' is a link to {}, outside of the folder of the model",
+                      where, location, std::filesystem::canonical(path).string()));
     file = MappedFile::open(path);
   }
   const auto bytes = file->bytes();

@@ -100,8 +100,15 @@ void write_tuning(const std::filesystem::path& path, const Tuning& tuning) {
 
 Tuning stored_tuning(const opencl::Context& context, std::string& note) {
   const std::filesystem::path path = context.tuning_file();
+  std::error_code absent;
+  const auto status = std::filesystem::status(path, absent);
+  if (path.empty() || !std::filesystem::exists(status)) return {};
+  if (!std::filesystem::is_regular_file(status)) {  // a pipe would be waited for
+    note = fmt::format("{} is not used: it is no regular file", path.string());
+    return {};
+  }
   std::ifstream stream(path, std::ios::binary);
-  if (path.empty() || !stream) return {};
+  if (!stream) return {};
   try {
     return parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}));
   } catch (const Error& error) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One spelling for every opset, symbols of inputs, functions, branches, external data.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "ir/text.hpp"
 #include "ops/interpret.hpp"
@@ -223,9 +224,23 @@ TEST(ReadModel, ReadsExternalDataWithinTheFolder) {
       .write(reinterpret_cast<const char*>(values), sizeof values);
   EXPECT_THAT(load(), HasSubstr("const %w: f32[2] = [1.5, -2.0]"));
 
+  // A link may lead to the folder where the model itself is, as in stores of models, nowhere else.
+  const tests::ScratchFolder elsewhere;
+  std::filesystem::rename(folder / "w.bin", elsewhere / "blob1");
+  std::filesystem::create_symlink(elsewhere / "blob1", folder / "w.bin");
+  EXPECT_THAT(load(), HasSubstr("outside of the folder of the model"));
+  std::filesystem::rename(path, elsewhere / "blob2");
+  std::filesystem::create_symlink(elsewhere / "blob2", path);
+  EXPECT_THAT(load(), HasSubstr("const %w: f32[2] = [1.5, -2.0]"));
+  std::filesystem::remove(folder / "w.bin");
+  ASSERT_EQ(mkfifo((folder / "w.bin").c_str(), 0600), 0);
+  EXPECT_THAT(load(), HasSubstr("not a regular file")) << "a pipe is not waited for";
+
   auto& entries = *model.mutable_graph()->mutable_initializer(0)->mutable_external_data();
   entries[0].set_value("../w.bin");
   EXPECT_THAT(load(), HasSubstr("does not lie in the folder of the model"));
+  std::filesystem::remove(folder / "w.bin");
+  std::filesystem::copy(elsewhere / "blob1", folder / "w.bin");
   entries[0].set_value("w.bin");
   entries[1].set_value("18446744073709551612");
   EXPECT_THAT(load(), HasSubstr("it has"));

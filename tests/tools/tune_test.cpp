@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl tune: what it stores, that the planner takes it, and that a wrong kernel never wins.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <set>
@@ -113,6 +114,13 @@ TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {
               HasSubstr("BERTCL_TUNING"));
   EXPECT_THAT(refusal(run_bertcl({"tune", kModel, "--rows", "0"}, environment)),
               HasSubstr("--rows"));
+}
+
+TEST_F(TuneTest, WhatIsNoFileIsNotWaitedFor) {
+  std::filesystem::create_directory(path("folder"));
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const char* name : {"folder", "pipe"})
+    EXPECT_EQ(run_bertcl({"inspect", kModel}, {{"BERTCL_TUNING", path(name)}}).code, 0) << name;
 }
 
 }  // namespace
