@@ -4,12 +4,15 @@
 // scalars and there is no axis, per axis both are vectors.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string_view>
 
 #include "onnx/importer.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
+
+constexpr std::int64_t kLongestBlockedAxis = 1 << 24;
 
 bool is_scalar(const ir::Value* value) {
   return ir::element_count(value->type.shape) == ir::Dim(1);
@@ -69,6 +72,17 @@ ir::Value* quantized_elements(NodeImport& node, ir::Value* x, ir::Value* scale, 
   return node.cast(node.emit("Min", {steps, node.scalar(low + 255, real)}), type);
 }
 
+/// Steps are above 0; a scale of 0 is that of weights that are all 0, and makes nothing else of
+/// them.
+void check_scale(NodeImport& node, const ir::Value* scale, bool quantizes) {
+  if (!scale->is_constant() || !ir::is_float(scale->constant->dtype())) return;
+  const std::vector<double> values = scale->constant->to_doubles();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]) || values[i] < 0 || (quantizes && values[i] == 0))
+      node.fail(fmt::format("scale '{}' is {} at element {}; a finite number {} 0 is needed",
+                            scale->name, values[i], i, quantizes ? "above" : "of at least"));
+}
+
 /// Blocked quantization (opset 21): one scale for each `block` neighbours along the axis, the last
 /// block may be shorter.
 void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DType zero_type) {
@@ -80,6 +94,9 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
     node.fail(fmt::format("axis or block_size {} do not fit a tensor of rank {}", block, rank));
   const ir::Dim extent = x->type.shape[static_cast<std::size_t>(axis)];
   if (!extent.is_constant()) node.fail("the extent of the blocked axis is not a number");
+  if (extent.constant() > kLongestBlockedAxis)
+    node.fail(fmt::format("the blocked axis has {} elements, up to {} are supported",
+                          extent.constant(), kLongestBlockedAxis));
   std::vector<std::int64_t> block_of(static_cast<std::size_t>(extent.constant()));
   for (std::size_t i = 0; i < block_of.size(); ++i)
     block_of[i] = static_cast<std::int64_t>(i) / block;
@@ -105,6 +122,7 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
 /// x, scale, zero point and axis in the one spelling.
 void finish_linear(NodeImport& node, const char* op, ir::DType zero_type) {
   const bool quantizes = op == std::string_view("QuantizeLinear");
+  check_scale(node, node.need(1), quantizes);
   if (const std::int64_t block = node.int_attribute("block_size", 0); block != 0)
     return finish_blocked(node, quantizes, block, zero_type);
   ir::Value* x = node.need(0);

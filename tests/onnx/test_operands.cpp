@@ -90,6 +90,25 @@ TEST(Operands, AnAttentionBiasIsOfRankFour) {
               HasSubstr("the attention bias 'b' f32[2, 2] has to be of rank 4"));
 }
 
+TEST(Operands, ScalesAreStepsAboveZero) {
+  const auto model = [](const std::string& op, const std::string& scale) {
+    return model_of(17, "initializer { name: 's' data_type: 1 dims: 2 float_data: [0.5, " + scale +
+                            "] } initializer { name: 'q' data_type: 3 dims: [2, 2]"
+                            " int32_data: [1, 2, 3, 4] } node { op_type: '" +
+                            op + "' input: '" + (op == "QuantizeLinear" ? "x" : "q") +
+                            "' input: 's' output: 'y' attribute { name: 'axis' i: 1 type: INT } }"
+                            " input { name: 'x' type { tensor_type { elem_type: 1 shape { dim {"
+                            " dim_value: 2 } dim { dim_value: 2 } } } } } output { name: 'y' }");
+  };
+  for (const char* op : {"QuantizeLinear", "DequantizeLinear"})
+    for (const char* scale : {"nan", "inf", "-0.5"})
+      EXPECT_THAT(failure(model(op, scale)),
+                  testing::AllOf(HasSubstr("scale 's' is"), HasSubstr("element 1")))
+          << op << " " << scale;
+  EXPECT_THAT(failure(model("QuantizeLinear", "0")), HasSubstr("a finite number above 0"));
+  EXPECT_EQ(failure(model("DequantizeLinear", "0")), "no error") << "of weights that are all 0";
+}
+
 TEST(Operands, WindowsOfConvolutionsHaveSizes) {
   const Input x{"x", f32, {"1", "1", "4", "4"}}, w{"w", f32, {"1", "1", "2", "2"}};
   EXPECT_EQ(failure(one_node("Conv", {x, w}, numbers("strides", 1, 2))), "no error");
