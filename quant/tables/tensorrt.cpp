@@ -56,7 +56,9 @@ Table parse(std::string_view bytes) {
     if (gap == std::string_view::npos || gap == 0)
       throw Error(fmt::format("line {}: '{:.60}' is not 'NAME: HEX'", number, line));
     const std::string tensor(line.substr(0, gap));
-    add_range(table, tensor, symmetric_range(magnitude_of(scale(line.substr(gap + 2), tensor))));
+    const float step = scale(line.substr(gap + 2), tensor);
+    if (step < 0) throw Error(fmt::format("tensor '{}': a scale of {} is below 0", tensor, step));
+    add_range(table, tensor, symmetric_range(magnitude_of(step)));
   });
   return table;
 }

@@ -193,6 +193,7 @@ TEST_F(Tables, SayWhatIsWrong) {
   fails("x: 3c010a14\n", HasSubstr("line 1"), "tensorrt");
   fails("TRT-1-A\nx: 3c010a1g\n", HasSubstr("'3c010a1g'"));
   fails("TRT-1-A\nx: 7f800000\n", HasSubstr("is no range"));
+  fails("TRT-1-A\nx: bf800000\n", HasSubstr("'x': a scale of -1"));
   fails("TRT-1-A\nx 1\n", HasSubstr("line 2"));
   EXPECT_THAT([&] { read_table(folder_ / "none"); },
               ThrowsMessage<Error>(AllOf(HasSubstr("none"), HasSubstr("No such file"))));
