@@ -117,6 +117,23 @@ TEST_F(EvalTest, BadInputIsNamed) {
 
 using InspectTest = FolderTest;
 
+TEST_F(InspectTest, RunsNothingUnlessAsked) {
+  EXPECT_FALSE(json_of({"inspect", kModel}).contains("run_ms"));
+  EXPECT_GT(json_of({"inspect", kModel, "--run"}).at("run_ms"), 0.0);
+  const nlohmann::json large = json_of({"inspect", kModel, "--batch", "2000", "--seq", "512"});
+  EXPECT_GT(large.at("arena_bytes"), std::int64_t{1} << 32);
+}
+
+TEST_F(InspectTest, TakesALimitOfMemory) {
+  EXPECT_THAT(refusal(run_bertcl({"inspect", kModel, "--max-memory", "10M"})),
+              AllOf(HasSubstr("model.onnx"), HasSubstr("10485760")));
+  EXPECT_EQ(run_bertcl({"inspect", kModel, "--max-memory", "4G"}).code, 0);
+  EXPECT_THAT(refusal(run_bertcl({"inspect", kModel, "--max-memory", "1G", "--batch", "4000"})),
+              AllOf(HasSubstr("1073741824 are allowed"), HasSubstr("a smaller batch")));
+  EXPECT_THAT(refusal(run_bertcl({"inspect", kModel, "--max-memory", "much"})),
+              HasSubstr("--max-memory"));
+}
+
 TEST_F(InspectTest, JsonNamesEveryLaunch) {
   const nlohmann::json json = json_of({"inspect", kModel});
   ASSERT_FALSE(json.at("ops").empty());
