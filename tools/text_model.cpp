@@ -10,6 +10,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "tools/terminal.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -85,10 +86,11 @@ void TextModel::check_vocabulary(std::size_t tokens) const {
   const std::int64_t rows = session_.plan().word_rows;
   const auto count = static_cast<std::int64_t>(tokens);
   if (rows == 0 || (count <= rows && rows - count <= kMostSpareRows)) return;
-  throw Error(
-      fmt::format("{}: its word table has {} rows, the vocabulary {} tokens: it is that of another "
-                  "model; name the right one by --vocab",
-                  session_.path().string(), rows, count));
+  const std::string sizes = fmt::format("{}: its word table has {} rows, the vocabulary {} tokens",
+                                        session_.path().string(), rows, count);
+  if (count > rows)
+    throw Error(sizes + ": it is that of another model; name the right one by --vocab");
+  warn("{}: if it is that of another model, answers are wrong; --vocab names one", sizes);
 }
 
 std::int64_t TextModel::longest() const {

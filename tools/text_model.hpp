@@ -33,8 +33,8 @@ class TextModel {
  public:
   explicit TextModel(runtime::Session& session);
 
-  /// Throws Error if a vocabulary of `tokens` is not that of the model's word table: larger, or
-  /// smaller by more than what tables are padded by.
+  /// Throws Error if a vocabulary of `tokens` is larger than the model's word table, and warns where
+  /// it is smaller by more than what tables are padded by.
   void check_vocabulary(std::size_t tokens) const;
   /// Tokens of the longest sequence that the file allows; 0: no limit.
   std::int64_t longest() const;
