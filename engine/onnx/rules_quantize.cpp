@@ -12,7 +12,7 @@
 namespace bertcl::onnx_io {
 namespace {
 
-constexpr std::int64_t kLongestBlockedAxis = 1 << 24;
+constexpr std::int64_t kMostScales = 1 << 24;
 
 bool is_scalar(const ir::Value* value) {
   return ir::element_count(value->type.shape) == ir::Dim(1);
@@ -29,6 +29,9 @@ ir::Value* as_scalar(NodeImport& node, ir::Value* value) {
 ir::Value* zeros_like_scale(NodeImport& node, const ir::Value* scale, ir::DType dtype) {
   const auto sizes = ir::constant_shape(scale->type.shape);
   if (!sizes) node.fail("the number of scales is not constant");
+  if (ir::element_count(*sizes) > kMostScales)
+    node.fail(fmt::format("there are {} scales, up to {} are supported", ir::element_count(*sizes),
+                          kMostScales));
   return node.constant(ir::Tensor::zeros(dtype, *sizes), "zero_point");
 }
 
@@ -94,9 +97,9 @@ void finish_blocked(NodeImport& node, bool quantizes, std::int64_t block, ir::DT
     node.fail(fmt::format("axis or block_size {} do not fit a tensor of rank {}", block, rank));
   const ir::Dim extent = x->type.shape[static_cast<std::size_t>(axis)];
   if (!extent.is_constant()) node.fail("the extent of the blocked axis is not a number");
-  if (extent.constant() > kLongestBlockedAxis)
+  if (extent.constant() > kMostScales)
     node.fail(fmt::format("the blocked axis has {} elements, up to {} are supported",
-                          extent.constant(), kLongestBlockedAxis));
+                          extent.constant(), kMostScales));
   std::vector<std::int64_t> block_of(static_cast<std::size_t>(extent.constant()));
   for (std::size_t i = 0; i < block_of.size(); ++i)
     block_of[i] = static_cast<std::int64_t>(i) / block;

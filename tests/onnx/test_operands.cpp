@@ -90,6 +90,16 @@ TEST(Operands, AnAttentionBiasIsOfRankFour) {
               HasSubstr("the attention bias 'b' f32[2, 2] has to be of rank 4"));
 }
 
+// A zero point is made for each of them, whatever the file holds.
+TEST(Operands, ScalesAreCountedFirst) {
+  auto model = model_of(17,
+                        "node { op_type: 'QuantizeLinear' input: 'x' input: 's' output: 'y' }"
+                        " output { name: 'y' }");
+  tests::add_value(*model.mutable_graph()->add_input(), "x", 1, {"3", "n"});
+  tests::add_value(*model.mutable_graph()->add_input(), "s", 1, {"2147483647"});
+  EXPECT_THAT(failure(model), HasSubstr("there are 2147483647 scales"));
+}
+
 TEST(Operands, ScalesAreStepsAboveZero) {
   const auto model = [](const std::string& op, const std::string& scale) {
     return model_of(17, "initializer { name: 's' data_type: 1 dims: 2 float_data: [0.5, " + scale +
