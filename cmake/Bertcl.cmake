@@ -23,6 +23,9 @@ if(BERTCL_WERROR)
   target_compile_options(bertcl_settings INTERFACE -Werror)
 endif()
 
+# For code whose speed does not matter: it compiles in two thirds of the time.
+set(bertcl_cold $<$<CONFIG:Release>:-O1>)
+
 # bertcl_library(NAME text DEPENDS bertcl_ir fmt::fmt ...): all *.cpp of the current folder as bertcl_<NAME>.
 function(bertcl_library)
   cmake_parse_arguments(arg "" "NAME" "DEPENDS" ${ARGN})
@@ -48,6 +51,7 @@ function(bertcl_test)
   target_compile_definitions(${arg_NAME} PRIVATE "BERTCL_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\""
                                                  "BERTCL_SHARED_DIR=\"${PROJECT_SOURCE_DIR}/../shared\"")
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main bertcl_settings)
+  target_compile_options(${arg_NAME} PRIVATE ${bertcl_cold})
   add_test(NAME ${arg_NAME} COMMAND ${arg_NAME})
   if(TARGET bertcl-probe)
     add_dependencies(${arg_NAME} bertcl-probe)  # capabilities are found by it

@@ -97,7 +97,7 @@ Channels channels_of(const ir::Tensor& constant, int axis, const std::string& na
     throw Error(
         fmt::format("constant '{}' has {} dimensions and no axis {}", name, shape.size(), axis));
   return {shape[static_cast<std::size_t>(axis)],
-          ir::element_count({shape.begin() + axis + 1, shape.end()})};
+          ir::element_count(ir::Sizes(shape.begin() + axis + 1, shape.end()))};
 }
 
 std::vector<Range> ranges_along(const ir::Tensor& constant, int axis, const std::string& name) {

@@ -159,14 +159,14 @@ void import_matmul(NodeImport& node) {
 }
 
 /// QOrderedGelu(X, scale_X, scale_Y): no element meets another, so the order does not matter.
-void import_gelu(NodeImport& node) {
+void import_qordered_gelu(NodeImport& node) {
   if (order(node, "order_X") != order(node, "order_Y"))
     node.fail("order_X and order_Y have to be equal");
   node.bind(0, quantized(node, node.emit("Gelu", {dequantized(node, node.need(0), 1)}), 2));
 }
 
 /// QOrderedLayerNormalization(X, scale_X, gamma, beta, scale_Y)
-void import_layer_norm(NodeImport& node) {
+void import_qordered_layer_norm(NodeImport& node) {
   const std::int64_t order_x = order(node, "order_X");
   if (order(node, "order_Y") != order_x) node.fail("order_X and order_Y have to be equal");
   ir::Value* x = dequantized(node, to_rows(node, node.need(0), order_x), 1);
@@ -181,7 +181,7 @@ void import_layer_norm(NodeImport& node) {
 /// QOrderedAttention(input, scale_input, scales of the products Q, K, V, their weights, scales of
 /// the weights, biases, scale of Q K', scale of the probabilities, scale of the result, mask).
 /// Scores are quantized before they are divided by the root of the head's size.
-void import_attention(NodeImport& node) {
+void import_qordered_attention(NodeImport& node) {
   for (const std::size_t i : {18u, 19u})
     if (node.in(i)) node.fail(fmt::format("operand {} is not supported: past, relative bias", i));
   const std::int64_t heads = node.int_attribute("num_heads", 0);
@@ -223,11 +223,11 @@ Rules qordered_rules() {
       {"com.microsoft::DequantizeWithOrder",
        {import_dequantize_with_order, {"order_input", "order_output", "to"}}},
       {"com.microsoft::QOrderedMatMul", {import_matmul, {"order_A", "order_B", "order_Y"}}},
-      {"com.microsoft::QOrderedGelu", {import_gelu, {"order_X", "order_Y"}}},
+      {"com.microsoft::QOrderedGelu", {import_qordered_gelu, {"order_X", "order_Y"}}},
       {"com.microsoft::QOrderedLayerNormalization",
-       {import_layer_norm, {"axis", "epsilon", "order_X", "order_Y"}}},
+       {import_qordered_layer_norm, {"axis", "epsilon", "order_X", "order_Y"}}},
       {"com.microsoft::QOrderedAttention",
-       {import_attention,
+       {import_qordered_attention,
         {"num_heads", "unidirectional", "qkv_hidden_sizes", "order_input", "order_weight",
          "order_output"}}},
   };

@@ -12,30 +12,6 @@
 namespace bertcl::opencl {
 namespace {
 
-struct Entries {
-  clCreateCommandBufferKHR_fn create = nullptr;
-  clFinalizeCommandBufferKHR_fn finalize = nullptr;
-  clReleaseCommandBufferKHR_fn release = nullptr;
-  clEnqueueCommandBufferKHR_fn enqueue = nullptr;
-  clCommandNDRangeKernelKHR_fn add_kernel = nullptr;
-};
-
-Entries entries_of(cl_platform_id platform) {
-  Entries entries;
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(
-        clGetExtensionFunctionAddressForPlatform(platform, name));
-    if (!function)
-      throw Error(fmt::format("the driver gives no {}; run without --command-buffer", name));
-  };
-  find(entries.create, "clCreateCommandBufferKHR");
-  find(entries.finalize, "clFinalizeCommandBufferKHR");
-  find(entries.release, "clReleaseCommandBufferKHR");
-  find(entries.enqueue, "clEnqueueCommandBufferKHR");
-  find(entries.add_kernel, "clCommandNDRangeKernelKHR");
-  return entries;
-}
-
 // `context`, asked first: a driver may break down over them.
 Context& with_command_buffers(Context& context) {
   const Capabilities& device = context.capabilities();
@@ -48,6 +24,30 @@ Context& with_command_buffers(Context& context) {
 }  // namespace
 
 struct CommandBuffer::State {
+  struct Entries {
+    clCreateCommandBufferKHR_fn create = nullptr;
+    clFinalizeCommandBufferKHR_fn finalize = nullptr;
+    clReleaseCommandBufferKHR_fn release = nullptr;
+    clEnqueueCommandBufferKHR_fn enqueue = nullptr;
+    clCommandNDRangeKernelKHR_fn add_kernel = nullptr;
+
+    explicit Entries(cl_platform_id platform) {
+      const auto find = [&](auto& function, const char* name) {
+        function = reinterpret_cast<std::decay_t<decltype(function)>>(
+            clGetExtensionFunctionAddressForPlatform(platform, name));
+        if (!function)
+          throw Error(fmt::format("the driver gives no {}; run without --command-buffer", name));
+      };
+      find(create, "clCreateCommandBufferKHR");
+      find(finalize, "clFinalizeCommandBufferKHR");
+      find(release, "clReleaseCommandBufferKHR");
+      find(enqueue, "clEnqueueCommandBufferKHR");
+      find(add_kernel, "clCommandNDRangeKernelKHR");
+    }
+  };
+
+  explicit State(cl_platform_id platform) : entries(platform) {}
+
   Entries entries;
   cl_command_queue queue = nullptr;
   cl_command_buffer_khr buffer = nullptr;
@@ -58,9 +58,9 @@ struct CommandBuffer::State {
 CommandBuffer::CommandBuffer(Context& context)
     : CommandBuffer(with_command_buffers(context), Unprobed()) {}
 
-CommandBuffer::CommandBuffer(Context& context, Unprobed) : state_(std::make_unique<State>()) {
-  state_->entries =
-      entries_of(device_value<cl_platform_id>(context.native_device(), CL_DEVICE_PLATFORM));
+CommandBuffer::CommandBuffer(Context& context, Unprobed)
+    : state_(std::make_unique<State>(
+          device_value<cl_platform_id>(context.native_device(), CL_DEVICE_PLATFORM))) {
   state_->queue = context.queue().native();
   cl_int status = CL_SUCCESS;
   state_->buffer = state_->entries.create(1, &state_->queue, nullptr, &status);

@@ -14,13 +14,13 @@
 namespace bertcl::quant {
 namespace {
 
-bool recognizes(std::string_view bytes) {
+bool recognizes_flatbuffers(std::string_view bytes) {
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   return fb::VerifyTrtTableBuffer(verifier) && fb::GetTrtTable(bytes.data())->dict() != nullptr;
 }
 
-Table parse(std::string_view bytes) {
-  if (!recognizes(bytes)) throw Error("no flatbuffers table, or damaged");
+Table parse_flatbuffers(std::string_view bytes) {
+  if (!recognizes_flatbuffers(bytes)) throw Error("no flatbuffers table, or damaged");
   Table table;
   for (const fb::KeyValue* entry : *fb::GetTrtTable(bytes.data())->dict()) {
     if (!entry->key() || !entry->value()) throw Error("an entry without key or value");
@@ -30,7 +30,7 @@ Table parse(std::string_view bytes) {
   return table;
 }
 
-std::string format(const Table& table) {
+std::string format_flatbuffers(const Table& table) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<fb::KeyValue>> entries;
   for (const auto& [tensor, range] : table.ranges) {
@@ -44,9 +44,12 @@ std::string format(const Table& table) {
 
 }  // namespace
 
-const TableFormat flatbuffers_table{
-    "flatbuffers", ".flatbuffers", "calibration.flatbuffers of onnxruntime: magnitudes",
-    true,          recognizes,     parse,
-    format};
+const TableFormat flatbuffers_table{"flatbuffers",
+                                    ".flatbuffers",
+                                    "calibration.flatbuffers of onnxruntime: magnitudes",
+                                    true,
+                                    recognizes_flatbuffers,
+                                    parse_flatbuffers,
+                                    format_flatbuffers};
 
 }  // namespace bertcl::quant

@@ -20,11 +20,11 @@ constexpr int kVersion = 1;
 
 float to_float(const text::JsonNode& number) { return static_cast<float>(number.number()); }
 
-bool recognizes(std::string_view bytes) {
+bool recognizes_json(std::string_view bytes) {
   return text::begins_as_object(bytes) && bytes.find(fmt::format("\"{}\"", kFormat)) != bytes.npos;
 }
 
-Table parse(std::string_view bytes) {
+Table parse_json(std::string_view bytes) {
   const nlohmann::json document = text::parse_json(bytes);
   const text::JsonNode root(document);
   const text::JsonNode name = root.at("format"), version = root.at("version");
@@ -43,7 +43,7 @@ Table parse(std::string_view bytes) {
   return table;
 }
 
-std::string format(const Table& table) {
+std::string format_json(const Table& table) {
   Json json = {{"format", kFormat},       {"version", kVersion},
                {"method", table.method},  {"samples", table.samples},
                {"tokens", table.tokens},  {"data_sha256", table.data_sha256},
@@ -56,7 +56,8 @@ std::string format(const Table& table) {
 }  // namespace
 
 const TableFormat json_table{
-    "json", ".json", "both ends of each range, and where they come from", false, recognizes,
-    parse,  format};
+    "json",     ".json",         "both ends of each range, and where they come from",
+    false,      recognizes_json, parse_json,
+    format_json};
 
 }  // namespace bertcl::quant

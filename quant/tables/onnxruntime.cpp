@@ -57,9 +57,9 @@ Range range(const JsonNode& node) {
       "Percentile give");
 }
 
-bool recognizes(std::string_view bytes) { return text::begins_as_object(bytes); }
+bool recognizes_onnxruntime(std::string_view bytes) { return text::begins_as_object(bytes); }
 
-Table parse(std::string_view bytes) {
+Table parse_onnxruntime(std::string_view bytes) {
   const nlohmann::json document = text::parse_json(bytes);
   const JsonNode root(document);
   const auto kind = root.find("CLS");
@@ -86,7 +86,7 @@ const char* method_name(const std::string& method) {
                                 : "CalibrationMethod.MinMax";
 }
 
-std::string format(const Table& table) {
+std::string format_onnxruntime(const Table& table) {
   Json data = Json::object();
   for (const auto& [tensor, range] : table.ranges)
     data[tensor] = {
@@ -101,9 +101,12 @@ std::string format(const Table& table) {
 
 }  // namespace
 
-const TableFormat onnxruntime_table{
-    "onnxruntime", ".json",    "calibration.json of onnxruntime: both ends of each range",
-    false,         recognizes, parse,
-    format};
+const TableFormat onnxruntime_table{"onnxruntime",
+                                    ".json",
+                                    "calibration.json of onnxruntime: both ends of each range",
+                                    false,
+                                    recognizes_onnxruntime,
+                                    parse_onnxruntime,
+                                    format_onnxruntime};
 
 }  // namespace bertcl::quant

@@ -23,7 +23,7 @@ constexpr std::string_view kStart = "TRT-";
 constexpr std::string_view kHeader = "TRT-8601-EntropyCalibration2";
 constexpr float kSteps = 127.0f;
 
-bool recognizes(std::string_view bytes) { return bytes.starts_with(kStart); }
+bool recognizes_tensorrt(std::string_view bytes) { return bytes.starts_with(kStart); }
 
 float scale(std::string_view text, const std::string& tensor) {
   std::uint32_t bits = 0;
@@ -43,7 +43,7 @@ float magnitude_of(float scale) {
   return product;
 }
 
-Table parse(std::string_view bytes) {
+Table parse_tensorrt(std::string_view bytes) {
   Table table;
   for_each_line(bytes, [&](std::string_view line, int number) {
     if (number == 1) {
@@ -63,7 +63,7 @@ Table parse(std::string_view bytes) {
   return table;
 }
 
-std::string format(const Table& table) {
+std::string format_tensorrt(const Table& table) {
   std::string text = fmt::format("{}\n", kHeader);
   for (const auto& [tensor, range] : table.ranges)
     text += fmt::format("{}: {:08x}\n", tensor,
@@ -73,8 +73,12 @@ std::string format(const Table& table) {
 
 }  // namespace
 
-const TableFormat tensorrt_table{
-    "tensorrt", ".cache", "calibration cache of TensorRT itself: scales in hex", true, recognizes,
-    parse,      format};
+const TableFormat tensorrt_table{"tensorrt",
+                                 ".cache",
+                                 "calibration cache of TensorRT itself: scales in hex",
+                                 true,
+                                 recognizes_tensorrt,
+                                 parse_tensorrt,
+                                 format_tensorrt};
 
 }  // namespace bertcl::quant

@@ -13,7 +13,7 @@
 namespace bertcl::quant {
 namespace {
 
-Table parse(std::string_view bytes) {
+Table parse_text(std::string_view bytes) {
   Table table;
   for_each_line(bytes, [&](std::string_view line, int number) {
     const auto gap = line.rfind(' ');  // names may hold blanks
@@ -25,15 +25,15 @@ Table parse(std::string_view bytes) {
   return table;
 }
 
-bool recognizes(std::string_view bytes) {
+bool recognizes_text(std::string_view bytes) {
   try {
-    return !parse(bytes).ranges.empty();
+    return !parse_text(bytes).ranges.empty();
   } catch (const Error&) {
     return false;
   }
 }
 
-std::string format(const Table& table) {
+std::string format_text(const Table& table) {
   std::string text;
   for (const auto& [tensor, range] : table.ranges)
     text += tensor + ' ' + decimal(magnitude(range)) + '\n';
@@ -43,7 +43,8 @@ std::string format(const Table& table) {
 }  // namespace
 
 const TableFormat text_table{
-    "cache", ".cache", "calibration.cache of onnxruntime: lines NAME MAGNITUDE", true, recognizes,
-    parse,   format};
+    "cache",    ".cache",        "calibration.cache of onnxruntime: lines NAME MAGNITUDE",
+    true,       recognizes_text, parse_text,
+    format_text};
 
 }  // namespace bertcl::quant

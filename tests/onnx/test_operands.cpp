@@ -11,15 +11,20 @@ namespace bertcl::onnx_io {
 namespace {
 
 using testing::HasSubstr;
+using tests::f32;
+using tests::f64;
 using tests::failure;
+using tests::i32;
+using tests::i64;
+using tests::i8;
 using tests::model_of;
+using tests::u8;
 
 struct Input {
   const char* name;
   int type;  // of TensorProto
   std::vector<std::string> shape;
 };
-constexpr int f32 = 1, u8 = 2, i8 = 3, i32 = 6, i64 = 7, f64 = 11;
 
 /// One node on `inputs` in their order, with the text of its attributes.
 onnx::ModelProto one_node(const char* op, const std::vector<Input>& inputs,

@@ -13,11 +13,11 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
+using tests::f32;
 using tests::failure;
+using tests::i64;
 using tests::model_of;
 using tests::read;
-
-constexpr int f32 = 1, i64 = 7;
 
 /// The graph text of the nodes between input x and output y.
 std::string imported(int opset, const std::string& nodes, const std::vector<std::string>& shape,

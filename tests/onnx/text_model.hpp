@@ -15,6 +15,9 @@
 
 namespace bertcl::tests {
 
+// Element types as TensorProto numbers them.
+constexpr int f32 = 1, u8 = 2, i8 = 3, i32 = 6, i64 = 7, f64 = 11;
+
 /// "name: f32[2, seq]" as an input or output of the graph.
 inline void add_value(onnx::ValueInfoProto& value, const std::string& name, int type,
                       const std::vector<std::string>& shape) {

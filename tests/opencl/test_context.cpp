@@ -10,11 +10,13 @@
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace bertcl::opencl {
 namespace {
 
 using ::testing::HasSubstr;
+using tests::error_of;
 
 constexpr const char* kAddSource = R"CL(
 #ifndef STEP
@@ -35,16 +37,6 @@ std::vector<int32_t> counting(size_t count) {
   std::vector<int32_t> values(count);
   std::iota(values.begin(), values.end(), 0);
   return values;
-}
-
-template <typename Action>
-std::string message_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(no error)";
 }
 
 TEST(Hold, GivesKernelsTheBytesAtAnyAddressAndKeepsThemUntilTheyHaveRun) {
@@ -97,7 +89,7 @@ TEST(Devices, AreSelectedByIndexTypeAndName) {
 TEST(Devices, WrongSelectorListsWhatIsThere) {
   const std::string name = list_devices()[0].name;
   for (const char* selector : {"no such device", "999"}) {
-    const std::string message = message_of([&] { select_device(selector); });
+    const std::string message = error_of([&] { select_device(selector); });
     EXPECT_THAT(message, HasSubstr(selector));
     EXPECT_THAT(message, HasSubstr(name));
   }
@@ -105,7 +97,7 @@ TEST(Devices, WrongSelectorListsWhatIsThere) {
 
 TEST(Devices, EnvironmentIsTheDefault) {
   const tests::ScopedVariable device("BERTCL_DEVICE", "nonsense");
-  const std::string message = message_of([] { select_device(""); });
+  const std::string message = error_of([] { select_device(""); });
   EXPECT_EQ(select_device("0").index, 0);
   EXPECT_THAT(message, HasSubstr("BERTCL_DEVICE"));
   EXPECT_THAT(message, HasSubstr("nonsense"));
@@ -116,7 +108,7 @@ TEST(DevicesDeathTest, WithoutADriverTheErrorSaysWhatToInstall) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto list_without_drivers = [] {
     const tests::ScopedVariable vendors("OCL_ICD_VENDORS", "/nonexistent");
-    std::fputs(message_of([] { list_devices(); }).c_str(), stderr);
+    std::fputs(error_of([] { list_devices(); }).c_str(), stderr);
     std::exit(3);
   };
   EXPECT_EXIT(list_without_drivers(), ::testing::ExitedWithCode(3),
@@ -168,10 +160,10 @@ TEST(Buffers, RangesAreChecked) {
   auto context = shared_context();
   Buffer buffer = context->allocate(256);
   std::vector<std::byte> data(200);
-  EXPECT_THAT(message_of([&] { buffer.write(data, 100); }), HasSubstr("200 bytes at offset 100"));
-  EXPECT_THAT(message_of([&] { buffer.read(data, SIZE_MAX); }), HasSubstr("outside"));
-  EXPECT_THAT(message_of([&] { buffer.view(128, 129); }), HasSubstr("outside"));
-  EXPECT_THAT(message_of([&] { buffer.view(1, 2); }), HasSubstr("multiple of"));
+  EXPECT_THAT(error_of([&] { buffer.write(data, 100); }), HasSubstr("200 bytes at offset 100"));
+  EXPECT_THAT(error_of([&] { buffer.read(data, SIZE_MAX); }), HasSubstr("outside"));
+  EXPECT_THAT(error_of([&] { buffer.view(128, 129); }), HasSubstr("outside"));
+  EXPECT_THAT(error_of([&] { buffer.view(1, 2); }), HasSubstr("multiple of"));
 }
 
 TEST(Buffers, CopyOnTheDevice) {
@@ -188,7 +180,7 @@ TEST(Buffers, TooLargeSaysHowMuch) {
   auto context = shared_context();
   const size_t before = context->allocated_bytes();
   const uint64_t limit = context->info().max_alloc_bytes;
-  const std::string message = message_of([&] { context->allocate(limit + 1); });
+  const std::string message = error_of([&] { context->allocate(limit + 1); });
   EXPECT_THAT(message, HasSubstr(std::to_string(limit + 1) + " bytes asked for"));
   EXPECT_THAT(message, HasSubstr(std::to_string(limit)));
   EXPECT_EQ(context->allocated_bytes(), before);
@@ -251,7 +243,7 @@ TEST(Kernels, ManyThreadsAskForTheSamePrograms) {
 
 TEST(Kernels, ErrorsNameThePlace) {
   auto context = shared_context();
-  const std::string build = message_of([&] {
+  const std::string build = error_of([&] {
     context->kernel_from_source("broken", "__kernel void f() { undeclared_thing = MARK; }", "f",
                                 {{"MARK", 42}});
   });
@@ -260,22 +252,22 @@ TEST(Kernels, ErrorsNameThePlace) {
   EXPECT_THAT(build, HasSubstr("CL_BUILD_PROGRAM_FAILURE"));
   EXPECT_THAT(build, HasSubstr("undeclared_thing"));
 
-  EXPECT_THAT(message_of([&] { context->kernel("no_such_file", "f"); }),
+  EXPECT_THAT(error_of([&] { context->kernel("no_such_file", "f"); }),
               HasSubstr("no_such_file.cl"));
-  EXPECT_THAT(message_of([&] { context->kernel_from_source("add", kAddSource, "subtract"); }),
+  EXPECT_THAT(error_of([&] { context->kernel_from_source("add", kAddSource, "subtract"); }),
               HasSubstr("CL_INVALID_KERNEL_NAME"));
 
   Kernel kernel = context->kernel_from_source("add", kAddSource, "add");
   Buffer buffer = context->allocate(16);
-  EXPECT_THAT(message_of([&] { kernel.args(buffer, buffer); }), HasSubstr("has 4 arguments, 2"));
-  EXPECT_THAT(message_of([&] { kernel.set(9, 1); }), HasSubstr("CL_INVALID_ARG_INDEX"));
-  EXPECT_THAT(message_of([&] { kernel.set(2, buffer); }), HasSubstr("argument 2"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] { kernel.args(buffer, buffer); }), HasSubstr("has 4 arguments, 2"));
+  EXPECT_THAT(error_of([&] { kernel.set(9, 1); }), HasSubstr("CL_INVALID_ARG_INDEX"));
+  EXPECT_THAT(error_of([&] { kernel.set(2, buffer); }), HasSubstr("argument 2"));
+  EXPECT_THAT(error_of([&] {
                 context->queue().launch(kernel, {4, 1, 1}, {4, 1, 1}, "unset");
               }),
               HasSubstr("unset"));
   kernel.args(buffer, buffer, 0, 1.0f);
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 context->queue().launch(kernel, {5, 1, 1}, {4, 1, 1}, "ragged");
               }),
               HasSubstr("not a multiple"));

@@ -6,28 +6,20 @@
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
 #include "opencl/context_future.hpp"
+#include "tests/support/error_of.hpp"
 
 namespace bertcl::opencl {
 namespace {
 
 using ::testing::HasSubstr;
-
-template <typename Action>
-std::string message_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(no error)";
-}
+using tests::error_of;
 
 TEST(ContextFuture, IsOfNoDeviceUnlessOneIsNamed) {
   EXPECT_FALSE(ContextFuture());
   EXPECT_FALSE(ContextFuture(std::shared_ptr<Context>()));
   EXPECT_EQ(ContextFuture().get(), nullptr);
   EXPECT_EQ(ContextFuture().meanwhile([] { return 7; }), 7);
-  EXPECT_EQ(message_of([] { ContextFuture().meanwhile([]() -> int { throw Error("it fails"); }); }),
+  EXPECT_EQ(error_of([] { ContextFuture().meanwhile([]() -> int { throw Error("it fails"); }); }),
             "it fails");
   const auto context = Context::create("cpu");
   EXPECT_EQ(ContextFuture(context).get(), context);
@@ -55,10 +47,10 @@ TEST(ContextFuture, TheErrorOfTheDeviceComesFirst) {
   const ContextFuture absent = ContextFuture::open("no such device");
   EXPECT_EQ(absent.meanwhile([] { return 7; }), 7);
   for (int time = 0; time < 2; ++time) {
-    EXPECT_THAT(message_of([&] { absent.get(); }), HasSubstr("'no such device'"));
-    EXPECT_THAT(message_of([&] { absent.meanwhile(fail); }), HasSubstr("'no such device'"));
+    EXPECT_THAT(error_of([&] { absent.get(); }), HasSubstr("'no such device'"));
+    EXPECT_THAT(error_of([&] { absent.meanwhile(fail); }), HasSubstr("'no such device'"));
   }
-  EXPECT_EQ(message_of([&] { ContextFuture::open("cpu").meanwhile(fail); }), "the work fails");
+  EXPECT_EQ(error_of([&] { ContextFuture::open("cpu").meanwhile(fail); }), "the work fails");
 }
 
 }  // namespace

@@ -10,12 +10,14 @@
 #include "bertcl/error.hpp"
 #include "opencl/context.hpp"
 #include "tests/support/environment.hpp"
+#include "tests/support/error_of.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::opencl {
 namespace {
 
 using ::testing::HasSubstr;
+using tests::error_of;
 
 /// Kernel files of their own, and no cache, so that whatever is built is built from them.
 class UnbuiltKernel : public ::testing::Test {
@@ -36,16 +38,6 @@ class UnbuiltKernel : public ::testing::Test {
   const tests::ScopedVariable cache_{"BERTCL_CACHE", "off"};
   std::shared_ptr<Context> context_ = Context::create("cpu");
 };
-
-template <typename Action>
-std::string message_of(Action&& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "(no error)";
-}
 
 TEST_F(UnbuiltKernel, TakesItsArgumentsBeforeItIsBuilt) {
   Kernel kernel = context_->unbuilt_kernel("add", "add", {{"TIMES", 10}});
@@ -71,20 +63,20 @@ TEST_F(UnbuiltKernel, KeepsItsContextUntilThen) {
 }
 
 TEST_F(UnbuiltKernel, TellsItsErrorsWhenItIsBuilt) {
-  EXPECT_THAT(message_of([&] { context_->unbuilt_kernel("no_such_file", "f"); }),
+  EXPECT_THAT(error_of([&] { context_->unbuilt_kernel("no_such_file", "f"); }),
               HasSubstr("no_such_file.cl"));
   const Kernel broken = context_->unbuilt_kernel("broken", "broken");
   for (int time = 0; time < 2; ++time)
-    EXPECT_THAT(message_of([&] { broken.build(); }),
+    EXPECT_THAT(error_of([&] { broken.build(); }),
                 AllOf(HasSubstr("broken.cl"), HasSubstr("undeclared_thing")));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(error_of([&] {
                 context_->unbuilt_kernel("add", "subtract", {{"TIMES", 1}}).build();
               }),
               HasSubstr("CL_INVALID_KERNEL_NAME"));
   Kernel add = context_->unbuilt_kernel("add", "add", {{"TIMES", 1}});
   add.set(9, 1);
   for (int time = 0; time < 2; ++time)
-    EXPECT_THAT(message_of([&] { add.build(); }), HasSubstr("CL_INVALID_ARG_INDEX"));
+    EXPECT_THAT(error_of([&] { add.build(); }), HasSubstr("CL_INVALID_ARG_INDEX"));
 }
 
 TEST_F(UnbuiltKernel, OfTwoArgumentsTheLaterCounts) {

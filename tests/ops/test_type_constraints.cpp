@@ -19,7 +19,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using tests::error_of;
 
-std::string failure(const std::string& text) {
+std::string inference_error(const std::string& text) {
   return error_of([&] {
     ir::Graph graph = ir::parse(text);
     SymbolicValues values;
@@ -32,31 +32,32 @@ TEST(TypeConstraints, EveryOperatorHasARow) {
 }
 
 TEST(TypeConstraints, NameOperandItsTypeAndTheTypesThatAreTaken) {
-  EXPECT_THAT(failure("graph g(%x: i32[3]) { %y: bool[3] = Not(%x) return %y }"),
+  EXPECT_THAT(inference_error("graph g(%x: i32[3]) { %y: bool[3] = Not(%x) return %y }"),
               AllOf(HasSubstr("Not (result 'y')"), HasSubstr("operand 'x' is i32[3]; Not takes "
                                                              "bool there")));
-  EXPECT_THAT(failure("graph g(%x: i8[3]) { const %s: f32[] = 1 const %z: u8[] = 0"
-                      " %y: u8[3] = QuantizeLinear(%x, %s, %z) return %y }"),
+  EXPECT_THAT(inference_error("graph g(%x: i8[3]) { const %s: f32[] = 1 const %z: u8[] = 0"
+                              " %y: u8[3] = QuantizeLinear(%x, %s, %z) return %y }"),
               HasSubstr("operand 'x' is i8[3]; QuantizeLinear takes f32, f16 or bf16 there"));
-  EXPECT_THAT(failure("graph g(%x: f32[3], %i: f32[2]) {"
-                      " %y: f32[2] = Gather(%x, %i) {axis = 0} return %y }"),
+  EXPECT_THAT(inference_error("graph g(%x: f32[3], %i: f32[2]) {"
+                              " %y: f32[2] = Gather(%x, %i) {axis = 0} return %y }"),
               HasSubstr("operand 'i' is f32[2]; Gather takes i32 or i64 there"));
-  EXPECT_THAT(failure("graph g(%c: u8[3], %a: f32[3], %b: f32[3]) {"
-                      " %y: f32[3] = Where(%c, %a, %b) return %y }"),
+  EXPECT_THAT(inference_error("graph g(%c: u8[3], %a: f32[3], %b: f32[3]) {"
+                              " %y: f32[3] = Where(%c, %a, %b) return %y }"),
               HasSubstr("operand 'c' is u8[3]; Where takes bool there"));
 }
 
 TEST(TypeConstraints, OperandsOfOneVariableAreOfOneType) {
-  EXPECT_THAT(failure("graph g(%x: f32[3], %e: i64[]) { %y: f32[3] = Pow(%x, %e) return %y }"),
-              HasSubstr("operands are of different types: 'x' f32[3] and 'e' i64[]"));
-  EXPECT_THAT(failure("graph g(%x: f32[2, 3], %s: f64[3]) {"
-                      " %y: f32[2, 3] = LayerNormalization(%x, %s) return %y }"),
+  EXPECT_THAT(
+      inference_error("graph g(%x: f32[3], %e: i64[]) { %y: f32[3] = Pow(%x, %e) return %y }"),
+      HasSubstr("operands are of different types: 'x' f32[3] and 'e' i64[]"));
+  EXPECT_THAT(inference_error("graph g(%x: f32[2, 3], %s: f64[3]) {"
+                              " %y: f32[2, 3] = LayerNormalization(%x, %s) return %y }"),
               HasSubstr("operands are of different types: 'x' f32[2, 3] and 's' f64[3]"));
-  EXPECT_EQ(failure("graph g(%x: f16[2, 3], %s: f32[3]) {"
-                    " %y: f16[2, 3] = LayerNormalization(%x, %s) return %y }"),
+  EXPECT_EQ(inference_error("graph g(%x: f16[2, 3], %s: f32[3]) {"
+                            " %y: f16[2, 3] = LayerNormalization(%x, %s) return %y }"),
             error_of([] {}));
-  EXPECT_THAT(failure("graph g(%x: u8[2, 3], %w: i8[3, 2], %z: i8[]) {"
-                      " %y: i32[2, 2] = MatMulInteger(%x, %w, %z) return %y }"),
+  EXPECT_THAT(inference_error("graph g(%x: u8[2, 3], %w: i8[3, 2], %z: i8[]) {"
+                              " %y: i32[2, 2] = MatMulInteger(%x, %w, %z) return %y }"),
               HasSubstr("operands are of different types: 'x' u8[2, 3] and 'z' i8[]"));
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-Plan plan_of(std::string_view text) {
+Plan plan_without_rows(std::string_view text) {
   Options options;
   options.disabled = "rows";  // which CPUs prefer
   return make_plan(ir::parse(text), opencl::Context::create("cpu"), options);
@@ -29,7 +29,7 @@ TEST(RowKernels, RowsAreGroupsOfTheFirstAxis) {
   %y: f32[rows, 1500] = add_norm(%x, %x, %g, %g) {epsilon = 0.5}
   return %y as y
 })"}) {
-    const Plan plan = plan_of(text);
+    const Plan plan = plan_without_rows(text);
     ASSERT_EQ(plan.steps.size(), 1u);
     const Step& step = plan.steps[0];
     ASSERT_GT(step.local[0], 1u) << step.implementation;
@@ -44,12 +44,12 @@ TEST(RowKernels, RowsAreGroupsOfTheFirstAxis) {
 TEST(RowKernels, RowsThatNoWorkGroupKeepsSayWhy) {
   const auto refusal = [](const std::string& columns) -> std::string {
     try {
-      plan_of(fmt::format(R"(graph g(%x: f32[batch, {0}]) {{
+      plan_without_rows(fmt::format(R"(graph g(%x: f32[batch, {0}]) {{
   const %g: f32[{0}] = ...
   %y: f32[batch, {0}] = add_norm(%x, %x, %g, %g) {{epsilon = 0.5}}
   return %y as y
 }})",
-                          columns));
+                                    columns));
     } catch (const Error& e) {
       return e.what();
     }

@@ -23,7 +23,7 @@ Tuning example() {
   return tuning;
 }
 
-std::string refusal(const std::string& text) {
+std::string tuning_error(const std::string& text) {
   try {
     parse_tuning(text);
   } catch (const Error& error) {
@@ -64,19 +64,20 @@ TEST(TuningFile, ALaterChoiceReplacesTheEarlier) {
 }
 
 TEST(TuningFile, WhatIsDamagedIsRefusedWithTheReason) {
-  EXPECT_NE(refusal(""), "");
-  EXPECT_NE(refusal("{"), "");
-  EXPECT_THAT(refusal(R"({"format": 2})"), HasSubstr("format 2"));
-  EXPECT_NE(refusal(R"({"format": 1})"), "") << "no products";
-  EXPECT_NE(refusal(R"({"format": "1"})"), "");
-  EXPECT_NE(refusal(product("[]")), "");
+  EXPECT_NE(tuning_error(""), "");
+  EXPECT_NE(tuning_error("{"), "");
+  EXPECT_THAT(tuning_error(R"({"format": 2})"), HasSubstr("format 2"));
+  EXPECT_NE(tuning_error(R"({"format": 1})"), "") << "no products";
+  EXPECT_NE(tuning_error(R"({"format": "1"})"), "");
+  EXPECT_NE(tuning_error(product("[]")), "");
   const std::string row = R"({"rows": 8, "implementation": "x", "us": 1, "default_us": 2})";
-  EXPECT_EQ(refusal(product("[" + row + "]")), "");
-  EXPECT_NE(refusal(product("[" + row + ", " + row + "]")), "") << "the same rows twice";
-  EXPECT_NE(refusal(product(R"([{"rows": 8, "implementation": "x", "us": 0, "default_us": 2}])")),
-            "");
-  EXPECT_NE(refusal(product(R"([{"rows": 8, "implementation": 3, "us": 1, "default_us": 2}])")),
-            "");
+  EXPECT_EQ(tuning_error(product("[" + row + "]")), "");
+  EXPECT_NE(tuning_error(product("[" + row + ", " + row + "]")), "") << "the same rows twice";
+  EXPECT_NE(
+      tuning_error(product(R"([{"rows": 8, "implementation": "x", "us": 0, "default_us": 2}])")),
+      "");
+  EXPECT_NE(
+      tuning_error(product(R"([{"rows": 8, "implementation": 3, "us": 1, "default_us": 2}])")), "");
 }
 
 }  // namespace

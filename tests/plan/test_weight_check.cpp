@@ -43,7 +43,7 @@ ir::Graph graph_with(const std::string& name, std::size_t index, float value,
   return graph;
 }
 
-std::string refusal(const ir::Graph& graph, const Options& options = {}) {
+std::string weight_error(const ir::Graph& graph, const Options& options = {}) {
   return error_of([&] { make_plan(graph, opencl::Context::create("cpu"), options); });
 }
 
@@ -55,7 +55,7 @@ TEST(WeightCheck, TellsNameAndFirstPlace) {
                                                         {"bias", 8191},
                                                         {"small", 0},
                                                         {"large", 3 * 8192 - 1}})
-    EXPECT_THAT(refusal(graph_with(name, index, kNaN)),
+    EXPECT_THAT(weight_error(graph_with(name, index, kNaN)),
                 AllOf(HasSubstr("'" + name + "'"), HasSubstr(fmt::format("element {}:", index)),
                       HasSubstr("--allow-nonfinite")))
         << name << " " << index;
@@ -63,21 +63,21 @@ TEST(WeightCheck, TellsNameAndFirstPlace) {
 
 TEST(WeightCheck, InfinityIsRefusedInWeightsAlone) {
   for (const float value : {kInfinity, -kInfinity}) {
-    EXPECT_THAT(refusal(graph_with("weight", 5, value)), HasSubstr("'weight'"));
+    EXPECT_THAT(weight_error(graph_with("weight", 5, value)), HasSubstr("'weight'"));
     for (const char* mask : {"small", "large", "bias"})
-      EXPECT_EQ(refusal(graph_with(mask, 0, value)), kNoError) << mask;
+      EXPECT_EQ(weight_error(graph_with(mask, 0, value)), kNoError) << mask;
   }
 }
 
 TEST(WeightCheck, TakesWhatIsFinite) {
   for (const float value : {0.0f, -0.0f, 1e-45f, std::numeric_limits<float>::max()})
-    EXPECT_EQ(refusal(graph_with("weight", 5, value)), kNoError) << value;
-  EXPECT_EQ(refusal(graph_with("weight", 5, 65504.0f, ir::DType::f16)), kNoError);
+    EXPECT_EQ(weight_error(graph_with("weight", 5, value)), kNoError) << value;
+  EXPECT_EQ(weight_error(graph_with("weight", 5, 65504.0f, ir::DType::f16)), kNoError);
 }
 
 TEST(WeightCheck, ReadsHalves) {
   for (const float value : {kNaN, kInfinity})
-    EXPECT_THAT(refusal(graph_with("weight", 7, value, ir::DType::f16)),
+    EXPECT_THAT(weight_error(graph_with("weight", 7, value, ir::DType::f16)),
                 AllOf(HasSubstr("'weight'"), HasSubstr("element 7:")));
 }
 
@@ -85,7 +85,7 @@ TEST(WeightCheck, IsLeftOutWhereThatIsAllowed) {
   Options options;
   options.allow_nonfinite = true;
   for (const char* name : {"weight", "small", "large"})
-    EXPECT_EQ(refusal(graph_with(name, 0, kNaN), options), kNoError) << name;
+    EXPECT_EQ(weight_error(graph_with(name, 0, kNaN), options), kNoError) << name;
 }
 
 }  // namespace

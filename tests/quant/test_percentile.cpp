@@ -15,8 +15,6 @@ namespace {
 
 using namespace tests;
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
 MethodOptions with(int bins, double percentile, bool symmetric) {
   MethodOptions options;
   options.bins = bins;
@@ -100,7 +98,7 @@ TEST(Percentile, NamesTheFault) {
               testing::ThrowsMessage<Error>(testing::HasSubstr("'hidden'")));
   EXPECT_THAT(
       [&] {
-        observe(*observer, {1, kNan});
+        observe(*observer, {1, std::nanf("")});
       },
       testing::ThrowsMessage<Error>(testing::HasSubstr("'hidden'")));
 }

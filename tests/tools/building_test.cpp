@@ -8,8 +8,6 @@
 namespace bertcl::tests {
 namespace {
 
-const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
-
 using BuildingTest = FolderTest;
 
 TEST_F(BuildingTest, IsShownOnATerminalAndThenWipedAway) {

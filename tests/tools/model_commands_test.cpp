@@ -21,10 +21,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
-const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
-const std::string kData = source_file("data/sample-v2.0.json");
-
 /// The JSON that a command prints, which has to be all that it prints.
 nlohmann::json json_of(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--json", "-"});

@@ -46,7 +46,6 @@ class OpChoiceTest : public FolderTest {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_bertcl(arguments);
   }
-  const std::string kCalibration = source_file("data/calibration.json");
 };
 
 TEST_F(OpChoiceTest, ShowsWhatEachOpCosts) {

@@ -37,6 +37,11 @@ inline std::string source_file(const std::string& relative) {
   return std::string(BERTCL_SOURCE_DIR) + "/" + relative;
 }
 
+inline const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
+inline const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
+inline const std::string kData = source_file("data/sample-v2.0.json");
+inline const std::string kCalibration = source_file("data/calibration.json");
+
 /// A test with a folder of its own, which goes when the test ends.
 class FolderTest : public testing::Test {
  protected:

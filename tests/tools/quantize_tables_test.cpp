@@ -10,9 +10,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
-const std::string kCalibration = source_file("data/calibration.json");
-
 class QuantizeTablesTest : public FolderTest {
  protected:
   ProgramResult quantize(const std::string& output, std::vector<std::string> more) const {

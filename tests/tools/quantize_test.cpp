@@ -14,10 +14,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
-const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
-const std::string kCalibration = source_file("data/calibration.json");
-
 class QuantizeTest : public FolderTest {
  protected:
   ProgramResult quantize(const std::string& output, std::vector<std::string> more = {}) const {

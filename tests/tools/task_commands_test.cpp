@@ -28,9 +28,6 @@ using tests::refusal;
 using tests::run_bertcl;
 using tests::source_file;
 
-const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
-const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
-
 plan::Port output(const std::string& name, ir::Shape shape) {
   return {name, {ir::DType::f32, std::move(shape)}};
 }
@@ -100,7 +97,7 @@ TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
   EXPECT_THAT(find_labels(options, {model}), IsEmpty()) << "names that nobody gave";
   write("config.json", R"({"id2label": {"1": "O", "10": "k", "0": "B-x", "2": "c", "3": "d",
       "4": "e", "5": "f", "6": "g", "7": "h", "8": "i", "9": "j"}})");
-  EXPECT_THAT(find_labels(options, {kModel, model}),
+  EXPECT_THAT(find_labels(options, {tests::kModel, model}),
               ElementsAre("B-x", "O", "c", "d", "e", "f", "g", "h", "i", "j", "k"));
   options.labels = "O,B-y";
   EXPECT_THAT(find_labels(options, {model}), ElementsAre("O", "B-y"));
@@ -192,12 +189,12 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
   const std::string sst2 = write("dev.tsv", "a fine film\t1\n"),
                     tagged = write("t.conll", "it\tO\n");
   const auto eval = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"eval", kModel});
+    arguments.insert(arguments.begin(), {"eval", tests::kModel});
     return refusal(run_bertcl(arguments));
   };
-  EXPECT_THAT(
-      eval({"--task", "sst2", "--data", sst2}),
-      AllOf(HasSubstr(kModel), HasSubstr("start_logits f32[batch, seq]"), HasSubstr("[batch, 2]")));
+  EXPECT_THAT(eval({"--task", "sst2", "--data", sst2}),
+              AllOf(HasSubstr(tests::kModel), HasSubstr("start_logits f32[batch, seq]"),
+                    HasSubstr("[batch, 2]")));
   EXPECT_THAT(eval({"--task", "mlm", "--data", sst2}), HasSubstr("[batch, seq, 30522 or more]"));
   EXPECT_THAT(eval({"--task", "wnut17", "--data", tagged}), HasSubstr("--labels"));
   EXPECT_THAT(eval({"--task", "sst2", "--data", tagged}), HasSubstr("t.conll:1:"));
@@ -216,8 +213,9 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
 
 TEST_F(TaskTest, AFaultOfTheDataDoesNotNameTheModel) {
   const std::string model = write("m.onnx", tests::model_of_tasks());
-  const auto result = run_bertcl({"eval", model, "--task", "wnut17", "--labels", "O,B-x", "--data",
-                                  write("t.conll", "\xC2\x81\tO\n"), "--vocab", kVocabulary});
+  const auto result =
+      run_bertcl({"eval", model, "--task", "wnut17", "--labels", "O,B-x", "--data",
+                  write("t.conll", "\xC2\x81\tO\n"), "--vocab", tests::kVocabulary});
   EXPECT_THAT(refusal(result), StartsWith("bertcl: " + path("t.conll") + ": nothing to score"));
 }
 
@@ -227,7 +225,7 @@ TEST_F(TaskTest, PredictionsAreUtf8) {
                            const std::string& labels) {
     const auto result =
         run_bertcl({"eval", model, "--task", task, "--data", data, "--labels", labels, "--vocab",
-                    kVocabulary, "--predictions", path("p.json")});
+                    tests::kVocabulary, "--predictions", path("p.json")});
     EXPECT_EQ(result.code, 0) << result.err;
     return read(path("p.json"));
   };
@@ -246,7 +244,7 @@ TEST_F(TaskTest, PredictionsAreUtf8) {
 
 TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
   onnx::ModelProto model;
-  ASSERT_TRUE(model.ParseFromString(read(kModel)));
+  ASSERT_TRUE(model.ParseFromString(read(tests::kModel)));
   constexpr int positions = 24, hidden = 384;
   for (auto& tensor : *model.mutable_graph()->mutable_initializer()) {
     if (tensor.name() != "m.bert.embeddings.position_embeddings.weight_half") continue;
@@ -260,7 +258,7 @@ TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
                                             "--task",   "mlm",
                                             "--data",   write("texts.txt", text),
                                             "--preset", "fast",
-                                            "--vocab",  kVocabulary};
+                                            "--vocab",  tests::kVocabulary};
   const auto made = run_bertcl(command);
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("on 1 text (22 tokens)")) << "windows of equal length";
@@ -283,18 +281,20 @@ TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
   const std::map<std::string, std::string> units = {
       {"sst2", "texts"}, {"stsb", "pairs"}, {"wnut17", "sentences"}, {"mlm", "texts"}};
   for (const auto& [task, file] : data) {
-    const auto made = run_bertcl({"quantize", kModel, "-o", path("q.onnx"), "--task", task,
-                                  "--data", file, "--preset", "fast", "--vocab", kVocabulary});
+    const auto made =
+        run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--task", task, "--data", file,
+                    "--preset", "fast", "--vocab", tests::kVocabulary});
     EXPECT_EQ(made.code, 0) << made.err;
     EXPECT_THAT(made.out, HasSubstr("on 2 " + units.at(task) + " (")) << task;
   }
-  const std::vector<std::string> reviews = {"quantize", kModel,          "-o",     path("q.onnx"),
+  const std::vector<std::string> reviews = {"quantize", tests::kModel,   "-o",     path("q.onnx"),
                                             "--task",   "movie-reviews", "--data", path("reviews")};
   EXPECT_EQ(run_bertcl(reviews).code, 0);
   std::vector<std::string> bounded = reviews;
   bounded.insert(bounded.end(), {"--max-drop", "1", "--samples", "1"});
-  EXPECT_THAT(refusal(run_bertcl(bounded)), AllOf(HasSubstr(kModel), HasSubstr("[batch, 2]")));
-  EXPECT_THAT(refusal(run_bertcl({"quantize", kModel, "-o", path("q.onnx"), "--task", "mlm",
+  EXPECT_THAT(refusal(run_bertcl(bounded)),
+              AllOf(HasSubstr(tests::kModel), HasSubstr("[batch, 2]")));
+  EXPECT_THAT(refusal(run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--task", "mlm",
                                   "--data", data.at("mlm"), "--max-drop", "1", "--labels", "a,b"})),
               HasSubstr("--labels goes with --task sst2"));
 }

@@ -19,8 +19,6 @@ using testing::HasSubstr;
 using testing::Not;
 using tests::run_bertcl;
 
-const std::string kModel = tests::source_file("models/minilm-l6-squad/model.onnx");
-
 TEST(Printable, WhatSteersATerminalIsEscaped) {
   EXPECT_EQ(printable("\x1b[2Ja\rb\x7f\b"), "\\x1b[2Ja\\x0db\\x7f\\x08");
   EXPECT_EQ(printable("\xc2\x9b"
@@ -86,9 +84,11 @@ TEST_F(NamesTest, OfMegabytesAreCutInMessages) {
 using FullDevice = tests::FolderTest;
 
 TEST_F(FullDevice, FailsEveryCommandThatWritesToIt) {
-  for (const std::string& arguments : std::vector<std::string>{
-           "devices", "devices --json -", "inspect " + kModel, "inspect --json - " + kModel,
-           "answer --json - " + kModel + " -q 'Who maintains OpenCL?'", "--help", "--version"}) {
+  for (const std::string& arguments :
+       std::vector<std::string>{"devices", "devices --json -", "inspect " + tests::kModel,
+                                "inspect --json - " + tests::kModel,
+                                "answer --json - " + tests::kModel + " -q 'Who maintains OpenCL?'",
+                                "--help", "--version"}) {
     const int status = std::system(
         fmt::format("{} {} >/dev/full 2>{}", BERTCL_PROGRAM, arguments, path("err")).c_str());
     EXPECT_EQ(WEXITSTATUS(status), 2) << arguments;

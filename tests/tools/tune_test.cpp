@@ -16,8 +16,6 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
-const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
-
 struct TuneTest : FolderTest {
   const std::map<std::string, std::string> environment{{"BERTCL_TUNING", path("tuning.json")},
                                                        {"BERTCL_DISABLE", ""}};

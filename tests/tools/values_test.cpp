@@ -15,10 +15,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
-const std::string kVocabulary = source_file("models/minilm-l6-squad/vocab.txt");
-const std::string kData = source_file("data/sample-v2.0.json");
-
 class ValuesTest : public FolderTest {
  protected:
   /// The default model with other bytes in a constant.

@@ -17,8 +17,6 @@ using ir::Tensor;
 using testing::AllOf;
 using testing::HasSubstr;
 
-const std::string kModel = source_file("models/minilm-l6-squad/model.onnx");
-
 /// A TensorProto of int64 or float in the wire format of protobuf.
 std::string tensor_proto(const Tensor& tensor) {
   std::string bytes;

@@ -17,7 +17,7 @@ std::string activation_of(const ir::Node& node) {
   return "";
 }
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool fuse_activation_at(ir::Graph& g, ir::Node& node) {
   const std::string activation = activation_of(node);
   if (activation.empty()) return false;
   ir::Node* product = node.inputs[0]->producer;
@@ -36,7 +36,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass fuse_activation() {
-  return {"fuse_activation", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"fuse_activation", [](ir::Graph& g) { return rewrite_all(g, fuse_activation_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -96,7 +96,7 @@ bool read_in_place(ir::Graph& g, ir::Node& node) {
   return true;
 }
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
   if ((node.op != "attention" && node.op != "attention_q") || node.has("offsets")) return false;
   Three products{};
   for (std::size_t i = 0; i < 3; ++i) {
@@ -159,7 +159,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 Pass fuse_qkv() {
   return {"fuse_qkv", [](ir::Graph& g) {
             return rewrite_all(g, [](ir::Graph& graph, ir::Node& node) {
-              return read_in_place(graph, node) || rewrite(graph, node);
+              return read_in_place(graph, node) || fuse_qkv_at(graph, node);
             });
           }};
 }

@@ -30,7 +30,7 @@ std::optional<std::size_t> out_scale_operand(std::string_view op) {
   return std::nullopt;
 }
 
-bool rewrite(ir::Graph& g, ir::Node& q) {
+bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   if (q.op != "QuantizeLinear" || !is_per_column(q) || !ir::is_int8(q.output()->type.dtype))
     return false;
   ir::Node* maker = q.inputs[0]->producer;
@@ -70,7 +70,7 @@ bool rewrite(ir::Graph& g, ir::Node& q) {
 }  // namespace
 
 Pass fuse_quantize() {
-  return {"fuse_quantize", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"fuse_quantize", [](ir::Graph& g) { return rewrite_all(g, fuse_quantize_at); }};
 }
 
 }  // namespace bertcl::passes

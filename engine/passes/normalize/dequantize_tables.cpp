@@ -10,7 +10,7 @@
 namespace bertcl::passes {
 namespace {
 
-bool rewrite(ir::Graph& g, ir::Node& dq) {
+bool dequantize_tables_at(ir::Graph& g, ir::Node& dq) {
   if (dq.op != "DequantizeLinear" || !is_per_tensor(dq)) return false;
   ir::Node* gather = dq.inputs[0]->producer;
   if (!gather || gather->op != "Gather" || !gather->inputs[0]->is_constant()) return false;
@@ -34,7 +34,7 @@ bool rewrite(ir::Graph& g, ir::Node& dq) {
 }  // namespace
 
 Pass dequantize_tables() {
-  return {"dequantize_tables", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"dequantize_tables", [](ir::Graph& g) { return rewrite_all(g, dequantize_tables_at); }};
 }
 
 }  // namespace bertcl::passes

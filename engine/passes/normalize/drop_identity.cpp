@@ -55,7 +55,7 @@ bool join_with_producer(ir::Graph& g, ir::Node& node) {
   return true;
 }
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool drop_identity_at(ir::Graph& g, ir::Node& node) {
   if (ir::Value* x = passed_on(node)) {
     g.replace_uses(node.output(), x);
     g.erase(&node);
@@ -67,7 +67,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass drop_identity() {
-  return {"drop_identity", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"drop_identity", [](ir::Graph& g) { return rewrite_all(g, drop_identity_at); }};
 }
 
 Pass dead_code() {

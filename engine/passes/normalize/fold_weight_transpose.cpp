@@ -13,7 +13,7 @@
 namespace bertcl::passes {
 namespace {
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool fold_weight_transpose_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "Transpose") return false;
   ir::Node* dq = node.inputs[0]->producer;
   if (!dq || dq->op != "DequantizeLinear" || !dq->inputs[0]->is_constant()) return false;
@@ -41,7 +41,8 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass fold_weight_transpose() {
-  return {"fold_weight_transpose", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"fold_weight_transpose",
+          [](ir::Graph& g) { return rewrite_all(g, fold_weight_transpose_at); }};
 }
 
 }  // namespace bertcl::passes

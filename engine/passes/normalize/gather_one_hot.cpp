@@ -13,7 +13,7 @@
 namespace bertcl::passes {
 namespace {
 
-bool rewrite(ir::Graph& g, ir::Node& product) {
+bool gather_one_hot_at(ir::Graph& g, ir::Node& product) {
   if (product.op != "MatMul") return false;
   ir::Node* one_hot = product.inputs[0]->producer;
   const ir::Shape& table = product.inputs[1]->type.shape;
@@ -33,7 +33,7 @@ bool rewrite(ir::Graph& g, ir::Node& product) {
 }  // namespace
 
 Pass gather_one_hot() {
-  return {"gather_one_hot", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"gather_one_hot", [](ir::Graph& g) { return rewrite_all(g, gather_one_hot_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -55,7 +55,7 @@ bool rewrite_product_of_heads(ir::Graph& g, ir::Node& node) {
   return true;
 }
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool split_qlinear_matmul_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "QLinearMatMul") return false;
   if (rewrite_product_of_heads(g, node)) return true;
   const auto& in = node.inputs;
@@ -93,7 +93,8 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass split_qlinear_matmul() {
-  return {"split_qlinear_matmul", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"split_qlinear_matmul",
+          [](ir::Graph& g) { return rewrite_all(g, split_qlinear_matmul_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -20,7 +20,7 @@ ir::Node* producer_of(const ir::Node& node, std::string_view op) {
   return before && before->op == op && before->inputs.size() == 1 ? before : nullptr;
 }
 
-bool rewrite(ir::Graph& g, ir::Node& split) {
+bool unmerge_transpose_at(ir::Graph& g, ir::Node& split) {
   if (split.op != "Reshape" || split.inputs.size() != 1) return false;
   ir::Node* transpose = producer_of(split, "Transpose");
   if (!transpose || transpose->ints_attribute("perm") != std::vector<std::int64_t>{0, 2, 1})
@@ -47,7 +47,7 @@ bool rewrite(ir::Graph& g, ir::Node& split) {
 }  // namespace
 
 Pass unmerge_transpose() {
-  return {"unmerge_transpose", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"unmerge_transpose", [](ir::Graph& g) { return rewrite_all(g, unmerge_transpose_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -16,7 +16,7 @@
 namespace bertcl::passes {
 namespace {
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool lower_add_norm_q_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "add_norm") return false;
   bool changed = false;
   for (const add_norm::Term& term : add_norm::terms) {
@@ -35,7 +35,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass lower_add_norm_q() {
-  return {"lower_add_norm_q", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"lower_add_norm_q", [](ir::Graph& g) { return rewrite_all(g, lower_add_norm_q_at); }};
 }
 
 }  // namespace bertcl::passes

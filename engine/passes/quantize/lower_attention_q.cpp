@@ -15,7 +15,7 @@
 namespace bertcl::passes {
 namespace {
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool lower_attention_q_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "attention" || !node.input(attention::p_scale)) return false;
   std::vector<ir::Value*> inputs{nullptr, nullptr, nullptr, node.input(attention::mask),
                                  node.inputs[attention::p_scale]};
@@ -35,7 +35,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass lower_attention_q() {
-  return {"lower_attention_q", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"lower_attention_q", [](ir::Graph& g) { return rewrite_all(g, lower_attention_q_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -41,7 +41,7 @@ std::string why_no_weight(const ir::Node& dq) {
   return "";
 }
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool lower_linear_q_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "linear" || node.has("float_reason")) return false;
   const ir::Node* w = node.inputs[1]->producer;
   const auto x = per_tensor_dequantized(node.inputs[0]);
@@ -82,7 +82,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass lower_linear_q() {
-  return {"lower_linear_q", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"lower_linear_q", [](ir::Graph& g) { return rewrite_all(g, lower_linear_q_at); }};
 }
 
 }  // namespace bertcl::passes

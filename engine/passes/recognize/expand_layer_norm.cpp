@@ -13,7 +13,7 @@
 namespace bertcl::passes {
 namespace {
 
-bool rewrite(ir::Graph& g, ir::Node& norm) {
+bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
   if (norm.op != "LayerNormalization") return false;
   ir::Value* x = norm.inputs[0];
   const ir::Type type = norm.output()->type;
@@ -49,7 +49,7 @@ bool rewrite(ir::Graph& g, ir::Node& norm) {
 }  // namespace
 
 Pass expand_layer_norm() {
-  return {"expand_layer_norm", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"expand_layer_norm", [](ir::Graph& g) { return rewrite_all(g, expand_layer_norm_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -10,7 +10,7 @@
 namespace bertcl::passes {
 namespace {
 
-bool rewrite(ir::Graph& g, ir::Node& norm) {
+bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
   if (norm.op != "LayerNormalization" || !normalizes_last_axis(norm)) return false;
   ir::Value* x = norm.inputs[0];
   ir::Value* residual = nullptr;
@@ -31,7 +31,7 @@ bool rewrite(ir::Graph& g, ir::Node& norm) {
 }  // namespace
 
 Pass find_add_norm() {
-  return {"find_add_norm", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"find_add_norm", [](ir::Graph& g) { return rewrite_all(g, find_add_norm_at); }};
 }
 
 }  // namespace bertcl::passes

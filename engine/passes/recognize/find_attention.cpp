@@ -290,7 +290,7 @@ bool has_token_input(const ir::Graph& g) {
 /// The mask of the first attention, which may have none.
 using FirstMask = std::optional<std::optional<ops::KeyMask>>;
 
-bool rewrite(ir::Graph& g, ir::Node& node, FirstMask& mask) {
+bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask) {
   if (node.op != "Softmax" && node.op != "Exp") return false;
   Found f;
   if (!match_scores(g, node, f)) return false;
@@ -341,8 +341,9 @@ bool rewrite(ir::Graph& g, ir::Node& node, FirstMask& mask) {
 Pass find_attention() {
   return {"find_attention", [](ir::Graph& g) {
             FirstMask mask;
-            return rewrite_all(
-                g, [&](ir::Graph& graph, ir::Node& node) { return rewrite(graph, node, mask); });
+            return rewrite_all(g, [&](ir::Graph& graph, ir::Node& node) {
+              return find_attention_at(graph, node, mask);
+            });
           }};
 }
 

@@ -94,7 +94,7 @@ bool take_term(ir::Graph& g, ir::Value* term, Embedding& e) {
   return true;
 }
 
-bool rewrite(ir::Graph& g, ir::Node& norm) {
+bool find_embedding_at(ir::Graph& g, ir::Node& norm) {
   if (norm.op != "LayerNormalization" || !normalizes_last_axis(norm)) return false;
   std::vector<ir::Value*> terms;
   Embedding e;
@@ -116,7 +116,7 @@ bool rewrite(ir::Graph& g, ir::Node& norm) {
 }  // namespace
 
 Pass find_embedding() {
-  return {"find_embedding", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"find_embedding", [](ir::Graph& g) { return rewrite_all(g, find_embedding_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -45,7 +45,7 @@ Pattern tanh_form() {
   return product(x, op("Add", {op("Tanh", {argument}), scalar(1.0)}));
 }
 
-bool rewrite(ir::Graph& graph, ir::Node& node) {
+bool find_gelu_at(ir::Graph& graph, ir::Node& node) {
   static const Pattern erf = erf_form(), tanh = tanh_form();
   if (node.op != "Mul" && node.op != "Div") return false;
   Match m;
@@ -59,7 +59,7 @@ bool rewrite(ir::Graph& graph, ir::Node& node) {
 }  // namespace
 
 Pass find_gelu() {
-  return {"find_gelu", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"find_gelu", [](ir::Graph& g) { return rewrite_all(g, find_gelu_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -32,7 +32,7 @@ Pattern decomposed() {
   return op("Add", {op("Mul", {normal, constant("gamma")}), constant("beta")});
 }
 
-bool rewrite(ir::Graph& graph, ir::Node& node) {
+bool find_layer_norm_at(ir::Graph& graph, ir::Node& node) {
   static const Pattern pattern = decomposed();
   Match m;
   if (node.op != "Add" || !matches(pattern, node.output(), m)) return false;
@@ -49,7 +49,7 @@ bool rewrite(ir::Graph& graph, ir::Node& node) {
 }  // namespace
 
 Pass find_layer_norm() {
-  return {"find_layer_norm", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"find_layer_norm", [](ir::Graph& g) { return rewrite_all(g, find_layer_norm_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -69,7 +69,7 @@ bool hoist_bias(ir::Graph& g, ir::Node& node) {
   return false;
 }
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool find_linear_at(ir::Graph& g, ir::Node& node) {
   if (node.op == "MatMul" && node.inputs[0]->type.dtype == ir::DType::f32 &&
       is_weight(node.inputs[1])) {
     Match m;
@@ -99,7 +99,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass find_linear() {
-  return {"find_linear", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"find_linear", [](ir::Graph& g) { return rewrite_all(g, find_linear_at); }};
 }
 
 }  // namespace bertcl::passes

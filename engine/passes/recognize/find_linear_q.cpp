@@ -150,7 +150,7 @@ bool take_bias(ir::Graph& g, ir::Node& add) {
   return false;
 }
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool find_linear_q_at(ir::Graph& g, ir::Node& node) {
   if (node.op == "Cast") return start(g, node);
   if (node.op == "Mul") return take_scale(g, node);
   if (node.op == "Add") return take_bias(g, node);
@@ -160,7 +160,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass find_linear_q() {
-  return {"find_linear_q", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"find_linear_q", [](ir::Graph& g) { return rewrite_all(g, find_linear_q_at); }};
 }
 
 }  // namespace bertcl::passes

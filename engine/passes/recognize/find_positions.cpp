@@ -35,7 +35,7 @@ bool hides_a_size(const ir::Value* v, const Symbols& known, std::set<const ir::V
                      [&](const ir::Value* in) { return hides_a_size(in, known, seen); });
 }
 
-bool rewrite(ir::Graph& g, ir::Node& node) {
+bool find_positions_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "Gather" || !node.inputs[0]->is_constant()) return false;
   ir::Value* ids = node.inputs[1];
   if (ids->is_constant() || !ids->producer || ids->type.shape.empty()) return false;
@@ -60,7 +60,7 @@ bool rewrite(ir::Graph& g, ir::Node& node) {
 }  // namespace
 
 Pass find_positions() {
-  return {"find_positions", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"find_positions", [](ir::Graph& g) { return rewrite_all(g, find_positions_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -32,7 +32,7 @@ bool only_products_read(const ir::Graph& g, const ir::Value* q) {
   });
 }
 
-bool rewrite(ir::Graph& g, ir::Node& cast) {
+bool find_quantize_rows_at(ir::Graph& g, ir::Node& cast) {
   if (cast.op != "Cast" || cast.output()->type.dtype != ir::DType::i8) return false;
   static const Pattern x = any("x");
   static const Pattern largest = op("ReduceMax", {op("Abs", {x})}, "largest");
@@ -67,7 +67,7 @@ bool rewrite(ir::Graph& g, ir::Node& cast) {
 }  // namespace
 
 Pass find_quantize_rows() {
-  return {"find_quantize_rows", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"find_quantize_rows", [](ir::Graph& g) { return rewrite_all(g, find_quantize_rows_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -44,7 +44,7 @@ std::vector<double> channel_factors(const ir::Node& node, ir::Value** x) {
   return {};
 }
 
-bool rewrite(ir::Graph& g, ir::Node& q) {
+bool fold_channel_factor_at(ir::Graph& g, ir::Node& q) {
   if (q.op != "QuantizeLinear" || !is_per_column(q)) return false;
   ir::Node* mul = q.inputs[0]->producer;
   ir::Value* x = nullptr;
@@ -77,7 +77,8 @@ bool rewrite(ir::Graph& g, ir::Node& q) {
 }  // namespace
 
 Pass fold_channel_factor() {
-  return {"fold_channel_factor", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"fold_channel_factor",
+          [](ir::Graph& g) { return rewrite_all(g, fold_channel_factor_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -95,7 +95,7 @@ bool quantize_behind(ir::Graph& g, ir::Node& mover) {
   return true;
 }
 
-bool rewrite(ir::Graph& g, ir::Node& dq) {
+bool lift_quantize_at(ir::Graph& g, ir::Node& dq) {
   if (quantize_behind(g, dq)) return true;
   if (dq.op != "DequantizeLinear" || !is_per_tensor(dq)) return false;
   ir::Node* q = dq.inputs[0]->producer;
@@ -123,7 +123,7 @@ bool rewrite(ir::Graph& g, ir::Node& dq) {
 }  // namespace
 
 Pass lift_quantize() {
-  return {"lift_quantize", [](ir::Graph& g) { return rewrite_all(g, rewrite); }};
+  return {"lift_quantize", [](ir::Graph& g) { return rewrite_all(g, lift_quantize_at); }};
 }
 
 }  // namespace bertcl::passes

@@ -5,7 +5,7 @@
 namespace bertcl::plan {
 namespace {
 
-void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* axis_operand = node.inputs[1];
   if (!axis_operand->is_constant())
     throw Error(
@@ -43,6 +43,6 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_cumsum(LoweringTable& table) { table["CumSum"] = lower; }
+void add_cumsum(LoweringTable& table) { table["CumSum"] = lower_cumsum; }
 
 }  // namespace bertcl::plan

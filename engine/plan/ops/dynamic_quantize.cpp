@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t parts = 256;  // PARTS of dynamic_quantize.cl
 
-void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Dim count = element_count(node.inputs[0]->type.shape);
   const Argument ranges = b.scratch_out(node.output()->name + ".ranges",
                                         {ir::DType::f32, {ir::Dim(2), ir::Dim(parts)}});
@@ -39,7 +39,7 @@ void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {
 }  // namespace
 
 void add_dynamic_quantize(LoweringTable& table) {
-  table["DynamicQuantizeLinear"] = lower;
+  table["DynamicQuantizeLinear"] = lower_dynamic_quantize;
   table["quantize_rows"] = lower_rows;
 }
 

@@ -7,7 +7,7 @@
 namespace bertcl::plan {
 namespace {
 
-void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_gather_elements(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& data = node.inputs[0]->type.shape;
   const ir::Type& indices = node.inputs[1]->type;
   std::int64_t axis = node.int_attribute("axis", 0);
@@ -29,6 +29,6 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_gather_elements(LoweringTable& table) { table["GatherElements"] = lower; }
+void add_gather_elements(LoweringTable& table) { table["GatherElements"] = lower_gather_elements; }
 
 }  // namespace bertcl::plan

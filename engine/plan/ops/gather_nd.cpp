@@ -6,7 +6,7 @@
 namespace bertcl::plan {
 namespace {
 
-void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_gather_nd(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& data = node.inputs[0]->type.shape;
   const ir::Type& indices = node.inputs[1]->type;
   const auto batch_dims = static_cast<std::size_t>(node.int_attribute("batch_dims", 0));
@@ -34,6 +34,6 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_gather_nd(LoweringTable& table) { table["GatherND"] = lower; }
+void add_gather_nd(LoweringTable& table) { table["GatherND"] = lower_gather_nd; }
 
 }  // namespace bertcl::plan

@@ -39,7 +39,7 @@ Step& lower_own(Builder& b, const ir::Node& node, const Product& p) {
       {Size{p.n, panel}, Size{p.m, block_rows}, Size{p.batches}});
 }
 
-void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.output()->type.dtype != ir::DType::f32)
     throw Error(fmt::format("{}: no kernel for element type {}; f32 has one", node.describe(),
                             ir::name_of(node.output()->type.dtype)));
@@ -52,6 +52,6 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_matmul(LoweringTable& table) { table["MatMul"] = lower; }
+void add_matmul(LoweringTable& table) { table["MatMul"] = lower_matmul; }
 
 }  // namespace bertcl::plan

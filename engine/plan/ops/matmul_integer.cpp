@@ -7,15 +7,14 @@
 namespace bertcl::plan {
 namespace {
 
-constexpr std::int32_t panel = 32;  // columns of a work-item in matmul_s32_batched.cl
-constexpr std::int32_t block_rows = 64;
-
 /// 0: one zero point for all, 1: one for each row or column.
 std::int32_t step_of(const ir::Value* zero_point) {
   return zero_point && element_count(zero_point->type.shape) != ir::Dim(1) ? 1 : 0;
 }
 
-void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_matmul_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
+  constexpr std::int32_t panel = 32;  // columns of a work-item in matmul_s32_batched.cl
+  constexpr std::int32_t block_rows = 64;
   const ir::Value *x = node.inputs[0], *w = node.inputs[1];
   const ir::Value *x_zero = node.input(2), *w_zero = node.input(3);
   const Product p = product_of(x->type.shape, w->type.shape);
@@ -32,6 +31,6 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 }  // namespace
 
-void add_matmul_integer(LoweringTable& table) { table["MatMulInteger"] = lower; }
+void add_matmul_integer(LoweringTable& table) { table["MatMulInteger"] = lower_matmul_integer; }
 
 }  // namespace bertcl::plan

@@ -40,7 +40,7 @@ Argument zero_points(Builder& b, const ir::Node& node) {
                           zero->name));
 }
 
-void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
   const bool quantizes = node.op == "QuantizeLinear";
   const ir::Value* x = node.inputs[0];
   const ir::Value* y = node.output();
@@ -71,8 +71,8 @@ void lower(Builder& b, const ir::Graph&, const ir::Node& node) {
 }  // namespace
 
 void add_quantize(LoweringTable& table) {
-  table["QuantizeLinear"] = lower;
-  table["DequantizeLinear"] = lower;
+  table["QuantizeLinear"] = lower_quantize;
+  table["DequantizeLinear"] = lower_quantize;
 }
 
 }  // namespace bertcl::plan
