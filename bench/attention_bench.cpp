@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of every attention family (GOP/s) and of the row kernels (GB/s) over the shapes of BERT.
+// Speed of every attention variant (GOP/s) and of the row kernels (GB/s) over the shapes of BERT.
 //
 //   build/bench/bench_attention --benchmark_filter=s8_vnni/ --benchmark_out=attention.json
 #include <benchmark/benchmark.h>
@@ -20,25 +20,25 @@ namespace {
 
 using namespace bertcl::opencl;
 
-struct Family {
+struct Variant {
   const char* name;
   const char* program;
   Defines defines;
   bool Capabilities::*needs;  // null: runs everywhere
-  int deferred = 0;           // normalization behind the product with v
+  int unnormalized = 0;       // normalization after the product with v
 };
 
-const std::vector<Family>& families() {
-  static const std::vector<Family> list = {
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> list = {
       {"s8_vnni", "attention_s8_x86_vnni", {}, &Capabilities::avx512_vnni},
       {"s8_avx2", "attention_s8_x86_avx2", {}, &Capabilities::avx2},
       {"s8_avx2_8", "attention_s8_x86_avx2", {{"LANES", 8}}, &Capabilities::avx2},
       {"s8_portable", "attention_s8_portable", {}, nullptr},
       {"s8_portable_8", "attention_s8_portable", {{"LANES", 8}}, nullptr},
       {"s8_ref", "attention_s8_ref", {}, nullptr},
-      {"s8_vnni_deferred", "attention_s8_x86_vnni", {}, &Capabilities::avx512_vnni, 1},
-      {"s8_avx2_deferred", "attention_s8_x86_avx2", {}, &Capabilities::avx2, 1},
-      {"s8_portable_deferred", "attention_s8_portable", {}, nullptr, 1},
+      {"s8_vnni_unnormalized", "attention_s8_x86_vnni", {}, &Capabilities::avx512_vnni, 1},
+      {"s8_avx2_unnormalized", "attention_s8_x86_avx2", {}, &Capabilities::avx2, 1},
+      {"s8_portable_unnormalized", "attention_s8_portable", {}, nullptr, 1},
       {"f32_x86", "attention_f32_x86", {}, nullptr},
       {"f32_x86_8", "attention_f32_x86", {{"LANES", 8}}, nullptr},
       {"f32_ref", "attention_f32_ref", {}, nullptr},
@@ -115,13 +115,13 @@ void measure(benchmark::State& state, const Kernel& kernel, std::array<size_t, 3
 }
 
 // Packed QKV in, one sequence length; operations are those of the two products.
-void attention(benchmark::State& state, const Family& family, int batch, int seq, int heads,
+void attention(benchmark::State& state, const Variant& variant, int batch, int seq, int heads,
                int head_size, int block_rows) {
-  if (family.needs && !(context->capabilities().*family.needs)) {
+  if (variant.needs && !(context->capabilities().*variant.needs)) {
     state.SkipWithError("the device lacks the instructions");
     return;
   }
-  const bool integer = std::string(family.program).starts_with("attention_s8");
+  const bool integer = std::string(variant.program).starts_with("attention_s8");
   const int hidden = heads * head_size, stride = 3 * hidden;
   const size_t count =
       static_cast<size_t>(batch) * static_cast<size_t>(seq) * static_cast<size_t>(stride);
@@ -130,11 +130,11 @@ void attention(benchmark::State& state, const Family& family, int batch, int seq
   const Buffer qkv = integer ? random_bytes(count) : random_floats(count);
   const Buffer seq_offsets = upload(offsets), out = context->allocate(count / 3 * 4);
   Kernel kernel =
-      context->kernel(family.program, integer ? "attention_s8" : "attention_f32", family.defines);
+      context->kernel(variant.program, integer ? "attention_s8" : "attention_f32", variant.defines);
   if (integer)
     kernel.args(qkv, stride, 0, kU8, 119, qkv, stride, hidden, kU8, 121, qkv, stride, 2 * hidden,
                 kU8, 128, out, kU8, 40.0f, 128, seq_offsets, nullptr, 0, heads, head_size, 2e-5f,
-                255.0f, 255, family.deferred, 1e-4f, 0.0f, 0, 0, block_rows);
+                255.0f, 255, variant.unnormalized, 1e-4f, 0.0f, 0, 0, block_rows);
   else
     kernel.args(qkv, stride, 0, qkv, stride, hidden, qkv, stride, 2 * hidden, out, seq_offsets,
                 nullptr, 0, heads, head_size, 0.125f, block_rows);
@@ -210,14 +210,14 @@ int main(int argc, char** argv) {
   context = Context::create();
   benchmark::AddCustomContext("device", context->info().name);
   benchmark::AddCustomContext("driver", context->info().platform_version);
-  for (const Family& family : families())
+  for (const Variant& variant : variants())
     for (const auto& [batch, seq, block_rows] : kShapes) {
-      if (std::string(family.program).ends_with("ref") && batch > 1) continue;
+      if (std::string(variant.program).ends_with("ref") && batch > 1) continue;
       for (const auto& [heads, head_size] : {std::array{12, 64}, std::array{12, 32}}) {
         const std::array shape = {batch, seq, heads, head_size, block_rows};
-        add(fmt::format("{}/B{}/S{}/D{}/rows{}", family.name, batch, seq, head_size, block_rows),
-            [&family, shape](benchmark::State& state) {
-              attention(state, family, shape[0], shape[1], shape[2], shape[3], shape[4]);
+        add(fmt::format("{}/B{}/S{}/D{}/rows{}", variant.name, batch, seq, head_size, block_rows),
+            [&variant, shape](benchmark::State& state) {
+              attention(state, variant, shape[0], shape[1], shape[2], shape[3], shape[4]);
             });
       }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of every matrix product family over the shapes of BERT, in GOP/s and as a share of the peak
-// of the instruction that the family is made of, measured on the same threads in the same run.
+// Speed of every matrix product variant over the shapes of BERT, in GOP/s and as a share of the
+// peak of the instruction that the variant is made of, measured on the same threads in the same
+// run.
 //
 //   build/bench/bench_gemm --benchmark_filter=vnni/M1024 --benchmark_out=gemm.json
 #include <benchmark/benchmark.h>
@@ -22,7 +23,7 @@ namespace {
 
 using namespace bertcl::opencl;
 
-struct Family {
+struct Variant {
   const char* name;
   const char* program;
   Defines defines;
@@ -31,11 +32,11 @@ struct Family {
   const char* peak;  // kernel of peak.cl
 };
 
-const std::vector<Family>& families() {
-  static const std::vector<Family> list = {
+const std::vector<Variant>& variants() {
+  static const std::vector<Variant> list = {
       {"s8_vnni", "gemm_s8_x86_vnni", {}, &Capabilities::avx512_vnni, 8, 48, 4, "peak_vpdpbusd"},
-      {"s8_vnni_few",
-       "gemm_s8_x86_vnni_few",
+      {"s8_vnni_small_m",
+       "gemm_s8_x86_vnni_small_m",
        {},
        &Capabilities::avx512_vnni,
        32,
@@ -53,8 +54,8 @@ const std::vector<Family>& families() {
       {"s8_avx2", "gemm_s8_x86_avx2", {}, &Capabilities::avx2, 6, 64, 2, "peak_pmaddwd"},
       {"s8_portable", "gemm_s8_portable", {}, nullptr, 6, 64, 1, "peak_f32"},
       {"f32_x86_16", "gemm_f32_x86", {{"LANES", 16}}, &Capabilities::avx512, 8, 48, 1, "peak_f32"},
-      {"f32_x86_few_16",
-       "gemm_f32_x86_few",
+      {"f32_x86_small_m_16",
+       "gemm_f32_x86_small_m",
        {{"LANES", 16}},
        &Capabilities::avx512,
        32,
@@ -119,18 +120,19 @@ Buffer constant(size_t count, float value) {
 
 // One product with its epilogue: int8 to u8, fp32 to fp32, both with bias, the one whose N is
 // larger than K (the first of the feed-forward block) with GELU.
-void run(benchmark::State& state, const Family& family, int M, int N, int K) {
-  if (family.needs && !(context->capabilities().*family.needs)) {
+void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
+  if (variant.needs && !(context->capabilities().*variant.needs)) {
     state.SkipWithError("the device lacks the instructions");
     return;
   }
-  const bool integer = std::string(family.program).starts_with("gemm_s8");
-  const bool half = family.defines.contains("B_HALF");
+  const bool integer = std::string(variant.program).starts_with("gemm_s8");
+  const bool half = variant.defines.contains("B_HALF");
   const int activation = N == 4 * K ? kGelu : 0;
   const size_t weights =
-      ceil_div(N, family.panel) * family.panel * ceil_div(K, family.group) * family.group;
+      ceil_div(N, variant.panel) * variant.panel * ceil_div(K, variant.group) * variant.group;
   const Buffer bias = constant(N, 0.5f), out = context->allocate(4ul * M * N);
-  Kernel kernel = context->kernel(family.program, integer ? "gemm_s8" : "gemm_f32", family.defines);
+  Kernel kernel =
+      context->kernel(variant.program, integer ? "gemm_s8" : "gemm_f32", variant.defines);
   Buffer a, b, colsum, scale, inv_scale, zero_point;
   if (integer) {
     a = random_bytes(static_cast<size_t>(M) * K);
@@ -145,7 +147,8 @@ void run(benchmark::State& state, const Family& family, int M, int N, int K) {
     if (half) b.fill(0x30);  // 0.13: finite
     kernel.args(a, b, bias, out, M, N, K, 1, activation);
   }
-  const std::array<size_t, 3> grid = {ceil_div(M, family.tile_rows), ceil_div(N, family.panel), 1};
+  const std::array<size_t, 3> grid = {ceil_div(M, variant.tile_rows), ceil_div(N, variant.panel),
+                                      1};
   seconds_of(kernel, grid, 1);
   // Enough launches in a row that their start and end do not count.
   const int launches = std::max(1, static_cast<int>(5e-3 / seconds_of(kernel, grid, 1)));
@@ -158,7 +161,7 @@ void run(benchmark::State& state, const Family& family, int M, int N, int K) {
   }
   const double gops = 2e-9 * M * N * K / best;
   state.counters["gops"] = gops;
-  state.counters["share_of_peak"] = gops / bertcl::bench::peak_gops(*context, family.peak);
+  state.counters["share_of_peak"] = gops / bertcl::bench::peak_gops(*context, variant.peak);
   state.counters["us"] = best * 1e6;
 }
 
@@ -173,14 +176,14 @@ int main(int argc, char** argv) {
   for (const std::string& name : bertcl::bench::peak_kernels(*context))
     benchmark::AddCustomContext(name + "_gops",
                                 fmt::format("{:.0f}", bertcl::bench::peak_gops(*context, name)));
-  for (const Family& family : families())
+  for (const Variant& variant : variants())
     for (int M : kRows) {
-      if (M > 128 && std::string(family.name).ends_with("_ref")) continue;  // seconds a product
+      if (M > 128 && std::string(variant.name).ends_with("_ref")) continue;  // seconds a product
       for (const auto& [N, K] : kShapes) {
         const int n = N, k = K;
         benchmark::RegisterBenchmark(
-            fmt::format("{}/M{}/N{}/K{}", family.name, M, N, K).c_str(),
-            [&family, M, n, k](benchmark::State& state) { run(state, family, M, n, k); })
+            fmt::format("{}/M{}/N{}/K{}", variant.name, M, N, K).c_str(),
+            [&variant, M, n, k](benchmark::State& state) { run(state, variant, M, n, k); })
             ->UseManualTime()
             ->MinTime(0.05)
             ->Unit(benchmark::kMicrosecond);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What launches cost by themselves: runs of empty kernels, as many as a plan has steps, then a
-// wait; and the same steps in one launch (kernels_cl/chain.cl).
+// wait; and the same steps in one launch (kernels_cl/persistent.cl).
 //
 //   build/bench/bench_launch
 //
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "opencl/capabilities.hpp"
-#include "opencl/chain.hpp"
 #include "opencl/context.hpp"
+#include "opencl/persistent_kernel.hpp"
 
 namespace {
 
@@ -40,21 +40,21 @@ void run_empty_plan(benchmark::State& state) {
 }
 
 /// Steps of unpack.cl that find no rows to unpack.
-void run_empty_chain(benchmark::State& state) {
+void run_empty_persistent(benchmark::State& state) {
   const auto items = static_cast<std::uint64_t>(state.range(0));
   std::vector<std::uint64_t> words;
   for (std::uint64_t step = 0; step < kSteps; ++step)
     append_step(words, {0, step * items, {items, 1, 1}, {}});
   Buffer steps = context->allocate(words.size() * sizeof(words[0]));
   steps.upload(words);
-  Buffer chain_state = context->allocate(kChainStateBytes);
-  chain_state.fill(0);
+  Buffer progress = context->allocate(kPersistentStateBytes);
+  progress.fill(0);
   const Kernel unpack = context->unbuilt_kernel("unpack", "unpack");
-  Kernel chain = chain_of(*context, {&unpack, 1});
-  chain.args(steps, chain_state, steps, 0, kSteps);
+  Kernel merged = persistent_kernel_of(*context, {&unpack, 1});
+  merged.args(steps, progress, steps, 0, kSteps);
   const size_t groups = std::min<size_t>(items, context->info().compute_units);
   for (auto _ : state) {
-    context->queue().launch(chain, {groups, 1, 1}, {1, 1, 1});
+    context->queue().launch(merged, {groups, 1, 1}, {1, 1, 1});
     context->queue().finish();
   }
   state.counters["s/step"] = benchmark::Counter(
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
         ->Unit(benchmark::kMicrosecond);
   };
   add("empty_plan", run_empty_plan);
-  if (context->capabilities().persistent_kernel) add("empty_chain", run_empty_chain);
+  if (context->capabilities().persistent_kernel) add("empty_persistent", run_empty_persistent);
   benchmark::RunSpecifiedBenchmarks();
   context.reset();
 }

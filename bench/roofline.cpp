@@ -70,7 +70,7 @@ struct Row {
   double least = 0.0;
 };
 
-/// Products of different sizes are different rows: N x K stands behind the name.
+/// Products of different sizes are different rows: N x K stands after the name.
 std::string name_of(const tools::StepTime& time) {
   if (!time.step || !time.step->op.starts_with("linear")) return time.name;
   std::vector<std::int32_t> numbers;
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
                 {"fp32", "fp16", "bf16"});
   CLI11_PARSE(program, argc, argv);
   try {
-    options.disabled_kernels = "chain";  // each kernel is looked at alone
+    options.disabled_kernels = "persistent";  // each kernel is looked at alone
     runtime::Session session = tools::load_model(model, options);
     const Peaks peaks = measure_peaks(session.context());
     const std::string bf16 =

@@ -34,7 +34,7 @@ using namespace bertcl;
 
 constexpr std::int64_t kLongest = 384;  // tokens of a window: the default of FeatureOptions
 
-/// The rows [batch, seq] of `values` with zeros behind them: [batch, padded].
+/// The rows [batch, seq] of `values` with zeros after them: [batch, padded].
 std::vector<std::int64_t> pad_rows(const std::vector<std::int64_t>& values,
                                    const text::Batch& batch, std::int64_t padded) {
   std::vector<std::int64_t> rows(static_cast<std::size_t>(batch.batch * padded));

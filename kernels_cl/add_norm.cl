@@ -77,7 +77,7 @@ KERNEL add_norm(__global const void* x, int x_type, __global const float* x_scal
   }
 }
 
-CHAINABLE(add_norm, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
+MERGEABLE(add_norm, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
                      POINTER(6), POINTER(7), POINTER(8), POINTER(9), POINTER(10), FLOAT(11),
                      POINTER(12), POINTER(13), INTEGER(14), POINTER(15), POINTER(16),
                      POINTER(17), INTEGER(18), POINTER(19), POINTER(20), INTEGER(21),

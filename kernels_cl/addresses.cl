@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where a CPU device keeps eight buffers, for kernels that are given the addresses of buffers as numbers
-// (chain.cl): addresses[first + i] = i-th buffer, 0 for a null pointer.
+// (persistent.cl): addresses[first + i] = i-th buffer, 0 for a null pointer.
 //
 // Grid: (1), work-group (1,1,1). Bounds: addresses has first + 8 elements.
 __kernel void addresses(__global void* a, __global void* b, __global void* c, __global void* d,

@@ -54,7 +54,7 @@ static __attribute__((always_inline)) int16 pair_words(float16 low, float16 high
   return as_int16(a >> 16 | (b & 0xffff0000));
 }
 
-// Words of `count` keys (rows of k) one behind the other.
+// Words of `count` keys (rows of k) one after the other.
 static void copy_keys(__global const int* k, size_t stride, const int* keys, int count, int words,
                       int* packed) {
   for (int j = 0; j < count; j++, packed += words) {
@@ -223,4 +223,4 @@ ONE_ITEM KERNEL attention_f32(__global const ushort* q, int q_stride, int q_offs
   }
 }
 
-CHAINABLE(attention_f32, ATTENTION_F32_ARGUMENTS)
+MERGEABLE(attention_f32, ATTENTION_F32_ARGUMENTS)

@@ -9,7 +9,7 @@
 //   q_strip [DEPTH][ROW_PITCH], k_strip [DEPTH][KEY_PITCH]   columns of a head, side by side those of all
 //                                    rows or keys; in q_strip times scale * log2(e)
 //   p_tile  [KEYS][ROW_PITCH]        powers of the scores
-//   v_strip [DEPTH keys][HEAD_MAX]   where the strips of q and k were, and before and behind them what the
+//   v_strip [DEPTH keys][HEAD_MAX]   where the strips of q and k were, and before and after them what the
 //                                    items of a row tell each other
 //
 // Local memory is words: a float read as an int, or an int as a float, would be undefined.
@@ -51,7 +51,7 @@ static float4 load_columns(__global const Stored* row, int i, int size, bool ali
   return (float4)(x[0], x[1], x[2], x[3]);
 }
 
-// DEPTH columns from `column` on of `count` rows from `first` on, none behind `last`, times `factor`, to
+// DEPTH columns from `column` on of `count` rows from `first` on, none past `last`, times `factor`, to
 // strip[column][row]: four work-items a row.
 static void load_strip(__global const Stored* from, int stride, int first, int last, int count,
                        int column, int head_size, float factor, bool aligned, __local int* strip,
@@ -110,7 +110,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   const int head = get_group_id(1), sequence = get_group_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int row0 = begin + (int)get_group_id(0) * ROWS;
-  // Every work-item meets every barrier: a group behind its sequence has no tiles.
+  // Every work-item meets every barrier: a group past its sequence has no tiles.
   const int tiles = row0 < end ? (end - begin + KEYS - 1) / KEYS : 0;
   const bool q_aligned = ((q_stride | q_offset | head_size) & 3) == 0;
   const bool k_aligned = ((k_stride | k_offset | head_size) & 3) == 0;

@@ -196,4 +196,4 @@ ONE_ITEM KERNEL attention_f32(__global const float* q, int q_stride, int q_offse
   }
 }
 
-CHAINABLE(attention_f32, ATTENTION_F32_ARGUMENTS)
+MERGEABLE(attention_f32, ATTENTION_F32_ARGUMENTS)

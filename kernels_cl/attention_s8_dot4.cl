@@ -10,7 +10,7 @@
 //   q_tile [HEAD_MAX/4][ROW_PITCH][4]  four bytes of a row side by side, so that an item reads its rows or
 //   k_tile [HEAD_MAX/4][KEY_PITCH][4]  keys as vectors, and one word of each is one dot product
 //   p_tile [KEYS/4][ROW_PITCH][4]      probabilities of four keys of a row side by side; before them and
-//                                      behind, what the ITEMS_X items of a row tell each other
+//                                      after, what the ITEMS_X items of a row tell each other
 //   v_tile [KEYS/4][HEAD_MAX][4]       bytes of one column of four keys side by side
 //   q_sums [ROWS][4], k_sums [KEYS][4] sums of the bytes of a row, of a key, in four parts: for zero points
 //
@@ -80,7 +80,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
     __global const uchar* restrict v, int v_stride, int v_offset, int v_type, int v_zero_point,
     __global uchar* restrict out, int out_type, float out_inv_scale, int out_zero_point,
     __global const int* restrict seq_offsets, __global const uchar* restrict key_mask, int use_mask,
-    int heads, int head_size, float qk_scale, float p_inv_scale, int p_max, int deferred,
+    int heads, int head_size, float qk_scale, float p_inv_scale, int p_max, int unnormalized,
     float pv_scale, float score_inv_scale, int score_low, int score_high, int block_rows) {
   __local int q_tile[WORDS * ROW_PITCH] __attribute__((aligned(16)));
   __local int k_tile[WORDS * KEY_PITCH] __attribute__((aligned(16)));
@@ -92,7 +92,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   const int head = get_group_id(1), sequence = get_group_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int row0 = begin + (int)get_group_id(0) * ROWS;
-  // Every work-item meets every barrier: a group behind its sequence has no tiles.
+  // Every work-item meets every barrier: a group past its sequence has no tiles.
   const int tiles = row0 < end ? (end - begin + KEYS - 1) / KEYS : 0;
 
   const int q_flip = q_type == TYPE_U8 ? SIGN_BITS : 0, k_flip = k_type == TYPE_U8 ? SIGN_BITS : 0;
@@ -134,7 +134,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
       const float4 known = select((float4)(-FLT_MAX), x, -is_key);
       const float before = largest[i];
       largest[i] = fmax(fmax(fmax(known.s0, known.s1), fmax(known.s2, known.s3)), before);
-      if (deferred) continue;  // its probabilities need no total
+      if (unnormalized) continue;  // its probabilities need no total
       const float4 e = select((float4)(0.0f), exp2_negative((x - largest[i]) * exponent), -is_key);
       const float4 shrink = exp2_negative((float4)(before - largest[i]) * exponent);
       total[i] = total[i] * shrink.s0 + (e.s0 + e.s1 + e.s2 + e.s3);
@@ -152,7 +152,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   }
   sum_along_row(p_tile, total);
 #pragma unroll
-  for (int i = 0; i < ITEM_ROWS; i++) total[i] = deferred ? p_inv_scale : p_inv_scale / total[i];
+  for (int i = 0; i < ITEM_ROWS; i++) total[i] = unnormalized ? p_inv_scale : p_inv_scale / total[i];
 
   for (int tile = 0; tile < tiles; tile++) {
     const int key0 = begin + tile * KEYS;
@@ -193,7 +193,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   for (int i = 0; i < ITEM_ROWS; i++) {
     const int row = row0 + ty * ITEM_ROWS + i;
     if (row >= end) continue;
-    const float scale = deferred ? pv_scale / fmax(p_sum[i], 1.0f) : pv_scale;
+    const float scale = unnormalized ? pv_scale / fmax(p_sum[i], 1.0f) : pv_scale;
     const size_t at = ((size_t)row * heads + head) * head_size;
 #pragma unroll
     for (int j = 0; j < COLUMNS; j++) {

@@ -57,7 +57,7 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
                              int out_type, float out_inv_scale, int out_zero_point,
                              __global const int* seq_offsets, __global const uchar* key_mask,
                              int use_mask, int heads, int head_size, float qk_scale,
-                             float p_inv_scale, int p_max, int deferred, float pv_scale,
+                             float p_inv_scale, int p_max, int unnormalized, float pv_scale,
                              float score_inv_scale, int score_low, int score_high,
                              int block_rows PLACE_PARAMETER) {
   const int head = PLACE.id.y, sequence = PLACE.id.z;
@@ -143,8 +143,8 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
         }
       }
       if (measure) grow_largest(&softmax, block0, block1, exponent);
-      if (finish || !deferred) scores_to_powers(&softmax, scores, count, exponent);
-      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, deferred);
+      if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
+      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
       if (!finish) continue;
 
       for (int start = 0; start < count; start += PART_KEYS) {
@@ -183,8 +183,8 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
       }
     }
 
-    const floatv scale0 = result_scale(p_sum0, pv_scale, deferred);
-    const floatv scale1 = result_scale(p_sum1, pv_scale, deferred);
+    const floatv scale0 = result_scale(p_sum0, pv_scale, unnormalized);
+    const floatv scale1 = result_scale(p_sum1, pv_scale, unnormalized);
     for (int i = 0; i < head_size * 2; i++)
       result[i] = finish_column(convert_floatv(result[i]) * (i & 1 ? scale1 : scale0), out_type,
                                 out_inv_scale, out_zero_point);
@@ -194,4 +194,4 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
   }
 }
 
-CHAINABLE(attention_s8, ATTENTION_S8_ARGUMENTS)
+MERGEABLE(attention_s8, ATTENTION_S8_ARGUMENTS)

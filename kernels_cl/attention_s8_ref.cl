@@ -5,7 +5,7 @@
 //   score[key] = qk_scale * sum_d (q[row][d] - q_zero_point) * (k[key][d] - k_zero_point)
 //   p[key]     = min(round(softmax(score)[key] * p_inv_scale), p_max)         half to even, zero point 0
 //   out[row]   = pv_scale * sum_key p[key] * (v[key] - v_zero_point)
-// or, where `deferred` is not 0, with the normalization last:
+// or, where `unnormalized` is not 0, with the normalization last:
 //   p[key]     = min(round(exp(score[key] - largest score) * p_inv_scale), p_max)
 //   out[row]   = pv_scale / sum_key p[key] * sum_key p[key] * (v[key] - v_zero_point)
 //
@@ -19,7 +19,7 @@
 //   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
 //   types    TYPE_U8 or TYPE_S8 (types.clh), of the result also TYPE_F32
 //   qk_scale = scale of q * scale of k * softmax scale, or scale of the scores * softmax scale;  p_max = 255 (u8) or 127 (s8);
-//   pv_scale = scale of p * scale of v, deferred the scale of v alone
+//   pv_scale = scale of p * scale of v, unnormalized the scale of v alone
 //
 // A row whose keys are all masked is 0. The arguments are those of every attention_s8 kernel.
 // Grid: (ceil(longest sequence / block_rows), heads, batch), any local size.
@@ -49,7 +49,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
                            int out_type, float out_inv_scale, int out_zero_point,
                            __global const int* seq_offsets, __global const uchar* key_mask,
                            int use_mask, int heads, int head_size, float qk_scale, float p_inv_scale,
-                           int p_max, int deferred, float pv_scale, float score_inv_scale,
+                           int p_max, int unnormalized, float pv_scale, float score_inv_scale,
                            int score_low, int score_high, int block_rows) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
@@ -66,8 +66,8 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
         largest = max(largest, score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride, k_type,
                                      k_zero_point, head_size, score_inv_scale, score_low,
                                      score_high));
-    float total = deferred ? 1.0f : 0.0f;
-    for (int key = begin; key < end && !deferred; key++)
+    float total = unnormalized ? 1.0f : 0.0f;
+    for (int key = begin; key < end && !unnormalized; key++)
       if (!use_mask || key_mask[key])
         total += exp(qk_scale * (score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride,
                                        k_type, k_zero_point, head_size, score_inv_scale, score_low,
@@ -87,7 +87,7 @@ __kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, 
     }
 
     const size_t target = ((size_t)row * heads + head) * head_size;
-    const float scale = deferred ? pv_scale / max(p_sum, 1) : pv_scale;
+    const float scale = unnormalized ? pv_scale / max(p_sum, 1) : pv_scale;
     const float low = out_type == TYPE_U8 ? 0.0f : -128.0f, high = low + 255.0f;
     for (int d = 0; d < head_size; d++) {
       const float y = sums[d] * scale;

@@ -35,7 +35,7 @@
 #include "place.clh"
 #include "attention.clh"
 #include "prefetch.clh"
-// A row of one head is a line or two, a stride behind the one before it, which no cache expects.
+// A row of one head is a line or two, a stride after the one before it, which no cache expects.
 #define PREFETCH_ROW(row) prefetch_lines((size_t)(row), 1)
 typedef intv scorev;
 #define score_to_f32(x) convert_floatv(x)
@@ -54,7 +54,7 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
                              int out_type, float out_inv_scale, int out_zero_point,
                              __global const int* seq_offsets, __global const uchar* key_mask,
                              int use_mask, int heads, int head_size, float qk_scale,
-                             float p_inv_scale, int p_max, int deferred, float pv_scale,
+                             float p_inv_scale, int p_max, int unnormalized, float pv_scale,
                              float score_inv_scale, int score_low, int score_high,
                              int block_rows PLACE_PARAMETER) {
   const int head = PLACE.id.y, sequence = PLACE.id.z;
@@ -165,8 +165,8 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
         }
       }
       if (measure) grow_largest(&softmax, block0, block1, exponent);
-      if (finish || !deferred) scores_to_powers(&softmax, scores, count, exponent);
-      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, deferred);
+      if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
+      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
       if (!finish) continue;
 
       for (int j = count; j < ((count + 3) & ~3); j++) scores[j * 2] = scores[j * 2 + 1] = 0;
@@ -206,8 +206,8 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
     }
 
     const int16 base0 = p_sum0 * v_zero, base1 = p_sum1 * v_zero;
-    const float16 scale0 = result_scale(p_sum0, pv_scale, deferred);
-    const float16 scale1 = result_scale(p_sum1, pv_scale, deferred);
+    const float16 scale0 = result_scale(p_sum0, pv_scale, unnormalized);
+    const float16 scale1 = result_scale(p_sum1, pv_scale, unnormalized);
     for (int d = 0; d < head_size; d++) {
       result[d * 2] = finish_column(convert_float16(result[d * 2] - base0) * scale0, out_type,
                                     out_inv_scale, out_zero_point);
@@ -220,4 +220,4 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
   }
 }
 
-CHAINABLE(attention_s8, ATTENTION_S8_ARGUMENTS)
+MERGEABLE(attention_s8, ATTENTION_S8_ARGUMENTS)

@@ -20,7 +20,7 @@ __kernel void dynamic_range(__global const float* x, __global float* ranges, int
   const int part = get_global_id(0);
   const int size = (count / PARTS + 16) & ~15;  // PARTS of them cover the tensor
   const int first = min((long)part * size, (long)count), last = min((long)first + size, (long)count);
-  float16 low = 0.0f, high = 0.0f;  // what lies behind the end is read as 0
+  float16 low = 0.0f, high = 0.0f;  // what lies past the end is read as 0
   for (int i = first; i < last; i += 16) {
     const float16 v = load_row16(x, i, min(16, last - i), TYPE_F32, 1.0f, 0);
     low = v < low ? v : low;

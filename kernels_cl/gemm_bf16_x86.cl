@@ -12,7 +12,7 @@
 //   o---o o-------o
 //                                 Any M, N, K >= 1.
 //
-// Layout: panel width 48, K group 2: B[ceil(N/48)][ceil(K/2)][48][2], zeros behind N and K.
+// Layout: panel width 48, K group 2: B[ceil(N/48)][ceil(K/2)][48][2], zero-padded past N and K.
 // Grid: (ceil(M/8), ceil(panels/ITEM_PANELS)), work-group (1,1,1). Arguments: see gemm_f32_ref.cl; then
 // the types of A and of the result, TYPE_F32 or TYPE_BF16.
 #ifndef BLOCK_TILES
@@ -45,7 +45,7 @@
     }                                                                                                \
   }
 
-// `count` floats (at most 32) as bf16, zeros behind them.
+// `count` floats (at most 32) as bf16, zeros after them.
 TILE_INLINE int16 round_32(__global const float* from, int count) {
   float16 low, high;
   if (count >= 32) {
@@ -107,7 +107,7 @@ ONE_ITEM KERNEL gemm_f32(__global const void* restrict a, __global const ushort*
   float16 c[TILE_ROWS][TILE_VECTORS];
 
   if (a_type == TYPE_BF16) {
-    __global const ushort* row[TILE_ROWS];  // rows behind M repeat the last one and are not stored
+    __global const ushort* row[TILE_ROWS];  // rows past M repeat the last one and are not stored
 #pragma unroll
     for (int i = 0; i < TILE_ROWS; i++)
       row[i] = (__global const ushort*)a + (size_t)min(row0 + i, M - 1) * K;
@@ -152,5 +152,5 @@ ONE_ITEM KERNEL gemm_f32(__global const void* restrict a, __global const ushort*
   }
 }
 
-CHAINABLE(gemm_f32, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), INTEGER(5),
+MERGEABLE(gemm_f32, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), INTEGER(5),
                      INTEGER(6), INTEGER(7), INTEGER(8), INTEGER(9), INTEGER(10), STEP_PLACE))

@@ -4,7 +4,7 @@
 // One work-item makes a tile of 6 rows x 16 columns in 12 vectors of 8: with one vector of A and
 // two of B that fits the 16 registers of a CPU with 256-bit vectors.
 //
-// Layout: panel width 16, K group 1: B[ceil(N/16)][K][16], zeros behind N.  Tile: 6 rows.
+// Layout: panel width 16, K group 1: B[ceil(N/16)][K][16], zero-padded past N.  Tile: 6 rows.
 // Grid: (ceil(M/6), ceil(N/16)), any work-group size (1 on a CPU).
 // Arguments: see gemm_f32_ref.cl.
 #include "place.clh"
@@ -33,7 +33,7 @@ KERNEL gemm_f32(__global const float* restrict a, __global const Weight* restric
   const int column0 = PLACE.id.y * TILE_COLUMNS;
   if (row0 >= M || column0 >= N) return;
 
-  // Rows behind M repeat the last one; their sums are not stored.
+  // Rows past M repeat the last one; their sums are not stored.
   __global const float* row[TILE_ROWS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
@@ -58,4 +58,4 @@ KERNEL gemm_f32(__global const float* restrict a, __global const Weight* restric
   finish_f32(tile, 1, min(TILE_ROWS, M - row0), row0, column0, bias, out, N, has_bias, activation);
 }
 
-CHAINABLE(gemm_f32, GEMM_F32_ARGUMENTS)
+MERGEABLE(gemm_f32, GEMM_F32_ARGUMENTS)

@@ -11,7 +11,7 @@
 //   o---o o-------o               LANES 16 (AVX-512, 32 registers):  8 rows x 48 columns
 //
 // Layout: panel width P = 16 (LANES 8) or 48 (LANES 16), K group 1: B[ceil(N/P)][K][P], zeros
-// behind N.  Tile: 6 or 8 rows.  Grid: (ceil(M/rows), ceil(N/P)), work-group (1,1,1). Arguments:
+// past N.  Tile: 6 or 8 rows.  Grid: (ceil(M/rows), ceil(N/P)), work-group (1,1,1). Arguments:
 // see gemm_f32_ref.cl.
 #include "place.clh"
 #include "gemm_f32_x86.clh"
@@ -42,7 +42,7 @@ ONE_ITEM KERNEL gemm_f32(__global const float* restrict a, __global const Weight
   const Tile at = tile_of_item(PLACE, min(most, BLOCK_TILES));
   const int row0 = at.row * TILE_ROWS, column0 = at.panel * TILE_COLUMNS;
 
-  // Rows behind M repeat the last one; their sums are not stored.
+  // Rows past M repeat the last one; their sums are not stored.
   __global const float* row[TILE_ROWS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
@@ -81,4 +81,4 @@ ONE_ITEM KERNEL gemm_f32(__global const float* restrict a, __global const Weight
              has_bias, activation);
 }
 
-CHAINABLE(gemm_f32, GEMM_F32_ARGUMENTS)
+MERGEABLE(gemm_f32, GEMM_F32_ARGUMENTS)

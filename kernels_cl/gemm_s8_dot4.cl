@@ -14,7 +14,7 @@
 //
 // A in u8 is read as s8, its bytes less 128, and so is its zero point: one instruction for both.
 //
-// Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zeros behind N and K.
+// Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zero-padded past N and K.
 // Tile: TILE_M rows.  Grid: (256, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (256,1,1).
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes.
 #include "dot4.clh"

@@ -3,7 +3,7 @@
 //
 // A in u8 is read as s8, its bytes less 128, and so is its zero point: s8 x s8 is all that a unit needs.
 //
-// Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zeros behind N and K.
+// Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zero-padded past N and K.
 // Tile: TILE_M rows.  Grid: (ITEMS, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes.
 #include "gemm_matrix.clh"

@@ -9,7 +9,7 @@
 // One work-item makes 6 rows x 64 columns as 4 tiles of 16 columns, each in 12 vectors of 8 floats.
 // The rows of A become floats once per block, in a private array that the 4 tiles share.
 //
-// Layout: panel width 64, K group 1: B[ceil(N/64)][K][64], zeros behind N.  Tile: 6 rows.
+// Layout: panel width 64, K group 1: B[ceil(N/64)][K][64], zero-padded past N.  Tile: 6 rows.
 // Grid: (ceil(M/6), ceil(N/64)), any work-group size (1 on a CPU).
 // Arguments: see gemm_s8_ref.cl.
 #include "place.clh"
@@ -54,7 +54,7 @@ KERNEL gemm_s8(__global const uchar* restrict a, __global const char* restrict b
   float8 rows_f32[TILE_ROWS][BLOCK / 8];
   for (int k0 = 0; k0 < K; k0 += BLOCK) {
     const int count = min(BLOCK, K - k0);
-    // Rows behind M repeat the last one; their sums are not stored.
+    // Rows past M repeat the last one; their sums are not stored.
     for (int i = 0; i < TILE_ROWS; i++)
       widen_f32(a + (size_t)min(row0 + i, M - 1) * K + k0, a_signed, count, rows_f32[i]);
     for (int t = 0; t < tiles; t++) {
@@ -82,4 +82,4 @@ KERNEL gemm_s8(__global const uchar* restrict a, __global const char* restrict b
             row_scale);
 }
 
-CHAINABLE(gemm_s8, GEMM_S8_ARGUMENTS)
+MERGEABLE(gemm_s8, GEMM_S8_ARGUMENTS)

@@ -11,7 +11,7 @@
 //   o---o o-------o               The rows of A are widened once per block of K into a private
 //                                 array, from where the 4 tiles broadcast pairs.
 //
-// Layout: panel width 64, K group 2: B[ceil(N/64)][ceil(K/2)][64][2], zeros behind N and K.
+// Layout: panel width 64, K group 2: B[ceil(N/64)][ceil(K/2)][64][2], zero-padded past N and K.
 // Tile: 6 rows.  Grid: (ceil(M/6), ceil(N/64)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
 #include "place.clh"
 #include "epilogue.clh"
@@ -33,7 +33,7 @@ static int8 dot2(int8 a, short16 b) {
       __builtin_ia32_pmaddwd256(__builtin_astype(a, Short16), __builtin_astype(b, Short16)), int8);
 }
 
-// Bytes 0 .. count - 1 of a row as 16-bit values, with a zero behind them where count is odd.
+// Bytes 0 .. count - 1 of a row as 16-bit values, with a zero after them where count is odd.
 static void widen_s16(__global const uchar* bytes, int is_signed, int count, short16* values) {
   __global const char* chars = (__global const char*)bytes;
   const int whole = count / 16;
@@ -71,7 +71,7 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
   short16 rows_s16[TILE_ROWS][BLOCK / 16];
   for (int k0 = 0; k0 < K; k0 += BLOCK) {
     const int count = min(BLOCK, K - k0);
-    // Rows behind M repeat the last one; their sums are not stored.
+    // Rows past M repeat the last one; their sums are not stored.
     for (int i = 0; i < TILE_ROWS; i++)
       widen_s16(a + (size_t)min(row0 + i, M - 1) * K + k0, a_signed, count, rows_s16[i]);
     for (int t = 0; t < tiles; t++) {
@@ -98,4 +98,4 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
             row_scale);
 }
 
-CHAINABLE(gemm_s8, GEMM_S8_ARGUMENTS)
+MERGEABLE(gemm_s8, GEMM_S8_ARGUMENTS)

@@ -10,7 +10,7 @@
 // M |[A]| |  [C]  | M             Any M, N, K >= 1; K at most 65,793 (int32 sums).
 //   o---o o-------o
 //
-// Layout: panel width 16, K group 4: B[ceil(N/16)][ceil(K/4)][16][4], zeros behind N and K.
+// Layout: panel width 16, K group 4: B[ceil(N/16)][ceil(K/4)][16][4], zero-padded past N and K.
 // Grid: (ceil(M/6), ceil(N/16)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
 #include "place.clh"
 #include "epilogue.clh"
@@ -51,7 +51,7 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
   const int row0 = at.row * TILE_ROWS, column0 = at.panel * TILE_COLUMNS;
   const int groups = (K + 3) / 4, whole = K / 4;
 
-  // Rows behind M repeat the last one; their sums are not stored.
+  // Rows past M repeat the last one; their sums are not stored.
   __global const uchar* row[TILE_ROWS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
@@ -92,4 +92,4 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
             row_sums, w_zero_point, row_scale);
 }
 
-CHAINABLE(gemm_s8, GEMM_S8_ARGUMENTS)
+MERGEABLE(gemm_s8, GEMM_S8_ARGUMENTS)

@@ -10,7 +10,7 @@
 // M |[A]| |  [C]  | M             Any M, N, K >= 1; K at most 65,793 (int32 sums).
 //   o---o o-------o
 //
-// Layout: panel width 48, K group 4: B[ceil(N/48)][ceil(K/4)][48][4], zeros behind N and K.
+// Layout: panel width 48, K group 4: B[ceil(N/48)][ceil(K/4)][48][4], zero-padded past N and K.
 // Grid: (ceil(M/8), ceil(N/48)), work-group (1,1,1). Arguments: see gemm_s8_ref.cl.
 #ifndef BLOCK_TILES
 #define BLOCK_TILES 8  // see tile_order.clh
@@ -38,7 +38,7 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
   const int rows = min(TILE_ROWS, M - row0);
   const int groups = (K + 3) / 4;
 
-  // Rows behind M repeat the last one; their sums are not stored.
+  // Rows past M repeat the last one; their sums are not stored.
   __global const uchar* row[TILE_ROWS];
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; i++) row[i] = a + (size_t)min(row0 + i, M - 1) * K;
@@ -86,4 +86,4 @@ ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* r
             row_scale);
 }
 
-CHAINABLE(gemm_s8, GEMM_S8_ARGUMENTS)
+MERGEABLE(gemm_s8, GEMM_S8_ARGUMENTS)

@@ -31,7 +31,7 @@ __attribute__((reqd_work_group_size(256, 1, 1))) UNIT_ATTRIBUTE __kernel void pr
         ((const UnitSum*)&c)[i];
 }
 
-// Words of a strip that lanes read: out[lane][0..31] of A, out[lane][32..63] of B, -1 behind the last;
+// Words of a strip that lanes read: out[lane][0..31] of A, out[lane][32..63] of B, -1 after the last;
 // a load of A of several words gives each; out[lane][64] how many these are. out[UNIT_LANES][65].
 __kernel void matrix_addresses(__global int* out) {
   const int lane = get_global_id(0), words = max((int)sizeof(UNIT_A_LOAD) / 4, 1);

@@ -88,8 +88,8 @@ KERNEL dequantize(__global const uchar* x, int x_type, __global float* y,
   }
 }
 
-CHAINABLE(quantize, (POINTER(0), POINTER(1), INTEGER(2), POINTER(3), POINTER(4), INTEGER(5),
+MERGEABLE(quantize, (POINTER(0), POINTER(1), INTEGER(2), POINTER(3), POINTER(4), INTEGER(5),
                      INTEGER(6), INTEGER(7), INTEGER(8), STEP_PLACE))
 
-CHAINABLE(dequantize, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
+MERGEABLE(dequantize, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
                        INTEGER(6), INTEGER(7), INTEGER(8), STEP_PLACE))

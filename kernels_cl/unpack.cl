@@ -19,5 +19,5 @@ KERNEL unpack(__global const uchar* packed, __global uchar* padded, __global con
   }
 }
 
-CHAINABLE(unpack, (POINTER(0), POINTER(1), POINTER(2), INTEGER(3), INTEGER(4), INTEGER(5),
+MERGEABLE(unpack, (POINTER(0), POINTER(1), POINTER(2), INTEGER(3), INTEGER(4), INTEGER(5),
                    INTEGER(6), STEP_PLACE))

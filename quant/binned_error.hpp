@@ -44,7 +44,7 @@ class BinnedError {
   }
 
  private:
-  /// The first bin behind `from` with another level: about `length` on, as at the level before.
+  /// The first bin after `from` with another level: about `length` on, as at the level before.
   template <class Level, class Integer>
   std::size_t end_of(Integer q, std::size_t from, std::size_t length, const Level& level) const {
     const std::size_t bins = centres_.size();

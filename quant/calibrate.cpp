@@ -181,7 +181,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
     if (progress) progress(result.samples, result.tokens);
   }
   if (result.samples == 0)
-    throw Error("there are no calibration samples: the data set is empty or none was chosen");
+    throw Error("no calibration samples: the data set is empty or none was selected");
   for (const auto& [tensor, observer] : observers) result.ranges[tensor] = observer->range();
   result.data_sha256 = hash.hex();
   return result;

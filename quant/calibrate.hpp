@@ -37,7 +37,7 @@ Calibration calibrate(runtime::Session& session, const std::set<std::string>& te
 /// The inputs of a model for samples that run together, matched by name: masks are ones over the
 /// tokens, types and segments the sample's, positions count from 0, ids that number examples
 /// ("unique_ids") are 0, and what is left takes the token ids. Free extents become
-/// [samples, longest]; behind a shorter sample are zeros. Where the file fixes them, the samples
+/// [samples, longest]; after a shorter sample are zeros. Where the file fixes them, the samples
 /// stand in the rows in turn, padded with zeros. Throws Error naming an input that is none of
 /// these, or one that is too short for a sample.
 runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples);

@@ -129,7 +129,7 @@ struct CalibratedModel::State {
   template <class Quantized>
   Placement part(const Quantized& quantized) const {
     const Placement& all = quantization->placement();
-    Placement kept{{}, {}, all.left};
+    Placement kept{{}, {}, all.skipped};
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (!quantized(i)) continue;
       if (ops[i].result)
@@ -164,10 +164,10 @@ void CalibratedModel::save_part(const std::set<std::size_t>& quantized,
                              defer, path);
 }
 
-Report CalibratedModel::write(const std::map<std::size_t, std::string>& left, bool defer) {
-  Placement part = state_->part([&](std::size_t op) { return !left.contains(op); });
-  for (const auto& [op, reason] : left)
-    part.left.push_back({state_->ops[op].node, state_->ops[op].op, reason});
+Report CalibratedModel::write(const std::map<std::size_t, std::string>& skipped, bool defer) {
+  Placement part = state_->part([&](std::size_t op) { return !skipped.contains(op); });
+  for (const auto& [op, reason] : skipped)
+    part.skipped.push_back({state_->ops[op].node, state_->ops[op].op, reason});
   return state_->quantization->write(part, defer);
 }
 

@@ -30,16 +30,16 @@ class CalibratedModel {
   /// What is quantized; indices in this list stand for ops below.
   const std::vector<QuantizedOp>& ops() const;
 
-  /// True if the options leave Softmax plain where it could be deferred.
+  /// True if the options leave Softmax plain where it could be unnormalized.
   bool can_defer() const;
 
-  /// Writes a model in which these ops alone are quantized; `defer`: with deferred Softmax in front
-  /// of them also where the options leave it plain. That takes no calibration.
+  /// Writes a model in which these ops alone are quantized; `defer`: with unnormalized Softmax in
+  /// front of them also where the options leave it plain. That takes no calibration.
   void save_part(const std::set<std::size_t>& quantized, const std::filesystem::path& path,
                  bool defer = false) const;
 
-  /// Writes the options' output. `left` stays in float; the report says so with these reasons.
-  Report write(const std::map<std::size_t, std::string>& left = {}, bool defer = false);
+  /// Writes the options' output. `skipped` stays in float; the report says so with these reasons.
+  Report write(const std::map<std::size_t, std::string>& skipped = {}, bool defer = false);
 
  private:
   struct State;

@@ -73,7 +73,7 @@ ir::Tensor transposed(const ir::Tensor& from) {
 ir::Tensor Constants::value(const std::string& tensor) {
   if (model_.initializer(tensor)) return model_.read(tensor);
   const int producer = index_.producer(tensor);
-  if (producer < 0) throw Error(fmt::format("tensor '{}' is no constant", tensor));
+  if (producer < 0) throw Error(fmt::format("tensor '{}' is not constant", tensor));
   const auto& node = index_.node(producer);
   try {
     return evaluate(node);

@@ -23,7 +23,7 @@ class Constants {
   /// Its value, through Identity, Cast, Transpose, Reshape, Squeeze, Unsqueeze, Mul and Div, as the
   /// engine computes them. Throws Error naming the operator where another one stands in the way.
   ir::Tensor value(const std::string& tensor);
-  /// The nodes and initializers behind it.
+  /// The nodes and initializers that it comes from.
   void collect(const std::string& tensor, std::set<int>& nodes,
                std::set<std::string>& initializers) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose activations are quantized by the values of each run, without calibration.
+// MatMuls whose activations are quantized by the values of each run, without calibration.
 #include "quant/dynamic.hpp"
 
 #include <algorithm>
@@ -22,9 +22,9 @@ bool reads(const Site& site, int input, Role role) {
 constexpr float kLeastMagnitude = 1e-30f;
 
 /// Writes one product after the other.
-class DynamicProducts {
+class DynamicMatMuls {
  public:
-  DynamicProducts(Model& model, bool per_token)
+  DynamicMatMuls(Model& model, bool per_token)
       : model_(model), index_(model.graph()), per_token_(per_token) {}
 
   void quantize(const std::string& y) {
@@ -45,16 +45,16 @@ class DynamicProducts {
     matmul.add_input(weight.input(2));
     matmul.set_output(0, sums);
 
-    auto& behind = added_[product];
-    behind.push_back(make_node(model_, "Cast", sums + "_cast", {sums}, {floats}));
-    set_attribute(behind.back(), "to", onnx::TensorProto::FLOAT);
+    auto& following = added_[product];
+    following.push_back(make_node(model_, "Cast", sums + "_cast", {sums}, {floats}));
+    set_attribute(following.back(), "to", onnx::TensorProto::FLOAT);
     // The scales of columns and rows would make a matrix: both are multiplied in one by one.
     const std::string scaled =
         model_.fresh_name(label + (per_token_ ? "_quant_scaled" : "_quant_scales_mul:0"));
-    behind.push_back(make_node(model_, "Mul", label + "_quant_scales_mul",
-                               {per_token_ ? floats : x.scale, weight.input(1)}, {scaled}));
-    behind.push_back(make_node(model_, "Mul", label + "_quant_output_scale_mul",
-                               {per_token_ ? x.scale : floats, scaled}, {y}));
+    following.push_back(make_node(model_, "Mul", label + "_quant_scales_mul",
+                                  {per_token_ ? floats : x.scale, weight.input(1)}, {scaled}));
+    following.push_back(make_node(model_, "Mul", label + "_quant_output_scale_mul",
+                                  {per_token_ ? x.scale : floats, scaled}, {y}));
   }
 
   void write() {
@@ -67,42 +67,43 @@ class DynamicProducts {
     std::string integers, scale, zero_point;  // zero_point empty: 0
   };
 
-  /// Quantized behind its producer when it is asked for first.
+  /// Quantized following its producer when it is asked for first.
   const Quantized& quantized(const std::string& x) {
     const auto [it, added] = quantized_.try_emplace(x);
     Quantized& q = it->second;
     if (!added) return q;
     q.integers = model_.fresh_name(x + "_quantized");
     q.scale = model_.fresh_name(x + "_scale");
-    auto& behind = added_[index_.producer(x)];
+    auto& following = added_[index_.producer(x)];
     if (per_token_) {
-      quantize_rows(x, q, behind);
+      quantize_rows(x, q, following);
     } else {
       q.zero_point = model_.fresh_name(x + "_zero_point");
-      behind.push_back(make_node(model_, "DynamicQuantizeLinear", x + "_QuantizeLinear", {x},
-                                 {q.integers, q.scale, q.zero_point}));
+      following.push_back(make_node(model_, "DynamicQuantizeLinear", x + "_QuantizeLinear", {x},
+                                    {q.integers, q.scale, q.zero_point}));
     }
     return q;
   }
 
   void quantize_rows(const std::string& x, const Quantized& q,
-                     std::vector<onnx::NodeProto>& behind) {
+                     std::vector<onnx::NodeProto>& following) {
     const auto add = [&](const std::string& op, const std::vector<std::string>& inputs,
                          const std::string& output) {
       const std::string name = model_.fresh_name(x + output);
-      behind.push_back(make_node(model_, op, name, inputs, {name}));
+      following.push_back(make_node(model_, op, name, inputs, {name}));
       return name;
     };
     const std::string magnitude = add("Abs", {x}, "_magnitude");
     const std::string largest = model_.fresh_name(x + "_largest");
-    behind.push_back(make_row_reduction(model_, "ReduceMax", largest, magnitude, largest, axes_));
+    following.push_back(
+        make_row_reduction(model_, "ReduceMax", largest, magnitude, largest, axes_));
     const std::string bounded =
         add("Max", {largest, number(least_, "least_magnitude", kLeastMagnitude)}, "_bounded");
-    behind.push_back(make_node(model_, "Div", q.scale,
-                               {bounded, number(steps_, "magnitude_steps", 127.0f)}, {q.scale}));
+    following.push_back(make_node(model_, "Div", q.scale,
+                                  {bounded, number(steps_, "magnitude_steps", 127.0f)}, {q.scale}));
     const std::string rounded = add("Round", {add("Div", {x, q.scale}, "_in_steps")}, "_rounded");
-    behind.push_back(make_node(model_, "Cast", x + "_QuantizeLinear", {rounded}, {q.integers}));
-    set_attribute(behind.back(), "to", onnx::TensorProto::INT8);
+    following.push_back(make_node(model_, "Cast", x + "_QuantizeLinear", {rounded}, {q.integers}));
+    set_attribute(following.back(), "to", onnx::TensorProto::INT8);
   }
 
   /// A constant that all share.
@@ -133,8 +134,9 @@ void keep_dynamic(Placement& placement, const GraphIndex& index) {
                     [](const Operand& operand) { return operand.role == Role::constant; }))
       return false;
     const auto& node = index.node(site.node);
-    placement.left.push_back({label_of(node), node.op_type(),
-                              "products of an activation and a weight are quantized dynamically"});
+    placement.skipped.push_back(
+        {label_of(node), node.op_type(),
+         "products of an activation and a weight are quantized dynamically"});
     return true;
   });
 }
@@ -148,7 +150,7 @@ std::set<std::string> product_results(const Placement& placement, const GraphInd
 
 void quantize_dynamically(Model& model, const std::set<std::string>& results,
                           ActivationScales scales) {
-  DynamicProducts products(model, scales == ActivationScales::per_token);
+  DynamicMatMuls products(model, scales == ActivationScales::per_token);
   for (const std::string& y : results) products.quantize(y);
   products.write();
 }

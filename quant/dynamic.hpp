@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products whose activations are quantized by the values of each run, without calibration.
+// MatMuls whose activations are quantized by the values of each run, without calibration.
 #pragma once
 #include <set>
 #include <string>
@@ -25,7 +25,7 @@ void keep_dynamic(Placement& placement, const GraphIndex& index);
 /// The results of these products.
 std::set<std::string> product_results(const Placement& placement, const GraphIndex& index);
 
-/// In a model whose weights stand behind DequantizeLinear, rewrites the product that makes each of
+/// In a model whose weights stand after DequantizeLinear, rewrites the product that makes each of
 /// `results` as onnxruntime's quantize_dynamic does, with its names:
 ///
 ///   x, Wq -> DQ(w_scale, w_zero_point) -> MatMul -> y

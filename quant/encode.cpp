@@ -269,7 +269,7 @@ Encodings encode(Placement& placement, const GraphIndex& index, Constants& const
       return true;
     } catch (const Refusal& refusal) {
       const auto& proto = index.node(node);
-      placement.left.push_back({label_of(proto), proto.op_type(), refusal.reason});
+      placement.skipped.push_back({label_of(proto), proto.op_type(), refusal.reason});
       return false;
     }
   };
@@ -280,8 +280,8 @@ Encodings encode(Placement& placement, const GraphIndex& index, Constants& const
   });
   if (placement.sites.empty() && placement.outputs.empty())
     throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}",
-                            placement.left.front().node, placement.left.front().op,
-                            placement.left.front().reason));
+                            placement.skipped.front().node, placement.skipped.front().op,
+                            placement.skipped.front().reason));
   encoder.check_overrides();
   return encoder.take();
 }

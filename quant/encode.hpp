@@ -24,8 +24,8 @@ struct WeightOptions {
   std::map<std::string, int> axes{};  ///< by operator, from the end if negative; by default MatMul
                                       ///< 1 of [in, out], Gemm likewise by transB, Conv 0
   WeightScale scale = WeightScale::max;
-  bool as_float = false;    ///< float behind Q -> DQ, as TensorRT reads them, not i8
-  bool transposed = false;  ///< matrices [out, in] behind Transpose, as torch exports them
+  bool as_float = false;    ///< float after Q -> DQ, as TensorRT reads them, not i8
+  bool transposed = false;  ///< matrices [out, in] after Transpose, as torch exports them
 };
 
 /// Ranges of channels by tensor.

@@ -11,7 +11,7 @@
 
 namespace bertcl::quant {
 
-/// A node with a fresh name: NAME, or that with a number behind it.
+/// A node with a fresh name: NAME, or that with a number after it.
 onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
                           const std::vector<std::string>& inputs,
                           const std::vector<std::string>& outputs);
@@ -25,7 +25,7 @@ onnx::NodeProto make_row_reduction(Model& model, const std::string& op, const st
                                    const std::string& input, const std::string& output,
                                    std::string& axes);
 
-/// Puts nodes behind those they follow (by index; -1: in front of all), so that the list stays in
+/// Puts nodes after those they follow (by index; -1: in front of all), so that the list stays in
 /// topological order.
 void insert_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> added);
 

@@ -23,8 +23,8 @@ const Method& method(std::string_view name) {
     if (m.name == name) return m;
     names.push_back(m.name);
   }
-  throw Error(
-      fmt::format("'{}' is no calibration method; there are {}", name, fmt::join(names, ", ")));
+  throw Error(fmt::format("unknown calibration method '{}' (choose from {})", name,
+                          fmt::join(names, ", ")));
 }
 
 void check_settings(const Method& method, const MethodOptions& options) {

@@ -88,8 +88,8 @@ class AsymmetricMseObserver final : public HistogramObserver {
       return improved;
     };
     bool lower = false;
-    for (int in_vain = 0; in_vain < 2; lower = !lower)
-      in_vain = improve(lower ? &Range::low : &Range::high) ? 0 : in_vain + 1;
+    for (int without_gain = 0; without_gain < 2; lower = !lower)
+      without_gain = improve(lower ? &Range::low : &Range::high) ? 0 : without_gain + 1;
     return best;
   }
 

@@ -95,15 +95,15 @@ QuantizerNames::QuantizerNames(const GraphIndex& index,
                                const std::vector<AttentionParts>& attentions)
     : index_(index) {
   for (const auto& parts : attentions) {
-    products_[parts.scores] = "qk";
-    products_[parts.context] = "av";
+    matmuls_[parts.scores] = "qk";
+    matmuls_[parts.context] = "av";
   }
 }
 
 std::string QuantizerNames::operator()(int node, int input, bool weight) const {
   const auto& proto = index_.node(node);
   std::string quantizer = weight ? "_weight_quantizer" : "_input_quantizer";
-  if (const auto it = products_.find(node); it != products_.end() && input < 2) {
+  if (const auto it = matmuls_.find(node); it != matmuls_.end() && input < 2) {
     quantizer =
         fmt::format("matmul_{}_input_quantizer", it->second[static_cast<std::size_t>(input)]);
   } else if (is_op(proto, "Add")) {
@@ -129,7 +129,7 @@ Keywords::Keywords(const std::vector<std::string>& disable,
     try {
       expressions_.push_back({text, std::regex(prefix + text), enables, false});
     } catch (const std::regex_error& e) {
-      throw Error(fmt::format("'{}' is no regular expression: {}", text, e.what()));
+      throw Error(fmt::format("'{}' is not a regular expression: {}", text, e.what()));
     }
   };
   const char* layer = "layer.\\d+.";

@@ -36,7 +36,7 @@ class NodePatterns {
 /// How far `pattern` is from fitting a part of `name`: characters to insert, drop or replace.
 std::size_t distance_to_part(std::string_view pattern, std::string_view name);
 
-/// The quantizers' names as those of Hugging Face's QDQBERT: the module, and behind a dot
+/// The quantizers' names as those of Hugging Face's QDQBERT: the module, and after a dot
 /// `_input_quantizer`, `_weight_quantizer`, `matmul_{q,k,a,v}_input_quantizer`, or
 /// `add_{local,residual}_input_quantizer`. A node without a module is known by its label.
 class QuantizerNames {
@@ -46,13 +46,13 @@ class QuantizerNames {
 
  private:
   const GraphIndex& index_;
-  std::map<int, std::string> products_;  // of attention: the letters of their two inputs
+  std::map<int, std::string> matmuls_;  // of attention: the letters of their two inputs
 };
 
 /// --quant-disable-keyword and its likes.
 class Keywords {
  public:
-  /// Expressions on whole names, and on what stands behind "layer.N.". Throws Error on one that
+  /// Expressions on whole names, and on what stands after "layer.N.". Throws Error on one that
   /// is none.
   Keywords(const std::vector<std::string>& disable, const std::vector<std::string>& disable_module,
            const std::vector<std::string>& enable_module);

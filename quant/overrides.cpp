@@ -29,7 +29,7 @@ class Entry {
     if (!json.is_object()) fail("", fmt::format("has to be an object, it is {}", json.dump()));
     for (const auto& [key, value] : json.items())
       if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end())
-        fail("." + key, fmt::format("is not known; there are {}", fmt::join(kKeys, ", ")));
+        fail("." + key, fmt::format("is an unknown key (choose from {})", fmt::join(kKeys, ", ")));
   }
 
   [[noreturn]] void fail(const std::string& key, const std::string& message) const {

@@ -68,7 +68,8 @@ std::pair<std::int32_t, std::int32_t> saturation_of(Scheme scheme) {
 
 Parameters parameters_of(Range range, Scheme scheme) {
   if (!std::isfinite(range.low) || !std::isfinite(range.high) || range.low > range.high)
-    throw Error(fmt::format("[{}, {}] is no range to quantize", range.low, range.high));
+    throw Error(
+        fmt::format("[{}, {}] is not a range that can be quantized", range.low, range.high));
   const auto [qmin, qmax] = limits_of(scheme);
   const float lower = std::min(range.low, 0.0f);
   double low = lower;

@@ -11,8 +11,8 @@
 #include "bertcl/did_you_mean.hpp"
 #include "bertcl/error.hpp"
 #include "quant/layer_norm.hpp"
+#include "quant/matmuls.hpp"
 #include "quant/node_rules.hpp"
-#include "quant/products.hpp"
 #include "quant/structure.hpp"
 
 namespace bertcl::quant {
@@ -45,7 +45,7 @@ class Placer {
         type_of_(type_of),
         residual_(adds_feeding_layer_norm(index)),
         attentions_(find_attentions(index, constants)),
-        products_(index),
+        matmuls_(index),
         quantizer_name_(index, attentions_),
         include_(options.include, "was to be quantized"),
         exclude_(options.exclude, "was to be excluded"),
@@ -74,12 +74,12 @@ class Placer {
 
  private:
   [[noreturn]] void fail() const {
-    if (placement_.left.empty())
+    if (placement_.skipped.empty())
       throw Error(fmt::format("nothing to quantize: the model has no {}",
                               fmt::join(options_.op_types, " or ")));
-    const Left& left = placement_.left.front();
-    throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}", left.node,
-                            left.op, left.reason));
+    const SkippedNode& first = placement_.skipped.front();
+    throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}", first.node,
+                            first.op, first.reason));
   }
 
   /// Where other Adds are quantized, too, or the results of these, onnxruntime would fuse an Add
@@ -110,9 +110,9 @@ class Placer {
       return is_residual(n) ? "the residual stream stays in float; operator Add quantizes it"
                             : fmt::format("operator {} is not quantized, {} is", node.op_type(),
                                           fmt::join(options_.op_types, " and "));
-    if (is_op(node, "Add") && options_.adds == Adds::encoder && !products_.before(n))
+    if (is_op(node, "Add") && options_.adds == Adds::encoder && !matmuls_.before(n))
       return "the sum of the embeddings stays in float";
-    if (is_product(node) && !options_.head && !products_.behind(n))
+    if (is_matmul(node) && !options_.head && !matmuls_.is_followed(n))
       return "the head stays in float";
     return "";
   }
@@ -121,7 +121,7 @@ class Placer {
     const auto& node = index_.node(n);
     const Operator* op = find_operator(node);
     const bool wanted = op && options_.op_types.contains(std::string(op->name));
-    if (!wanted && !is_product(node) && !is_residual(n)) return;
+    if (!wanted && !is_matmul(node) && !is_residual(n)) return;
     if (op && is_op(node, "Add") && options_.adds != Adds::all && !is_residual(n)) return;
     Site site{n, {}};
     std::string reason = left_by_options(n);
@@ -130,7 +130,7 @@ class Placer {
         if (!may_be_float(node.input(i))) return;  // arithmetic on shapes and positions
       reason = collect_operands(n, *op, site.operands);
     }
-    if (!reason.empty()) placement_.left.push_back({label_of(node), node.op_type(), reason});
+    if (!reason.empty()) placement_.skipped.push_back({label_of(node), node.op_type(), reason});
     if (!site.operands.empty()) placement_.sites.push_back(std::move(site));
   }
 
@@ -234,11 +234,11 @@ class Placer {
            });
   }
 
-  /// A product with a weight that is not the head: another product lies behind it.
+  /// A product with a weight that is not the head: another product lies past it.
   bool is_linear(int n) {
     const auto& node = index_.node(n);
     return is_op(node, "MatMul") && node.input_size() == 2 && constants_.contains(node.input(1)) &&
-           products_.behind(n);
+           matmuls_.is_followed(n);
   }
 
   bool feeds_residual(const std::string& tensor) const {
@@ -246,7 +246,7 @@ class Placer {
     return std::any_of(uses.begin(), uses.end(), [&](Use u) { return is_residual(u.node); });
   }
 
-  /// An operand that only moves the elements of a quantized place holds integers already. Behind an
+  /// An operand that only moves the elements of a quantized place holds integers already. After an
   /// output by operator it is quantized again, with its own range, as onnxruntime does.
   void drop_moved() {
     std::set<std::string> outputs(placement_.outputs.begin(), placement_.outputs.end());
@@ -276,7 +276,7 @@ class Placer {
   const TypeOf& type_of_;
   std::vector<int> residual_;
   std::vector<AttentionParts> attentions_;
-  Products products_;
+  MatMuls matmuls_;
   QuantizerNames quantizer_name_;
   NodePatterns include_, exclude_;
   Keywords keywords_;

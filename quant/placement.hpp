@@ -16,7 +16,7 @@ namespace bertcl::quant {
 /// Which Adds are quantized where `Add` is among the operators.
 enum class Adds {
   layer_norm,  ///< those whose result a LayerNorm normalizes: the residual stream, embeddings too
-  encoder,     ///< of these the ones behind a product: without the embeddings
+  encoder,     ///< of these the ones after a product: without the embeddings
   all,         ///< every sum of floats: biases, masks aside
 };
 
@@ -39,7 +39,7 @@ struct PlacementOptions {
   /// sums over it, so finer scales cost nothing. Not with Adds::all, nor where their results are
   /// quantized.
   bool add_channels = false;
-  /// Quantize the products behind which no other product comes: the head of the model.
+  /// Quantize the products after which no other product comes: the head of the model.
   bool head = true;
   /// Of these operators the results are quantized, too, for all who read them.
   std::set<std::string> output_op_types{};
@@ -51,7 +51,7 @@ struct PlacementOptions {
   std::vector<std::string> exclude{};
   /// Regular expressions; operands whose quantizer (quantizer_name()) holds a match stay float.
   std::vector<std::string> disable_keywords{};
-  /// The same behind "layer.N.", and back again.
+  /// The same after "layer.N.", and back again.
   std::vector<std::string> disable_layer_modules{}, enable_layer_modules{};
 };
 
@@ -82,7 +82,7 @@ struct Site {
 };
 
 /// A node that could hold integers and stays in float.
-struct Left {
+struct SkippedNode {
   std::string node;
   std::string op;
   std::string reason;
@@ -91,7 +91,7 @@ struct Left {
 struct Placement {
   std::vector<Site> sites;
   std::vector<std::string> outputs;  ///< tensors quantized for all their readers, by producer
-  std::vector<Left> left;
+  std::vector<SkippedNode> skipped;
 };
 
 /// The element type of a tensor of the main graph, empty where it is not known.

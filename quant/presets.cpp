@@ -123,7 +123,7 @@ const Preset& preset(std::string_view name) {
     if (p.name == name) return p;
     names.push_back(p.name);
   }
-  throw Error(fmt::format("'{}' is no preset; there are {}", name, fmt::join(names, ", ")));
+  throw Error(fmt::format("unknown preset '{}' (choose from {})", name, fmt::join(names, ", ")));
 }
 
 }  // namespace bertcl::quant

@@ -51,7 +51,8 @@ void record(onnx::ModelProto& model, const Report& report) {
   if (report.corrected_biases > 0)
     set_metadata(model, "bertcl.quantizer.corrected_biases",
                  std::to_string(report.corrected_biases));
-  if (report.deferred_softmaxes > 0) set_metadata(model, "bertcl.quantizer.softmax", "deferred");
+  if (report.unnormalized_softmaxes > 0)
+    set_metadata(model, "bertcl.quantizer.softmax", "unnormalized");
   set_metadata(model, "bertcl.quantizer.samples", std::to_string(report.samples));
   set_metadata(model, "bertcl.quantizer.tokens", std::to_string(report.tokens));
   set_metadata(model, "bertcl.quantizer.data_sha256", report.data_sha256);
@@ -67,7 +68,7 @@ void check_types(const Options& options) {
       saturation_of(weights.scheme) != integers_of(weights.scheme.type))
     throw Error(
         "QuantizeLinear clips weights at 8 bits; to clip them at fewer, write them as integers, "
-        "not in float behind Q -> DQ");
+        "not in float after Q -> DQ");
 }
 
 /// True for operators that make integers of activations, or compute on such.
@@ -108,8 +109,8 @@ void check_dynamic(const Options& options, ActivationScales scales) {
                       op));
   if (!placement.output_op_types.empty() || !placement.places.empty())
     throw Error("results are not quantized dynamically, inputs of products are; calibrate");
-  if (options.softmax == Softmax::deferred)
-    throw Error("products behind Softmax are not quantized dynamically; take plain Softmax");
+  if (options.softmax == Softmax::unnormalized)
+    throw Error("products after Softmax are not quantized dynamically; take plain Softmax");
   const bool per_token = scales == ActivationScales::per_token;
   if (!per_token && options.activations != Scheme{})
     throw Error("DynamicQuantizeLinear gives u8, asymmetric; take activations so, or calibrate");
@@ -158,7 +159,7 @@ std::optional<std::size_t> Quantization::rank_of(const std::string& tensor) {
   return type ? std::optional(type->shape.size()) : std::nullopt;
 }
 
-/// The results of Softmax that can be deferred if their product is quantized.
+/// The results of Softmax that can be unnormalized if their product is quantized.
 std::set<std::string> Quantization::deferrable() {
   return deferrable_softmaxes(placement_, index_,
                               [this](const std::string& tensor) { return rank_of(tensor); });
@@ -176,7 +177,8 @@ Quantization::Quantization(const Options& options, ActivationScales scales, Stop
                          const ir::Type* type = type_of(tensor);
                          return type ? std::optional(type->dtype) : std::nullopt;
                        })),
-      deferrable_(options.softmax == Softmax::deferred ? deferrable() : std::set<std::string>()) {
+      deferrable_(options.softmax == Softmax::unnormalized ? deferrable()
+                                                           : std::set<std::string>()) {
   check_types(options);
   if (scales != ActivationScales::calibrated) keep_dynamic(placement_, index_);
   report_.method = options.method;
@@ -236,7 +238,7 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
     ranges[tensor] = kPowers;
     if (const auto it = options_.overrides.find(tensor); it != options_.overrides.end())
       throw Error(
-          fmt::format("{}: powers of a deferred Softmax have a range that is known; override "
+          fmt::format("{}: an unnormalized Softmax has a known range; override "
                       "it with plain Softmax",
                       it->second.place));
   }
@@ -253,19 +255,19 @@ void Quantization::correct_biases(std::span<const Sample> samples, const PassPro
                                        options_.device, samples, progress);
 }
 
-/// The Softmax results that are deferred in `part`.
-std::set<std::string> Quantization::deferred_of(const Placement& part, bool defer) {
+/// The Softmax results that are unnormalized in `part`.
+std::set<std::string> Quantization::unnormalized_of(const Placement& part, bool defer) {
   std::set<std::string> all = defer ? deferrable() : deferrable_;
   for (const auto& [tensor, override_] : options_.overrides) all.erase(tensor);
   // Without those whose product is not in this part.
-  std::set<std::string> deferred = tensors_of(part, Role::activation);
-  std::erase_if(deferred, [&](const std::string& tensor) { return !all.contains(tensor); });
-  return deferred;
+  std::set<std::string> unnormalized = tensors_of(part, Role::activation);
+  std::erase_if(unnormalized, [&](const std::string& tensor) { return !all.contains(tensor); });
+  return unnormalized;
 }
 
 /// The encodings that `part` uses, read by its nodes alone.
 Encodings Quantization::encodings_of(const Placement& part,
-                                     const std::set<std::string>& deferred) const {
+                                     const std::set<std::string>& unnormalized) const {
   Encodings used;
   std::set<std::string> left;  // nodes
   for (const Site& site : placement_.sites) left.insert(label_of(index_.node(site.node)));
@@ -277,7 +279,7 @@ Encodings Quantization::encodings_of(const Placement& part,
     used.insert(*encodings_.find({tensor, Role::activation}));
   for (auto& [key, encoding] : used)
     std::erase_if(encoding.nodes, [&](const std::string& node) { return left.contains(node); });
-  for (const std::string& tensor : deferred) {
+  for (const std::string& tensor : unnormalized) {
     Encoding& powers = used.at({tensor, Role::activation});
     powers.range = kPowers;
     powers.parameters = parameters_of(kPowers, options_.activations);
@@ -313,12 +315,12 @@ std::int64_t Quantization::save(const Placement& part, bool defer,
   for (const std::string& bias : biases) constants.collect(bias, chain, initializers);
   for (const int n : chain)
     unread.insert(index.node(n).output().begin(), index.node(n).output().end());
-  const auto deferred = deferred_of(part, defer);
-  report_.deferred_softmaxes = static_cast<std::int64_t>(deferred.size());
-  rewrite(model, part, encodings_of(part, deferred), index, constants,
+  const auto unnormalized = unnormalized_of(part, defer);
+  report_.unnormalized_softmaxes = static_cast<std::int64_t>(unnormalized.size());
+  rewrite(model, part, encodings_of(part, unnormalized), index, constants,
           {options_.weights.as_float, options_.dedicated_pairs, options_.all_readers,
            options_.weights.transposed});
-  defer_softmax(model, deferred);
+  defer_softmax(model, unnormalized);
   if (!calibrated) quantize_dynamically(model, dynamic, scales_);
   remove_unread(model, unread, initializers);
   report_.opset_after = opset_of(model.proto());
@@ -327,11 +329,11 @@ std::int64_t Quantization::save(const Placement& part, bool defer,
 }
 
 Report Quantization::write(const Placement& part, bool defer) {
-  for (const auto& [key, encoding] : encodings_of(part, deferred_of(part, defer))) {
+  for (const auto& [key, encoding] : encodings_of(part, unnormalized_of(part, defer))) {
     report_.tensors.push_back(tensor_report(key.first, encoding));
     report_.gptq_weights += encoding.role == Role::weight && rounded_.contains(key.first);
   }
-  report_.left = part.left;
+  report_.skipped = part.skipped;
   report_.quantized_nodes = static_cast<std::int64_t>(part.sites.size());
   report_.quantized_outputs = static_cast<std::int64_t>(part.outputs.size());
   report_.written_bytes = save(part, defer, options_.output);
@@ -342,10 +344,6 @@ Report Quantization::write(const Placement& part, bool defer) {
 std::int64_t Report::count(Role role) const {
   return std::count_if(tensors.begin(), tensors.end(),
                        [&](const TensorReport& t) { return t.role == role; });
-}
-
-Report quantize_with_ranges(const Options& options, const std::map<std::string, Range>& ranges) {
-  return quantize_with_table(options, {ranges, "", 0, 0, ""});
 }
 
 Report quantize_dynamic(const Options& options, ActivationScales scales) {

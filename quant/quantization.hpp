@@ -51,12 +51,12 @@ class Quantization {
   void correct_biases(std::span<const Sample> samples, const PassProgress& progress);
   const Placement& placement() const { return placement_; }
   std::vector<QuantizedOp> ops() { return quantized_ops(placement_, index_, constants_); }
-  /// True if the options leave Softmax plain where it could be deferred.
+  /// True if the options leave Softmax plain where it could be unnormalized.
   bool can_defer() {
-    return options_.softmax == Softmax::plain && !deferred_of(placement_, true).empty();
+    return options_.softmax == Softmax::plain && !unnormalized_of(placement_, true).empty();
   }
-  /// Writes a model with Q/DQ for a part of the encoded placement; `defer`: with deferred Softmax
-  /// also where the options leave it plain. Returns the bytes written.
+  /// Writes a model with Q/DQ for a part of the encoded placement; `defer`: with unnormalized
+  /// Softmax also where the options leave it plain. Returns the bytes written.
   std::int64_t save(const Placement& part, bool defer, const std::filesystem::path& path);
   /// The same as the options' output, with the report. The last thing this object does.
   Report write(const Placement& part, bool defer);
@@ -66,8 +66,8 @@ class Quantization {
   const ir::Type* type_of(const std::string& tensor);
   std::optional<std::size_t> rank_of(const std::string& tensor);
   std::set<std::string> deferrable();
-  std::set<std::string> deferred_of(const Placement& part, bool defer);
-  Encodings encodings_of(const Placement& part, const std::set<std::string>& deferred) const;
+  std::set<std::string> unnormalized_of(const Placement& part, bool defer);
+  Encodings encodings_of(const Placement& part, const std::set<std::string>& unnormalized) const;
   std::vector<std::string> replace_biases(Model& model, const Placement& part) const;
 
   const Stopwatch clock_;

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "quant/layer_norm.hpp"
-#include "quant/products.hpp"
+#include "quant/matmuls.hpp"
 #include "quant/structure.hpp"
 
 namespace bertcl::quant {
@@ -14,7 +14,7 @@ namespace {
 
 class Kinds {
  public:
-  Kinds(const GraphIndex& index, Constants& constants) : index_(index), products_(index) {
+  Kinds(const GraphIndex& index, Constants& constants) : index_(index), matmuls_(index) {
     const auto attentions = find_attentions(index, constants);
     std::map<int, int> softmaxes;
     for (std::size_t a = 0; a < attentions.size(); ++a) {
@@ -26,7 +26,7 @@ class Kinds {
       known_[parts.scores] = {"scores", layer};
       known_[parts.context] = {"context", layer};
     }
-    // Nodes stand behind those that they read.
+    // Nodes stand after those that they read.
     layers_.assign(static_cast<std::size_t>(index.node_count()), std::nullopt);
     for (int n = 0; n < index.node_count(); ++n) {
       auto& layer = layers_[static_cast<std::size_t>(n)];
@@ -57,7 +57,7 @@ class Kinds {
     const auto& node = index_.node(n);
     const auto layer = layers_[static_cast<std::size_t>(n)];
     if (std::binary_search(residual_.begin(), residual_.end(), n)) known_[n] = {"residual", layer};
-    if (!is_product(node) || known_.contains(n)) return;
+    if (!is_matmul(node) || known_.contains(n)) return;
     const int before = product_before(index_, node.input(0));
     const auto known = known_.find(before);
     if (known != known_.end() && known->second.name == "context") {
@@ -65,7 +65,7 @@ class Kinds {
     } else if (is_gelu(index_, node.input(0))) {
       if (known != known_.end()) known->second.name = "feed-forward in";
       known_[n] = {"feed-forward out", layer};
-    } else if (!products_.behind(n)) {
+    } else if (!matmuls_.is_followed(n)) {
       known_[n] = {"head", std::nullopt};
     } else {
       known_[n] = {"product", layer};
@@ -73,7 +73,7 @@ class Kinds {
   }
 
   const GraphIndex& index_;
-  Products products_;
+  MatMuls matmuls_;
   std::vector<int> residual_;
   std::vector<std::optional<int>> layers_;  // by node: of the last Softmax in front of it
   std::map<int, Kind> known_;

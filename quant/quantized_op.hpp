@@ -19,7 +19,7 @@ struct QuantizedOp {
   /// "qkv", "scores", "context", "attention output", "feed-forward in", "feed-forward out", "head",
   /// "product", "residual", "result", or the operator where it is none of these.
   std::string kind;
-  std::optional<int> layer;  ///< encoder layer, from 0; empty in front of and behind them
+  std::optional<int> layer;  ///< encoder layer, from 0; empty before and after them
   bool result = false;       ///< of Placement::outputs, not of its sites
   std::size_t place = 0;     ///< index there
 };

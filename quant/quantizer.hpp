@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "quant/accuracy/smooth.hpp"
-#include "quant/deferred_softmax.hpp"
 #include "quant/dynamic.hpp"
 #include "quant/observer.hpp"
 #include "quant/overrides.hpp"
@@ -21,6 +20,7 @@
 #include "quant/range_rules.hpp"
 #include "quant/samples.hpp"
 #include "quant/tables/table.hpp"
+#include "quant/unnormalized_softmax.hpp"
 
 namespace bertcl::quant {
 
@@ -74,12 +74,12 @@ struct Report {
   std::string device;
   Scheme activations;
   WeightOptions weights;
-  std::int64_t deferred_softmaxes = 0;
+  std::int64_t unnormalized_softmaxes = 0;
   std::int64_t samples = 0;
   std::int64_t tokens = 0;
   std::string data_sha256;
   std::vector<TensorReport> tensors;  ///< by name
-  std::vector<Left> left;             ///< stayed in float, and why
+  std::vector<SkippedNode> skipped;   ///< stayed in float, and why
   std::vector<Smoothing> smoothings;  ///< by tensor
   std::int64_t gptq_weights = 0;      ///< rounded by GPTQ
   std::int64_t corrected_biases = 0;
@@ -94,7 +94,8 @@ struct Report {
   std::int64_t count(Role role) const;
 };
 
-/// Called with the number of samples that are done in this pass over them, 0 while kernels are built.
+/// Called with the number of samples that are done in this pass over them, 0 while kernels are
+/// built.
 using Progress = std::function<void(std::string_view pass, std::int64_t samples)>;
 
 /// Calibrates `options.model` with `samples`, places Q/DQ and writes `options.output` (temporary
@@ -102,9 +103,6 @@ using Progress = std::function<void(std::string_view pass, std::int64_t samples)
 /// and options give the same file on the same device. Throws Error that names file, node or tensor
 /// and says what to do.
 Report quantize(const Options& options, const SampleSource& samples, const Progress& progress = {});
-
-/// The same with ranges known beforehand, e.g. of another tool; `samples` and data hash stay empty.
-Report quantize_with_ranges(const Options& options, const std::map<std::string, Range>& ranges);
 
 /// The same with a scale table. If it says where its ranges come from, as a table that this program
 /// has written does, report and file say so, too.

@@ -54,7 +54,7 @@ void fuse_qkv(const GraphIndex& index, Constants& constants, bool weights, Range
 
 void clip_gelu(const GraphIndex& index, float limit, Ranges& ranges) {
   if (!(limit > 0.0f))
-    throw Error(fmt::format("GELU cannot be cut off at {}; give a number above 0", limit));
+    throw Error(fmt::format("GELU cannot be clipped at {}; give a number above 0", limit));
   bool found = false;
   for (auto& [tensor, range] : ranges)
     if (is_gelu(index, tensor)) {
@@ -62,7 +62,7 @@ void clip_gelu(const GraphIndex& index, float limit, Ranges& ranges) {
       range.high = std::min(range.high, limit);
       range.low = std::min(range.low, range.high);
     }
-  if (!found) throw Error("GELU cannot be cut off: no quantized tensor is the result of one");
+  if (!found) throw Error("GELU cannot be clipped: no quantized tensor is the result of one");
 }
 
 }  // namespace

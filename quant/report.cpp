@@ -20,9 +20,9 @@ nlohmann::json to_json(const Report& r) {
                        {"channels", t.channels},
                        {"zero_channels", t.zero_channels},
                        {"nodes", t.nodes}});
-  auto left = nlohmann::json::array();
-  for (const Left& l : r.left)
-    left.push_back({{"node", l.node}, {"op", l.op}, {"reason", l.reason}});
+  auto skipped = nlohmann::json::array();
+  for (const SkippedNode& s : r.skipped)
+    skipped.push_back({{"node", s.node}, {"op", s.op}, {"reason", s.reason}});
   auto smoothings = nlohmann::json::array();
   for (const Smoothing& m : r.smoothings) {
     const auto [least, most] = std::minmax_element(m.factors.begin(), m.factors.end());
@@ -43,7 +43,7 @@ nlohmann::json to_json(const Report& r) {
             {"per_channel", r.weights.per_channel},
             {"scale", r.weights.scale == WeightScale::mse ? "mse" : "max"},
             {"bits", r.weights.scheme.steps == Steps::reduced ? 7 : r.weights.scheme.bits}}},
-          {"deferred_softmaxes", r.deferred_softmaxes},
+          {"unnormalized_softmaxes", r.unnormalized_softmaxes},
           {"samples", r.samples},
           {"tokens", r.tokens},
           {"data_sha256", r.data_sha256},
@@ -60,7 +60,7 @@ nlohmann::json to_json(const Report& r) {
           {"smoothings", std::move(smoothings)},
           {"gptq_weights", r.gptq_weights},
           {"corrected_biases", r.corrected_biases},
-          {"left_in_float", std::move(left)}};
+          {"left_in_float", std::move(skipped)}};
 }
 
 }  // namespace bertcl::quant

@@ -67,7 +67,7 @@ class Rewriter {
     dequantized_[{tensor, Role::activation}] = tensor;
   }
 
-  /// Puts the new nodes behind the producers of their tensors, those of constants in front.
+  /// Puts the new nodes after the producers of their tensors, those of constants in front.
   void insert() { insert_nodes(model_, std::move(added_)); }
 
  private:

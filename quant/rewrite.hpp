@@ -8,8 +8,8 @@
 namespace bertcl::quant {
 
 struct RewriteOptions {
-  /// Weights as float constants behind Q -> DQ, as TensorRT reads them, in place of integers
-  /// behind DQ.
+  /// Weights as float constants after Q -> DQ, as TensorRT reads them, in place of integers
+  /// after DQ.
   bool float_weights = false;
   /// Each operand has a Q/DQ pair of its own, all with the same scale and zero point.
   bool dedicated_pairs = false;
@@ -19,7 +19,7 @@ struct RewriteOptions {
   bool transposed_weights = false;
 };
 
-/// Puts Q/DQ in front of the operands of `placement` and behind its outputs; names are those that
+/// Puts Q/DQ in front of the operands of `placement` and after its outputs; names are those that
 /// onnxruntime's quantizer gives (NAME_QuantizeLinear, NAME_scale, NAME_quantized, ...).
 ///
 ///   x -> MatMul              x -> QuantizeLinear -> DequantizeLinear -> MatMul

@@ -59,7 +59,7 @@ std::string module_path(const std::string& name) {
   return last == std::string::npos ? "" : path.substr(0, last);
 }
 
-/// "....query.bias", also behind Casts and Transposes.
+/// "....query.bias", also after Casts and Transposes.
 std::string module_of_constant(const GraphIndex& index, std::string tensor) {
   for (int steps = 0; steps < 4; ++steps) {
     if (tensor.ends_with(".weight") || tensor.ends_with(".bias")) return module_path(tensor);

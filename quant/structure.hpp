@@ -42,7 +42,7 @@ bool is_mask(const GraphIndex& index, const std::string& tensor);
 
 /// The path of the module that a node was exported from, with dots
 /// ("bert.encoder.layer.0.attention.self.query"): of its name, else of a constant that it or the
-/// node behind it reads; empty where neither tells.
+/// node after it reads; empty where neither tells.
 std::string module_of(const GraphIndex& index, int node);
 
 }  // namespace bertcl::quant

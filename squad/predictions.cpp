@@ -87,7 +87,7 @@ std::string join_words(const Document& document, std::size_t first, std::size_t 
   return joined;
 }
 
-/// Byte of the context behind `offset` bytes of join_words(document, first, ..); as `is_end` a
+/// Byte of the context after `offset` bytes of join_words(document, first, ..); as `is_end` a
 /// place at the border of two words belongs to the earlier one.
 std::size_t to_context(const Document& document, std::size_t first, std::size_t offset,
                        bool is_end) {

@@ -109,7 +109,7 @@ std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path
   for (const Reviews* side : {&reviews.negative, &reviews.positive})
     for (const auto& [id, text] : *side)
       if (const auto bad = text::first_ill_formed(text))
-        throw Error(fmt::format("{}: '{}' is no UTF-8 at byte {} of {}", path.string(), id, *bad,
+        throw Error(fmt::format("{}: '{}': invalid UTF-8 at byte {} of {}", path.string(), id, *bad,
                                 text.size()));
   std::vector<ClassifiedText> texts;
   auto negative = reviews.negative.begin();

@@ -23,8 +23,8 @@ std::string read_text(const std::filesystem::path& path) {
   std::string text = text::read_file(path);
   if (const auto bad = text::first_ill_formed(text)) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<long>(*bad), '\n');
-    throw Error(
-        fmt::format("{}:{}: is no UTF-8 at byte {} of {}", path.string(), line, *bad, text.size()));
+    throw Error(fmt::format("{}:{}: invalid UTF-8 at byte {} of {}", path.string(), line, *bad,
+                            text.size()));
   }
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   return text;

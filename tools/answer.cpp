@@ -54,7 +54,7 @@ struct Reply {
 std::string read_text(const std::string& path) {
   std::string text = text::read_file(path);
   if (const auto bad = text::first_ill_formed(text))
-    throw Error(fmt::format("{}: is no UTF-8 at byte {} of {}; name a text in UTF-8", path, *bad,
+    throw Error(fmt::format("{}: invalid UTF-8 at byte {} of {}; name a text in UTF-8", path, *bad,
                             text.size()));
   return text;
 }

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bertcl/stopwatch.hpp"
-#include "plan/chain.hpp"
+#include "plan/persistent_kernel.hpp"
 #include "tools/file_options.hpp"
 #include "tools/kernel_profile.hpp"
 #include "tools/model_options.hpp"
@@ -86,17 +86,15 @@ int run_bench(const BenchOptions& options) {
         "latency of {} runs in ms: min {:.3f}, p50 {:.3f}, p95 {:.3f}, p99 {:.3f}, mean {:.3f}\n",
         times.size(), times.front(), p50, p95, p99, mean);
     print_text("{} tokens/s (at p50)\n\n{}", grouped(std::llround(rate)), kernel_table(kernels));
-    if (const int chained = plan::chained_steps(session.plan()))
-      print_text(
-          "\nThe latency is that of few launches for {} steps, the table that of one for each.\n",
-          chained);
+    if (const int merged = plan::merged_steps(session.plan()))
+      print_text("\nLatency: {} steps in merged launches. Table: one launch per step.\n", merged);
   }
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const KernelTime& kernel : kernels) {
     rows.push_back({{"name", kernel.name},
                     {"op", kernel.op},
                     {"type", kernel.type},
-                    {"implementation", kernel.implementation},
+                    {"variant", kernel.variant},
                     {"calls", kernel.calls},
                     {"ms", kernel.ms},
                     {"gops", kernel.gops()},

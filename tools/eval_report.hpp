@@ -28,7 +28,7 @@ struct EvaluatedModel {
   std::string precision;
   std::uintmax_t bytes = 0;
   std::vector<Score> scores;  ///< the same titles for all models
-  /// Keys of the JSON, in front of and behind the times.
+  /// Keys of the JSON, before and after the times.
   std::vector<std::pair<std::string, double>> metrics, more_metrics;
   std::size_t total = 0;     ///< questions, texts
   std::size_t features = 0;  ///< sequences that the model read

@@ -83,7 +83,7 @@ void add_inspect(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "inspect",
       "Show what a model compiles to and which kernel runs each operation\n\n"
-      "For each launch: the operation, the type of its arithmetic, the implementation that was\n"
+      "For each launch: the operation, the type of its arithmetic, the variant that was\n"
       "chosen on this device and why each faster one was not. Products that the file quantizes "
       "and\n"
       "that run in float are listed with the reason; --require int8 makes them an error.",

@@ -46,7 +46,7 @@ std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Te
     time.name = launched.program;
     time.op = time.step->op;
     time.type = time.step->type;
-    time.implementation = launched.implementation;
+    time.variant = launched.variant;
     for (const plan::Step* step : found->second) {
       const plan::StepCost cost = plan::cost_of(plan, *step, sizes);
       const double calls = time.calls / static_cast<double>(found->second.size());
@@ -63,7 +63,7 @@ std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime
   std::map<std::tuple<std::string, std::string, std::string, std::string>, KernelTime> sums;
   for (const StepTime& time : profile_steps(session, inputs, batch, seq, runs)) {
     const auto [place, is_new] =
-        sums.emplace(std::tuple(time.name, time.op, time.type, time.implementation), time);
+        sums.emplace(std::tuple(time.name, time.op, time.type, time.variant), time);
     if (is_new) continue;
     KernelTime& sum = place->second;
     sum.calls += time.calls;
@@ -87,10 +87,9 @@ std::string kernel_table(const std::vector<KernelTime>& kernels) {
   const auto figure = [](double value) {
     return value > 0.0 ? fmt::format("{:.1f}", value) : std::string();
   };
-  Table table(
-      {"kernel", "op", "type", "implementation", ">calls", ">ms", ">share", ">GOP/s", ">GB/s"});
+  Table table({"kernel", "op", "type", "variant", ">calls", ">ms", ">share", ">GOP/s", ">GB/s"});
   for (const KernelTime& kernel : kernels) {
-    table.add({kernel.name, kernel.op, kernel.type, kernel.implementation,
+    table.add({kernel.name, kernel.op, kernel.type, kernel.variant,
                fmt::format("{:g}", kernel.calls), fmt::format("{:.3f}", kernel.ms),
                fmt::format("{:.1f} %", all > 0.0 ? 100.0 * kernel.ms / all : 0.0),
                figure(kernel.gops()), figure(kernel.gbps())});

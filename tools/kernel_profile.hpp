@@ -9,10 +9,10 @@
 
 namespace bertcl::tools {
 
-/// All launches of one kernel with the same op, type and implementation, for one run of the model.
+/// All launches of one kernel with the same op, type and variant, for one run of the model.
 struct KernelTime {
   std::string name;  ///< file of kernels_cl/ without .cl, or CLBlast
-  std::string op, type, implementation;
+  std::string op, type, variant;
   double calls = 0.0;
   double ms = 0.0;
   double operations = 0.0;  ///< arithmetic operations; 0 where they are not counted
@@ -32,7 +32,7 @@ struct StepTime : KernelTime {
 std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Tensors& inputs,
                                     std::int64_t batch, std::int64_t seq, int runs);
 
-/// The same summed up by kernel, op, type and implementation, the slowest first.
+/// The same summed up by kernel, op, type and variant, the slowest first.
 std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime::Tensors& inputs,
                                         std::int64_t batch, std::int64_t seq, int runs);
 

@@ -37,15 +37,15 @@ ir::Sizes sizes_of(const ir::Shape& shape, BatchSize size) {
   return sizes;
 }
 
-/// A misspelt name would leave the pass on without a word.
+/// A misspelt name would otherwise be ignored.
 void check_passes(const std::vector<std::string>& disabled) {
   std::vector<std::string> known;  // each once, though some run more than once
   for (const passes::Pass& pass : passes::pipeline({}))
     if (std::find(known.begin(), known.end(), pass.name) == known.end()) known.push_back(pass.name);
   for (const std::string& name : disabled) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error(fmt::format("there is no compiler pass '{}'; there are {}", name,
-                              fmt::join(known, ", ")));
+      throw Error(
+          fmt::format("unknown compiler pass '{}' (choose from {})", name, fmt::join(known, ", ")));
     }
   }
 }
@@ -107,15 +107,14 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       {"int8"})
       ->group(group);
   command
-      ->add_option(
-          "--disable-kernels", options.disabled_kernels,
-          "Implementations to leave out, by their names in `bertcl inspect`; chain: a launch\n"
-          "for each step")
+      ->add_option("--disable-kernels", options.disabled_kernels,
+                   "Kernel variants to skip, by their names in `bertcl inspect`; persistent: one\n"
+                   "launch per step")
       ->type_name("NAME,...")
       ->group(group);
   command
       ->add_option("--disable-passes,--disable-pass", options.disabled_passes,
-                   "Compiler passes to leave out")
+                   "Compiler passes to skip")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAME,...")

@@ -19,7 +19,7 @@ struct ModelOptions : CommonOptions {
   std::string precision = "fp32";  ///< of float products: "fp32", "fp16" or "bf16"
   std::string gemm = "auto";       ///< float products: "auto", "own" or "clblast"
   std::string require;             ///< "int8": as meets_requirement() says
-  std::string disabled_kernels;    ///< comma-separated implementations
+  std::string disabled_kernels;    ///< comma-separated variants
   std::vector<std::string> disabled_passes;
   bool keep_padding = false;
   bool command_buffer = false;

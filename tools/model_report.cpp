@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-#include "plan/chain.hpp"
+#include "plan/persistent_kernel.hpp"
 #include "tools/output.hpp"
 
 namespace bertcl::tools {
@@ -24,7 +24,7 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// The last column: a choice by measurement, then the reasons of the ladder.
+/// The last column: a choice by measurement, then the reasons of the variants.
 std::string why_text(const plan::Step& step) {
   if (!step.tunable || step.tunable->gain == 0) return one_line(step.why_not_faster);
   return fmt::format("tuned: {:.2f}x of the default, {}", step.tunable->gain,
@@ -35,14 +35,14 @@ std::string why_text(const plan::Step& step) {
 ordered_json tuned_json(const plan::Step& step) {
   if (!step.tunable || step.tunable->gain == 0) return nullptr;
   ordered_json by_rows = ordered_json::array();
-  for (const plan::BuildForRows& build : step.by_rows)
-    by_rows.push_back({{"up_to_rows", build.up_to_rows}, {"implementation", build.implementation}});
+  for (const plan::VariantForRows& build : step.by_rows)
+    by_rows.push_back({{"up_to_rows", build.up_to_rows}, {"variant", build.variant}});
   return {{"gain", step.tunable->gain},
           {"default", step.tunable->otherwise},
           {"by_rows", std::move(by_rows)}};
 }
 
-/// What became of the nodes of the file: those of one fate, and where they went.
+/// What became of the nodes of the file: those of one status, and where they went.
 struct NodeAccount {
   std::size_t total = 0, launched = 0, views = 0, constants = 0, sizes = 0, absorbed = 0;
   std::map<std::string, int> absorbed_by;  // pass
@@ -54,29 +54,29 @@ NodeAccount account_of(const runtime::Session& session) {
   for (const plan::Step& step : session.plan().steps)
     launched.insert(step.sources.begin(), step.sources.end());
   NodeAccount account;
-  for (const passes::NodeFate& node : session.node_fates()) {
+  for (const passes::NodeStatus& node : session.node_statuses()) {
     ++account.total;
-    std::string fate = "absorbed";
-    switch (node.fate) {
-      case passes::Fate::computed:
-        fate = launched.contains(node.name) ? "launched" : "view";
+    std::string status = "absorbed";
+    switch (node.status) {
+      case passes::Status::computed:
+        status = launched.contains(node.name) ? "launched" : "view";
         ++(launched.contains(node.name) ? account.launched : account.views);
         break;
-      case passes::Fate::constant:
-        fate = "constant";
+      case passes::Status::constant:
+        status = "constant";
         ++account.constants;
         break;
-      case passes::Fate::size:
-        fate = "size";
+      case passes::Status::size:
+        status = "size";
         ++account.sizes;
         break;
-      case passes::Fate::absorbed:
+      case passes::Status::absorbed:
         ++account.absorbed;
         ++account.absorbed_by[node.pass];
         break;
     }
     account.nodes.push_back(
-        {{"name", node.name}, {"op", node.op}, {"fate", fate}, {"pass", node.pass}});
+        {{"name", node.name}, {"op", node.op}, {"status", status}, {"pass", node.pass}});
   }
   return account;
 }
@@ -105,9 +105,8 @@ void add_rows(Table& table, const runtime::Session& session, const plan::Section
     const plan::Step& step = plan.steps[i];
     const plan::StepCost cost = plan::cost_of(plan, step, sizes);
     table.add({std::exchange(first, false) ? title : "", std::to_string(i), step.op, step.type,
-               plan::launched_by(plan, step, sizes).implementation,
-               operations_text(cost.operations), bytes_cell(cost.weight_bytes),
-               bytes_cell(cost.activation_bytes), why_text(step)});
+               plan::launched_by(plan, step, sizes).variant, operations_text(cost.operations),
+               bytes_cell(cost.weight_bytes), bytes_cell(cost.activation_bytes), why_text(step)});
   }
 }
 
@@ -135,8 +134,8 @@ std::vector<FoldedSection> folded_sections(const plan::Plan& plan) {
 std::string report_text(const runtime::Session& session, BatchSize size) {
   const plan::Plan& plan = session.plan();
   const ir::Bindings sizes = plan::sizes_of_batch(size.batch, size.seq);
-  Table table({"part", ">", "op", "type", "implementation", ">arithmetic", ">weights",
-               ">activations", "why not faster"});
+  Table table({"part", ">", "op", "type", "variant", ">arithmetic", ">weights", ">activations",
+               "why not faster"});
   for (const FoldedSection& folded : folded_sections(plan)) {
     add_rows(table, session, folded.first, folded.first.title, sizes);
     if (!folded.same.empty()) table.add({folded.same_title(), "", "", "", "", "", "", "", ""});
@@ -147,11 +146,11 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
   for (const auto& [key, count] : totals) sums.add({key.first, key.second, std::to_string(count)});
   std::string text = fmt::format("{}\n{}\n{}", table.str(), sums.str(),
                                  counted(static_cast<std::int64_t>(plan.steps.size()), "launches"));
-  if (const int chained = plan::chained_steps(plan))
-    text += fmt::format(", {} of them queued together with their neighbours", chained);
+  if (const int merged = plan::merged_steps(plan))
+    text += fmt::format(", {} of them merged", merged);
   text += "\n";
-  if (!plan.why_no_chain.empty())
-    text += fmt::format("each step has a launch of its own: {}\n", plan.why_no_chain);
+  if (!plan.why_no_persistent_kernel.empty())
+    text += fmt::format("launches are not merged: {}\n", plan.why_no_persistent_kernel);
   if (const NodeAccount a = account_of(session); a.total > 0)
     text += fmt::format(
         "{} nodes of the file: {} in launches, {} views, {} constants, {} sizes, {} absorbed by "
@@ -191,7 +190,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
     ops.push_back({{"name", step.name},
                    {"op", step.op},
                    {"type", step.type},
-                   {"implementation", launched.implementation},
+                   {"variant", launched.variant},
                    {"kernel", launched.program},
                    {"layer", layer_of[i]},
                    {"operations", cost.operations},
@@ -210,8 +209,8 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
           {"ops", std::move(ops)},
           {"layers", std::move(layers)},
           {"launches", plan.steps.size()},
-          {"chained", plan::chained_steps(plan)},
-          {"why_not_chained", plan.why_no_chain},
+          {"merged_steps", plan::merged_steps(plan)},
+          {"why_not_merged", plan.why_no_persistent_kernel},
           {"batch", size.batch},
           {"seq", size.seq},
           {"arena_bytes", session.arena_bytes(input_sizes(session, size))},

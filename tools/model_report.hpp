@@ -14,7 +14,7 @@ namespace bertcl::tools {
 /// section.
 struct FoldedSection {
   plan::Section first;
-  std::vector<plan::Section> same;  // those behind it
+  std::vector<plan::Section> same;  // those after it
 
   /// "layers 1 to 5 as layer 0"; empty where there are none.
   std::string same_title() const;

@@ -152,7 +152,7 @@ std::map<std::size_t, std::string> OpChoice::left() const {
   for (const std::size_t op : drop->left)
     reasons[op] = fmt::format(
         "to keep the drop within {}: quantized alone it changes the outputs by {:.3f} %", bound,
-        100.0 * sensitivity.alone(op, drop->deferred));
+        100.0 * sensitivity.alone(op, drop->unnormalized));
   return reasons;
 }
 
@@ -161,15 +161,15 @@ std::string text_of(const OpChoice& choice) {
   if (!choice.drop) return text;
   Table table({">ops in float", "Softmax", ">drop"});
   for (const quant::DropStep& step : choice.drop->steps)
-    table.add({std::to_string(step.left), step.deferred ? "deferred" : "as asked for",
+    table.add({std::to_string(step.left), step.unnormalized ? "unnormalized" : "as asked for",
                fmt::format("{:.3f} {}", step.drop, choice.unit)});
   text += "\nDrop on " + counted(static_cast<std::int64_t>(choice.items), choice.items_unit);
   if (choice.float_score)
     text += fmt::format(", where the float model has {} {:.3f}", choice.unit, *choice.float_score);
   return text + fmt::format("; at most {} is kept by {} of {} ops in float{}: {:.3f} {}\n\n{}",
                             choice.bound, choice.drop->left.size(), choice.ops.size(),
-                            choice.drop->deferred ? " and deferred Softmax" : "", choice.drop->drop,
-                            choice.unit, table.str());
+                            choice.drop->unnormalized ? " and unnormalized Softmax" : "",
+                            choice.drop->drop, choice.unit, table.str());
 }
 
 nlohmann::ordered_json to_json(const OpChoice& choice) {
@@ -180,11 +180,11 @@ nlohmann::ordered_json to_json(const OpChoice& choice) {
   auto steps = nlohmann::ordered_json::array();
   for (const quant::DropStep& step : choice.drop->steps)
     steps.push_back(
-        {{"left_in_float", step.left}, {"deferred", step.deferred}, {"drop", step.drop}});
+        {{"left_in_float", step.left}, {"unnormalized", step.unnormalized}, {"drop", step.drop}});
   json["max_drop"] = {{"bound", choice.bound},
                       {"unit", choice.unit},
                       {"drop", choice.drop->drop},
-                      {"deferred", choice.drop->deferred},
+                      {"unnormalized", choice.drop->unnormalized},
                       {"questions", choice.items},
                       {"left_in_float", left},
                       {"steps", steps}};

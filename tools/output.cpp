@@ -132,7 +132,7 @@ void check_readable(const std::filesystem::path& path) {
 
 void check_writable(const std::filesystem::path& path) {
   if (path.empty()) throw Error("the name of a file to write is empty");
-  if (path == "-") throw Error("'-' is no file; only --json - writes to the terminal");
+  if (path == "-") throw Error("'-' is not a file; only --json - writes to the terminal");
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
     throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()));

@@ -81,8 +81,8 @@ std::string complaint(const CLI::App& program, const CLI::ParseError& error,
   std::vector<std::string> commands;
   for (const CLI::App* command : program.get_subcommands({}))
     commands.push_back(command->get_name());
-  return fmt::format("{} '{}'; there are {}",
-                     first.starts_with('-') ? "no command in front of" : "there is no command",
+  return fmt::format("{} '{}' (choose from {})",
+                     first.starts_with('-') ? "expected a command before" : "unknown command",
                      first, fmt::join(commands, ", "));
 }
 

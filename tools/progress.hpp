@@ -10,7 +10,7 @@ namespace bertcl::tools {
 /// where standard error is a terminal; the destructor wipes it away.
 class Progress {
  public:
-  /// `task` stands before the bar, `unit` behind the counts: "int8 [====>   ] 120/480 questions".
+  /// `task` stands before the bar, `unit` after the counts: "int8 [====>   ] 120/480 questions".
   /// What is done before `silence` is over draws nothing.
   Progress(std::string task, std::string unit, std::chrono::milliseconds silence = {});
   ~Progress();

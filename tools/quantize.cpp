@@ -174,9 +174,9 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   if (report.count(quant::Role::channels) > 0)
     print_text("{} with a scale for each channel\n",
                count_of(quant::Role::channels, "activations"));
-  if (report.deferred_softmaxes > 0)
-    print_text("{} Softmax deferred: powers quantized in place of probabilities\n",
-               report.deferred_softmaxes);
+  if (report.unnormalized_softmaxes > 0)
+    print_text("{} Softmax unnormalized: powers quantized in place of probabilities\n",
+               report.unnormalized_softmaxes);
   if (!report.smoothings.empty())
     print_text("{} smoothed: their channels scaled, and their weights against them\n",
                counted(static_cast<std::int64_t>(report.smoothings.size()), "activations"));
@@ -186,7 +186,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
     print_text("{} corrected\n", counted(report.corrected_biases, "biases"));
   // Nodes by reason: a deep model has many that share one. All names are in the JSON.
   std::map<std::string, std::vector<std::string>> reasons;
-  for (const quant::Left& left : report.left) reasons[left.reason].push_back(left.node);
+  for (const quant::SkippedNode& node : report.skipped) reasons[node.reason].push_back(node.node);
   for (const auto& [reason, nodes] : reasons) {
     print_text("left in float: {}{}: {}\n", nodes.front(),
                nodes.size() == 1 ? "" : fmt::format(" and {} more", nodes.size() - 1), reason);

@@ -39,7 +39,7 @@ const Choices<quant::Scheme> kSchemes = {{"u8", {ir::DType::u8, false}},
                                          {"s8", {ir::DType::i8, true}},
                                          {"u8-symmetric", {ir::DType::u8, true}},
                                          {"s8-asymmetric", {ir::DType::i8, false}}};
-const Choices<quant::Softmax> kSoftmax = {{"deferred", quant::Softmax::deferred},
+const Choices<quant::Softmax> kSoftmax = {{"unnormalized", quant::Softmax::unnormalized},
                                           {"plain", quant::Softmax::plain}};
 
 const Choices<quant::WeightScale> kWeightScales = {{"max", quant::WeightScale::max},
@@ -280,7 +280,7 @@ void add_accuracy_options(CLI::App& command, quant::AccuracyOptions& options) {
   command
       .add_flag(
           "--bias-correction,!--no-bias-correction", options.bias_correction,
-          "Take the mean error of products over the samples out of the biases behind them, or\n"
+          "Take the mean error of products over the samples out of the biases after them, or\n"
           "not (default)")
       ->group(group);
 }
@@ -289,19 +289,19 @@ void add_form_options(CLI::App& command, quant::Options& options) {
   const char* group = "What is written";
   add_choice(
       command, "--softmax", kSoftmax, [&](quant::Softmax softmax) { options.softmax = softmax; },
-      "plain: probabilities are quantized (default); deferred: exp(s - max) is quantized, and its\n"
-      "sum divides the product behind it")
+      "plain: probabilities are quantized (default); unnormalized: exp(s - max) is quantized, and "
+      "its\n"
+      "sum divides the product after it")
       ->group(group);
   command
       .add_flag("--weights-qdq,!--weights-int8", options.weights.as_float,
-                "Keep weights as float behind Q -> DQ, as TensorRT expects, or as int8 behind DQ\n"
+                "Keep weights as float after Q -> DQ, as TensorRT expects, or as int8 after DQ\n"
                 "(default)")
       ->group(group);
   command
-      .add_flag(
-          "--weights-transposed,!--weights-plain", options.weights.transposed,
-          "Keep matrices as torch does, [out, in] behind Transpose, or as products read them\n"
-          "(default)")
+      .add_flag("--weights-transposed,!--weights-plain", options.weights.transposed,
+                "Keep matrices as torch does, [out, in] after Transpose, or as products read them\n"
+                "(default)")
       ->group(group);
   command
       .add_flag("--dedicated-pairs,!--shared-pairs", options.dedicated_pairs,

@@ -86,7 +86,7 @@ ordered_json launch_view(const ordered_json& op, std::size_t index, double most)
                        {"op", op.at("op")},
                        {"type", op.at("type")},
                        {"kind", kind_of(op.at("type").get<std::string>())},
-                       {"implementation", op.at("implementation")},
+                       {"variant", op.at("variant")},
                        {"kernel", op.at("kernel")},
                        {"name", op.at("name")},
                        {"sources", op.at("source_nodes")},
@@ -113,7 +113,7 @@ ordered_json sections_view(const ordered_json& report) {
       const auto i = index.get<std::size_t>();
       const ordered_json& op = ops.at(i);
       view["launches"].push_back(launch_view(op, i, most));
-      for (const char* key : {"op", "type", "implementation", "why_not_faster"})
+      for (const char* key : {"op", "type", "variant", "why_not_faster"})
         looks += op.at(key).get<std::string>() + '\n';
       sum.add(op);
     }
@@ -174,7 +174,7 @@ ordered_json tiles_view(const ordered_json& report) {
 ordered_json account_view(const ordered_json& report) {
   const ordered_json& nodes = report.at("source_nodes");
   ordered_json rows = ordered_json::array();
-  for (const auto& [key, fate, text] :
+  for (const auto& [key, status, text] :
        {std::tuple{"launched", "launched", "are part of the launches above"},
         std::tuple{"views", "view", "are the same memory under another shape, or packed on upload"},
         std::tuple{"constants", "constant", "have constant operands: folded while compiling"},
@@ -182,7 +182,7 @@ ordered_json account_view(const ordered_json& report) {
         std::tuple{"absorbed", "absorbed", "were absorbed by others, or do nothing"}}) {
     ordered_json names = ordered_json::array();
     for (const auto& node : report.at("nodes"))
-      if (node.at("fate") == fate)
+      if (node.at("status") == status)
         names.push_back({{"name", node.at("name")},
                          {"op", node.at("op")},
                          {"pass", node.at("pass")},

@@ -24,7 +24,8 @@ double share(const quant::OpGroup& op, const quant::Sensitivity& sensitivity) {
 
 double largest_deferred(const quant::Sensitivity& sensitivity) {
   double largest = 0.0;
-  for (const auto& [op, alone] : sensitivity.deferred->alone) largest = std::max(largest, alone);
+  for (const auto& [op, alone] : sensitivity.unnormalized->alone)
+    largest = std::max(largest, alone);
   return largest;
 }
 
@@ -62,11 +63,11 @@ std::string sensitivity_text(const quant::Sensitivity& sensitivity,
       "alone with one op, kind or layer of them, without with all but it.\n\n{}\n",
       counted(sensitivity.samples, "samples"), counted(sensitivity.tokens, "tokens"),
       percent(sensitivity.all), group_table("kind", sensitivity.kinds));
-  if (sensitivity.deferred)
+  if (sensitivity.unnormalized)
     text += fmt::format(
-        "With --softmax deferred: {} with all ops quantized, alone {} at most\nof a "
-        "product behind a Softmax.\n\n",
-        percent(sensitivity.deferred->all), percent(largest_deferred(sensitivity)));
+        "With --softmax unnormalized: {} with all ops quantized, alone {} at most\nof a "
+        "product after a Softmax.\n\n",
+        percent(sensitivity.unnormalized->all), percent(largest_deferred(sensitivity)));
   if (!sensitivity.layers.empty()) text += group_table("layer", sensitivity.layers) + "\n";
   return text + table.str();
 }
@@ -92,10 +93,11 @@ nlohmann::ordered_json sensitivity_json(const quant::Sensitivity& sensitivity,
                                  {"ops", std::move(list)},
                                  {"kinds", groups_json(sensitivity.kinds)},
                                  {"layers", groups_json(sensitivity.layers)}};
-  if (sensitivity.deferred) {
-    json["all_deferred"] = sensitivity.deferred->all;
-    auto& deferred = json["alone_deferred"] = nlohmann::ordered_json::object();
-    for (const auto& [op, alone] : sensitivity.deferred->alone) deferred[ops[op].node] = alone;
+  if (sensitivity.unnormalized) {
+    json["all_unnormalized"] = sensitivity.unnormalized->all;
+    auto& unnormalized = json["alone_unnormalized"] = nlohmann::ordered_json::object();
+    for (const auto& [op, alone] : sensitivity.unnormalized->alone)
+      unnormalized[ops[op].node] = alone;
   }
   return json;
 }

@@ -159,7 +159,7 @@ std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
     return tasks::tagging_task(chosen(tasks::read_conll(data), choice), labels);
   if (options.name == "mlm")
     return tasks::masked_task(chosen(read_texts(data), choice), tokenizer.vocabulary_size());
-  throw Error(fmt::format("'{}' is no task that is read here", options.name));
+  throw Error(fmt::format("unknown task '{}'", options.name));
 }
 
 std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bertcl tune: measures which implementation of each product of a model is the fastest on this
+// bertcl tune: measures which variant of each product of a model is the fastest on this
 // device.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ struct TuneOptions : ModelOptions {
 std::vector<TunedStep> products_of(const plan::Plan& plan, bool half) {
   std::vector<TunedStep> products;
   for (const plan::Step& step : plan.steps) {
-    if (!step.tunable || step.tunable->candidates.size() < 2) continue;
+    if (!step.tunable || step.tunable->variants.size() < 2) continue;
     const std::string type = step.op == "linear_q" ? "int8" : half ? "fp16" : "fp32";
     const bool known = std::any_of(products.begin(), products.end(), [&](const TunedStep& p) {
       return p.op == step.op && p.product.n == step.tunable->n && p.product.k == step.tunable->k;
@@ -47,7 +47,7 @@ std::vector<TunedStep> products_of(const plan::Plan& plan, bool half) {
 }
 
 ordered_json measured_json(const Measured& m) {
-  return {{"implementation", m.implementation},
+  return {{"variant", m.variant},
           {"layout", m.layout},
           {"right", m.wrong.empty()},
           {"wrong", m.wrong},
@@ -60,15 +60,14 @@ std::string times_text(const std::vector<double>& us) {
   return fmt::format("{}", fmt::join(cells, " / "));
 }
 
-/// Each implementation once, with the rows from which it is taken: "dot4_32x64, dot4 from 512
+/// Each variant once, with the rows from which it is taken: "dot4_32x64, dot4 from 512
 /// rows".
 std::string chosen_text(const std::vector<plan::TunedRows>& by_rows) {
   std::string text, last;
   for (const plan::TunedRows& row : by_rows) {
-    if (row.implementation == last) continue;
-    text += last.empty() ? row.implementation
-                         : fmt::format(", {} from {} rows", row.implementation, row.rows);
-    last = row.implementation;
+    if (row.variant == last) continue;
+    text += last.empty() ? row.variant : fmt::format(", {} from {} rows", row.variant, row.rows);
+    last = row.variant;
   }
   return text;
 }
@@ -89,7 +88,7 @@ int run_tune(const TuneOptions& options) {
   opencl::Context& context = *opened;
   const std::filesystem::path file = context.tuning_file();
   if (file.empty())
-    throw Error("there is no place for the result: BERTCL_TUNING or BERTCL_CACHE is off");
+    throw Error("nowhere to store the result: BERTCL_TUNING or BERTCL_CACHE is off");
   std::string note;
   plan::Tuning tuning = plan::stored_tuning(context, note);
   if (!note.empty()) write_error(note);
@@ -106,17 +105,17 @@ int run_tune(const TuneOptions& options) {
     if (!complete) break;
     const TuneResult result = tune_product(step, settings);
     complete = result.complete;
-    ordered_json candidates = ordered_json::array();
-    for (const Measured& m : result.candidates) {
-      candidates.push_back(measured_json(m));
+    ordered_json variants = ordered_json::array();
+    for (const Measured& m : result.variants) {
+      variants.push_back(measured_json(m));
       wrong += m.wrong.empty() ? 0 : 1;
       if (!m.wrong.empty())
-        warn("{} for {} {}x{} is wrong and left out: {}", m.implementation, step.op, step.product.k,
+        warn("{} for {} {}x{} is wrong and left out: {}", m.variant, step.op, step.product.k,
              step.product.n, m.wrong);
     }
     // What was measured in part says nothing; what is known from before stays then.
     if (result.complete) {
-      const auto same = [&](const plan::TunedProduct& p) {
+      const auto same = [&](const plan::TunedGemm& p) {
         return p.op == step.op && p.type == step.type && p.n == step.product.n &&
                p.k == step.product.k;
       };
@@ -129,12 +128,12 @@ int run_tune(const TuneOptions& options) {
       for (const plan::TunedRows& row : result.chosen->by_rows) {
         us.push_back(row.us);
         chosen.push_back({{"rows", row.rows},
-                          {"implementation", row.implementation},
+                          {"variant", row.variant},
                           {"us", row.us},
                           {"default_us", row.default_us}});
       }
     table.add({step.op, step.type, std::to_string(step.product.k), std::to_string(step.product.n),
-               result.standard.implementation, times_text(result.standard.us),
+               result.standard.variant, times_text(result.standard.us),
                result.chosen     ? chosen_text(result.chosen->by_rows)
                : result.complete ? "the default"
                                  : "no time",
@@ -144,7 +143,7 @@ int run_tune(const TuneOptions& options) {
                     {"n", step.product.n},
                     {"k", step.product.k},
                     {"default", measured_json(result.standard)},
-                    {"candidates", std::move(candidates)},
+                    {"variants", std::move(variants)},
                     {"chosen", std::move(chosen)},
                     {"gain", result.chosen ? result.chosen->gain() : 1.0},
                     {"complete", result.complete}});
@@ -160,7 +159,7 @@ int run_tune(const TuneOptions& options) {
     print_text("{} products on {}; us of {} rows\n\n{}\n", products.size(), tuning.device,
                fmt::join(settings.rows, " / "), table.str());
     print_text("{} in {}{}\n", file.string(), duration_text(seconds),
-               complete ? "" : "; the time ended, --seconds gives more");
+               complete ? "" : "; stopped at the time limit (raise --seconds)");
   }
   write_json(options.json, {{"device", tuning.device},
                             {"driver", tuning.driver},
@@ -180,8 +179,8 @@ void add_tune(CLI::App& program, Action& action) {
   const auto options = std::make_shared<TuneOptions>();
   CLI::App* command = add_model_command(
       program, "tune",
-      "Find the fastest implementation of each product of a model on this device\n\n"
-      "Without it the implementations are chosen by what the device can do, which is right for\n"
+      "Find the fastest variant of each product of a model on this device\n\n"
+      "Without it the variants are chosen by what the device can do, which is right for\n"
       "most. Here each that can run is compared with the reference and then measured, at several\n"
       "numbers of rows (tokens of a batch). What gains is stored for this device and driver, and\n"
       "all commands use it; `bertcl inspect` shows it. BERTCL_TUNING=off runs without.",
@@ -192,7 +191,7 @@ void add_tune(CLI::App& program, Action& action) {
       ->allow_extra_args(false)
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""))
       ->type_name("N,...");
-  positive(*command, "--seconds", options->seconds, "No measurement begins after these");
+  positive(*command, "--seconds", options->seconds, "Time budget");
   command->callback([options, &action] { action = [options] { return run_tune(*options); }; });
 }
 

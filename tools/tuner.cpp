@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the implementations of one product of a model on a device, after checking their results.
+// Measures the variants of one product of a model on a device, after checking their results.
 #include "tools/tuner.hpp"
 
 #include <fmt/format.h>
@@ -116,11 +116,11 @@ class Tuner {
   TuneResult run();
 
  private:
-  runtime::Session session(const std::string& implementation, bool with_epilogue) const;
+  runtime::Session session(const std::string& variant, bool with_epilogue) const;
   /// Microseconds of a run on `rows` rows; nothing where its results are wrong, with the reason.
   std::optional<double> measure(runtime::Session& session, std::int64_t rows, Measured& measured);
-  Measured check_and_measure(const plan::Candidate& candidate);
-  std::optional<plan::TunedProduct> choose(const TuneResult& result) const;
+  Measured check_and_measure(const plan::TunableVariant& variant);
+  std::optional<plan::TunedGemm> choose(const TuneResult& result) const;
   bool time_is_up() const { return Clock::now() >= settings_.deadline; }
 
   const TunedStep& step_;
@@ -131,16 +131,15 @@ class Tuner {
   bool complete_ = true;
 };
 
-/// With that implementation; "" is what runs without tuning.
-runtime::Session Tuner::session(const std::string& implementation, bool with_epilogue) const {
+/// With that variant; "" is what runs without tuning.
+runtime::Session Tuner::session(const std::string& variant, bool with_epilogue) const {
   runtime::SessionOptions options = settings_.session;
   auto tuning = std::make_shared<plan::Tuning>();
-  if (implementation == "ref") {
-    for (const plan::Candidate& c : step_.product.candidates)
-      options.disabled_kernels += (options.disabled_kernels.empty() ? "" : ",") + c.rung;
-  } else if (!implementation.empty()) {
-    tuning->put(
-        {step_.op, step_.type, step_.product.n, step_.product.k, {{1, implementation, 1, 1}}});
+  if (variant == "ref") {
+    for (const plan::TunableVariant& c : step_.product.variants)
+      options.disabled_kernels += (options.disabled_kernels.empty() ? "" : ",") + c.variant;
+  } else if (!variant.empty()) {
+    tuning->put({step_.op, step_.type, step_.product.n, step_.product.k, {{1, variant, 1, 1}}});
   }
   options.tuning = tuning;
   return runtime::Session::compile(graph_of(step_, with_epilogue), options);
@@ -171,15 +170,15 @@ std::optional<double> Tuner::measure(runtime::Session& session, std::int64_t row
   return std::max(best, 1e-3);
 }
 
-Measured Tuner::check_and_measure(const plan::Candidate& candidate) {
-  Measured measured{candidate.name, candidate.layout, {}, {}};
+Measured Tuner::check_and_measure(const plan::TunableVariant& variant) {
+  Measured measured{variant.name, variant.layout, {}, {}};
   if (step_.op == "linear_q") {
-    runtime::Session sums = session(candidate.name, false);
+    runtime::Session sums = session(variant.name, false);
     const runtime::Tensors inputs{{"x", operand(step_, kPeriod)}};
     measured.wrong = difference(sums.run(inputs).at("y"), exact_, 0);
     if (!measured.wrong.empty()) return measured;
   }
-  runtime::Session whole = session(candidate.name, true);
+  runtime::Session whole = session(variant.name, true);
   for (const std::int64_t rows : settings_.rows) {
     if (time_is_up()) {
       complete_ = false;
@@ -199,20 +198,20 @@ Measured Tuner::check_and_measure(const plan::Candidate& candidate) {
 }
 
 /// For each layout of weights the fastest by rows; of the layouts the one that gains most.
-std::optional<plan::TunedProduct> Tuner::choose(const TuneResult& result) const {
-  std::optional<plan::TunedProduct> best;
-  for (const Measured& head : result.candidates) {
-    plan::TunedProduct product{step_.op, step_.type, step_.product.n, step_.product.k, {}};
+std::optional<plan::TunedGemm> Tuner::choose(const TuneResult& result) const {
+  std::optional<plan::TunedGemm> best;
+  for (const Measured& head : result.variants) {
+    plan::TunedGemm product{step_.op, step_.type, step_.product.n, step_.product.k, {}};
     for (std::size_t i = 0; i < settings_.rows.size(); ++i) {
       plan::TunedRows row{settings_.rows[i], "", INFINITY, result.standard.us[i]};
-      for (const Measured& m : result.candidates)
+      for (const Measured& m : result.variants)
         if (m.layout == head.layout && m.us.size() > i && m.us[i] < row.us)
-          row.us = m.us[i], row.implementation = m.implementation;
-      if (!row.implementation.empty()) product.by_rows.push_back(row);
+          row.us = m.us[i], row.variant = m.variant;
+      if (!row.variant.empty()) product.by_rows.push_back(row);
     }
     const bool is_default = std::all_of(
         product.by_rows.begin(), product.by_rows.end(),
-        [&](const plan::TunedRows& row) { return row.implementation == step_.product.otherwise; });
+        [&](const plan::TunedRows& row) { return row.variant == step_.product.otherwise; });
     if (!is_default && product.by_rows.size() == settings_.rows.size() &&
         product.gain() >= kLeastGain && (!best || product.gain() > best->gain()))
       best = product;
@@ -223,15 +222,15 @@ std::optional<plan::TunedProduct> Tuner::choose(const TuneResult& result) const 
 TuneResult Tuner::run() {
   TuneResult result;
   result.standard = check_and_measure({"", "default", ""});
-  result.standard.implementation = step_.product.otherwise;
+  result.standard.variant = step_.product.otherwise;
   if (!result.standard.wrong.empty())
     throw Error(fmt::format("{} {}x{}: the default, {}, is wrong on this device: {}", step_.op,
                             step_.product.k, step_.product.n, step_.product.otherwise,
                             result.standard.wrong));
-  for (const plan::Candidate& candidate : step_.product.candidates) {
+  for (const plan::TunableVariant& variant : step_.product.variants) {
     if (time_is_up()) complete_ = false;
     if (!complete_) break;
-    result.candidates.push_back(check_and_measure(candidate));
+    result.variants.push_back(check_and_measure(variant));
   }
   result.complete = complete_;
   if (result.standard.us.size() == settings_.rows.size()) result.chosen = choose(result);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the implementations of one product of a model on a device, after checking their results.
+// Measures the variants of one product of a model on a device, after checking their results.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -15,21 +15,21 @@ namespace bertcl::tools {
 /// A product with constant weights, as steps of a plan have it.
 struct TunedStep {
   std::string op, type;  // linear_q in int8; linear in fp32 or fp16
-  plan::TunableProduct product;
+  plan::TunableGemm product;
 };
 
-/// What was found about one implementation.
+/// What was found about one variant.
 struct Measured {
-  std::string implementation, layout;
+  std::string variant, layout;
   std::string wrong;       // how its results differ from those of `ref`; then it was not measured
   std::vector<double> us;  // by rows, of the fastest run; fewer where it was left behind
 };
 
 struct TuneResult {
   Measured standard;  // what runs without tuning
-  std::vector<Measured> candidates;
-  std::optional<plan::TunedProduct> chosen;  // nothing where the default stays
-  bool complete = true;                      // false where the time ended
+  std::vector<Measured> variants;
+  std::optional<plan::TunedGemm> chosen;  // nothing where the default stays
+  bool complete = true;                   // false where the time ended
 };
 
 struct TuneSettings {
@@ -38,7 +38,7 @@ struct TuneSettings {
   runtime::SessionOptions session;                 // with a context
 };
 
-/// An implementation has to gain this much, over all rows, to be chosen.
+/// A variant has to gain this much, over all rows, to be chosen.
 inline constexpr double kLeastGain = 1.03;
 
 /// Results are compared with those of `ref` on random operands: sums in int8 exactly, quantized

@@ -27,7 +27,7 @@ namespace bertcl::tools {
 namespace {
 
 // Default tolerances, as shares of the largest value of an output. Quantized steps may differ by
-// one at ties of rounding, which the layers behind them spread: 2 % of the range for int8 models.
+// one at ties of rounding, which the layers after them spread: 2 % of the range for int8 models.
 constexpr double kFloatShare = 1e-3;
 constexpr double kIntegerShare = 2e-2;
 
@@ -217,7 +217,8 @@ void add_verify(CLI::App& program, Action& action) {
       "refused or a file cannot be read.\n\n"
       "--all FOLDER takes every model below a folder, each with FOLDER/goldens/A~b.npz or A/b.npz\n"
       "for A/b.onnx; one without either is compared with the plain definitions of its operators\n"
-      "on the host (status \"reference\"). A refused model is no failure there, unless the table\n"
+      "on the host (status \"reference\"). A refused model is not a failure there, unless the "
+      "table\n"
       "of --expect says otherwise.",
       "bertcl verify model.onnx goldens/*.npz", *options);
   CLI::Option* model =

@@ -210,7 +210,7 @@ Expectations read_expectations(const fs::path& path) {
       char* end = nullptr;
       entry.ties = std::strtod(ties.c_str(), &end);
       if (ties.empty() || *end != '\0' || !(entry.ties >= 0.0 && entry.ties < 1.0)) {
-        fail("the share of ties is no number from 0 to 1");
+        fail("the share of ties is not a number from 0 to 1");
       }
       if (entry.reason.empty()) fail("an allowance for ties needs a reason");
     }

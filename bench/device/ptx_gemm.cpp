@@ -37,11 +37,11 @@ struct Driver {
 };
 const Driver driver;
 
-struct Family {
+struct Variant {
   const char* file;
   unsigned tile_rows, tile_columns;
 };
-constexpr Family families[] = {
+constexpr Variant variants[] = {
     {"mma", 128, 128}, {"mma_registers", 128, 128}, {"dot4", 128, 128}, {"dot4_small", 32, 64}};
 // (N, K) of the products of BERT-base and -large; rows: tokens of a batch.
 constexpr int shapes[][2] = {{2304, 768},  {768, 768},   {3072, 768},  {768, 3072},
@@ -86,13 +86,13 @@ struct Product {
     return b[((panel + k / 4) * 64 + n % 64) * 4 + k % 4];
   }
 
-  void launch(Handle kernel, const Family& family) {
+  void launch(Handle kernel, const Variant& variant) {
     std::int32_t m = M, n = N, k = K, zero = 0, one = 1;
     DevicePointer none = 0;
     void* arguments[] = {&da,   &db,  &colsum, &ones, &zeros, &ones, &zeros, &out,  &m,    &n,   &k,
                          &zero, &one, &zero,   &zero, &zero,  &none, &none,  &none, &none, &none};
-    driver.call("cuLaunchKernel", kernel, 1u, (M + family.tile_rows - 1) / family.tile_rows,
-                (N + family.tile_columns - 1) / family.tile_columns, 256u, 1u, 1u, 0u, Handle(),
+    driver.call("cuLaunchKernel", kernel, 1u, (M + variant.tile_rows - 1) / variant.tile_rows,
+                (N + variant.tile_columns - 1) / variant.tile_columns, 256u, 1u, 1u, 0u, Handle(),
                 static_cast<void**>(arguments), static_cast<void**>(nullptr));
   }
 
@@ -111,7 +111,7 @@ struct Product {
   }
 
   /// Microseconds of a launch, the best of five series.
-  double measure(Handle kernel, const Family& family) {
+  double measure(Handle kernel, const Variant& variant) {
     Handle begin = nullptr, end = nullptr;
     driver.call("cuEventCreate", &begin, 0u);
     driver.call("cuEventCreate", &end, 0u);
@@ -119,7 +119,7 @@ struct Product {
     constexpr int kLaunches = 20;
     for (int series = 0; series < 5; ++series) {
       driver.call("cuEventRecord", begin, Handle());
-      for (int i = 0; i < kLaunches; ++i) launch(kernel, family);
+      for (int i = 0; i < kLaunches; ++i) launch(kernel, variant);
       driver.call("cuEventRecord", end, Handle());
       driver.call("cuEventSynchronize", end);
       float ms = 0;
@@ -157,21 +157,21 @@ bool run(const std::string& folder) {
       name);
   const char* separator = "\n";
   bool all_exact = true;
-  for (const Family& family : families) {
+  for (const Variant& variant : variants) {
     Handle module = nullptr;
-    const Handle kernel = load(folder + "/" + family.file + ".ptx", module);
+    const Handle kernel = load(folder + "/" + variant.file + ".ptx", module);
     for (const auto& [N, K] : shapes)
       for (const int M : rows) {
         Product product(M, N, K);
-        product.launch(kernel, family);
+        product.launch(kernel, variant);
         driver.call("cuCtxSynchronize");
         const bool exact = product.is_exact();
         all_exact = all_exact && exact;
-        const double us = product.measure(kernel, family);
+        const double us = product.measure(kernel, variant);
         std::printf(
             "%s  {\"kernel\": \"%s\", \"m\": %d, \"n\": %d, \"k\": %d, \"us\": %.2f, "
             "\"tops\": %.2f, \"exact\": %s}",
-            separator, family.file, M, N, K, us, 2e-6 * M * N * K / us, exact ? "true" : "false");
+            separator, variant.file, M, N, K, us, 2e-6 * M * N * K / us, exact ? "true" : "false");
         std::fflush(stdout);
         separator = ",\n";
       }

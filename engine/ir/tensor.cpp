@@ -156,24 +156,24 @@ Tensor Tensor::of_file(DType dtype, Sizes shape, std::shared_ptr<const void> own
   return t;
 }
 
-Tensor Tensor::joined(DType dtype, const std::vector<Tensor>& parts) {
+Tensor Tensor::concat(DType dtype, const std::vector<Tensor>& parts) {
   auto lazy = std::make_shared<Lazy>();
   Sizes shape = parts.at(0).shape_;
   shape.back() = 0;
   for (const Tensor& part : parts) {
     const std::int64_t columns = part.shape_.back();
     if (!std::equal(shape.begin(), shape.end() - 1, part.shape_.begin(), part.shape_.end() - 1))
-      throw Error("tensors of other extents than the first cannot be joined to it");
-    shape.back() = sum(shape.back(), columns, "a joined tensor");
+      throw Error("tensors of other extents than the first cannot be concatenated with it");
+    shape.back() = sum(shape.back(), columns, "a concatenated tensor");
     const std::vector<Tensor> inner = part.dtype_ == dtype ? part.parts() : std::vector{part};
     lazy->parts.insert(lazy->parts.end(), inner.begin(), inner.end());
   }
-  Tensor joined;
-  joined.dtype_ = dtype;
-  joined.shape_ = std::move(shape);
-  joined.lazy_ = std::move(lazy);
-  if (joined.byte_count() >= kLazyBytes) return joined;
-  return Tensor(dtype, joined.shape_, joined.lazy_, joined.bytes());
+  Tensor concatenated;
+  concatenated.dtype_ = dtype;
+  concatenated.shape_ = std::move(shape);
+  concatenated.lazy_ = std::move(lazy);
+  if (concatenated.byte_count() >= kLazyBytes) return concatenated;
+  return Tensor(dtype, concatenated.shape_, concatenated.lazy_, concatenated.bytes());
 }
 
 std::span<const std::byte> Tensor::bytes() const {
@@ -255,7 +255,7 @@ std::vector<std::int64_t> Tensor::to_ints() const {
 Tensor Tensor::reshaped(Sizes shape) const {
   if (lazy_ && !lazy_->parts.empty()) {
     if (lazy_->parts.size() == 1 && !shape.empty())
-      return joined(dtype_, {lazy_->parts[0].reshaped(std::move(shape))});
+      return concat(dtype_, {lazy_->parts[0].reshaped(std::move(shape))});
     return Tensor(dtype_, std::move(shape), lazy_, bytes());
   }
   Tensor t(dtype_, std::move(shape), owner_, bytes_);
@@ -266,7 +266,7 @@ Tensor Tensor::reshaped(Sizes shape) const {
 
 Tensor Tensor::converted(DType dtype) const {
   if (dtype == dtype_) return *this;
-  if (dtype_ == DType::f16 && dtype == DType::f32 && !shape_.empty()) return joined(dtype, {*this});
+  if (dtype_ == DType::f16 && dtype == DType::f32 && !shape_.empty()) return concat(dtype, {*this});
   Tensor out = zeros(dtype, shape_);
   convert_elements(dtype_, bytes().data(), dtype, out.mutable_bytes().data(),
                    static_cast<std::size_t>(size()));

@@ -18,7 +18,7 @@ std::int64_t element_count(const Sizes& sizes);
 
 /// An immutable dense row-major tensor. Copying it shares the bytes. Several threads may read one.
 ///
-/// Large tensors that are made of others (joined(), and f32 out of f16) get bytes of their own when
+/// Large tensors that are made of others (concat(), and f32 out of f16) get bytes of their own when
 /// somebody asks for them: weights are packed from their parts, and never do.
 class Tensor {
  public:
@@ -34,7 +34,7 @@ class Tensor {
 
   /// The elements of `parts`, whose shapes differ in the last extent only, side by side along the
   /// last axis, as `dtype`.
-  static Tensor joined(DType dtype, const std::vector<Tensor>& parts);
+  static Tensor concat(DType dtype, const std::vector<Tensor>& parts);
 
   /// Takes the values over without copying them.
   template <class T>
@@ -56,7 +56,7 @@ class Tensor {
   std::int64_t size() const { return element_count(shape_); }
   /// At any address where they are those of a file.
   std::span<const std::byte> bytes() const;
-  /// What joined() was given, f16 where this was converted from it; the tensor itself if it has
+  /// What concat() was given, f16 where this was converted from it; the tensor itself if it has
   /// bytes already.
   std::vector<Tensor> parts() const;
   /// Tells the system that the bytes will not be read soon. Pages of a mapped file leave the memory

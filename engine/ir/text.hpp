@@ -18,7 +18,7 @@ namespace bertcl::ir {
 
 struct PrintOptions {
   std::int64_t max_elements = 8;  // constants with more elements are printed as "..."
-  bool sources = false;           // names of the ONNX nodes behind each line as a comment
+  bool sources = false;           // names of the ONNX nodes after each line as a comment
   bool renumber = false;  // %0, %1, ... for the results of nodes, so that two graphs compare
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 
-// Kind and size of an element, as NumPy's `descr` has them behind the byte order.
+// Kind and size of an element, as NumPy's `descr` has them after the byte order.
 constexpr std::array<std::pair<std::string_view, ir::DType>, 12> kTypes = {{
     {"f2", ir::DType::f16},
     {"f4", ir::DType::f32},
@@ -121,7 +121,7 @@ class HeaderParser {
       std::int64_t size = 0;
       const char* begin = text_.data() + position_;
       const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), size);
-      if (error != std::errc() || size < 0) fail("a shape that is no list of sizes");
+      if (error != std::errc() || size < 0) fail("a shape that is not a list of sizes");
       if (size != 0 && total > std::numeric_limits<std::int64_t>::max() / 16 / size) {
         fail("a shape beyond any memory");
       }
@@ -204,7 +204,8 @@ ir::Tensor parse_npy(std::vector<std::byte> bytes, const std::string& origin) {
     header_length = header_length << 8 | static_cast<unsigned char>(text[8 + i]);
   }
   const std::size_t data_begin = 8 + length_bytes + header_length;
-  if (data_begin > text.size()) throw Error(fmt::format("{}: the .npy header is cut off", origin));
+  if (data_begin > text.size())
+    throw Error(fmt::format("{}: the .npy header is truncated", origin));
   const Header header = HeaderParser(text.substr(8 + length_bytes, header_length), origin).parse();
 
   const std::size_t element = ir::size_of(header.dtype);

@@ -120,7 +120,7 @@ void save(const std::filesystem::path& path, const Arrays& arrays) {
       file.fail(zip_strerror(archive.get()));
     }
   }
-  if (arrays.empty()) file.fail("there is no array to write");
+  if (arrays.empty()) file.fail("no arrays to write");
   if (zip_close(archive.get()) != 0) file.fail(zip_strerror(archive.get()));
   static_cast<void>(archive.release());
   file.commit();

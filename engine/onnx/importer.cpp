@@ -46,7 +46,7 @@ onnx::NodeProto with_attributes(const onnx::NodeProto& node, const onnx::NodePro
   return copy;
 }
 
-/// The nodes in an order in which each stands behind what it reads. Files that are not sorted exist
+/// The nodes in an order in which each stands after what it reads. Files that are not sorted exist
 /// though ONNX asks for it; nodes of a cycle stay where they are, and are refused later.
 std::vector<const onnx::NodeProto*> sorted(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {

@@ -145,7 +145,7 @@ ir::Value* attention_bias_of(NodeImport& node, std::size_t i) {
   return bias;
 }
 
-/// What the packed forms of com.microsoft have in common behind their product: `packed` is
+/// What the packed forms of com.microsoft have in common after their product: `packed` is
 /// [batch, rows, queries | keys | values], the mask and the bias of the scores may be null.
 void finish_packed_attention(NodeImport& node, ir::Value* packed, ir::Value* mask,
                              ir::Value* attention_bias) {
@@ -199,7 +199,7 @@ void import_quantized_attention(NodeImport& node) {
 }
 
 /// Past keys or values in a buffer [batch, heads, longest, size] of which `length` rows are filled,
-/// with those of this run, one row, behind them.
+/// with those of this run, one row, after them.
 ir::Value* in_buffer(NodeImport& node, ir::Value* buffer, ir::Value* length, ir::Value* now) {
   const ir::Shape &b = buffer->type.shape, &n = now->type.shape;
   if (b.size() != 4 || b[0] != n[0] || b[1] != n[1] || b[3] != n[3] || n[2] != ir::Dim(1))

@@ -15,7 +15,7 @@ using Ints = std::vector<std::int64_t>;
 
 /// The attributes of a convolution over `kernel.size()` spatial axes.
 struct Window {
-  Ints kernel, strides, dilations, pads;  // pads: before each axis, then behind each
+  Ints kernel, strides, dilations, pads;  // pads: before each axis, then after each
   std::int64_t groups;
 
   std::size_t rank() const { return kernel.size(); }
@@ -121,18 +121,18 @@ ir::Value* convolved(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Valu
   }
   ir::Value* sum = nullptr;
   for (std::int64_t tap = 0; tap < taps; ++tap) {
-    Ints at(w.rank()), behind(w.rank()), first(w.rank()), last(w.rank());
+    Ints at(w.rank()), end(w.rank()), first(w.rank()), last(w.rank());
     std::int64_t rest = tap;
     for (std::size_t i = w.rank(); i-- > 0; rest /= w.kernel[i]) {
       const std::int64_t tap_i = rest % w.kernel[i];
       at[i] = flipped ? w.kernel[i] - 1 - tap_i : tap_i;
-      behind[i] = at[i] + 1;
+      end[i] = at[i] + 1;
       first[i] = tap_i * w.dilations[i];
       last[i] = first[i] + ends[i];
     }
     ir::Value* columns =
         node.reshape(slice(node, x, first, last, w.strides), {from[0], w.groups, shape[1], points});
-    ir::Value* rows = node.reshape(slice(node, weight, at, behind, Ints(w.rank(), 1)),
+    ir::Value* rows = node.reshape(slice(node, weight, at, end, Ints(w.rank(), 1)),
                                    {w.groups, *outputs, shape[1]});
     ir::Value* product = node.emit("MatMul", {rows, columns});
     sum = sum ? node.add(sum, product) : product;
@@ -147,7 +147,7 @@ void import_conv(NodeImport& node) {
                          window_of(node, x->type.shape, weight->type.shape)));
 }
 
-/// x with strides - 1 zeros behind every element of the spatial axes.
+/// x with strides - 1 zeros after every element of the spatial axes.
 ir::Value* stretched(NodeImport& node, ir::Value* x, const Ints& strides) {
   const ir::Shape& from = x->type.shape;
   ir::Shape apart{from[0], from[1]}, joined{from[0], from[1]};
@@ -167,7 +167,7 @@ void import_conv_transpose(NodeImport& node) {
   ir::Value *x = node.need(0), *weight = node.need(1);
   if (node.attribute("output_shape")) node.fail("attribute 'output_shape' is not supported");
   Window w = window_of(node, x->type.shape, weight->type.shape);
-  const Ints behind = spatial(node, "output_padding", w.rank(), 0, 0);
+  const Ints end = spatial(node, "output_padding", w.rank(), 0, 0);
   const ir::Shape shape = weight->type.shape;
   const auto inputs = ir::Dim::divide(shape[0], w.groups);
   if (!inputs) node.fail("the channels do not divide into groups");
@@ -178,7 +178,7 @@ void import_conv_transpose(NodeImport& node) {
     turned.push_back(shape[i + 2]);
     perm.push_back(static_cast<std::int64_t>(i) + 3);
     w.pads[i] = w.reach(i) - 1 - w.pads[i];
-    w.pads[w.rank() + i] = w.reach(i) - w.pads[w.rank() + i] + behind[i] - w.strides[i];
+    w.pads[w.rank() + i] = w.reach(i) - w.pads[w.rank() + i] + end[i] - w.strides[i];
     if (w.pads[i] < 0 || w.pads[w.rank() + i] < 0)
       node.fail("pads larger than the kernel are not supported");
   }

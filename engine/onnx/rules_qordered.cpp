@@ -51,13 +51,13 @@ Layout layout_of(NodeImport& node, std::int64_t order, const ir::Dim& rows, cons
 }
 
 /// The shape of `x` without its last two extents, then `extents`.
-ir::Shape behind_batches(const ir::Value* x, const ir::Shape& extents) {
+ir::Shape after_batches(const ir::Value* x, const ir::Shape& extents) {
   ir::Shape shape(x->type.shape.begin(), x->type.shape.end() - 2);
   shape.insert(shape.end(), extents.begin(), extents.end());
   return shape;
 }
-std::vector<std::int64_t> behind_batches(std::size_t batches,
-                                         const std::vector<std::int64_t>& perm) {
+std::vector<std::int64_t> after_batches(std::size_t batches,
+                                        const std::vector<std::int64_t>& perm) {
   std::vector<std::int64_t> all;
   for (std::size_t i = 0; i < batches; ++i) all.push_back(static_cast<std::int64_t>(i));
   for (const std::int64_t axis : perm) all.push_back(axis + static_cast<std::int64_t>(batches));
@@ -70,8 +70,8 @@ ir::Value* to_rows(NodeImport& node, ir::Value* x, std::int64_t order) {
   if (order == row) return x;
   if (shape.size() < 2) node.fail(fmt::format("order {} needs a matrix", order));
   const Layout layout = layout_of(node, order, shape[shape.size() - 2], shape.back());
-  ir::Value* tiles = node.reshape(x, behind_batches(x, layout.extents));
-  return node.reshape(node.transpose(tiles, behind_batches(shape.size() - 2, layout.perm)), shape);
+  ir::Value* tiles = node.reshape(x, after_batches(x, layout.extents));
+  return node.reshape(node.transpose(tiles, after_batches(shape.size() - 2, layout.perm)), shape);
 }
 
 /// The inverse of to_rows().
@@ -86,8 +86,8 @@ ir::Value* from_rows(NodeImport& node, ir::Value* x, std::int64_t order) {
     ordered.push_back(layout.extents[static_cast<std::size_t>(layout.perm[i])]);
     inverse[static_cast<std::size_t>(layout.perm[i])] = static_cast<std::int64_t>(i);
   }
-  ir::Value* tiles = node.reshape(x, behind_batches(x, ordered));
-  return node.reshape(node.transpose(tiles, behind_batches(shape.size() - 2, inverse)), shape);
+  ir::Value* tiles = node.reshape(x, after_batches(x, ordered));
+  return node.reshape(node.transpose(tiles, after_batches(shape.size() - 2, inverse)), shape);
 }
 
 /// A weight [in, out]. In the tiled orders it was transposed first: the bytes are those of [out,

@@ -237,7 +237,7 @@ void import_dynamic_quantize_matmul(NodeImport& node) {
   finish_scaled(node, product, a[1], node.need(2), node.in(4));
 }
 
-/// Operand `first` and the scale and zero point behind it, as a real tensor.
+/// Operand `first` and the scale and zero point after it, as a real tensor.
 ir::Value* dequantized(NodeImport& node, std::size_t first) {
   return dequantized(node, node.need(first), node.need(first + 1), node.in(first + 2));
 }

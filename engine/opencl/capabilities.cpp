@@ -60,8 +60,8 @@ void hide(Capabilities& capabilities, const std::string& names) {
       if (name == entry.name) found = &entry;
     }
     if (!found)
-      throw Error("BERTCL_DISABLE names '" + name +
-                  "', which is no capability; known are:" + known);
+      throw Error("BERTCL_DISABLE names '" + name + "', an unknown capability; choose from" +
+                  known);
     if (capabilities.*(found->flag)) capabilities.notes[name] = "hidden by BERTCL_DISABLE";
     capabilities.*(found->flag) = false;
   }
@@ -99,7 +99,7 @@ std::optional<Capabilities> from_text(const std::string& text) {
 Capabilities stored_or_probed(Context& context, const ProgramCache& cache) {
   std::string sources;
   for (const std::string& program : program_names())
-    if (program.starts_with("probe_") || program == "chain") sources += final_source(program);
+    if (program.starts_with("probe_") || program == "persistent") sources += final_source(program);
   const std::filesystem::path program = find_probe_program();
   const std::string key =
       cache.key(sources, program.empty() ? "capabilities, in one process" : "capabilities");

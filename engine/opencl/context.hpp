@@ -85,7 +85,7 @@ class Context : public std::enable_shared_from_this<Context> {
   /// functions for further local sizes from it.
   void store_programs(double seconds = 0.5);
 
-  /// Where choices of implementations that were measured on this device are stored: a file in the
+  /// Where choices of variants that were measured on this device are stored: a file in the
   /// folder of the program cache, named after device, driver and the sources of the products. The
   /// environment variable BERTCL_TUNING names another file, or none: "off". Empty: nowhere.
   std::filesystem::path tuning_file() const;

@@ -122,8 +122,4 @@ Kernel& Kernel::set(unsigned index, float value) {
   return set_raw(index, sizeof(value), &value, {});
 }
 
-Kernel& Kernel::set(unsigned index, LocalMemory local) {
-  return set_raw(index, local.bytes, nullptr, {});
-}
-
 }  // namespace bertcl::opencl

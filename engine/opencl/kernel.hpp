@@ -18,11 +18,6 @@ class Context;
 /// -D options of a program. Sorted by name, so that the same values always give the same options.
 using Defines = std::map<std::string, int>;
 
-/// `bytes` of local memory for a kernel argument of type `__local T*`.
-struct LocalMemory {
-  size_t bytes;
-};
-
 /// Handle of one kernel with one set of arguments. Copies share the arguments; a launch that keeps
 /// its own asks the context for a kernel of its own. Bound buffers are kept alive. One thread at a
 /// time may set arguments or launch it.
@@ -53,7 +48,6 @@ class Kernel {
   Kernel& set(unsigned index, int32_t value);
   Kernel& set(unsigned index, uint32_t value);
   Kernel& set(unsigned index, float value);
-  Kernel& set(unsigned index, LocalMemory local);
   /// No implicit narrowing: cast sizes to int32_t where the value is known to fit.
   template <typename T>
   Kernel& set(unsigned index, T value) = delete;

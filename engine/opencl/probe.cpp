@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "opencl/chain.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/command_buffer.hpp"
+#include "opencl/persistent_kernel.hpp"
 #include "opencl/prober.hpp"
 
 namespace bertcl::opencl {
@@ -108,8 +108,8 @@ bool Prober::subgroups() {
 bool Prober::command_buffer_probe() {
   std::vector<int32_t> values(kLanes, 1);
   Buffer a = buffer_of(context_, values), b = buffer_of(context_, values);
-  Kernel ramp = context_.kernel("probe_chain", "probe_ramp");
-  Kernel sum = context_.kernel("probe_chain", "probe_sum");
+  Kernel ramp = context_.kernel("probe_persistent", "probe_ramp");
+  Kernel sum = context_.kernel("probe_persistent", "probe_sum");
   ramp.args(a, 3);
   sum.args(a, kLanes, 0.5f, b);
   CommandBuffer recorded(context_, CommandBuffer::Unprobed());
@@ -130,7 +130,8 @@ bool Prober::command_buffer_probe() {
 
 void Prober::in_process() {
   if (found_.in_process_cpu) {
-    probe("persistent_kernel", &Capabilities::persistent_kernel, [&] { return chain_probe(); });
+    probe("persistent_kernel", &Capabilities::persistent_kernel,
+          [&] { return persistent_kernel_probe(); });
     probe("assembly_binaries", &Capabilities::assembly_binaries,
           [&] { return assembly_binary_probe(); });
     return;
@@ -153,8 +154,8 @@ bool Prober::assembly_binary_probe() {
   return bytes > 0;
 }
 
-// Two chained steps by one work-group, by one for each unit, and by more than there are units.
-bool Prober::chain_probe() {
+// Two merged steps by one work-group, by one for each unit, and by more than there are units.
+bool Prober::persistent_kernel_probe() {
   constexpr int kFirst = 7 * 5 * 3, kSecond = 64;
   std::vector<int32_t> expected(kFirst + kSecond);
   int sum = 0;
@@ -169,15 +170,15 @@ bool Prober::chain_probe() {
   append_step(words,
               {1, kFirst, {kSecond, 1, 1}, {a, kFirst, std::bit_cast<std::uint32_t>(0.5f), b}});
   const Buffer steps = buffer_of(context_, words);
-  Buffer state = context_.allocate(kChainStateBytes);
+  Buffer state = context_.allocate(kPersistentStateBytes);
   state.fill(0);
-  const std::array<Kernel, 2> kernels{context_.unbuilt_kernel("probe_chain", "probe_ramp"),
-                                      context_.unbuilt_kernel("probe_chain", "probe_sum")};
-  Kernel chain = chain_of(context_, kernels);
-  chain.args(steps, state, out, 0, 2);
+  const std::array<Kernel, 2> kernels{context_.unbuilt_kernel("probe_persistent", "probe_ramp"),
+                                      context_.unbuilt_kernel("probe_persistent", "probe_sum")};
+  Kernel merged = persistent_kernel_of(context_, kernels);
+  merged.args(steps, state, out, 0, 2);
   for (const size_t groups : {size_t{1}, size_t{context_.info().compute_units}, size_t{64}}) {
     out.fill(kPoison);
-    context_.queue().launch(chain, {groups, 1, 1}, {1, 1, 1}, "probe");
+    context_.queue().launch(merged, {groups, 1, 1}, {1, 1, 1}, "probe");
     if (out.download<int32_t>() != expected) return false;
   }
   return true;

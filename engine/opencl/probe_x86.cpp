@@ -90,7 +90,7 @@ void Prober::x86() {
     if (!found_.in_process_cpu)
       found_.notes[sections[i].name] = "no in-process CPU device";
     else if (!sections[i].on_cpu)
-      found_.notes[sections[i].name] = "the CPU or the system has it not";
+      found_.notes[sections[i].name] = "not supported by this CPU or OS";
     else
       wanted.push_back(i);
   if (wanted.empty()) return;

@@ -15,7 +15,7 @@ namespace bertcl::opencl {
 inline constexpr int kLanes = 16;
 inline constexpr uint8_t kPoison = 0xA5;
 
-/// Sixteen lanes of four bytes whose products break wrong implementations: both ends of each type,
+/// Sixteen lanes of four bytes whose products break wrong kernels: both ends of each type,
 /// four different bytes (a swapped order), 255*127 twice (16-bit saturation), (-128)(-128) four
 /// times, and start values next to the ends of s32 (saturation instead of wrapping).
 struct ProbeData {
@@ -68,7 +68,7 @@ class Prober {
   void matrix_units_of(bool nvidia, bool amd);
   bool matrix_probe(const MatrixUnit& unit, bool half);
   bool copy_async_probe();
-  bool chain_probe();
+  bool persistent_kernel_probe();
   bool assembly_binary_probe();
   bool command_buffer_probe();
   std::vector<int32_t> run_x86(const Defines& sections);

@@ -109,7 +109,7 @@ std::optional<std::vector<std::byte>> ProgramCache::load(const std::string& key,
   const auto bytes = static_cast<uint64_t>(stream.tellg());
   stream.seekg(sizeof(Header));
   if (!stream || bytes != sizeof(Header) + header.payload_bytes)
-    return absent("miss, the file has not the length that its header says");
+    return absent("miss, the file's length differs from its header");
   std::vector<std::byte> payload(header.payload_bytes);
   if (!stream.read(reinterpret_cast<char*>(payload.data()),
                    static_cast<std::streamsize>(payload.size())))

@@ -38,7 +38,7 @@ const char* hint(cl_int status) {
       return ": not every argument is set";
     case CL_MEM_OBJECT_ALLOCATION_FAILURE:
     case CL_OUT_OF_RESOURCES:
-      return ": the device has not enough memory or registers; use smaller batches";
+      return ": not enough memory or registers on the device; use smaller batches";
     default:
       return "";
   }

@@ -234,7 +234,7 @@ std::vector<ir::Type> infer_pad(InferContext& context) {
       context.fail("the pads do not fit into 64 bits");
     type.shape[d] = *context.values.apply(context.graph, "Add", type.shape[d], more);
     if (type.shape[d].is_constant() && type.shape[d].constant() < 0)
-      context.fail("more is cut off than there is");
+      context.fail("the cut is longer than the axis");
   }
   return {type};
 }

@@ -30,7 +30,7 @@ struct Match {
     return it == values.end() ? nullptr : it->second;
   }
   double number(std::string_view name) const { return numbers.find(name)->second; }
-  /// Names of the ONNX nodes behind all covered nodes.
+  /// Names of the ONNX nodes of all covered nodes.
   std::vector<std::string> sources() const;
 };
 

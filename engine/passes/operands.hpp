@@ -32,14 +32,15 @@ enum : std::size_t {
   w_zero_point
 };
 }
-/// attention(q, k, v, mask?, p_scale?, p_zero_point?) {heads, scale, p_type, counted?, deferred?,
+/// attention(q, k, v, mask?, p_scale?, p_zero_point?) {heads, scale, p_type, mask_is_length?,
+/// unnormalized?,
 ///          offsets?, score_scale?, score_lowest?, score_factor?};
 /// after pack_tokens the mask operand is followed by seq_offsets and key_mask (see
-/// pack_tokens.cpp). counted = 1: as many first keys count as the mask has ones. deferred = 1: p
-/// are powers relative to the largest, and the product with v is divided by the sum of the
-/// quantized p. With score_scale the scores s = scale * q k^T are quantized, clamp(round(s /
-/// score_scale), score_lowest, score_lowest + 255) * score_scale, and then multiplied with
-/// score_factor.
+/// pack_tokens.cpp). mask_is_length = 1: as many first keys count as the mask has ones.
+/// unnormalized = 1: p are powers relative to the largest, and the product with v is divided by the
+/// sum of the quantized p. With score_scale the scores s = scale * q k^T are quantized,
+/// clamp(round(s / score_scale), score_lowest, score_lowest + 255) * score_scale, and then
+/// multiplied with score_factor.
 namespace attention {
 enum : std::size_t { q, k, v, mask, p_scale, p_zero_point, seq_offsets, key_mask };
 }
@@ -109,7 +110,7 @@ enum : std::size_t {
 }
 /// quantize_rows(x) {least} -> i8, or u8 with the zero point 128, and scale f32[.., 1]:
 /// scale = max(|row|, least) / 127
-/// pack_inputs(ids, types?, mask?, positions?) {keeps_padding?, counted?}
+/// pack_inputs(ids, types?, mask?, positions?) {keeps_padding?, mask_is_length?}
 ///   -> ids, positions, seq_offsets, key_mask [, types];
 /// positions count from 0 in each sequence where they are no operand.
 namespace pack_inputs {

@@ -13,8 +13,8 @@ namespace bertcl::passes {
 
 namespace {
 
-/// A pass whose results have kernels only behind another one: left out with that one.
-constexpr std::pair<std::string_view, std::string_view> in_vain[] = {
+/// Pass dependencies: the results of the first have kernels only after the second.
+constexpr std::pair<std::string_view, std::string_view> dependencies[] = {
     {"find_attention", "pack_tokens"},
     {"find_attention", "lower_attention_q"},
     {"find_embedding", "pack_tokens"},
@@ -25,15 +25,16 @@ constexpr std::pair<std::string_view, std::string_view> in_vain[] = {
 std::vector<Pass> pipeline(const Options& options) {
   std::vector<Pass> all = {
       // normalize: one spelling for each thing
-      resolve_shapes(), split_qlinear_matmul(), fold_constants(options.limits), widen_halves(), find_quantize(),
-      fold_constants(options.limits), unmerge_transpose(), gather_one_hot(), dequantize_tables(), drop_identity(),
-      fold_weight_transpose(), share_common(), dead_code(),
+      resolve_shapes(), split_qlinear_matmul(), fold_constants(options.limits), widen_halves(),
+      find_quantize(), fold_constants(options.limits), unmerge_transpose(), gather_one_hot(),
+      dequantize_tables(), drop_identity(), fold_weight_transpose(), share_common(), dead_code(),
       // recognize: many spellings, one op
       find_layer_norm(), find_gelu(), fold_channel_factor(), lift_quantize(), share_common(),
       find_linear(), find_quantize_rows(), find_linear_q(), find_attention(), find_positions(),
       find_embedding(), find_add_norm(), expand_layer_norm(), dead_code(),
       // quantize: DQ -> op -> Q becomes one integer op
-      lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits), dead_code(),
+      lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits),
+      dead_code(),
       // fuse: fewer, larger launches
       fuse_activation(), fuse_quantize(), fuse_qkv(), pack_tokens(), dead_code()};
   const auto left_out = [&](std::string_view name) {
@@ -44,7 +45,7 @@ std::vector<Pass> pipeline(const Options& options) {
     throw Error("the compiler pass 'resolve_shapes' cannot be left out: Shape has no kernel");
   std::erase_if(all, [&](const Pass& pass) {
     return left_out(pass.name) ||
-           std::any_of(std::begin(in_vain), std::end(in_vain), [&](const auto& pair) {
+           std::any_of(std::begin(dependencies), std::end(dependencies), [&](const auto& pair) {
              return pass.name == pair.first && left_out(pair.second);
            });
   });

@@ -21,7 +21,7 @@ struct Dequantized {
   ir::Value* zero_point = nullptr;  // constant of the quantized type, or null for 0
 };
 
-/// The DequantizeLinear behind `v` if it is per tensor, of u8 or i8, with constant parameters.
+/// The DequantizeLinear after `v` if it is per tensor, of u8 or i8, with constant parameters.
 std::optional<Dequantized> per_tensor_dequantized(const ir::Value* v);
 
 /// The same if it is per tensor or per column.

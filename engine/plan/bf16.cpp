@@ -19,7 +19,7 @@ bool is_left_operand(const ir::Node& node, const ir::Value* value) {
 
 std::string why_not_bf16(Builder& b) {
   if (!b.options().bf16) return "not asked for";
-  return b.is_disabled(kBf16Rung) ? "switched off" : needs_bf16(b);
+  return b.is_disabled(kBf16Variant) ? "switched off" : needs_bf16(b);
 }
 
 std::string why_not_bf16_attention(Builder& b, const ir::Graph& graph, const ir::Node& attention) {

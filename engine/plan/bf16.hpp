@@ -7,8 +7,8 @@
 
 namespace bertcl::plan {
 
-/// The name of the bf16 implementations, products and attention.
-inline constexpr const char* kBf16Rung = "x86_bf16";
+/// The name of the bf16 variants, products and attention.
+inline constexpr const char* kBf16Variant = "x86_bf16";
 
 /// Why float products do not run in bf16; "" if they do.
 std::string why_not_bf16(Builder& b);

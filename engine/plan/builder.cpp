@@ -8,14 +8,14 @@
 
 #include "bertcl/error.hpp"
 #include "bertcl/stopwatch.hpp"
-#include "opencl/chain.hpp"
+#include "opencl/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
 #include "plan/contracts.hpp"
 
 namespace bertcl::plan {
 namespace {
 
-// Of weights that wait to be packed. On a CPU their pages of the file take memory until they are
+// Of weights that wait to be prepacked. On a CPU their pages of the file take memory until they are
 // released, elsewhere their copies do.
 constexpr std::size_t kQueuedBytes = 64 << 20;
 
@@ -33,8 +33,8 @@ Builder::Builder(Plan& plan, const Options& options)
       plan.context ? stored_tuning(*plan.context, plan.tuning_note) : Tuning());
 }
 
-bool Builder::is_disabled(const std::string& implementation) const {
-  return ("," + options_.disabled + ",").find("," + implementation + ",") != std::string::npos;
+bool Builder::is_disabled(const std::string& variant) const {
+  return ("," + options_.disabled + ",").find("," + variant + ",") != std::string::npos;
 }
 
 int Builder::slot_of(const ir::Value* value) const {
@@ -135,7 +135,7 @@ void Builder::make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std
   const TypedArgument weights{.is_buffer = true, .type = tensor.dtype()};
   check_contract(node_ ? node_->describe() : "weights", kernel.program_name(), kernel.name(),
                  std::span(&weights, 1));
-  packings_.push_back({std::move(kernel), tensor, count, node_});
+  prepackings_.push_back({std::move(kernel), tensor, count, node_});
 }
 
 void Builder::check(const opencl::Buffer& data, const ir::Tensor& tensor, bool is_weight,
@@ -149,12 +149,12 @@ void Builder::queue_checks() {
   unchecked_.clear();
 }
 
-void Builder::give_up_chain(const std::string& reason) {
-  plan_.chain = {};
-  plan_.why_no_chain = reason.substr(0, reason.find('\n'));
+void Builder::give_up_persistent_kernel(const std::string& reason) {
+  plan_.persistent_kernel = {};
+  plan_.why_no_persistent_kernel = reason.substr(0, reason.find('\n'));
   for (Step& step : plan_.steps) {
-    step.chain_number = -1;
-    for (BuildForRows& build : step.by_rows) build.chain_number = -1;
+    step.persistent_index = -1;
+    for (VariantForRows& build : step.by_rows) build.persistent_index = -1;
   }
 }
 
@@ -187,76 +187,76 @@ void Builder::check_contracts() const {
       check_contract(who, kernel.program_name(), kernel.name(), arguments);
     };
     if (step.call) {
-      check_contract(who, "", fmt::format("{}_{}", step.implementation, step.type), arguments);
+      check_contract(who, "", fmt::format("{}_{}", step.variant, step.type), arguments);
       continue;
     }
     check(step.kernel);
     if (step.small_tiles) check(step.small_tiles->kernel);
-    for (const BuildForRows& build : step.by_rows) check(build.kernel);
+    for (const VariantForRows& build : step.by_rows) check(build.kernel);
   }
 }
 
 void Builder::build(std::span<const Wanted> programs) {
   const Stopwatch clock;
   for (const Wanted& wanted : programs) {
-    const bool alone = !plan_.why_no_chain.empty();  // so that chained_ are built, too
+    const bool alone = !plan_.why_no_persistent_kernel.empty();  // so that merged_ are built, too
     if (options_.on_program)
-      options_.on_program(built_, wanted_.size() + (alone ? chained_.size() : 0));
+      options_.on_program(built_, wanted_.size() + (alone ? merged_.size() : 0));
     try {
       wanted.kernel.build();
     } catch (const Error& error) {
       if (wanted.node) throw Error(fmt::format("{}: {}", wanted.node->describe(), error.what()));
-      give_up_chain(error.what());
+      give_up_persistent_kernel(error.what());
     }
     ++built_;
   }
   plan_.program_ms += clock.milliseconds();
 }
 
-std::span<Builder::Packing> Builder::queue_packings() {
+std::span<Builder::Prepacking> Builder::queue_prepackings() {
   std::size_t bytes = 0;
-  auto queued = packings_.begin();
-  for (auto p = packings_.begin(); p != packings_.end(); ++p) {
+  auto queued = prepackings_.begin();
+  for (auto p = prepackings_.begin(); p != prepackings_.end(); ++p) {
     const opencl::Buffer held = hold(context(), p->tensor);
     check(held, p->tensor, true, p->node);
     p->kernel.set(0, held);
-    context().queue().launch(p->kernel, {p->count, 1, 1}, {1, 1, 1}, "pack");
+    context().queue().launch(p->kernel, {p->count, 1, 1}, {1, 1, 1}, "prepack");
     bytes += p->tensor.bytes().size();
     if (bytes < kQueuedBytes) continue;
     wait_for({queued, p + 1});
     queued = p + 1;
     bytes = 0;
   }
-  return {queued, packings_.end()};
+  return {queued, prepackings_.end()};
 }
 
-void Builder::wait_for(std::span<Packing> queued) {
+void Builder::wait_for(std::span<Prepacking> queued) {
   context().queue().finish();
-  for (Packing& packing : queued) {
-    packing.tensor.release_pages();
-    packing = {};
+  for (Prepacking& prepacking : queued) {
+    prepacking.tensor.release_pages();
+    prepacking = {};
   }
 }
 
 void Builder::finish() {
-  const auto packs = [&](const Wanted& wanted) {
-    return std::any_of(packings_.begin(), packings_.end(), [&](const Packing& packing) {
-      return packing.kernel.program_name() == wanted.kernel.program_name();
+  const auto prepacks = [&](const Wanted& wanted) {
+    return std::any_of(prepackings_.begin(), prepackings_.end(), [&](const Prepacking& prepacking) {
+      return prepacking.kernel.program_name() == wanted.kernel.program_name();
     });
   };
-  // Those that pack come first: the device does it while the host builds the others.
-  std::stable_partition(wanted_.begin(), wanted_.end(), packs);
+  // Those that prepack come first: the device does it while the host builds the others.
+  std::stable_partition(wanted_.begin(), wanted_.end(), prepacks);
   const auto others = std::span(wanted_).subspan(
-      static_cast<std::size_t>(std::count_if(wanted_.begin(), wanted_.end(), packs)));
+      static_cast<std::size_t>(std::count_if(wanted_.begin(), wanted_.end(), prepacks)));
   build(std::span(wanted_).first(wanted_.size() - others.size()));
-  if (weights_) weights_->begin(context(), packings_.size() + unchecked_.size());
+  if (weights_) weights_->begin(context(), prepackings_.size() + unchecked_.size());
   queue_checks();
-  const std::span<Packing> queued = queue_packings();
+  const std::span<Prepacking> queued = queue_prepackings();
   build(others);
-  if (!plan_.chain) build(chained_);
+  if (!plan_.persistent_kernel) build(merged_);
   wait_for(queued);
   if (weights_) weights_->finish();
-  const auto is_chained = [&](int number) { return plan_.chain && number >= 0; };
+  const auto is_merged = [&](int number) { return plan_.persistent_kernel && number >= 0; };
   for (const Step& step : plan_.steps) {
     const auto check = [&step](const opencl::Kernel& kernel) {
       if (kernel.argument_count() != step.arguments.size())
@@ -265,10 +265,10 @@ void Builder::finish() {
                                 step.arguments.size()));
     };
     if (step.call) continue;
-    if (!is_chained(step.chain_number)) check(step.kernel);
+    if (!is_merged(step.persistent_index)) check(step.kernel);
     if (step.small_tiles) check(step.small_tiles->kernel);
-    for (const BuildForRows& few : step.by_rows)
-      if (!is_chained(few.chain_number)) check(few.kernel);
+    for (const VariantForRows& few : step.by_rows)
+      if (!is_merged(few.persistent_index)) check(few.kernel);
   }
 }
 
@@ -289,35 +289,35 @@ opencl::Kernel Builder::kernel(std::string_view program, std::string_view name,
   return kernel;
 }
 
-void Builder::chain(std::span<const opencl::Kernel> kernels) {
-  plan_.chain = opencl::chain_of(context(), kernels);
+void Builder::merge(std::span<const opencl::Kernel> kernels) {
+  plan_.persistent_kernel = opencl::persistent_kernel_of(context(), kernels);
   std::set<std::pair<std::string, opencl::Defines>> alone;  // programs of launches of their own
-  const auto keep = [&](const opencl::Kernel& kernel, int chain_number) {
-    if (kernel && chain_number < 0) alone.emplace(kernel.program_name(), kernel.defines());
+  const auto keep = [&](const opencl::Kernel& kernel, int persistent_index) {
+    if (kernel && persistent_index < 0) alone.emplace(kernel.program_name(), kernel.defines());
   };
   for (const Step& step : plan_.steps) {
-    keep(step.kernel, step.chain_number);
+    keep(step.kernel, step.persistent_index);
     if (step.small_tiles) keep(step.small_tiles->kernel, -1);
-    for (const BuildForRows& build : step.by_rows) keep(build.kernel, build.chain_number);
+    for (const VariantForRows& build : step.by_rows) keep(build.kernel, build.persistent_index);
   }
-  for (const Packing& packing : packings_) keep(packing.kernel, -1);
-  const auto chained = std::stable_partition(wanted_.begin(), wanted_.end(), [&](const Wanted& w) {
+  for (const Prepacking& prepacking : prepackings_) keep(prepacking.kernel, -1);
+  const auto merged = std::stable_partition(wanted_.begin(), wanted_.end(), [&](const Wanted& w) {
     return alone.contains({w.kernel.program_name(), w.kernel.defines()});
   });
-  chained_.assign(chained, wanted_.end());
-  wanted_.erase(chained, wanted_.end());
-  wanted_.push_back({plan_.chain, nullptr});
+  merged_.assign(merged, wanted_.end());
+  wanted_.erase(merged, wanted_.end());
+  wanted_.push_back({plan_.persistent_kernel, nullptr});
 }
 
 namespace {
 
-Step step_for(const ir::Node& node, std::string type, std::string implementation,
+Step step_for(const ir::Node& node, std::string type, std::string variant,
               std::vector<Argument> arguments) {
   Step step;
   step.name = node.outputs.empty() ? node.op : node.output()->name;
   step.op = node.op;
   step.type = std::move(type);
-  step.implementation = std::move(implementation);
+  step.variant = std::move(variant);
   step.sources = node.sources;
   step.arguments = std::move(arguments);
   return step;
@@ -325,20 +325,18 @@ Step step_for(const ir::Node& node, std::string type, std::string implementation
 
 }  // namespace
 
-Step& Builder::launch(const ir::Node& node, std::string type, std::string implementation,
+Step& Builder::launch(const ir::Node& node, std::string type, std::string variant,
                       opencl::Kernel kernel, std::vector<Argument> arguments,
                       std::array<Size, 3> global) {
-  plan_.steps.push_back(
-      step_for(node, std::move(type), std::move(implementation), std::move(arguments)));
+  plan_.steps.push_back(step_for(node, std::move(type), std::move(variant), std::move(arguments)));
   plan_.steps.back().kernel = std::move(kernel);
   plan_.steps.back().global = global;
   return plan_.steps.back();
 }
 
-Step& Builder::call(const ir::Node& node, std::string type, std::string implementation,
-                    LibraryCall call, std::vector<Argument> arguments) {
-  plan_.steps.push_back(
-      step_for(node, std::move(type), std::move(implementation), std::move(arguments)));
+Step& Builder::call(const ir::Node& node, std::string type, std::string variant, LibraryCall call,
+                    std::vector<Argument> arguments) {
+  plan_.steps.push_back(step_for(node, std::move(type), std::move(variant), std::move(arguments)));
   plan_.steps.back().call = std::move(call);
   return plan_.steps.back();
 }

@@ -22,17 +22,17 @@ struct Options {
   /// Float weights stored in half; products in half where matrix_f16 or CLBlast makes them.
   bool half_weights = false;
   bool allow_nonfinite = false;  // of weights: NaN and infinity (weight_check.hpp)
-  bool chain = true;             // steps in few launches, where the device can
+  bool merge_launches = true;    // steps in few launches, where the device can
   bool bf16 = false;             // float products in bf16 where the device multiplies it
-  std::string disabled;          // comma-separated implementations that are left out
+  std::string disabled;          // comma-separated variants that are left out
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
   /// Called before each program is built or loaded: how many are, of how many.
   std::function<void(std::size_t built, std::size_t programs)> on_program;
 };
 
-/// The implementations that Options::disabled may name, in alphabetical order.
-std::vector<std::string> implementation_names();
+/// The variants that Options::disabled may name, in alphabetical order.
+std::vector<std::string> variant_names();
 
 class Builder {
  public:
@@ -42,7 +42,7 @@ class Builder {
   Plan& plan() { return plan_; }
   const Options& options() const { return options_; }
   const Tuning& tuning() const { return *tuning_; }
-  bool is_disabled(const std::string& implementation) const;
+  bool is_disabled(const std::string& variant) const;
 
   /// An operand: its slot, its constant buffer (uploaded at first use), or null if it is absent.
   Argument in(const ir::Value* value);
@@ -68,23 +68,24 @@ class Builder {
   /// The same bytes for a kernel that loads them by element or by vloadn(): see
   /// opencl::Context::hold().
   Argument constant_in_place(const ir::Tensor& tensor);
-  /// A kernel that makes constants of a tensor, as one that packs weights, to be run by finish()
+  /// A kernel that makes constants of a tensor, as one that prepacks weights, to be run by finish()
   /// with one work-item for each of `count`. Its first argument is that tensor, as by
   /// constant_in_place().
   void make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count);
   /// Throws Error where a step gives a kernel another element type than it reads (contracts.hpp).
   void check_contracts() const;
-  /// Builds all programs but those of steps that a chain runs, and makes those constants. Throws
-  /// Error where one of the kernels built takes another number of arguments than its step has.
+  /// Builds all programs but those of steps that the persistent kernel runs, and makes those
+  /// constants. Throws Error where one of the kernels built takes another number of arguments than
+  /// its step has.
   void finish();
   /// The int that kernels set when an index was outside its table.
   Argument error_flag();
 
   /// Appends a launch. `kernel` must be that of this step alone.
-  Step& launch(const ir::Node& node, std::string type, std::string implementation,
-               opencl::Kernel kernel, std::vector<Argument> arguments, std::array<Size, 3> global);
+  Step& launch(const ir::Node& node, std::string type, std::string variant, opencl::Kernel kernel,
+               std::vector<Argument> arguments, std::array<Size, 3> global);
   /// Appends a call of a library; `arguments` are its buffers.
-  Step& call(const ir::Node& node, std::string type, std::string implementation, LibraryCall call,
+  Step& call(const ir::Node& node, std::string type, std::string variant, LibraryCall call,
              std::vector<Argument> arguments);
   /// Lets finish() look for NaN and infinity in what constant(), constant_in_place() and
   /// make_constant() are given from now on. `weights` has to live as long.
@@ -95,10 +96,10 @@ class Builder {
   opencl::Kernel kernel(std::string_view program, std::string_view name,
                         const opencl::Defines& defines = {});
 
-  /// Gives the plan a chain over `kernels`, for the steps that have a number in it; finish() builds
-  /// it, and leaves their own programs to the first launch that needs one. Where the driver does
-  /// not build it, the plan has none, and every step its own program.
-  void chain(std::span<const opencl::Kernel> kernels);
+  /// Gives the plan a persistent kernel over `kernels`, for the steps that have a number in it;
+  /// finish() builds it, and leaves their own programs to the first launch that needs one. Where
+  /// the driver does not build it, the plan has none, and every step its own program.
+  void merge(std::span<const opencl::Kernel> kernels);
 
   int slot_of(const ir::Value* value) const;
   int add_slot(const ir::Value* value);
@@ -118,23 +119,23 @@ class Builder {
   std::vector<ir::Tensor> kept_;
   std::map<int, ir::DType> constant_types_;  // of constants that are no prepacked weights
   const ir::Node* node_ = nullptr;
-  /// A program by the first kernel of it that was asked for, and the node that did; none for a
-  /// chain.
+  /// A program by the first kernel of it that was asked for, and the node that did; none for the
+  /// persistent kernel.
   struct Wanted {
     opencl::Kernel kernel;
     const ir::Node* node;
   };
   std::vector<Wanted> wanted_;
-  std::vector<Wanted> chained_;                              // programs of steps that a chain runs
+  std::vector<Wanted> merged_;  // programs of steps that the persistent kernel runs
   std::set<std::pair<std::string, opencl::Defines>> known_;  // programs in wanted_
   std::size_t built_ = 0;                                    // of them
-  struct Packing {
+  struct Prepacking {
     opencl::Kernel kernel;
     ir::Tensor tensor;
     std::size_t count;
     const ir::Node* node;
   };
-  std::vector<Packing> packings_;
+  std::vector<Prepacking> prepackings_;
   struct Unchecked {
     int constant;
     ir::Tensor tensor;
@@ -149,11 +150,11 @@ class Builder {
   void check(const opencl::Buffer& data, const ir::Tensor& tensor, bool is_weight,
              const ir::Node* node);
   void build(std::span<const Wanted> programs);
-  void give_up_chain(const std::string& reason);
+  void give_up_persistent_kernel(const std::string& reason);
   /// Those that are still queued.
-  std::span<Packing> queue_packings();
+  std::span<Prepacking> queue_prepackings();
   /// Waits, and lets go of what they hold.
-  void wait_for(std::span<Packing> queued);
+  void wait_for(std::span<Prepacking> queued);
 };
 
 /// Lowers one node to steps.
@@ -163,7 +164,7 @@ using Lowering = std::function<void(Builder&, const ir::Graph&, const ir::Node&)
 const Lowering* find_lowering(std::string_view op);
 
 /// Makes the plan of a compiled graph. Throws bertcl::Error naming a node that no kernel can run,
-/// or a disabled implementation that does not exist.
+/// or a disabled variant that does not exist.
 Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
                const Options& options);
 

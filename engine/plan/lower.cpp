@@ -12,8 +12,8 @@
 #include <string>
 
 #include "passes/symbols.hpp"
-#include "plan/chain.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/persistent_kernel.hpp"
 #include "plan/row_kernels.hpp"
 
 namespace bertcl::plan {
@@ -46,13 +46,13 @@ const LoweringTable& lowerings() {
   return table;
 }
 
-/// A misspelt name would leave the implementation on without a word.
+/// A misspelt name would otherwise be ignored.
 void check_disabled(const std::string& disabled) {
-  const std::vector<std::string> known = implementation_names();
+  const std::vector<std::string> known = variant_names();
   std::istringstream list(disabled);
   for (std::string name; std::getline(list, name, ',');)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      throw Error(fmt::format("no implementation '{}' can be left out; there are {}", name,
+      throw Error(fmt::format("unknown kernel variant '{}' (choose from {})", name,
                               fmt::join(known, ", ")));
 }
 
@@ -159,7 +159,7 @@ void note_float_products(const ir::Graph& graph, Plan& plan) {
       for (const ir::Value* in : node->inputs)
         if (is_dequantized(in)) {
           plan.notes.push_back(fmt::format(
-              "{} runs in fp32: it has a quantized operand but is no linear and no part of an "
+              "{} runs in fp32: it has a quantized operand but is neither a linear nor part of an "
               "attention whose q, k, v and probabilities are all quantized",
               node->describe()));
           break;
@@ -178,11 +178,11 @@ bool takes_small_tiles(const Step& step, const ir::Bindings& sizes, std::size_t 
   return groups < compute_units;
 }
 
-const BuildForRows* build_for_rows(const Step& step, const ir::Bindings& sizes) {
+const VariantForRows* variant_for_rows(const Step& step, const ir::Bindings& sizes) {
   if (step.by_rows.empty()) return nullptr;
   const std::int64_t rows = step.unit.evaluate(sizes);
   const auto build = std::find_if(step.by_rows.begin(), step.by_rows.end(),
-                                  [&](const BuildForRows& b) { return rows <= b.up_to_rows; });
+                                  [&](const VariantForRows& b) { return rows <= b.up_to_rows; });
   return build == step.by_rows.end() ? nullptr : &*build;
 }
 
@@ -204,13 +204,13 @@ const Lowering* find_lowering(std::string_view op) {
   return it == lowerings().end() ? nullptr : &it->second;
 }
 
-std::vector<std::string> implementation_names() {
+std::vector<std::string> variant_names() {
   std::vector<std::string> names;
-  add_attention_implementations(names);
-  add_linear_implementations(names);
-  add_linear_q_implementations(names);
-  add_row_implementations(names);
-  names.emplace_back("chain");
+  add_attention_variants(names);
+  add_linear_variants(names);
+  add_linear_q_variants(names);
+  add_row_variants(names);
+  names.emplace_back("persistent");
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
@@ -252,7 +252,7 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
       plan.outputs.push_back({output.name, builder.slot_of(output.value), {}});
   }
   builder.check_contracts();
-  add_chain(builder);
+  add_persistent_kernel(builder);
   builder.finish();
   note_float_products(graph, plan);
   return plan;

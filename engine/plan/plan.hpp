@@ -65,52 +65,53 @@ using LibraryCall =
 
 /// Another build of a kernel, with smaller tiles: for launches that would leave units idle.
 struct SmallTiles {
-  std::string implementation;
+  std::string variant;
   opencl::Kernel kernel;
   std::array<Size, 3> global;
 };
 
 /// Another build of a kernel on the same weights, for launches of up to so many rows.
-struct BuildForRows {
+struct VariantForRows {
   std::int64_t up_to_rows = 0;
-  std::string implementation;
+  std::string variant;
   opencl::Kernel kernel;
   std::array<Size, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
-  int chain_number = -1;  // as that of a step
+  int persistent_index = -1;  // as that of a step
 };
 
-/// An implementation that a device can be tuned to; those of one layout read the same weights.
-struct Candidate {
+/// A variant that a device can be tuned to; those of one layout read the same weights.
+struct TunableVariant {
   std::string name, layout;
-  std::string rung;  // whose tiles it changes, or itself
+  std::string variant;  // whose tiles it changes, or itself
 };
 
 /// What tuning knows of a product with constant weights [k, n].
-struct TunableProduct {
+struct TunableGemm {
   std::int64_t n = 0, k = 0;
-  std::vector<Candidate> candidates;
-  std::string otherwise;  // the implementation without tuning
-  double gain = 0;        // speed in times of that, as measured; 0 where it is taken
+  std::vector<TunableVariant> variants;
+  std::string otherwise;  // the variant without tuning
+  double gain = 0;        // measured speedup over `otherwise`; 0 where that is taken
 };
 
 /// One kernel launch, maybe together with its neighbours, or one call of a library.
 struct Step {
-  std::string name;            // of the value that it makes
-  std::string op;              // of the graph: linear_q, attention, ...
-  std::string type;            // of the arithmetic: int8, fp32, ...
-  std::string implementation;  // kernel family: x86_vnni, portable, ...
-  std::string why_not_faster;  // reasons of the implementations before it, or of a float fallback
+  std::string name;                  // of the value that it makes
+  std::string op;                    // of the graph: linear_q, attention, ...
+  std::string type;                  // of the arithmetic: int8, fp32, ...
+  std::string variant;               // kernel variant: x86_vnni, portable, ...
+  std::string why_not_faster;        // reasons of the variants before it, or of a float fallback
   std::vector<std::string> sources;  // ONNX nodes that it stands for
   opencl::Kernel kernel;
-  int chain_number = -1;  // of the kernel in Plan::chain; -1: only in a launch of its own
-  LibraryCall call;       // set: the step has no kernel
+  int persistent_index =
+      -1;            // of the kernel in Plan::persistent_kernel; -1: only in a launch of its own
+  LibraryCall call;  // set: the step has no kernel
   std::vector<Argument> arguments;
   std::array<Size, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
   std::optional<SmallTiles> small_tiles;  // taken where there are fewer groups than compute units
-  std::vector<BuildForRows> by_rows;      // in ascending order; the kernel itself for more rows
-  std::optional<TunableProduct> tunable;
+  std::vector<VariantForRows> by_rows;    // in ascending order; the kernel itself for more rows
+  std::optional<TunableGemm> tunable;
   double operations_per_unit = 0;  // arithmetic operations = this * unit
   ir::Dim unit{0};
 };
@@ -119,7 +120,8 @@ struct Step {
 enum class InputKind { dense, packed_ids, packed_types, positions, seq_offsets, key_mask };
 struct Input {
   InputKind kind = InputKind::dense;
-  std::string source;  // the model input it is made from; empty for offsets and counted positions
+  std::string
+      source;  // the model input it is made from; empty for offsets and mask_is_length positions
   int slot = 0;
 };
 struct Output {
@@ -147,18 +149,20 @@ struct Plan {
   std::vector<Slot> slots;
   std::vector<opencl::Buffer> constants;
   std::vector<Step> steps;
-  opencl::Kernel chain;  // runs steps in one launch (opencl/chain.hpp); none on most devices
-  std::string why_no_chain;  // where the device runs kernels in this process, but has none
+  opencl::Kernel persistent_kernel;  // runs steps in one launch (opencl/persistent_kernel.hpp);
+                                     // none on most devices
+  std::string
+      why_no_persistent_kernel;  // where the device runs kernels in this process, but has none
   std::vector<Input> inputs;
   std::vector<Output> outputs;
   std::vector<Tap> taps;
   std::vector<std::pair<ir::Dim, ir::Dim>>
-      equal_sizes;            // what the operators need and no shape says
-  std::string mask_input;     // model input that masks keys; empty if the model has none
-  bool mask_counted = false;  // as many first keys count as the mask has ones
-  std::string keeps_padding;  // operator that needs rows of padding to be computed; else empty
+      equal_sizes;              // what the operators need and no shape says
+  std::string mask_input;       // model input that masks keys; empty if the model has none
+  bool mask_is_length = false;  // as many first keys count as the mask has ones
+  std::string keeps_padding;    // operator that needs rows of padding to be computed; else empty
   std::int64_t attention_heads = 0;
-  std::int64_t word_rows = 0;  // of the table that token ids choose from; 0: not known
+  std::int64_t word_rows = 0;      // of the table that token ids choose from; 0: not known
   std::int64_t max_positions = 0;  // longest sequence that the position table allows; 0: no limit
   std::int64_t max_keys = 0;       // longest that integer attention sums exactly; 0: no limit
   std::string tuning_note;         // why the stored tuning is not used, if it is not
@@ -172,7 +176,7 @@ struct Plan {
 bool takes_small_tiles(const Step& step, const ir::Bindings& sizes, std::size_t compute_units);
 
 /// The build of a tuned `step` for a run of these sizes; null where it is the step's own kernel.
-const BuildForRows* build_for_rows(const Step& step, const ir::Bindings& sizes);
+const VariantForRows* variant_for_rows(const Step& step, const ir::Bindings& sizes);
 
 /// True if a product runs in integers.
 bool computes_in_int8(const Plan& plan);

@@ -51,17 +51,16 @@ StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) 
 }
 
 Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes) {
-  if (step.call) return {"CLBlast", "CLBlast", step.implementation};
+  if (step.call) return {"CLBlast", "CLBlast", step.variant};
   bool small = false;
   try {
-    if (const BuildForRows* build = build_for_rows(step, sizes))
-      return {build->kernel.program_name(), build->kernel.name(), build->implementation};
+    if (const VariantForRows* build = variant_for_rows(step, sizes))
+      return {build->kernel.program_name(), build->kernel.name(), build->variant};
     small = takes_small_tiles(step, sizes, plan.context->info().compute_units);
   } catch (const Error&) {  // a size that only a run knows
   }
   const opencl::Kernel& kernel = small ? step.small_tiles->kernel : step.kernel;
-  return {kernel.program_name(), kernel.name(),
-          small ? step.small_tiles->implementation : step.implementation};
+  return {kernel.program_name(), kernel.name(), small ? step.small_tiles->variant : step.variant};
 }
 
 ir::Bindings sizes_of_batch(std::int64_t batch, std::int64_t seq) {
@@ -78,15 +77,15 @@ std::vector<Section> sections_of(const Plan& plan) {
   const std::size_t count = plan.steps.size();
   std::vector<std::size_t> starts;  // first step of each layer
   std::size_t end = count;          // of the last layer
-  std::size_t behind_norm = 0;      // the step behind the last LayerNorm so far
+  std::size_t after_norm = 0;       // the step after the last LayerNorm so far
   int norms = 0;                    // since the last attention
   for (std::size_t i = 0; i < count; ++i) {
     if (is_attention(plan.steps[i])) {
-      starts.push_back(behind_norm);
+      starts.push_back(after_norm);
       norms = 0;
       end = count;
     } else if (is_norm(plan.steps[i])) {
-      behind_norm = i + 1;
+      after_norm = i + 1;
       if (!starts.empty() && ++norms == 2) end = i + 1;
     }
   }
@@ -144,8 +143,7 @@ bool same_launches(const Plan& plan, const Section& a, const Section& b) {
   return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
                     [&](std::size_t x, std::size_t y) {
                       const Step &s = plan.steps[x], &t = plan.steps[y];
-                      return s.op == t.op && s.type == t.type &&
-                             s.implementation == t.implementation &&
+                      return s.op == t.op && s.type == t.type && s.variant == t.variant &&
                              s.why_not_faster == t.why_not_faster && gain_of(s) == gain_of(t);
                     });
 }

@@ -21,7 +21,7 @@ StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes);
 struct Launched {
   std::string program;  // file of kernels_cl/ without .cl, or CLBlast
   std::string kernel;   // function in it, or CLBlast
-  std::string implementation;
+  std::string variant;
 };
 Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes);
 
@@ -33,14 +33,14 @@ struct Section {
   std::string title;  // "embeddings", "layer 3", "head"
   std::vector<std::size_t> steps;
 };
-/// The plan in parts, told by its order: a layer starts behind the LayerNorm in front of its
+/// The plan in parts, told by its order: a layer starts after the LayerNorm in front of its
 /// attention, the last one ends at its second LayerNorm. A plan without attention is one part.
 std::vector<Section> sections_of(const Plan& plan);
 
 /// What the host does in a run, as sentences: all else is done by the steps.
 std::vector<std::string> host_work(const Plan& plan);
 
-/// True if both consist of the same launches: op, type, implementation and reasons.
+/// True if both consist of the same launches: op, type, variant and reasons.
 bool same_launches(const Plan& plan, const Section& a, const Section& b);
 
 }  // namespace bertcl::plan

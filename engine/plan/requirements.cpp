@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an implementation needs of a device, as the ladders ask it.
+// What a variant needs of a device, as the variants ask it.
 #include "plan/requirements.hpp"
 
 #include "opencl/capabilities.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an implementation needs of a device, as the ladders ask it.
+// What a variant needs of a device, as the variants ask it.
 #pragma once
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace bertcl::plan {
 
-/// Why an implementation cannot run, as a sentence for the report; "" if it can.
+/// Why a variant cannot run, as a sentence for the report; "" if it can.
 using WhyNot = std::string (*)(Builder&);
 
-/// Reasons of implementations for another kind of device: these are not faster on this one, so the
+/// Reasons of variants for another kind of device: these are not faster on this one, so the
 /// report leaves them out.
 inline constexpr const char* kMadeForCpus = "made for CPUs";
 inline constexpr const char* kMadeForGpus = "made for GPUs";

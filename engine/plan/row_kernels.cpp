@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder of row kernels, and the work-group of a row.
+// The variants of row kernels, and the work-group of a row.
 #include "plan/row_kernels.hpp"
 
 #include <fmt/format.h>
 
 #include <functional>
 
-#include "plan/ladder.hpp"
 #include "plan/requirements.hpp"
+#include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
 
-struct Rung {
+struct Variant {
   std::string name;
   bool groups;  // a work-group a row, by PROGRAM_group.cl
   int subgroups;
@@ -20,33 +20,33 @@ struct Rung {
 };
 
 // On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.
-const std::vector<Rung> ladder{{"rows", false, 0, needs_cpu},
-                               {"subgroup", true, 1, needs_subgroups},
-                               {"group", true, 0, needs_groups_of_256},
-                               {"rows", false, 0, always}};
+const std::vector<Variant> row_variants{{"rows", false, 0, needs_cpu},
+                                        {"subgroup", true, 1, needs_subgroups},
+                                        {"group", true, 0, needs_groups_of_256},
+                                        {"rows", false, 0, always}};
 
 constexpr std::int64_t most_columns = 8192;  // kept by a group: eight vectors of each of 256 items
 
 /// Why no work-group keeps such rows; "" if one does.
 std::string why_not_kept(const RowColumns& columns) {
   if (!columns.kept) return "";
-  if (!columns.count.is_constant()) return "the size of its rows is known only when it runs";
+  if (!columns.count.is_constant()) return "its row size is known only at run time";
   const std::int64_t count = columns.count.constant();
   if (count <= most_columns) return "";
   return fmt::format("its rows have {} columns, a work-group keeps up to {}", count, most_columns);
 }
 
-/// The ladder for such rows: the device's own reasons first.
-std::vector<Rung> ladder_of(const RowColumns& columns) {
-  std::vector<Rung> rungs = ladder;
+/// The variants for such rows: the device's own reasons first.
+std::vector<Variant> variants_of(const RowColumns& columns) {
+  std::vector<Variant> variants = row_variants;
   const std::string reason = why_not_kept(columns);
-  for (Rung& rung : rungs)
-    if (rung.groups && !reason.empty())
-      rung.why_not = [reason, of_device = rung.why_not](Builder& b) {
+  for (Variant& variant : variants)
+    if (variant.groups && !reason.empty())
+      variant.why_not = [reason, of_device = variant.why_not](Builder& b) {
         const std::string first = of_device(b);
         return first.empty() ? reason : first;
       };
-  return rungs;
+  return variants;
 }
 
 /// Work-items for a row: as few as hold it in four vectors of four columns each, since what crosses
@@ -58,12 +58,12 @@ int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2
 Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char* program,
                   const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                   const RowColumns& columns) {
-  const std::vector<Rung> rungs = ladder_of(columns);
-  const auto choice = choose(b, node, rungs);
-  const Rung& rung = *choice.rung;
+  const std::vector<Variant> variants = variants_of(columns);
+  const auto choice = choose(b, node, variants);
+  const Variant& variant = *choice.variant;
   arguments.emplace_back(b.rows_per_item());
-  if (!rung.groups) {
-    Step& step = b.launch(node, type, rung.name, b.kernel(program, kernel), std::move(arguments),
+  if (!variant.groups) {
+    Step& step = b.launch(node, type, variant.name, b.kernel(program, kernel), std::move(arguments),
                           {Size{rows, b.rows_per_item()}, Size{}, Size{}});
     step.why_not_faster = choice.why_not_faster;
     return step;
@@ -72,16 +72,16 @@ Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char
   const int items = items_for(size);
   const opencl::Defines defines{{"ITEMS", items},
                                 {"VECTORS", static_cast<int>((size + 4 * items - 1) / (4 * items))},
-                                {"SUBGROUPS", rung.subgroups}};
+                                {"SUBGROUPS", variant.subgroups}};
   // Along the first axis: NVIDIA takes no more than 65,535 groups along the others.
   Step& step =
-      b.launch(node, type, rung.name, b.kernel(std::string(program) + "_group", kernel, defines),
+      b.launch(node, type, variant.name, b.kernel(std::string(program) + "_group", kernel, defines),
                std::move(arguments), {Size{rows * ir::Dim(items)}, Size{}, Size{}});
   step.local[0] = static_cast<std::size_t>(items);
   step.why_not_faster = choice.why_not_faster;
   return step;
 }
 
-void add_row_implementations(std::vector<std::string>& names) { add_names(ladder, names); }
+void add_row_variants(std::vector<std::string>& names) { add_names(row_variants, names); }
 
 }  // namespace bertcl::plan

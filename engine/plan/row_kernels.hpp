@@ -21,7 +21,7 @@ Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char
                   const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                   const RowColumns& columns);
 
-/// Names on the ladder of row kernels, appended to `names`.
-void add_row_implementations(std::vector<std::string>& names);
+/// Names on the variants of row kernels, appended to `names`.
+void add_row_variants(std::vector<std::string>& names);
 
 }  // namespace bertcl::plan

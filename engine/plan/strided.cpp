@@ -22,7 +22,7 @@ Strides broadcast(const ir::Shape& from, const ir::Shape& to) {
   return strides;
 }
 
-View joined(View view) {
+View coalesced(View view) {
   View result;
   result.strides.resize(view.strides.size());
   for (std::size_t d = 0; d < view.extents.size(); ++d) {

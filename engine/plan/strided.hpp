@@ -23,7 +23,7 @@ Strides broadcast(const ir::Shape& from, const ir::Shape& to);
 
 /// Drops extents of 1 and joins neighbours that every operand walks contiguously, so that the
 /// innermost runs are long.
-View joined(View view);
+View coalesced(View view);
 
 /// extents, then the strides of each operand: the `shape` argument of the strided kernels.
 Table table_of(const View& view);

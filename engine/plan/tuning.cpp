@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implementations of products as measured on a device, as JSON.
+// Variants of products as measured on a device, as JSON.
 #include "plan/tuning.hpp"
 
 #include <fmt/format.h>
@@ -20,13 +20,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kFormat = 1;  // raise when the meaning of a field changes
+constexpr int kFormat = 2;  // raise when the meaning of a field changes
 
-TunedProduct product_of(const ordered_json& json) {
-  TunedProduct product{json.at("op"), json.at("type"), json.at("n"), json.at("k"), {}};
+TunedGemm tuned_gemm_of(const ordered_json& json) {
+  TunedGemm product{json.at("op"), json.at("type"), json.at("n"), json.at("k"), {}};
   for (const ordered_json& row : json.at("by_rows"))
     product.by_rows.push_back(
-        {row.at("rows"), row.at("implementation"), row.at("us"), row.at("default_us")});
+        {row.at("rows"), row.at("variant"), row.at("us"), row.at("default_us")});
   const auto ascending = [](const TunedRows& a, const TunedRows& b) { return a.rows >= b.rows; };
   if (product.by_rows.empty() || std::adjacent_find(product.by_rows.begin(), product.by_rows.end(),
                                                     ascending) != product.by_rows.end())
@@ -39,22 +39,22 @@ TunedProduct product_of(const ordered_json& json) {
 
 }  // namespace
 
-double TunedProduct::gain() const {
+double TunedGemm::gain() const {
   double sum = 0;
   for (const TunedRows& row : by_rows) sum += std::log(row.default_us / row.us);
   return std::exp(sum / static_cast<double>(by_rows.size()));
 }
 
-const TunedProduct* Tuning::find(std::string_view op, std::string_view type, std::int64_t n,
-                                 std::int64_t k) const {
-  const auto found = std::find_if(products.begin(), products.end(), [&](const TunedProduct& p) {
+const TunedGemm* Tuning::find(std::string_view op, std::string_view type, std::int64_t n,
+                              std::int64_t k) const {
+  const auto found = std::find_if(products.begin(), products.end(), [&](const TunedGemm& p) {
     return p.op == op && p.type == type && p.n == n && p.k == k;
   });
   return found == products.end() ? nullptr : &*found;
 }
 
-void Tuning::put(TunedProduct product) {
-  std::erase_if(products, [&](const TunedProduct& p) {
+void Tuning::put(TunedGemm product) {
+  std::erase_if(products, [&](const TunedGemm& p) {
     return p.op == product.op && p.type == product.type && p.n == product.n && p.k == product.k;
   });
   products.push_back(std::move(product));
@@ -66,7 +66,7 @@ Tuning parse_tuning(const std::string& text) {
     if (const int format = json.at("format"); format != kFormat)
       throw Error(fmt::format("it is of format {}, not {}", format, kFormat));
     Tuning tuning{json.at("device"), json.at("driver"), json.at("date"), {}};
-    for (const ordered_json& product : json.at("products")) tuning.put(product_of(product));
+    for (const ordered_json& product : json.at("products")) tuning.put(tuned_gemm_of(product));
     return tuning;
   } catch (const nlohmann::json::exception& error) {
     throw Error(error.what());
@@ -75,11 +75,11 @@ Tuning parse_tuning(const std::string& text) {
 
 void write_tuning(const std::filesystem::path& path, const Tuning& tuning) {
   ordered_json products = ordered_json::array();
-  for (const TunedProduct& product : tuning.products) {
+  for (const TunedGemm& product : tuning.products) {
     ordered_json rows = ordered_json::array();
     for (const TunedRows& row : product.by_rows)
       rows.push_back({{"rows", row.rows},
-                      {"implementation", row.implementation},
+                      {"variant", row.variant},
                       {"us", row.us},
                       {"default_us", row.default_us}});
     products.push_back({{"op", product.op},
@@ -104,7 +104,7 @@ Tuning stored_tuning(const opencl::Context& context, std::string& note) {
   const auto status = std::filesystem::status(path, absent);
   if (path.empty() || !std::filesystem::exists(status)) return {};
   if (!std::filesystem::is_regular_file(status)) {  // a pipe would be waited for
-    note = fmt::format("{} is not used: it is no regular file", path.string());
+    note = fmt::format("{} is not used: it is not a regular file", path.string());
     return {};
   }
   std::ifstream stream(path, std::ios::binary);

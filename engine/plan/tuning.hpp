@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implementations of products as measured on a device: what `bertcl tune` stores and the planner
+// Variants of products as measured on a device: what `bertcl tune` stores and the planner
 // reads.
 #pragma once
 #include <cstdint>
@@ -14,16 +14,16 @@ class Context;
 
 namespace bertcl::plan {
 
-/// The fastest implementation for launches of about `rows` rows, its time and that of the default.
+/// The fastest variant for launches of about `rows` rows, its time and that of the default.
 struct TunedRows {
   std::int64_t rows = 0;
-  std::string implementation;
+  std::string variant;
   double us = 0, default_us = 0;
 };
 
-/// A product with constant weights [k, n], by rows in ascending order. All its implementations read
-/// the same packed weights.
-struct TunedProduct {
+/// A product with constant weights [k, n], by rows in ascending order. All its variants read
+/// the same prepacked weights.
+struct TunedGemm {
   std::string op, type;  // of its step
   std::int64_t n = 0, k = 0;
   std::vector<TunedRows> by_rows;
@@ -34,16 +34,16 @@ struct TunedProduct {
 
 struct Tuning {
   std::string device, driver, date;  // for the reader; the name of the file tells devices apart
-  std::vector<TunedProduct> products;
+  std::vector<TunedGemm> products;
 
   /// Null where nothing is stored for that product.
-  const TunedProduct* find(std::string_view op, std::string_view type, std::int64_t n,
-                           std::int64_t k) const;
+  const TunedGemm* find(std::string_view op, std::string_view type, std::int64_t n,
+                        std::int64_t k) const;
   /// Puts `product` in the place of what is stored for the same one.
-  void put(TunedProduct product);
+  void put(TunedGemm product);
 };
 
-/// Format 1. Throws Error naming what is wrong; a file of another format is one with a wrong
+/// Format 2. Throws Error naming what is wrong; a file of another format is one with a wrong
 /// format.
 Tuning parse_tuning(const std::string& text);
 /// Written whole or not at all. Throws Error if it cannot be written.

@@ -21,20 +21,20 @@ Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory)
                       ? max_memory
                       : static_cast<std::int64_t>(plan.context->info().global_mem_bytes)) {
   find_lifetimes();
-  if (plan.chain) chain_ = std::make_unique<Chain>(plan);
+  if (plan.persistent_kernel) persistent_kernel_ = std::make_unique<PersistentKernel>(plan);
   if (!record) return;
   for (const plan::Step& step : plan.steps)
     if (step.call)
       throw Error(fmt::format(
           "{} '{}' is computed by {}, whose launches cannot be recorded; use --gemm own, "
           "or run without --command-buffer",
-          step.op, step.name, step.implementation));
+          step.op, step.name, step.variant));
   const opencl::CommandBuffer available(*plan.context);  // throws where there are none
 }
 
 Executor::~Executor() {
-  // What is queued reads the staged inputs, tables and steps, and finds the memory of a chain by
-  // its address: the queue keeps none of them.
+  // What is queued reads the staged inputs, tables and steps, and finds the memory of merged steps
+  // by its address: the queue keeps none of them.
   if (opencl::process_is_ending()) return;
   try {
     plan_.context->queue().finish();
@@ -72,7 +72,7 @@ void Executor::bind(const ir::Bindings& sizes) {
   bound_ = arguments_bound_ = false;
   buffers_.clear();
   buffers_.resize(plan_.slots.size());
-  if (chain_) chain_->unbind();
+  if (persistent_kernel_) persistent_kernel_->unbind();
   recorded_.reset();
   sizes_ = sizes;
   place_slots();
@@ -195,21 +195,21 @@ void Executor::choose_launches() {
     launch.first_table = tables;
     for (const plan::Argument& a : step.arguments) tables += std::holds_alternative<plan::Table>(a);
     if (step.call) continue;
-    const auto take = [&](const opencl::Kernel& kernel, int chain_number,
+    const auto take = [&](const opencl::Kernel& kernel, int persistent_index,
                           const std::array<plan::Size, 3>& global,
                           const std::array<std::size_t, 3>& local) {
       launch.kernel = &kernel;
-      launch.chain_number = chain_number;
+      launch.persistent_index = persistent_index;
       launch.local = local;
       for (std::size_t d = 0; d < 3; ++d)
         launch.global[d] = static_cast<std::size_t>(global[d].evaluate(sizes_));
     };
-    if (const plan::BuildForRows* build = plan::build_for_rows(step, sizes_))
-      take(build->kernel, build->chain_number, build->global, build->local);
+    if (const plan::VariantForRows* build = plan::variant_for_rows(step, sizes_))
+      take(build->kernel, build->persistent_index, build->global, build->local);
     else if (plan::takes_small_tiles(step, sizes_, plan_.context->info().compute_units))
       take(step.small_tiles->kernel, -1, step.small_tiles->global, step.local);
     else
-      take(step.kernel, step.chain_number, step.global, step.local);
+      take(step.kernel, step.persistent_index, step.global, step.local);
   }
 }
 
@@ -285,10 +285,10 @@ void Executor::launch(std::size_t s) {
     plan_.context->queue().launch(*l.kernel, l.global, l.local, step.name);
 }
 
-void Executor::enqueue_chained() {
-  if (!chain_->is_bound()) chain_->bind(launches_, memory_, sizes_);
+void Executor::enqueue_segments() {
+  if (!persistent_kernel_->is_bound()) persistent_kernel_->bind(launches_, memory_, sizes_);
   for (std::size_t s = 0; s < plan_.steps.size();) {
-    const std::size_t steps = chain_->enqueue(s);
+    const std::size_t steps = persistent_kernel_->enqueue(s);
     if (steps == 0) launch(s);
     s += std::max<std::size_t>(1, steps);
   }
@@ -299,7 +299,7 @@ void Executor::enqueue(const Tap& tap) {
   const auto held = plan_.context->queue().hold();
   const bool by_step = tap || plan_.context->queue().profiling();
   if (record_ && !by_step) return enqueue_recorded();
-  if (chain_ && !by_step) return enqueue_chained();
+  if (persistent_kernel_ && !by_step) return enqueue_segments();
   const auto run_taps = [&](int after) {
     if (!tap) return;
     for (const plan::Tap& t : plan_.taps)

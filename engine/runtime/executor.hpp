@@ -9,9 +9,9 @@
 #include "opencl/command_buffer.hpp"
 #include "plan/memory.hpp"
 #include "plan/plan.hpp"
-#include "runtime/chain.hpp"
 #include "runtime/launch.hpp"
 #include "runtime/packing.hpp"
+#include "runtime/persistent_kernel.hpp"
 #include "runtime/session.hpp"
 
 namespace bertcl::runtime {
@@ -60,7 +60,7 @@ class Executor {
   void bind_arguments();
   void bind_call(const plan::Step& step);
   void enqueue_recorded();
-  void enqueue_chained();
+  void enqueue_segments();
   void launch(std::size_t step);
 
   plan::Plan& plan_;
@@ -79,7 +79,7 @@ class Executor {
   std::vector<opencl::Buffer> table_views_;
   std::vector<Launch> launches_;                                     // by step
   std::map<const plan::Step*, std::vector<opencl::Buffer*>> calls_;  // buffers of library calls
-  std::unique_ptr<Chain> chain_;                                     // null where the plan has none
+  std::unique_ptr<PersistentKernel> persistent_kernel_;              // null where the plan has none
 };
 
 }  // namespace bertcl::runtime

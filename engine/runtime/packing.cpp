@@ -35,7 +35,7 @@ std::vector<std::int32_t> Packing::gather(std::span<const std::int64_t> padded) 
 }
 
 Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,
-                     bool may_drop, bool counted) {
+                     bool may_drop, bool mask_is_length) {
   const auto row = [&](std::int64_t b) {
     return mask.subspan(static_cast<std::size_t>(b * seq), static_cast<std::size_t>(seq));
   };
@@ -51,11 +51,12 @@ Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::
     const std::int64_t length = p.dropped_padding ? prefix_length(row(b)) : seq;
     p.longest = std::max(p.longest, length);
     p.seq_offsets.push_back(p.seq_offsets.back() + static_cast<std::int32_t>(length));
-    const std::int64_t ones = counted && !mask.empty() ? seq - std::ranges::count(row(b), 0) : seq;
+    const std::int64_t ones =
+        mask_is_length && !mask.empty() ? seq - std::ranges::count(row(b), 0) : seq;
     for (std::int64_t s = 0; s < length; ++s) {
       p.positions.push_back(static_cast<std::int32_t>(s));
       p.key_mask.push_back(mask.empty() ||
-                           (counted ? s < ones : row(b)[static_cast<std::size_t>(s)] != 0));
+                           (mask_is_length ? s < ones : row(b)[static_cast<std::size_t>(s)] != 0));
     }
   }
   return p;

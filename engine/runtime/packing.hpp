@@ -23,9 +23,9 @@ struct Packing {
 };
 
 /// Decides from the mask ([batch, seq], non-zero = attend; empty: all ones). Padding is dropped if
-/// that is allowed and every row of the mask is a prefix of ones. `counted`: as many first keys
-/// count as a row has ones.
+/// that is allowed and every row of the mask is a prefix of ones. `mask_is_length`: as many first
+/// keys count as a row has ones.
 Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,
-                     bool may_drop, bool counted = false);
+                     bool may_drop, bool mask_is_length = false);
 
 }  // namespace bertcl::runtime

@@ -54,7 +54,7 @@ struct Session::State {
   Tap tap;
   RunStatistics statistics;
   LoadTimes times;
-  std::vector<passes::NodeFate> node_fates;
+  std::vector<passes::NodeStatus> node_statuses;
   std::atomic<std::thread::id> inside;  // the thread in a call, see Turn
   std::thread::id started_by;           // of the run that is not finished yet
   void start(const Tensors& inputs);
@@ -180,7 +180,7 @@ std::int64_t memory_limit(const SessionOptions& options) {
   std::int64_t bytes = 0;
   const char* end = text + std::strlen(text);
   if (std::from_chars(text, end, bytes).ptr != end || bytes <= 0)
-    throw Error(fmt::format("BERTCL_MAX_MEMORY: '{}' is no number of bytes", text));
+    throw Error(fmt::format("BERTCL_MAX_MEMORY: '{}' is not a number of bytes", text));
   return bytes;
 }
 
@@ -220,23 +220,23 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   pass_options.disabled = options.disabled_passes;
   pass_options.limits.memory = memory_limit(options);
   if (options.dump_passes) options.dump_passes("import", ir::print(graph));
-  std::optional<passes::NodeFates> fates;
-  if (options.follow_nodes) fates.emplace(graph);
+  std::optional<passes::NodeStatuses> statuses;
+  if (options.follow_nodes) statuses.emplace(graph);
   passes::compile(graph, pass_options, [&](const passes::Pass& pass, const ir::Graph& g) {
     if (options.dump_passes) options.dump_passes(pass.name, ir::print(g));
-    if (fates) fates->after(pass.name, g);
+    if (statuses) statuses->after(pass.name, g);
   });
-  if (fates) state->node_fates = fates->result();
+  if (statuses) state->node_statuses = statuses->result();
   state->times.passes = clock.milliseconds();
   if (options.gemm != "auto" && options.gemm != "own" && options.gemm != "clblast")
-    throw Error(fmt::format("unknown product library '{}'; 'auto', 'own' and 'clblast' are known",
-                            options.gemm));
+    throw Error(
+        fmt::format("unknown GEMM library '{}' (choose from auto, own, clblast)", options.gemm));
   plan::Options plan_options;
   plan_options.gemm = options.gemm;
   plan_options.half_weights = options.half_weights;
   plan_options.bf16 = options.bf16;
   plan_options.allow_nonfinite = options.allow_nonfinite;
-  plan_options.chain = !options.command_buffer && options.observe.empty();
+  plan_options.merge_launches = !options.command_buffer && options.observe.empty();
   plan_options.disabled = options.disabled_kernels;
   plan_options.tuning = options.tuning;
   plan_options.on_program = options.on_program;
@@ -267,7 +267,7 @@ void Session::State::start(const Tensors& inputs) {
   if (const plan::Input* ids = packed_ids()) {
     const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
     packing = make_packing(shape[0], shape[1], mask_of(plan, inputs),
-                           drop_padding && plan.keeps_padding.empty(), plan.mask_counted);
+                           drop_padding && plan.keeps_padding.empty(), plan.mask_is_length);
     check_length(plan, *packing);
     bind_packing(*packing, sizes);
     statistics = {packing->batch, packing->seq, packing->tokens()};
@@ -382,6 +382,8 @@ opencl::Context& Session::context() const { return *state_->plan.context; }
 std::shared_ptr<opencl::Context> Session::shared_context() const { return state_->plan.context; }
 const std::filesystem::path& Session::path() const { return state_->path; }
 const LoadTimes& Session::load_times() const { return state_->times; }
-const std::vector<passes::NodeFate>& Session::node_fates() const { return state_->node_fates; }
+const std::vector<passes::NodeStatus>& Session::node_statuses() const {
+  return state_->node_statuses;
+}
 
 }  // namespace bertcl::runtime

@@ -11,7 +11,7 @@
 #include "ir/tensor.hpp"
 #include "opencl/context.hpp"
 #include "opencl/context_future.hpp"
-#include "passes/node_fates.hpp"
+#include "passes/node_statuses.hpp"
 #include "plan/plan.hpp"
 #include "plan/tuning.hpp"
 
@@ -33,9 +33,9 @@ struct SessionOptions {
   std::int64_t max_memory = 0;
   bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
   std::vector<std::string> disabled_passes;
-  bool follow_nodes = false;     // for Session::node_fates()
-  std::string disabled_kernels;  // comma-separated names of implementations
-  /// Choices of implementations; null: those stored for the device (plan/tuning.hpp).
+  bool follow_nodes = false;     // for Session::node_statuses()
+  std::string disabled_kernels;  // comma-separated names of variants
+  /// Choices of variants; null: those stored for the device (plan/tuning.hpp).
   std::shared_ptr<const plan::Tuning> tuning;
   std::vector<std::string> observe;  // ONNX tensors that calibration wants to see
   /// Called before each program of kernels is built or loaded: how many are, of how many.
@@ -106,7 +106,7 @@ class Session {
   const RunStatistics& statistics() const;
   const LoadTimes& load_times() const;
   /// What became of each node of the file; empty without SessionOptions::follow_nodes.
-  const std::vector<passes::NodeFate>& node_fates() const;
+  const std::vector<passes::NodeStatus>& node_statuses() const;
   /// Bytes of the arena of the last run.
   std::int64_t arena_bytes() const;
   /// The same for inputs of these extents, without a run: nothing is allocated. Throws Error as

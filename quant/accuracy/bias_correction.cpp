@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the mean error of quantized products out of the biases behind them.
+// Takes the mean error of quantized products out of the biases after them.
 #include "quant/accuracy/bias_correction.hpp"
 
 #include <set>

@@ -71,7 +71,7 @@ std::vector<std::int32_t> gptq_round(std::span<const float> weight, std::span<co
   Matrix missed = Matrix::Zero(k, n);  // W - Q of the rows that are done, in order
   for (Index end = k; end > 0;) {
     const Index begin = std::max<Index>(0, end - kBlock);
-    // What the rows behind this block have left for each of its rows.
+    // What the rows after this block have left for each of its rows.
     Matrix carried = Matrix::Zero(end - begin, n);
     if (end < k)
       carried.noalias() =

@@ -26,7 +26,7 @@ MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, dou
     if (progress) progress(result.steps.back());
     if (!(drop <= most)) return false;
     result.left.assign(order.begin(), first_quantized);
-    result.deferred = defer;
+    result.unnormalized = defer;
     result.drop = drop;
     return true;
   };

@@ -15,24 +15,24 @@ using DropOf = std::function<double(const std::filesystem::path& model)>;
 
 /// A model that was measured.
 struct DropStep {
-  std::size_t left = 0;   ///< ops in float, from the front of the order
-  bool deferred = false;  ///< Softmax, in place of the options' plain one
+  std::size_t left = 0;       ///< ops in float, from the front of the order
+  bool unnormalized = false;  ///< Softmax, in place of the options' plain one
   double drop = 0.0;
 };
 
 struct MaxDrop {
   std::vector<std::size_t> left;  ///< ops that stay in float, of CalibratedModel::ops()
-  bool deferred = false;          ///< Softmax, as DropStep
+  bool unnormalized = false;      ///< Softmax, as DropStep
   double drop = 0.0;              ///< what is lost then
   std::vector<DropStep> steps;    ///< in the order in which they were measured
 };
 
-/// All ops, the most costly first, where Softmax is deferred or as the options say.
-using OrderOf = std::function<std::vector<std::size_t>(bool deferred)>;
+/// All ops, the most costly first, where Softmax is unnormalized or as the options say.
+using OrderOf = std::function<std::vector<std::size_t>(bool unnormalized)>;
 
 /// Leaves ops in float from the front of the order, as few as keep the drop at `most`. Before the
-/// first of them Softmax is deferred, if it can be: that may be enough, and where it drops less it
-/// is kept. The number is found by bisection, as if each op in float could only help; the model
+/// first of them Softmax is unnormalized, if it can be: that may be enough, and where it drops less
+/// it is kept. The number is found by bisection, as if each op in float could only help; the model
 /// that is chosen was measured, so that the bound holds also where one does not. Writes models
 /// beside the options' output and removes them. Throws Error if even all ops in float drop more.
 MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, double most,

@@ -24,7 +24,7 @@ std::vector<float> floats_of(const ir::Tensor& tensor) {
 OutputError::OutputError(const std::filesystem::path& model, const std::string& device,
                          std::span<const Sample> samples)
     : samples_(samples) {
-  if (samples.empty()) throw Error("there are no samples to compare the outputs of models on");
+  if (samples.empty()) throw Error("no samples to compare model outputs on");
   runtime::SessionOptions options;
   options.device = device;
   auto session = runtime::Session::load(model, options);

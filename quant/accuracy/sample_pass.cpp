@@ -15,7 +15,7 @@ void run_samples(const std::filesystem::path& model, const std::string& device,
                  const ChannelTap& tap, const std::function<void()>& finish,
                  const PassProgress& progress) {
   if (samples.empty())
-    throw Error("there are no calibration samples: the data set is empty or none was chosen");
+    throw Error("no calibration samples: the data set is empty or none was selected");
   runtime::SessionOptions options;
   options.device = device;
   options.observe = {tensors.begin(), tensors.end()};

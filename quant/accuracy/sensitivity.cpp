@@ -63,8 +63,9 @@ void sort_by_cost(std::vector<OpGroup>& groups) {
 }  // namespace
 
 double Sensitivity::alone(std::size_t op, bool defer) const {
-  if (defer && deferred)
-    if (const auto it = deferred->alone.find(op); it != deferred->alone.end()) return it->second;
+  if (defer && unnormalized)
+    if (const auto it = unnormalized->alone.find(op); it != unnormalized->alone.end())
+      return it->second;
   const auto it = std::find_if(ops.begin(), ops.end(),
                                [&](const OpGroup& group) { return group.ops.front() == op; });
   return it->cost.alone;
@@ -95,12 +96,12 @@ Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sa
   Ops all;
   for (std::size_t i = 0; i < ops.size(); ++i) all.insert(i);
   result.all = error(all);
-  Ops behind_softmax;
+  Ops after_softmax;
   if (model.can_defer())
     for (std::size_t i = 0; i < ops.size(); ++i)
-      if (ops[i].kind == "context") behind_softmax.insert(i);
+      if (ops[i].kind == "context") after_softmax.insert(i);
   const std::size_t total =
-      2 * (ops.size() + result.kinds.size() + result.layers.size()) + 1 + behind_softmax.size();
+      2 * (ops.size() + result.kinds.size() + result.layers.size()) + 1 + after_softmax.size();
   std::size_t done = 1;
   const auto report = [&] {
     if (progress) progress(done++, total);
@@ -116,9 +117,9 @@ Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sa
       group.cost.rest = error(rest);
       report();
     }
-  if (!behind_softmax.empty()) result.deferred.emplace().all = error(all, true);
-  for (const std::size_t op : behind_softmax) {
-    result.deferred->alone[op] = error({op}, true);
+  if (!after_softmax.empty()) result.unnormalized.emplace().all = error(all, true);
+  for (const std::size_t op : after_softmax) {
+    result.unnormalized->alone[op] = error({op}, true);
     report();
   }
   sort_by_cost(result.ops);

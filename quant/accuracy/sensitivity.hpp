@@ -37,12 +37,12 @@ struct Sensitivity {
   std::vector<OpGroup> ops;     ///< each alone, named by its node; the most costly first
   std::vector<OpGroup> kinds;   ///< likewise
   std::vector<OpGroup> layers;  ///< by number; ops of no layer are in none
-  /// With deferred Softmax in place of the plain one of the options, where it can be.
-  struct Deferred {
+  /// With unnormalized Softmax in place of the plain one of the options, where it can be.
+  struct Unnormalized {
     double all = 0.0;
-    std::map<std::size_t, double> alone;  ///< by op, of those behind a Softmax
+    std::map<std::size_t, double> alone;  ///< by op, of those after a Softmax
   };
-  std::optional<Deferred> deferred;
+  std::optional<Unnormalized> unnormalized;
   std::int64_t samples = 0, tokens = 0;
 
   /// The error of one op alone.
@@ -55,8 +55,8 @@ struct Sensitivity {
 using ModelProgress = std::function<void(std::size_t done, std::size_t total)>;
 
 /// Writes, runs and removes one model after the other beside the options' output: two for each op,
-/// kind and layer, and one for each op behind a Softmax that can be deferred. Nothing is calibrated
-/// again.
+/// kind and layer, and one for each op after a Softmax that can be unnormalized. Nothing is
+/// calibrated again.
 Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sample> samples,
                                 const ModelProgress& progress = {});
 

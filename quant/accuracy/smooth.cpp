@@ -25,14 +25,14 @@ constexpr double kLeastGain = 0.1;
 /// About what GPTQ leaves of a weight's squared error; the choice of factors does not hang on it.
 constexpr double kGptqErrorPart = 0.5;
 
-/// A factor behind such a node would be a pass over memory of its own.
+/// A factor after such a node would be a pass over memory of its own.
 bool is_view(const onnx::NodeProto& node) {
   const std::string& op = node.op_type();
   return moves_elements(node) || op == "Flatten" || op == "Cast" || op == "Gather" ||
          op == "Concat" || op == "DequantizeLinear";
 }
 
-/// False also for weights behind nodes that cannot be evaluated; encode() says so later.
+/// False also for weights after nodes that cannot be evaluated; encode() says so later.
 bool is_float_matrix(Constants& constants, const std::string& weight) {
   try {
     const ir::Tensor value = constants.value(weight);

@@ -20,7 +20,7 @@ float parse_decimal(std::string_view text, const std::string& tensor) {
   double value = 0.0;  // widened floats are written: their shortest text is one of doubles
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size())
-    throw Error(fmt::format("tensor '{}': '{:.60}' is no number", tensor, text));
+    throw Error(fmt::format("tensor '{}': '{:.60}' is not a number", tensor, text));
   return static_cast<float>(value);
 }
 

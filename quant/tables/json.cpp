@@ -29,9 +29,9 @@ Table parse_json(std::string_view bytes) {
   const text::JsonNode root(document);
   const text::JsonNode name = root.at("format"), version = root.at("version");
   if (name.string() != kFormat)
-    name.fail(fmt::format("is \"{}\"; \"{}\" is known", name.string(), kFormat));
+    name.fail(fmt::format("is \"{}\", expected \"{}\"", name.string(), kFormat));
   if (version.integer() != kVersion)
-    version.fail(fmt::format("is {}; version {} is known", version.integer(), kVersion));
+    version.fail(fmt::format("is {}, expected {}", version.integer(), kVersion));
   Table table;
   if (const auto method = root.find("method")) table.method = method->string();
   if (const auto samples = root.find("samples")) table.samples = samples->integer();

@@ -21,7 +21,8 @@ void check(const Table& table) {
   if (table.ranges.empty()) throw Error("the table names no tensor");
   for (const auto& [tensor, range] : table.ranges)
     if (!std::isfinite(range.low) || !std::isfinite(range.high) || range.low > range.high)
-      throw Error(fmt::format("tensor '{}': [{}, {}] is no range", tensor, range.low, range.high));
+      throw Error(
+          fmt::format("tensor '{}': [{}, {}] is not a range", tensor, range.low, range.high));
 }
 
 std::string list_of_formats() {
@@ -43,10 +44,10 @@ std::span<const TableFormat> table_formats() {
 const TableFormat& table_format(std::string_view name, const std::filesystem::path& path) {
   for (const TableFormat& f : table_formats())
     if (name.empty() ? f.extension == path.extension().string() : f.name == name) return f;
-  throw Error(name.empty() ? fmt::format("{}: the extension tells no format of scale tables; name "
-                                         "one of {}",
+  throw Error(name.empty() ? fmt::format("{}: unknown extension of a scale table; name its "
+                                         "format (choose from {})",
                                          path.string(), list_of_formats())
-                           : fmt::format("'{}' is no format of scale tables; there are {}", name,
+                           : fmt::format("unknown scale table format '{}' (choose from {})", name,
                                          list_of_formats()));
 }
 

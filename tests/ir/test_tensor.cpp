@@ -71,7 +71,7 @@ TEST(Tensor, JoinedPartsStandSideBySide) {
     const auto n = static_cast<std::size_t>(rows);
     const Tensor a = Tensor::of({rows, 3}, counting(3 * n, 0));
     const Tensor half = Tensor::of({rows, 1}, counting(n, 0)).converted(DType::f16);
-    const Tensor joined = Tensor::joined(DType::f32, {a, half.converted(DType::f32), a});
+    const Tensor joined = Tensor::concat(DType::f32, {a, half.converted(DType::f32), a});
     ASSERT_EQ(joined.shape(), (Sizes{rows, 7}));
     std::vector<float> expected;
     for (std::size_t row = 0; row < n; ++row)
@@ -84,7 +84,7 @@ TEST(Tensor, JoinedPartsStandSideBySide) {
     EXPECT_EQ(joined.reshaped({7, rows}), Tensor::of({7, rows}, expected));
   }
   const Tensor one = Tensor::of<float>({1, 1}, {1}), two = Tensor::of<float>({2, 1}, {1, 2});
-  EXPECT_THROW(Tensor::joined(DType::f32, {one, two}), Error);
+  EXPECT_THROW(Tensor::concat(DType::f32, {one, two}), Error);
 }
 
 TEST(Tensor, PartsAreThoseThatAreStored) {
@@ -94,7 +94,7 @@ TEST(Tensor, PartsAreThoseThatAreStored) {
   ASSERT_EQ(wide.parts().size(), 1u);
   EXPECT_EQ(wide.parts()[0].bytes().data(), half.bytes().data());
   EXPECT_EQ(wide.reshaped({100, 200}).parts()[0].shape(), (Sizes{100, 200}));
-  const Tensor joined = Tensor::joined(DType::f32, {wide, wide, wide});
+  const Tensor joined = Tensor::concat(DType::f32, {wide, wide, wide});
   ASSERT_EQ(joined.parts().size(), 3u);
   for (const Tensor& part : joined.parts()) EXPECT_EQ(part.bytes().data(), half.bytes().data());
   ASSERT_EQ(half.parts().size(), 1u);

@@ -13,7 +13,7 @@
 
 namespace bertcl::tests {
 
-/// One kernel file of the family and its options.
+/// One kernel file of the variant and its options.
 struct Implementation {
   std::string program;
   opencl::Defines defines = {};
@@ -53,24 +53,24 @@ struct AttentionCase {
 };
 
 /// The kernel for a case, as the planner asks for it.
-inline opencl::Kernel kernel_for(const Implementation& implementation, std::string_view name,
+inline opencl::Kernel kernel_for(const Implementation& variant, std::string_view name,
                                  const AttentionCase& c) {
-  opencl::Defines defines = implementation.defines;
-  for (int size = 256; implementation.groups && size >= 32 && size >= c.head_size; size /= 2)
+  opencl::Defines defines = variant.defines;
+  for (int size = 256; variant.groups && size >= 32 && size >= c.head_size; size /= 2)
     defines["HEAD_MAX"] = size;
-  return device().kernel(implementation.program, name, defines);
+  return device().kernel(variant.program, name, defines);
 }
 
 /// Launches it, with work-groups or with work-items of `block_rows` rows, and waits.
-inline void run_attention(const Implementation& implementation, const opencl::Kernel& kernel,
+inline void run_attention(const Implementation& variant, const opencl::Kernel& kernel,
                           const AttentionCase& c, int32_t block_rows) {
   const auto blocks = [&](int32_t rows) {
     return ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(rows));
   };
   const auto heads = static_cast<size_t>(c.heads);
-  if (!implementation.groups) return run(kernel, blocks(block_rows), heads, c.lengths.size());
-  const bool given = implementation.defines.contains("ROWS");
-  const int32_t rows = given ? implementation.defines.at("ROWS") : c.head_size > 64 ? 32 : 64;
+  if (!variant.groups) return run(kernel, blocks(block_rows), heads, c.lengths.size());
+  const bool given = variant.defines.contains("ROWS");
+  const int32_t rows = given ? variant.defines.at("ROWS") : c.head_size > 64 ? 32 : 64;
   device().queue().launch(kernel, {256 * blocks(rows), heads, c.lengths.size()}, {256, 1, 1});
   device().queue().finish();
 }

@@ -39,7 +39,7 @@ opencl::Buffer upload(const std::vector<T>& values) {
   return buffer;
 }
 
-/// An output that starts as poison and has a guard behind it that must stay as it was.
+/// An output that starts as poison and has a guard after it that must stay as it was.
 template <typename T>
 class Output {
  public:
@@ -52,7 +52,7 @@ class Output {
     const auto bytes = buffer_.download<uint8_t>();
     for (size_t i = count_ * sizeof(T); i < bytes.size(); ++i)
       EXPECT_EQ(bytes[i], kPoison)
-          << "the kernel wrote " << i - count_ * sizeof(T) << " bytes behind its output";
+          << "the kernel wrote " << i - count_ * sizeof(T) << " bytes after its output";
     std::vector<T> values(count_);
     if (count_ > 0) std::memcpy(values.data(), bytes.data(), count_ * sizeof(T));
     return values;

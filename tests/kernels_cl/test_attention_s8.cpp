@@ -21,14 +21,14 @@ struct Quantization {
   float qk_scale = 2e-5f, p_inv_scale = 255.0f;
   int32_t p_max = 255;
   float pv_scale = 1e-4f;
-  int32_t deferred = 0;
+  int32_t unnormalized = 0;
   float score_inv_scale = 0.0f;  // scores are quantized where it is not 0
   int32_t score_low = 0, score_high = 0;
 
-  /// The same operands with the normalization behind the product.
+  /// The same operands with the normalization after the product.
   Quantization deferring() const {
     Quantization z = *this;
-    z.deferred = 1;
+    z.unnormalized = 1;
     z.pv_scale *= p_inv_scale;  // the scale of v alone
     return z;
   }
@@ -54,13 +54,15 @@ std::vector<float> reference(const AttentionCase& c, const Quantization& z, cons
       },
       [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
           const std::vector<double>& p) {
-        const double one = z.deferred && !p.empty() ? *std::max_element(p.begin(), p.end()) : 1.0;
+        const double one =
+            z.unnormalized && !p.empty() ? *std::max_element(p.begin(), p.end()) : 1.0;
         std::vector<int64_t> p_q;
         for (const double x : p)
           p_q.push_back(std::min<int64_t>(std::llrint(x / one * z.p_inv_scale), z.p_max));
         const auto p_sum = std::accumulate(p_q.begin(), p_q.end(), int64_t{0});
-        const float scale =
-            z.deferred ? z.pv_scale / static_cast<float>(std::max<int64_t>(p_sum, 1)) : z.pv_scale;
+        const float scale = z.unnormalized
+                                ? z.pv_scale / static_cast<float>(std::max<int64_t>(p_sum, 1))
+                                : z.pv_scale;
         for (int32_t d = 0; d < c.head_size; ++d) {
           int64_t sum = 0;
           const size_t column = 2 * hidden + head * c.head_size + d;
@@ -88,7 +90,7 @@ std::vector<T> attend(const Implementation& program, const AttentionCase& c, con
   kernel.args(input, stride, 0, z.q.type, z.q.zero_point, input, stride, hidden, z.k.type,
               z.k.zero_point, input, stride, 2 * hidden, z.v.type, z.v.zero_point, out.buffer(),
               to.type, to.inv_scale, to.zero_point, offsets, mask, use_mask, c.heads, c.head_size,
-              z.qk_scale, z.p_inv_scale, z.p_max, z.deferred, z.pv_scale, z.score_inv_scale,
+              z.qk_scale, z.p_inv_scale, z.p_max, z.unnormalized, z.pv_scale, z.score_inv_scale,
               z.score_low, z.score_high, block_rows);
   run_attention(program, kernel, c, block_rows);
   return out.values();
@@ -104,7 +106,7 @@ Bytes random_bytes(const AttentionCase& c, unsigned seed = 5) {
 void expect_near_exact(const std::vector<float>& actual, const std::vector<float>& expected,
                        const Quantization& z, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size());
-  const float step = z.deferred ? z.pv_scale / static_cast<float>(z.p_max) : z.pv_scale;
+  const float step = z.unnormalized ? z.pv_scale / static_cast<float>(z.p_max) : z.pv_scale;
   size_t unequal = 0;
   for (size_t i = 0; i < actual.size(); ++i) {
     ASSERT_LE(std::abs(actual[i] - expected[i]), 2 * 256 * step)
@@ -112,7 +114,7 @@ void expect_near_exact(const std::vector<float>& actual, const std::vector<float
         << expected[i];
     unequal += actual[i] != expected[i];
   }
-  EXPECT_LE(unequal, actual.size() / (z.deferred ? 25 : 100)) << what;
+  EXPECT_LE(unequal, actual.size() / (z.unnormalized ? 25 : 100)) << what;
 }
 
 class AttentionS8 : public ::testing::TestWithParam<Implementation> {
@@ -133,9 +135,9 @@ class AttentionS8 : public ::testing::TestWithParam<Implementation> {
   void expect_right(const AttentionCase& c, const Quantization& z, int32_t block_rows = 32) {
     const Bytes qkv = random_bytes(c);
     for (const Quantization& way : {z, z.deferring()})
-      expect_near_exact(attend<float>(GetParam(), c, way, qkv, {}, block_rows),
-                        reference(c, way, qkv), way,
-                        GetParam().name() + ", " + c.name() + (way.deferred ? ", deferred" : ""));
+      expect_near_exact(
+          attend<float>(GetParam(), c, way, qkv, {}, block_rows), reference(c, way, qkv), way,
+          GetParam().name() + ", " + c.name() + (way.unnormalized ? ", unnormalized" : ""));
   }
 };
 
@@ -206,7 +208,7 @@ TEST_P(AttentionS8, ProbabilitiesSaturate) {
                    {.v = {kU8, 7}, .p_inv_scale = p_inv_scale, .p_max = p_max});
 }
 
-// What a kernel holds behind the last key is no key, even where every score is far below 0.
+// What a kernel holds after the last key is no key, even where every score is far below 0.
 TEST_P(AttentionS8, ScoresFarBelowZero) {
   for (int32_t length : {1, 9, 33}) {
     const AttentionCase c{.lengths = {length}};
@@ -259,7 +261,7 @@ TEST_P(AttentionS8, PaddedEqualsPacked) {
 }
 
 // Equal keys give equal probabilities, and one key far above gives exactly 1: the integer sums that
-// follow are exact on every implementation.
+// follow are exact on every variant.
 TEST_P(AttentionS8, IntegerSumsAreExact) {
   for (int32_t length : {1, 5, 64, 255, 510}) {
     const AttentionCase c{.lengths = {length}};
@@ -325,11 +327,11 @@ TEST_P(AttentionS8, DeferringKeepsWhatIsBelowAStep) {
   const Bytes qkv = random_bytes(c);
   const Quantization z{.v = {kU8, 0}, .qk_scale = 1e-8f};
   const auto plain = attend<float>(GetParam(), c, z, qkv);
-  const auto deferred = attend<float>(GetParam(), c, z.deferring(), qkv);
+  const auto unnormalized = attend<float>(GetParam(), c, z.deferring(), qkv);
   const float mean = 127.5f * z.pv_scale * z.p_inv_scale;
   for (size_t i = 0; i < plain.size(); ++i) {
     ASSERT_EQ(plain[i], 0.0f) << "at " << i;
-    ASSERT_NEAR(deferred[i], mean, 0.1f * mean) << "at " << i;
+    ASSERT_NEAR(unnormalized[i], mean, 0.1f * mean) << "at " << i;
   }
 }
 

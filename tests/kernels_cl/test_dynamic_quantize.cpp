@@ -31,7 +31,7 @@ void expect_as_reference(const std::vector<float>& x, const std::string& what) {
   auto range = device().kernel("dynamic_quantize", "dynamic_range");
   range.args(upload(x), ranges.buffer(), count);
   run(range, 256);
-  ranges.values();  // checks what lies behind them
+  ranges.values();  // checks what lies past them
   const int32_t chunk = 100;
   auto quantize = device().kernel("dynamic_quantize", "dynamic_quantize");
   quantize.args(upload(x), ranges.buffer(), y.buffer(), scale.buffer(), zero_point.buffer(), count,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The product in bf16 against sums in double of operands rounded to bf16.
-#include "tests/kernels_cl/gemm_families.hpp"
+#include "tests/kernels_cl/gemm_variants.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -9,7 +9,7 @@ opencl::Buffer pack_bf16(const std::vector<float>& w, int N, int K, int panel,
                          const std::vector<int>& cuts = {}) {
   opencl::Buffer packed = device().allocate(ceil_div(N, panel) * panel * ceil_div(K, 2) * 2 * 2);
   packed.fill(0xAA);
-  auto kernel = device().kernel("pack_pairs", "pack_pairs");
+  auto kernel = device().kernel("prepack_pairs", "prepack_pairs");
   for_each_part(w, N, K, cuts, [&](const std::vector<float>& part, int n, int first) {
     kernel.args(upload(part), packed, n, K, panel, first, N);
     run(kernel, panels_of(n, first, panel));
@@ -21,23 +21,23 @@ opencl::Buffer pack_bf16(const std::vector<float>& w, int N, int K, int panel,
 class GemmBf16 : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   void SetUp() override {
-    if (const auto reason = gemm_bf16_family().cannot_run(); !reason.empty())
+    if (const auto reason = gemm_bf16_variant().cannot_run(); !reason.empty())
       GTEST_SKIP() << reason;
   }
   template <typename T = float>
   std::vector<T> run_product(const std::vector<float>& a, const std::vector<float>& w,
                              const std::vector<float>& bias, int M, int N, int K,
                              int32_t activation) const {
-    const GemmFamily& family = gemm_bf16_family();
-    const auto weights = pack_bf16(w, N, K, family.panel);
+    const GemmKernel& variant = gemm_bf16_variant();
+    const auto weights = pack_bf16(w, N, K, variant.panel);
     const auto [item_panels, bf16] = GetParam();
     Output<T> out(static_cast<size_t>(M) * N);
-    auto kernel = device().kernel(family.program, "gemm_f32", {{"ITEM_PANELS", item_panels}});
+    auto kernel = device().kernel(variant.program, "gemm_f32", {{"ITEM_PANELS", item_panels}});
     kernel.args(bf16 ? upload(bf16_bits(a)) : upload(a), weights,
                 bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M, N, K,
                 bias.empty() ? 0 : 1, activation, bf16 ? kBf16 : kF32,
                 sizeof(T) == 2 ? kBf16 : kF32);
-    run(kernel, ceil_div(M, family.tile_rows), ceil_div(ceil_div(N, family.panel), item_panels));
+    run(kernel, ceil_div(M, variant.tile_rows), ceil_div(ceil_div(N, variant.panel), item_panels));
     return out.values();
   }
   void check(int M, int N, int K, int32_t activation, bool with_bias) const {

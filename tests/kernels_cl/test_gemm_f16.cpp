@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in half by matrix units, and by their twins: operands rounded to f16, sums in f32.
-#include "tests/kernels_cl/gemm_families.hpp"
+#include "tests/kernels_cl/gemm_variants.hpp"
 
 namespace bertcl::tests {
 namespace {
 
-class GemmF16 : public testing::TestWithParam<GemmFamily> {
+class GemmF16 : public testing::TestWithParam<GemmKernel> {
  protected:
   void SetUp() override {
     if (const auto reason = GetParam().cannot_run(); !reason.empty()) GTEST_SKIP() << reason;
@@ -14,20 +14,21 @@ class GemmF16 : public testing::TestWithParam<GemmFamily> {
   std::vector<float> product(const std::vector<float>& a, const std::vector<float>& w,
                              const std::vector<float>& bias, int M, int N, int K,
                              int32_t activation) const {
-    const GemmFamily& family = GetParam();
-    opencl::Buffer packed = device().allocate(ceil_div(N, family.panel) * family.panel *
+    const GemmKernel& variant = GetParam();
+    opencl::Buffer packed = device().allocate(ceil_div(N, variant.panel) * variant.panel *
                                               ceil_div(K, 2) * 2 * sizeof(uint16_t));
     packed.fill(0xAA);
-    auto pack = device().kernel("pack_pairs", "pack_pairs", {{"B_HALF", 1}});
-    pack.args(upload(w), packed, N, K, family.panel, 0, N);
-    run(pack, ceil_div(N, family.panel));
+    auto pack = device().kernel("prepack_pairs", "prepack_pairs", {{"B_HALF", 1}});
+    pack.args(upload(w), packed, N, K, variant.panel, 0, N);
+    run(pack, ceil_div(N, variant.panel));
     Output<float> out(static_cast<size_t>(M) * N);
-    auto kernel = device().kernel(family.program, "gemm_f32", family.defines);
+    auto kernel = device().kernel(variant.program, "gemm_f32", variant.defines);
     kernel.args(upload(a), packed, bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M,
                 N, K, bias.empty() ? 0 : 1, activation);
-    const auto items = static_cast<size_t>(family.items);
-    device().queue().launch(
-        kernel, {items, ceil_div(M, family.tile_rows), ceil_div(N, family.columns)}, {items, 1, 1});
+    const auto items = static_cast<size_t>(variant.items);
+    device().queue().launch(kernel,
+                            {items, ceil_div(M, variant.tile_rows), ceil_div(N, variant.columns)},
+                            {items, 1, 1});
     return out.values();
   }
 
@@ -79,7 +80,7 @@ TEST_P(GemmF16, RandomValuesWithBiasAndActivation) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, GemmF16, testing::ValuesIn(gemm_f16_families()),
+INSTANTIATE_TEST_SUITE_P(Variants, GemmF16, testing::ValuesIn(gemm_f16_variants()),
                          [](const auto& suite) { return suite.param.name(); });
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "opencl/sources.hpp"
-#include "tests/kernels_cl/gemm_families.hpp"
+#include "tests/kernels_cl/gemm_variants.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -27,12 +27,12 @@ std::vector<float> half_values(size_t count, unsigned seed) {
 
 /// `T` is float, or uint16_t for weights that come in half.
 template <typename T = float>
-opencl::Buffer pack_f32(const std::vector<T>& w, int N, int K, int panel, int half,
-                        const std::vector<int>& cuts = {}) {
+opencl::Buffer prepack_f32(const std::vector<T>& w, int N, int K, int panel, int half,
+                           const std::vector<int>& cuts = {}) {
   const size_t elements = ceil_div(N, panel) * panel * K;
   opencl::Buffer packed = device().allocate(elements * (half ? 2 : 4));
   packed.fill(0xAA);
-  auto kernel = device().kernel("pack_f32", "pack_f32",
+  auto kernel = device().kernel("prepack_f32", "prepack_f32",
                                 {{"B_HALF", half}, {"W_HALF", sizeof(T) == 2 ? 1 : 0}});
   for_each_part(w, N, K, cuts, [&](const std::vector<T>& part, int n, int first) {
     kernel.args(upload(part), packed, n, K, panel, first, N);
@@ -41,15 +41,15 @@ opencl::Buffer pack_f32(const std::vector<T>& w, int N, int K, int panel, int ha
   return packed;
 }
 
-std::vector<float> run_gemm_f32(const GemmFamily& family, const std::vector<float>& a,
+std::vector<float> run_gemm_f32(const GemmKernel& variant, const std::vector<float>& a,
                                 const std::vector<float>& w, const std::vector<float>& bias, int M,
                                 int N, int K, int32_t activation) {
-  const auto weights = pack_f32(w, N, K, family.panel, family.defines.at("B_HALF"));
+  const auto weights = prepack_f32(w, N, K, variant.panel, variant.defines.at("B_HALF"));
   Output<float> out(static_cast<size_t>(M) * N);
-  auto kernel = device().kernel(family.program, "gemm_f32", family.defines);
+  auto kernel = device().kernel(variant.program, "gemm_f32", variant.defines);
   kernel.args(upload(a), weights, bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M,
               N, K, bias.empty() ? 0 : 1, activation);
-  run(kernel, ceil_div(M, family.tile_rows), ceil_div(N, family.panel));
+  run(kernel, ceil_div(M, variant.tile_rows), ceil_div(N, variant.panel));
   return out.values();
 }
 
@@ -68,7 +68,7 @@ std::vector<double> reference(const std::vector<float>& a, const std::vector<flo
   return out;
 }
 
-class GemmF32 : public testing::TestWithParam<GemmFamily> {
+class GemmF32 : public testing::TestWithParam<GemmKernel> {
  protected:
   void SetUp() override {
     if (const auto reason = GetParam().cannot_run(); !reason.empty()) GTEST_SKIP() << reason;
@@ -129,7 +129,7 @@ TEST_P(GemmF32, ARowWithNaNIsNaNBehindEveryActivation) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, GemmF32, testing::ValuesIn(gemm_f32_families()),
+INSTANTIATE_TEST_SUITE_P(Variants, GemmF32, testing::ValuesIn(gemm_f32_variants()),
                          [](const auto& suite) { return suite.param.name(); });
 
 TEST(PackF32, Panels) {
@@ -153,11 +153,11 @@ TEST(PackF32, Panels) {
         for (int n = n0; n < n0 + c.panel; ++n)
           expected.push_back(n < c.N ? w[static_cast<size_t>(k) * c.N + n] : 0.0f);
     const auto check = [&](const auto& source, const std::string& type) {
-      expect_equal(pack_f32(source, c.N, c.K, c.panel, 0, c.cuts).template download<float>(),
+      expect_equal(prepack_f32(source, c.N, c.K, c.panel, 0, c.cuts).template download<float>(),
                    expected, type + " to f32");
       std::vector<float> packed;
       for (uint16_t half :
-           pack_f32(source, c.N, c.K, c.panel, 1, c.cuts).template download<uint16_t>())
+           prepack_f32(source, c.N, c.K, c.panel, 1, c.cuts).template download<uint16_t>())
         packed.push_back(from_half(half));
       expect_equal(packed, expected, type + " to f16");
     };
@@ -171,7 +171,7 @@ TEST(PackF32, RoundsToHalfHalfToEven) {
   const std::vector<float> w = {1 + 0.5f * step, 1 + 1.5f * step, 1 + 0.51f * step,
                                 -1 - 2.5f * step};
   std::vector<float> halves;
-  for (uint16_t half : pack_f32(w, 4, 1, 1, 1).download<uint16_t>())
+  for (uint16_t half : prepack_f32(w, 4, 1, 1, 1).download<uint16_t>())
     halves.push_back(from_half(half));
   expect_equal(halves, {1, 1 + 2 * step, 1 + step, -1 - 2 * step}, "f16");
 }

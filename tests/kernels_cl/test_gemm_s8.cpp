@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The int8 products: exact sums in every family, and the epilogue with its requantization.
-#include "tests/kernels_cl/gemm_families.hpp"
+// The int8 products: exact sums in every variant, and the epilogue with its requantization.
+#include "tests/kernels_cl/gemm_variants.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -30,7 +30,7 @@ GemmS8Case make_case(int M, int N, int K, bool a_signed, int zero_point, unsigne
   return c;
 }
 
-class GemmS8 : public testing::TestWithParam<GemmFamily> {
+class GemmS8 : public testing::TestWithParam<GemmKernel> {
  protected:
   void SetUp() override {
     if (const auto reason = GetParam().cannot_run(); !reason.empty()) GTEST_SKIP() << reason;
@@ -38,15 +38,15 @@ class GemmS8 : public testing::TestWithParam<GemmFamily> {
 };
 
 TEST_P(GemmS8, SumsAreExactForRaggedSizes) {
-  const GemmFamily& family = GetParam();
-  const int rows = family.tile_rows, panel = family.panel;
+  const GemmKernel& variant = GetParam();
+  const int rows = variant.tile_rows, panel = variant.panel;
   const Bytes patterns[] = {Bytes::kRandom, Bytes::kLowest, Bytes::kHighest, Bytes::kAlternating};
   std::vector<int> rows_of_a{1, rows - 1, rows, rows + 1, 13};
   std::vector<int> columns{1, 2, 15, 17, panel - 1, panel, panel + 1, 97};
   std::vector<int> depths{1, 2, 3, 4, 5, 7, 31, 383, 384, 513, 769, 1025};
-  if (family.items > 1) {  // a CPU plays a work-group: its tiles are wide, and its steps 32
+  if (variant.items > 1) {  // a CPU plays a work-group: its tiles are wide, and its steps 32
     rows_of_a = {1, rows - 1, rows + 1};
-    columns = {1, panel + 1, family.columns - 1, family.columns + 1};
+    columns = {1, panel + 1, variant.columns - 1, variant.columns + 1};
     depths = {1, 3, 31, 33, 96, 383, 400};
   }
   unsigned round = 0;
@@ -59,7 +59,7 @@ TEST_P(GemmS8, SumsAreExactForRaggedSizes) {
         const int zero_points[] = {a_signed ? -128 : 0, a_signed ? 127 : 255, 3};
         const auto c = make_case(M, N, K, a_signed, zero_points[round % 3], round,
                                  patterns[round % 4], patterns[round / 4 % 4]);
-        expect_equal(run_gemm_s8<int32_t>(family, c, kOutS32), reference_sums(c), c.text());
+        expect_equal(run_gemm_s8<int32_t>(variant, c, kOutS32), reference_sums(c), c.text());
         if (HasFailure()) return;
       }
 }
@@ -213,7 +213,7 @@ TEST_P(GemmS8, RoundsHalfToEven) {
   expect_equal(run_gemm_s8<int8_t>(GetParam(), c, kOutS8), {5, 7, 7, 9, 9, 11, 11}, c.text());
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, GemmS8, testing::ValuesIn(gemm_s8_families()),
+INSTANTIATE_TEST_SUITE_P(Variants, GemmS8, testing::ValuesIn(gemm_s8_variants()),
                          [](const auto& suite) { return suite.param.name(); });
 
 TEST(PackS8, PanelsAndColumnSums) {
@@ -242,7 +242,7 @@ TEST(PackS8, PanelsAndColumnSums) {
                                                     : int8_t{0});
       const std::string what = "N " + std::to_string(c.N) + " K " + std::to_string(c.K) +
                                " panel " + std::to_string(panel);
-      const auto packed = pack_s8(w, c.N, c.K, panel, group, c.cuts);
+      const auto packed = prepack_s8(w, c.N, c.K, panel, group, c.cuts);
       expect_equal(packed.panels.download<int8_t>(), expected, what);
       expect_equal(packed.colsum.download<int32_t>(), sums, what);
     }

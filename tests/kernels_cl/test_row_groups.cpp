@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kRows = 3;
 
 /// One way to build them: work-items of a group, and how these reduce.
-struct Family {
+struct Variant {
   int items = 64, subgroups = 0, part = 8, subgroup_size = 0;
   int vectors = 256 / items;  // so that one build serves all rows of up to 1024 columns
 
@@ -65,7 +65,7 @@ struct NormResults {
 /// Columns that fill no vector, no work-item's share and no group, and those around them.
 constexpr size_t kColumns[] = {1, 2, 3, 4, 5, 31, 63, 64, 65, 255, 256, 257, 384, 768, 1021, 1024};
 
-class RowGroups : public ::testing::TestWithParam<Family> {
+class RowGroups : public ::testing::TestWithParam<Variant> {
  protected:
   void SetUp() override {
     const auto reason = lacks(GetParam().subgroups ? &opencl::Capabilities::subgroups : nullptr);
@@ -295,19 +295,20 @@ TEST_P(ManyRows, OfEachKernel) {
   compare_softmax(rows, columns, 0);
 }
 
-std::string name_of(const ::testing::TestParamInfo<Family>& test) { return test.param.name(); }
+std::string name_of(const ::testing::TestParamInfo<Variant>& test) { return test.param.name(); }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, RowGroups,
-                         ::testing::Values(Family{64, 0, 8}, Family{256, 0, 16}, Family{256, 0, 32},
-                                           Family{256, 0, 64}, Family{256, 1}, Family{256, 1, 8, 8},
-                                           Family{256, 1, 8, 16}, Family{256, 1, 8, 32},
-                                           Family{256, 1, 8, 64}),
+                         ::testing::Values(Variant{64, 0, 8}, Variant{256, 0, 16},
+                                           Variant{256, 0, 32}, Variant{256, 0, 64},
+                                           Variant{256, 1}, Variant{256, 1, 8, 8},
+                                           Variant{256, 1, 8, 16}, Variant{256, 1, 8, 32},
+                                           Variant{256, 1, 8, 64}),
                          name_of);
 INSTANTIATE_TEST_SUITE_P(Kernels, WideRows,
-                         ::testing::Values(Family{128, 0, 8, 0, 4}, Family{256, 0, 8, 0, 8},
-                                           Family{256, 1, 8, 0, 8}),
+                         ::testing::Values(Variant{128, 0, 8, 0, 4}, Variant{256, 0, 8, 0, 8},
+                                           Variant{256, 1, 8, 0, 8}),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(Kernels, ManyRows, ::testing::Values(Family{64, 0}, Family{64, 1}),
+INSTANTIATE_TEST_SUITE_P(Kernels, ManyRows, ::testing::Values(Variant{64, 0}, Variant{64, 1}),
                          name_of);
 
 }  // namespace

@@ -23,9 +23,7 @@ using tests::error_of;
 class UnbuiltKernel : public ::testing::Test {
  protected:
   UnbuiltKernel() {
-    write("add",
-          "__kernel void add(__global int* out, int value, __local int* s) {"
-          " s[0] = value; out[0] += s[0] * TIMES; }");
+    write("add", "__kernel void add(__global int* out, int value) { out[0] += value * TIMES; }");
     write("broken", "__kernel void broken() { undeclared_thing = 1; }");
   }
 
@@ -45,12 +43,12 @@ TEST_F(UnbuiltKernel, TakesItsArgumentsBeforeItIsBuilt) {
   EXPECT_EQ(kernel.program_name(), "add");
   Buffer out = context_->allocate(sizeof(int));
   out.fill(0);
-  kernel.set(0, out).set(1, 3).set(2, LocalMemory{sizeof(int)});
+  kernel.set(0, out).set(1, 3);
   Kernel other = context_->unbuilt_kernel("add", "add", {{"TIMES", 10}});
-  other.set(0, out).set(1, 4).set(2, LocalMemory{sizeof(int)});
+  other.set(0, out).set(1, 4);
   for (const Kernel& k : {kernel, other}) context_->queue().launch(k, {1, 1, 1}, {1, 1, 1}, "k");
   EXPECT_EQ(out.download<int>()[0], 70);
-  EXPECT_EQ(kernel.build().argument_count(), 3u);
+  EXPECT_EQ(kernel.build().argument_count(), 2u);
 }
 
 TEST_F(UnbuiltKernel, KeepsItsContextUntilThen) {
@@ -58,7 +56,7 @@ TEST_F(UnbuiltKernel, KeepsItsContextUntilThen) {
   const std::weak_ptr<Context> watched = context_;
   context_.reset();
   EXPECT_FALSE(watched.expired());
-  EXPECT_EQ(kernel.argument_count(), 3u);
+  EXPECT_EQ(kernel.argument_count(), 2u);
   EXPECT_TRUE(watched.expired());
 }
 
@@ -99,7 +97,7 @@ TEST_F(UnbuiltKernel, IsBuiltByManyThreadsOnce) {
   Buffer out = context_->allocate(sizeof(int));
   out.fill(0);
   for (Kernel& kernel : kernels) {
-    kernel.args(out, 5, LocalMemory{sizeof(int)});
+    kernel.args(out, 5);
     context_->queue().launch(kernel, {1, 1, 1}, {1, 1, 1}, "add");
   }
   EXPECT_EQ(out.download<int>()[0], 20);

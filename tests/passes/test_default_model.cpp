@@ -10,7 +10,7 @@
 #include "ir/text.hpp"
 #include "onnx/read_model.hpp"
 #include "ops/interpret.hpp"
-#include "ops/probe.hpp"
+#include "ops/recognize_by_value.hpp"
 #include "passes/passes.hpp"
 
 namespace bertcl::passes {
@@ -90,7 +90,7 @@ TEST(DefaultModel, MaskAndPositionsAreRecognized) {
     if (node->op == "Softmax")
       for (ir::Value* operand : node->inputs[0]->producer->inputs) {
         const auto mask = ops::additive_key_mask(graph, operand);
-        masks += mask && mask->input->name == "attention_mask" && !mask->counted;
+        masks += mask && mask->input->name == "attention_mask" && !mask->mask_is_length;
       }
     if (node->op == "Gather") positions |= ops::is_position_ids(graph, node->inputs[1]);
   }

@@ -79,9 +79,9 @@ constexpr std::string_view by_count = R"(
   %mask: f32[batch, 1, 1, seq] = Where(%b, %zero, %low))";
 
 TEST(FindAttention, NumberOfTokens) {
-  std::string counted(expected);
-  counted.replace(counted.find("heads"), 0, "counted = 1, ");
-  EXPECT_REWRITE(find_attention(), attention(by_count, scaled_and_masked), counted);
+  std::string mask_is_length(expected);
+  mask_is_length.replace(mask_is_length.find("heads"), 0, "mask_is_length = 1, ");
+  EXPECT_REWRITE(find_attention(), attention(by_count, scaled_and_masked), mask_is_length);
 }
 
 TEST(FindAttention, ScaleOnBothOperandsAndNoMask) {
@@ -259,8 +259,8 @@ TEST(FindAttention, ScoresThatAreQuantizedTwiceStayUnfused) {
 }
 
 /// Attention of 2 heads of size 4 whose p are powers that `quantize` makes from %e, divided by
-/// `sum` behind the product.
-std::string deferred(std::string_view quantize, std::string_view sum) {
+/// `sum` after the product.
+std::string unnormalized(std::string_view quantize, std::string_view sum) {
   std::string text = R"(
   %qr: f32[batch, seq, 2, 4] = Reshape(%x)
   %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
@@ -299,16 +299,16 @@ constexpr std::string_view quantized_p = R"(
 )";
 
 TEST(FindAttention, DeferredNormalization) {
-  EXPECT_REWRITE(find_attention(), dequantized_x("0.004") + deferred(quantized_p, sum_of_p),
+  EXPECT_REWRITE(find_attention(), dequantized_x("0.004") + unnormalized(quantized_p, sum_of_p),
                  dequantized_x("0.004") + R"(
-  %y: f32[batch, seq, 8] = attention(%x, %x, %x, _, %ps, _) {deferred = 1, heads = 2, p_type = "u8", scale = 1.0}
+  %y: f32[batch, seq, 8] = attention(%x, %x, %x, _, %ps, _) {unnormalized = 1, heads = 2, p_type = "u8", scale = 1.0}
   return %y
 })");
 }
 
 TEST(FindAttention, DeferredNormalizationInFloatIsPlain) {
   std::string text =
-      "graph g(%x: f32[batch, seq, 8], %ids: i64[batch, seq]) {\n" + deferred("", sum_of_p);
+      "graph g(%x: f32[batch, seq, 8], %ids: i64[batch, seq]) {\n" + unnormalized("", sum_of_p);
   for (std::size_t at; (at = text.find("%e:")) != std::string::npos;) text.replace(at, 3, "%p:");
   EXPECT_REWRITE(find_attention(), text, R"(graph g(%x: f32[batch, seq, 8], %ids: i64[batch, seq]) {
   %y: f32[batch, seq, 8] = attention(%x, %x, %x, _) {heads = 2, p_type = "f32", scale = 1.0}
@@ -319,14 +319,15 @@ TEST(FindAttention, DeferredNormalizationInFloatIsPlain) {
 TEST(FindAttention, ASumOfOtherPowersStaysUnfused) {
   const std::string unquantized =
       "  %sum: f32[batch, 2, seq, 1] = ReduceSum(%e) {axes = [3], keepdims = 1}\n";
-  EXPECT_UNCHANGED(find_attention(), dequantized_x("0.004") + deferred(quantized_p, unquantized));
+  EXPECT_UNCHANGED(find_attention(),
+                   dequantized_x("0.004") + unnormalized(quantized_p, unquantized));
   const std::string over_rows =
       "  %sum: f32[batch, 2, 1, seq] = ReduceSum(%p) {axes = [2], keepdims = 1}\n";
-  EXPECT_UNCHANGED(find_attention(), dequantized_x("0.004") + deferred(quantized_p, over_rows));
+  EXPECT_UNCHANGED(find_attention(), dequantized_x("0.004") + unnormalized(quantized_p, over_rows));
 }
 
 TEST(FindAttention, APowerOf1BelowAStepStaysUnfused) {
-  EXPECT_UNCHANGED(find_attention(), dequantized_x("3") + deferred(quantized_p, sum_of_p));
+  EXPECT_UNCHANGED(find_attention(), dequantized_x("3") + unnormalized(quantized_p, sum_of_p));
 }
 
 TEST(FindAttention, QuantizedProbabilitiesAloneStayUnfused) {

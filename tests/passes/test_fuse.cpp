@@ -353,15 +353,16 @@ TEST(PackTokens, TheMeaningOfTheMaskGoesToTheInputs) {
   return %b as y
 })");
   };
-  EXPECT_EQ(packed("").find("counted"), std::string::npos);
-  EXPECT_EQ(packed("counted = 1, ").find("pack_inputs"), std::string::npos) << "two meanings";
+  EXPECT_EQ(packed("").find("mask_is_length"), std::string::npos);
+  EXPECT_EQ(packed("mask_is_length = 1, ").find("pack_inputs"), std::string::npos);
   const std::string text =
       after(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
-  %a: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {counted = 1, heads = 1, p_type = "f32", scale = 0.5}
+  %a: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {mask_is_length = 1, heads = 1, p_type = "f32", scale = 0.5}
   return %a as y
 })");
-  EXPECT_NE(text.find("= pack_inputs(%mask, _, %mask) {counted = 1}"), std::string::npos) << text;
-  EXPECT_EQ(text.find("counted"), text.rfind("counted")) << text;
+  EXPECT_NE(text.find("= pack_inputs(%mask, _, %mask) {mask_is_length = 1}"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("mask_is_length"), text.rfind("mask_is_length")) << text;
 }
 
 TEST(PackTokens, TheWidthOfARowIsNoMultipleOfAFixedSequence) {

@@ -96,11 +96,11 @@ TEST(LowerAttentionQ, KeepsTheDeferredNormalization) {
       after(lower_attention_q(), R"(graph g(%q: u8[batch, seq, 8], %m: i64[batch, seq]) {
   const %s: f32[] = 0.5
   %qd: f32[batch, seq, 8] = DequantizeLinear(%q, %s)
-  %y: f32[batch, seq, 8] = attention(%qd, %qd, %qd, %m, %s, _) {deferred = 1, heads = 2, p_type = "u8", scale = 0.5}
+  %y: f32[batch, seq, 8] = attention(%qd, %qd, %qd, %m, %s, _) {unnormalized = 1, heads = 2, p_type = "u8", scale = 0.5}
   return %y as y
 })");
   EXPECT_NE(text.find("= attention_q("), std::string::npos) << text;
-  EXPECT_NE(text.find("deferred = 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("unnormalized = 1"), std::string::npos) << text;
 }
 
 // 255 * 128 * 65793 is the last sum that an int32 holds, 255 * 255 * 33025 with a zero point.

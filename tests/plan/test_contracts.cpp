@@ -115,9 +115,9 @@ std::vector<Declared> declared_kernels() {
 }
 
 /// Those that no step of a plan launches: probes of devices, observers of calibration, the check of
-/// weights, the kernel that runs a chain of steps.
+/// weights, the persistent kernel.
 bool is_launched_by_plans(const Declared& kernel) {
-  static const std::regex others("probe_.*|observe.*|find_nonfinite|chain|addresses");
+  static const std::regex others("probe_.*|observe.*|find_nonfinite|persistent|addresses");
   return !std::regex_match(kernel.program, others);
 }
 
@@ -149,8 +149,8 @@ std::set<std::string> types_of(const std::string& argument) {
 
 void compare(const Declared& kernel, const Contract& row) {
   std::vector<std::string> expected = split(std::string(row.arguments), ' ');
-  // What packs weights has the one that the plan gives; the others are set where it is made.
-  if (kernel.program.starts_with("pack_")) expected.resize(kernel.arguments.size(), "");
+  // What prepacks weights has the one that the plan gives; the others are set where it is made.
+  if (kernel.program.starts_with("prepack_")) expected.resize(kernel.arguments.size(), "");
   ASSERT_EQ(kernel.arguments.size(), expected.size()) << kernel.program << " " << row.kernel;
   for (std::size_t i = 0; i < expected.size() && !expected[i].empty(); ++i) {
     const bool is_buffer = kernel.arguments[i].find('*') != std::string::npos;

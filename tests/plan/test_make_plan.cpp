@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of small graphs: views, implementations, notes on products that stay float, refusals.
+// Plans of small graphs: views, variants, notes on products that stay float, refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -129,13 +129,13 @@ TEST(MakePlan, AnEmbeddingOutsideOfPackedTokensIsRefused) {
 
 TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {
   Options options;
-  EXPECT_NE(plan_of(product).steps.back().implementation, "clblast");
+  EXPECT_NE(plan_of(product).steps.back().variant, "clblast");
   EXPECT_THAT(plan_of(product).steps.back().why_not_faster, Not(HasSubstr("clblast")))
-      << "a choice of the user, and no faster kernel of the ladder";
+      << "a choice of the user, and no faster kernel of the variants";
   options.gemm = "clblast";
   const Plan plan = plan_of(product, options);
   ASSERT_EQ(plan.steps.size(), 3u);  // bias, product, activation
-  EXPECT_EQ(plan.steps[1].implementation, "clblast");
+  EXPECT_EQ(plan.steps[1].variant, "clblast");
   EXPECT_EQ(plan.steps[1].type, "fp32");
 }
 
@@ -145,7 +145,7 @@ TEST(MakePlan, ClblastCanBeSwitchedOff) {
   options.disabled = "clblast";
   const Plan plan = plan_of(product, options);
   ASSERT_EQ(plan.steps.size(), 1u);
-  EXPECT_NE(plan.steps[0].implementation, "clblast");
+  EXPECT_NE(plan.steps[0].variant, "clblast");
   EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("clblast: switched off"));
 }
 
@@ -156,7 +156,7 @@ TEST(MakePlan, WeightsInHalfStayInHalfUnderClblast) {
   const Plan plan = plan_of(product, options);
   if (device()->capabilities().fp16) {
     ASSERT_EQ(plan.steps.size(), 5u);  // x to half, bias, product, result to float, activation
-    EXPECT_EQ(plan.steps[2].implementation, "clblast");
+    EXPECT_EQ(plan.steps[2].variant, "clblast");
     EXPECT_EQ(plan.steps[2].type, "fp16");
   } else {
     ASSERT_EQ(plan.steps.size(), 1u);

@@ -93,12 +93,12 @@ TEST(Launched, SmallTilesWhereTheLargeOnesAreTooFew) {
   if (!step.small_tiles) GTEST_SKIP() << "this device has no kernel with two sizes of tiles";
   const std::int64_t units = context->info().compute_units;
   // 128 rows of two columns are one large tile.
-  EXPECT_EQ(launched_by(plan, step, {{"batch", 128 * units}}).implementation, "dot4");
+  EXPECT_EQ(launched_by(plan, step, {{"batch", 128 * units}}).variant, "dot4");
   const Launched few = launched_by(plan, step, {{"batch", 128 * (units - 1)}});
-  EXPECT_EQ(few.implementation, "dot4_32x64");
+  EXPECT_EQ(few.variant, "dot4_32x64");
   EXPECT_EQ(few.program, "gemm_s8_dot4");
   EXPECT_EQ(few.kernel, "gemm_s8");
-  EXPECT_EQ(launched_by(plan, step, {}).implementation, "dot4") << "no size";
+  EXPECT_EQ(launched_by(plan, step, {}).variant, "dot4") << "no size";
 }
 
 // y[batch, columns] = x[batch, 1] * w.
@@ -129,20 +129,20 @@ TEST(Launched, AKernelOfItsOwnForFewRowsOnIntelsCpusAlone) {
     const std::string program = step.kernel.program_name();
     if (context->info().vendor != "GenuineIntel" ||
         (program != "gemm_f32_x86" && program != "gemm_s8_x86_vnni")) {
-      EXPECT_TRUE(step.by_rows.empty()) << context->info().vendor << ", " << step.implementation;
+      EXPECT_TRUE(step.by_rows.empty()) << context->info().vendor << ", " << step.variant;
       continue;
     }
     const auto of_rows = [&](std::int64_t rows) {
-      const BuildForRows* build = build_for_rows(step, {{"batch", rows}});
+      const VariantForRows* build = variant_for_rows(step, {{"batch", rows}});
       return build ? build->kernel.program_name() : program;
     };
-    const std::int64_t few = step.implementation == "x86_avx2" ? 24 : 32;  // four tiles
-    EXPECT_EQ(of_rows(1), program + "_few");
-    EXPECT_EQ(of_rows(few), program + "_few");
+    const std::int64_t few = step.variant == "x86_avx2" ? 24 : 32;  // four tiles
+    EXPECT_EQ(of_rows(1), program + "_small_m");
+    EXPECT_EQ(of_rows(few), program + "_small_m");
     EXPECT_EQ(of_rows(few + 1), program);
     EXPECT_TRUE(product_of_columns(context, int8, 16).by_rows.empty()) << "a panel is for one unit";
     Options without;
-    without.disabled = step.implementation + "_few";
+    without.disabled = step.variant + "_small_m";
     EXPECT_TRUE(product_of_columns(context, int8, enough, without).by_rows.empty());
   }
 }

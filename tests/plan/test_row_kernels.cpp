@@ -32,7 +32,7 @@ TEST(RowKernels, RowsAreGroupsOfTheFirstAxis) {
     const Plan plan = plan_without_rows(text);
     ASSERT_EQ(plan.steps.size(), 1u);
     const Step& step = plan.steps[0];
-    ASSERT_GT(step.local[0], 1u) << step.implementation;
+    ASSERT_GT(step.local[0], 1u) << step.variant;
     const ir::Bindings sizes{{"rows", 70'000}};  // NVIDIA takes 65,535 groups along another axis
     EXPECT_EQ(static_cast<std::size_t>(step.global[0].evaluate(sizes)), 70'000 * step.local[0]);
     EXPECT_EQ(step.global[1].evaluate(sizes), 1);

@@ -32,8 +32,8 @@ std::string tuning_error(const std::string& text) {
   return "";
 }
 
-std::string product(const std::string& by_rows) {
-  return R"({"format": 1, "device": "", "driver": "", "date": "", "products": [
+std::string file_of(const std::string& by_rows) {
+  return R"({"format": 2, "device": "", "driver": "", "date": "", "products": [
     {"op": "linear", "type": "fp32", "n": 1, "k": 1, "by_rows": )" +
          by_rows + "}]}";
 }
@@ -46,10 +46,10 @@ TEST(TuningFile, IsReadAsItWasWritten) {
   const Tuning read = parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}));
   EXPECT_EQ(read.device, "a device");
   ASSERT_EQ(read.products.size(), 2u);
-  const TunedProduct* found = read.find("linear_q", "int8", 768, 3072);
+  const TunedGemm* found = read.find("linear_q", "int8", 768, 3072);
   ASSERT_TRUE(found);
   ASSERT_EQ(found->by_rows.size(), 2u);
-  EXPECT_EQ(found->by_rows[0].implementation, "dot4_32x64");
+  EXPECT_EQ(found->by_rows[0].variant, "dot4_32x64");
   EXPECT_EQ(found->by_rows[1].rows, 512);
   EXPECT_NEAR(found->gain(), 1.5, 1e-12);  // of 2 and 9/8 the geometric mean
   EXPECT_FALSE(read.find("linear_q", "int8", 3072, 768)) << "n and k are not the same";
@@ -60,24 +60,22 @@ TEST(TuningFile, ALaterChoiceReplacesTheEarlier) {
   Tuning tuning = example();
   tuning.put({"linear", "fp32", 768, 768, {{128, "portable", 1, 2}}});
   ASSERT_EQ(tuning.products.size(), 2u);
-  EXPECT_EQ(tuning.find("linear", "fp32", 768, 768)->by_rows[0].implementation, "portable");
+  EXPECT_EQ(tuning.find("linear", "fp32", 768, 768)->by_rows[0].variant, "portable");
 }
 
 TEST(TuningFile, WhatIsDamagedIsRefusedWithTheReason) {
   EXPECT_NE(tuning_error(""), "");
   EXPECT_NE(tuning_error("{"), "");
-  EXPECT_THAT(tuning_error(R"({"format": 2})"), HasSubstr("format 2"));
-  EXPECT_NE(tuning_error(R"({"format": 1})"), "") << "no products";
+  EXPECT_THAT(tuning_error(R"({"format": 1})"), HasSubstr("format 1"));
+  EXPECT_NE(tuning_error(R"({"format": 2})"), "") << "no products";
   EXPECT_NE(tuning_error(R"({"format": "1"})"), "");
-  EXPECT_NE(tuning_error(product("[]")), "");
-  const std::string row = R"({"rows": 8, "implementation": "x", "us": 1, "default_us": 2})";
-  EXPECT_EQ(tuning_error(product("[" + row + "]")), "");
-  EXPECT_NE(tuning_error(product("[" + row + ", " + row + "]")), "") << "the same rows twice";
-  EXPECT_NE(
-      tuning_error(product(R"([{"rows": 8, "implementation": "x", "us": 0, "default_us": 2}])")),
-      "");
-  EXPECT_NE(
-      tuning_error(product(R"([{"rows": 8, "implementation": 3, "us": 1, "default_us": 2}])")), "");
+  EXPECT_NE(tuning_error(file_of("[]")), "");
+  const std::string row = R"({"rows": 8, "variant": "x", "us": 1, "default_us": 2})";
+  EXPECT_EQ(tuning_error(file_of("[" + row + "]")), "");
+  EXPECT_NE(tuning_error(file_of("[" + row + ", " + row + "]")), "") << "the same rows twice";
+  EXPECT_NE(tuning_error(file_of(R"([{"rows": 8, "variant": "x", "us": 0, "default_us": 2}])")),
+            "");
+  EXPECT_NE(tuning_error(file_of(R"([{"rows": 8, "variant": 3, "us": 1, "default_us": 2}])")), "");
 }
 
 }  // namespace

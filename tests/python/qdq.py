@@ -34,7 +34,7 @@ def folded(model):
 
 class Quantization:
     """`reads`: by (first output of a node, number of its input), or (output of the model, "output"),
-    the Quantized that is read there: a tensor behind Q -> DQ, or a weight with its values as they are
+    the Quantized that is read there: a tensor after Q -> DQ, or a weight with its values as they are
     stored. `pairs`: the number of nodes of each of the two operators."""
 
     def __init__(self, model):

@@ -126,7 +126,7 @@ class DynamicallyQuantizedModel(unittest.TestCase):
         for name, model in self.files():
             report = inspect(model, "--require", "int8")
             products = [op for op in report["ops"] if op["op"] == "linear_q" and
-                        op["implementation"] != "rows"]
+                        op["variant"] != "rows"]
             self.assertEqual(len(products), 25, name)  # 4 a layer (q, k, v are one), and the head
             reference, same, padded = Reference(model), [], []
             for inputs, part in questions.batches(self.examples, 1):

@@ -77,9 +77,9 @@ class DefaultModel(unittest.TestCase):
     def test_deferred_softmax(self):
         for activations in "u8", "s8":
             with self.subTest(activations=activations):
-                made = self.int8.with_name(f"deferred-{activations}.onnx")
+                made = self.int8.with_name(f"unnormalized-{activations}.onnx")
                 bertcl("quantize", MODEL, "-o", made, "--data", ROOT / "data" / "calibration.json",
-                       "--samples", 40, "--activations", activations, "--softmax", "deferred")
+                       "--samples", 40, "--activations", activations, "--softmax", "unnormalized")
                 operators = [node.op_type for node in onnx.load(made).graph.node]
                 self.assertEqual((operators.count("Exp"), operators.count("Softmax")), (6, 0))
                 self.check_int8(made, self.examples[::3])

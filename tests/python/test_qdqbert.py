@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """BERT quantized as Hugging Face's QDQBERT was: fake quantization in the modules of torch, exported by torch with
-float weights behind QuantizeLinear. The launches are those of bertcl's own quantized files."""
+float weights after QuantizeLinear. The launches are those of bertcl's own quantized files."""
 import importlib.util
 import logging
 import pathlib

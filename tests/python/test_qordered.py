@@ -105,7 +105,7 @@ class QOrdered(unittest.TestCase):
         expected = layer.expected()
         self.assertGreater(np.ptp(expected), 50 * SCALES["s_gelu"])
         steps = np.abs(found - expected)[layer.mask.astype(bool)] / SCALES["s_gelu"]
-        # A value next to a rounding tie may take the other step, and the row behind it with it.
+        # A value next to a rounding tie may take the other step, and the row after it with it.
         self.assertGreaterEqual(np.mean(steps < 0.5), 0.97)
         self.assertLess(steps.max(), 8)
         operators = [op["op"] for op in report["ops"]]

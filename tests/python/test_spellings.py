@@ -48,7 +48,7 @@ def passes():
     """Names of the compiler's passes, as its refusal of another one lists them; without the one that
     cannot be left out."""
     told = bertcl("inspect", "x.onnx", "--disable-pass", "?", expect=2).stderr
-    names = told.strip().split("there are ")[1].split(", ")
+    names = told.strip().split("choose from ")[1].rstrip(")").split(", ")
     return [name for name in names if name != "resolve_shapes"]
 
 
@@ -227,7 +227,7 @@ class Quantized(Spellings):
                 "s8 asymmetric": dict(activation_type=S8, **inputs_only("MatMul")),
                 "s8 symmetric": dict(activation_type=S8,
                                      **inputs_only("MatMul", ActivationSymmetric=True)),
-                "float weights behind Q": inputs_only("MatMul", AddQDQPairToWeight=True),
+                "float weights after Q": inputs_only("MatMul", AddQDQPairToWeight=True),
                 "own pairs": inputs_only("MatMul", DedicatedQDQPair=True),
                 "u8 weights": dict(weight_type=U8, per_channel=False,
                                    **inputs_only("MatMul", WeightSymmetric=True)),
@@ -305,7 +305,7 @@ class Quantized(Spellings):
                         self.assertTrue(any("attention" in note for note in report["notes"]))
 
     def test_qlinear_operators(self):
-        """Every result is rounded to 8 bits, and a rounding tie that falls the other way shows in all behind
+        """Every result is rounded to 8 bits, and a rounding tie that falls the other way shows in all after
         it: the mean counts."""
         for kinds in ["MatMul"], ["MatMul", "Add"]:
             for spelling in (self.MODERN, self.OLD):
@@ -330,7 +330,7 @@ class Quantized(Spellings):
         self.check(path, spec, self.STEPS)
         report = inspect(path, "--require", "int8")
         products = [op for op in report["ops"] if op["op"] == "linear_q" and
-                    op["implementation"] != "rows"]  # sums of rows for the zero points
+                    op["variant"] != "rows"]  # sums of rows for the zero points
         self.assertEqual(len(products), 9)
 
 

@@ -13,7 +13,7 @@ from export_bert import spread_parameters
 VOCABULARY, LONGEST, CHOICES, LABELS = 120, 64, 3, 5
 SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
              intermediate_size=64, max_position_embeddings=LONGEST + 2)
-# Heads: class behind the name of the model, output fields of one row for each token, of one for each text
+# Heads: class after the name of the model, output fields of one row for each token, of one for each text
 HEADS = {
     "question answering": ("ForQuestionAnswering", ["start_logits", "end_logits"], []),
     "sequence classification": ("ForSequenceClassification", [], ["logits"]),

@@ -201,7 +201,7 @@ TEST_P(Combinations, DeviceAndHostAgree) {
   std::size_t in_float_now = 0, told = session.plan().notes.size();
   for (const auto& step : session.plan().steps)
     in_float_now += step.op == "linear" || step.op == "MatMul";
-  for (const Left& left : report.left) told += left.op == "MatMul";
+  for (const SkippedNode& node : report.skipped) told += node.op == "MatMul";
   EXPECT_LE(in_float_now, told);
 }
 

@@ -123,8 +123,8 @@ TEST_F(Dynamic, AttentionStaysInFloat) {
   EXPECT_EQ(report_.count(Role::activation), 0);
   EXPECT_EQ(report_.method, "dynamic");
   int attention = 0;
-  for (const Left& left : report_.left)
-    attention += left.reason.find("an activation and a weight") != std::string::npos;
+  for (const SkippedNode& node : report_.skipped)
+    attention += node.reason.find("an activation and a weight") != std::string::npos;
   EXPECT_EQ(attention, 2);
 }
 
@@ -205,7 +205,7 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
               }),
               HasSubstr("gives u8"));
   EXPECT_THAT(refusal([](Options& o) { o.weights.as_float = true; }), HasSubstr("as integers"));
-  EXPECT_THAT(refusal([](Options& o) { o.softmax = Softmax::deferred; }), HasSubstr("Softmax"));
+  EXPECT_THAT(refusal([](Options& o) { o.softmax = Softmax::unnormalized; }), HasSubstr("Softmax"));
   scales_ = ActivationScales::per_token;
   EXPECT_THAT(refusal([](Options& o) {
                 o.weights.scheme = {ir::DType::u8, false};

@@ -78,7 +78,7 @@ TEST_F(MaxDrops, FindsTheFewestForEveryBound) {
     EXPECT_EQ(found.left, std::vector(order.begin(), order.end() - most)) << most;
     EXPECT_EQ(found.steps.size(), last);
     EXPECT_LE(last, 3u + 4u) << "bisection";
-    EXPECT_FALSE(found.deferred) << "it does not help";
+    EXPECT_FALSE(found.unnormalized) << "it does not help";
   }
   EXPECT_THAT(files(), ElementsAre("model.onnx"));
 }
@@ -98,19 +98,19 @@ TEST_F(MaxDrops, DefersSoftmaxBeforeAnOpStaysInFloat) {
     return tests::find_node(part.graph(), "Softmax") ? 1.0 : 0.0;
   };
   const MaxDrop found = find_max_drop(model, in_order(model), 0.5, softmaxes);
-  EXPECT_TRUE(found.deferred);
+  EXPECT_TRUE(found.unnormalized);
   EXPECT_THAT(found.left, IsEmpty());
   ASSERT_EQ(found.steps.size(), 2u);
-  EXPECT_EQ(model.write({}, found.deferred).deferred_softmaxes, 1);
+  EXPECT_EQ(model.write({}, found.unnormalized).unnormalized_softmaxes, 1);
 
   // It is the model that the option gives.
-  const auto deferred = options_.output;
+  const auto unnormalized = options_.output;
   options_.output = folder_ / "r.onnx";
-  options_.softmax = Softmax::deferred;
+  options_.softmax = Softmax::unnormalized;
   CalibratedModel asked = calibrated();
   EXPECT_FALSE(asked.can_defer());
   asked.write();
-  EXPECT_EQ(OutputError(deferred, "", samples_)(options_.output), 0.0);
+  EXPECT_EQ(OutputError(unnormalized, "", samples_)(options_.output), 0.0);
 }
 
 TEST_F(MaxDrops, RefusesABoundThatFloatMisses) {

@@ -35,8 +35,8 @@ class NodeRules : public testing::Test {
     return nodes;
   }
   std::string reason(const std::string& node) const {
-    for (const Left& left : placement_.left)
-      if (left.node == node) return left.reason;
+    for (const SkippedNode& skipped : placement_.skipped)
+      if (skipped.node == node) return skipped.reason;
     return "";
   }
 

@@ -116,9 +116,9 @@ TEST(Placement, DefaultIsEveryMatMulAndNothingElse) {
   ASSERT_EQ(p.sites[0].operands.size(), 2u);
   EXPECT_EQ(p.sites[0].operands[0].role, Role::activation);
   EXPECT_EQ(p.sites[0].operands[1].role, Role::weight);
-  ASSERT_EQ(p.left.size(), 1u);
-  EXPECT_EQ(p.left[0].node, "residual");
-  EXPECT_THAT(p.left[0].reason, HasSubstr("residual"));
+  ASSERT_EQ(p.skipped.size(), 1u);
+  EXPECT_EQ(p.skipped[0].node, "residual");
+  EXPECT_THAT(p.skipped[0].reason, HasSubstr("residual"));
 }
 
 TEST(Placement, ResidualAddsByOption) {
@@ -126,7 +126,7 @@ TEST(Placement, ResidualAddsByOption) {
     Analysed a(block(norm));
     const Placement p = place(a.index, a.constants, kResidual);
     EXPECT_THAT(site_outputs(a, p), ElementsAre("product", "residual", "out"));
-    EXPECT_TRUE(p.left.empty());
+    EXPECT_TRUE(p.skipped.empty());
     EXPECT_EQ(p.sites[1].operands[0].tensor, "biased");
     EXPECT_EQ(p.sites[1].operands[1].tensor, "x");
   }
@@ -136,7 +136,7 @@ TEST(Placement, HeadByOption) {
   Analysed a(block(Norm::whole));
   const Placement p = place(a.index, a.constants, {.head = false});
   EXPECT_THAT(site_outputs(a, p), ElementsAre("product"));
-  EXPECT_EQ(p.left.back().node, "out_node");
+  EXPECT_EQ(p.skipped.back().node, "out_node");
 }
 
 TEST(Placement, AttentionProductsHaveTwoActivations) {
@@ -173,7 +173,7 @@ TEST(Placement, ExcludesByNamePatternAndOutput) {
     Analysed a(block(Norm::whole));
     const Placement p = place(a.index, a.constants, {.exclude = {pattern}});
     EXPECT_THAT(site_outputs(a, p), ElementsAre("out")) << pattern;
-    EXPECT_THAT(p.left[0].reason, HasSubstr(pattern));
+    EXPECT_THAT(p.skipped[0].reason, HasSubstr(pattern));
   }
   Analysed a(block(Norm::whole));
   const Placement p =
@@ -205,7 +205,7 @@ TEST(Placement, WhatIsQuantizedAlreadyStays) {
   Analysed a(std::move(g));
   const Placement p = place(a.index, a.constants, {});
   EXPECT_THAT(site_outputs(a, p), ElementsAre("out"));
-  EXPECT_THAT(p.left.at(0).reason, HasSubstr("quantized already"));
+  EXPECT_THAT(p.skipped.at(0).reason, HasSubstr("quantized already"));
 }
 
 TEST(Placement, OtherProductsAreReported) {
@@ -216,7 +216,7 @@ TEST(Placement, OtherProductsAreReported) {
   g.output("out");
   Analysed a(std::move(g));
   const Placement p = place(a.index, a.constants, {});
-  EXPECT_EQ(p.left.at(0).op, "Gemm");
+  EXPECT_EQ(p.skipped.at(0).op, "Gemm");
 }
 
 // The importer refuses such a model; placement comes before it and has to end.

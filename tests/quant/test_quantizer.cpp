@@ -75,7 +75,7 @@ TEST_F(Quantizer, DefaultModel) {
   EXPECT_EQ(r.quantized_nodes, 49);  // 8 products in each of 6 layers, and the head
   EXPECT_EQ(r.count(Role::weight), 37);
   EXPECT_EQ(r.count(Role::activation), 49);
-  EXPECT_EQ(r.left.size(), 13u);  // the residual Adds
+  EXPECT_EQ(r.skipped.size(), 13u);  // the residual Adds
   EXPECT_EQ(r.data_sha256.size(), 64u);
   EXPECT_LT(r.written_bytes, r.float_bytes / 2);
   EXPECT_EQ(r.written_bytes,
@@ -123,17 +123,18 @@ TEST_F(Quantizer, TheWrittenModelAnswersAsTheFloatOne) {
 TEST_F(Quantizer, TheWrittenModelGivesTheSameBitsInOneLaunchAndInMany) {
   const auto data = samples(6);
   quantize(options_, source(data));
-  for (const std::string family : {"", "x86_vnni_few", "x86_vnni", "x86_vnni,x86_avx_vnni",
-                                   "x86_vnni,x86_avx_vnni,x86_avx2"}) {
+  for (const std::string variant : {"", "x86_vnni_small_m", "x86_vnni", "x86_vnni,x86_avx_vnni",
+                                    "x86_vnni,x86_avx_vnni,x86_avx2"}) {
     const auto run = [&](const std::string& disabled) {
       runtime::SessionOptions options;
       options.disabled_kernels = disabled;
       auto session = runtime::Session::load(options_.output, options);
-      EXPECT_EQ(static_cast<bool>(session.plan().chain),
-                disabled == family && session.context().capabilities().persistent_kernel);
+      EXPECT_EQ(static_cast<bool>(session.plan().persistent_kernel),
+                disabled == variant && session.context().capabilities().persistent_kernel);
       return session.run(inputs_of(session.inputs(), data[1]));
     };
-    EXPECT_EQ(run(family), run(family.empty() ? "chain" : family + ",chain")) << family;
+    EXPECT_EQ(run(variant), run(variant.empty() ? "persistent" : variant + ",persistent"))
+        << variant;
   }
 }
 
@@ -153,7 +154,8 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 TEST_F(Quantizer, SmoothingAndGptqComeCloserToTheFloatModel) {
   const auto data = samples(6);
   const auto wanted = logits(options_.model, data[2]);
-  options_.softmax = Softmax::deferred;  // the error of plain probabilities would hide the others
+  options_.softmax =
+      Softmax::unnormalized;  // the error of plain probabilities would hide the others
   const auto error = [&] { return distance(logits(options_.output, data[2]), wanted); };
   quantize(options_, source(data));
   const double plain = error();
@@ -182,11 +184,11 @@ TEST_F(Quantizer, SmoothingLeavesNothingBehindWhereItFails) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
-TEST_F(Quantizer, DeferredSoftmaxIsOneLaunchAndEqualToItsSpelling) {
+TEST_F(Quantizer, UnnormalizedSoftmaxIsOneLaunchAndEqualToItsSpelling) {
   const auto data = samples(6);
-  options_.softmax = Softmax::deferred;
+  options_.softmax = Softmax::unnormalized;
   const Report report = quantize(options_, source(data));
-  EXPECT_EQ(report.deferred_softmaxes, 6);
+  EXPECT_EQ(report.unnormalized_softmaxes, 6);
   for (const TensorReport& t : report.tensors) {
     if (t.tensor.find("Softmax") == std::string::npos) continue;
     EXPECT_EQ(t.range, kPowers) << t.tensor;

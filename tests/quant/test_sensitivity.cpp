@@ -55,10 +55,10 @@ TEST_F(Sensitivities, RanksAPlantedOutlierFirst) {
   EXPECT_LT(s.ops[0].cost.rest, 0.5 * s.all) << "in float it takes most of the error with it";
   for (std::size_t i = 1; i < s.ops.size(); ++i)
     EXPECT_GE(s.ops[i - 1].cost.alone, s.ops[i].cost.alone);
-  ASSERT_TRUE(s.deferred);
-  EXPECT_GT(s.deferred->all, 0.0);
-  ASSERT_EQ(s.deferred->alone.size(), 1u) << "the context";
-  const std::size_t context = s.deferred->alone.begin()->first;
+  ASSERT_TRUE(s.unnormalized);
+  EXPECT_GT(s.unnormalized->all, 0.0);
+  ASSERT_EQ(s.unnormalized->alone.size(), 1u) << "the context";
+  const std::size_t context = s.unnormalized->alone.begin()->first;
   EXPECT_EQ(model.ops()[context].kind, "context");
   EXPECT_NE(s.alone(context, false), s.alone(context, true));
   EXPECT_EQ(s.order(false)[1], s.ops[1].ops.front());
@@ -96,9 +96,9 @@ TEST_F(Sensitivities, TheReportNamesWhatStayedInFloat) {
   const std::string name = model.ops()[2].node;
   const Report report = model.write({{2, "for a test"}});
   EXPECT_EQ(report.quantized_nodes, 8);
-  const auto left = std::find_if(report.left.begin(), report.left.end(),
-                                 [](const Left& l) { return l.reason == "for a test"; });
-  ASSERT_NE(left, report.left.end());
+  const auto left = std::find_if(report.skipped.begin(), report.skipped.end(),
+                                 [](const SkippedNode& l) { return l.reason == "for a test"; });
+  ASSERT_NE(left, report.skipped.end());
   EXPECT_EQ(left->node, name);
   for (const TensorReport& tensor : report.tensors)
     EXPECT_EQ(std::count(tensor.nodes.begin(), tensor.nodes.end(), name), 0) << tensor.tensor;

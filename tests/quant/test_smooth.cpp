@@ -203,7 +203,7 @@ TEST(Smooth, PutsFactorsInFrontOfTheProductsAlone) {
   const auto scaled = a.model.read("w1_smoothed");
   EXPECT_THAT(scaled.as<float>(), testing::ElementsAre(1, 2, 6, 8, -4, 3.5f, 24, 20));
   EXPECT_THAT(a.model.read("t_smooth_factor").as<float>(), testing::ElementsAre(1, 0.5f, 2, 0.25f));
-  EXPECT_EQ(graph.node(1).name(), "t_smooth") << "behind its producer";
+  EXPECT_EQ(graph.node(1).name(), "t_smooth") << "smoothed its producer";
 }
 
 TEST(Smooth, LeavesSharedWeightsAndViews) {
@@ -220,10 +220,10 @@ TEST(Smooth, LeavesSharedWeightsAndViews) {
   view.node("Transpose", {"x"}, "t");
   view.node("MatMul", {"t", view.weight("w", {2, 2}, {1, 2, 3, 4})}, "out");
   view.output("out");
-  Analysed behind(view);
-  EXPECT_TRUE(
-      smooth_targets(behind.index, behind.constants, place(behind.index, behind.constants, {}))
-          .empty());
+  Analysed smoothed(view);
+  EXPECT_TRUE(smooth_targets(smoothed.index, smoothed.constants,
+                             place(smoothed.index, smoothed.constants, {}))
+                  .empty());
 }
 
 TEST(Smooth, LeavesWeightsThatCannotBeEvaluated) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights written as torch's exporter does, [out, in] behind Transpose.
+// Weights written as torch's exporter does, [out, in] after Transpose.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

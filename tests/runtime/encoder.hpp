@@ -11,10 +11,10 @@
 namespace bertcl::runtime {
 
 /// y[batch, seq, 4] = attention(x, x, x) of two heads, under a mask[batch, seq] that the graph
-/// casts or, `counted`, replaces by the number of its ones. The type of the mask and the names of
-/// the two axes are free.
+/// casts or, `mask_is_length`, replaces by the number of its ones. The type of the mask and the
+/// names of the two axes are free.
 inline ir::Graph masked_encoder(const std::string& mask_type, const std::string& batch = "batch",
-                                const std::string& seq = "seq", bool counted = false) {
+                                const std::string& seq = "seq", bool mask_is_length = false) {
   const std::string cast = fmt::format(R"(
   %2: {2}[{0}, 1, 1, {1}] = Unsqueeze(%mask) {{axes = [1, 2]}}
   %3: f32[{0}, 1, 1, {1}] = Cast(%2) {{to = "f32"}}
@@ -44,7 +44,7 @@ inline ir::Graph masked_encoder(const std::string& mask_type, const std::string&
   %y: f32[{0}, {1}, 4] = Reshape(%8)
   return %y as y
 }})",
-                               batch, seq, mask_type, counted ? count : cast));
+                               batch, seq, mask_type, mask_is_length ? count : cast));
 }
 
 }  // namespace bertcl::runtime

@@ -23,7 +23,7 @@ using tests::error_of;
 using tests::FailingOpencl;
 
 /// Matrix products one after the other, enough of them to share launches.
-ir::Graph chained_products() {
+ir::Graph two_linears() {
   std::string text = "graph g(%x0: f32[batch, 8]) {\n  const %w: f32[8, 8] = splat 0.25\n";
   for (int i = 0; i < 20; ++i)
     text += fmt::format("  %x{1}: f32[batch, 8] = MatMul(%x{0}, %w)\n", i, i + 1);
@@ -124,13 +124,13 @@ TEST_F(FailingCalls, ARunMeetsEveryFailureWithAnErrorAndTheNextOneIsRight) {
 }
 
 void load_and_run(const Tensors& expected) {
-  Session session = Session::compile(chained_products());
+  Session session = Session::compile(two_linears());
   EXPECT_EQ(session.run(product_inputs()), expected);
 }
 
 // From an empty start to the outputs, with programs from the cache and, `off`, from their sources.
 TEST(FailingLoads, EveryFailureIsAnErrorOrIsMadeUpFor) {
-  const Tensors expected = Session::compile(chained_products()).run(product_inputs());
+  const Tensors expected = Session::compile(two_linears()).run(product_inputs());
   for (const char* off : {"", "off"}) {
     const std::vector<std::string> of_programs{"clBuildProgram", "clCompileProgram",
                                                "clLinkProgram", "clCreateProgramWithSource",

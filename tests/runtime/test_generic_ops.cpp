@@ -32,8 +32,7 @@ TEST(GenericOps, BatchedProductsByClblast) {
   options.gemm = "clblast";
   Session session = Session::compile(ir::parse(text), options);
   int by_clblast = 0;
-  for (const plan::Step& step : session.plan().steps)
-    by_clblast += step.implementation == "clblast";
+  for (const plan::Step& step : session.plan().steps) by_clblast += step.variant == "clblast";
   EXPECT_EQ(by_clblast, 2);
   for (const std::int64_t size : {1, 2, 7}) {
     const ir::Graph graph = ir::parse(text);

@@ -79,7 +79,7 @@ TEST(Inputs, ManySequencesFitTheGridOfGroups) {
   const auto step = std::find_if(steps.begin(), steps.end(),
                                  [](const plan::Step& s) { return s.op == "attention"; });
   ASSERT_NE(step, steps.end());
-  ASSERT_EQ(step->implementation, "group");
+  ASSERT_EQ(step->variant, "group");
   const ir::Bindings sizes{{"$longest", 70}, {"$batch", 60'000}};
   std::vector<std::int64_t> global;
   for (const plan::Size& size : step->global) global.push_back(size.evaluate(sizes));

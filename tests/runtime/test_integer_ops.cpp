@@ -44,7 +44,7 @@ TEST(IntegerOps, MatMulIntegerOfEveryTypeAndZeroPoint) {
 })");
 }
 
-// Down the ladder of the product, one rung less each time: work-items alone, work-groups,
+// Down the variants of the product, one variant less each time: work-items alone, work-groups,
 // reference.
 TEST(IntegerOps, EveryFamilyOfTheProductGivesTheSame) {
   const std::string text = "graph g(%x: u8[batch, seq, 5], %z: u8[1]) {\n" + weights("i8", true) +
@@ -52,7 +52,7 @@ TEST(IntegerOps, EveryFamilyOfTheProductGivesTheSame) {
   %y: f32[batch, seq, 3] = Cast(%sums) {to = "f32"}
   return %y as y
 })";
-  std::set<std::string> families;
+  std::set<std::string> variants;
   SessionOptions options;
   for (const std::string disabled :
        {"", "x86_vnni", "x86_vnni,x86_avx_vnni", "x86_vnni,x86_avx_vnni,x86_avx2",
@@ -67,9 +67,9 @@ TEST(IntegerOps, EveryFamilyOfTheProductGivesTheSame) {
       EXPECT_EQ(session.run(inputs).at("y"), expected.front()) << "without " << disabled;
     }
     for (const plan::Step& step : session.plan().steps)
-      if (step.op == "linear_q") families.insert(step.implementation);
+      if (step.op == "linear_q") variants.insert(step.variant);
   }
-  EXPECT_TRUE(families.contains("dot4") && families.contains("ref")) << families.size();
+  EXPECT_TRUE(variants.contains("dot4") && variants.contains("ref")) << variants.size();
 }
 
 TEST(IntegerOps, MatMulIntegerOfTwoComputedOperands) {

@@ -63,7 +63,7 @@ TEST(MaxMemory, WeightsCountAndTheEnvironmentSetsIt) {
   EXPECT_THAT(error_of([] { Session::load(model); }), HasSubstr("10000000"));
   limit.set("much");
   EXPECT_THAT(error_of([] { Session::load(model); }),
-              HasSubstr("BERTCL_MAX_MEMORY: 'much' is no number of bytes"));
+              HasSubstr("BERTCL_MAX_MEMORY: 'much' is not a number of bytes"));
   limit.set("1000000000");
   EXPECT_NO_THROW(Session::load(model).run(batch_of({9}, 9, 1)));
 }

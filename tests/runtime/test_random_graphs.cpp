@@ -134,8 +134,8 @@ class RandomGraphs : public testing::Test {
     SessionOptions options;
     options.context = context_;
     options.disabled_passes = disabled;
-    // To build a chain for each graph would take most of the time.
-    if (seed % 30 != 0) options.disabled_kernels = "chain";
+    // Building a persistent kernel for each graph would take most of the time.
+    if (seed % 30 != 0) options.disabled_kernels = "persistent";
     options.drop_padding = packed;
     std::string found;
     try {

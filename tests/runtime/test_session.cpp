@@ -143,7 +143,7 @@ TEST(Session, NumbersOfRowsMayAlternate) {
   Session session = Session::load(model);
   SessionOptions options;
   options.context = session.shared_context();
-  options.disabled_kernels = "x86_vnni_few,x86_avx512_few,x86_avx2_few";
+  options.disabled_kernels = "x86_vnni_small_m,x86_avx512_small_m,x86_avx2_small_m";
   Session one_build = Session::load(model, options);
   for (const std::int64_t n : {1, 40, 2, 33, 32, 1, 40}) {
     const Tensors inputs = batch_of({n}, n, static_cast<unsigned>(n));
@@ -168,15 +168,15 @@ TEST(Session, AccountsForEveryNodeOfTheFile) {
   options.follow_nodes = true;
   Session session = Session::load(model, options);
   const ir::Graph graph = onnx_io::read_model(model);
-  ASSERT_EQ(session.node_fates().size(), graph.source_nodes.size());
-  std::map<passes::Fate, int> counts;
-  for (const passes::NodeFate& node : session.node_fates()) {
-    ++counts[node.fate];
-    EXPECT_EQ(node.pass.empty(), node.fate == passes::Fate::computed) << node.name;
+  ASSERT_EQ(session.node_statuses().size(), graph.source_nodes.size());
+  std::map<passes::Status, int> counts;
+  for (const passes::NodeStatus& node : session.node_statuses()) {
+    ++counts[node.status];
+    EXPECT_EQ(node.pass.empty(), node.status == passes::Status::computed) << node.name;
   }
-  for (const passes::Fate fate :
-       {passes::Fate::computed, passes::Fate::constant, passes::Fate::size, passes::Fate::absorbed})
-    EXPECT_GT(counts[fate], 0);
+  for (const passes::Status status : {passes::Status::computed, passes::Status::constant,
+                                      passes::Status::size, passes::Status::absorbed})
+    EXPECT_GT(counts[status], 0);
   for (const plan::Step& step : session.plan().steps) EXPECT_TRUE(step.kernel) << step.name;
 }
 

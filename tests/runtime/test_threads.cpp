@@ -114,7 +114,7 @@ std::vector<Tensors> results_of(SessionOptions options, opencl::ContextFuture co
 TEST(Threads, SessionsOnOneContextGiveTheBitsOfOneThread) {
   const tests::ScratchFolder folder;
   std::vector<SessionOptions> options(4);
-  options[1].disabled_kernels = "chain";
+  options[1].disabled_kernels = "persistent";
   options[2].gemm = "clblast";
   options[3].drop_padding = false;
   std::vector<std::vector<Tensors>> expected;

@@ -20,7 +20,7 @@ inline std::string lacks(opencl::Context& context, bool opencl::Capabilities::*n
     if (present) name = each;
   const auto note = found.notes.find(name);
   return "needs " + name + ", which " + context.info().name + " (" + context.info().platform +
-         ") has not" + (note == found.notes.end() ? "" : ": " + note->second);
+         ") does not support" + (note == found.notes.end() ? "" : ": " + note->second);
 }
 
 }  // namespace bertcl::tests

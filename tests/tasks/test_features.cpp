@@ -104,7 +104,7 @@ TEST(EncodeMasked, HidesAsBertDoes) {
   const std::string text = many_words(4000);
   const auto sequences = encode_masked(text, letter_tokenizer(), 102, 0);
   ASSERT_EQ(sequences.size(), 40u);
-  std::map<std::string, double> fate;
+  std::map<std::string, double> status;
   std::vector<std::int32_t> restored;
   std::size_t hidden = 0;
   for (const Sequence& sequence : sequences) {
@@ -117,7 +117,7 @@ TEST(EncodeMasked, HidesAsBertDoes) {
     std::vector<std::int32_t> ids = sequence.ids;
     for (std::size_t i = 0; i < 15; ++i) {
       std::int32_t& shown = ids[sequence.places[i]];
-      ++fate[shown == MASK ? "mask" : shown == sequence.targets[i] ? "same" : "other"];
+      ++status[shown == MASK ? "mask" : shown == sequence.targets[i] ? "same" : "other"];
       shown = sequence.targets[i];
       EXPECT_EQ(sequence.words[i], hidden++);
     }
@@ -125,9 +125,9 @@ TEST(EncodeMasked, HidesAsBertDoes) {
   }
   EXPECT_EQ(restored, letter_tokenizer().encode(text));
   // 600 tokens: three standard deviations of a binomial distribution.
-  EXPECT_NEAR(fate["mask"], 480, 30);
-  EXPECT_NEAR(fate["same"], 60, 22);
-  EXPECT_NEAR(fate["other"], 60, 22);
+  EXPECT_NEAR(status["mask"], 480, 30);
+  EXPECT_NEAR(status["same"], 60, 22);
+  EXPECT_NEAR(status["other"], 60, 22);
 }
 
 TEST(EncodeMasked, TheSeedAloneDecides) {

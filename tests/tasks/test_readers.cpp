@@ -45,7 +45,7 @@ TEST(ReadSst2, RefusesOtherFiles) {
               HasSubstr("'" + std::string(59, 'x') + " ..'"))
       << "long lines are cut between letters";
   EXPECT_THAT(refusal(read_sst2, "sentence\tlabel\n"), HasSubstr("holds no text"));
-  EXPECT_THAT(refusal(read_sst2, "ok\t1\ncaf\xe9\t1\n"), HasSubstr(".txt:2: is no UTF-8"));
+  EXPECT_THAT(refusal(read_sst2, "ok\t1\ncaf\xe9\t1\n"), HasSubstr(".txt:2: invalid UTF-8"));
   EXPECT_THAT(error_of([] { read_sst2("/no/such.tsv"); }), HasSubstr("/no/such.tsv: cannot open"));
 }
 
@@ -163,7 +163,7 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
   std::ofstream(folder / "test/pos/1_8.txt") << "fine";
   std::ofstream(folder / "test/pos/2_7.txt") << "caf\xe9";
   EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }),
-              HasSubstr("'pos/2_7.txt' is no UTF-8 at byte 3 of 4"));
+              HasSubstr("'pos/2_7.txt': invalid UTF-8 at byte 3 of 4"));
   std::filesystem::remove(folder / "test/pos/2_7.txt");
   std::ofstream(folder / "test/neg/._0_3.txt") << "caf\xe9";  // as macOS leaves them
   const auto reviews = read_movie_reviews(folder);

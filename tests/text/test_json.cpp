@@ -32,7 +32,7 @@ TEST(ParseJson, DamageIsNamed) {
 TEST(ParseJson, AnObjectIsKnownByItsBrace) {
   EXPECT_TRUE(begins_as_object(" \r\n\t{\"cut"));
   const std::string marked = "\xEF\xBB\xBF {\"x\": 1}";
-  EXPECT_TRUE(begins_as_object(marked)) << "behind a byte order mark";
+  EXPECT_TRUE(begins_as_object(marked)) << "after a byte order mark";
   EXPECT_EQ(parse_json(marked).at("x"), 1);
   for (const char* other : {"", "  ", "[{", "word {", "\xEF\xBB\xBF", "\xEF\xBB{"})
     EXPECT_FALSE(begins_as_object(other));

@@ -29,7 +29,7 @@ pid_t start(const std::vector<std::string>& arguments,
 
   const pid_t child = fork();
   if (child != 0) return child;
-  std::signal(SIGINT, SIG_DFL);  // shells let what runs behind ignore it
+  std::signal(SIGINT, SIG_DFL);  // shells let what runs in the background ignore it
   const auto redirect = [](const char* file, int flags, int to) {
     const int descriptor = open(file, flags, 0600);
     if (descriptor < 0 || dup2(descriptor, to) < 0) _exit(127);

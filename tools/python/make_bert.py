@@ -74,7 +74,7 @@ class Spec:
             if value and self.opset < least:
                 raise ValueError(f"{name} {getattr(self, name)} needs opset {least}, not {self.opset}")
         if self.hidden % self.heads:
-            raise ValueError(f"hidden size {self.hidden} is no multiple of {self.heads} heads")
+            raise ValueError(f"hidden size {self.hidden} is not a multiple of {self.heads} heads")
 
 
 class Writer:

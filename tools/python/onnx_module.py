@@ -3,8 +3,8 @@
 
 What depends on constants alone is computed once. Float constants that products, sums and norms read
 are parameters; tables that Gather reads (embeddings) stay as they are. A QuantizeLinear with the
-DequantizeLinear behind it is a fake quantizer, a DequantizeLinear of integer weights a float weight
-behind one. Files: onnx_operators.py has the operators, fake_quantize.py the quantizers.
+DequantizeLinear after it is a fake quantizer, a DequantizeLinear of integer weights a float weight
+after one. Files: onnx_operators.py has the operators, fake_quantize.py the quantizers.
 """
 import collections
 import os

@@ -21,7 +21,7 @@ class Window:
     ids: list  # with [CLS] and both [SEP]
     text_begin: int  # position of the first token of the context; token types are 1 from it
     question: int = 0  # index within the questions
-    spans: list = None  # for each token of the context its first character and the one behind its last
+    spans: list = None  # for each token of the context its first character and the one after its last
     most_context: list = None  # for each of them whether no other window shows more around it
     labels: tuple = (0, 0)  # positions of the first and last token of the answer; 0 where it has none
 

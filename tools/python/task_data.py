@@ -64,7 +64,7 @@ def load_texts(path, limit=None, names=None):
     rows = _read_jsonl(path) if pathlib.Path(path).suffix == ".jsonl" else _read_tsv(path)
     rows = rows[:limit]
     if not rows:
-        raise ValueError(f"{path}: there are no texts")
+        raise ValueError(f"{path}: no texts")
     names = names or sorted({label for _, label in rows}, key=lambda s: (len(s), s))
     unknown = {label for _, label in rows} - set(names)
     if unknown:

@@ -39,7 +39,7 @@ def check_output(path):
     """Raises before the work is done where the result could not be written."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        raise ValueError(f"{path}: {folder} is no folder that can be written to")
+        raise ValueError(f"{path}: cannot write to folder {folder}")
 
 
 # --- batches ------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def endless_batches(examples, tokens, generator):
     """Batches of shuffled examples without end. Only examples that stand near each other after
     shuffling are sorted by length, so that no batch is made of the same examples twice."""
     if not examples:
-        raise ValueError("there is nothing to train on")
+        raise ValueError("no training data")
     while True:
         order = generator.sample(examples, len(examples))
         for first in range(0, len(order), 512):

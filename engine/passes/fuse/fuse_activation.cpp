@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An activation behind a product moves into its epilogue.
+// An activation after a product moves into its epilogue.
 //
 //   linear -> Gelu -> y       becomes       linear {activation = "gelu"} -> y
 #include "passes/match.hpp"

@@ -26,7 +26,7 @@ using Three = std::array<ir::Node*, 3>;
 ir::Value* concatenate(ir::Graph& g, const std::array<ir::Value*, 3>& parts) {
   return g.add_constant(
       parts[0]->name + ".qkv",
-      ir::Tensor::joined(parts[0]->constant->dtype(),
+      ir::Tensor::concat(parts[0]->constant->dtype(),
                          {*parts[0]->constant, *parts[1]->constant, *parts[2]->constant}));
 }
 
@@ -109,7 +109,7 @@ bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
   const bool integer = first.op == "linear_q";
   const bool quantizes = integer && first.input(linear_q::out_scale);
 
-  const auto joined = [&](std::size_t operand, ir::DType dtype) {
+  const auto concat = [&](std::size_t operand, ir::DType dtype) {
     std::array<ir::Value*, 3> parts{};
     for (std::size_t i = 0; i < 3; ++i) {
       ir::Node& p = *products[i];
@@ -120,24 +120,24 @@ bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
     return concatenate(g, parts);
   };
   std::vector<ir::Value*> operands = first.inputs;
-  operands[linear::w] = joined(linear::w, first.inputs[1]->type.dtype);
-  if (first.input(linear::bias)) operands[linear::bias] = joined(linear::bias, ir::DType::f32);
-  if (integer) operands[linear_q::w_scale] = joined(linear_q::w_scale, ir::DType::f32);
+  operands[linear::w] = concat(linear::w, first.inputs[1]->type.dtype);
+  if (first.input(linear::bias)) operands[linear::bias] = concat(linear::bias, ir::DType::f32);
+  if (integer) operands[linear_q::w_scale] = concat(linear_q::w_scale, ir::DType::f32);
   if (quantizes) {
-    operands[linear_q::out_scale] = joined(linear_q::out_scale, ir::DType::f32);
+    operands[linear_q::out_scale] = concat(linear_q::out_scale, ir::DType::f32);
     operands[linear_q::out_zero_point] =
-        joined(linear_q::out_zero_point, first.output()->type.dtype);
+        concat(linear_q::out_zero_point, first.output()->type.dtype);
   }
   if (integer && std::any_of(products.begin(), products.end(), [](const ir::Node* p) {
         return p->input(linear_q::w_zero_point) != nullptr;
       })) {
     operands.resize(linear_q::w_zero_point + 1, nullptr);
-    operands[linear_q::w_zero_point] = joined(linear_q::w_zero_point, ir::DType::i8);
+    operands[linear_q::w_zero_point] = concat(linear_q::w_zero_point, ir::DType::i8);
   }
   ir::Type type = first.output()->type;
   type.shape.back() = operands[linear::w]->type.shape[1];
 
-  // The last of the three in order stands behind every operand.
+  // The last of the three in order stands after every operand.
   ir::Node* last = products[0];
   for (const auto& n : g.nodes())
     if (n.get() == products[1] || n.get() == products[2]) last = n.get();

@@ -9,8 +9,8 @@
 // Where an op of another kind reads a packed value, `unpack` scatters it to [batch, seq, ...] with
 // zero rows for padding; where a row-wise region reads an unpacked value, `pack` gathers it.
 // If the mask is no prefix of ones, the runtime keeps every row: offsets are multiples of seq and
-// key_mask does the masking, by the mask or, where attention is {counted}, by the number of its
-// ones (FasterTransformer's effective mode is the model for both). So it does where an unpacked
+// key_mask does the masking, by the mask or, where attention is {mask_is_length}, by the number of
+// its ones (FasterTransformer's effective mode is the model for both). So it does where an unpacked
 // value goes into an operator that mixes tokens without a mask, such as a mean over all of them:
 // pack_inputs names it in {keeps_padding}.
 #include <algorithm>
@@ -106,9 +106,9 @@ class Packer {
   bool one_mask() {
     std::set<std::pair<ir::Value*, bool>> masks;
     for (const auto& n : g_.nodes())
-      if (is_attention(*n)) masks.emplace(n->input(attention::mask), n->has("counted"));
+      if (is_attention(*n)) masks.emplace(n->input(attention::mask), n->has("mask_is_length"));
     if (masks.size() > 1) return false;
-    if (!masks.empty()) std::tie(mask_, counted_) = *masks.begin();
+    if (!masks.empty()) std::tie(mask_, mask_is_length_) = *masks.begin();
     return true;
   }
 
@@ -138,7 +138,7 @@ class Packer {
     if (ir::Value* given = embedding ? embedding->input(embed_norm::positions) : nullptr)
       operands.push_back(given);
     ir::Node* node = g_.add_node("pack_inputs", operands, {}, results, first);
-    if (counted_) node->attributes["counted"] = std::int64_t{1};
+    if (mask_is_length_) node->attributes["mask_is_length"] = std::int64_t{1};
     seq_offsets_ = node->outputs[2];
     key_mask_ = node->outputs[3];
     if (!embedding) return;
@@ -165,7 +165,7 @@ class Packer {
       g_.set_input(&n, attention::mask, nullptr);
       g_.set_input(&n, integer ? +attention_q::seq_offsets : +attention::seq_offsets, seq_offsets_);
       g_.set_input(&n, integer ? +attention_q::key_mask : +attention::key_mask, key_mask_);
-      n.attributes.erase("counted");
+      n.attributes.erase("mask_is_length");
       n.attributes["masked"] = std::int64_t{mask_ != nullptr};
     }
     if (is_quantization(n) && !is_per_tensor(n)) n.attributes["axis"] = std::int64_t{-1};
@@ -194,8 +194,8 @@ class Packer {
     g_.set_input(&n, i, rows);
   }
 
-  /// The node in front of which a node stands behind `producer` and its other unpacked results.
-  ir::Node* behind(const ir::Node& producer) const {
+  /// The node in front of which a node stands after `producer` and its other unpacked results.
+  ir::Node* next_after(const ir::Node& producer) const {
     auto it = std::find_if(g_.nodes().begin(), g_.nodes().end(),
                            [&](const auto& n) { return n.get() == &producer; });
     while (++it != g_.nodes().end() && (*it)->op == "unpack") {
@@ -211,7 +211,7 @@ class Packer {
         ir::Shape shape{batch_, seq_};
         shape.insert(shape.end(), v->type.shape.begin() + 1, v->type.shape.end());
         return unpacked = g_.add("unpack", {v, seq_offsets_}, {}, {v->type.dtype, shape},
-                                 behind(*v->producer), v->name + ".unpacked");
+                                 next_after(*v->producer), v->name + ".unpacked");
       };
       for (ir::Node* user : std::vector<ir::Node*>(v->users)) {
         if (user->op == "unpack" || !user->outputs.empty()) {
@@ -283,7 +283,7 @@ class Packer {
   ir::Graph& g_;
   ir::Dim batch_, seq_;
   ir::Value *mask_ = nullptr, *seq_offsets_ = nullptr, *key_mask_ = nullptr;
-  bool counted_ = false;
+  bool mask_is_length_ = false;
   PackedValues packed_;
   std::map<const ir::Value*, ir::Value*> gathered_;  // the result of `pack` for each
 };

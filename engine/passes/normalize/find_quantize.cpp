@@ -5,8 +5,8 @@
 //   (q - z) * s, q of 8 bits                becomes   DequantizeLinear(q, s, z)
 //
 // x / s may be x * (1 / s), and z absent; Casts between floats and integers stand where they like
-// behind Round. So torch's exporters write hand-written fake quantization and the decompositions of
-// quantize_per_tensor. Bounds within the 8 bits (-127 .. 127, 0 .. 15), also those behind a
+// after Round. So torch's exporters write hand-written fake quantization and the decompositions of
+// quantize_per_tensor. Bounds within the 8 bits (-127 .. 127, 0 .. 15), also those after a
 // QuantizeLinear (Brevitas' QCDQ), become bounds of x, which is exact. x * (1 / s) differs from
 // x / s next to a rounding tie.
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Transpose behind a dequantized weight moves into the weight.
+// A Transpose after a dequantized weight moves into the weight.
 //
 //   w i8[N, K] -> DQ(axis 0) -> Transpose -> f32[K, N]
 //   becomes

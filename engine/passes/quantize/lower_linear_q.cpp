@@ -21,7 +21,7 @@
 namespace bertcl::passes {
 namespace {
 
-/// Why the weight behind DequantizeLinear cannot be that of an integer product; "" if it can.
+/// Why the weight after DequantizeLinear cannot be that of an integer product; "" if it can.
 std::string why_no_weight(const ir::Node& dq) {
   const ir::Value* q = dq.inputs[0];
   if (!q->is_constant()) return "the weight is not constant";

@@ -9,25 +9,25 @@
 //   becomes
 //   attention(q, k, v, attention_mask, p_scale, p_zero_point) {heads, scale} -> y
 //
-// or, where the normalization is deferred so that quantization sees powers whose largest is 1,
+// or, where the normalization is unnormalized so that quantization sees powers whose largest is 1,
 //
 //   scores -> s; s -> ReduceMax -> m; s - m -> Exp -> [Q -> DQ] -> p; MatMul(p, v) / ReduceSum(p)
-//   becomes the same with {deferred = 1} if p is quantized
+//   becomes the same with {unnormalized = 1} if p is quantized
 //
-// The scores may be quantized between the product and the factor or mask behind it (attributes
+// The scores may be quantized between the product and the factor or mask after it (attributes
 // score_scale, score_lowest, score_factor), and so may the context, P x V: that Q -> DQ moves
-// behind y.
+// after y.
 //
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
-// does (ops/probe.hpp). ONNX Runtime's optimizer replaces a mask by the number of its ones, and as
-// many first keys count: {counted = 1}. Tokens are packed for one mask, so attention under another
-// one than the first (or under none) stays as it is.
+// does (ops/recognize_by_value.hpp). ONNX Runtime's optimizer replaces a mask by the number of its
+// ones, and as many first keys count: {mask_is_length = 1}. Tokens are packed for one mask, so
+// attention under another one than the first (or under none) stays as it is.
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "ops/probe.hpp"
+#include "ops/recognize_by_value.hpp"
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
 #include "passes/quant_params.hpp"
@@ -50,9 +50,9 @@ struct Found {
   std::optional<ops::KeyMask> mask;
   ir::Node* quantize = nullptr;
   ir::Node* quantize_scores = nullptr;
-  double score_factor = 1.0;  // behind them
+  double score_factor = 1.0;  // after them
   ir::Node* quantize_context = nullptr;
-  bool deferred = false;  // divided by the sum of p behind the product
+  bool unnormalized = false;  // divided by the sum of p after the product
   std::vector<ir::Node*> nodes;
 };
 
@@ -142,7 +142,7 @@ ir::Value* scores_under(ir::Node& node, Found& found) {
   ir::Node* max = sub->inputs[1]->producer;
   if (!max || !reduces_keys(*max, "ReduceMax") || max->inputs[0] != sub->inputs[0]) return nullptr;
   found.nodes.insert(found.nodes.end(), {sub, max});
-  found.deferred = true;
+  found.unnormalized = true;
   return sub->inputs[0];
 }
 
@@ -188,12 +188,12 @@ ir::Node* only_user(const ir::Graph& g, const ir::Value* v) {
   return v->users.size() == 1 && !g.is_output(v) ? v->users.front() : nullptr;
 }
 
-/// Takes the product of `p` and v, and where the normalization is deferred its division by the sum
-/// of p. Returns the context [batch, heads, seq, size], null if the readers of p are others.
+/// Takes the product of `p` and v, and where the normalization is unnormalized its division by the
+/// sum of p. Returns the context [batch, heads, seq, size], null if the readers of p are others.
 ir::Value* match_product(const ir::Graph& g, ir::Value* p, Found& found) {
   ir::Node* product = only_user(g, p);
   ir::Value* sum = nullptr;
-  if (found.deferred) {
+  if (found.unnormalized) {
     if (p->users.size() != 2 || g.is_output(p)) return nullptr;
     const std::size_t i = reduces_keys(*p->users[0], "ReduceSum") ? 0 : 1;
     if (!reduces_keys(*p->users[i], "ReduceSum")) return nullptr;
@@ -214,7 +214,7 @@ ir::Value* match_product(const ir::Graph& g, ir::Value* p, Found& found) {
 ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
   ir::Value* p = softmax.output();
   // torch writes Where(IsNaN(p), 0, p) so that rows without any key give 0; the kernels do so.
-  if (!found.deferred && (p->users.size() == 3 || p->users.size() == 2))
+  if (!found.unnormalized && (p->users.size() == 3 || p->users.size() == 2))
     for (ir::Node* user : p->users)
       if (user->op == "Where" && user->inputs[2] == p && scalar_value(user->inputs[1]) == 0.0 &&
           user->inputs[0]->producer && user->inputs[0]->producer->op == "IsNaN") {
@@ -263,7 +263,8 @@ bool quantized_alike(const Found& f) {
     quantized += per_tensor_dequantized(h->hidden).has_value();
   if (quantized == 0) return !f.quantize_scores && !f.quantize_context;
   // The largest power, 1, has to be a step at least: the sum of p is a divisor.
-  if (quantized == 4 && f.deferred && !(*scalar_value(f.quantize->inputs[1]) <= 1)) return false;
+  if (quantized == 4 && f.unnormalized && !(*scalar_value(f.quantize->inputs[1]) <= 1))
+    return false;
   return quantized == 4 && (zero_point_of(f.quantize->input(2)) == 0 || is_shifted_u8(*f.quantize));
 }
 
@@ -314,8 +315,8 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask) {
   ir::Attributes attributes{{"heads", f.q.count.constant()},
                             {"p_type", p_type},
                             {"scale", f.scale * f.q.scale * f.k.scale}};
-  if (f.mask && f.mask->counted) attributes["counted"] = std::int64_t{1};
-  if (f.quantize && f.deferred) attributes["deferred"] = std::int64_t{1};
+  if (f.mask && f.mask->mask_is_length) attributes["mask_is_length"] = std::int64_t{1};
+  if (f.quantize && f.unnormalized) attributes["unnormalized"] = std::int64_t{1};
   if (f.quantize_scores) {
     const ir::Node& q = *f.quantize_scores;
     const std::int64_t lowest = q.output()->type.dtype == ir::DType::i8 ? -128 : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three embedding tables and the LayerNorm behind them become one op.
+// The three embedding tables and the LayerNorm after them become one op.
 //
 //   Gather(word, input_ids) + Gather(type, token_type_ids) + Gather(position, 0..seq-1)
 //     -> LayerNormalization
@@ -10,7 +10,7 @@
 // position_ids is absent where the positions are 0..seq-1, else the input that the caller gives;
 // word is f32[vocabulary, hidden].
 #include "ir/input_role.hpp"
-#include "ops/probe.hpp"
+#include "ops/recognize_by_value.hpp"
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product with a constant weight, and the bias behind it, become one op.
+// A product with a constant weight, and the bias after it, become one op.
 //
 //   x[..., K] -> MatMul(w[K, N]) -> Add(bias[N]) -> y[..., N]
 //   becomes
 //   x -> linear(w, bias) -> y
 //
-// The weight may be a constant or the DequantizeLinear of one. A bias that stands behind the
+// The weight may be a constant or the DequantizeLinear of one. A bias that stands after the
 // residual sum, as SkipLayerNormalization adds it, moves to its product first, also to one of
 // integers:
 //
@@ -32,7 +32,7 @@ bool is_bias(const ir::Value* b, const ir::Dim& n) {
   return !b->type.shape.empty() && b->type.shape.back() == n && element_count(b->type.shape) == n;
 }
 
-/// A product with a constant weight, or the float form of one of integers: Cast and factors behind
+/// A product with a constant weight, or the float form of one of integers: Cast and factors after
 /// MatMulInteger.
 bool is_product(const ir::Graph& g, const ir::Value* v) {
   const ir::Node* n = v->producer;
@@ -44,7 +44,7 @@ bool is_product(const ir::Graph& g, const ir::Value* v) {
   return n->op == "MatMul" && is_weight(n->inputs[1]);
 }
 
-/// Moves a bias behind the residual sum to the product.
+/// Moves a bias after the residual sum to the product.
 bool hoist_bias(ir::Graph& g, ir::Node& node) {
   if (node.op != "Add") return false;
   for (const std::size_t i : {0u, 1u}) {

@@ -5,11 +5,12 @@
 //   ids) becomes Range -> Expand -> ids -> Gather(positions, ids)
 //
 // Exporters clamp the end of the slice by arithmetic whose result no shape tells; what it does is
-// found by running it (ops/probe.hpp). Positions whose sizes are known stay as they are.
+// found by running it (ops/recognize_by_value.hpp). Positions whose sizes are known stay as they
+// are.
 #include <algorithm>
 #include <set>
 
-#include "ops/probe.hpp"
+#include "ops/recognize_by_value.hpp"
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
 

@@ -7,7 +7,7 @@
 //   becomes
 //   quantize_rows(x) {least} -> q, scale
 //
-// Round needs no limits behind it: no element is larger than 127 of its row's steps. Where products
+// Round needs no limits after it: no element is larger than 127 of its row's steps. Where products
 // alone read q it is u8 with the zero point 128: the same sums, of bytes that they multiply faster.
 #include <algorithm>
 #include <cmath>

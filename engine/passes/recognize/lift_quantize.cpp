@@ -74,7 +74,7 @@ ir::Value* quantize_pair(ir::Graph& g, ir::Value* x, ir::Node& q, ir::Node& dq, 
   return dqx;
 }
 
-/// Quantizes behind a Reshape or Transpose of heads instead of in front of it.
+/// Quantizes after a Reshape or Transpose of heads instead of in front of it.
 bool quantize_behind(ir::Graph& g, ir::Node& mover) {
   if (mover.op != "Reshape" && mover.op != "Transpose") return false;
   const ir::Value* bytes = mover.inputs[0];

@@ -8,17 +8,17 @@
 #include "passes/quant_params.hpp"
 #include "passes/symbols.hpp"
 #include "plan/bf16.hpp"
-#include "plan/ladder.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/requirements.hpp"
 #include "plan/types.hpp"
+#include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
 
 namespace symbols = passes::symbols;
 
-struct Rung {
+struct Variant {
   std::string name;
   const char* program;
   bool takes_blocks;  // whether a work-item gains from many query rows
@@ -26,12 +26,12 @@ struct Rung {
   bool groups = false;  // a work-group makes a tile of rows; built for heads of up to HEAD_MAX
 };
 
-const std::vector<Rung> float_ladder{
+const std::vector<Variant> float_variants{
     {"x86", "attention_f32_x86", true, needs_cpu},
     {"group", "attention_f32_group", false, needs_32_kb_for_groups, true},
     {"ref", "attention_f32_ref", false, always}};
-const Rung bf16_rung{kBf16Rung, "attention_bf16_x86", true, needs_bf16};
-const std::vector<Rung> integer_ladder{
+const Variant bf16_variant{kBf16Variant, "attention_bf16_x86", true, needs_bf16};
+const std::vector<Variant> integer_variants{
     {"x86_vnni", "attention_s8_x86_vnni", true, needs_vnni},
     {"x86_avx2", "attention_s8_x86_avx2", true, needs_avx2},
     {"portable", "attention_s8_portable", true, needs_cpu},
@@ -83,32 +83,33 @@ std::array<Size, 3> group_grid(const Geometry& g, std::int32_t rows) {
 }
 
 /// Query rows of a work-item, and the grid that follows.
-std::pair<Argument, std::array<Size, 3>> grid_of(Builder& b, const Rung& rung, const Geometry& g) {
-  if (rung.groups) return {group_rows_of(b, g), group_grid(g, group_rows_of(b, g))};
-  const ir::Dim rows = rung.takes_blocks ? symbols::dim(symbols::attention_rows) : ir::Dim(1);
+std::pair<Argument, std::array<Size, 3>> grid_of(Builder& b, const Variant& variant,
+                                                 const Geometry& g) {
+  if (variant.groups) return {group_rows_of(b, g), group_grid(g, group_rows_of(b, g))};
+  const ir::Dim rows = variant.takes_blocks ? symbols::dim(symbols::attention_rows) : ir::Dim(1);
   return {Size{rows},
           {Size{symbols::dim(symbols::longest), rows}, Size{g.heads},
            Size{symbols::dim(symbols::batch)}}};
 }
 
-/// Launches `kernel` of a rung; one of work-groups with fewer rows each, too, for short texts.
-Step& launch(Builder& b, const ir::Node& node, const char* type, const Rung& rung,
+/// Launches `kernel` of a variant; one of work-groups with fewer rows each, too, for short texts.
+Step& launch(Builder& b, const ir::Node& node, const char* type, const Variant& variant,
              const char* kernel, const Geometry& g, std::vector<Argument> arguments) {
-  auto [rows, grid] = grid_of(b, rung, g);
+  auto [rows, grid] = grid_of(b, variant, g);
   arguments.push_back(rows);
   opencl::Defines defines;
-  if (rung.groups)
+  if (variant.groups)
     defines = {{"HEAD_MAX", head_max_of(g)},
                {"ROWS", group_rows_of(b, g)},
                {"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
-  Step& step = b.launch(node, type, rung.name, b.kernel(rung.program, kernel, defines),
+  Step& step = b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines),
                         std::move(arguments), grid);
-  if (!rung.groups) return step;
+  if (!variant.groups) return step;
   step.local[0] = group_items;
   if (const std::int32_t few = 32; few < group_rows_of(b, g)) {
     defines["ROWS"] = few;
-    step.small_tiles = {fmt::format("{}_{}", rung.name, few),
-                        b.kernel(rung.program, kernel, defines), group_grid(g, few)};
+    step.small_tiles = {fmt::format("{}_{}", variant.name, few),
+                        b.kernel(variant.program, kernel, defines), group_grid(g, few)};
   }
   return step;
 }
@@ -121,15 +122,15 @@ void count_operations(Step& step, const Geometry& g) {
 }
 
 /// Float attention in bf16 stands above the others where that is asked for.
-Choice<Rung> choose_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
-  if (!b.options().bf16) return choose(b, node, float_ladder);
+Choice<Variant> choose_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
+  if (!b.options().bf16) return choose(b, node, float_variants);
   const std::string reason =
       why_not_bf16(b).empty() ? why_not_bf16_attention(b, graph, node) : why_not_bf16(b);
-  if (reason.empty()) return {&bf16_rung, ""};
-  Choice<Rung> choice = choose(b, node, float_ladder);
+  if (reason.empty()) return {&bf16_variant, ""};
+  Choice<Variant> choice = choose(b, node, float_variants);
   if (reason != kMadeForCpus)
     choice.why_not_faster =
-        fmt::format("{}: {}{}{}", kBf16Rung, reason, choice.why_not_faster.empty() ? "" : "; ",
+        fmt::format("{}: {}{}{}", kBf16Variant, reason, choice.why_not_faster.empty() ? "" : "; ",
                     choice.why_not_faster);
   return choice;
 }
@@ -140,8 +141,8 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
                             node.describe()));
   const ir::Value* seq_offsets = node.input(passes::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
-  const Choice<Rung> choice = choose_float(b, graph, node);
-  const bool bf16 = choice.rung == &bf16_rung;
+  const Choice<Variant> choice = choose_float(b, graph, node);
+  const bool bf16 = choice.variant == &bf16_variant;
   std::vector<Argument> arguments;
   for (std::size_t i = 0; i < 3; ++i) {
     arguments.push_back(bf16 ? b.in_bf16(node.inputs[i]) : b.in(node.inputs[i]));
@@ -155,7 +156,7 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   arguments.push_back(g.heads);
   arguments.push_back(g.head_size);
   arguments.push_back(static_cast<float>(node.float_attribute("scale")));
-  Step& step = launch(b, node, bf16 ? "bf16" : "fp32", *choice.rung, "attention_f32", g,
+  Step& step = launch(b, node, bf16 ? "bf16" : "fp32", *choice.variant, "attention_f32", g,
                       std::move(arguments));
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);
@@ -166,7 +167,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = passes::attention_q;
   const ir::Value* seq_offsets = node.input(o::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
-  const auto choice = choose(b, node, integer_ladder);
+  const auto choice = choose(b, node, integer_variants);
   const float q_scale = scalar_or(node.inputs[o::q_scale], 1);
   const float k_scale = scalar_or(node.inputs[o::k_scale], 1);
   const float v_scale = scalar_or(node.inputs[o::v_scale], 1);
@@ -195,14 +196,14 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
                           : score_scale * static_cast<float>(node.float_attribute("score_factor")));
   arguments.push_back(1.0f / p_scale);
   arguments.push_back(node.string_attribute("p_type") == "u8" ? 255 : 127);
-  const auto deferred = static_cast<std::int32_t>(node.int_attribute("deferred", 0));
-  arguments.push_back(deferred);
-  arguments.push_back(deferred ? v_scale : p_scale * v_scale);
+  const auto unnormalized = static_cast<std::int32_t>(node.int_attribute("unnormalized", 0));
+  arguments.push_back(unnormalized);
+  arguments.push_back(unnormalized ? v_scale : p_scale * v_scale);
   const auto lowest = static_cast<std::int32_t>(node.int_attribute("score_lowest", 0));
   arguments.push_back(score_scale == 0 ? 0.0f : qk_scale / score_scale);
   arguments.push_back(lowest);
   arguments.push_back(lowest + 255);
-  Step& step = launch(b, node, "int8", *choice.rung, "attention_s8", g, std::move(arguments));
+  Step& step = launch(b, node, "int8", *choice.variant, "attention_s8", g, std::move(arguments));
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);
   b.plan().attention_heads = g.heads;
@@ -216,9 +217,9 @@ void add_attention(LoweringTable& table) {
   table["attention_q"] = lower_integer;
 }
 
-void add_attention_implementations(std::vector<std::string>& names) {
-  add_names(float_ladder, names);
-  add_names(integer_ladder, names);
+void add_attention_variants(std::vector<std::string>& names) {
+  add_names(float_variants, names);
+  add_names(integer_variants, names);
 }
 
 }  // namespace bertcl::plan

@@ -67,9 +67,9 @@ void lower_binary(Builder& b, const ir::Graph&, const ir::Node& node) {
     throw Error(
         fmt::format("{}: {} operands, kernels take two", node.describe(), node.inputs.size()));
   const ir::Shape& shape = node.output()->type.shape;
-  const View view = joined({shape,
-                            {broadcast(node.inputs[0]->type.shape, shape),
-                             broadcast(node.inputs[1]->type.shape, shape)}});
+  const View view = coalesced({shape,
+                               {broadcast(node.inputs[0]->type.shape, shape),
+                                broadcast(node.inputs[1]->type.shape, shape)}});
   std::int32_t code = binary_codes.find(node.op)->second;
   if (node.op == "Mod" && node.int_attribute("fmod", 0) != 0) code = fmod_code;
   const ir::Dim count = element_count(shape);
@@ -99,7 +99,7 @@ void lower_where(Builder& b, const ir::Graph&, const ir::Node& node) {
   View view{type.shape, {}};
   for (const ir::Value* in : node.inputs)
     view.strides.push_back(broadcast(in->type.shape, type.shape));
-  view = joined(std::move(view));
+  view = coalesced(std::move(view));
   const ir::Dim count = element_count(type.shape);
   b.launch(node, std::string(ir::name_of(type.dtype)), "elements",
            b.kernel("where", fmt::format("where_{}", ir::size_of(type.dtype))),

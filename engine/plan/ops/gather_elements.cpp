@@ -16,7 +16,7 @@ void lower_gather_elements(Builder& b, const ir::Graph&, const ir::Node& node) {
   Strides strides = row_major(data);
   const ir::Dim axis_stride = strides[at];
   strides[at] = ir::Dim(0);
-  const View view = joined({indices.shape, {strides, row_major(indices.shape)}});
+  const View view = coalesced({indices.shape, {strides, row_major(indices.shape)}});
   const ir::Dim count = element_count(indices.shape);
   const ir::DType dtype = node.output()->type.dtype;
   b.launch(node, std::string(ir::name_of(dtype)), "elements",

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch steps of linear: float products with weights that are packed once, while planning.
+// Launch steps of linear: float products with weights that are prepacked once, while planning.
 #include <utility>
 
 #include "opencl/capabilities.hpp"
 #include "passes/operands.hpp"
 #include "plan/bf16.hpp"
-#include "plan/ladder.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
+#include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -20,27 +20,27 @@ std::string needs_clblast(Builder& b) {
   return "";
 }
 
-const ProductRung f16_rung{"matrix_f16",     "gemm_f16_matrix", {},  128, 64, 2,
-                           needs_matrix_f16, nullptr,           256, 128};
-const ProductRung bf16_rung{kBf16Rung, "gemm_bf16_x86", {}, 8, 48, 2, needs_bf16};
+const GemmVariant f16_variant{"matrix_f16",     "gemm_f16_matrix", {},  128, 64, 2,
+                              needs_matrix_f16, nullptr,           256, 128};
+const GemmVariant bf16_variant{kBf16Variant, "gemm_bf16_x86", {}, 8, 48, 2, needs_bf16};
 /// Panels of a work-item of that kernel: with more, A in f32 is rounded less often; with fewer,
 /// there is work for more cores.
 std::int32_t bf16_item_panels(Builder& b) { return b.context().info().compute_units <= 8 ? 4 : 2; }
-const std::vector<ProductRung> float_ladder{
+const std::vector<GemmVariant> float_variants{
     {"clblast", nullptr, {}, 0, 0, 0, needs_clblast},
-    {"x86_avx512", "gemm_f32_x86", {{"LANES", 16}}, 8, 48, 1, needs_avx512, "gemm_f32_x86_few"},
-    {"x86_avx2", "gemm_f32_x86", {{"LANES", 8}}, 6, 16, 1, needs_avx2, "gemm_f32_x86_few"},
+    {"x86_avx512", "gemm_f32_x86", {{"LANES", 16}}, 8, 48, 1, needs_avx512, "gemm_f32_x86_small_m"},
+    {"x86_avx2", "gemm_f32_x86", {{"LANES", 8}}, 6, 16, 1, needs_avx2, "gemm_f32_x86_small_m"},
     {"portable", "gemm_f32_portable", {}, 6, 16, 1, always},
     {"ref", "gemm_f32_ref", {}, 1, 1, 1, always}};
 
 /// What is asked for stands first: bf16, CLBlast.
-std::vector<ProductRung> float_ladder_of(const Builder& b) {
-  std::vector<ProductRung> ladder{float_ladder.begin() + (b.options().gemm == "clblast" ? 0 : 1),
-                                  float_ladder.end()};
-  if (b.options().bf16) ladder.insert(ladder.begin(), bf16_rung);
+std::vector<GemmVariant> float_variants_of(const Builder& b) {
+  std::vector<GemmVariant> variants{
+      float_variants.begin() + (b.options().gemm == "clblast" ? 0 : 1), float_variants.end()};
+  if (b.options().bf16) variants.insert(variants.begin(), bf16_variant);
   if (b.options().half_weights)
-    ladder.insert(ladder.begin() + (b.options().gemm == "clblast" ? 1 : 0), f16_rung);
-  return ladder;
+    variants.insert(variants.begin() + (b.options().gemm == "clblast" ? 1 : 0), f16_variant);
+  return variants;
 }
 
 void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
@@ -51,42 +51,43 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
         fmt::format("{}: its weight is still quantized; float products need the pass "
                     "fold_dequantize",
                     node.describe()));
-  const std::vector<ProductRung> ladder = float_ladder_of(b);
-  const auto choice = choose(b, node, ladder);
+  const std::vector<GemmVariant> variants = float_variants_of(b);
+  const auto choice = choose(b, node, variants);
   const std::int64_t k = w->constant->shape()[0], n = w->constant->shape()[1];
   // Which library and which precision multiplies may have been asked for; tuning has the rest.
   const bool is_free = b.options().gemm == "auto" && !b.options().bf16;
-  std::vector<ProductRung> candidates;
+  std::vector<GemmVariant> supported;
   if (is_free) {
-    candidates = candidates_of(b, ladder);
-    const std::vector<ProductRung> clblast = candidates_of(b, {float_ladder.front()});
-    candidates.insert(candidates.end(), clblast.begin(), clblast.end());
+    supported = tunable_variants_of(b, variants);
+    const std::vector<GemmVariant> clblast = tunable_variants_of(b, {float_variants.front()});
+    supported.insert(supported.end(), clblast.begin(), clblast.end());
   }
   const char* key = b.options().half_weights ? "fp16" : "fp32";
-  const std::vector<TunedRung> tuned = tuned_rungs(b, candidates, "linear", key, n, k);
-  const ProductRung rung = tuned.empty() ? tiles_of(*choice.rung, b) : *tuned.back().rung;
-  TunableProduct tunable = tunable_of(candidates, n, k, choice.rung->name);
+  const std::vector<TunedVariant> tuned = tuned_variants(b, supported, "linear", key, n, k);
+  const GemmVariant variant = tuned.empty() ? tiles_of(*choice.variant, b) : *tuned.back().variant;
+  TunableGemm tunable = tunable_of(supported, n, k, choice.variant->name);
   if (!tuned.empty()) tunable.gain = b.tuning().find("linear", key, n, k)->gain();
-  if (!rung.program) return lower_clblast(b, node, std::move(tunable));
-  const bool bf16 = rung.name == bf16_rung.name, pairs = rung.k_group == 2;
+  if (!variant.program) return lower_clblast(b, node, std::move(tunable));
+  const bool bf16 = variant.name == bf16_variant.name, pairs = variant.k_group == 2;
   const int half = b.options().half_weights;
 
-  opencl::Buffer packed = b.context().allocate(packed_size(rung, n, k) * (half || pairs ? 2 : 4));
-  pack_parts(b, *w->constant, rung.panel, [&](const ir::Tensor& part, std::int32_t first) {
+  opencl::Buffer prepacked =
+      b.context().allocate(prepacked_size(variant, n, k) * (half || pairs ? 2 : 4));
+  prepack_parts(b, *w->constant, variant.panel, [&](const ir::Tensor& part, std::int32_t first) {
     const opencl::Defines stored{{"W_HALF", part.dtype() == ir::DType::f16},
                                  {"B_HALF", bf16 ? 0 : half}};
-    const char* program = pairs ? "pack_pairs" : "pack_f32";
+    const char* program = pairs ? "prepack_pairs" : "prepack_f32";
     opencl::Kernel kernel = b.kernel(program, program, stored);
-    kernel.set(1, packed);
+    kernel.set(1, prepacked);
     kernel.set(2, static_cast<std::int32_t>(part.shape()[1]));
     kernel.set(3, static_cast<std::int32_t>(k));
-    kernel.set(4, rung.panel);
+    kernel.set(4, variant.panel);
     kernel.set(5, first);
     kernel.set(6, static_cast<std::int32_t>(n));
     return kernel;
   });
 
-  opencl::Defines defines = rung.defines;
+  opencl::Defines defines = variant.defines;
   const std::int32_t item_panels = bf16 ? bf16_item_panels(b) : 1;
   if (bf16)
     defines["ITEM_PANELS"] = item_panels;
@@ -98,7 +99,7 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   const bool has_x16 = !std::holds_alternative<std::nullptr_t>(x16);
   const bool out16 = bf16 && is_read_in_bf16_only(b, graph, node.output());
   std::vector<Argument> arguments{has_x16 ? x16 : b.in(node.inputs[o::x]),
-                                  b.constant(std::move(packed)),
+                                  b.constant(std::move(prepacked)),
                                   b.in(bias),
                                   out16 ? b.out_bf16(node.output()) : b.out(node.output()),
                                   Size{rows},
@@ -110,14 +111,14 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
     for (const bool is_bf16 : {has_x16, out16})
       arguments.push_back(type_code(is_bf16 ? ir::DType::bf16 : ir::DType::f32));
   const char* type = bf16 ? "bf16" : pairs ? "fp16" : half ? "fp16w" : "fp32";
-  std::array<Size, 3> grid{Size{rows, rung.tile_rows},
-                           Size{ir::Dim(n), rung.tile_columns * item_panels}, Size{}};
-  if (rung.items > 1) grid = grid_of(rung, rows, n);
-  Step& step =
-      b.launch(node, type, rung.name, b.kernel(rung.program, "gemm_f32", defines), arguments, grid);
-  step.local[0] = static_cast<std::size_t>(rung.items);
+  std::array<Size, 3> grid{Size{rows, variant.tile_rows},
+                           Size{ir::Dim(n), variant.tile_columns * item_panels}, Size{}};
+  if (variant.items > 1) grid = grid_of(variant, rows, n);
+  Step& step = b.launch(node, type, variant.name, b.kernel(variant.program, "gemm_f32", defines),
+                        arguments, grid);
+  step.local[0] = static_cast<std::size_t>(variant.items);
   if (tuned.empty())
-    if (auto few = build_for_few_rows(b, rung, "gemm_f32", defines, rows, n))
+    if (auto few = small_m_variant(b, variant, "gemm_f32", defines, rows, n))
       step.by_rows.push_back(std::move(*few));
   step.why_not_faster = choice.why_not_faster;
   if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");
@@ -129,10 +130,10 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
 
 void add_linear(LoweringTable& table) { table["linear"] = lower_float; }
 
-void add_linear_implementations(std::vector<std::string>& names) {
-  names.push_back(bf16_rung.name);
-  names.push_back(f16_rung.name);
-  add_product_names(float_ladder, names);
+void add_linear_variants(std::vector<std::string>& names) {
+  names.push_back(bf16_variant.name);
+  names.push_back(f16_variant.name);
+  add_gemm_names(float_variants, names);
 }
 
 }  // namespace bertcl::plan

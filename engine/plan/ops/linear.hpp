@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files that lower products with constant weights share: kernel families, what tuning
-// chose among them, and weights packed for them while planning.
+// What the files that lower products with constant weights share: kernel variants, what tuning
+// chose among them, and weights prepacked for them while planning.
 #pragma once
 #include <functional>
 #include <optional>
@@ -12,64 +12,65 @@
 
 namespace bertcl::plan {
 
-/// A kernel family: the head of its .cl file says the same numbers.
-struct ProductRung {
+/// A kernel variant: the head of its .cl file says the same numbers.
+struct GemmVariant {
   std::string name;
   const char* program;  // null for CLBlast
   opencl::Defines defines;
   std::int32_t tile_rows, panel, k_group;
   WhyNot why_not;
-  const char* few_program = nullptr;  // a CPU's for few rows, on the same panels; null: none
-  std::int32_t items = 1;             // of the work-group that makes a tile
+  const char* small_m_program = nullptr;  // a CPU's for few rows, on the same panels; null: none
+  std::int32_t items = 1;                 // of the work-group that makes a tile
   std::int32_t tile_columns = panel;
 };
 
 /// A work-item makes a tile, or all of a work-group do.
-std::array<Size, 3> grid_of(const ProductRung& rung, const ir::Dim& rows, std::int64_t columns);
+std::array<Size, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows, std::int64_t columns);
 
-/// `rung` with tiles of other sizes; kernels of work-groups have these as options.
-ProductRung with_tiles(ProductRung rung, std::int32_t rows, std::int32_t columns);
+/// `variant` with tiles of other sizes; kernels of work-groups have these as options.
+GemmVariant with_tiles(GemmVariant variant, std::int32_t rows, std::int32_t columns);
 
 /// What the kernels of work-groups take from the device: its instructions, as probes have shown
 /// them, and tiles that its registers hold (from gfx11 on AMD's compiler spills at 128 x 128).
-ProductRung tiles_of(ProductRung rung, Builder& b);
+GemmVariant tiles_of(GemmVariant variant, Builder& b);
 
-/// The rungs that can run here, without the reference, and those of work-groups with smaller tiles
-/// too: what a device can be tuned to.
-std::vector<ProductRung> candidates_of(Builder& b, const std::vector<ProductRung>& ladder);
+/// The variants that can run here, without the reference, and those of work-groups with smaller
+/// tiles too: what a device can be tuned to.
+std::vector<GemmVariant> tunable_variants_of(Builder& b, const std::vector<GemmVariant>& variants);
 
-/// What tuning has to know of a product [k, n]; `otherwise` is its implementation without tuning.
-TunableProduct tunable_of(const std::vector<ProductRung>& candidates, std::int64_t n,
-                          std::int64_t k, const std::string& otherwise);
+/// What tuning has to know of a product [k, n]; `otherwise` is its variant without tuning.
+TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
+                       const std::string& otherwise);
 
 /// What the device was tuned to for this product, by rows; empty where it was not, where that is
-/// not among the candidates here, or where these do not read the same weights.
-struct TunedRung {
+/// not among the variants here, or where these do not read the same weights.
+struct TunedVariant {
   std::int64_t rows;
-  const ProductRung* rung;
+  const GemmVariant* variant;
 };
-std::vector<TunedRung> tuned_rungs(Builder& b, const std::vector<ProductRung>& candidates,
-                                   const char* op, const char* type, std::int64_t n,
-                                   std::int64_t k);
+std::vector<TunedVariant> tuned_variants(Builder& b, const std::vector<GemmVariant>& variants,
+                                         const char* op, const char* type, std::int64_t n,
+                                         std::int64_t k);
 
-/// The build of `kernel` for few rows that `rung` has, where the device gains by it: on Intel's
-/// CPUs under PoCL, if the panels are enough for all compute units. It has the name of the rung and
-/// "_few", by which it is switched off.
-std::optional<BuildForRows> build_for_few_rows(Builder& b, const ProductRung& rung,
-                                               const char* kernel, opencl::Defines defines,
-                                               const ir::Dim& rows, std::int64_t n);
+/// The build of `kernel` for few rows that `variant` has, where the device gains by it: on Intel's
+/// CPUs under PoCL, if the panels are enough for all compute units. It has the name of the variant
+/// and
+/// "_small_m", by which it is switched off.
+std::optional<VariantForRows> small_m_variant(Builder& b, const GemmVariant& variant,
+                                              const char* kernel, opencl::Defines defines,
+                                              const ir::Dim& rows, std::int64_t n);
 
-/// The names of the rungs and of their builds for few rows, behind those that `names` holds.
-void add_product_names(const std::vector<ProductRung>& ladder, std::vector<std::string>& names);
+/// The names of the variants and of their builds for few rows, after those that `names` holds.
+void add_gemm_names(const std::vector<GemmVariant>& variants, std::vector<std::string>& names);
 
-/// Packs weights [K, N], part by part where they are made of such. `kernel_for` gives the kernel
+/// Prepacks weights [K, N], part by part where they are made of such. `kernel_for` gives the kernel
 /// for a part whose columns come to stand from `first` on, with all arguments but the part.
-void pack_parts(
+void prepack_parts(
     Builder& b, const ir::Tensor& w, std::int32_t panel,
     const std::function<opencl::Kernel(const ir::Tensor& part, std::int32_t first)>& kernel_for);
 
-/// Elements of weights [k, n] in the panels of a rung, zeros behind n and k included.
-std::size_t packed_size(const ProductRung& rung, std::int64_t n, std::int64_t k);
+/// Elements of weights [k, n] in the panels of a variant, padding included.
+std::size_t prepacked_size(const GemmVariant& variant, std::int64_t n, std::int64_t k);
 
 /// Two operations for each of rows * n * k.
 void count_operations(Step& step, const ir::Dim& rows, std::int64_t n, std::int64_t k);
@@ -79,6 +80,6 @@ std::string activation_of(const ir::Node& node);
 
 /// y = activation(x w + bias) by CLBlast: the bias goes into the result first, the product adds to
 /// it. In half, x is cast before and the result after.
-void lower_clblast(Builder& b, const ir::Node& node, TunableProduct tunable);
+void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable);
 
 }  // namespace bertcl::plan

@@ -24,7 +24,7 @@ void cast(Builder& b, const ir::Node& node, Argument from, ir::DType from_type, 
 
 }  // namespace
 
-void lower_clblast(Builder& b, const ir::Node& node, TunableProduct tunable) {
+void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
   namespace o = passes::linear;
   const bool half = b.options().half_weights;
   const ir::DType type = half ? ir::DType::f16 : ir::DType::f32;

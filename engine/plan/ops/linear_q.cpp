@@ -1,68 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch steps of linear_q: integer products with weights that are packed once, while planning.
+// Launch steps of linear_q: integer products with weights that are prepacked once, while planning.
 #include <cmath>
 #include <utility>
 
 #include "opencl/capabilities.hpp"
 #include "passes/operands.hpp"
 #include "passes/quant_params.hpp"
-#include "plan/ladder.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
+#include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
 
-const std::vector<ProductRung> integer_ladder{
+const std::vector<GemmVariant> integer_variants{
     {"mma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mma, nullptr, 256, 128},
     {"dpas", "gemm_s8_matrix", {}, 128, 64, 4, needs_dpas, nullptr, 256, 128},
     {"mfma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mfma, nullptr, 256, 128},
     {"wmma", "gemm_s8_matrix", {}, 128, 64, 4, needs_wmma, nullptr, 256, 128},
-    {"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni, "gemm_s8_x86_vnni_few"},
+    {"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni, "gemm_s8_x86_vnni_small_m"},
     {"x86_avx_vnni", "gemm_s8_x86_avx_vnni", {}, 6, 16, 4, needs_avx_vnni},
     {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 64, 2, needs_avx2},
     {"portable", "gemm_s8_portable", {}, 6, 64, 1, needs_cpu},
     {"dot4", "gemm_s8_dot4", {}, 128, 64, 4, needs_groups_of_256, nullptr, 256, 128},
     {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
 
-/// The rung of work-groups for few rows: gemm_s8_dot4 with small tiles, which reads the same
+/// The variant of work-groups for few rows: gemm_s8_dot4 with small tiles, which reads the same
 /// panels.
-ProductRung few_rows(ProductRung rung, Builder& b) {
-  rung.name = "dot4_32x64";
-  rung.program = "gemm_s8_dot4";
-  rung.defines = {{"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
-  return with_tiles(rung, 32, 64);
+GemmVariant with_small_tiles(GemmVariant variant, Builder& b) {
+  variant.name = "dot4_32x64";
+  variant.program = "gemm_s8_dot4";
+  variant.defines = {{"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
+  return with_tiles(variant, 32, 64);
 }
 
-struct PackedWeights {
+struct PrepackedWeights {
   opencl::Buffer panels, column_sums;
 };
 
-PackedWeights pack_weights(Builder& b, const ir::Tensor& w, const ProductRung& rung) {
+PrepackedWeights prepack_weights(Builder& b, const ir::Tensor& w, const GemmVariant& variant) {
   const std::int64_t k = w.shape()[0], n = w.shape()[1];
-  PackedWeights packed{b.context().allocate(packed_size(rung, n, k)),
-                       b.context().allocate(static_cast<std::size_t>(n) * sizeof(std::int32_t))};
-  pack_parts(b, w, rung.panel, [&](const ir::Tensor& part, std::int32_t first) {
-    opencl::Kernel kernel = b.kernel("pack_s8", "pack_s8");
-    kernel.set(1, packed.panels);
-    kernel.set(2, packed.column_sums);
+  PrepackedWeights prepacked{
+      b.context().allocate(prepacked_size(variant, n, k)),
+      b.context().allocate(static_cast<std::size_t>(n) * sizeof(std::int32_t))};
+  prepack_parts(b, w, variant.panel, [&](const ir::Tensor& part, std::int32_t first) {
+    opencl::Kernel kernel = b.kernel("prepack_s8", "prepack_s8");
+    kernel.set(1, prepacked.panels);
+    kernel.set(2, prepacked.column_sums);
     kernel.set(3, static_cast<std::int32_t>(part.shape()[1]));
     kernel.set(4, static_cast<std::int32_t>(k));
-    kernel.set(5, rung.panel);
-    kernel.set(6, rung.k_group);
+    kernel.set(5, variant.panel);
+    kernel.set(6, variant.k_group);
     kernel.set(7, first);
     kernel.set(8, static_cast<std::int32_t>(n));
     return kernel;
   });
-  return packed;
+  return prepacked;
 }
 
 /// The builds of a tuned step for fewer rows than its own.
-void add_builds(Builder& b, Step& step, const std::vector<TunedRung>& tuned, const ir::Dim& rows,
+void add_builds(Builder& b, Step& step, const std::vector<TunedVariant>& tuned, const ir::Dim& rows,
                 std::int64_t n) {
   for (std::size_t i = 0; i + 1 < tuned.size(); ++i) {
-    const ProductRung& r = *tuned[i].rung;
+    const GemmVariant& r = *tuned[i].variant;
     // Between two measured numbers of rows their geometric mean parts them.
     const double border =
         std::sqrt(static_cast<double>(tuned[i].rows) * static_cast<double>(tuned[i + 1].rows));
@@ -76,16 +77,16 @@ void add_builds(Builder& b, Step& step, const std::vector<TunedRung>& tuned, con
 
 void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = passes::linear_q;
-  const auto choice = choose(b, node, integer_ladder);
+  const auto choice = choose(b, node, integer_variants);
   const ir::Tensor& w = *node.inputs[o::w]->constant;
   const std::int64_t k = w.shape()[0], n = w.shape()[1];
-  const std::vector<ProductRung> candidates = candidates_of(b, integer_ladder);
-  const std::vector<TunedRung> tuned = tuned_rungs(b, candidates, "linear_q", "int8", n, k);
-  const ProductRung rung = tuned.empty() ? tiles_of(*choice.rung, b) : *tuned.back().rung;
+  const std::vector<GemmVariant> variants = tunable_variants_of(b, integer_variants);
+  const std::vector<TunedVariant> tuned = tuned_variants(b, variants, "linear_q", "int8", n, k);
+  const GemmVariant variant = tuned.empty() ? tiles_of(*choice.variant, b) : *tuned.back().variant;
   if (const auto most = passes::max_exact_products(node.input(o::w_zero_point)); k > most)
     throw Error(fmt::format("{}: it sums {} products, an int32 holds the sum of up to {}",
                             node.describe(), k, most));
-  PackedWeights packed = pack_weights(b, w, rung);
+  PrepackedWeights prepacked = prepack_weights(b, w, variant);
 
   // Scale and zero point of x may be measured by an earlier step; they are read on the device then.
   const ir::Value* x_scale = node.inputs[o::x_scale];
@@ -120,39 +121,40 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
              {Size{rows, b.rows_per_item()}, Size{}, Size{}});
     row_sums = Builder::read(sums);
   }
-  Step& step = b.launch(node, "int8", rung.name, b.kernel(rung.program, "gemm_s8", rung.defines),
-                        {b.in(x),
-                         b.constant(std::move(packed.panels)),
-                         b.constant(std::move(packed.column_sums)),
-                         b.constant(ir::Tensor::of({n}, std::move(scale))),
-                         b.in(bias),
-                         inv_scale,
-                         zero_point,
-                         b.out(node.output()),
-                         Size{rows},
-                         static_cast<std::int32_t>(n),
-                         static_cast<std::int32_t>(k),
-                         static_zero,
-                         static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
-                         static_cast<std::int32_t>(bias != nullptr),
-                         activation_code(activation_of(node)),
-                         type_code(node.output()->type.dtype),
-                         b.in(measured_scale),
-                         b.in(measured_zero),
-                         row_sums,
-                         w_zero,
-                         b.in(row_scale)},
-                        grid_of(rung, rows, n));
-  step.local[0] = static_cast<std::size_t>(rung.items);
-  step.tunable = tunable_of(candidates, n, k, choice.rung->name);
+  Step& step =
+      b.launch(node, "int8", variant.name, b.kernel(variant.program, "gemm_s8", variant.defines),
+               {b.in(x),
+                b.constant(std::move(prepacked.panels)),
+                b.constant(std::move(prepacked.column_sums)),
+                b.constant(ir::Tensor::of({n}, std::move(scale))),
+                b.in(bias),
+                inv_scale,
+                zero_point,
+                b.out(node.output()),
+                Size{rows},
+                static_cast<std::int32_t>(n),
+                static_cast<std::int32_t>(k),
+                static_zero,
+                static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
+                static_cast<std::int32_t>(bias != nullptr),
+                activation_code(activation_of(node)),
+                type_code(node.output()->type.dtype),
+                b.in(measured_scale),
+                b.in(measured_zero),
+                row_sums,
+                w_zero,
+                b.in(row_scale)},
+               grid_of(variant, rows, n));
+  step.local[0] = static_cast<std::size_t>(variant.items);
+  step.tunable = tunable_of(variants, n, k, choice.variant->name);
   if (!tuned.empty()) {
     step.tunable->gain = b.tuning().find("linear_q", "int8", n, k)->gain();
     add_builds(b, step, tuned, rows, n);
-  } else if (rung.items > 1) {
-    const ProductRung few = few_rows(rung, b);
+  } else if (variant.items > 1) {
+    const GemmVariant few = with_small_tiles(variant, b);
     step.small_tiles = {few.name, b.kernel(few.program, "gemm_s8", few.defines),
                         grid_of(few, rows, n)};
-  } else if (auto few = build_for_few_rows(b, rung, "gemm_s8", rung.defines, rows, n)) {
+  } else if (auto few = small_m_variant(b, variant, "gemm_s8", variant.defines, rows, n)) {
     step.by_rows.push_back(std::move(*few));
   }
   step.why_not_faster = choice.why_not_faster;
@@ -163,8 +165,8 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 void add_linear_q(LoweringTable& table) { table["linear_q"] = lower_integer; }
 
-void add_linear_q_implementations(std::vector<std::string>& names) {
-  add_product_names(integer_ladder, names);
+void add_linear_q_variants(std::vector<std::string>& names) {
+  add_gemm_names(integer_variants, names);
 }
 
 }  // namespace bertcl::plan

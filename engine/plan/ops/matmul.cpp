@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of a float MatMul whose operands are both computed (attention that stayed unfused).
 #include "opencl/blas.hpp"
+#include "plan/matmul_shape.hpp"
 #include "plan/ops/ops.hpp"
-#include "plan/product.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -11,7 +11,7 @@ constexpr std::int32_t panel = 32;  // columns of a work-item in matmul_f32_batc
 constexpr std::int32_t block_rows = 64;
 
 /// GemmStridedBatched takes one distance from matrix to matrix of each operand.
-Step& lower_clblast(Builder& b, const ir::Node& node, const Product& p) {
+Step& lower_clblast(Builder& b, const ir::Node& node, const MatMulShape& p) {
   const ir::Dim a_stride = p.batch.extents.empty() ? ir::Dim(0) : p.batch.strides[0][0];
   const ir::Dim b_stride = p.batch.extents.empty() ? ir::Dim(0) : p.batch.strides[1][0];
   opencl::Context* context = &b.context();
@@ -30,7 +30,7 @@ Step& lower_clblast(Builder& b, const ir::Node& node, const Product& p) {
                 {b.in(node.inputs[0]), b.in(node.inputs[1]), b.out(node.output())});
 }
 
-Step& lower_own(Builder& b, const ir::Node& node, const Product& p) {
+Step& lower_own(Builder& b, const ir::Node& node, const MatMulShape& p) {
   return b.launch(
       node, "fp32", "batched", b.kernel("matmul_f32_batched", "matmul_f32_batched"),
       {b.in(node.inputs[0]), Size{p.k}, std::int32_t{1}, b.in(node.inputs[1]), Size{p.n},
@@ -43,7 +43,7 @@ void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.output()->type.dtype != ir::DType::f32)
     throw Error(fmt::format("{}: no kernel for element type {}; f32 has one", node.describe(),
                             ir::name_of(node.output()->type.dtype)));
-  const Product p = product_of(node.inputs[0]->type.shape, node.inputs[1]->type.shape);
+  const MatMulShape p = matmul_shape_of(node.inputs[0]->type.shape, node.inputs[1]->type.shape);
   const bool by_clblast = b.options().gemm == "clblast" && p.batch.extents.size() <= 1;
   Step& step = by_clblast ? lower_clblast(b, node, p) : lower_own(b, node, p);
   step.operations_per_unit = 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of a MatMulInteger that is no linear_q: both operands computed, or its sums read.
+#include "plan/matmul_shape.hpp"
 #include "plan/ops/ops.hpp"
-#include "plan/product.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
@@ -17,7 +17,7 @@ void lower_matmul_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   constexpr std::int32_t block_rows = 64;
   const ir::Value *x = node.inputs[0], *w = node.inputs[1];
   const ir::Value *x_zero = node.input(2), *w_zero = node.input(3);
-  const Product p = product_of(x->type.shape, w->type.shape);
+  const MatMulShape p = matmul_shape_of(x->type.shape, w->type.shape);
   Step& step = b.launch(
       node, "int8", "batched", b.kernel("matmul_s32_batched", "matmul_s32_batched"),
       {b.in(x), Size{p.k}, std::int32_t{1}, type_code(x->type.dtype), b.in(x_zero), step_of(x_zero),

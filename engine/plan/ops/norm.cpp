@@ -17,7 +17,7 @@ Argument columns(Builder& b, std::vector<float> values) {
   return b.constant(ir::Tensor::of({count}, std::move(values)));
 }
 
-/// Arguments out, then type, inverse scale and zero point of each quantized result behind it. The
+/// Arguments out, then type, inverse scale and zero point of each quantized result after it. The
 /// first of these may be a copy in bf16 for the products that read it.
 void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::size_t out_scale,
                  std::int64_t hidden, std::vector<Argument>& arguments) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The families of lowerings; each file of this folder adds its ops to the table.
+// The variants of lowerings; each file of this folder adds its ops to the table.
 #pragma once
 #include <map>
 #include <string>
@@ -32,9 +32,9 @@ void add_quantize(LoweringTable& table);
 void add_reduce(LoweringTable& table);
 void add_shape(LoweringTable& table);
 
-/// Names on the ladders of a family, appended to `names`.
-void add_attention_implementations(std::vector<std::string>& names);
-void add_linear_implementations(std::vector<std::string>& names);
-void add_linear_q_implementations(std::vector<std::string>& names);
+/// Names of the variants of an op, appended to `names`.
+void add_attention_variants(std::vector<std::string>& names);
+void add_linear_variants(std::vector<std::string>& names);
+void add_linear_q_variants(std::vector<std::string>& names);
 
 }  // namespace bertcl::plan

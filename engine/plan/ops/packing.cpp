@@ -18,7 +18,7 @@ void lower_pack_inputs(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.outputs.size() > 4)
     inputs.push_back({InputKind::packed_types, name(o::types), b.add_slot(node.outputs[4])});
   b.plan().mask_input = name(o::mask);
-  b.plan().mask_counted = node.has("counted");
+  b.plan().mask_is_length = node.has("mask_is_length");
   if (node.has("keeps_padding")) b.plan().keeps_padding = node.string_attribute("keeps_padding");
 }
 

@@ -17,7 +17,7 @@ void lower_view(Builder& b, const ir::Graph&, const ir::Node& node) {
 void copy(Builder& b, const ir::Node& node, const ir::Value* source, Argument target, View view,
           Argument source_start, Argument target_start) {
   const ir::Dim count = element_count(view.extents);
-  view = joined(std::move(view));
+  view = coalesced(std::move(view));
   const std::size_t bytes = ir::size_of(source->type.dtype);
   b.launch(node, "copy", "strided", b.kernel("copy_strided", fmt::format("copy_strided_{}", bytes)),
            {b.in(source), target, source_start, target_start, table_of(view),
@@ -76,7 +76,7 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
       const ir::Dim offset = ir::Dim(first) * strides[axis];
       // The sum of two offsets is a size only if it stays a product; one sliced axis is the rule.
       if (start.dim != ir::Dim(0) && !(start.dim.is_constant() && offset.is_constant()))
-        throw Error(fmt::format("{}: kernels take one sliced axis behind symbolic extents",
+        throw Error(fmt::format("{}: kernels take one sliced axis after symbolic extents",
                                 node.describe()));
       start.dim =
           start.dim == ir::Dim(0) ? offset : ir::Dim(start.dim.constant() + offset.constant());
@@ -92,7 +92,7 @@ std::size_t axis_of(const ir::Node& node, std::int64_t otherwise) {
   return static_cast<std::size_t>(axis);
 }
 
-/// Offset of a part behind `before` elements of `axis`; throws where it is no product of sizes.
+/// Offset of a part after `before` elements of `axis`; throws where it is no product of sizes.
 Size part_start(const ir::Node& node, const ir::Dim& before, const ir::Dim& stride) {
   if (!before.is_constant())
     throw Error(
@@ -105,7 +105,7 @@ ir::Dim part_sum(const ir::Node& node, const ir::Dim& a, const ir::Dim& b) {
   if (a == ir::Dim(0)) return b;
   if (!a.is_constant() || !b.is_constant())
     throw Error(
-        fmt::format("{}: kernels take one padded axis behind symbolic extents", node.describe()));
+        fmt::format("{}: kernels take one padded axis after symbolic extents", node.describe()));
   return ir::Dim(a.constant() + b.constant());
 }
 
@@ -156,7 +156,7 @@ void lower_pad(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Dim count = element_count(type.shape);
   const std::size_t bytes = ir::size_of(type.dtype);
   const ir::Value* value = node.input(1);
-  const View all = joined({type.shape, {strides, strides}});
+  const View all = coalesced({type.shape, {strides, strides}});
   b.launch(node, "fill", "strided", b.kernel("copy_strided", fmt::format("fill_strided_{}", bytes)),
            {value ? b.in(value) : b.constant(ir::Tensor::zeros(type.dtype, {})), out, 0,
             table_of(all), static_cast<std::int32_t>(all.extents.size()), Size{count}, b.chunk()},

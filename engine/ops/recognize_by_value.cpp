@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recognizes what a subgraph computes by running it on the host with small inputs.
+#include "ops/recognize_by_value.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "bertcl/error.hpp"
+#include "ops/interpret.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+constexpr std::size_t max_nodes = 400;  // no mask is longer; an encoder is
+constexpr std::int64_t trial_batch = 2;
+constexpr std::int64_t trial_seqs[] = {3, 4};
+
+/// Graph inputs whose elements `value` depends on; empty if the slice is too long to be a mask.
+std::optional<std::set<ir::Value*>> inputs_of(ir::Value* value) {
+  std::set<ir::Value*> inputs;
+  std::set<const ir::Node*> seen;
+  std::vector<ir::Value*> open{value};
+  while (!open.empty()) {
+    ir::Value* v = open.back();
+    open.pop_back();
+    if (v->is_constant()) continue;
+    if (!v->producer) {
+      inputs.insert(v);
+      continue;
+    }
+    if (!seen.insert(v->producer).second) continue;
+    if (seen.size() > max_nodes) return std::nullopt;
+    for (ir::Value* in : v->producer->inputs)
+      if (in) open.push_back(in);
+  }
+  return inputs;
+}
+
+/// Sizes for the symbols of the graph's inputs: the first axis is the batch, the second the
+/// sequence.
+ir::Bindings sizes_of(const ir::Graph& graph, std::int64_t seq) {
+  ir::Bindings sizes;
+  for (const ir::Value* in : graph.inputs())
+    for (std::size_t axis = 0; axis < 2 && axis < in->type.shape.size(); ++axis) {
+      const ir::Dim& d = in->type.shape[axis];
+      if (d.symbols().size() == 1) sizes.emplace(d.symbols()[0], axis == 0 ? trial_batch : seq);
+    }
+  return sizes;
+}
+
+/// The value for given inputs; empty if the slice cannot be evaluated.
+std::optional<ir::Tensor> run(ir::Value* value, Known known, const ir::Bindings& sizes) {
+  try {
+    return evaluate_slice(value, std::move(known), sizes);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+using Mask = std::vector<std::int64_t>;  // [batch, seq]
+
+/// Mask patterns: full rows, prefixes, holes, a first key that does not count. Rows without any key
+/// are left out: exporters differ in what they do there.
+std::vector<Mask> patterns(std::int64_t batch, std::int64_t seq) {
+  std::vector<Mask> all;
+  for (const unsigned bits : {0xffffffffu, 0x1u, 0x5u, 0xau, 0x3u, 0xeu}) {
+    Mask m;
+    for (std::int64_t b = 0; b < batch; ++b) {
+      const unsigned row = b % 2 == 0 ? bits : (bits << 1) | 1u;
+      for (std::int64_t s = 0; s < seq; ++s) m.push_back((row >> (s % 32)) & 1u);
+    }
+    all.push_back(std::move(m));
+  }
+  return all;
+}
+
+/// True if the mask tensor [batch, heads, rows, seq] says for every key what `mask` says.
+bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t batch, std::int64_t seq,
+            const std::function<bool(double, bool)>& element_fits) {
+  const ir::Sizes& shape = tensor.shape();
+  if (shape.size() != 4 || shape[0] != batch || shape[3] != seq) return false;
+  if (shape[2] != 1 && shape[2] != seq) return false;
+  const auto values = tensor.to_doubles();
+  const std::int64_t per_sequence = shape[1] * shape[2] * shape[3];
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::int64_t b = static_cast<std::int64_t>(i) / per_sequence;
+    const std::int64_t key = static_cast<std::int64_t>(i) % seq;
+    if (!element_fits(values[i], mask[static_cast<std::size_t>(b * seq + key)] != 0)) return false;
+  }
+  return true;
+}
+
+/// The ones of each row in front.
+Mask ones_first(Mask mask, std::int64_t seq) {
+  for (auto row = mask.begin(); row != mask.end(); row += seq)
+    std::sort(row, row + seq, std::greater<>());
+  return mask;
+}
+
+std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
+                                const std::function<bool(double, bool)>& element_fits) {
+  const auto inputs = inputs_of(value);
+  if (!inputs || inputs->size() != 1) return std::nullopt;
+  ir::Value* input = *inputs->begin();
+  if (input->type.shape.size() != 2) return std::nullopt;
+  bool as_given = true, mask_is_length = true;
+  for (const std::int64_t wanted : trial_seqs) {
+    const ir::Bindings sizes = sizes_of(graph, wanted);
+    const auto shape = ir::evaluate(input->type.shape, sizes);
+    for (const Mask& mask : patterns(shape[0], shape[1])) {
+      const ir::Tensor given =
+          ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
+      const auto result = run(value, {{input, given}}, sizes);
+      if (!result) return std::nullopt;
+      as_given = as_given && agrees(*result, mask, shape[0], shape[1], element_fits);
+      mask_is_length = mask_is_length && agrees(*result, ones_first(mask, shape[1]), shape[0],
+                                                shape[1], element_fits);
+      if (!as_given && !mask_is_length) return std::nullopt;
+    }
+  }
+  return KeyMask{input, !as_given};
+}
+
+/// The value for both probing lengths, if it depends on no input.
+bool always(const ir::Graph& graph, ir::Value* value,
+            const std::function<bool(const ir::Tensor&)>& holds) {
+  const auto inputs = inputs_of(value);
+  if (!inputs || !inputs->empty()) return false;
+  for (const std::int64_t seq : trial_seqs) {
+    const auto result = run(value, {}, sizes_of(graph, seq));
+    if (!result || !holds(*result)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<KeyMask> additive_key_mask(const ir::Graph& graph, ir::Value* value) {
+  return key_mask(graph, value,
+                  [](double v, bool counts) { return counts ? v == 0.0 : v <= -9999.0; });
+}
+
+std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value, bool keeps) {
+  if (value->type.dtype != ir::DType::boolean) return std::nullopt;
+  return key_mask(graph, value,
+                  [keeps](double v, bool counts) { return (v != 0.0) == (counts == keeps); });
+}
+
+bool is_position_ids(const ir::Graph& graph, ir::Value* value) {
+  return always(graph, value, [](const ir::Tensor& t) {
+    if (t.shape().empty() || ir::is_float(t.dtype())) return false;
+    const auto ids = t.to_ints();
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] != static_cast<std::int64_t>(i) % t.shape().back()) return false;
+    return !ids.empty();
+  });
+}
+
+bool is_all_zero(const ir::Graph& graph, ir::Value* value) {
+  return always(graph, value, [](const ir::Tensor& t) {
+    for (const double v : t.to_doubles())
+      if (v != 0.0) return false;
+    return true;
+  });
+}
+
+}  // namespace bertcl::ops

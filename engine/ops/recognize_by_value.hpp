@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recognizes what a subgraph computes by running it on the host with small inputs.
+//
+// Exporters spell a key mask or the numbers 0..seq-1 in dozens of ways (Cast, Sub, Mul -10000,
+// finfo.min, Where, Expand, Range, GreaterOrEqual, GatherND, ...). All that matters is the result.
+#pragma once
+#include <optional>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::ops {
+
+/// What a graph makes of its input attention_mask, 1 for a token and 0 for padding.
+struct KeyMask {
+  ir::Value* input;
+  /// As many first keys count as the row has ones, wherever these are. The same as the mask itself
+  /// where its ones come first.
+  bool mask_is_length = false;
+
+  friend bool operator==(const KeyMask&, const KeyMask&) = default;
+};
+
+/// If `value` is a float mask that is 0 where a key counts and at most -9999 where it does not,
+/// made of one graph input [batch, seq] alone and broadcast over heads and query rows
+/// ([batch, 1 | heads, 1 | seq, seq]): that graph input. Otherwise empty.
+std::optional<KeyMask> additive_key_mask(const ir::Graph& graph, ir::Value* value);
+
+/// The same for a boolean mask that is true where a key counts (`keeps`) or where it does not.
+std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value, bool keeps);
+
+/// True if `value` is 0, 1, ..., seq-1 along its last axis whatever the inputs are.
+bool is_position_ids(const ir::Graph& graph, ir::Value* value);
+
+/// True if every element of `value` is 0 whatever the inputs are.
+bool is_all_zero(const ir::Graph& graph, ir::Value* value);
+
+}  // namespace bertcl::ops

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of neighbouring steps that are one launch each.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/plan.hpp"
+#include "runtime/launch.hpp"
+
+namespace bertcl::runtime {
+
+/// The persistent kernel of a plan (kernels_cl/persistent.cl). Its steps reach their values by
+/// address: slots in the arena, tables and the constants of the plan, all of which have to stay
+/// until the queue is finished.
+class PersistentKernel {
+ public:
+  explicit PersistentKernel(const plan::Plan& plan);
+
+  /// Writes the steps for one run's sizes. Launches of an earlier bind() have finished: the
+  /// device reads the steps from here.
+  void bind(std::span<const Launch> launches, const Memory& memory, const ir::Bindings& sizes);
+  bool is_bound() const { return bound_; }
+  void unbind() { bound_ = false; }
+
+  /// Queues the launch of all steps from `first` on that one launch can run; returns how many. 0 if
+  /// `first` needs one of its own.
+  std::size_t enqueue(std::size_t first);
+
+ private:
+  struct Segment {  // steps in one launch
+    std::size_t first, steps;
+    std::size_t first_in_words;  // of its steps in steps_
+    std::size_t groups;
+  };
+  void find_segments(std::span<const Launch> launches, const ir::Bindings& sizes);
+
+  const plan::Plan& plan_;
+  std::vector<std::uint64_t> constants_;  // addresses
+  opencl::Buffer state_, steps_;
+  std::vector<std::uint64_t> words_;  // of the steps, on their way to the device
+  const opencl::Buffer* arena_ = nullptr;
+  std::uint64_t arena_address_ = 0, tables_address_ = 0;
+  int allocations_ = 0;  // of Memory, when it was asked for these
+  std::vector<Segment> segments_;
+  bool bound_ = false;
+};
+
+}  // namespace bertcl::runtime

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packs columns of fp32 weights into the panels that the gemm_f32 variants read.
+//
+//   packed[ceil(N/panel)][K][panel] = w[k][column - first], zero-padded past N; f32, or f16 with
+//   -DB_HALF=1 (rounded half to even)
+//
+// w holds columns first .. first + n - 1 of the N columns of all, so that parts that lie apart are
+// packed side by side by one launch each.
+//
+// Arguments: 0 w [K][n] f32, or f16 with -DW_HALF=1, at any address; 1 packed, ceil(N/panel) *
+// panel * K elements; 2 n; 3 K; 4 panel; 5 first; 6 N. Grid: panels that hold a column of w, any
+// work-group size: a work-item packs one of them.
+
+#ifndef B_HALF
+#define B_HALF 0  // 1: store in half precision
+#endif
+#ifndef W_HALF
+#define W_HALF 0  // 1: the weights come in half precision
+#endif
+
+#if B_HALF
+typedef half Weight;
+#define STORE_WEIGHT(value, i, to) vstore_half_rte((value), (i), (to))
+#else
+typedef float Weight;
+#define STORE_WEIGHT(value, i, to) ((to)[i] = (value))
+#endif
+#if W_HALF
+typedef half Source;
+#define LOAD_SOURCE(i, from) vload_half((i), (from))
+#else
+typedef float Source;
+#define LOAD_SOURCE(i, from) ((from)[i])
+#endif
+
+__kernel void prepack_f32(__global const Source* restrict w, __global Weight* restrict packed,
+                       const int n, const int K, const int panel, const int first, const int N) {
+  const int index = first / panel + (int)get_global_id(0), column0 = index * panel;
+  const int begin = max(first, column0), end = min(first + n, column0 + panel);
+  const int zeros = end == N ? column0 + panel : end;  // end of those after the last column
+  __global const Source* from = w + (begin - first);
+  __global Weight* to = packed + (size_t)index * K * panel + (begin - column0);
+  for (int k = 0; k < K; k++, from += n, to += panel) {
+    for (int i = 0; i < end - begin; i++) STORE_WEIGHT(LOAD_SOURCE(i, from), i, to);
+    for (int i = end - begin; i < zeros - begin; i++) STORE_WEIGHT(0.0f, i, to);
+  }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packs columns of fp32 weights as pairs of bf16, or of f16 with -DB_HALF=1, rounded half to even,
+// into the panels that gemm_bf16_x86.cl and gemm_f16_matrix.cl read.
+//
+//   packed[ceil(N/panel)][ceil(K/2)][panel][2] = w[k][column - first], zero-padded past N and K
+//
+// w holds columns first .. first + n - 1 of the N columns of all; see prepack_f32.cl.
+//
+// Arguments: 0 w [K][n] f32, or f16 with -DW_HALF=1, at any address; 1 packed, ceil(N/panel) *
+// panel * ceil(K/2) * 2 elements; 2 n; 3 K; 4 panel; 5 first; 6 N. Grid: panels that hold a column
+// of w, any work-group size: a work-item packs one of them.
+
+#ifndef W_HALF
+#define W_HALF 0  // 1: the weights come in half precision
+#endif
+
+#if W_HALF
+typedef half Source;
+#define LOAD_SOURCE(i, from) vload_half((i), (from))
+#else
+typedef float Source;
+#define LOAD_SOURCE(i, from) ((from)[i])
+#endif
+
+#ifndef B_HALF
+#define B_HALF 0  // 1: f16
+#endif
+
+#if !B_HALF
+// The upper half of a float, rounded half to even; NaN keeps a bit of its fraction.
+static ushort to_bf16(float value) {
+  const uint bits = as_uint(value);
+  if (isnan(value)) return (ushort)(bits >> 16 | 0x40);
+  return (ushort)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+#endif
+
+__kernel void prepack_pairs(__global const Source* restrict w, __global ushort* restrict packed,
+                         const int n, const int K, const int panel, const int first, const int N) {
+  const int index = first / panel + (int)get_global_id(0), column0 = index * panel;
+  const int pairs = (K + 1) / 2;
+  const int begin = max(first, column0), end = min(first + n, column0 + panel);
+  const int zeros = end == N ? column0 + panel : end;  // end of those after the last column
+  __global ushort* to = packed + (size_t)index * pairs * panel * 2;
+  for (int k = 0; k < 2 * pairs; k++) {
+    for (int column = begin; column < zeros; column++) {
+      const bool exists = column < end && k < K;
+      const size_t i = (size_t)k * n + (column - first);
+      const size_t at = ((size_t)(k / 2) * panel + (column - column0)) * 2 + (k & 1);
+#if B_HALF
+      vstore_half_rte(exists ? LOAD_SOURCE(i, w) : 0.0f, at, (__global half*)to);
+#else
+      to[at] = exists ? to_bf16(LOAD_SOURCE(i, w)) : 0;
+#endif
+    }
+  }
+}

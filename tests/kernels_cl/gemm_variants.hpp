@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// The variants of the matrix products, how each wants its operands, and one way to run them.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/kernels_cl/device_test.hpp"
+
+namespace bertcl::tests {
+
+/// One variant: its program, and the layout that the head of its file states.
+struct GemmKernel {
+  std::string program;
+  opencl::Defines defines;
+  bool opencl::Capabilities::*needs;  ///< null: runs everywhere
+  int tile_rows, panel, group;
+  int items = 1, columns = panel;  ///< of a work-group; 1: a work-item makes a tile alone
+
+  std::string name() const {
+    std::string text = program;
+    for (const auto& [key, value] : defines) text += "_" + key + std::to_string(value);
+    return text;
+  }
+  /// Why the device of the tests cannot run it; empty if it can.
+  std::string cannot_run() const {
+    const std::string reason = lacks(needs);
+    return reason.empty() ? "" : name() + " " + reason;
+  }
+};
+
+inline const std::vector<GemmKernel>& gemm_s8_variants() {
+  static const std::vector<GemmKernel> variants = [] {
+    std::vector<GemmKernel> list = {
+        {"gemm_s8_ref", {}, nullptr, 1, 1, 1},
+        {"gemm_s8_portable", {}, nullptr, 6, 64, 1},
+        {"gemm_s8_x86_avx2", {}, &opencl::Capabilities::avx2, 6, 64, 2},
+        {"gemm_s8_x86_vnni", {}, &opencl::Capabilities::avx512_vnni, 8, 48, 4},
+        {"gemm_s8_x86_vnni_small_m", {}, &opencl::Capabilities::avx512_vnni, 32, 48, 4},
+        {"gemm_s8_x86_avx_vnni", {}, &opencl::Capabilities::avx_vnni, 6, 16, 4},
+        {"gemm_s8_x86_avx_vnni", {{"EVEX", 1}}, &opencl::Capabilities::avx512_vnni, 6, 16, 4},
+        {"gemm_s8_dot4", {{"DOT4", 0}}, nullptr, 128, 64, 4, 256, 128},
+        {"gemm_s8_dot4", {{"TILE_M", 32}, {"TILE_N", 64}}, nullptr, 32, 64, 4, 256, 64},
+        {"gemm_s8_dot4",
+         {{"DOT4", 1}},
+         &opencl::Capabilities::int_dot_product,
+         128,
+         64,
+         4,
+         256,
+         128},
+        {"gemm_s8_dot4", {{"DOT4", 2}}, &opencl::Capabilities::ptx_dp4a, 128, 64, 4, 256, 128},
+    };
+    // Each matrix unit, and its twin in plain OpenCL C; then copies that pass no register.
+    for (const opencl::MatrixUnit& unit : opencl::matrix_units()) {
+      const int tile = unit.flag == &opencl::Capabilities::amd_wmma ? 64 : 128;
+      opencl::Defines defines{{"MATRIX_UNIT", unit.code}, {"TILE_M", tile}};
+      list.push_back({"gemm_s8_matrix", defines, nullptr, tile, 64, 4, 256, 128});
+      defines["MATRIX_EMULATED"] = 0;
+      list.push_back({"gemm_s8_matrix", defines, unit.flag, tile, 64, 4, 256, 128});
+    }
+    list.push_back({"gemm_s8_matrix", {{"COPY_ASYNC", 1}}, nullptr, 128, 64, 4, 256, 128});
+    list.push_back({"gemm_s8_matrix",
+                    {{"COPY_ASYNC", 2}, {"MATRIX_EMULATED", 0}},
+                    &opencl::Capabilities::ptx_cp_async,
+                    128,
+                    64,
+                    4,
+                    256,
+                    128});
+    return list;
+  }();
+  return variants;
+}
+
+inline const std::vector<GemmKernel>& gemm_f32_variants() {
+  static const std::vector<GemmKernel> variants = [] {
+    std::vector<GemmKernel> list;
+    for (int half : {0, 1}) {
+      list.push_back({"gemm_f32_ref", {{"B_HALF", half}}, nullptr, 1, 1, 1});
+      list.push_back({"gemm_f32_portable", {{"B_HALF", half}}, nullptr, 6, 16, 1});
+      const opencl::Defines avx2{{"B_HALF", half}, {"LANES", 8}};
+      const opencl::Defines avx512{{"B_HALF", half}, {"LANES", 16}};
+      opencl::Defines no_prefetch = avx512;
+      no_prefetch["PREFETCH"] = 0;
+      list.push_back({"gemm_f32_x86", avx2, &opencl::Capabilities::avx2, 6, 16, 1});
+      list.push_back({"gemm_f32_x86", avx512, &opencl::Capabilities::avx512, 8, 48, 1});
+      list.push_back({"gemm_f32_x86", no_prefetch, &opencl::Capabilities::avx512, 8, 48, 1});
+      list.push_back({"gemm_f32_x86_small_m", avx2, &opencl::Capabilities::avx2, 24, 16, 1});
+      list.push_back({"gemm_f32_x86_small_m", avx512, &opencl::Capabilities::avx512, 32, 48, 1});
+    }
+    return list;
+  }();
+  return variants;
+}
+
+/// Operands rounded to f16, for the matrix units and their twins.
+inline const std::vector<GemmKernel>& gemm_f16_variants() {
+  static const std::vector<GemmKernel> variants = [] {
+    std::vector<GemmKernel> list;
+    for (const opencl::MatrixUnit& unit : opencl::matrix_units()) {
+      const int tile = unit.flag == &opencl::Capabilities::amd_wmma ? 64 : 128;
+      opencl::Defines defines{{"MATRIX_UNIT", unit.code}, {"TILE_M", tile}};
+      list.push_back({"gemm_f16_matrix", defines, nullptr, tile, 64, 2, 256, 128});
+      const opencl::MatrixUnit* found = opencl::matrix_unit_of(device().capabilities());
+      if (!found || found->code != unit.code) continue;
+      defines["MATRIX_EMULATED"] = 0;
+      list.push_back(
+          {"gemm_f16_matrix", defines, &opencl::Capabilities::matrix_f16, tile, 64, 2, 256, 128});
+    }
+    list.push_back({"gemm_f16_matrix", {{"COPY_ASYNC", 1}}, nullptr, 128, 64, 2, 256, 128});
+    return list;
+  }();
+  return variants;
+}
+
+/// Operands rounded to bf16; a work-item makes ITEM_PANELS panels.
+inline const GemmKernel& gemm_bf16_variant() {
+  static const GemmKernel variant{
+      "gemm_bf16_x86", {}, &opencl::Capabilities::avx512_bf16, 8, 48, 2};
+  return variant;
+}
+
+// Codes of activation.clh and types.clh.
+constexpr int32_t kNone = 0, kGelu = 1, kGeluTanh = 2, kRelu = 3, kTanh = 4;
+constexpr int32_t kOutF32 = 0, kOutU8 = 1, kOutS8 = 2, kOutS32 = 4;
+
+/// One integer product. `a` holds the bytes of u8 or s8; `w` is [K][N].
+struct GemmS8Case {
+  int M = 1, N = 1, K = 1;
+  bool a_signed = false;
+  int zero_point = 0;
+  std::vector<uint8_t> a = {};
+  std::vector<int8_t> w = {};
+  std::vector<float> scale = {}, bias = {}, out_inv_scale = {}, out_zero_point = {};
+  int32_t activation = kNone;
+  std::vector<int32_t> w_zero_point = {};  // of each column; empty: 0
+  std::vector<float> x_scale = {};         // one element: scale and zero point come from the device
+  std::vector<float> row_scale = {};       // of each row; empty: 1
+
+  std::string text() const {
+    return "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K) +
+           (a_signed ? " s8" : " u8") + " zero point " + std::to_string(zero_point) +
+           " activation " + std::to_string(activation) +
+           (w_zero_point.empty() ? "" : ", weights with zero points") +
+           (x_scale.empty() ? "" : ", measured scale") +
+           (row_scale.empty() ? "" : ", scales of rows");
+  }
+  int w_value(int k, int n) const {
+    const int zero = w_zero_point.empty() ? 0 : w_zero_point[static_cast<size_t>(n)];
+    return w[static_cast<size_t>(k) * N + n] - zero;
+  }
+  int a_value(int m, int k) const {
+    const uint8_t byte = a[static_cast<size_t>(m) * K + k];
+    return a_signed ? static_cast<int8_t>(byte) : byte;
+  }
+};
+
+/// Sums of the rows of `a` minus the zero point, by row_sums.cl.
+inline opencl::Buffer row_sums(const GemmS8Case& c, const opencl::Buffer& measured_zero_point) {
+  opencl::Buffer sums = device().allocate(static_cast<size_t>(c.M) * sizeof(int32_t));
+  auto kernel = device().kernel("row_sums", "row_sums");
+  kernel.args(upload(c.a), c.a_signed ? kS8 : kU8, c.zero_point, measured_zero_point, sums, c.M,
+              c.K, 4);
+  run(kernel, ceil_div(c.M, 4));
+  return sums;
+}
+
+/// Weights on the device as `variant` wants them, made by prepack_s8.cl.
+struct PackedS8 {
+  opencl::Buffer panels, colsum;
+};
+
+/// Calls pack(columns, n, first) for the parts into which `cuts` (ascending columns) divide w
+/// [K][N].
+template <typename T, typename Pack>
+void for_each_part(const std::vector<T>& w, int N, int K, const std::vector<int>& cuts,
+                   const Pack& pack) {
+  int first = 0;
+  for (size_t part = 0; part <= cuts.size(); ++part) {
+    const int end = part < cuts.size() ? cuts[part] : N;
+    std::vector<T> columns;
+    for (int k = 0; k < K; ++k)
+      columns.insert(columns.end(), w.begin() + static_cast<ptrdiff_t>(k) * N + first,
+                     w.begin() + static_cast<ptrdiff_t>(k) * N + end);
+    pack(columns, end - first, first);
+    first = end;
+  }
+}
+
+/// Panels that hold a column of first .. first + n - 1.
+inline size_t panels_of(int n, int first, int panel) {
+  return static_cast<size_t>((first + n - 1) / panel - first / panel + 1);
+}
+
+inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel, int group,
+                           const std::vector<int>& cuts = {}) {
+  const size_t panels = ceil_div(N, panel);
+  Output<int8_t> packed(panels * panel * ceil_div(K, group) * group);
+  Output<int32_t> colsum(N);
+  auto kernel = device().kernel("prepack_s8", "prepack_s8");
+  for_each_part(w, N, K, cuts, [&](const std::vector<int8_t>& part, int n, int first) {
+    kernel.args(upload(part), packed.buffer(), colsum.buffer(), n, K, panel, group, first, N);
+    run(kernel, panels_of(n, first, panel));
+  });
+  packed.values(), colsum.values();  // check what lies past them
+  const auto copy = [](const opencl::Buffer& from, size_t bytes) {
+    opencl::Buffer to = device().allocate(bytes);
+    to.copy_from(from, bytes);
+    return to;
+  };
+  return {copy(packed.buffer(), panels * panel * ceil_div(K, group) * group),
+          copy(colsum.buffer(), N * sizeof(int32_t))};
+}
+
+template <typename T>
+std::vector<T> run_gemm_s8(const GemmKernel& variant, const GemmS8Case& c, int32_t out_type) {
+  const PackedS8 weights = prepack_s8(c.w, c.N, c.K, variant.panel, variant.group);
+  Output<T> out(static_cast<size_t>(c.M) * c.N);
+  const auto vector = [](const std::vector<float>& values) {
+    return values.empty() ? opencl::Buffer() : upload(values);
+  };
+  // A measured zero point stands in the buffer; the argument is wrong then.
+  opencl::Buffer measured;
+  if (!c.x_scale.empty()) measured = upload(std::vector{static_cast<uint8_t>(c.zero_point)});
+  opencl::Buffer sums, w_zero;
+  if (!c.w_zero_point.empty()) sums = row_sums(c, measured), w_zero = upload(c.w_zero_point);
+  auto kernel = device().kernel(variant.program, "gemm_s8", variant.defines);
+  kernel.args(upload(c.a), weights.panels, weights.colsum, vector(c.scale), vector(c.bias),
+              vector(c.out_inv_scale), vector(c.out_zero_point), out.buffer(), c.M, c.N, c.K,
+              c.x_scale.empty() ? c.zero_point : 77, c.a_signed ? 1 : 0, c.bias.empty() ? 0 : 1,
+              c.activation, out_type, vector(c.x_scale), measured, sums, w_zero,
+              vector(c.row_scale));
+  const size_t rows = ceil_div(c.M, variant.tile_rows), columns = ceil_div(c.N, variant.columns);
+  const auto items = static_cast<size_t>(variant.items);
+  if (items == 1)
+    run(kernel, rows, columns);
+  else
+    device().queue().launch(kernel, {items, rows, columns}, {items, 1, 1});
+  return out.values();
+}
+
+/// Sums of (a - zero_point) * (w - w_zero_point), in plain C++.
+inline std::vector<int32_t> reference_sums(const GemmS8Case& c) {
+  std::vector<int32_t> sums(static_cast<size_t>(c.M) * c.N, 0);
+  for (int m = 0; m < c.M; ++m)
+    for (int k = 0; k < c.K; ++k)
+      for (int n = 0; n < c.N; ++n)
+        sums[static_cast<size_t>(m) * c.N + n] +=
+            (c.a_value(m, k) - c.zero_point) * c.w_value(k, n);
+  return sums;
+}
+
+inline double activated(double x, int32_t activation) {
+  switch (activation) {
+    case kGelu:
+      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case kGeluTanh:
+      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case kRelu:
+      return std::max(x, 0.0);
+    case kTanh:
+      return std::tanh(x);
+    default:
+      return x;
+  }
+}
+
+}  // namespace bertcl::tests

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Masks and positions in the spellings of exporters, and what only looks like them.
+#include <gtest/gtest.h>
+
+#include "ir/text.hpp"
+#include "ops/infer.hpp"
+#include "ops/recognize_by_value.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+// Sizes are already apart from the tensors they are sizes of, as resolve_shapes leaves them.
+const std::string head =
+    "graph g(%ids: i64[batch, seq], %mask: i64[batch, seq]) {\n"
+    "const %one: f32[] = 1.0\n const %zero: f32[] = 0.0\n const %low: f32[] = -3.4028235e38\n"
+    "const %ten: f32[] = -10000.0\n const %small: f32[] = -1.0\n"
+    "const %i0: i64[] = 0\n const %i1: i64[] = 1\n const %v0: i64[1] = [0]\n"
+    "const %v1: i64[1] = [1]\n"
+    "%wide: i64[] = Unsqueeze(%mask) {axes = [1, 2]}\n"
+    "%float: f32[] = Cast(%wide) {to = \"f32\"}\n"
+    "%shape: i64[2] = sizes() {values = \"[batch, seq]\"}\n %seq: i64[] = Gather(%shape, %i1) "
+    "{axis = 0}\n";
+
+/// The graph of some nodes that end in %y, with inferred types.
+ir::Graph graph_of(const std::string& nodes) {
+  ir::Graph graph = ir::parse(head + nodes + "\nreturn %y as y }");
+  SymbolicValues values;
+  infer(graph, values);
+  return graph;
+}
+std::string additive(const std::string& nodes) {
+  ir::Graph graph = graph_of(nodes);
+  const auto mask = additive_key_mask(graph, graph.outputs()[0].value);
+  return mask ? mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") : "no";
+}
+std::string boolean(const std::string& nodes, bool keeps) {
+  ir::Graph graph = graph_of(nodes);
+  const auto mask = boolean_key_mask(graph, graph.outputs()[0].value, keeps);
+  return mask ? mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") : "no";
+}
+bool positions(const std::string& nodes) {
+  ir::Graph graph = graph_of(nodes);
+  return is_position_ids(graph, graph.outputs()[0].value);
+}
+
+TEST(AdditiveMask, OfEarlyExporters) {
+  EXPECT_EQ(additive("%a: f32[] = Sub(%one, %float)\n %y: f32[] = Mul(%a, %ten)"), "mask");
+  EXPECT_EQ(additive("%a: f32[] = Sub(%one, %float)\n %y: f32[] = Mul(%low, %a)"), "mask");
+  // (mask - 1) * 10000, as TensorFlow graphs write it.
+  EXPECT_EQ(additive("const %k: f32[] = 10000.0\n %a: f32[] = Sub(%float, %one)\n"
+                     "%y: f32[] = Mul(%a, %k)"),
+            "mask");
+}
+
+TEST(AdditiveMask, ExpandedToEveryRow) {
+  EXPECT_EQ(additive("%b: i64[] = Unsqueeze(%i0) {axes = [0]}\n"
+                     "%s1: i64[] = Unsqueeze(%seq) {axes = [0]}\n"
+                     "%n: i64[] = Gather(%shape, %i0) {axis = 0}\n"
+                     "%n1: i64[] = Unsqueeze(%n) {axes = [0]}\n"
+                     "%t: i64[] = Concat(%n1, %v1, %s1, %s1) {axis = 0}\n"
+                     "%e: i64[] = Expand(%wide, %t)\n %f: f32[] = Cast(%e) {to = \"f32\"}\n"
+                     "%inverted: f32[] = Sub(%one, %f)\n"
+                     "%drop: bool[] = Cast(%inverted) {to = \"bool\"}\n"
+                     "%y: f32[] = Where(%drop, %low, %inverted)"),
+            "mask");
+}
+
+TEST(AdditiveMask, ByWhere) {
+  EXPECT_EQ(additive("%keep: bool[] = Cast(%wide) {to = \"bool\"}\n"
+                     "%y: f32[] = Where(%keep, %zero, %low)"),
+            "mask");
+  EXPECT_EQ(additive("%drop: bool[] = Equal(%wide, %i0)\n"
+                     "%y: f32[] = Where(%drop, %ten, %zero)"),
+            "mask");
+}
+
+// As many first keys as the row has ones; the same backwards is no such mask.
+TEST(AdditiveMask, ByTheNumberOfOnes) {
+  const std::string keys =
+      "%n: i64[] = ReduceSum(%wide) {axes = [3], keepdims = 1}\n"
+      "%r: i64[] = Range(%i0, %seq, %i1)\n";
+  EXPECT_EQ(additive(keys + "%keep: bool[] = Less(%r, %n)\n"
+                            "%y: f32[] = Where(%keep, %zero, %low)"),
+            "mask, mask_is_length");
+  EXPECT_EQ(boolean(keys + "%y: bool[] = Less(%r, %n)", true), "mask, mask_is_length");
+  EXPECT_EQ(boolean(keys + "%y: bool[] = GreaterOrEqual(%r, %n)", true), "no");
+  EXPECT_EQ(boolean(keys + "%y: bool[] = LessOrEqual(%r, %n)", true), "no");
+}
+
+TEST(AdditiveMask, RefusesWhatIsNone) {
+  // Too weak to drop a key; upside down; causal; on query rows; of another shape.
+  EXPECT_EQ(additive("%a: f32[] = Sub(%one, %float)\n %y: f32[] = Mul(%a, %small)"), "no");
+  EXPECT_EQ(additive("%y: f32[] = Mul(%float, %ten)"), "no");
+  EXPECT_EQ(additive("%r: i64[] = Range(%i0, %seq, %i1)\n"
+                     "%c: i64[] = Unsqueeze(%r) {axes = [1]}\n"
+                     "%ahead: bool[] = Greater(%r, %c)\n"
+                     "%z: f32[] = Where(%ahead, %ten, %zero)\n"
+                     "%a: f32[] = Sub(%one, %float)\n %m: f32[] = Mul(%a, %ten)\n"
+                     "%y: f32[] = Add(%m, %z)"),
+            "no");
+  EXPECT_EQ(additive("%row: i64[] = Unsqueeze(%mask) {axes = [1, 3]}\n"
+                     "%f: f32[] = Cast(%row) {to = \"f32\"}\n %a: f32[] = Sub(%one, %f)\n"
+                     "%y: f32[] = Mul(%a, %ten)"),
+            "no");
+  EXPECT_EQ(additive("%keep: bool[] = Cast(%mask) {to = \"bool\"}\n"
+                     "%y: f32[] = Where(%keep, %zero, %low)"),
+            "no");
+  // It depends on the tokens too.
+  EXPECT_EQ(additive("%w: i64[] = Unsqueeze(%ids) {axes = [1, 2]}\n"
+                     "%both: i64[] = Mul(%w, %wide)\n %f: f32[] = Cast(%both) {to = \"f32\"}\n"
+                     "%a: f32[] = Sub(%one, %f)\n %y: f32[] = Mul(%a, %ten)"),
+            "no");
+}
+
+TEST(BooleanMask, OfBothSenses) {
+  const std::string keep = "%y: bool[] = Cast(%wide) {to = \"bool\"}";
+  const std::string drop = "%y: bool[] = Equal(%wide, %i0)";
+  EXPECT_EQ(boolean(keep, true), "mask");
+  EXPECT_EQ(boolean(keep, false), "no");
+  EXPECT_EQ(boolean(drop, false), "mask");
+  EXPECT_EQ(boolean(drop, true), "no");
+  EXPECT_EQ(boolean("%y: i64[] = Identity(%wide)", true), "no");  // not boolean
+}
+
+TEST(Positions, InEverySpelling) {
+  EXPECT_TRUE(positions("%y: i64[] = Range(%i0, %seq, %i1)"));
+  EXPECT_TRUE(
+      positions("%r: i64[] = Range(%i0, %seq, %i1)\n"
+                "%u: i64[] = Unsqueeze(%r) {axes = [0]}\n"
+                "%y: i64[] = Expand(%u, %shape)"));
+  // NonZero of ones, as exporters wrote arange before opset 11.
+  EXPECT_TRUE(
+      positions("%n: i64[] = Unsqueeze(%seq) {axes = [0]}\n"
+                "%ones: f32[] = Expand(%one, %n)\n %at: i64[] = NonZero(%ones)\n"
+                "%t: i64[] = Transpose(%at) {perm = [1, 0]}\n"
+                "%y: i64[] = Squeeze(%t) {axes = [1]}"));
+  EXPECT_TRUE(
+      positions("const %table: i64[1, 6] = [0, 1, 2, 3, 4, 5]\n"
+                "%n: i64[] = Unsqueeze(%seq) {axes = [0]}\n"
+                "%y: i64[] = Slice(%table, %v0, %n, %v1)"));
+}
+
+TEST(Positions, RefusesWhatIsNone) {
+  EXPECT_FALSE(positions("%r: i64[] = Range(%i0, %seq, %i1)\n %y: i64[] = Add(%r, %i1)"));
+  EXPECT_FALSE(positions("%y: i64[] = Identity(%ids)"));
+  EXPECT_FALSE(positions("%c: i64[] = CumSum(%mask, %i1)\n %y: i64[] = Sub(%c, %i1)"));
+}
+
+TEST(AllZero, NeedsEveryElement) {
+  ir::Graph zero = graph_of("%y: i64[] = Expand(%i0, %shape)");
+  ir::Graph one = graph_of("%y: i64[] = Expand(%i1, %shape)");
+  EXPECT_TRUE(is_all_zero(zero, zero.outputs()[0].value));
+  EXPECT_FALSE(is_all_zero(one, one.outputs()[0].value));
+}
+
+}  // namespace
+}  // namespace bertcl::ops

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which variant of an op is taken, and what the report says of those above it.
+#include "plan/variants.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/text.hpp"
+#include "plan/requirements.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+using testing::HasSubstr;
+
+struct Variant {
+  std::string name;
+  WhyNot why_not;
+};
+
+std::string no_wings(Builder&) { return "the device has no wings"; }
+
+const std::vector<Variant> all_variants{{"flying", no_wings}, {"running", always}, {"ref", always}};
+
+struct Variants : testing::Test {
+  Choice<Variant> choose_without(const std::string& disabled,
+                                 const std::vector<Variant>& variants = all_variants) {
+    Plan plan;
+    Options options;
+    options.disabled = disabled;
+    Builder builder(plan, options);
+    return choose(builder, *graph.nodes().front(), variants);
+  }
+
+  ir::Graph graph = ir::parse(R"(graph g(%x: f32[4]) {
+  %y: f32[4] = Relu(%x)
+  return %y as y
+})");
+};
+
+TEST_F(Variants, TheFirstThatAppliesIsTaken) {
+  const auto choice = choose_without("");
+  EXPECT_EQ(choice.variant->name, "running");
+  EXPECT_EQ(choice.why_not_faster, "flying: the device has no wings");
+}
+
+TEST_F(Variants, OneThatIsSwitchedOffIsPassedOver) {
+  const auto choice = choose_without("running");
+  EXPECT_EQ(choice.variant->name, "ref");
+  EXPECT_EQ(choice.why_not_faster, "flying: the device has no wings; running: switched off");
+}
+
+TEST_F(Variants, NamesAreComparedWhole) {
+  EXPECT_EQ(choose_without("run").variant->name, "running");
+  EXPECT_EQ(choose_without("ref,flying").variant->name, "running");
+}
+
+TEST_F(Variants, TheFastestHasNoReason) {
+  EXPECT_EQ(choose_without("", {{"running", always}, {"ref", always}}).why_not_faster, "");
+}
+
+TEST_F(Variants, WhatIsMadeForAnotherKindOfDeviceIsNoReason) {
+  const WhyNot for_gpus = [](Builder&) { return std::string(kMadeForGpus); };
+  EXPECT_EQ(
+      choose_without("", {{"mma", for_gpus}, {"flying", no_wings}, {"ref", always}}).why_not_faster,
+      "flying: the device has no wings");
+  try {
+    choose_without("ref", {{"mma", for_gpus}, {"ref", always}});
+    FAIL() << "a variant for another device was taken";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("mma: made for GPUs; ref: switched off"));
+  }
+}
+
+TEST_F(Variants, TheReferenceIsNotTakenAgainstTheWishOfTheCaller) {
+  try {
+    choose_without("running,ref");
+    FAIL() << "a variant that is switched off was taken";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("Relu (result 'y')"));
+    EXPECT_THAT(e.what(), HasSubstr("flying: the device has no wings; running: switched off; "
+                                    "ref: switched off"));
+  }
+}
+
+}  // namespace
+}  // namespace bertcl::plan

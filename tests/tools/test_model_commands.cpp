@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands that run a model, on the default model: results, JSON keys, refusals.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <numeric>
+#include <set>
+#include <sstream>
+
+#include "npz/npz.hpp"
+#include "onnx/proto.hpp"
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using ir::Tensor;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+/// The JSON that a command prints, which has to be all that it prints.
+nlohmann::json json_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const ProgramResult result = run_bertcl(arguments);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  return nlohmann::json::parse(result.out, nullptr, false);
+}
+
+using EvalTest = FolderTest;
+
+TEST_F(EvalTest, ScoresAndFilesOfTheFirstQuestions) {
+  const ProgramResult result =
+      run_bertcl({"eval", kModel, "--data", kData, "--limit", "12", "--predictions", path("p.json"),
+                  "--null-odds", path("o.json"), "--json", path("e.json")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "") << "progress outside of a terminal";
+  const nlohmann::json json = read_json(path("e.json"));
+  EXPECT_EQ(json.at("data"), kData);
+  EXPECT_FALSE(json.at("device").get<std::string>().empty());
+  ASSERT_EQ(json.at("models").size(), 1u);
+  const nlohmann::json& model = json.at("models")[0];
+  EXPECT_EQ(model.at("path"), kModel);
+  EXPECT_EQ(model.at("precision"), "fp32");
+  EXPECT_EQ(model.at("total"), 12);
+  EXPECT_EQ(model.at("features"), 12);
+  EXPECT_EQ(model.at("tokens_padded"), 12 * 384);
+  EXPECT_LT(model.at("tokens"), model.at("tokens_padded"));
+  EXPECT_GT(model.at("seconds"), 0.0);
+  EXPECT_GE(model.at("f1"), model.at("exact_match"));
+  EXPECT_GT(model.at("HasAns_f1"), 60.0) << "the model answers most of these questions";
+  for (const char* key : {"NoAns_f1", "best_f1", "best_f1_thresh"}) {
+    EXPECT_TRUE(model.at(key).is_number()) << key;
+  }
+  EXPECT_EQ(read_json(path("p.json")).size(), 12u);
+  EXPECT_EQ(read_json(path("o.json")).size(), 12u);
+  EXPECT_THAT(files(), ElementsAre("e.json", "o.json", "p.json"));
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("12 questions"), HasSubstr("fp32"), HasSubstr("tokens/s")));
+}
+
+TEST_F(EvalTest, PackingAndBatchesChangeNoAnswer) {
+  const std::vector<std::string> common = {"eval", kModel, "--data", kData, "--limit", "10"};
+  const auto predictions = [&](const char* name, std::vector<std::string> more) {
+    std::vector<std::string> arguments = common;
+    arguments.insert(arguments.end(), {"--predictions", path(name)});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const ProgramResult result = run_bertcl(arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return read_json(path(name));
+  };
+  const nlohmann::json packed = predictions("a.json", {});
+  EXPECT_EQ(predictions("b.json", {"--keep-padding"}), packed);
+  EXPECT_EQ(predictions("c.json", {"--batch-tokens", "1"}), packed);
+}
+
+TEST_F(EvalTest, ModelsStandSideBySide) {
+  const nlohmann::json json = json_of({"eval", "--compare", kModel, kModel, "--data", kData,
+                                       "--limit", "4", "--precision", "fp16"});
+  ASSERT_EQ(json.at("models").size(), 2u);
+  EXPECT_EQ(json["models"][0]["precision"], "fp16");
+  EXPECT_EQ(json["models"][0]["f1"], json["models"][1]["f1"]);
+}
+
+TEST_F(EvalTest, BadInputIsNamed) {
+  const auto eval = [](const std::string& model, const std::string& data,
+                       std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {"eval", model, "--data", data, "--limit", "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return refusal(run_bertcl(arguments));
+  };
+  EXPECT_THAT(eval(path("absent.onnx"), kData),
+              AllOf(HasSubstr("absent.onnx"), HasSubstr("No such file")));
+  EXPECT_THAT(eval(kModel, path("absent.json")),
+              AllOf(HasSubstr("absent.json"), HasSubstr("No such file")));
+  EXPECT_THAT(eval(write("words.onnx", "words"), kData, {"--vocab", kVocabulary}),
+              AllOf(HasSubstr("words.onnx"), HasSubstr("not an ONNX file")));
+  EXPECT_THAT(eval(write("alone.onnx", "words"), kData), HasSubstr("vocab.txt"));
+  EXPECT_THAT(eval(kModel, write("cut.json", "{\"data\": [\n{\"title\": ")),
+              AllOf(HasSubstr("cut.json"), HasSubstr("line 2")));
+  EXPECT_THAT(eval(kModel, write("other.json", "{\"data\": [{\"paragraphs\": [{}]}]}")),
+              AllOf(HasSubstr("other.json"), HasSubstr("data[0].paragraphs[0]")));
+  EXPECT_THAT(eval(kModel, kData, {"--max-seq-length", "600"}),
+              AllOf(HasSubstr("600"), HasSubstr("512")));
+  EXPECT_THAT(eval(kModel, kData, {"--predictions", path("none/p.json")}), HasSubstr("none"));
+  EXPECT_THAT(eval(kModel, kData, {"--task", "mnli"}), HasSubstr("mnli"));
+  EXPECT_THAT(eval(kModel, kData, {"--batch-tokens", "0"}), HasSubstr("--batch-tokens"));
+  EXPECT_THAT(eval(kModel, kData, {"--device", "no such"}), HasSubstr("'no such'"));
+}
+
+using InspectTest = FolderTest;
+
+TEST_F(InspectTest, RunsNothingUnlessAsked) {
+  EXPECT_FALSE(json_of({"inspect", kModel}).contains("run_ms"));
+  EXPECT_GT(json_of({"inspect", kModel, "--run"}).at("run_ms"), 0.0);
+  const nlohmann::json large = json_of({"inspect", kModel, "--batch", "2000", "--seq", "512"});
+  EXPECT_GT(large.at("arena_bytes"), std::int64_t{1} << 32);
+}
+
+TEST_F(InspectTest, TakesALimitOfMemory) {
+  EXPECT_THAT(refusal(run_bertcl({"inspect", kModel, "--max-memory", "10M"})),
+              AllOf(HasSubstr("model.onnx"), HasSubstr("10485760")));
+  EXPECT_EQ(run_bertcl({"inspect", kModel, "--max-memory", "4G"}).code, 0);
+  EXPECT_THAT(refusal(run_bertcl({"inspect", kModel, "--max-memory", "1G", "--batch", "4000"})),
+              AllOf(HasSubstr("1073741824 are allowed"), HasSubstr("a smaller batch")));
+  EXPECT_THAT(refusal(run_bertcl({"inspect", kModel, "--max-memory", "much"})),
+              HasSubstr("--max-memory"));
+}
+
+TEST_F(InspectTest, JsonNamesEveryLaunch) {
+  const nlohmann::json json = json_of({"inspect", kModel});
+  ASSERT_FALSE(json.at("ops").empty());
+  EXPECT_EQ(json.at("launches"), json.at("ops").size());
+  std::size_t attentions = 0;
+  for (const auto& op : json.at("ops")) {
+    for (const char* key : {"name", "op", "type", "variant", "why_not_faster"}) {
+      EXPECT_TRUE(op.at(key).is_string()) << key;
+    }
+    EXPECT_TRUE(op.at("source_nodes").is_array());
+    if (op.at("op") == "attention") ++attentions;
+  }
+  EXPECT_EQ(attentions, 6u);
+  EXPECT_EQ(json.at("keeps_padding"), "");
+  EXPECT_EQ(json.at("inputs").size(), 3u);
+  EXPECT_EQ(
+      json.at("inputs")[0],
+      nlohmann::json::parse(R"({"name": "input_ids", "type": "i64", "shape": ["batch", "seq"]})"));
+  EXPECT_EQ(json.at("outputs")[0].at("name"), "start_logits");
+  EXPECT_GT(json.at("arena_bytes"), 128 * 384);
+  EXPECT_GT(json_of({"inspect", kModel, "--batch", "4"}).at("arena_bytes"),
+            2 * json.at("arena_bytes").get<int>());
+}
+
+TEST_F(InspectTest, TextShowsOpsAndPasses) {
+  const ProgramResult result = run_bertcl({"inspect", kModel, "--dump-passes"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, Not(HasSubstr("clblast"))) << "it was not asked for";
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("== after"), HasSubstr("embed_norm"), HasSubstr("launches\n"),
+                    HasSubstr("input_ids: i64[batch, seq]"), HasSubstr("of arena for batch 1")));
+}
+
+TEST_F(InspectTest, AFloatModelFailsTheRequirement) {
+  const ProgramResult result = run_bertcl({"inspect", kModel, "--require", "int8"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err,
+              AllOf(testing::StartsWith("bertcl: " + kModel + ": int8 is required, but\n"),
+                    HasSubstr("it is a float model"), HasSubstr("bertcl quantize")));
+}
+
+TEST_F(InspectTest, TheDeviceIsNoFaultOfTheModel) {
+  const std::string message = refusal(run_bertcl({"inspect", kModel, "--device", "77"}));
+  EXPECT_THAT(message, AllOf(HasSubstr("'77'"), Not(HasSubstr("model.onnx"))));
+  const std::string verified =
+      refusal(run_bertcl({"verify", kModel, path("g.npz"), "--device", "77"}));
+  EXPECT_EQ(verified, message);
+  // It is opened while other work is done; where both fail, its error is the one that is told.
+  const std::string broken = write("broken.onnx", "no model");
+  EXPECT_EQ(refusal(run_bertcl({"inspect", broken, "--device", "77"})), message);
+  EXPECT_THAT(refusal(run_bertcl({"inspect", broken})), HasSubstr("broken.onnx"));
+  EXPECT_EQ(refusal(run_bertcl({"verify", broken, path("g.npz"), "--device", "77"})), message);
+  for (const char* option : {"--context", "--vocab"})
+    EXPECT_EQ(refusal(run_bertcl({"answer", kModel, option, write("latin1.txt", "\xe9\n"), "-q",
+                                  "Who?", "--device", "77"})),
+              message);
+}
+
+TEST_F(InspectTest, ImplementationsThatDoNotExistAreRefused) {
+  const ProgramResult result = run_bertcl({"inspect", kModel, "--disable-kernels", "ref,nonsense"});
+  EXPECT_THAT(refusal(result), AllOf(HasSubstr("'nonsense'"), HasSubstr("portable, ref")));
+}
+
+TEST_F(InspectTest, PassesCanBeLeftOut) {
+  const std::string message =
+      refusal(run_bertcl({"inspect", kModel, "--disable-pass", "nonsense"}));
+  EXPECT_THAT(message, AllOf(HasSubstr("'nonsense'"), HasSubstr("find_attention")));
+  std::istringstream list(message.substr(message.find("choose from ") + 12));
+  std::set<std::string> names;
+  for (std::string name; list >> name;) {
+    std::erase_if(name, [](char c) { return c == ',' || c == ')'; });
+    EXPECT_TRUE(names.insert(name).second) << name << " is listed twice";
+  }
+  const nlohmann::json json = json_of({"inspect", "--disable-passes", "find_gelu,find_attention",
+                                       "--disable-pass", "dead_code", kModel});
+  for (const auto& op : json.at("ops")) EXPECT_NE(op.at("op"), "attention");
+}
+
+using RunTest = FolderTest;
+
+npz::Arrays inputs(ir::Sizes shape, std::int64_t id = 1000) {
+  const auto count = static_cast<std::size_t>(ir::element_count(shape));
+  std::vector<std::int64_t> ids(count, id);
+  return {{"input_ids", Tensor::of(shape, ids)},
+          {"attention_mask", Tensor::of(shape, std::vector<std::int64_t>(count, 1))},
+          {"token_type_ids", Tensor::of(shape, std::vector<std::int32_t>(count, 0))}};
+}
+
+TEST_F(RunTest, TensorsInTensorsOut) {
+  npz::save(path("x.npz"), inputs({2, 7}));
+  const ProgramResult result = run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs",
+                                           path("y.npz"), "--json", path("r.json")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const npz::Arrays outputs = npz::load(path("y.npz"));
+  ASSERT_EQ(outputs.size(), 2u);
+  EXPECT_THAT(outputs.at("start_logits").shape(), ElementsAre(2, 7));
+  EXPECT_EQ(outputs.at("end_logits").dtype(), ir::DType::f32);
+  EXPECT_EQ(read_json(path("r.json")).at("outputs").size(), 2u);
+}
+
+TEST_F(RunTest, RefusalsLeaveNoOutput) {
+  const auto refused = [&](const npz::Arrays& arrays) {
+    npz::save(path("x.npz"), arrays);
+    const std::string message =
+        refusal(run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs", path("y.npz")}));
+    EXPECT_THAT(files(), ElementsAre("x.npz"));
+    return message;
+  };
+  npz::Arrays arrays = inputs({1, 5});
+  npz::save(path("x.npz"), arrays);
+  EXPECT_THAT(
+      refusal(run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs", path("x.npz")})),
+      AllOf(HasSubstr("--outputs"), HasSubstr("read as --inputs")));
+  EXPECT_EQ(npz::load(path("x.npz")), arrays);
+  arrays.erase("input_ids");
+  EXPECT_THAT(refused(arrays), AllOf(HasSubstr("input_ids"), HasSubstr("missing")));
+  arrays = inputs({1, 5});
+  arrays["ids"] = arrays["input_ids"];
+  EXPECT_THAT(refused(arrays), AllOf(HasSubstr("'ids'"), HasSubstr("input_ids")));
+  arrays = inputs({1, 5});
+  arrays["input_ids"] = arrays["input_ids"].reshaped({5});
+  EXPECT_THAT(refused(arrays), AllOf(HasSubstr("input_ids"), HasSubstr("[5]")));
+  EXPECT_THAT(refused(inputs({1, 5}, 40000)), HasSubstr("vocabulary"));
+  EXPECT_THAT(refused(inputs({1, 513})), AllOf(HasSubstr("513"), HasSubstr("512")));
+}
+
+using AnswerTest = FolderTest;
+
+TEST_F(AnswerTest, FindsTheAnswerInTheBuiltInText) {
+  const ProgramResult result = run_bertcl({"answer", "-q", "Who maintains OpenCL?"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(testing::StartsWith("Khronos Group\n"),
+                                HasSubstr("[Khronos Group]"), HasSubstr("score")));
+}
+
+TEST_F(AnswerTest, TellsThePlaceInTheText) {
+  const std::string text = "Zoë lives in Århus. Her brother Émile lives in Oslo.";
+  const nlohmann::json json = json_of(
+      {"answer", kModel, "--context", write("text.txt", text), "-q", "Where does Émile live?"});
+  EXPECT_EQ(json.at("answer"), "Oslo");
+  EXPECT_EQ(json.at("answer_start"), 47) << "counted in characters";
+  EXPECT_GT(json.at("probability"), 0.3);
+  EXPECT_FALSE(json.at("nbest").empty());
+}
+
+TEST_F(AnswerTest, RefusesWhatItCannotUse) {
+  for (const char* question : {"", " \t"})
+    EXPECT_THAT(refusal(run_bertcl({"answer", "-q", question})),
+                AllOf(HasSubstr("--question"), HasSubstr("the question is empty")));
+  EXPECT_THAT(refusal(run_bertcl({"answer", "-q", "Who?"}, {{"BERTCL_MODEL", path("m.onnx")}})),
+              AllOf(HasSubstr("BERTCL_MODEL"), HasSubstr("m.onnx")));
+  EXPECT_THAT(refusal(run_bertcl({"answer", "--context", path("absent.txt"), "-q", "Who?"})),
+              HasSubstr("absent.txt"));
+  EXPECT_THAT(refusal(run_bertcl({"answer", "--context", write("empty.txt", " \n"), "-q", "Who?"})),
+              HasSubstr("no words"));
+  EXPECT_THAT(refusal(run_bertcl({"answer", "--context",
+                                  write("latin1.txt", "A caf\xe9 in Z\xfcrich."), "-q", "Who?"})),
+              AllOf(HasSubstr("latin1.txt"), HasSubstr("no UTF-8 at byte 5")));
+  EXPECT_THAT(refusal(run_bertcl({"answer", "--context", folder_.path().string(), "-q", "Who?"})),
+              HasSubstr("is a directory; the name of a file is needed"));
+  EXPECT_THAT(refusal(run_bertcl({"answer", "--json", "-"})), HasSubstr("-q"));
+  const ProgramResult nothing = run_bertcl({"answer"});
+  EXPECT_EQ(nothing.code, 0) << "no question on standard input: " << nothing.err;
+}
+
+using BenchTest = FolderTest;
+
+TEST_F(BenchTest, JsonHasLatencyAndKernels) {
+  const nlohmann::json json =
+      json_of({"bench", kModel, "--batch", "2", "--seq", "16", "--runs", "5", "--warmup", "1"});
+  EXPECT_EQ(json.at("path"), kModel);
+  EXPECT_EQ(json.at("batch"), 2);
+  EXPECT_EQ(json.at("seq"), 16);
+  EXPECT_EQ(json.at("tokens"), 32);
+  EXPECT_EQ(json.at("runs"), 5);
+  const nlohmann::json& latency = json.at("latency_ms");
+  EXPECT_GT(latency.at("min"), 0.0);
+  EXPECT_LE(latency.at("min"), latency.at("p50"));
+  EXPECT_LE(latency.at("p50"), latency.at("p95"));
+  EXPECT_LE(latency.at("p95"), latency.at("p99"));
+  EXPECT_GE(latency.at("mean"), latency.at("min"));
+  double calls = 0, operations = 0;
+  for (const auto& kernel : json.at("kernels")) {
+    for (const char* key : {"name", "op", "type"}) EXPECT_TRUE(kernel.at(key).is_string()) << key;
+    calls += kernel.at("calls").get<double>();
+    operations += kernel.at("gops").get<double>() * kernel.at("ms").get<double>() * 1e6;
+    EXPECT_GT(kernel.at("gbps"), 0.0) << kernel;
+  }
+  EXPECT_EQ(calls, json_of({"inspect", kModel}).at("launches"));
+  // Six layers of 12 * 384^2 weights, and the head: each multiplied and added for each token.
+  const double products = 32 * 2.0 * (6 * 12 * 384 * 384 + 2 * 384);
+  const double attention = 6 * 2 * 4.0 * 16 * 16 * 384;
+  EXPECT_NEAR(operations, products + attention, 0.01 * products);
+}
+
+/// The default model for sequences of one length alone.
+std::string fixed_model(std::int64_t batch, std::int64_t seq) {
+  std::ifstream file(kModel, std::ios::binary);
+  onnx::ModelProto model;
+  EXPECT_TRUE(model.ParseFromIstream(&file));
+  for (auto& input : *model.mutable_graph()->mutable_input()) {
+    auto* shape = input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    shape->mutable_dim(0)->set_dim_value(batch);
+    shape->mutable_dim(1)->set_dim_value(seq);
+  }
+  return model.SerializeAsString();
+}
+
+TEST_F(BenchTest, ShapesThatTheFileFixesAreTaken) {
+  const std::string model = write("fixed.onnx", fixed_model(2, 16));
+  const nlohmann::json json = json_of({"bench", model, "--runs", "1", "--warmup", "0"});
+  EXPECT_EQ(json.at("batch"), 2);
+  EXPECT_EQ(json.at("seq"), 16);
+  EXPECT_EQ(json.at("tokens"), 32);
+  EXPECT_EQ(json_of({"inspect", model}).at("seq"), 16);
+  EXPECT_EQ(json_of({"inspect", model, "--batch", "2", "--seq", "16"}).at("batch"), 2);
+  EXPECT_THAT(refusal(run_bertcl({"bench", model, "--seq", "128"})),
+              AllOf(HasSubstr("fixed.onnx"), HasSubstr("i64[2, 16]"), HasSubstr("--seq 128")));
+  EXPECT_THAT(refusal(run_bertcl({"inspect", model, "--batch", "1"})), HasSubstr("--batch 1"));
+}
+
+TEST_F(BenchTest, SizesBeyondAnyMemoryAreRefused) {
+  EXPECT_EQ(refusal(run_bertcl({"bench", kModel, "--batch", "2000000000", "--seq", "2000000000"})),
+            "bertcl: out of memory; a smaller batch needs less\n");
+}
+
+TEST_F(BenchTest, AbsentPrecisionIsNoted) {
+  const auto notes = [](const std::string& precision, const std::string& gemm = "auto") {
+    return run_bertcl({"bench", kModel, "--seq", "8", "--runs", "1", "--warmup", "0", "--precision",
+                       precision, "--gemm", gemm},
+                      {{"BERTCL_DISABLE", "avx512_bf16,fp16"}})
+        .err;
+  };
+  EXPECT_EQ(notes("bf16"), "bertcl: " + kModel +
+                               ": --precision bf16: the device has no avx512_bf16, float products "
+                               "run in fp32\n");
+  EXPECT_EQ(notes("fp16"), "") << "own kernels read weights in half on every device";
+  EXPECT_EQ(notes("fp16", "clblast"),
+            "bertcl: " + kModel +
+                ": --precision fp16: the device has no arithmetic in half for CLBlast, own kernels "
+                "stand in for it: they read weights in half, and multiply in half where the device "
+                "has matrix_f16\n");
+}
+
+TEST_F(BenchTest, TableHasASum) {
+  const ProgramResult result =
+      run_bertcl({"bench", kModel, "--seq", "8", "--runs", "2", "--warmup", "0", "--threads", "1"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("p95"), HasSubstr("tokens/s"), HasSubstr("\nall ")));
+}
+
+}  // namespace
+}  // namespace bertcl::tests

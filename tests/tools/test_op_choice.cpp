@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl quantize --sensitivity, --max-error and --max-drop on a tiny model.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "program_runner.hpp"
+#include "tasks_model.hpp"
+#include "tests/quant/tiny_bert.hpp"
+#include "tests/support/error_of.hpp"
+#include "tools/score_drop.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class OpChoiceTest : public FolderTest {
+ protected:
+  OpChoiceTest() {
+    std::ofstream model(path("model.onnx"), std::ios::binary);
+    quant::tests::TinyBert bert({.vocabulary = 30522});
+    EXPECT_TRUE(bert.builder().model().SerializeToOstream(&model));
+    std::filesystem::copy_file(source_file("models/minilm-l6-squad/vocab.txt"), path("vocab.txt"));
+  }
+  ProgramResult quantize(std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {"quantize",
+                                          path("model.onnx"),
+                                          "-o",
+                                          path("q.onnx"),
+                                          "--data",
+                                          kCalibration,
+                                          "--samples",
+                                          "4",
+                                          "--json",
+                                          path("q.json"),
+                                          "--sensitivity-samples",
+                                          "2"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_bertcl(arguments);
+  }
+};
+
+TEST_F(OpChoiceTest, ShowsWhatEachOpCosts) {
+  const ProgramResult made = quantize({"--sensitivity-plot", path("q.svg")});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, AllOf(HasSubstr("feed-forward out"), HasSubstr("layer 0"),
+                              HasSubstr("/qa_outputs/MatMul")));
+  EXPECT_THAT(files(), ElementsAre("model.onnx", "q.json", "q.onnx", "q.svg", "vocab.txt"));
+  const nlohmann::json report = read_json(path("q.json"));
+  const nlohmann::json& found = report.at("sensitivity");
+  EXPECT_EQ(found.at("samples"), 2);
+  ASSERT_EQ(found.at("ops").size(), 9u);
+  double last = found.at("ops")[0].at("alone"), shares = 0.0;
+  EXPECT_GT(last, 0.0);
+  for (const auto& op : found.at("ops")) {
+    EXPECT_LE(op.at("alone"), last);
+    last = op.at("alone");
+    shares += op.at("share").get<double>();
+  }
+  EXPECT_NEAR(shares, 1.0, 1e-9);
+  EXPECT_EQ(found.at("kinds").size(), 7u);
+  EXPECT_EQ(found.at("layers").size(), 1u);
+  EXPECT_GT(found.at("all_unnormalized"), 0.0);
+  EXPECT_EQ(found.at("alone_unnormalized").size(), 1u);
+  EXPECT_FALSE(report.contains("max_drop"));
+
+  const std::string picture = read(path("q.svg"));
+  EXPECT_THAT(picture, AllOf(StartsWith("<svg "), EndsWith("</svg>\n"),
+                             HasSubstr("/qa_outputs/MatMul"), testing::Not(HasSubstr("href"))));
+}
+
+TEST_F(OpChoiceTest, LeavesTheFewestOpsForAnError) {
+  ASSERT_EQ(quantize({"--sensitivity"}).code, 0);
+  const nlohmann::json all = read_json(path("q.json")).at("sensitivity");
+  // Less than all of them quantized give, with unnormalized Softmax too.
+  const double most =
+      90.0 * std::min(all.at("all").get<double>(), all.at("all_unnormalized").get<double>());
+  const ProgramResult made = quantize({"--max-error", std::to_string(most)});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, AllOf(HasSubstr("to keep the drop within"), HasSubstr("ops in float")));
+  const nlohmann::json report = read_json(path("q.json"));
+  const nlohmann::json& found = report.at("max_drop");
+  EXPECT_LE(found.at("drop"), most);
+  EXPECT_EQ(found.at("questions"), 2);
+  ASSERT_FALSE(found.at("left_in_float").empty());
+  EXPECT_EQ(report.at("quantized_nodes").get<std::size_t>() + found.at("left_in_float").size(), 9u);
+  std::vector<std::string> left;
+  for (const auto& entry : report.at("left_in_float")) left.push_back(entry.at("node"));
+  EXPECT_THAT(left, Contains(found.at("left_in_float")[0]));
+}
+
+TEST_F(OpChoiceTest, KeepsF1WithinABound) {
+  const ProgramResult made = quantize({"--max-drop", "100", "--drop-limit", "10"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  nlohmann::json found = read_json(path("q.json")).at("max_drop");
+  EXPECT_EQ(found.at("questions"), 10);
+  EXPECT_EQ(found.at("unit"), "F1");
+  EXPECT_TRUE(found.at("left_in_float").empty());
+  ASSERT_EQ(found.at("steps").size(), 1u);
+  EXPECT_EQ(found.at("drop"), found.at("steps")[0].at("drop"));
+
+  const ProgramResult other = quantize({"--max-drop", "100", "--drop-data",
+                                        source_file("data/sample-v2.0.json"), "--drop-limit", "6"});
+  ASSERT_EQ(other.code, 0) << other.err;
+  EXPECT_EQ(read_json(path("q.json")).at("max_drop").at("questions"), 6);
+}
+
+struct BoundedTask {
+  std::string name, data, unit, score;  // of the JSON of eval
+  double points = 1.0;                  // of one of it
+  std::vector<std::string> labels;
+};
+
+TEST_F(OpChoiceTest, KeepsTheScoreOfEveryTaskWithinABound) {
+  const std::string model = write("tasks.onnx", model_of_tasks());
+  std::string texts, pairs, sentences;
+  for (int i = 0; i < 12; ++i) {
+    const std::string word = std::string(static_cast<std::size_t>(i % 5 + 1), 'a') + " film";
+    texts += word + " of " + std::to_string(i) + "\t" + std::to_string(i % 2) + "\n";
+    pairs += word + "," + std::to_string(i * i) + "," + std::to_string(i % 6) + "\n";
+    sentences += word + "\tO\nOslo\tB-place\nis\tO\n" + std::to_string(i) + "\tB-place\n\n";
+  }
+  for (const BoundedTask& task : std::vector<BoundedTask>{
+           {"sst2", write("d.tsv", texts), "accuracy", "accuracy", 1.0, {}},
+           {"stsb", write("d.csv", pairs), "Pearson", "pearson", 100.0, {}},
+           {"wnut17", write("d.conll", sentences), "F1", "f1", 1.0, {"--labels", "O,B-place"}}}) {
+    const auto run = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.end(),
+                       {"--task", task.name, "--data", task.data, "--json", path("j")});
+      arguments.insert(arguments.end(), task.labels.begin(), task.labels.end());
+      const ProgramResult result = run_bertcl(arguments);
+      EXPECT_EQ(result.code, 0) << result.err;
+      return read_json(path("j"));
+    };
+    const auto quantize = [&](const std::vector<std::string>& more) {
+      std::vector<std::string> arguments = {"quantize",  model, "-o",         path("q.onnx"),
+                                            "--samples", "4",   "--max-drop", "1000"};
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      return run(arguments).at("max_drop");
+    };
+    const auto points = [&](const std::string& file) {
+      return task.points * run({"eval", file}).at("models")[0].at(task.score).get<double>();
+    };
+    EXPECT_EQ(quantize({}).at("questions"), 8) << "those not calibrated on";
+    EXPECT_EQ(quantize({"--drop-limit", "5"}).at("questions"), 5);
+    const nlohmann::json all = quantize({"--drop-data", task.data});
+    EXPECT_EQ(all.at("questions"), 12);
+    EXPECT_EQ(all.at("unit"), task.unit);
+    EXPECT_NEAR(all.at("float_score"), points(model), 1e-9) << task.name;
+    EXPECT_NEAR(all.at("drop"), points(model) - points(path("q.onnx")), 1e-9) << task.name;
+  }
+}
+
+TEST_F(OpChoiceTest, AScoreThatIsNotDefinedIsRefused) {
+  const std::string model = write("tasks.onnx", model_of_tasks());
+  const auto drop = [&](const std::string& task, const std::string& data) {
+    return refusal(run_bertcl({"quantize", model, "-o", path("q.onnx"), "--task", task, "--data",
+                               data, "--samples", "1", "--max-drop", "1"}));
+  };
+  EXPECT_THAT(drop("stsb", write("d.csv", "a,b,1\nc,d,1\ne,f,1\n")),
+              AllOf(HasSubstr("tasks.onnx"), HasSubstr("its Pearson is not defined")));
+}
+
+TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
+  const std::string model = write("tasks.onnx", model_of_tasks());
+  // Data that no reader takes: they are not looked at before.
+  const std::string data = write("d.conll", "no tag");
+  const auto refused = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"quantize", model,    "-o", path("q.onnx"), "--task",
+                                          "wnut17",   "--data", data, "--max-drop",   "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return refusal(run_bertcl(arguments));
+  };
+  EXPECT_THAT(refused({}), HasSubstr("give the tags in the order of its output as --labels"));
+  EXPECT_THAT(refused({"--labels", path("absent.txt")}), HasSubstr("absent.txt"));
+  EXPECT_THAT(refused({"--labels", "O,B-x"}), HasSubstr("d.conll")) << "the data are next";
+}
+
+TEST_F(OpChoiceTest, RefusesWhatCannotBe) {
+  EXPECT_THAT(refusal(quantize({"--max-drop", "-101", "--drop-limit", "5"})),
+              AllOf(HasSubstr("-101"), HasSubstr("ops in float")));
+  EXPECT_THAT(refusal(quantize({"--drop-limit", "5"})), HasSubstr("--max-drop"));
+  EXPECT_THAT(refusal(quantize({"--max-drop", "1", "--max-error", "1"})), HasSubstr("excludes"));
+  EXPECT_THAT(refusal(run_bertcl({"quantize", path("model.onnx"), "-o", path("q.onnx"), "--data",
+                                  kCalibration, "--samples", "0", "--max-drop", "1"})),
+              HasSubstr("--drop-data"));
+  EXPECT_THAT(refusal(run_bertcl({"quantize", path("model.onnx"), "-o", path("q.onnx"),
+                                  "--sensitivity", "--read-table", kCalibration})),
+              HasSubstr("--data"));
+  EXPECT_THAT(files(), ElementsAre("model.onnx", "vocab.txt"));
+}
+
+TEST(OtherItems, AreThoseThatAreNotTaken) {
+  EXPECT_THAT(tools::other_items(6, {}, 0), ElementsAre(0, 1, 2, 3, 4, 5));
+  EXPECT_THAT(tools::other_items(6, {1, 4}, 0), ElementsAre(0, 2, 3, 5));
+  EXPECT_THAT(tools::other_items(6, {1, 4}, 2), ElementsAre(0, 3));
+  EXPECT_THAT(error_of([] {
+                tools::other_items(6, {0, 1, 2, 3, 4, 5}, 2);
+              }),
+              HasSubstr("--drop-data"));
+}
+
+TEST(SomeQuestions, AreThoseOfTheIndices) {
+  squad::Dataset dataset;
+  dataset.version_2 = true;
+  dataset.contexts = {"a b"};
+  for (int i = 0; i < 6; ++i) dataset.questions.push_back({std::to_string(i), "?", {}, false, 0});
+  const squad::Dataset some = tools::some_questions(dataset, {1, 4});
+  EXPECT_TRUE(some.version_2);
+  ASSERT_EQ(some.questions.size(), 2u);
+  EXPECT_EQ(some.questions[1].id, "4");
+}
+
+}  // namespace
+}  // namespace bertcl::tests

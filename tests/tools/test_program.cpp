@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// The edge of the program: help, exit codes, one clear message for each failure.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::vector<std::string> kCommands = {"devices", "inspect", "quantize", "eval", "run",
+                                            "verify",  "answer",  "bench",    "tune"};
+
+TEST(Program, HelpListsEveryCommand) {
+  const ProgramResult help = run_bertcl({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.err, "");
+  for (const std::string& command : kCommands) EXPECT_THAT(help.out, HasSubstr("\n  " + command));
+}
+
+TEST(Program, EachCommandHasHelpWithAnExample) {
+  for (const std::string& command : kCommands) {
+    const ProgramResult help = run_bertcl({command, "--help"});
+    EXPECT_EQ(help.code, 0) << command;
+    EXPECT_THAT(help.out, AllOf(HasSubstr("Usage: bertcl " + command), HasSubstr("--device"),
+                                HasSubstr("--json"), HasSubstr("Example:\n  bertcl " + command)));
+    EXPECT_EQ(help.err, "") << command;
+    EXPECT_THAT(help.out, AllOf(Not(HasSubstr("{false}")), Not(HasSubstr("... ..."))));
+  }
+}
+
+TEST(Program, BadUseIsRefusedWithAHint) {
+  EXPECT_THAT(run_bertcl({}).err, HasSubstr("Usage: bertcl"));
+  EXPECT_EQ(run_bertcl({}).code, 2);
+  EXPECT_EQ(
+      refusal(run_bertcl({"evaluate"})),
+      "bertcl: unknown command 'evaluate' (choose from devices, inspect, quantize, eval, run, "
+      "verify, answer, bench, tune); see bertcl --help\n");
+  EXPECT_THAT(refusal(run_bertcl({"--colour"})),
+              HasSubstr("expected a command before '--colour' (choose from devices, "));
+  EXPECT_THAT(refusal(run_bertcl({"devices", "--colour"})),
+              AllOf(HasSubstr("--colour"), HasSubstr("see bertcl devices --help")));
+}
+
+// What was found, what is wanted, and no more: one short line.
+TEST(Program, NumbersAreRefusedInOneShortLine) {
+  const auto refused = [](std::vector<std::string> arguments) {
+    const std::string message = refusal(run_bertcl(arguments));
+    EXPECT_LT(message.size(), 100u) << message;
+    return message;
+  };
+  EXPECT_EQ(refused({"eval", "m.onnx", "--data", "d", "--limit", "-1"}),
+            "bertcl: --limit: '-1' is not a whole number, 0 or more; see bertcl eval --help\n");
+  EXPECT_EQ(refused({"eval", "m.onnx", "--data", "d", "--limit", "abc"}),
+            "bertcl: --limit: 'abc' is not a whole number, 0 or more; see bertcl eval --help\n");
+  EXPECT_EQ(
+      refused({"quantize", "m.onnx", "-o", "q", "--samples", "-5"}),
+      "bertcl: --samples: '-5' is not a whole number, 0 or more; see bertcl quantize --help\n");
+  EXPECT_EQ(refused({"quantize", "m.onnx", "-o", "q", "--weight-bits", "9"}),
+            "bertcl: --weight-bits: '9' is not a whole number from 2 to 8; see bertcl quantize "
+            "--help\n");
+  EXPECT_EQ(refused({"bench", "m.onnx", "--batch", "0"}),
+            "bertcl: --batch: '0' is not a whole number above 0; see bertcl bench --help\n");
+  EXPECT_EQ(refused({"bench", "m.onnx", "--runs", "99999999999"}),
+            "bertcl: --runs: '99999999999' is out of range; see bertcl bench --help\n");
+  for (const char* text : {"nan", "-0.5", "1e-3x", ""})
+    EXPECT_EQ(
+        refused({"verify", "m.onnx", "g.npz", "--atol", text}),
+        fmt::format("bertcl: --atol: '{}' is not a number, 0 or more; see bertcl verify --help\n",
+                    text));
+  EXPECT_THAT(refused({"quantize", "m.onnx", "-o", "q", "--percentile", "most"}),
+              HasSubstr("--percentile: 'most' is not a number"));
+}
+
+TEST(Program, TellsItsVersion) {
+  const ProgramResult version = run_bertcl({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_THAT(version.out, testing::MatchesRegex("bertcl [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+using DevicesTest = FolderTest;
+
+TEST_F(DevicesTest, TableAndJsonAgree) {
+  const ProgramResult result = run_bertcl({"devices", "--json", path("devices.json")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const nlohmann::json json = read_json(path("devices.json"));
+  ASSERT_FALSE(json.at("devices").empty());
+  for (const auto& device : json.at("devices")) {
+    EXPECT_THAT(result.out, HasSubstr(device.at("name").get<std::string>()));
+    EXPECT_THAT(result.out, HasSubstr(device.at("platform").get<std::string>()));
+    EXPECT_TRUE(device.at("capabilities").at("fp64").is_boolean());
+    EXPECT_GT(device.at("compute_units"), 0);
+  }
+  EXPECT_EQ(files(), std::vector<std::string>{"devices.json"});
+}
+
+TEST_F(DevicesTest, JsonToStandardOutputIsAlone) {
+  const ProgramResult result = run_bertcl({"devices", "--json", "-"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(nlohmann::json::accept(result.out)) << result.out;
+}
+
+TEST_F(DevicesTest, HiddenCapabilitiesAreNamed) {
+  const ProgramResult result = run_bertcl({"devices", "--json", "-"}, {{"BERTCL_DISABLE", "fp64"}});
+  const nlohmann::json device = nlohmann::json::parse(result.out).at("devices").at(0);
+  EXPECT_EQ(device.at("capabilities").at("fp64"), false);
+  EXPECT_EQ(device.at("notes").at("fp64"), "hidden by BERTCL_DISABLE");
+}
+
+TEST_F(DevicesTest, UnknownCapabilitiesToHideAreRefused) {
+  EXPECT_THAT(refusal(run_bertcl({"devices"}, {{"BERTCL_DISABLE", "fp64,avx1024"}})),
+              AllOf(HasSubstr("'avx1024'"), HasSubstr("avx512_vnni")));
+}
+
+TEST_F(DevicesTest, AnUnknownDeviceIsRefusedWithTheList) {
+  EXPECT_THAT(refusal(run_bertcl({"devices", "--device", "no such device"})),
+              AllOf(HasSubstr("'no such device'"), HasSubstr("\n  0: ")));
+  EXPECT_THAT(refusal(run_bertcl({"devices"}, {{"BERTCL_DEVICE", "zzz"}})), HasSubstr("'zzz'"));
+}
+
+TEST_F(DevicesTest, WithoutAPlatformTheMessageSaysHowToGetOne) {
+  const ProgramResult result = run_bertcl({"devices"}, {{"OCL_ICD_VENDORS", path("none")}});
+  EXPECT_THAT(refusal(result), HasSubstr("pocl-opencl-icd"));
+}
+
+}  // namespace
+}  // namespace bertcl::tests

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl quantize: the file it writes, what runs in integers then, and what it refuses.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <csignal>
+
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class QuantizeTest : public FolderTest {
+ protected:
+  ProgramResult quantize(const std::string& output, std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = {"quantize", kModel,       "-o",        output,
+                                          "--data",   kCalibration, "--samples", "6"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_bertcl(arguments);
+  }
+};
+
+TEST_F(QuantizeTest, WritesAModelThatRunsInIntegers) {
+  const ProgramResult made = quantize(path("q.onnx"), {"--json", path("q.json")});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_EQ(made.err, "");
+  EXPECT_THAT(made.out, AllOf(HasSubstr("q.onnx"), HasSubstr("left in float")));
+  EXPECT_THAT(files(), ElementsAre("q.json", "q.onnx"));
+  const nlohmann::json report = read_json(path("q.json"));
+  EXPECT_EQ(report.at("samples"), 6);
+  EXPECT_EQ(report.at("method"), "minmax");
+  EXPECT_FALSE(report.at("tensors").empty());
+
+  const ProgramResult inspected =
+      run_bertcl({"inspect", path("q.onnx"), "--require", "int8", "--json", "-"});
+  EXPECT_EQ(inspected.code, 0) << inspected.err;
+  std::size_t integer = 0;
+  const nlohmann::json plan = nlohmann::json::parse(inspected.out);
+  for (const auto& op : plan.at("ops")) {
+    if (op.at("op") == "linear_q" || op.at("op") == "attention_q") {
+      EXPECT_EQ(op.at("type"), "int8") << op;
+      ++integer;
+    }
+  }
+  EXPECT_EQ(integer, 6u * 5 + 1) << "QKV, attention, three products a layer; the head";
+
+  const ProgramResult evaluated =
+      run_bertcl({"eval", path("q.onnx"), "--compare", kModel, "--data",
+                  source_file("data/sample-v2.0.json"), "--limit", "16", "--json", "-"});
+  ASSERT_EQ(evaluated.code, 0) << evaluated.err;
+  const nlohmann::json models = nlohmann::json::parse(evaluated.out).at("models");
+  EXPECT_EQ(models[0].at("precision"), "int8");
+  EXPECT_EQ(models[1].at("precision"), "fp32");
+  EXPECT_GT(models[0].at("HasAns_f1"), models[1].at("HasAns_f1").get<double>() - 15);
+}
+
+TEST_F(QuantizeTest, TheTextTellsOfChannelsAndUnnormalizedSoftmax) {
+  const ProgramResult made =
+      quantize(path("q.onnx"), {"--preset", "fast", "--softmax", "unnormalized"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, AllOf(HasSubstr("24 activations with a scale for each channel\n"),
+                              HasSubstr("6 Softmax unnormalized: ")));
+}
+
+TEST_F(QuantizeTest, AQuantizedModelIsRefused) {
+  ASSERT_EQ(quantize(path("q.onnx"), {"--smooth", "off"}).code, 0);
+  const ProgramResult again = run_bertcl({"quantize", path("q.onnx"), "-o", path("r.onnx"),
+                                          "--data", kCalibration, "--vocab", kVocabulary});
+  EXPECT_THAT(refusal(again),
+              AllOf(HasSubstr("q.onnx: it is quantized already, with 86 DequantizeLinear and 49 "
+                              "QuantizeLinear nodes"),
+                    HasSubstr("give the float model")));
+  EXPECT_THAT(files(), ElementsAre("q.onnx"));
+}
+
+// The model that int8 is compared with may be float; the one that is measured may not.
+TEST_F(QuantizeTest, TheRequirementIsThatOfTheMeasuredModel) {
+  ASSERT_EQ(quantize(path("q.onnx"), {"--smooth", "off"}).code, 0);
+  const auto eval = [](const std::string& model, const std::string& other) {
+    return run_bertcl({"eval", model, "--compare", other, "--data",
+                       source_file("data/sample-v2.0.json"), "--limit", "1", "--vocab", kVocabulary,
+                       "--require", "int8"});
+  };
+  EXPECT_EQ(eval(path("q.onnx"), kModel).code, 0);
+  const ProgramResult swapped = eval(kModel, path("q.onnx"));
+  EXPECT_EQ(swapped.code, 1);
+  EXPECT_THAT(swapped.err, HasSubstr("it is a float model"));
+}
+
+TEST_F(QuantizeTest, TheSameInputGivesTheSameBytes) {
+  ASSERT_EQ(quantize(path("a.onnx")).code, 0);
+  ASSERT_EQ(quantize(path("b.onnx")).code, 0);
+  EXPECT_TRUE(read(path("a.onnx")) == read(path("b.onnx")));
+}
+
+TEST_F(QuantizeTest, WhatIsLeftInFloatFailsTheRequirement) {
+  const std::string value_product = "*/attention/self/MatMul_1";
+  const ProgramResult made = quantize(path("q.onnx"), {"--exclude", value_product});
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("layer.0/attention/self/MatMul_1 and 5 more"));
+  const ProgramResult inspected = run_bertcl({"inspect", path("q.onnx"), "--require", "int8"});
+  EXPECT_EQ(inspected.code, 1);
+  EXPECT_THAT(inspected.err, AllOf(testing::StartsWith("bertcl: "), HasSubstr("int8 is required"),
+                                   HasSubstr("runs in fp32")));
+}
+
+TEST_F(QuantizeTest, AnInterruptLeavesNoFile) {
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM}) {
+    bool seen = false;
+    const int code = interrupt_bertcl(
+        {"quantize", kModel, "-o", path("q.onnx"), "--data", kCalibration}, signal, [&] {
+          // The smoothed model, which is calibrated next, is on disk.
+          for (const std::string& file : files()) seen = seen || file.ends_with(".smoothed.tmp");
+          return seen;
+        });
+    EXPECT_TRUE(seen);
+    EXPECT_EQ(code, 128 + signal);
+    EXPECT_THAT(files(), testing::IsEmpty());
+  }
+}
+
+TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
+  const auto refused = [&](const std::vector<std::string>& more) {
+    const std::string message = refusal(quantize(path("q.onnx"), more));
+    EXPECT_THAT(files(), testing::IsEmpty());
+    return message;
+  };
+  EXPECT_THAT(refused({"--exclude", "*/attention/self/MatMul_7"}),
+              AllOf(HasSubstr("'*/attention/self/MatMul_7'"), HasSubstr("of the 62 nodes"),
+                    HasSubstr("'/m/bert/encoder/layer.0/attention/self/MatMul_1'")));
+  EXPECT_THAT(refused({"--axis", "MatMul=99999999999"}), HasSubstr("--axis"));
+  EXPECT_THAT(refused({"--axis", "MatMul=x"}), HasSubstr("'MatMul=x' is not OPERATOR=AXIS"));
+  EXPECT_THAT(refused({"--axis", "MatMull=1"}), HasSubstr("'MatMull' has no weights"));
+  EXPECT_THAT(refused({"--method", "guess"}), AllOf(HasSubstr("guess"), HasSubstr("minmax")));
+  EXPECT_THAT(refused({"--method", "percentile", "--percentile", "101"}), HasSubstr("101"));
+  EXPECT_THAT(refused({"--percentile", "99.9"}),
+              HasSubstr("method minmax does not read --percentile; percentile, torch-percentile "
+                        "do\n"));
+  EXPECT_THAT(refused({"--bins", "64"}), HasSubstr("does not read --bins"));
+  EXPECT_THAT(refused({"--method", "mse", "--moving-average"}),
+              HasSubstr("method mse does not read --moving-average; minmax does"));
+  EXPECT_THAT(refused({"--activations", "s4"}), HasSubstr("s4"));
+  EXPECT_THAT(refused({"--json", path("none/q.json")}),
+              AllOf(HasSubstr("--json"), HasSubstr("none: No such file")));
+  EXPECT_THAT(refusal(quantize(path("none/q.onnx"))), HasSubstr("none"));
+  EXPECT_THAT(refusal(quantize("")), HasSubstr("the name of a file to write is empty"));
+  EXPECT_THAT(refusal(run_bertcl({"quantize", kModel, "-o", kModel, "--data", kCalibration})),
+              HasSubstr("--output would write over " + kModel + ", which is read as MODEL"));
+  EXPECT_THAT(refusal(run_bertcl({"quantize", write("m.onnx", "words"), "-o", path("q.onnx"),
+                                  "--data", kCalibration, "--vocab", kVocabulary})),
+              AllOf(HasSubstr("m.onnx"), HasSubstr("not an ONNX file")));
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(refusal(quantize(path("pipe"))), HasSubstr("it is a device or a pipe"));
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe")));
+  EXPECT_THAT(files(), ElementsAre("m.onnx", "pipe"));
+}
+
+}  // namespace
+}  // namespace bertcl::tests

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl tune: what it stores, that the planner takes it, and that a wrong kernel never wins.
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <set>
+
+#include "plan/tuning.hpp"
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+
+struct TuneTest : FolderTest {
+  const std::map<std::string, std::string> environment{{"BERTCL_TUNING", path("tuning.json")},
+                                                       {"BERTCL_DISABLE", ""}};
+
+  nlohmann::json json_of(std::vector<std::string> arguments,
+                         std::map<std::string, std::string> more = {}) const {
+    more.insert(environment.begin(), environment.end());
+    arguments.insert(arguments.end(), {"--json", path("out.json")});
+    const ProgramResult result = run_bertcl(arguments, more);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return read_json(path("out.json"));
+  }
+  /// Variants of the products of 384 by 384, and what is said of their tuning.
+  std::pair<std::set<std::string>, nlohmann::json> products() const {
+    std::set<std::string> found;
+    nlohmann::json tuned;
+    const nlohmann::json json = json_of({"inspect", kModel});
+    for (const nlohmann::json& op : json.at("ops"))
+      if (op.at("op") == "linear" && op.at("operations") == 2.0 * 384 * 384 * 128) {
+        found.insert(op.at("variant"));
+        tuned = op.at("tuned");
+      }
+    return {found, tuned};
+  }
+  void store(const std::string& variant) const {
+    plan::Tuning tuning{"", "", "", {}};
+    tuning.put({"linear", "fp32", 384, 384, {{32, variant, 10, 15}}});
+    plan::write_tuning(path("tuning.json"), tuning);
+  }
+};
+
+TEST_F(TuneTest, AStoredChoiceIsTakenAndShown) {
+  const auto [standard, untuned] = products();
+  ASSERT_EQ(standard.size(), 1u);
+  EXPECT_TRUE(untuned.is_null());
+  store("portable");
+  const auto [taken, tuned] = products();
+  EXPECT_EQ(taken, std::set<std::string>{"portable"});
+  EXPECT_NEAR(tuned.at("gain").get<double>(), 1.5, 1e-9);
+  EXPECT_EQ(tuned.at("default"), *standard.begin());
+  EXPECT_THAT(run_bertcl({"inspect", kModel}, environment).out,
+              HasSubstr("tuned: 1.50x of the default"));
+  store("a variant of another version");
+  EXPECT_EQ(products().first, standard);
+}
+
+TEST_F(TuneTest, ADamagedFileIsIgnoredWithANote) {
+  const auto standard = products().first;
+  write("tuning.json", R"({"format": 2, "products": )");
+  EXPECT_EQ(products().first, standard);
+  const ProgramResult result = run_bertcl({"inspect", kModel}, environment);
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr(path("tuning.json") + " is not used"), HasSubstr("bertcl tune")));
+}
+
+/// What was found about a variant, in all products.
+std::set<bool> verdicts(const nlohmann::json& tuned, const std::string& variant) {
+  std::set<bool> right;
+  for (const nlohmann::json& product : tuned.at("products"))
+    for (const nlohmann::json& candidate : product.at("variants"))
+      if (candidate.at("variant") == variant) right.insert(candidate.at("right").get<bool>());
+  return right;
+}
+
+TEST_F(TuneTest, AWrongKernelNeverWins) {
+  if (products().first.contains("portable")) GTEST_SKIP() << "no other variant to tune to";
+  const std::vector<std::string> tune{
+      "tune", kModel, "--rows", "130", "--seconds", "120", "--disable-kernels", "clblast"};
+  const nlohmann::json right = json_of(tune);
+  EXPECT_EQ(verdicts(right, "portable"), std::set<bool>{true});
+  EXPECT_EQ(right.at("wrong"), 0);
+  EXPECT_TRUE(std::filesystem::exists(path("tuning.json")));
+  ASSERT_FALSE(right.at("products").empty());
+
+  // The same kernel, but it stops after the first of its products along K: wrong, and much faster.
+  std::filesystem::copy(source_file("kernels_cl"), path("kernels"));
+  const std::string file = path("kernels/gemm_f32_portable.cl");
+  std::string source = read(file);
+  const std::string loop = "k < K;";
+  ASSERT_NE(source.find(loop), std::string::npos);
+  source.replace(source.find(loop), loop.size(), "k < 1;");
+  write("kernels/gemm_f32_portable.cl", source);
+  const nlohmann::json spoilt = json_of(tune, {{"BERTCL_KERNELS", path("kernels")}});
+  EXPECT_EQ(verdicts(spoilt, "portable"), std::set<bool>{false});
+  for (const nlohmann::json& product : spoilt.at("products"))
+    for (const nlohmann::json& row : product.at("chosen")) EXPECT_NE(row.at("variant"), "portable");
+}
+
+TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {
+  EXPECT_THAT(refusal(run_bertcl({"tune", kModel}, {{"BERTCL_TUNING", "off"}})),
+              HasSubstr("BERTCL_TUNING"));
+  EXPECT_THAT(refusal(run_bertcl({"tune", kModel, "--rows", "0"}, environment)),
+              HasSubstr("--rows"));
+}
+
+TEST_F(TuneTest, WhatIsNoFileIsNotWaitedFor) {
+  std::filesystem::create_directory(path("folder"));
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const char* name : {"folder", "pipe"})
+    EXPECT_EQ(run_bertcl({"inspect", kModel}, {{"BERTCL_TUNING", path(name)}}).code, 0) << name;
+}
+
+}  // namespace
+}  // namespace bertcl::tests
