@@ -287,7 +287,7 @@ TEST_F(AnswerTest, RefusesWhatItCannotUse) {
               HasSubstr("no words"));
   EXPECT_THAT(refusal(run_bertcl({"answer", "--context",
                                   write("latin1.txt", "A caf\xe9 in Z\xfcrich."), "-q", "Who?"})),
-              AllOf(HasSubstr("latin1.txt"), HasSubstr("no UTF-8 at byte 5")));
+              AllOf(HasSubstr("latin1.txt"), HasSubstr("invalid UTF-8 at byte 5")));
   EXPECT_THAT(refusal(run_bertcl({"answer", "--context", folder_.path().string(), "-q", "Who?"})),
               HasSubstr("is a directory; the name of a file is needed"));
   EXPECT_THAT(refusal(run_bertcl({"answer", "--json", "-"})), HasSubstr("-q"));
