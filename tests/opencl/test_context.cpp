@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -57,6 +58,9 @@ TEST(Hold, GivesKernelsTheBytesAtAnyAddressAndKeepsThemUntilTheyHaveRun) {
     memory.reset();
     const auto results = out.download<int32_t>();
     for (int32_t i = 0; i < 1000; ++i) ASSERT_EQ(results[static_cast<size_t>(i)], i + 5) << shift;
+    // The driver lets go of them after it has told that the launch is complete.
+    for (int i = 0; i < 1000 && !watched.expired(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_TRUE(watched.expired()) << "the bytes are never given back";
   }
 }
