@@ -13,6 +13,10 @@
 #include <vector>
 
 #include "bertcl/stopwatch.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/attention.hpp"
+#include "kernels/contracts/quantize.hpp"
+#include "kernels/contracts/rows.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 
@@ -132,12 +136,57 @@ void attention(benchmark::State& state, const Variant& variant, int batch, int s
   Kernel kernel =
       context->kernel(variant.program, integer ? "attention_s8" : "attention_f32", variant.defines);
   if (integer)
-    kernel.args(qkv, stride, 0, kU8, 119, qkv, stride, hidden, kU8, 121, qkv, stride, 2 * hidden,
-                kU8, 128, out, kU8, 40.0f, 128, seq_offsets, nullptr, 0, heads, head_size, 2e-5f,
-                255.0f, 255, variant.unnormalized, 1e-4f, 0.0f, 0, 0, block_rows);
+    bertcl::kernels::set(
+        kernel, bertcl::kernels::AttentionS8<KernelArgument>{.q = qkv,
+                                                             .q_stride = stride,
+                                                             .q_offset = 0,
+                                                             .q_type = kU8,
+                                                             .q_zero_point = 119,
+                                                             .k = qkv,
+                                                             .k_stride = stride,
+                                                             .k_offset = hidden,
+                                                             .k_type = kU8,
+                                                             .k_zero_point = 121,
+                                                             .v = qkv,
+                                                             .v_stride = stride,
+                                                             .v_offset = 2 * hidden,
+                                                             .v_type = kU8,
+                                                             .v_zero_point = 128,
+                                                             .out = out,
+                                                             .out_type = kU8,
+                                                             .out_inv_scale = 40.0f,
+                                                             .out_zero_point = 128,
+                                                             .seq_offsets = seq_offsets,
+                                                             .use_mask = 0,
+                                                             .heads = heads,
+                                                             .head_size = head_size,
+                                                             .qk_scale = 2e-5f,
+                                                             .p_inv_scale = 255.0f,
+                                                             .p_max = 255,
+                                                             .unnormalized = variant.unnormalized,
+                                                             .pv_scale = 1e-4f,
+                                                             .score_inv_scale = 0.0f,
+                                                             .score_low = 0,
+                                                             .score_high = 0,
+                                                             .block_rows = block_rows});
   else
-    kernel.args(qkv, stride, 0, qkv, stride, hidden, qkv, stride, 2 * hidden, out, seq_offsets,
-                nullptr, 0, heads, head_size, 0.125f, block_rows);
+    bertcl::kernels::set(kernel,
+                         bertcl::kernels::AttentionFloat<KernelArgument>{.q = qkv,
+                                                                         .q_stride = stride,
+                                                                         .q_offset = 0,
+                                                                         .k = qkv,
+                                                                         .k_stride = stride,
+                                                                         .k_offset = hidden,
+                                                                         .v = qkv,
+                                                                         .v_stride = stride,
+                                                                         .v_offset = 2 * hidden,
+                                                                         .out = out,
+                                                                         .seq_offsets = seq_offsets,
+                                                                         .use_mask = 0,
+                                                                         .heads = heads,
+                                                                         .head_size = head_size,
+                                                                         .scale = 0.125f,
+                                                                         .block_rows = block_rows});
   measure(state, kernel,
           {ceil_div(seq, block_rows), static_cast<size_t>(heads), static_cast<size_t>(batch)},
           4.0 * batch * seq * seq * hidden, "gops");
@@ -152,9 +201,30 @@ void add_norm(benchmark::State& state, int type, bool quantized) {
   const Buffer weights = random_floats(kHidden), out = context->allocate(4 * kCount);
   const Buffer none;
   Kernel kernel = context->kernel("add_norm", "add_norm");
-  kernel.args(x, type, weights, weights, x, type, weights, weights, weights, weights, weights,
-              1e-12f, quantized ? none : out, quantized ? out : none, kS8, weights, weights, none,
-              0, none, none, kRows, kHidden, kRowsPerItem);
+  bertcl::kernels::set(kernel,
+                       bertcl::kernels::AddNorm<KernelArgument>{.x = x,
+                                                                .x_type = type,
+                                                                .x_scale = weights,
+                                                                .x_zero_point = weights,
+                                                                .residual = x,
+                                                                .residual_type = type,
+                                                                .residual_scale = weights,
+                                                                .residual_zero_point = weights,
+                                                                .gamma = weights,
+                                                                .beta = weights,
+                                                                .eps = 1e-12f,
+                                                                .out = quantized ? none : out,
+                                                                .q = quantized ? out : none,
+                                                                .q_type = kS8,
+                                                                .q_inv_scale = weights,
+                                                                .q_zero_point = weights,
+                                                                .r = none,
+                                                                .r_type = 0,
+                                                                .r_inv_scale = none,
+                                                                .r_zero_point = none,
+                                                                .rows = kRows,
+                                                                .hidden = kHidden,
+                                                                .rows_per_item = kRowsPerItem});
   measure(state, kernel, {ceil_div(kRows, kRowsPerItem), 1, 1},
           static_cast<double>(kCount) * static_cast<double>(2 * bytes + (quantized ? 1 : 4)),
           "gbps");
@@ -172,9 +242,32 @@ void embed_norm(benchmark::State& state) {
   const Buffer out = context->allocate(4 * kCount), bytes = context->allocate(kCount);
   const Buffer error = upload(std::vector<int32_t>{0}), none;
   Kernel kernel = context->kernel("embed_norm", "embed_norm");
-  kernel.args(upload(ids), upload(positions), nullptr, table, words, table, 512, table, 2, kF32,
-              weights, weights, 1e-12f, out, bytes, kS8, weights, weights, none, 0, none, none,
-              error, kRows, kHidden, kRowsPerItem);
+  bertcl::kernels::set(kernel,
+                       bertcl::kernels::EmbedNorm<KernelArgument>{.input_ids = upload(ids),
+                                                                  .position_ids = upload(positions),
+                                                                  .word_table = table,
+                                                                  .word_rows = words,
+                                                                  .position_table = table,
+                                                                  .position_rows = 512,
+                                                                  .type_table = table,
+                                                                  .type_rows = 2,
+                                                                  .table_type = kF32,
+                                                                  .gamma = weights,
+                                                                  .beta = weights,
+                                                                  .eps = 1e-12f,
+                                                                  .out = out,
+                                                                  .q = bytes,
+                                                                  .q_type = kS8,
+                                                                  .q_inv_scale = weights,
+                                                                  .q_zero_point = weights,
+                                                                  .r = none,
+                                                                  .r_type = 0,
+                                                                  .r_inv_scale = none,
+                                                                  .r_zero_point = none,
+                                                                  .error = error,
+                                                                  .tokens = kRows,
+                                                                  .hidden = kHidden,
+                                                                  .rows_per_item = kRowsPerItem});
   measure(state, kernel, {ceil_div(kRows, kRowsPerItem), 1, 1}, 13.0 * kCount, "gbps");
 }
 
@@ -182,7 +275,14 @@ void quantize(benchmark::State& state) {
   const Buffer x = random_floats(kCount), y = context->allocate(kCount);
   const Buffer scale = upload(std::vector<float>{0.03f});
   Kernel kernel = context->kernel("quantize", "quantize");
-  kernel.args(x, y, kS8, scale, nullptr, kCount, 1, kCount, kChunk);
+  bertcl::kernels::set(kernel, bertcl::kernels::Quantize<KernelArgument>{.x = x,
+                                                                         .y = y,
+                                                                         .y_type = kS8,
+                                                                         .scales = scale,
+                                                                         .count = kCount,
+                                                                         .axis = 1,
+                                                                         .inner = kCount,
+                                                                         .chunk = kChunk});
   measure(state, kernel, {ceil_div(kCount, kChunk), 1, 1}, 5.0 * kCount, "gbps");
 }
 
@@ -190,7 +290,10 @@ void softmax(benchmark::State& state) {
   const int rows = kCount / 384;
   const Buffer x = random_floats(kCount), y = context->allocate(4 * kCount);
   Kernel kernel = context->kernel("softmax", "softmax_f32");
-  kernel.args(x, y, rows, 384, 0, 32);
+  bertcl::kernels::set(
+      kernel,
+      bertcl::kernels::SoftmaxF32<KernelArgument>{
+          .x = x, .out = y, .rows = rows, .size = 384, .logarithm = 0, .rows_per_item = 32});
   measure(state, kernel, {ceil_div(rows, 32), 1, 1}, 8.0 * kCount, "gbps");
 }
 

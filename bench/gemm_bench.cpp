@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "bertcl/stopwatch.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/gemm.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "peaks.hpp"
@@ -139,13 +141,37 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
     b = random_bytes(weights);
     colsum = random_bytes(4ul * N);
     scale = constant(N, 1e-5f), inv_scale = constant(N, 30.0f), zero_point = constant(N, 128.0f);
-    kernel.args(a, b, colsum, scale, bias, inv_scale, zero_point, out, M, N, K, 128, 0, 1,
-                activation, kOutU8, Buffer(), Buffer(), Buffer(), Buffer(), Buffer());
+    bertcl::kernels::set(kernel,
+                         bertcl::kernels::GemmS8<KernelArgument>{.a = a,
+                                                                 .b = b,
+                                                                 .colsum = colsum,
+                                                                 .scale = scale,
+                                                                 .bias = bias,
+                                                                 .out_inv_scale = inv_scale,
+                                                                 .out_zero_point = zero_point,
+                                                                 .out = out,
+                                                                 .M = M,
+                                                                 .N = N,
+                                                                 .K = K,
+                                                                 .zero_point = 128,
+                                                                 .a_signed = 0,
+                                                                 .has_bias = 1,
+                                                                 .activation = activation,
+                                                                 .out_type = kOutU8});
   } else {
     a = constant(static_cast<size_t>(M) * K, 0.25f);
     b = half ? random_bytes(2 * weights) : constant(weights, 0.125f);
     if (half) b.fill(0x30);  // 0.13: finite
-    kernel.args(a, b, bias, out, M, N, K, 1, activation);
+    bertcl::kernels::set(kernel,
+                         bertcl::kernels::GemmF32<KernelArgument>{.a = a,
+                                                                  .b = b,
+                                                                  .bias = bias,
+                                                                  .out = out,
+                                                                  .M = M,
+                                                                  .N = N,
+                                                                  .K = K,
+                                                                  .has_bias = 1,
+                                                                  .activation = activation});
   }
   const std::array<size_t, 3> grid = {ceil_div(M, variant.tile_rows), ceil_div(N, variant.panel),
                                       1};

@@ -11,7 +11,7 @@ GROUP_KERNEL void add_norm(
     __global const void* restrict x, int x_type, __global const float* restrict x_scale,
     __global const float* restrict x_zero_point, __global const void* restrict residual,
     int residual_type, __global const float* restrict residual_scale,
-    __global const float* restrict residual_zero_point, __global const float* restrict bias,
+    __global const float* restrict residual_zero_point,
     __global const float* restrict gamma, __global const float* restrict beta, float eps,
     __global float* out, __global uchar* q, int q_type, __global const float* q_inv_scale,
     __global const float* q_zero_point, __global uchar* r, int r_type,
@@ -30,7 +30,6 @@ GROUP_KERNEL void add_norm(
     if (residual)
       kept[v] += load_columns4(residual, at, i, n, residual_type, residual_scale, residual_zero_point,
                                aligned);
-    if (bias) kept[v] += load_floats4(bias, i, n, aligned);
   }
   finish_norm(kept, shared, at, hidden, eps, gamma, beta, out,
               (RowBytes){q, q_type, q_inv_scale, q_zero_point},

@@ -79,7 +79,7 @@ static void pair_values(__global const ushort* v, int stride, const int* keys, i
   }
 }
 
-ONE_ITEM KERNEL attention_f32(__global const ushort* q, int q_stride, int q_offset,
+ONE_ITEM KERNEL attention_bf16(__global const ushort* q, int q_stride, int q_offset,
                               __global const ushort* k, int k_stride, int k_offset,
                               __global const ushort* v, int v_stride, int v_offset,
                               __global ushort* out, __global const int* seq_offsets,
@@ -223,4 +223,4 @@ ONE_ITEM KERNEL attention_f32(__global const ushort* q, int q_stride, int q_offs
   }
 }
 
-MERGEABLE(attention_f32, ATTENTION_F32_ARGUMENTS)
+MERGEABLE(attention_bf16, ATTENTION_F32_ARGUMENTS)

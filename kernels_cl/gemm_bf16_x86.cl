@@ -94,7 +94,7 @@ TILE_INLINE void store_tile(float16 c[][TILE_VECTORS], int rows, int row0, int c
                activation);
 }
 
-ONE_ITEM KERNEL gemm_f32(__global const void* restrict a, __global const ushort* restrict b,
+ONE_ITEM KERNEL gemm_bf16(__global const void* restrict a, __global const ushort* restrict b,
                          __global const float* restrict bias, __global void* restrict out,
                          const int M, const int N, const int K, const int has_bias,
                          const int activation, const int a_type,
@@ -152,5 +152,5 @@ ONE_ITEM KERNEL gemm_f32(__global const void* restrict a, __global const ushort*
   }
 }
 
-MERGEABLE(gemm_f32, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), INTEGER(5),
+MERGEABLE(gemm_bf16, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), INTEGER(5),
                      INTEGER(6), INTEGER(7), INTEGER(8), INTEGER(9), INTEGER(10), STEP_PLACE))

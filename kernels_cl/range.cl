@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Range of ONNX: out[i] = start[0] + i * delta[0].
 //
-//   range_f32, range_i32, range_i64; start and delta are buffers of one element, out has count elements
+//   range_i32, range_i64; start and delta are buffers of one element, out has count elements
 //   (the host knows the count when it sizes the buffer).
 //
 // Grid: (ceil(count / chunk)), any local size. Bounds: count < 2^31.
@@ -13,6 +13,5 @@
     for (int i = first; i < last; i++) out[i] = start[0] + i * delta[0];                          \
   }
 
-RANGE(f32, float)
 RANGE(i32, int)
 RANGE(i64, long)

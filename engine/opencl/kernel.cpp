@@ -122,4 +122,12 @@ Kernel& Kernel::set(unsigned index, float value) {
   return set_raw(index, sizeof(value), &value, {});
 }
 
+Kernel& Kernel::set(unsigned index, const KernelArgument& value) {
+  if (const auto* integer = std::get_if<int32_t>(&value.value_)) return set(index, *integer);
+  if (const auto* real = std::get_if<float>(&value.value_)) return set(index, *real);
+  const MemHandle& memory = std::get<MemHandle>(value.value_);
+  cl_mem mem = memory.get();
+  return set_raw(index, sizeof(mem), &mem, memory);
+}
+
 }  // namespace bertcl::opencl

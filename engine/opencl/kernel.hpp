@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "opencl/buffer.hpp"
 #include "opencl/handle.hpp"
@@ -17,6 +18,22 @@ class Context;
 
 /// -D options of a program. Sorted by name, so that the same values always give the same options.
 using Defines = std::map<std::string, int>;
+
+/// A value for one argument of a kernel, for those who keep them in a list. Keeps its buffer alive.
+class KernelArgument {
+ public:
+  KernelArgument(std::nullptr_t = nullptr) {}
+  KernelArgument(const Buffer& buffer) : value_(buffer.handle()) {}
+  KernelArgument(int32_t value) : value_(value) {}
+  KernelArgument(float value) : value_(value) {}
+  /// No implicit narrowing, as in Kernel::set().
+  template <typename T>
+  KernelArgument(T value) = delete;
+
+ private:
+  friend class Kernel;
+  std::variant<MemHandle, int32_t, float> value_;
+};
 
 /// Handle of one kernel with one set of arguments. Copies share the arguments; a launch that keeps
 /// its own asks the context for a kernel of its own. Bound buffers are kept alive. One thread at a
@@ -48,6 +65,7 @@ class Kernel {
   Kernel& set(unsigned index, int32_t value);
   Kernel& set(unsigned index, uint32_t value);
   Kernel& set(unsigned index, float value);
+  Kernel& set(unsigned index, const KernelArgument& value);
   /// No implicit narrowing: cast sizes to int32_t where the value is known to fit.
   template <typename T>
   Kernel& set(unsigned index, T value) = delete;

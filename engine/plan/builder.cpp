@@ -10,7 +10,6 @@
 #include "bertcl/stopwatch.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
-#include "plan/contracts.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -132,9 +131,8 @@ Argument Builder::constant_in_place(const ir::Tensor& tensor) {
 }
 
 void Builder::make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count) {
-  const TypedArgument weights{.is_buffer = true, .type = tensor.dtype()};
-  check_contract(node_ ? node_->describe() : "weights", kernel.program_name(), kernel.name(),
-                 std::span(&weights, 1));
+  const kernels::TypedArgument weights{.is_buffer = true, .type = tensor.dtype()};
+  kernels::check_first_argument(node_ ? node_->describe() : "weights", kernel.name(), weights);
   prepackings_.push_back({std::move(kernel), tensor, count, node_});
 }
 
@@ -160,7 +158,7 @@ void Builder::give_up_persistent_kernel(const std::string& reason) {
 
 void Builder::check_contracts() const {
   const auto typed = [&](const Argument& argument) {
-    TypedArgument t;
+    kernels::TypedArgument t;
     if (const auto* read = std::get_if<Reads>(&argument))
       t = {.is_buffer = true, .type = plan_.slots[static_cast<std::size_t>(read->slot)].type.dtype};
     else if (const auto* written = std::get_if<Writes>(&argument))
@@ -170,6 +168,8 @@ void Builder::check_contracts() const {
       t = {.is_buffer = true, .type = ir::DType::i32};
     else if (const auto* number = std::get_if<std::int32_t>(&argument))
       t.number = *number;
+    else if (std::holds_alternative<float>(argument))
+      t.is_float = true;
     else if (std::holds_alternative<std::nullptr_t>(argument))
       t.is_absent = true;
     if (const auto* constant = std::get_if<Constant>(&argument)) {
@@ -180,14 +180,14 @@ void Builder::check_contracts() const {
     return t;
   };
   for (const Step& step : plan_.steps) {
-    std::vector<TypedArgument> arguments;
+    std::vector<kernels::TypedArgument> arguments;
     for (const Argument& argument : step.arguments) arguments.push_back(typed(argument));
     const std::string who = fmt::format("{} '{}'", step.op, step.name);
     const auto check = [&](const opencl::Kernel& kernel) {
-      check_contract(who, kernel.program_name(), kernel.name(), arguments);
+      kernels::check_contract(who, kernel.name(), arguments);
     };
     if (step.call) {
-      check_contract(who, "", fmt::format("{}_{}", step.variant, step.type), arguments);
+      kernels::check_contract(who, fmt::format("{}_{}", step.variant, step.type), arguments);
       continue;
     }
     check(step.kernel);
@@ -335,8 +335,9 @@ Step& Builder::launch(const ir::Node& node, std::string type, std::string varian
 }
 
 Step& Builder::call(const ir::Node& node, std::string type, std::string variant, LibraryCall call,
-                    std::vector<Argument> arguments) {
-  plan_.steps.push_back(step_for(node, std::move(type), std::move(variant), std::move(arguments)));
+                    const kernels::LibraryGemm<Argument>& arguments) {
+  plan_.steps.push_back(
+      step_for(node, std::move(type), std::move(variant), kernels::in_order(arguments)));
   plan_.steps.back().call = std::move(call);
   return plan_.steps.back();
 }

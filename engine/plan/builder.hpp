@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/contracts.hpp"
+#include "kernels/contracts/gemm.hpp"
 #include "plan/plan.hpp"
 #include "plan/tuning.hpp"
 #include "plan/weight_check.hpp"
@@ -81,12 +83,20 @@ class Builder {
   /// The int that kernels set when an index was outside its table.
   Argument error_flag();
 
-  /// Appends a launch. `kernel` must be that of this step alone.
+  /// Appends a launch of a kernel that has this contract. `kernel` must be that of this step alone.
+  template <template <class> class Contract>
+  Step& launch(const ir::Node& node, std::string type, std::string variant, opencl::Kernel kernel,
+               const Contract<Argument>& arguments, std::array<Size, 3> global) {
+    kernels::check_kernel(kernel.name(), kernels::parameters_of<Contract>.data());
+    return launch(node, std::move(type), std::move(variant), std::move(kernel),
+                  kernels::in_order(arguments), std::move(global));
+  }
+  /// The same with arguments in the kernel's order, of a contract that the caller has checked.
   Step& launch(const ir::Node& node, std::string type, std::string variant, opencl::Kernel kernel,
                std::vector<Argument> arguments, std::array<Size, 3> global);
-  /// Appends a call of a library; `arguments` are its buffers.
+  /// Appends a call of a library.
   Step& call(const ir::Node& node, std::string type, std::string variant, LibraryCall call,
-             std::vector<Argument> arguments);
+             const kernels::LibraryGemm<Argument>& arguments);
   /// Lets finish() look for NaN and infinity in what constant(), constant_in_place() and
   /// make_constant() are given from now on. `weights` has to live as long.
   void check_weights(WeightCheck& weights) { weights_ = &weights; }

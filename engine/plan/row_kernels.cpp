@@ -55,13 +55,12 @@ int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2
 
 }  // namespace
 
-Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char* program,
-                  const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
-                  const RowColumns& columns) {
+Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, const char* program,
+                        const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
+                        const RowColumns& columns) {
   const std::vector<Variant> variants = variants_of(columns);
   const auto choice = choose(b, node, variants);
   const Variant& variant = *choice.variant;
-  arguments.emplace_back(b.rows_per_item());
   if (!variant.groups) {
     Step& step = b.launch(node, type, variant.name, b.kernel(program, kernel), std::move(arguments),
                           {Size{rows, b.rows_per_item()}, Size{}, Size{}});

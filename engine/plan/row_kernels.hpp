@@ -14,12 +14,20 @@ struct RowColumns {
   bool kept = true;  ///< false: the kernel reads its row as often as it needs, of any size
 };
 
+Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, const char* program,
+                        const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
+                        const RowColumns& columns);
+
 /// Launches `kernel` of kernels_cl/`program`.cl, or of `program`_group.cl where the device is one
-/// for work-groups. The arguments are those before rows_per_item, which is the last of every row
-/// kernel.
+/// for work-groups.
+template <template <class> class Contract>
 Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char* program,
-                  const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
-                  const RowColumns& columns);
+                  const char* kernel, const Contract<Argument>& arguments, const ir::Dim& rows,
+                  const RowColumns& columns) {
+  kernels::check_kernel(kernel, kernels::parameters_of<Contract>.data());
+  return launch_row_kernel(b, node, type, program, kernel, kernels::in_order(arguments), rows,
+                           columns);
+}
 
 /// Names on the variants of row kernels, appended to `names`.
 void add_row_variants(std::vector<std::string>& names);

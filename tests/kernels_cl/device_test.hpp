@@ -16,11 +16,15 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/bind.hpp"
+#include "kernels/contracts/elementwise.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "tests/support/lacks.hpp"
 
 namespace bertcl::tests {
+
+using opencl::KernelArgument;
 
 /// The device of BERTCL_DEVICE (or the first), shared by all tests of the program.
 inline opencl::Context& device() {
@@ -181,8 +185,12 @@ std::vector<To> cast(const std::vector<From>& from) {
   Output<To> to(from.size());
   const auto code = [](size_t bytes) { return bytes == 2 ? kF16 : kF32; };
   auto kernel = device().kernel("cast", "cast");
-  kernel.args(upload(from), code(sizeof(From)), to.buffer(), code(sizeof(To)),
-              static_cast<int32_t>(from.size()), 64);
+  kernels::set(kernel, kernels::Cast<KernelArgument>{.x = upload(from),
+                                                     .from = code(sizeof(From)),
+                                                     .y = to.buffer(),
+                                                     .to = code(sizeof(To)),
+                                                     .count = static_cast<int32_t>(from.size()),
+                                                     .chunk = 64});
   run(kernel, ceil_div(from.size(), 64));
   return to.values();
 }

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/bind.hpp"
+#include "kernels/contracts/gemm.hpp"
+#include "kernels/contracts/prepack.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 
 namespace bertcl::tests {
@@ -160,8 +163,14 @@ struct GemmS8Case {
 inline opencl::Buffer row_sums(const GemmS8Case& c, const opencl::Buffer& measured_zero_point) {
   opencl::Buffer sums = device().allocate(static_cast<size_t>(c.M) * sizeof(int32_t));
   auto kernel = device().kernel("row_sums", "row_sums");
-  kernel.args(upload(c.a), c.a_signed ? kS8 : kU8, c.zero_point, measured_zero_point, sums, c.M,
-              c.K, 4);
+  kernels::set(kernel, kernels::RowSums<KernelArgument>{.a = upload(c.a),
+                                                        .a_type = c.a_signed ? kS8 : kU8,
+                                                        .zero_point = c.zero_point,
+                                                        .x_zero_point = measured_zero_point,
+                                                        .sums = sums,
+                                                        .M = c.M,
+                                                        .K = c.K,
+                                                        .rows_per_item = 4});
   run(kernel, ceil_div(c.M, 4));
   return sums;
 }
@@ -200,7 +209,15 @@ inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel
   Output<int32_t> colsum(N);
   auto kernel = device().kernel("prepack_s8", "prepack_s8");
   for_each_part(w, N, K, cuts, [&](const std::vector<int8_t>& part, int n, int first) {
-    kernel.args(upload(part), packed.buffer(), colsum.buffer(), n, K, panel, group, first, N);
+    kernels::set(kernel, kernels::PrepackS8<KernelArgument>{.w = upload(part),
+                                                            .packed = packed.buffer(),
+                                                            .colsum = colsum.buffer(),
+                                                            .n = n,
+                                                            .K = K,
+                                                            .panel = panel,
+                                                            .group = group,
+                                                            .first = first,
+                                                            .N = N});
     run(kernel, panels_of(n, first, panel));
   });
   packed.values(), colsum.values();  // check what lies past them
@@ -226,11 +243,28 @@ std::vector<T> run_gemm_s8(const GemmKernel& variant, const GemmS8Case& c, int32
   opencl::Buffer sums, w_zero;
   if (!c.w_zero_point.empty()) sums = row_sums(c, measured), w_zero = upload(c.w_zero_point);
   auto kernel = device().kernel(variant.program, "gemm_s8", variant.defines);
-  kernel.args(upload(c.a), weights.panels, weights.colsum, vector(c.scale), vector(c.bias),
-              vector(c.out_inv_scale), vector(c.out_zero_point), out.buffer(), c.M, c.N, c.K,
-              c.x_scale.empty() ? c.zero_point : 77, c.a_signed ? 1 : 0, c.bias.empty() ? 0 : 1,
-              c.activation, out_type, vector(c.x_scale), measured, sums, w_zero,
-              vector(c.row_scale));
+  kernels::set(kernel,
+               kernels::GemmS8<KernelArgument>{.a = upload(c.a),
+                                               .b = weights.panels,
+                                               .colsum = weights.colsum,
+                                               .scale = vector(c.scale),
+                                               .bias = vector(c.bias),
+                                               .out_inv_scale = vector(c.out_inv_scale),
+                                               .out_zero_point = vector(c.out_zero_point),
+                                               .out = out.buffer(),
+                                               .M = c.M,
+                                               .N = c.N,
+                                               .K = c.K,
+                                               .zero_point = c.x_scale.empty() ? c.zero_point : 77,
+                                               .a_signed = c.a_signed ? 1 : 0,
+                                               .has_bias = c.bias.empty() ? 0 : 1,
+                                               .activation = c.activation,
+                                               .out_type = out_type,
+                                               .x_scale = vector(c.x_scale),
+                                               .x_zero_point = measured,
+                                               .row_sums = sums,
+                                               .w_zero_point = w_zero,
+                                               .row_scale = vector(c.row_scale)});
   const size_t rows = ceil_div(c.M, variant.tile_rows), columns = ceil_div(c.N, variant.columns);
   const auto items = static_cast<size_t>(variant.items);
   if (items == 1)

@@ -2,6 +2,8 @@
 // Attention in bf16 against sums in double of the same operands.
 #include "attention_reference.hpp"
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/attention.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -18,10 +20,25 @@ class AttentionBf16 : public testing::TestWithParam<int> {  // BLOCK_KEYS
     const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
     Output<uint16_t> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
     const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
-    auto kernel = device().kernel("attention_bf16_x86", "attention_f32",
+    auto kernel = device().kernel("attention_bf16_x86", "attention_bf16",
                                   {{"BLOCK_KEYS", GetParam()}, {"PACKED_KEYS", 4 * GetParam()}});
-    kernel.args(input, stride, 0, input, stride, hidden, input, stride, 2 * hidden, out.buffer(),
-                offsets, mask, use_mask, c.heads, c.head_size, scale, block_rows);
+    kernels::set(kernel, kernels::AttentionFloat<KernelArgument>{.q = input,
+                                                                 .q_stride = stride,
+                                                                 .q_offset = 0,
+                                                                 .k = input,
+                                                                 .k_stride = stride,
+                                                                 .k_offset = hidden,
+                                                                 .v = input,
+                                                                 .v_stride = stride,
+                                                                 .v_offset = 2 * hidden,
+                                                                 .out = out.buffer(),
+                                                                 .seq_offsets = offsets,
+                                                                 .key_mask = mask,
+                                                                 .use_mask = use_mask,
+                                                                 .heads = c.heads,
+                                                                 .head_size = c.head_size,
+                                                                 .scale = scale,
+                                                                 .block_rows = block_rows});
     run(kernel, ceil_div(static_cast<size_t>(c.longest()), static_cast<size_t>(block_rows)),
         static_cast<size_t>(c.heads), c.lengths.size());
     return out.values();

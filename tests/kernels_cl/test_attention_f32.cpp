@@ -2,6 +2,8 @@
 // The f32 attention kernels against plain C++.
 #include "attention_reference.hpp"
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/attention.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -34,8 +36,23 @@ std::vector<float> attend(const Implementation& program, const AttentionCase& c,
   Output<float> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
   auto kernel = kernel_for(program, "attention_f32", c);
-  kernel.args(input, stride, 0, input, stride, hidden, input, stride, 2 * hidden, out.buffer(),
-              offsets, mask, use_mask, c.heads, c.head_size, scale, block_rows);
+  kernels::set(kernel, kernels::AttentionFloat<KernelArgument>{.q = input,
+                                                               .q_stride = stride,
+                                                               .q_offset = 0,
+                                                               .k = input,
+                                                               .k_stride = stride,
+                                                               .k_offset = hidden,
+                                                               .v = input,
+                                                               .v_stride = stride,
+                                                               .v_offset = 2 * hidden,
+                                                               .out = out.buffer(),
+                                                               .seq_offsets = offsets,
+                                                               .key_mask = mask,
+                                                               .use_mask = use_mask,
+                                                               .heads = c.heads,
+                                                               .head_size = c.head_size,
+                                                               .scale = scale,
+                                                               .block_rows = block_rows});
   run_attention(program, kernel, c, block_rows);
   return out.values();
 }
@@ -167,8 +184,23 @@ TEST(AttentionF16, StoredInHalf) {
     Output<uint16_t> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
     const int32_t hidden = c.hidden(), stride = 3 * hidden;
     auto kernel = kernel_for(half, "attention_f32", c);
-    kernel.args(input, stride, 0, input, stride, hidden, input, stride, 2 * hidden, out.buffer(),
-                offsets, mask, 0, c.heads, c.head_size, 0.125f, 64);
+    kernels::set(kernel, kernels::AttentionFloat<KernelArgument>{.q = input,
+                                                                 .q_stride = stride,
+                                                                 .q_offset = 0,
+                                                                 .k = input,
+                                                                 .k_stride = stride,
+                                                                 .k_offset = hidden,
+                                                                 .v = input,
+                                                                 .v_stride = stride,
+                                                                 .v_offset = 2 * hidden,
+                                                                 .out = out.buffer(),
+                                                                 .seq_offsets = offsets,
+                                                                 .key_mask = mask,
+                                                                 .use_mask = 0,
+                                                                 .heads = c.heads,
+                                                                 .head_size = c.head_size,
+                                                                 .scale = 0.125f,
+                                                                 .block_rows = 64});
     run_attention(half, kernel, c, 64);
     const auto actual = cast<float>(out.values());
     for (size_t i = 0; i < actual.size(); ++i)

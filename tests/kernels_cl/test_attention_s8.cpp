@@ -4,6 +4,8 @@
 
 #include "attention_reference.hpp"
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/attention.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -87,11 +89,39 @@ std::vector<T> attend(const Implementation& program, const AttentionCase& c, con
   Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
   auto kernel = kernel_for(program, "attention_s8", c);
-  kernel.args(input, stride, 0, z.q.type, z.q.zero_point, input, stride, hidden, z.k.type,
-              z.k.zero_point, input, stride, 2 * hidden, z.v.type, z.v.zero_point, out.buffer(),
-              to.type, to.inv_scale, to.zero_point, offsets, mask, use_mask, c.heads, c.head_size,
-              z.qk_scale, z.p_inv_scale, z.p_max, z.unnormalized, z.pv_scale, z.score_inv_scale,
-              z.score_low, z.score_high, block_rows);
+  kernels::set(kernel, kernels::AttentionS8<KernelArgument>{.q = input,
+                                                            .q_stride = stride,
+                                                            .q_offset = 0,
+                                                            .q_type = z.q.type,
+                                                            .q_zero_point = z.q.zero_point,
+                                                            .k = input,
+                                                            .k_stride = stride,
+                                                            .k_offset = hidden,
+                                                            .k_type = z.k.type,
+                                                            .k_zero_point = z.k.zero_point,
+                                                            .v = input,
+                                                            .v_stride = stride,
+                                                            .v_offset = 2 * hidden,
+                                                            .v_type = z.v.type,
+                                                            .v_zero_point = z.v.zero_point,
+                                                            .out = out.buffer(),
+                                                            .out_type = to.type,
+                                                            .out_inv_scale = to.inv_scale,
+                                                            .out_zero_point = to.zero_point,
+                                                            .seq_offsets = offsets,
+                                                            .key_mask = mask,
+                                                            .use_mask = use_mask,
+                                                            .heads = c.heads,
+                                                            .head_size = c.head_size,
+                                                            .qk_scale = z.qk_scale,
+                                                            .p_inv_scale = z.p_inv_scale,
+                                                            .p_max = z.p_max,
+                                                            .unnormalized = z.unnormalized,
+                                                            .pv_scale = z.pv_scale,
+                                                            .score_inv_scale = z.score_inv_scale,
+                                                            .score_low = z.score_low,
+                                                            .score_high = z.score_high,
+                                                            .block_rows = block_rows});
   run_attention(program, kernel, c, block_rows);
   return out.values();
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/quantize.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -29,13 +31,20 @@ void expect_as_reference(const std::vector<float>& x, const std::string& what) {
   Output<float> ranges(512), scale(1);
   Output<uint8_t> y(x.size()), zero_point(1);
   auto range = device().kernel("dynamic_quantize", "dynamic_range");
-  range.args(upload(x), ranges.buffer(), count);
+  kernels::set(range, kernels::DynamicRange<KernelArgument>{
+                          .x = upload(x), .ranges = ranges.buffer(), .count = count});
   run(range, 256);
   ranges.values();  // checks what lies past them
   const int32_t chunk = 100;
   auto quantize = device().kernel("dynamic_quantize", "dynamic_quantize");
-  quantize.args(upload(x), ranges.buffer(), y.buffer(), scale.buffer(), zero_point.buffer(), count,
-                chunk);
+  kernels::set(quantize,
+               kernels::DynamicQuantize<KernelArgument>{.x = upload(x),
+                                                        .ranges = ranges.buffer(),
+                                                        .y = y.buffer(),
+                                                        .scale_out = scale.buffer(),
+                                                        .zero_point_out = zero_point.buffer(),
+                                                        .count = count,
+                                                        .chunk = chunk});
   run(quantize, ceil_div(x.size(), chunk));
   const Quantized expected = reference(x);
   EXPECT_EQ(scale.values()[0], expected.scale) << what;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The product in bf16 against sums in double of operands rounded to bf16.
+#include "kernels/bind.hpp"
+#include "kernels/contracts/gemm.hpp"
+#include "kernels/contracts/prepack.hpp"
 #include "tests/kernels_cl/gemm_variants.hpp"
 
 namespace bertcl::tests {
@@ -11,7 +14,13 @@ opencl::Buffer pack_bf16(const std::vector<float>& w, int N, int K, int panel,
   packed.fill(0xAA);
   auto kernel = device().kernel("prepack_pairs", "prepack_pairs");
   for_each_part(w, N, K, cuts, [&](const std::vector<float>& part, int n, int first) {
-    kernel.args(upload(part), packed, n, K, panel, first, N);
+    kernels::set(kernel, kernels::PrepackFloat<KernelArgument>{.w = upload(part),
+                                                               .packed = packed,
+                                                               .n = n,
+                                                               .K = K,
+                                                               .panel = panel,
+                                                               .first = first,
+                                                               .N = N});
     run(kernel, panels_of(n, first, panel));
   });
   return packed;
@@ -32,11 +41,19 @@ class GemmBf16 : public testing::TestWithParam<std::tuple<int, bool>> {
     const auto weights = pack_bf16(w, N, K, variant.panel);
     const auto [item_panels, bf16] = GetParam();
     Output<T> out(static_cast<size_t>(M) * N);
-    auto kernel = device().kernel(variant.program, "gemm_f32", {{"ITEM_PANELS", item_panels}});
-    kernel.args(bf16 ? upload(bf16_bits(a)) : upload(a), weights,
-                bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M, N, K,
-                bias.empty() ? 0 : 1, activation, bf16 ? kBf16 : kF32,
-                sizeof(T) == 2 ? kBf16 : kF32);
+    auto kernel = device().kernel(variant.program, "gemm_bf16", {{"ITEM_PANELS", item_panels}});
+    kernels::set(kernel, kernels::GemmBf16<KernelArgument>{
+                             .a = bf16 ? upload(bf16_bits(a)) : upload(a),
+                             .b = weights,
+                             .bias = bias.empty() ? opencl::Buffer() : upload(bias),
+                             .out = out.buffer(),
+                             .M = M,
+                             .N = N,
+                             .K = K,
+                             .has_bias = bias.empty() ? 0 : 1,
+                             .activation = activation,
+                             .a_type = bf16 ? kBf16 : kF32,
+                             .out_type = sizeof(T) == 2 ? kBf16 : kF32});
     run(kernel, ceil_div(M, variant.tile_rows), ceil_div(ceil_div(N, variant.panel), item_panels));
     return out.values();
   }

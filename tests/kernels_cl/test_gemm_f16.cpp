@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products in half by matrix units, and by their twins: operands rounded to f16, sums in f32.
+#include "kernels/bind.hpp"
+#include "kernels/contracts/gemm.hpp"
+#include "kernels/contracts/prepack.hpp"
 #include "tests/kernels_cl/gemm_variants.hpp"
 
 namespace bertcl::tests {
@@ -19,12 +22,26 @@ class GemmF16 : public testing::TestWithParam<GemmKernel> {
                                               ceil_div(K, 2) * 2 * sizeof(uint16_t));
     packed.fill(0xAA);
     auto pack = device().kernel("prepack_pairs", "prepack_pairs", {{"B_HALF", 1}});
-    pack.args(upload(w), packed, N, K, variant.panel, 0, N);
+    kernels::set(pack, kernels::PrepackFloat<KernelArgument>{.w = upload(w),
+                                                             .packed = packed,
+                                                             .n = N,
+                                                             .K = K,
+                                                             .panel = variant.panel,
+                                                             .first = 0,
+                                                             .N = N});
     run(pack, ceil_div(N, variant.panel));
     Output<float> out(static_cast<size_t>(M) * N);
     auto kernel = device().kernel(variant.program, "gemm_f32", variant.defines);
-    kernel.args(upload(a), packed, bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M,
-                N, K, bias.empty() ? 0 : 1, activation);
+    kernels::set(kernel, kernels::GemmF32<KernelArgument>{
+                             .a = upload(a),
+                             .b = packed,
+                             .bias = bias.empty() ? opencl::Buffer() : upload(bias),
+                             .out = out.buffer(),
+                             .M = M,
+                             .N = N,
+                             .K = K,
+                             .has_bias = bias.empty() ? 0 : 1,
+                             .activation = activation});
     const auto items = static_cast<size_t>(variant.items);
     device().queue().launch(kernel,
                             {items, ceil_div(M, variant.tile_rows), ceil_div(N, variant.columns)},

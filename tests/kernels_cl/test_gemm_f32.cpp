@@ -2,6 +2,9 @@
 // The fp32 products with fp32 and fp16 weights, and the vector functions of their epilogue.
 #include <bit>
 
+#include "kernels/bind.hpp"
+#include "kernels/contracts/gemm.hpp"
+#include "kernels/contracts/prepack.hpp"
 #include "opencl/sources.hpp"
 #include "tests/kernels_cl/gemm_variants.hpp"
 
@@ -35,7 +38,13 @@ opencl::Buffer prepack_f32(const std::vector<T>& w, int N, int K, int panel, int
   auto kernel = device().kernel("prepack_f32", "prepack_f32",
                                 {{"B_HALF", half}, {"W_HALF", sizeof(T) == 2 ? 1 : 0}});
   for_each_part(w, N, K, cuts, [&](const std::vector<T>& part, int n, int first) {
-    kernel.args(upload(part), packed, n, K, panel, first, N);
+    kernels::set(kernel, kernels::PrepackFloat<KernelArgument>{.w = upload(part),
+                                                               .packed = packed,
+                                                               .n = n,
+                                                               .K = K,
+                                                               .panel = panel,
+                                                               .first = first,
+                                                               .N = N});
     run(kernel, panels_of(n, first, panel));
   });
   return packed;
@@ -47,8 +56,16 @@ std::vector<float> run_gemm_f32(const GemmKernel& variant, const std::vector<flo
   const auto weights = prepack_f32(w, N, K, variant.panel, variant.defines.at("B_HALF"));
   Output<float> out(static_cast<size_t>(M) * N);
   auto kernel = device().kernel(variant.program, "gemm_f32", variant.defines);
-  kernel.args(upload(a), weights, bias.empty() ? opencl::Buffer() : upload(bias), out.buffer(), M,
-              N, K, bias.empty() ? 0 : 1, activation);
+  kernels::set(kernel, kernels::GemmF32<KernelArgument>{
+                           .a = upload(a),
+                           .b = weights,
+                           .bias = bias.empty() ? opencl::Buffer() : upload(bias),
+                           .out = out.buffer(),
+                           .M = M,
+                           .N = N,
+                           .K = K,
+                           .has_bias = bias.empty() ? 0 : 1,
+                           .activation = activation});
   run(kernel, ceil_div(M, variant.tile_rows), ceil_div(N, variant.panel));
   return out.values();
 }

@@ -3,6 +3,8 @@
 #include <functional>
 
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/elementwise.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -42,7 +44,14 @@ void expect_binary(const std::string& type, int32_t op, const std::vector<T>& a,
       shape.insert(shape.end(), broadcast.b_strides.begin(), broadcast.b_strides.end());
       Output<Out> out(kCount);
       auto kernel = device().kernel("elementwise_binary", "binary_" + type);
-      kernel.args(upload(a), upload(b), out.buffer(), op, upload(shape), 3, kCount, chunk);
+      kernels::set(kernel, kernels::Binary<KernelArgument>{.a = upload(a),
+                                                           .b = upload(b),
+                                                           .out = out.buffer(),
+                                                           .op = op,
+                                                           .shape = upload(shape),
+                                                           .rank = 3,
+                                                           .count = kCount,
+                                                           .chunk = chunk});
       run(kernel, ceil_div(kCount, static_cast<size_t>(chunk)));
       const std::string what = type + " op " + std::to_string(op) + ", " + broadcast.name;
       if constexpr (std::is_same_v<Out, float>)
@@ -108,7 +117,14 @@ TEST(Binary, MinMaxHandOnNaN) {
   for (int32_t op : {5, 6}) {
     Output<float> out(4);
     auto kernel = device().kernel("elementwise_binary", "binary_f32");
-    kernel.args(upload(a), upload(b), out.buffer(), op, upload(Ints{4, 1, 1}), 1, 4, 4);
+    kernels::set(kernel, kernels::Binary<KernelArgument>{.a = upload(a),
+                                                         .b = upload(b),
+                                                         .out = out.buffer(),
+                                                         .op = op,
+                                                         .shape = upload(Ints{4, 1, 1}),
+                                                         .rank = 1,
+                                                         .count = 4,
+                                                         .chunk = 4});
     run(kernel, 1);
     const auto values = out.values();
     for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(values[i])) << op << " " << i;
@@ -168,7 +184,11 @@ TEST(Binary, Logic) {
 std::vector<float> unary(int32_t op, const std::vector<float>& x, int32_t chunk) {
   Output<float> out(x.size());
   auto kernel = device().kernel("elementwise_unary", "unary_f32");
-  kernel.args(upload(x), out.buffer(), op, static_cast<int32_t>(x.size()), chunk);
+  kernels::set(kernel, kernels::Unary<KernelArgument>{.x = upload(x),
+                                                      .out = out.buffer(),
+                                                      .op = op,
+                                                      .count = static_cast<int32_t>(x.size()),
+                                                      .chunk = chunk});
   run(kernel, ceil_div(x.size(), static_cast<size_t>(chunk)));
   return out.values();
 }
@@ -238,7 +258,9 @@ TEST(Unary, EndsOfTheRange) {
     EXPECT_TRUE(std::isnan(unary(op, x, 10)[5])) << op;
   Output<uint8_t> is_nan(6);
   auto kernel = device().kernel("elementwise_unary", "unary_f32");
-  kernel.args(upload(x), is_nan.buffer(), 19, 6, 4);
+  kernels::set(kernel,
+               kernels::Unary<KernelArgument>{
+                   .x = upload(x), .out = is_nan.buffer(), .op = 19, .count = 6, .chunk = 4});
   run(kernel, 2);
   expect_equal(is_nan.values(), {0, 0, 0, 0, 0, 1}, "is_nan");
 }
@@ -248,7 +270,11 @@ void expect_unary(const std::string& type, int32_t op, const std::vector<T>& x,
                   const std::vector<T>& expected) {
   Output<T> out(x.size());
   auto kernel = device().kernel("elementwise_unary", "unary_" + type);
-  kernel.args(upload(x), out.buffer(), op, static_cast<int32_t>(x.size()), 2);
+  kernels::set(kernel, kernels::Unary<KernelArgument>{.x = upload(x),
+                                                      .out = out.buffer(),
+                                                      .op = op,
+                                                      .count = static_cast<int32_t>(x.size()),
+                                                      .chunk = 2});
   run(kernel, ceil_div(x.size(), 2));
   expect_equal(out.values(), expected, type + " op " + std::to_string(op));
 }

@@ -2,6 +2,8 @@
 // The batched products of unfused graphs against plain C++: strides, transposes, broadcasting,
 // tails.
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/gemm.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -69,8 +71,21 @@ TEST(MatmulF32, StridesTransposesAndBroadcasting) {
       for (double& value : expected) value *= 0.125;
       Output<float> out(expected.size());
       auto kernel = device().kernel("matmul_f32_batched", "matmul_f32_batched", {{"LANES", lanes}});
-      kernel.args(upload(a), p.a_row(), p.a_column(), upload(b), p.b_row(), p.b_column(),
-                  out.buffer(), p.m, p.n, p.k, 0.125f, upload(p.batch_shape()), 2, block_rows);
+      kernels::set(kernel,
+                   kernels::MatMulF32<KernelArgument>{.a = upload(a),
+                                                      .a_row = p.a_row(),
+                                                      .a_column = p.a_column(),
+                                                      .b = upload(b),
+                                                      .b_row = p.b_row(),
+                                                      .b_column = p.b_column(),
+                                                      .c = out.buffer(),
+                                                      .m = p.m,
+                                                      .n = p.n,
+                                                      .k = p.k,
+                                                      .alpha = 0.125f,
+                                                      .batch_shape = upload(p.batch_shape()),
+                                                      .rank = 2,
+                                                      .block_rows = block_rows});
       run(kernel, ceil_div(static_cast<size_t>(p.n), 32),
           ceil_div(static_cast<size_t>(p.m), static_cast<size_t>(block_rows)), 6);
       expect_close(out.values(), expected, p.name());
@@ -111,10 +126,26 @@ TEST(MatmulS32, ExactForEveryTypeAndZeroPoint) {
           };
           Output<int32_t> out(expected.size());
           auto kernel = device().kernel("matmul_s32_batched", "matmul_s32_batched");
-          kernel.args(upload(a), p.a_row(), p.a_column(), a_type, list(a_zero),
-                      static_cast<int32_t>(zeros == 2), upload(b), p.b_row(), p.b_column(), b_type,
-                      list(b_zero), static_cast<int32_t>(zeros == 2), out.buffer(), p.m, p.n, p.k,
-                      upload(p.batch_shape()), 2, 64);
+          kernels::set(kernel, kernels::MatMulS32<KernelArgument>{
+                                   .a = upload(a),
+                                   .a_row = p.a_row(),
+                                   .a_column = p.a_column(),
+                                   .a_type = a_type,
+                                   .a_zero_point = list(a_zero),
+                                   .a_zero_step = static_cast<int32_t>(zeros == 2),
+                                   .b = upload(b),
+                                   .b_row = p.b_row(),
+                                   .b_column = p.b_column(),
+                                   .b_type = b_type,
+                                   .b_zero_point = list(b_zero),
+                                   .b_zero_step = static_cast<int32_t>(zeros == 2),
+                                   .c = out.buffer(),
+                                   .m = p.m,
+                                   .n = p.n,
+                                   .k = p.k,
+                                   .batch_shape = upload(p.batch_shape()),
+                                   .rank = 2,
+                                   .block_rows = 64});
           run(kernel, ceil_div(static_cast<size_t>(p.n), 32),
               ceil_div(static_cast<size_t>(p.m), 64), 6);
           expect_equal(out.values(), expected, p.name());

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/reduce.hpp"
+#include "kernels/contracts/rows.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -33,7 +36,13 @@ std::vector<T> reduce(const std::string& type, int32_t op, const View& view,
                       const std::vector<T>& x, int32_t chunk) {
   Output<T> out(view.results());
   auto kernel = device().kernel("reduce", "reduce_" + type);
-  kernel.args(upload(x), out.buffer(), op, view.outer, view.size, view.inner, chunk);
+  kernels::set(kernel, kernels::Reduce<KernelArgument>{.x = upload(x),
+                                                       .out = out.buffer(),
+                                                       .op = op,
+                                                       .outer = view.outer,
+                                                       .size = view.size,
+                                                       .inner = view.inner,
+                                                       .chunk = chunk});
   run(kernel, ceil_div(view.results(), static_cast<size_t>(chunk)));
   return out.values();
 }
@@ -106,8 +115,14 @@ void expect_place_of_the_largest(bool take_last) {
           expected[i] = static_cast<int64_t>(r);
     Output<int64_t> out(view.results());
     auto kernel = device().kernel("reduce", "argmax_f32");
-    kernel.args(upload(x), out.buffer(), view.outer, view.size, view.inner,
-                static_cast<int32_t>(take_last), 4);
+    kernels::set(kernel,
+                 kernels::ArgMax<KernelArgument>{.x = upload(x),
+                                                 .out = out.buffer(),
+                                                 .outer = view.outer,
+                                                 .size = view.size,
+                                                 .inner = view.inner,
+                                                 .take_last = static_cast<int32_t>(take_last),
+                                                 .chunk = 4});
     run(kernel, ceil_div(view.results(), 4));
     expect_equal(out.values(), expected, "argmax");
   }
@@ -133,7 +148,14 @@ void expect_cumsum(const std::string& type) {
       }
       Output<T> out(view.count());
       auto kernel = device().kernel("cumsum", "cumsum_" + type);
-      kernel.args(upload(x), out.buffer(), 3, 17, 5, exclusive, reverse, 4);
+      kernels::set(kernel, kernels::CumSum<KernelArgument>{.x = upload(x),
+                                                           .out = out.buffer(),
+                                                           .outer = 3,
+                                                           .size = 17,
+                                                           .inner = 5,
+                                                           .exclusive = exclusive,
+                                                           .reverse = reverse,
+                                                           .chunk = 4});
       run(kernel, 4);
       expect_equal(out.values(), expected, type);
     }
@@ -149,7 +171,12 @@ std::vector<float> softmax(const std::vector<float>& x, int32_t size, int32_t lo
   const auto rows = static_cast<int32_t>(x.size()) / size;
   Output<float> out(x.size());
   auto kernel = device().kernel("softmax", "softmax_f32");
-  kernel.args(upload(x), out.buffer(), rows, size, logarithm, 3);
+  kernels::set(kernel, kernels::SoftmaxF32<KernelArgument>{.x = upload(x),
+                                                           .out = out.buffer(),
+                                                           .rows = rows,
+                                                           .size = size,
+                                                           .logarithm = logarithm,
+                                                           .rows_per_item = 3});
   run(kernel, ceil_div(static_cast<size_t>(rows), 3));
   return out.values();
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows that are quantized by their own largest magnitude, against plain C++.
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/rows.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -15,8 +17,14 @@ void expect_rows(const std::vector<float>& x, int32_t rows, int32_t rows_per_ite
   Output<T> y(x.size());
   Output<float> scale(static_cast<size_t>(rows));
   auto kernel = device().kernel("quantize_rows", "quantize_rows");
-  kernel.args(upload(x), y.buffer(), is_signed ? kS8 : kU8, scale.buffer(), kLeast, rows, hidden,
-              rows_per_item);
+  kernels::set(kernel, kernels::QuantizeRows<KernelArgument>{.x = upload(x),
+                                                             .y = y.buffer(),
+                                                             .y_type = is_signed ? kS8 : kU8,
+                                                             .scale = scale.buffer(),
+                                                             .least = kLeast,
+                                                             .rows = rows,
+                                                             .hidden = hidden,
+                                                             .rows_per_item = rows_per_item});
   run(kernel, ceil_div(static_cast<size_t>(rows), static_cast<size_t>(rows_per_item)));
   std::vector<float> scales;
   std::vector<T> bytes;

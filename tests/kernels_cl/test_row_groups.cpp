@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/rows.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -83,28 +85,44 @@ class RowGroups : public ::testing::TestWithParam<Variant> {
   }
 
   // Each runs both kernels on the same operands and compares what they write.
-  void compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type,
-                        bool bias) const;
+  void compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type) const;
   void compare_embed_norm(size_t tokens, size_t columns, int32_t table_type, bool has_types) const;
   void compare_quantize_rows(size_t rows, size_t columns) const;
   void compare_softmax(size_t rows, size_t columns, int32_t logarithm) const;
 };
 
-void RowGroups::compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type,
-                                 bool bias) const {
+void RowGroups::compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type) const {
   const size_t count = rows * columns;
   const Operand x = operand(x_type, count, columns, 1);
   const Operand residual = operand(residual_type, count, columns, 4);
-  const auto bias_values = bias ? upload(normal_values(columns, 7)) : opencl::Buffer{};
   const auto gamma = upload(normal_values(columns, 8)), beta = upload(normal_values(columns, 9));
   const Operand q = operand(kU8, 0, columns, 10), r = operand(kS8, 0, columns, 13);
   const auto inverse = upload(std::vector<float>(columns, 31.0f));
   const NormResults expected(count), actual(count);
   const auto set = [&](opencl::Kernel k, const NormResults& to) {
-    k.args(x.values, x.type, x.scales, x.zero_points, residual.values, residual.type,
-           residual.scales, residual.zero_points, bias_values, gamma, beta, 1e-5f, to.out.buffer(),
-           to.q.buffer(), kU8, inverse, q.zero_points, to.r.buffer(), kS8, inverse, r.zero_points,
-           static_cast<int32_t>(rows), static_cast<int32_t>(columns), 1);
+    kernels::set(k, kernels::AddNorm<KernelArgument>{.x = x.values,
+                                                     .x_type = x.type,
+                                                     .x_scale = x.scales,
+                                                     .x_zero_point = x.zero_points,
+                                                     .residual = residual.values,
+                                                     .residual_type = residual.type,
+                                                     .residual_scale = residual.scales,
+                                                     .residual_zero_point = residual.zero_points,
+                                                     .gamma = gamma,
+                                                     .beta = beta,
+                                                     .eps = 1e-5f,
+                                                     .out = to.out.buffer(),
+                                                     .q = to.q.buffer(),
+                                                     .q_type = kU8,
+                                                     .q_inv_scale = inverse,
+                                                     .q_zero_point = q.zero_points,
+                                                     .r = to.r.buffer(),
+                                                     .r_type = kS8,
+                                                     .r_inv_scale = inverse,
+                                                     .r_zero_point = r.zero_points,
+                                                     .rows = static_cast<int32_t>(rows),
+                                                     .hidden = static_cast<int32_t>(columns),
+                                                     .rows_per_item = 1});
     return k;
   };
   run(set(device().kernel("add_norm", "add_norm"), expected), rows);
@@ -132,10 +150,32 @@ void RowGroups::compare_embed_norm(size_t tokens, size_t columns, int32_t table_
   const NormResults expected(count), actual(count);
   const auto error = upload(std::vector<int32_t>{0}), same = upload(std::vector<int32_t>{0});
   const auto set = [&](opencl::Kernel k, const NormResults& to, const opencl::Buffer& flag) {
-    k.args(ids, positions, has_types ? types : none, word, 50, position, 20, type, 2, table_type,
-           gamma, beta, 1e-12f, to.out.buffer(), to.q.buffer(), kU8, inverse, zeros, to.r.buffer(),
-           kS8, inverse, zeros, flag, static_cast<int32_t>(tokens), static_cast<int32_t>(columns),
-           1);
+    kernels::set(k, kernels::EmbedNorm<KernelArgument>{.input_ids = ids,
+                                                       .position_ids = positions,
+                                                       .token_type_ids = has_types ? types : none,
+                                                       .word_table = word,
+                                                       .word_rows = 50,
+                                                       .position_table = position,
+                                                       .position_rows = 20,
+                                                       .type_table = type,
+                                                       .type_rows = 2,
+                                                       .table_type = table_type,
+                                                       .gamma = gamma,
+                                                       .beta = beta,
+                                                       .eps = 1e-12f,
+                                                       .out = to.out.buffer(),
+                                                       .q = to.q.buffer(),
+                                                       .q_type = kU8,
+                                                       .q_inv_scale = inverse,
+                                                       .q_zero_point = zeros,
+                                                       .r = to.r.buffer(),
+                                                       .r_type = kS8,
+                                                       .r_inv_scale = inverse,
+                                                       .r_zero_point = zeros,
+                                                       .error = flag,
+                                                       .tokens = static_cast<int32_t>(tokens),
+                                                       .hidden = static_cast<int32_t>(columns),
+                                                       .rows_per_item = 1});
     return k;
   };
   run(set(device().kernel("embed_norm", "embed_norm"), expected, error), tokens);
@@ -153,8 +193,14 @@ void RowGroups::compare_quantize_rows(size_t rows, size_t columns) const {
   const Output<int8_t> expected(values.size()), actual(values.size());
   const Output<float> expected_scale(rows), scale(rows);
   const auto set = [&](opencl::Kernel k, const Output<int8_t>& y, const Output<float>& s) {
-    k.args(x, y.buffer(), kS8, s.buffer(), 1e-30f, static_cast<int32_t>(rows),
-           static_cast<int32_t>(columns), 1);
+    kernels::set(k, kernels::QuantizeRows<KernelArgument>{.x = x,
+                                                          .y = y.buffer(),
+                                                          .y_type = kS8,
+                                                          .scale = s.buffer(),
+                                                          .least = 1e-30f,
+                                                          .rows = static_cast<int32_t>(rows),
+                                                          .hidden = static_cast<int32_t>(columns),
+                                                          .rows_per_item = 1});
     return k;
   };
   run(set(device().kernel("quantize_rows", "quantize_rows"), expected, expected_scale), rows);
@@ -177,8 +223,12 @@ void RowGroups::compare_softmax(size_t rows, size_t columns, int32_t logarithm) 
   const auto x = upload(values);
   const Output<float> expected(values.size()), actual(values.size());
   const auto set = [&](opencl::Kernel k, const Output<float>& out) {
-    k.args(x, out.buffer(), static_cast<int32_t>(rows), static_cast<int32_t>(columns), logarithm,
-           1);
+    kernels::set(k, kernels::SoftmaxF32<KernelArgument>{.x = x,
+                                                        .out = out.buffer(),
+                                                        .rows = static_cast<int32_t>(rows),
+                                                        .size = static_cast<int32_t>(columns),
+                                                        .logarithm = logarithm,
+                                                        .rows_per_item = 1});
     return k;
   };
   run(set(device().kernel("softmax", "softmax_f32"), expected), rows);
@@ -195,9 +245,9 @@ void RowGroups::compare_softmax(size_t rows, size_t columns, int32_t logarithm) 
 
 TEST_P(RowGroups, AddNorm) {
   for (const size_t columns : kColumns)
-    for (const auto& [x_type, residual_type, bias] :
-         {std::tuple{kF32, kF32, true}, {kU8, kS8, false}, {kS8, kU8, true}, {kF32, -1, false}})
-      compare_add_norm(kRows, columns, x_type, residual_type, bias);
+    for (const auto& [x_type, residual_type] :
+         {std::pair{kF32, kF32}, {kU8, kS8}, {kS8, kU8}, {kF32, -1}})
+      compare_add_norm(kRows, columns, x_type, residual_type);
 }
 
 TEST_P(RowGroups, OnlyOneResultIsWritten) {
@@ -205,9 +255,17 @@ TEST_P(RowGroups, OnlyOneResultIsWritten) {
   const auto x = upload(normal_values(count, 1)), ones = upload(std::vector<float>(columns, 1.0f));
   const Output<float> out(count);
   auto k = kernel("add_norm", "add_norm");
-  k.args(x, kF32, nullptr, nullptr, nullptr, kF32, nullptr, nullptr, nullptr, ones, nullptr, 1e-5f,
-         out.buffer(), nullptr, 0, nullptr, nullptr, nullptr, 0, nullptr, nullptr,
-         static_cast<int32_t>(kRows), static_cast<int32_t>(columns), 1);
+  kernels::set(k, kernels::AddNorm<KernelArgument>{.x = x,
+                                                   .x_type = kF32,
+                                                   .residual_type = kF32,
+                                                   .gamma = ones,
+                                                   .eps = 1e-5f,
+                                                   .out = out.buffer(),
+                                                   .q_type = 0,
+                                                   .r_type = 0,
+                                                   .rows = static_cast<int32_t>(kRows),
+                                                   .hidden = static_cast<int32_t>(columns),
+                                                   .rows_per_item = 1});
   run_group(k, kRows);
   const auto values = out.values();
   for (size_t row = 0; row < kRows; ++row) {
@@ -229,9 +287,18 @@ TEST_P(RowGroups, ResultInBf16) {
     const Output<uint16_t> bf16(count);
     const Output<float> out(count);
     auto k = kernel("add_norm", "add_norm");
-    k.args(x, kF32, nullptr, nullptr, nullptr, kF32, nullptr, nullptr, nullptr, ones, nullptr,
-           1e-5f, out.buffer(), bf16.buffer(), kBf16, nullptr, nullptr, nullptr, 0, nullptr,
-           nullptr, static_cast<int32_t>(kRows), static_cast<int32_t>(columns), 1);
+    kernels::set(k, kernels::AddNorm<KernelArgument>{.x = x,
+                                                     .x_type = kF32,
+                                                     .residual_type = kF32,
+                                                     .gamma = ones,
+                                                     .eps = 1e-5f,
+                                                     .out = out.buffer(),
+                                                     .q = bf16.buffer(),
+                                                     .q_type = kBf16,
+                                                     .r_type = 0,
+                                                     .rows = static_cast<int32_t>(kRows),
+                                                     .hidden = static_cast<int32_t>(columns),
+                                                     .rows_per_item = 1});
     run_group(k, kRows);
     expect_equal(bf16.values(), bf16_bits(out.values()), GetParam().name());
   }
@@ -249,9 +316,17 @@ TEST_P(RowGroups, LargeMeanKeepsItsVariance) {
   for (double& value : expected) value = (value - mean) / std::sqrt(squares / columns + 1e-12);
   const Output<float> out(columns);
   opencl::Kernel norm = kernel("add_norm", "add_norm");
-  norm.args(input, kF32, nullptr, nullptr, nullptr, kF32, nullptr, nullptr, nullptr, ones, nullptr,
-            1e-12f, out.buffer(), nullptr, 0, nullptr, nullptr, nullptr, 0, nullptr, nullptr, 1,
-            static_cast<int32_t>(columns), 1);
+  kernels::set(norm, kernels::AddNorm<KernelArgument>{.x = input,
+                                                      .x_type = kF32,
+                                                      .residual_type = kF32,
+                                                      .gamma = ones,
+                                                      .eps = 1e-12f,
+                                                      .out = out.buffer(),
+                                                      .q_type = 0,
+                                                      .r_type = 0,
+                                                      .rows = 1,
+                                                      .hidden = static_cast<int32_t>(columns),
+                                                      .rows_per_item = 1});
   run_group(norm, 1);
   expect_close(out.values(), expected, "large mean", 1e5);  // as in test_row_norm.cpp
 }
@@ -277,7 +352,7 @@ class WideRows : public RowGroups {};
 TEST_P(WideRows, OfEachKernelThatKeepsThem) {
   const auto most = static_cast<size_t>(4 * GetParam().items * GetParam().vectors);
   for (const size_t columns : {size_t{1025}, most - 4, most - 1, most}) {
-    compare_add_norm(kRows, columns, kU8, kF32, true);
+    compare_add_norm(kRows, columns, kU8, kF32);
     compare_embed_norm(5, columns, kF32, true);
     compare_embed_norm(5, columns, kF16, false);
     compare_quantize_rows(kRows, columns);
@@ -289,7 +364,7 @@ class ManyRows : public RowGroups {};
 
 TEST_P(ManyRows, OfEachKernel) {
   constexpr size_t rows = 70'000, columns = 4;
-  compare_add_norm(rows, columns, kF32, kF32, true);
+  compare_add_norm(rows, columns, kF32, kF32);
   compare_embed_norm(rows, columns, kF32, true);
   compare_quantize_rows(rows, columns);
   compare_softmax(rows, columns, 0);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize and dequantize against plain C++: per tensor, per axis, ties, ends.
 #include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/quantize.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -19,9 +21,17 @@ std::vector<T> quantize(const std::vector<float>& x, const View& view,
                         int32_t chunk) {
   Output<T> out(x.size());
   auto kernel = device().kernel("quantize", "quantize");
-  kernel.args(upload(x), out.buffer(), std::is_signed_v<T> ? kS8 : kU8, upload(scales),
-              zero_points.empty() ? opencl::Buffer{} : upload(zero_points),
-              static_cast<int32_t>(x.size()), view.axis, view.inner, chunk);
+  kernels::set(kernel,
+               kernels::Quantize<KernelArgument>{
+                   .x = upload(x),
+                   .y = out.buffer(),
+                   .y_type = std::is_signed_v<T> ? kS8 : kU8,
+                   .scales = upload(scales),
+                   .zero_points = zero_points.empty() ? opencl::Buffer{} : upload(zero_points),
+                   .count = static_cast<int32_t>(x.size()),
+                   .axis = view.axis,
+                   .inner = view.inner,
+                   .chunk = chunk});
   run(kernel, ceil_div(x.size(), static_cast<size_t>(chunk)));
   return out.values();
 }
@@ -48,8 +58,16 @@ void expect_round_trip(const View& view, int32_t chunk) {
 
   Output<float> out(x.size());
   auto kernel = device().kernel("quantize", "dequantize");
-  kernel.args(upload(expected), std::is_signed_v<T> ? kS8 : kU8, out.buffer(), upload(scales),
-              upload(zero_points), static_cast<int32_t>(x.size()), view.axis, view.inner, chunk);
+  kernels::set(kernel,
+               kernels::Dequantize<KernelArgument>{.x = upload(expected),
+                                                   .x_type = std::is_signed_v<T> ? kS8 : kU8,
+                                                   .y = out.buffer(),
+                                                   .scales = upload(scales),
+                                                   .zero_points = upload(zero_points),
+                                                   .count = static_cast<int32_t>(x.size()),
+                                                   .axis = view.axis,
+                                                   .inner = view.inner,
+                                                   .chunk = chunk});
   run(kernel, ceil_div(x.size(), static_cast<size_t>(chunk)));
   expect_close(out.values(), back, "dequantize");
 }
@@ -100,8 +118,16 @@ TEST(Dequantize, Int32) {
   for (int32_t value : x) expected.push_back(static_cast<double>(value) * 0.003f);
   Output<float> out(50);
   auto kernel = device().kernel("quantize", "dequantize");
-  kernel.args(upload(x), kS32, out.buffer(), upload(std::vector<float>{0.003f}), nullptr, 50, 1, 50,
-              16);
+  kernels::set(kernel,
+               kernels::Dequantize<KernelArgument>{.x = upload(x),
+                                                   .x_type = kS32,
+                                                   .y = out.buffer(),
+                                                   .scales = upload(std::vector<float>{0.003f}),
+                                                   .zero_points = nullptr,
+                                                   .count = 50,
+                                                   .axis = 1,
+                                                   .inner = 50,
+                                                   .chunk = 16});
   run(kernel, 4);
   expect_close(out.values(), expected, "s32");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "kernels/contracts/attention.hpp"
 #include "opencl/capabilities.hpp"
 #include "passes/operands.hpp"
 #include "passes/quant_params.hpp"
@@ -94,16 +95,16 @@ std::pair<Argument, std::array<Size, 3>> grid_of(Builder& b, const Variant& vari
 
 /// Launches `kernel` of a variant; one of work-groups with fewer rows each, too, for short texts.
 Step& launch(Builder& b, const ir::Node& node, const char* type, const Variant& variant,
-             const char* kernel, const Geometry& g, std::vector<Argument> arguments) {
+             const char* kernel, const Geometry& g, auto arguments) {
   auto [rows, grid] = grid_of(b, variant, g);
-  arguments.push_back(rows);
+  arguments.block_rows = rows;
   opencl::Defines defines;
   if (variant.groups)
     defines = {{"HEAD_MAX", head_max_of(g)},
                {"ROWS", group_rows_of(b, g)},
                {"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
   Step& step = b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines),
-                        std::move(arguments), grid);
+                        arguments, grid);
   if (!variant.groups) return step;
   step.local[0] = group_items;
   if (const std::int32_t few = 32; few < group_rows_of(b, g)) {
@@ -143,21 +144,28 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   const Geometry g = geometry_of(node, seq_offsets);
   const Choice<Variant> choice = choose_float(b, graph, node);
   const bool bf16 = choice.variant == &bf16_variant;
-  std::vector<Argument> arguments;
-  for (std::size_t i = 0; i < 3; ++i) {
-    arguments.push_back(bf16 ? b.in_bf16(node.inputs[i]) : b.in(node.inputs[i]));
-    arguments.push_back(g.strides[i]);
-    arguments.push_back(g.offsets[i]);
-  }
-  arguments.push_back(bf16 ? b.out_bf16(node.output()) : b.out(node.output()));
-  arguments.push_back(b.in(seq_offsets));
-  arguments.push_back(b.in(node.inputs[passes::attention::key_mask]));
-  arguments.push_back(static_cast<std::int32_t>(node.int_attribute("masked", 0)));
-  arguments.push_back(g.heads);
-  arguments.push_back(g.head_size);
-  arguments.push_back(static_cast<float>(node.float_attribute("scale")));
-  Step& step = launch(b, node, bf16 ? "bf16" : "fp32", *choice.variant, "attention_f32", g,
-                      std::move(arguments));
+  const auto in = [&](std::size_t i) {
+    return bf16 ? b.in_bf16(node.inputs[i]) : b.in(node.inputs[i]);
+  };
+  const kernels::AttentionFloat<Argument> arguments{
+      .q = in(0),
+      .q_stride = g.strides[0],
+      .q_offset = g.offsets[0],
+      .k = in(1),
+      .k_stride = g.strides[1],
+      .k_offset = g.offsets[1],
+      .v = in(2),
+      .v_stride = g.strides[2],
+      .v_offset = g.offsets[2],
+      .out = bf16 ? b.out_bf16(node.output()) : b.out(node.output()),
+      .seq_offsets = b.in(seq_offsets),
+      .key_mask = b.in(node.inputs[passes::attention::key_mask]),
+      .use_mask = static_cast<std::int32_t>(node.int_attribute("masked", 0)),
+      .heads = g.heads,
+      .head_size = g.head_size,
+      .scale = static_cast<float>(node.float_attribute("scale"))};
+  Step& step = launch(b, node, bf16 ? "bf16" : "fp32", *choice.variant,
+                      bf16 ? "attention_bf16" : "attention_f32", g, arguments);
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);
   b.plan().attention_heads = g.heads;
@@ -172,38 +180,50 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const float k_scale = scalar_or(node.inputs[o::k_scale], 1);
   const float v_scale = scalar_or(node.inputs[o::v_scale], 1);
   const float p_scale = scalar_or(node.inputs[o::p_scale], 1);
-  std::vector<Argument> arguments;
-  for (std::size_t i = 0; i < 3; ++i) {
-    arguments.push_back(b.in(node.inputs[i]));
-    arguments.push_back(g.strides[i]);
-    arguments.push_back(g.offsets[i]);
-    arguments.push_back(type_code(node.inputs[i]->type.dtype));
-    arguments.push_back(zero_point_or_0(node.inputs[o::q_zero_point + 2 * i]));
-  }
-  arguments.push_back(b.out(node.output()));
-  arguments.push_back(type_code(node.output()->type.dtype));
-  arguments.push_back(1.0f / scalar_or(node.input(o::out_scale), 1));
-  arguments.push_back(zero_point_or_0(node.input(o::out_zero_point)));
-  arguments.push_back(b.in(seq_offsets));
-  arguments.push_back(b.in(node.inputs[o::key_mask]));
-  arguments.push_back(static_cast<std::int32_t>(node.int_attribute("masked", 0)));
-  arguments.push_back(g.heads);
-  arguments.push_back(g.head_size);
+  const auto type_of = [&](std::size_t i) { return type_code(node.inputs[i]->type.dtype); };
+  const auto zero_of = [&](std::size_t i) {
+    return zero_point_or_0(node.inputs[o::q_zero_point + 2 * i]);
+  };
   const float qk_scale = q_scale * k_scale * static_cast<float>(node.float_attribute("scale"));
   const auto score_scale = static_cast<float>(node.float_attribute("score_scale", 0));
-  arguments.push_back(score_scale == 0
-                          ? qk_scale
-                          : score_scale * static_cast<float>(node.float_attribute("score_factor")));
-  arguments.push_back(1.0f / p_scale);
-  arguments.push_back(node.string_attribute("p_type") == "u8" ? 255 : 127);
   const auto unnormalized = static_cast<std::int32_t>(node.int_attribute("unnormalized", 0));
-  arguments.push_back(unnormalized);
-  arguments.push_back(unnormalized ? v_scale : p_scale * v_scale);
   const auto lowest = static_cast<std::int32_t>(node.int_attribute("score_lowest", 0));
-  arguments.push_back(score_scale == 0 ? 0.0f : qk_scale / score_scale);
-  arguments.push_back(lowest);
-  arguments.push_back(lowest + 255);
-  Step& step = launch(b, node, "int8", *choice.variant, "attention_s8", g, std::move(arguments));
+  const kernels::AttentionS8<Argument> arguments{
+      .q = b.in(node.inputs[0]),
+      .q_stride = g.strides[0],
+      .q_offset = g.offsets[0],
+      .q_type = type_of(0),
+      .q_zero_point = zero_of(0),
+      .k = b.in(node.inputs[1]),
+      .k_stride = g.strides[1],
+      .k_offset = g.offsets[1],
+      .k_type = type_of(1),
+      .k_zero_point = zero_of(1),
+      .v = b.in(node.inputs[2]),
+      .v_stride = g.strides[2],
+      .v_offset = g.offsets[2],
+      .v_type = type_of(2),
+      .v_zero_point = zero_of(2),
+      .out = b.out(node.output()),
+      .out_type = type_code(node.output()->type.dtype),
+      .out_inv_scale = 1.0f / scalar_or(node.input(o::out_scale), 1),
+      .out_zero_point = zero_point_or_0(node.input(o::out_zero_point)),
+      .seq_offsets = b.in(seq_offsets),
+      .key_mask = b.in(node.inputs[o::key_mask]),
+      .use_mask = static_cast<std::int32_t>(node.int_attribute("masked", 0)),
+      .heads = g.heads,
+      .head_size = g.head_size,
+      .qk_scale = score_scale == 0
+                      ? qk_scale
+                      : score_scale * static_cast<float>(node.float_attribute("score_factor")),
+      .p_inv_scale = 1.0f / p_scale,
+      .p_max = node.string_attribute("p_type") == "u8" ? 255 : 127,
+      .unnormalized = unnormalized,
+      .pv_scale = unnormalized ? v_scale : p_scale * v_scale,
+      .score_inv_scale = score_scale == 0 ? 0.0f : qk_scale / score_scale,
+      .score_low = lowest,
+      .score_high = lowest + 255};
+  Step& step = launch(b, node, "int8", *choice.variant, "attention_s8", g, arguments);
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);
   b.plan().attention_heads = g.heads;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of Cast.
+#include "kernels/contracts/elementwise.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
@@ -10,8 +11,12 @@ void add_cast(LoweringTable& table) {
     const ir::Dim count = element_count(node.output()->type.shape);
     b.launch(node, std::string(ir::name_of(node.output()->type.dtype)), "elements",
              b.kernel("cast", "cast"),
-             {b.in(node.inputs[0]), type_code(node.inputs[0]->type.dtype), b.out(node.output()),
-              type_code(node.output()->type.dtype), Size{count}, b.chunk()},
+             kernels::Cast<Argument>{.x = b.in(node.inputs[0]),
+                                     .from = type_code(node.inputs[0]->type.dtype),
+                                     .y = b.out(node.output()),
+                                     .to = type_code(node.output()->type.dtype),
+                                     .count = Size{count},
+                                     .chunk = b.chunk()},
              {Size{count, b.chunk()}, Size{}, Size{}});
   };
 }

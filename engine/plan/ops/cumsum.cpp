@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of CumSum along an axis that is known.
+#include "kernels/contracts/reduce.hpp"
 #include "plan/ops/ops.hpp"
 
 namespace bertcl::plan {
@@ -34,10 +35,15 @@ void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
   const std::int32_t lines_per_item = b.rows_per_item();
   b.launch(node, std::string(ir::name_of(type.dtype)), "lines",
            b.kernel("cumsum", fmt::format("cumsum_{}", suffix)),
-           {b.in(node.inputs[0]), b.out(node.output()), Size{outer},
-            Size{type.shape[static_cast<std::size_t>(axis)]}, Size{inner},
-            static_cast<std::int32_t>(node.int_attribute("exclusive", 0)),
-            static_cast<std::int32_t>(node.int_attribute("reverse", 0)), lines_per_item},
+           kernels::CumSum<Argument>{
+               .x = b.in(node.inputs[0]),
+               .out = b.out(node.output()),
+               .outer = Size{outer},
+               .size = Size{type.shape[static_cast<std::size_t>(axis)]},
+               .inner = Size{inner},
+               .exclusive = static_cast<std::int32_t>(node.int_attribute("exclusive", 0)),
+               .reverse = static_cast<std::int32_t>(node.int_attribute("reverse", 0)),
+               .chunk = lines_per_item},
            {Size{lines, lines_per_item}, Size{}, Size{}});
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of DynamicQuantizeLinear, the range of the tensor and then its bytes, and of
 // quantize_rows, which needs one.
+#include "kernels/contracts/quantize.hpp"
+#include "kernels/contracts/rows.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
@@ -14,26 +16,38 @@ void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) 
   const ir::Dim count = element_count(node.inputs[0]->type.shape);
   const Argument ranges = b.scratch_out(node.output()->name + ".ranges",
                                         {ir::DType::f32, {ir::Dim(2), ir::Dim(parts)}});
-  Step& range =
-      b.launch(node, "fp32", "range", b.kernel("dynamic_quantize", "dynamic_range"),
-               {b.in(node.inputs[0]), ranges, Size{count}}, {Size{ir::Dim(parts)}, Size{}, Size{}});
+  Step& range = b.launch(node, "fp32", "range", b.kernel("dynamic_quantize", "dynamic_range"),
+                         kernels::DynamicRange<Argument>{
+                             .x = b.in(node.inputs[0]), .ranges = ranges, .count = Size{count}},
+                         {Size{ir::Dim(parts)}, Size{}, Size{}});
   range.why_not_faster =
       "its scale is that of the whole tensor: one launch finds the range, one quantizes. Scales "
       "of a calibrated model need neither";
   b.launch(node, "fp32 <> int8", "elements", b.kernel("dynamic_quantize", "dynamic_quantize"),
-           {b.in(node.inputs[0]), Builder::read(ranges), b.out(node.outputs[0]),
-            b.out(node.outputs[1]), b.out(node.outputs[2]), Size{count}, b.chunk()},
+           kernels::DynamicQuantize<Argument>{.x = b.in(node.inputs[0]),
+                                              .ranges = Builder::read(ranges),
+                                              .y = b.out(node.outputs[0]),
+                                              .scale_out = b.out(node.outputs[1]),
+                                              .zero_point_out = b.out(node.outputs[2]),
+                                              .count = Size{count},
+                                              .chunk = b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 
 void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape& shape = node.inputs[0]->type.shape;
   const ir::Dim rows = row_count(shape);
-  launch_rows(b, node, "fp32 > int8", "quantize_rows", "quantize_rows",
-              {b.in(node.inputs[0]), b.out(node.outputs[0]), type_code(node.outputs[0]->type.dtype),
-               b.out(node.outputs[1]), static_cast<float>(node.float_attribute("least")),
-               Size{rows}, Size{shape.back()}},
-              rows, {shape.back()});
+  launch_rows(
+      b, node, "fp32 > int8", "quantize_rows", "quantize_rows",
+      kernels::QuantizeRows<Argument>{.x = b.in(node.inputs[0]),
+                                      .y = b.out(node.outputs[0]),
+                                      .y_type = type_code(node.outputs[0]->type.dtype),
+                                      .scale = b.out(node.outputs[1]),
+                                      .least = static_cast<float>(node.float_attribute("least")),
+                                      .rows = Size{rows},
+                                      .hidden = Size{shape.back()},
+                                      .rows_per_item = b.rows_per_item()},
+      rows, {shape.back()});
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of elementwise operators with broadcasting.
+#include "kernels/contracts/elementwise.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
@@ -76,8 +77,14 @@ void lower_binary(Builder& b, const ir::Graph&, const ir::Node& node) {
   const std::string kernel = "binary_" + kernel_suffix(node.inputs[0]->type.dtype, node);
   b.launch(node, std::string(ir::name_of(node.inputs[0]->type.dtype)), "elements",
            b.kernel("elementwise_binary", kernel),
-           {b.in(node.inputs[0]), b.in(node.inputs[1]), b.out(node.output()), code, table_of(view),
-            static_cast<std::int32_t>(view.extents.size()), Size{count}, b.chunk()},
+           kernels::Binary<Argument>{.a = b.in(node.inputs[0]),
+                                     .b = b.in(node.inputs[1]),
+                                     .out = b.out(node.output()),
+                                     .op = code,
+                                     .shape = table_of(view),
+                                     .rank = static_cast<std::int32_t>(view.extents.size()),
+                                     .count = Size{count},
+                                     .chunk = b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 
@@ -90,7 +97,11 @@ void lower_unary(Builder& b, const ir::Graph&, const ir::Node& node) {
   const std::string kernel = "unary_" + kernel_suffix(node.inputs[0]->type.dtype, node);
   b.launch(node, std::string(ir::name_of(node.inputs[0]->type.dtype)), "elements",
            b.kernel("elementwise_unary", kernel),
-           {b.in(node.inputs[0]), b.out(node.output()), code, Size{count}, b.chunk()},
+           kernels::Unary<Argument>{.x = b.in(node.inputs[0]),
+                                    .out = b.out(node.output()),
+                                    .op = code,
+                                    .count = Size{count},
+                                    .chunk = b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 
@@ -103,8 +114,14 @@ void lower_where(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Dim count = element_count(type.shape);
   b.launch(node, std::string(ir::name_of(type.dtype)), "elements",
            b.kernel("where", fmt::format("where_{}", ir::size_of(type.dtype))),
-           {b.in(node.inputs[0]), b.in(node.inputs[1]), b.in(node.inputs[2]), b.out(node.output()),
-            table_of(view), static_cast<std::int32_t>(view.extents.size()), Size{count}, b.chunk()},
+           kernels::Where<Argument>{.condition = b.in(node.inputs[0]),
+                                    .a = b.in(node.inputs[1]),
+                                    .b = b.in(node.inputs[2]),
+                                    .out = b.out(node.output()),
+                                    .shape = table_of(view),
+                                    .rank = static_cast<std::int32_t>(view.extents.size()),
+                                    .count = Size{count},
+                                    .chunk = b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of Gather: rows of a [outer][axis][inner] view.
+#include "kernels/contracts/move.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
@@ -20,9 +21,16 @@ void add_gather(LoweringTable& table) {
     const ir::DType dtype = node.output()->type.dtype;
     b.launch(node, std::string(ir::name_of(dtype)), "rows",
              b.kernel("gather", fmt::format("gather_{}", ir::size_of(dtype))),
-             {b.in(node.inputs[0]), b.in(node.inputs[1]), type_code(indices.dtype),
-              b.out(node.output()), Size{outer}, Size{data[static_cast<std::size_t>(axis)]},
-              Size{inner}, Size{count}, b.error_flag(), b.rows_per_item()},
+             kernels::Gather<Argument>{.data = b.in(node.inputs[0]),
+                                       .indices = b.in(node.inputs[1]),
+                                       .index_type = type_code(indices.dtype),
+                                       .out = b.out(node.output()),
+                                       .outer = Size{outer},
+                                       .axis = Size{data[static_cast<std::size_t>(axis)]},
+                                       .inner = Size{inner},
+                                       .index_count = Size{count},
+                                       .error = b.error_flag(),
+                                       .rows_per_item = b.rows_per_item()},
              {Size{outer * count, b.rows_per_item()}, Size{}, Size{}});
   };
 }

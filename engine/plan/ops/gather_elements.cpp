@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of GatherElements.
+#include "kernels/contracts/move.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
@@ -21,9 +22,17 @@ void lower_gather_elements(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::DType dtype = node.output()->type.dtype;
   b.launch(node, std::string(ir::name_of(dtype)), "elements",
            b.kernel("gather_elements", fmt::format("gather_elements_{}", ir::size_of(dtype))),
-           {b.in(node.inputs[0]), b.in(node.inputs[1]), type_code(indices.dtype),
-            b.out(node.output()), table_of(view), static_cast<std::int32_t>(view.extents.size()),
-            Size{data[at]}, Size{axis_stride}, b.error_flag(), Size{count}, b.chunk()},
+           kernels::GatherElements<Argument>{.data = b.in(node.inputs[0]),
+                                             .indices = b.in(node.inputs[1]),
+                                             .index_type = type_code(indices.dtype),
+                                             .out = b.out(node.output()),
+                                             .shape = table_of(view),
+                                             .rank = static_cast<std::int32_t>(view.extents.size()),
+                                             .extent = Size{data[at]},
+                                             .axis_stride = Size{axis_stride},
+                                             .error = b.error_flag(),
+                                             .count = Size{count},
+                                             .chunk = b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of GatherND.
+#include "kernels/contracts/move.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
@@ -26,9 +27,17 @@ void lower_gather_nd(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::DType dtype = node.output()->type.dtype;
   b.launch(node, std::string(ir::name_of(dtype)), "rows",
            b.kernel("gather_nd", fmt::format("gather_nd_{}", ir::size_of(dtype))),
-           {b.in(node.inputs[0]), b.in(node.inputs[1]), type_code(indices.dtype),
-            b.out(node.output()), Size{batches}, Size{tuples}, static_cast<std::int32_t>(depth),
-            extents, Size{inner}, b.error_flag(), b.rows_per_item()},
+           kernels::GatherND<Argument>{.data = b.in(node.inputs[0]),
+                                       .indices = b.in(node.inputs[1]),
+                                       .index_type = type_code(indices.dtype),
+                                       .out = b.out(node.output()),
+                                       .batches = Size{batches},
+                                       .tuples = Size{tuples},
+                                       .depth = static_cast<std::int32_t>(depth),
+                                       .extents = extents,
+                                       .inner = Size{inner},
+                                       .error = b.error_flag(),
+                                       .rows_per_item = b.rows_per_item()},
            {Size{batches * tuples, b.rows_per_item()}, Size{}, Size{}});
 }
 

@@ -2,6 +2,9 @@
 // Launch steps of linear: float products with weights that are prepacked once, while planning.
 #include <utility>
 
+#include "kernels/bind.hpp"
+#include "kernels/contracts/gemm.hpp"
+#include "kernels/contracts/prepack.hpp"
 #include "opencl/capabilities.hpp"
 #include "passes/operands.hpp"
 #include "plan/bf16.hpp"
@@ -78,12 +81,13 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
                                  {"B_HALF", bf16 ? 0 : half}};
     const char* program = pairs ? "prepack_pairs" : "prepack_f32";
     opencl::Kernel kernel = b.kernel(program, program, stored);
-    kernel.set(1, prepacked);
-    kernel.set(2, static_cast<std::int32_t>(part.shape()[1]));
-    kernel.set(3, static_cast<std::int32_t>(k));
-    kernel.set(4, variant.panel);
-    kernel.set(5, first);
-    kernel.set(6, static_cast<std::int32_t>(n));
+    kernels::set(kernel, kernels::PrepackFloat<opencl::KernelArgument>{
+                             .packed = prepacked,
+                             .n = static_cast<std::int32_t>(part.shape()[1]),
+                             .K = static_cast<std::int32_t>(k),
+                             .panel = variant.panel,
+                             .first = first,
+                             .N = static_cast<std::int32_t>(n)});
     return kernel;
   });
 
@@ -98,27 +102,36 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   const Argument x16 = bf16 ? b.in_bf16(node.inputs[o::x]) : nullptr;
   const bool has_x16 = !std::holds_alternative<std::nullptr_t>(x16);
   const bool out16 = bf16 && is_read_in_bf16_only(b, graph, node.output());
-  std::vector<Argument> arguments{has_x16 ? x16 : b.in(node.inputs[o::x]),
-                                  b.constant(std::move(prepacked)),
-                                  b.in(bias),
-                                  out16 ? b.out_bf16(node.output()) : b.out(node.output()),
-                                  Size{rows},
-                                  static_cast<std::int32_t>(n),
-                                  static_cast<std::int32_t>(k),
-                                  static_cast<std::int32_t>(bias != nullptr),
-                                  activation_code(activation_of(node))};
-  if (bf16)
-    for (const bool is_bf16 : {has_x16, out16})
-      arguments.push_back(type_code(is_bf16 ? ir::DType::bf16 : ir::DType::f32));
+  const auto fill = [&](auto arguments) {
+    arguments.a = has_x16 ? x16 : b.in(node.inputs[o::x]);
+    arguments.b = b.constant(std::move(prepacked));
+    arguments.bias = b.in(bias);
+    arguments.out = out16 ? b.out_bf16(node.output()) : b.out(node.output());
+    arguments.M = Size{rows};
+    arguments.N = static_cast<std::int32_t>(n);
+    arguments.K = static_cast<std::int32_t>(k);
+    arguments.has_bias = static_cast<std::int32_t>(bias != nullptr);
+    arguments.activation = activation_code(activation_of(node));
+    return arguments;
+  };
   const char* type = bf16 ? "bf16" : pairs ? "fp16" : half ? "fp16w" : "fp32";
   std::array<Size, 3> grid{Size{rows, variant.tile_rows},
                            Size{ir::Dim(n), variant.tile_columns * item_panels}, Size{}};
   if (variant.items > 1) grid = grid_of(variant, rows, n);
-  Step& step = b.launch(node, type, variant.name, b.kernel(variant.program, "gemm_f32", defines),
-                        arguments, grid);
+  const char* kernel = bf16 ? "gemm_bf16" : "gemm_f32";
+  const auto launch = [&](const auto& arguments) -> Step& {
+    return b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines), arguments,
+                    grid);
+  };
+  const auto float_type = [](bool is_bf16) {
+    return type_code(is_bf16 ? ir::DType::bf16 : ir::DType::f32);
+  };
+  kernels::GemmBf16<Argument> of_bf16;
+  of_bf16.a_type = float_type(has_x16), of_bf16.out_type = float_type(out16);
+  Step& step = bf16 ? launch(fill(of_bf16)) : launch(fill(kernels::GemmF32<Argument>()));
   step.local[0] = static_cast<std::size_t>(variant.items);
   if (tuned.empty())
-    if (auto few = small_m_variant(b, variant, "gemm_f32", defines, rows, n))
+    if (auto few = small_m_variant(b, variant, kernel, defines, rows, n))
       step.by_rows.push_back(std::move(*few));
   step.why_not_faster = choice.why_not_faster;
   if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "kernels/contracts/elementwise.hpp"
+#include "kernels/contracts/move.hpp"
 #include "opencl/blas.hpp"
 #include "passes/operands.hpp"
 #include "plan/ops/linear.hpp"
@@ -18,7 +20,12 @@ namespace {
 void cast(Builder& b, const ir::Node& node, Argument from, ir::DType from_type, Argument to,
           ir::DType to_type, const ir::Dim& count) {
   b.launch(node, std::string(ir::name_of(to_type)), "elements", b.kernel("cast", "cast"),
-           {from, type_code(from_type), to, type_code(to_type), Size{count}, b.chunk()},
+           kernels::Cast<Argument>{.x = std::move(from),
+                                   .from = type_code(from_type),
+                                   .y = std::move(to),
+                                   .to = type_code(to_type),
+                                   .count = Size{count},
+                                   .chunk = b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 
@@ -49,8 +56,14 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
     const View view{{rows, shape.back()}, {{ir::Dim(0), ir::Dim(1)}, {shape.back(), ir::Dim(1)}}};
     b.launch(node, "copy", "strided",
              b.kernel("copy_strided", fmt::format("copy_strided_{}", ir::size_of(type))),
-             {b.constant(bias->constant->converted(type)), product, 0, 0, table_of(view), 2,
-              Size{count}, b.chunk()},
+             kernels::CopyStrided<Argument>{.source = b.constant(bias->constant->converted(type)),
+                                            .target = product,
+                                            .source_start = 0,
+                                            .target_start = 0,
+                                            .shape = table_of(view),
+                                            .rank = 2,
+                                            .count = Size{count},
+                                            .chunk = b.chunk()},
              {Size{count, b.chunk()}, Size{}, Size{}});
   }
   opencl::Context* context = &b.context();
@@ -63,7 +76,8 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
     (half ? opencl::gemm_f16 : opencl::gemm_f32)(*context, gemm, *buffers[0], *buffers[1],
                                                  *buffers[2], label);
   };
-  Step& step = b.call(node, half ? "fp16" : "fp32", "clblast", call, {x, b.constant(w), product});
+  Step& step = b.call(node, half ? "fp16" : "fp32", "clblast", call,
+                      {.a = x, .b = b.constant(w), .c = product});
   if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");
   step.tunable = std::move(tunable);
   count_operations(step, rows, n, k);
@@ -71,7 +85,11 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
   const std::string activation = activation_of(node);
   if (activation.empty()) return;
   b.launch(node, "fp32", "elements", b.kernel("elementwise_unary", "unary_f32"),
-           {Builder::read(y), y, unary_code(activation), Size{count}, b.chunk()},
+           kernels::Unary<Argument>{.x = Builder::read(y),
+                                    .out = y,
+                                    .op = unary_code(activation),
+                                    .count = Size{count},
+                                    .chunk = b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 

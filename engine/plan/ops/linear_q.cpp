@@ -3,6 +3,9 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/bind.hpp"
+#include "kernels/contracts/gemm.hpp"
+#include "kernels/contracts/prepack.hpp"
 #include "opencl/capabilities.hpp"
 #include "passes/operands.hpp"
 #include "passes/quant_params.hpp"
@@ -46,14 +49,15 @@ PrepackedWeights prepack_weights(Builder& b, const ir::Tensor& w, const GemmVari
       b.context().allocate(static_cast<std::size_t>(n) * sizeof(std::int32_t))};
   prepack_parts(b, w, variant.panel, [&](const ir::Tensor& part, std::int32_t first) {
     opencl::Kernel kernel = b.kernel("prepack_s8", "prepack_s8");
-    kernel.set(1, prepacked.panels);
-    kernel.set(2, prepacked.column_sums);
-    kernel.set(3, static_cast<std::int32_t>(part.shape()[1]));
-    kernel.set(4, static_cast<std::int32_t>(k));
-    kernel.set(5, variant.panel);
-    kernel.set(6, variant.k_group);
-    kernel.set(7, first);
-    kernel.set(8, static_cast<std::int32_t>(n));
+    kernels::set(kernel, kernels::PrepackS8<opencl::KernelArgument>{
+                             .packed = prepacked.panels,
+                             .colsum = prepacked.column_sums,
+                             .n = static_cast<std::int32_t>(part.shape()[1]),
+                             .K = static_cast<std::int32_t>(k),
+                             .panel = variant.panel,
+                             .group = variant.k_group,
+                             .first = first,
+                             .N = static_cast<std::int32_t>(n)});
     return kernel;
   });
   return prepacked;
@@ -116,34 +120,41 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
     const Argument sums =
         b.scratch_out(node.output()->name + ".row_sums", {ir::DType::i32, {rows}});
     b.launch(node, "int8", "rows", b.kernel("row_sums", "row_sums"),
-             {b.in(x), type_code(x->type.dtype), static_zero, b.in(measured_zero), sums, Size{rows},
-              static_cast<std::int32_t>(k), b.rows_per_item()},
+             kernels::RowSums<Argument>{.a = b.in(x),
+                                        .a_type = type_code(x->type.dtype),
+                                        .zero_point = static_zero,
+                                        .x_zero_point = b.in(measured_zero),
+                                        .sums = sums,
+                                        .M = Size{rows},
+                                        .K = static_cast<std::int32_t>(k),
+                                        .rows_per_item = b.rows_per_item()},
              {Size{rows, b.rows_per_item()}, Size{}, Size{}});
     row_sums = Builder::read(sums);
   }
   Step& step =
       b.launch(node, "int8", variant.name, b.kernel(variant.program, "gemm_s8", variant.defines),
-               {b.in(x),
-                b.constant(std::move(prepacked.panels)),
-                b.constant(std::move(prepacked.column_sums)),
-                b.constant(ir::Tensor::of({n}, std::move(scale))),
-                b.in(bias),
-                inv_scale,
-                zero_point,
-                b.out(node.output()),
-                Size{rows},
-                static_cast<std::int32_t>(n),
-                static_cast<std::int32_t>(k),
-                static_zero,
-                static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
-                static_cast<std::int32_t>(bias != nullptr),
-                activation_code(activation_of(node)),
-                type_code(node.output()->type.dtype),
-                b.in(measured_scale),
-                b.in(measured_zero),
-                row_sums,
-                w_zero,
-                b.in(row_scale)},
+               kernels::GemmS8<Argument>{
+                   .a = b.in(x),
+                   .b = b.constant(std::move(prepacked.panels)),
+                   .colsum = b.constant(std::move(prepacked.column_sums)),
+                   .scale = b.constant(ir::Tensor::of({n}, std::move(scale))),
+                   .bias = b.in(bias),
+                   .out_inv_scale = inv_scale,
+                   .out_zero_point = zero_point,
+                   .out = b.out(node.output()),
+                   .M = Size{rows},
+                   .N = static_cast<std::int32_t>(n),
+                   .K = static_cast<std::int32_t>(k),
+                   .zero_point = static_zero,
+                   .a_signed = static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
+                   .has_bias = static_cast<std::int32_t>(bias != nullptr),
+                   .activation = activation_code(activation_of(node)),
+                   .out_type = type_code(node.output()->type.dtype),
+                   .x_scale = b.in(measured_scale),
+                   .x_zero_point = b.in(measured_zero),
+                   .row_sums = row_sums,
+                   .w_zero_point = w_zero,
+                   .row_scale = b.in(row_scale)},
                grid_of(variant, rows, n));
   step.local[0] = static_cast<std::size_t>(variant.items);
   step.tunable = tunable_of(variants, n, k, choice.variant->name);

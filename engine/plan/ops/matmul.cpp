@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of a float MatMul whose operands are both computed (attention that stayed unfused).
+#include "kernels/contracts/gemm.hpp"
 #include "opencl/blas.hpp"
 #include "plan/matmul_shape.hpp"
 #include "plan/ops/ops.hpp"
@@ -27,15 +28,26 @@ Step& lower_clblast(Builder& b, const ir::Node& node, const MatMulShape& p) {
     opencl::gemm_f32(*context, gemm, *buffers[0], *buffers[1], *buffers[2], label);
   };
   return b.call(node, "fp32", "clblast", call,
-                {b.in(node.inputs[0]), b.in(node.inputs[1]), b.out(node.output())});
+                {.a = b.in(node.inputs[0]), .b = b.in(node.inputs[1]), .c = b.out(node.output())});
 }
 
 Step& lower_own(Builder& b, const ir::Node& node, const MatMulShape& p) {
   return b.launch(
       node, "fp32", "batched", b.kernel("matmul_f32_batched", "matmul_f32_batched"),
-      {b.in(node.inputs[0]), Size{p.k}, std::int32_t{1}, b.in(node.inputs[1]), Size{p.n},
-       std::int32_t{1}, b.out(node.output()), Size{p.m}, Size{p.n}, Size{p.k}, 1.0f,
-       table_of(p.batch), static_cast<std::int32_t>(p.batch.extents.size()), block_rows},
+      kernels::MatMulF32<Argument>{.a = b.in(node.inputs[0]),
+                                   .a_row = Size{p.k},
+                                   .a_column = 1,
+                                   .b = b.in(node.inputs[1]),
+                                   .b_row = Size{p.n},
+                                   .b_column = 1,
+                                   .c = b.out(node.output()),
+                                   .m = Size{p.m},
+                                   .n = Size{p.n},
+                                   .k = Size{p.k},
+                                   .alpha = 1.0f,
+                                   .batch_shape = table_of(p.batch),
+                                   .rank = static_cast<std::int32_t>(p.batch.extents.size()),
+                                   .block_rows = block_rows},
       {Size{p.n, panel}, Size{p.m, block_rows}, Size{p.batches}});
 }
 

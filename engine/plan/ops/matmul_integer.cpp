@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of a MatMulInteger that is no linear_q: both operands computed, or its sums read.
+#include "kernels/contracts/gemm.hpp"
 #include "plan/matmul_shape.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
@@ -20,10 +21,25 @@ void lower_matmul_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const MatMulShape p = matmul_shape_of(x->type.shape, w->type.shape);
   Step& step = b.launch(
       node, "int8", "batched", b.kernel("matmul_s32_batched", "matmul_s32_batched"),
-      {b.in(x), Size{p.k}, std::int32_t{1}, type_code(x->type.dtype), b.in(x_zero), step_of(x_zero),
-       b.in(w), Size{p.n}, std::int32_t{1}, type_code(w->type.dtype), b.in(w_zero), step_of(w_zero),
-       b.out(node.output()), Size{p.m}, Size{p.n}, Size{p.k}, table_of(p.batch),
-       static_cast<std::int32_t>(p.batch.extents.size()), block_rows},
+      kernels::MatMulS32<Argument>{.a = b.in(x),
+                                   .a_row = Size{p.k},
+                                   .a_column = 1,
+                                   .a_type = type_code(x->type.dtype),
+                                   .a_zero_point = b.in(x_zero),
+                                   .a_zero_step = step_of(x_zero),
+                                   .b = b.in(w),
+                                   .b_row = Size{p.n},
+                                   .b_column = 1,
+                                   .b_type = type_code(w->type.dtype),
+                                   .b_zero_point = b.in(w_zero),
+                                   .b_zero_step = step_of(w_zero),
+                                   .c = b.out(node.output()),
+                                   .m = Size{p.m},
+                                   .n = Size{p.n},
+                                   .k = Size{p.k},
+                                   .batch_shape = table_of(p.batch),
+                                   .rank = static_cast<std::int32_t>(p.batch.extents.size()),
+                                   .block_rows = block_rows},
       {Size{p.n, panel}, Size{p.m, block_rows}, Size{p.batches}});
   step.operations_per_unit = 2;
   step.unit = p.batches * p.m * p.n * p.k;

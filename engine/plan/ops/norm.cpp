@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "kernels/contracts/rows.hpp"
 #include "passes/operands.hpp"
 #include "plan/bf16.hpp"
 #include "plan/ops/ops.hpp"
@@ -17,31 +18,31 @@ Argument columns(Builder& b, std::vector<float> values) {
   return b.constant(ir::Tensor::of({count}, std::move(values)));
 }
 
-/// Arguments out, then type, inverse scale and zero point of each quantized result after it. The
-/// first of these may be a copy in bf16 for the products that read it.
+/// The results of a norm: out, and q and r, which are quantized. q may be a copy in bf16 for the
+/// products that read it.
 void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::size_t out_scale,
-                 std::int64_t hidden, std::vector<Argument>& arguments) {
+                 std::int64_t hidden, auto& arguments) {
   const bool bf16 = node.outputs.size() == 1 && is_bf16_operand(b, node.output());
   const bool bf16_only = bf16 && is_read_in_bf16_only(b, graph, node.output());
-  arguments.push_back(bf16_only ? nullptr : b.out_if_used(node.output(), graph));
-  for (std::size_t i = 1; i < 3; ++i, out_scale += 2) {
-    if (i == 1 && bf16) {
-      arguments.insert(arguments.end(),
-                       {bf16_only ? b.out_bf16(node.output()) : b.out_bf16_copy(node.output()),
-                        type_code(ir::DType::bf16), nullptr, nullptr});
-      continue;
-    }
-    if (i >= node.outputs.size()) {
-      arguments.insert(arguments.end(), {nullptr, 0, nullptr, nullptr});
-      continue;
-    }
-    std::vector<float> inverse = per_column(node.input(out_scale), hidden, 1);
+  arguments.out = bf16_only ? nullptr : b.out_if_used(node.output(), graph);
+  const auto add = [&](std::size_t i, Argument& to, Argument& type, Argument& inv_scale,
+                       Argument& zero_point) {
+    type = 0;
+    if (i >= node.outputs.size()) return;
+    const std::size_t operand = out_scale + 2 * (i - 1);
+    std::vector<float> inverse = per_column(node.input(operand), hidden, 1);
     for (float& s : inverse) s = 1.0f / s;
-    arguments.insert(arguments.end(),
-                     {b.out(node.outputs[i]), type_code(node.outputs[i]->type.dtype),
-                      columns(b, std::move(inverse)),
-                      columns(b, per_column(node.input(out_scale + 1), hidden, 0))});
+    to = b.out(node.outputs[i]);
+    type = type_code(node.outputs[i]->type.dtype);
+    inv_scale = columns(b, std::move(inverse));
+    zero_point = columns(b, per_column(node.input(operand + 1), hidden, 0));
+  };
+  add(1, arguments.q, arguments.q_type, arguments.q_inv_scale, arguments.q_zero_point);
+  if (bf16) {
+    arguments.q = bf16_only ? b.out_bf16(node.output()) : b.out_bf16_copy(node.output());
+    arguments.q_type = type_code(ir::DType::bf16);
   }
+  add(2, arguments.r, arguments.r_type, arguments.r_inv_scale, arguments.r_zero_point);
 }
 
 /// What a norm computes in, and what it writes for products beside that or instead of it.
@@ -53,27 +54,30 @@ const char* type_of(Builder& b, const ir::Node& node) {
 void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   namespace o = passes::add_norm;
   const std::int64_t hidden = node.inputs[o::gamma]->constant->size();
-  std::vector<Argument> arguments;
-  for (const o::Term& term : o::terms) {
+  kernels::AddNorm<Argument> arguments;
+  const auto add_term = [&](const o::Term& term, Argument& value, Argument& type, Argument& scales,
+                            Argument& zero_points) {
     const ir::Value* v = node.input(term.value);
+    value = b.in(v);
+    type = v ? type_code(v->type.dtype) : 0;
     const ir::Value* scale = node.input(term.scale);
-    const ir::Value* zero_point = node.input(term.zero_point);
-    arguments.push_back(b.in(v));
-    arguments.push_back(v ? type_code(v->type.dtype) : 0);
-    arguments.push_back(scale ? columns(b, per_column(scale, hidden, 1)) : Argument(nullptr));
-    arguments.push_back(scale ? columns(b, per_column(zero_point, hidden, 0)) : Argument(nullptr));
-  }
-  arguments.push_back(nullptr);  // the bias of the product stays in its epilogue
-  arguments.push_back(b.in(node.inputs[o::gamma]));
-  arguments.push_back(b.in(node.inputs[o::beta]));
-  arguments.push_back(static_cast<float>(node.float_attribute("epsilon")));
+    if (!scale) return;
+    scales = columns(b, per_column(scale, hidden, 1));
+    zero_points = columns(b, per_column(node.input(term.zero_point), hidden, 0));
+  };
+  add_term(o::terms[0], arguments.x, arguments.x_type, arguments.x_scale, arguments.x_zero_point);
+  add_term(o::terms[1], arguments.residual, arguments.residual_type, arguments.residual_scale,
+           arguments.residual_zero_point);
+  arguments.gamma = b.in(node.inputs[o::gamma]);
+  arguments.beta = b.in(node.inputs[o::beta]);
+  arguments.eps = static_cast<float>(node.float_attribute("epsilon"));
   add_results(b, graph, node, o::out_scale, hidden, arguments);
   const ir::Shape& shape = node.output()->type.shape;
   const ir::Dim rows = row_count(shape);
-  arguments.push_back(Size{rows});
-  arguments.push_back(Size{shape.back()});
-  launch_rows(b, node, type_of(b, node), "add_norm", "add_norm", std::move(arguments), rows,
-              {shape.back()});
+  arguments.rows = Size{rows};
+  arguments.hidden = Size{shape.back()};
+  arguments.rows_per_item = b.rows_per_item();
+  launch_rows(b, node, type_of(b, node), "add_norm", "add_norm", arguments, rows, {shape.back()});
 }
 
 /// The table in half, where it is stored so or is small and loses nothing.
@@ -124,24 +128,26 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
     if (!stored) return Argument(nullptr);
     return in_place ? b.constant_in_place(*stored) : b.constant(*stored);
   };
-  std::vector<Argument> arguments{b.in(node.inputs[o::ids]),
-                                  b.in(positions),
-                                  b.in(node.input(o::types)),
-                                  table(tables[0]),
-                                  rows_of(o::word),
-                                  table(tables[1]),
-                                  rows_of(o::position),
-                                  table(tables[2]),
-                                  rows_of(o::type),
-                                  type_code(tables[0]->dtype()),
-                                  b.in(node.inputs[o::gamma]),
-                                  b.in(node.input(o::beta)),
-                                  static_cast<float>(node.float_attribute("epsilon"))};
+  kernels::EmbedNorm<Argument> arguments;
+  arguments.input_ids = b.in(node.inputs[o::ids]);
+  arguments.position_ids = b.in(positions);
+  arguments.token_type_ids = b.in(node.input(o::types));
+  arguments.word_table = table(tables[0]);
+  arguments.word_rows = rows_of(o::word);
+  arguments.position_table = table(tables[1]);
+  arguments.position_rows = rows_of(o::position);
+  arguments.type_table = table(tables[2]);
+  arguments.type_rows = rows_of(o::type);
+  arguments.table_type = type_code(tables[0]->dtype());
+  arguments.gamma = b.in(node.inputs[o::gamma]);
+  arguments.beta = b.in(node.input(o::beta));
+  arguments.eps = static_cast<float>(node.float_attribute("epsilon"));
   add_results(b, graph, node, o::out_scale, hidden, arguments);
-  arguments.push_back(b.error_flag());
-  arguments.push_back(Size{tokens});
-  arguments.push_back(Size{shape.back()});
-  launch_rows(b, node, type_of(b, node), "embed_norm", "embed_norm", std::move(arguments), tokens,
+  arguments.error = b.error_flag();
+  arguments.tokens = Size{tokens};
+  arguments.hidden = Size{shape.back()};
+  arguments.rows_per_item = b.rows_per_item();
+  launch_rows(b, node, type_of(b, node), "embed_norm", "embed_norm", arguments, tokens,
               {shape.back()});
   b.plan().word_rows = rows_of(o::word);
   if (!positions->producer->input(passes::pack_inputs::positions))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The borders of packed tokens: pack_inputs (filled by the host while it uploads), pack, unpack.
+#include "kernels/contracts/move.hpp"
 #include "passes/operands.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
@@ -29,10 +30,25 @@ void lower_move(Builder& b, const ir::Graph&, const ir::Node& node) {
   std::int64_t row_bytes = static_cast<std::int64_t>(ir::size_of(padded->type.dtype));
   for (std::size_t i = 2; i < shape.size(); ++i) row_bytes *= shape[i].constant();
   const std::int32_t rows = b.chunk() / 64 + 1;
-  b.launch(node, "copy", "rows", b.kernel(node.op, node.op),
-           {b.in(node.inputs[0]), b.out(node.output()), b.in(node.inputs[1]), Size{shape[0]},
-            Size{shape[1]}, static_cast<std::int32_t>(row_bytes), rows},
-           {Size{shape[0] * shape[1], rows}, Size{}, Size{}});
+  const auto launch = [&](auto arguments) {
+    arguments.seq_offsets = b.in(node.inputs[1]);
+    arguments.batch = Size{shape[0]};
+    arguments.seq = Size{shape[1]};
+    arguments.row_bytes = static_cast<std::int32_t>(row_bytes);
+    arguments.rows_per_item = rows;
+    b.launch(node, "copy", "rows", b.kernel(node.op, node.op), arguments,
+             {Size{shape[0] * shape[1], rows}, Size{}, Size{}});
+  };
+  const Argument from = b.in(node.inputs[0]), to = b.out(node.output());
+  if (node.op == "pack") {
+    kernels::Pack<Argument> arguments;
+    arguments.padded = from, arguments.packed = to;
+    launch(std::move(arguments));
+  } else {
+    kernels::Unpack<Argument> arguments;
+    arguments.packed = from, arguments.padded = to;
+    launch(std::move(arguments));
+  }
 }
 
 }  // namespace

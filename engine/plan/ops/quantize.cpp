@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kernels/contracts/quantize.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
@@ -56,16 +57,28 @@ void lower_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
       inner = inner * shape[i];
   }
   const ir::Dim count = element_count(shape);
-  Step& step = b.launch(
-      node, "fp32 <> int8", "elements", b.kernel("quantize", quantizes ? "quantize" : "dequantize"),
-      quantizes ? std::vector<Argument>{b.in(x), b.out(y), type_code(quantized->type.dtype),
-                                        b.in(node.inputs[1]), zero_points(b, node), Size{count},
-                                        Size{axis_size}, Size{inner}, b.chunk()}
-                : std::vector<Argument>{b.in(x), type_code(quantized->type.dtype), b.out(y),
-                                        b.in(node.inputs[1]), zero_points(b, node), Size{count},
-                                        Size{axis_size}, Size{inner}, b.chunk()},
-      {Size{count, b.chunk()}, Size{}, Size{}});
-  step.why_not_faster = why_alone(node);
+  const auto launch = [&](const char* kernel, auto arguments) {
+    arguments.scales = b.in(node.inputs[1]);
+    arguments.zero_points = zero_points(b, node);
+    arguments.count = Size{count};
+    arguments.axis = Size{axis_size};
+    arguments.inner = Size{inner};
+    arguments.chunk = b.chunk();
+    b.launch(node, "fp32 <> int8", "elements", b.kernel("quantize", kernel), arguments,
+             {Size{count, b.chunk()}, Size{}, Size{}})
+        .why_not_faster = why_alone(node);
+  };
+  const std::int32_t code = type_code(quantized->type.dtype);
+  const Argument from = b.in(x), to = b.out(y);
+  if (quantizes) {
+    kernels::Quantize<Argument> arguments;
+    arguments.x = from, arguments.y = to, arguments.y_type = code;
+    launch("quantize", std::move(arguments));
+  } else {
+    kernels::Dequantize<Argument> arguments;
+    arguments.x = from, arguments.x_type = code, arguments.y = to;
+    launch("dequantize", std::move(arguments));
+  }
 }
 
 }  // namespace

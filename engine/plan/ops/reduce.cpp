@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of reductions and of Softmax.
+#include "kernels/contracts/reduce.hpp"
+#include "kernels/contracts/rows.hpp"
 #include "plan/ops/ops.hpp"
-
-#include <algorithm>
-
 #include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
 
@@ -50,8 +49,13 @@ void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
                             ir::name_of(type.dtype)));
   const std::int32_t chunk = b.rows_per_item();
   b.launch(node, std::string(ir::name_of(type.dtype)), "rows", b.kernel("reduce", kernel),
-           {b.in(node.inputs[0]), b.out(node.output()), codes.find(node.op)->second, Size{outer},
-            Size{size}, Size{inner}, chunk},
+           kernels::Reduce<Argument>{.x = b.in(node.inputs[0]),
+                                     .out = b.out(node.output()),
+                                     .op = codes.find(node.op)->second,
+                                     .outer = Size{outer},
+                                     .size = Size{size},
+                                     .inner = Size{inner},
+                                     .chunk = chunk},
            {Size{outer * inner, chunk}, Size{}, Size{}});
 }
 
@@ -63,8 +67,14 @@ void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
       split(node, node.inputs[0]->type.shape, {node.int_attribute("axis", 0)});
   const std::int32_t chunk = b.rows_per_item();
   b.launch(node, "f32", "rows", b.kernel("reduce", "argmax_f32"),
-           {b.in(node.inputs[0]), b.out(node.output()), Size{outer}, Size{size}, Size{inner},
-            static_cast<std::int32_t>(node.int_attribute("select_last_index", 0)), chunk},
+           kernels::ArgMax<Argument>{
+               .x = b.in(node.inputs[0]),
+               .out = b.out(node.output()),
+               .outer = Size{outer},
+               .size = Size{size},
+               .inner = Size{inner},
+               .take_last = static_cast<std::int32_t>(node.int_attribute("select_last_index", 0)),
+               .chunk = chunk},
            {Size{outer * inner, chunk}, Size{}, Size{}});
 }
 
@@ -76,10 +86,15 @@ void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
     throw Error(fmt::format("{}: kernels take the last axis, axis {} of rank {} was asked",
                             node.describe(), axis, rank));
   const ir::Dim rows = row_count(shape);
-  launch_rows(b, node, "fp32", "softmax", "softmax_f32",
-              {b.in(node.inputs[0]), b.out(node.output()), Size{rows}, Size{shape.back()},
-               static_cast<std::int32_t>(node.op == "LogSoftmax")},
-              rows, {shape.back(), false});
+  launch_rows(
+      b, node, "fp32", "softmax", "softmax_f32",
+      kernels::SoftmaxF32<Argument>{.x = b.in(node.inputs[0]),
+                                    .out = b.out(node.output()),
+                                    .rows = Size{rows},
+                                    .size = Size{shape.back()},
+                                    .logarithm = static_cast<std::int32_t>(node.op == "LogSoftmax"),
+                                    .rows_per_item = b.rows_per_item()},
+      rows, {shape.back(), false});
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // Operators that move elements: views without a step, and strided copies.
 #include <numeric>
 
+#include "kernels/contracts/elementwise.hpp"
+#include "kernels/contracts/move.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
@@ -20,8 +22,14 @@ void copy(Builder& b, const ir::Node& node, const ir::Value* source, Argument ta
   view = coalesced(std::move(view));
   const std::size_t bytes = ir::size_of(source->type.dtype);
   b.launch(node, "copy", "strided", b.kernel("copy_strided", fmt::format("copy_strided_{}", bytes)),
-           {b.in(source), target, source_start, target_start, table_of(view),
-            static_cast<std::int32_t>(view.extents.size()), Size{count}, b.chunk()},
+           kernels::CopyStrided<Argument>{.source = b.in(source),
+                                          .target = std::move(target),
+                                          .source_start = std::move(source_start),
+                                          .target_start = std::move(target_start),
+                                          .shape = table_of(view),
+                                          .rank = static_cast<std::int32_t>(view.extents.size()),
+                                          .count = Size{count},
+                                          .chunk = b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 
@@ -158,8 +166,14 @@ void lower_pad(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* value = node.input(1);
   const View all = coalesced({type.shape, {strides, strides}});
   b.launch(node, "fill", "strided", b.kernel("copy_strided", fmt::format("fill_strided_{}", bytes)),
-           {value ? b.in(value) : b.constant(ir::Tensor::zeros(type.dtype, {})), out, 0,
-            table_of(all), static_cast<std::int32_t>(all.extents.size()), Size{count}, b.chunk()},
+           kernels::FillStrided<Argument>{
+               .value = value ? b.in(value) : b.constant(ir::Tensor::zeros(type.dtype, {})),
+               .target = out,
+               .target_start = 0,
+               .shape = table_of(all),
+               .rank = static_cast<std::int32_t>(all.extents.size()),
+               .count = Size{count},
+               .chunk = b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
   copy(b, node, x, out, {x->type.shape, {row_major(x->type.shape), strides}}, 0, Size{start});
 }
@@ -176,8 +190,12 @@ void lower_sizes(Builder& b, const ir::Graph&, const ir::Node& node) {
   }
   const auto count = static_cast<std::int32_t>(table.values.size());
   b.launch(node, "sizes", "elements", b.kernel("cast", "cast"),
-           {table, type_code(ir::DType::i32), b.out(node.output()),
-            type_code(node.output()->type.dtype), count, count},
+           kernels::Cast<Argument>{.x = table,
+                                   .from = type_code(ir::DType::i32),
+                                   .y = b.out(node.output()),
+                                   .to = type_code(node.output()->type.dtype),
+                                   .count = count,
+                                   .chunk = count},
            {Size{}, Size{}, Size{}});
 }
 
@@ -193,7 +211,11 @@ void lower_range(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Dim count = element_count(type.shape);
   b.launch(node, std::string(ir::name_of(type.dtype)), "elements",
            b.kernel("range", type.dtype == ir::DType::i64 ? "range_i64" : "range_i32"),
-           {scalar("start", 0), scalar("step", 1), b.out(node.output()), Size{count}, b.chunk()},
+           kernels::Range<Argument>{.start = scalar("start", 0),
+                                    .delta = scalar("step", 1),
+                                    .out = b.out(node.output()),
+                                    .count = Size{count},
+                                    .chunk = b.chunk()},
            {Size{count, b.chunk()}, Size{}, Size{}});
 }
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel's arguments are: a struct with a field for each, and their order.
+//
+//   template <class A>
+//   struct RowSums {
+//     A a{}, a_type{}, sums{}, M{}, K{};
+//     static constexpr Field<RowSums, A> fields[] = {{&RowSums::a, "a", "u8|i8@a_type"}, ...};
+//   };
+//
+// A field that is left out is no buffer. The planner fills it with plan::Argument, who launches a
+// kernel at once with opencl::KernelArgument. The names are those of the .cl files; tests/kernels
+// compares them.
+#pragma once
+#include <array>
+#include <string_view>
+#include <vector>
+
+namespace bertcl::kernels {
+
+/// An argument's name and what the kernel takes there:
+///   int, float   a number
+///   raw          bytes in a layout of the kernel's own, as prepacked weights
+///   f32          a buffer of that type
+///   u8|i8        of one of them
+///   size4        of any type of so many bytes; any: of any type
+///   T, U         of the types that the kernel's row in contracts.cpp names
+///   f32|bf16@y   and the argument y is the code of its type (types.clh)
+///   size4=x      and of the type of the argument x
+///   f32?         or no buffer
+struct Parameter {
+  std::string_view name, takes;
+};
+
+/// Where a contract holds the argument of that name.
+template <class Contract, class A>
+struct Field {
+  A Contract::*member;
+  std::string_view name, takes;
+};
+
+/// The fields of a contract without their places: one array a contract, which stands for it.
+template <template <class> class Contract>
+inline constexpr auto parameters_of = [] {
+  std::array<Parameter, std::size(Contract<int>::fields)> list;
+  for (std::size_t i = 0; i < list.size(); ++i)
+    list[i] = {Contract<int>::fields[i].name, Contract<int>::fields[i].takes};
+  return list;
+}();
+
+/// The arguments in the kernel's order.
+template <template <class> class Contract, class A>
+std::vector<A> in_order(const Contract<A>& contract) {
+  std::vector<A> list;
+  for (const auto& field : Contract<A>::fields) list.push_back(contract.*field.member);
+  return list;
+}
+
+}  // namespace bertcl::kernels

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contracts of kernels that take their elements one by one, `chunk` of them for each work-item.
+#pragma once
+#include "kernels/contract.hpp"
+
+namespace bertcl::kernels {
+
+/// out = op(x).
+template <class A>
+struct Unary {
+  A x{}, out{}, op{}, count{}, chunk{};
+  static constexpr Field<Unary, A> fields[] = {
+      {&Unary::x, "x", "T"},           {&Unary::out, "out", "U"},
+      {&Unary::op, "op", "int"},  // code of elementwise_unary.cl
+      {&Unary::count, "count", "int"}, {&Unary::chunk, "chunk", "int"},
+  };
+};
+
+/// out = op(a, b), broadcast.
+template <class A>
+struct Binary {
+  A a{}, b{}, out{}, op{}, shape{}, rank{}, count{}, chunk{};
+  static constexpr Field<Binary, A> fields[] = {
+      {&Binary::a, "a", "T"},
+      {&Binary::b, "b", "T"},
+      {&Binary::out, "out", "T|bool"},
+      {&Binary::op, "op", "int"},        // code of elementwise_binary.cl
+      {&Binary::shape, "shape", "i32"},  // extents, strides of a, strides of b
+      {&Binary::rank, "rank", "int"},
+      {&Binary::count, "count", "int"},
+      {&Binary::chunk, "chunk", "int"},
+  };
+};
+
+/// out = condition ? a : b, broadcast.
+template <class A>
+struct Where {
+  A condition{}, a{}, b{}, out{}, shape{}, rank{}, count{}, chunk{};
+  static constexpr Field<Where, A> fields[] = {
+      {&Where::condition, "condition", "bool"},
+      {&Where::a, "a", "T"},
+      {&Where::b, "b", "T=a"},
+      {&Where::out, "out", "T=a"},
+      {&Where::shape, "shape", "i32"},  // extents, strides of the three
+      {&Where::rank, "rank", "int"},
+      {&Where::count, "count", "int"},
+      {&Where::chunk, "chunk", "int"},
+  };
+};
+
+/// y = x in another type.
+template <class A>
+struct Cast {
+  A x{}, from{}, y{}, to{}, count{}, chunk{};
+  static constexpr Field<Cast, A> fields[] = {
+      {&Cast::x, "x", "any@from"},    {&Cast::from, "from", "int"},  // types.clh
+      {&Cast::y, "y", "any@to"},      {&Cast::to, "to", "int"},
+      {&Cast::count, "count", "int"}, {&Cast::chunk, "chunk", "int"},
+  };
+};
+
+/// out[i] = start + i * delta.
+template <class A>
+struct Range {
+  A start{}, delta{}, out{}, count{}, chunk{};
+  static constexpr Field<Range, A> fields[] = {
+      {&Range::start, "start", "T"},  // [1]
+      {&Range::delta, "delta", "T"},  // [1]
+      {&Range::out, "out", "T"},       {&Range::count, "count", "int"},
+      {&Range::chunk, "chunk", "int"},
+  };
+};
+
+}  // namespace bertcl::kernels
