@@ -17,6 +17,7 @@
 #include "bertcl/stopwatch.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
+#include "kernels/variants.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "peaks.hpp"
@@ -26,56 +27,33 @@ namespace {
 using namespace bertcl::opencl;
 
 struct Variant {
-  const char* name;
-  const char* program;
+  Variant(const char* variant, const char* file, Defines options, const char* of)
+      : name(variant),
+        program(file),
+        defines(std::move(options)),
+        tiles(bertcl::kernels::gemm_variant_of_program(program, defines)),
+        peak(of) {}
+
+  std::string name, program;
   Defines defines;
-  bool Capabilities::*needs;  // null: runs everywhere
-  int tile_rows, panel, group;
+  bertcl::kernels::GemmVariant tiles;
   const char* peak;  // kernel of peak.cl
 };
 
 const std::vector<Variant>& variants() {
   static const std::vector<Variant> list = {
-      {"s8_vnni", "gemm_s8_x86_vnni", {}, &Capabilities::avx512_vnni, 8, 48, 4, "peak_vpdpbusd"},
-      {"s8_vnni_small_m",
-       "gemm_s8_x86_vnni_small_m",
-       {},
-       &Capabilities::avx512_vnni,
-       32,
-       48,
-       4,
-       "peak_vpdpbusd"},
-      {"s8_avx_vnni",
-       "gemm_s8_x86_avx_vnni",
-       {},
-       &Capabilities::avx_vnni,
-       6,
-       16,
-       4,
-       "peak_pmaddwd"},
-      {"s8_avx2", "gemm_s8_x86_avx2", {}, &Capabilities::avx2, 6, 64, 2, "peak_pmaddwd"},
-      {"s8_portable", "gemm_s8_portable", {}, nullptr, 6, 64, 1, "peak_f32"},
-      {"f32_x86_16", "gemm_f32_x86", {{"LANES", 16}}, &Capabilities::avx512, 8, 48, 1, "peak_f32"},
-      {"f32_x86_small_m_16",
-       "gemm_f32_x86_small_m",
-       {{"LANES", 16}},
-       &Capabilities::avx512,
-       32,
-       48,
-       1,
-       "peak_f32"},
-      {"f16_x86_16",
-       "gemm_f32_x86",
-       {{"B_HALF", 1}, {"LANES", 16}},
-       &Capabilities::avx512,
-       8,
-       48,
-       1,
-       "peak_f32"},
-      {"f32_x86_8", "gemm_f32_x86", {{"LANES", 8}}, &Capabilities::avx2, 6, 16, 1, "peak_f32"},
-      {"f32_portable", "gemm_f32_portable", {}, nullptr, 6, 16, 1, "peak_f32"},
-      {"s8_ref", "gemm_s8_ref", {}, nullptr, 1, 1, 1, "peak_f32"},
-      {"f32_ref", "gemm_f32_ref", {}, nullptr, 1, 1, 1, "peak_f32"},
+      {"s8_vnni", "gemm_s8_x86_vnni", {}, "peak_vpdpbusd"},
+      {"s8_vnni_small_m", "gemm_s8_x86_vnni_small_m", {}, "peak_vpdpbusd"},
+      {"s8_avx_vnni", "gemm_s8_x86_avx_vnni", {}, "peak_pmaddwd"},
+      {"s8_avx2", "gemm_s8_x86_avx2", {}, "peak_pmaddwd"},
+      {"s8_portable", "gemm_s8_portable", {}, "peak_f32"},
+      {"f32_x86_16", "gemm_f32_x86", {{"LANES", 16}}, "peak_f32"},
+      {"f32_x86_small_m_16", "gemm_f32_x86_small_m", {{"LANES", 16}}, "peak_f32"},
+      {"f16_x86_16", "gemm_f32_x86", {{"B_HALF", 1}, {"LANES", 16}}, "peak_f32"},
+      {"f32_x86_8", "gemm_f32_x86", {{"LANES", 8}}, "peak_f32"},
+      {"f32_portable", "gemm_f32_portable", {}, "peak_f32"},
+      {"s8_ref", "gemm_s8_ref", {}, "peak_f32"},
+      {"f32_ref", "gemm_f32_ref", {}, "peak_f32"},
   };
   return list;
 }
@@ -123,15 +101,17 @@ Buffer constant(size_t count, float value) {
 // One product with its epilogue: int8 to u8, fp32 to fp32, both with bias, the one whose N is
 // larger than K (the first of the feed-forward block) with GELU.
 void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
-  if (variant.needs && !(context->capabilities().*variant.needs)) {
+  if (!bertcl::kernels::why_not(variant.tiles.needs, context->info(), context->capabilities())
+           .reason.empty()) {
     state.SkipWithError("the device lacks the instructions");
     return;
   }
-  const bool integer = std::string(variant.program).starts_with("gemm_s8");
+  const bertcl::kernels::GemmVariant& tiles = variant.tiles;
+  const bool integer = variant.program.starts_with("gemm_s8");
   const bool half = variant.defines.contains("B_HALF");
   const int activation = N == 4 * K ? kGelu : 0;
   const size_t weights =
-      ceil_div(N, variant.panel) * variant.panel * ceil_div(K, variant.group) * variant.group;
+      ceil_div(N, tiles.panel) * tiles.panel * ceil_div(K, tiles.k_group) * tiles.k_group;
   const Buffer bias = constant(N, 0.5f), out = context->allocate(4ul * M * N);
   Kernel kernel =
       context->kernel(variant.program, integer ? "gemm_s8" : "gemm_f32", variant.defines);
@@ -173,8 +153,7 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
                                                                   .has_bias = 1,
                                                                   .activation = activation});
   }
-  const std::array<size_t, 3> grid = {ceil_div(M, variant.tile_rows), ceil_div(N, variant.panel),
-                                      1};
+  const std::array<size_t, 3> grid = {ceil_div(M, tiles.tile_rows), ceil_div(N, tiles.panel), 1};
   seconds_of(kernel, grid, 1);
   // Enough launches in a row that their start and end do not count.
   const int launches = std::max(1, static_cast<int>(5e-3 / seconds_of(kernel, grid, 1)));
@@ -204,7 +183,7 @@ int main(int argc, char** argv) {
                                 fmt::format("{:.0f}", bertcl::bench::peak_gops(*context, name)));
   for (const Variant& variant : variants())
     for (int M : kRows) {
-      if (M > 128 && std::string(variant.name).ends_with("_ref")) continue;  // seconds a product
+      if (M > 128 && variant.name.ends_with("_ref")) continue;  // seconds a product
       for (const auto& [N, K] : kShapes) {
         const int n = N, k = K;
         benchmark::RegisterBenchmark(

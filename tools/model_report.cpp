@@ -35,8 +35,9 @@ std::string why_text(const plan::Step& step) {
 ordered_json tuned_json(const plan::Step& step) {
   if (!step.tunable || step.tunable->gain == 0) return nullptr;
   ordered_json by_rows = ordered_json::array();
-  for (const plan::VariantForRows& build : step.by_rows)
-    by_rows.push_back({{"up_to_rows", build.up_to_rows}, {"variant", build.variant}});
+  for (const plan::Alternative& other : step.alternatives)
+    if (other.up_to_rows > 0)
+      by_rows.push_back({{"up_to_rows", other.up_to_rows}, {"variant", other.variant}});
   return {{"gain", step.tunable->gain},
           {"default", step.tunable->otherwise},
           {"by_rows", std::move(by_rows)}};

@@ -86,7 +86,7 @@ int run_tune(const TuneOptions& options) {
       start + std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.seconds));
 
   opencl::Context& context = *opened;
-  const std::filesystem::path file = context.tuning_file();
+  const std::filesystem::path file = plan::tuning_file(context);
   if (file.empty())
     throw Error("nowhere to store the result: BERTCL_TUNING or BERTCL_CACHE is off");
   std::string note;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The contracts of all kernels, and their comparison with the arguments of a launch.
 #include "kernels/contracts.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ constexpr KernelContract row(std::string_view kernel, std::string_view t = "",
   return {kernel, parameters_of<Contract>, t, u};
 }
 
-constexpr KernelContract rows[] = {
+constexpr KernelContract contract_rows[] = {
     row<AddNorm>("add_norm"),
     row<ArgMax>("argmax_f32"),
     row<AttentionFloat>("attention_bf16", "bf16"),
@@ -93,7 +94,7 @@ constexpr KernelContract rows[] = {
     row<Where>("where_4", "size4"),
     row<Where>("where_8", "size8"),
 };
-static_assert(std::ranges::is_sorted(rows, {}, &KernelContract::kernel));
+static_assert(std::ranges::is_sorted(contract_rows, {}, &KernelContract::kernel));
 
 /// Whether `types`, parted by '|', has `name`.
 bool lists(std::string_view types, std::string_view name) {
@@ -158,11 +159,11 @@ const KernelContract& contract_of(const std::string& who, std::string_view kerne
 
 }  // namespace
 
-std::span<const KernelContract> contracts() { return rows; }
+std::span<const KernelContract> contracts() { return contract_rows; }
 
 const KernelContract* find_contract(std::string_view kernel) {
-  const auto it = std::ranges::lower_bound(rows, kernel, {}, &KernelContract::kernel);
-  return it != std::end(rows) && it->kernel == kernel ? &*it : nullptr;
+  const auto it = std::ranges::lower_bound(contract_rows, kernel, {}, &KernelContract::kernel);
+  return it != std::end(contract_rows) && it->kernel == kernel ? &*it : nullptr;
 }
 
 Takes takes(const KernelContract& row, std::size_t index) {

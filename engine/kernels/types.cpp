@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Codes that kernels take for element types and functions.
 #include "kernels/types.hpp"
 
 #include <fmt/format.h>

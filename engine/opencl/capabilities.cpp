@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <span>
@@ -23,6 +24,12 @@ std::vector<std::pair<std::string, bool>> Capabilities::list() const {
   for (const CapabilityName& entry : kCapabilityNames)
     flags.emplace_back(entry.name, this->*entry.flag);
   return flags;
+}
+
+const char* capability_name(bool Capabilities::*flag) {
+  const auto found = std::find_if(kCapabilityNames.begin(), kCapabilityNames.end(),
+                                  [&](const CapabilityName& entry) { return entry.flag == flag; });
+  return found->name;
 }
 
 Dot4 dot4_of(const Capabilities& capabilities) {

@@ -63,6 +63,9 @@ struct Capabilities {
   std::vector<std::pair<std::string, bool>> list() const;
 };
 
+/// The name of a flag, as in list().
+const char* capability_name(bool Capabilities::*flag);
+
 /// A back end of kernels_cl/dot4.clh: what makes dot products of four bytes.
 struct Dot4 {
   int code;  ///< for -DDOT4

@@ -79,15 +79,13 @@ std::shared_ptr<Context> Context::create(const std::string& selector) {
   return std::shared_ptr<Context>(new Context(std::move(state)));
 }
 
-std::filesystem::path Context::tuning_file() const {
-  const char* wanted = std::getenv("BERTCL_TUNING");
-  if (wanted && *wanted) return std::string_view(wanted) == "off" ? "" : wanted;
+std::filesystem::path Context::cache_file(std::string_view stem,
+                                          std::span<const std::string> programs) const {
   const ProgramCache& cache = state_->programs->cache();
   if (!cache.enabled()) return {};
   std::string sources;
-  for (const std::string& program : program_names())
-    if (program.starts_with("gemm_")) sources += final_source(program);
-  return cache.folder() / fmt::format("tuning-{}.json", cache.key(sources, "").substr(0, 16));
+  for (const std::string& program : programs) sources += final_source(program);
+  return cache.folder() / fmt::format("{}-{}.json", stem, cache.key(sources, "").substr(0, 16));
 }
 
 const DeviceInfo& Context::info() const { return state_->device.info; }

@@ -85,10 +85,11 @@ class Context : public std::enable_shared_from_this<Context> {
   /// functions for further local sizes from it.
   void store_programs(double seconds = 0.5);
 
-  /// Where choices of variants that were measured on this device are stored: a file in the
-  /// folder of the program cache, named after device, driver and the sources of the products. The
-  /// environment variable BERTCL_TUNING names another file, or none: "off". Empty: nowhere.
-  std::filesystem::path tuning_file() const;
+  /// A file in the folder of the program cache for what was found out about these programs on this
+  /// device: `stem`-KEY.json, with a key of device, driver and their sources. Empty without a
+  /// cache.
+  std::filesystem::path cache_file(std::string_view stem,
+                                   std::span<const std::string> programs) const;
 
   Queue& queue();
 

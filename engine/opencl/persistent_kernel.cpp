@@ -10,7 +10,6 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/programs.hpp"
-#include "opencl/sources.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -34,10 +33,6 @@ void append_step(std::vector<std::uint64_t>& words, const PersistentStep& step) 
     throw Error(fmt::format("a step with {} arguments; the persistent kernel takes up to {}",
                             step.arguments.size(), kStepWords - kStepHeader));
   words.resize(end);
-}
-
-bool is_mergeable(std::string_view program, std::string_view kernel) {
-  return final_source(program).find(fmt::format("\nMERGEABLE({},", kernel)) != std::string::npos;
 }
 
 Kernel persistent_kernel_of(Context& context, std::span<const Kernel> kernels, Defines defines) {

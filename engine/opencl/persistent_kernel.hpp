@@ -28,9 +28,6 @@ struct PersistentStep {
 };
 void append_step(std::vector<std::uint64_t>& words, const PersistentStep& step);
 
-/// True if kernels_cl/`program`.cl declares `kernel` MERGEABLE.
-bool is_mergeable(std::string_view program, std::string_view kernel);
-
 /// The kernel `persistent`, not built yet, whose steps name one of `kernels` by its index. All of
 /// them are mergeable; `defines` are tunables of kernels_cl/persistent.cl.
 Kernel persistent_kernel_of(Context& context, std::span<const Kernel> kernels,

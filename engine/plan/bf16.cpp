@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
+#include "kernels/variants.hpp"
 #include "passes/operands.hpp"
-#include "plan/requirements.hpp"
+#include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -17,9 +18,11 @@ bool is_left_operand(const ir::Node& node, const ir::Value* value) {
 
 }  // namespace
 
-std::string why_not_bf16(Builder& b) {
-  if (!b.options().bf16) return "not asked for";
-  return b.is_disabled(kBf16Variant) ? "switched off" : needs_bf16(b);
+kernels::Refusal why_not_bf16(Builder& b) {
+  const kernels::GemmVariant& variant = kernels::gemm_bf16_variant();
+  if (!b.options().bf16) return {"not asked for"};
+  if (b.is_disabled(variant.name)) return {"switched off"};
+  return why_not(b, variant.needs);
 }
 
 std::string why_not_bf16_attention(Builder& b, const ir::Graph& graph, const ir::Node& attention) {
@@ -45,13 +48,14 @@ std::string why_not_bf16_attention(Builder& b, const ir::Graph& graph, const ir:
 }
 
 bool is_bf16_operand(Builder& b, const ir::Value* value) {
-  return why_not_bf16(b).empty() &&
+  return why_not_bf16(b).reason.empty() &&
          std::any_of(value->users.begin(), value->users.end(),
                      [&](const ir::Node* user) { return is_left_operand(*user, value); });
 }
 
 bool is_read_in_bf16_only(Builder& b, const ir::Graph& graph, const ir::Value* value) {
-  if (!why_not_bf16(b).empty() || graph.is_output(value) || value->users.empty()) return false;
+  if (!why_not_bf16(b).reason.empty() || graph.is_output(value) || value->users.empty())
+    return false;
   return std::all_of(value->users.begin(), value->users.end(), [&](const ir::Node* user) {
     return is_left_operand(*user, value) ||
            (user->op == "attention" && why_not_bf16_attention(b, graph, *user).empty());

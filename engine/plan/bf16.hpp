@@ -3,15 +3,13 @@
 #pragma once
 #include <string>
 
+#include "kernels/needs.hpp"
 #include "plan/builder.hpp"
 
 namespace bertcl::plan {
 
-/// The name of the bf16 variants, products and attention.
-inline constexpr const char* kBf16Variant = "x86_bf16";
-
-/// Why float products do not run in bf16; "" if they do.
-std::string why_not_bf16(Builder& b);
+/// Why float products do not run in bf16; without a reason if they do.
+kernels::Refusal why_not_bf16(Builder& b);
 
 /// Why this node of float attention cannot run in bf16, where products do; "" if it can. Its
 /// operands have to be products that nothing else reads, and only products may read its result.

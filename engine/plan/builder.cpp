@@ -152,7 +152,7 @@ void Builder::give_up_persistent_kernel(const std::string& reason) {
   plan_.why_no_persistent_kernel = reason.substr(0, reason.find('\n'));
   for (Step& step : plan_.steps) {
     step.persistent_index = -1;
-    for (VariantForRows& build : step.by_rows) build.persistent_index = -1;
+    for (Alternative& other : step.alternatives) other.persistent_index = -1;
   }
 }
 
@@ -191,8 +191,7 @@ void Builder::check_contracts() const {
       continue;
     }
     check(step.kernel);
-    if (step.small_tiles) check(step.small_tiles->kernel);
-    for (const VariantForRows& build : step.by_rows) check(build.kernel);
+    for (const Alternative& other : step.alternatives) check(other.kernel);
   }
 }
 
@@ -266,9 +265,8 @@ void Builder::finish() {
     };
     if (step.call) continue;
     if (!is_merged(step.persistent_index)) check(step.kernel);
-    if (step.small_tiles) check(step.small_tiles->kernel);
-    for (const VariantForRows& few : step.by_rows)
-      if (!is_merged(few.persistent_index)) check(few.kernel);
+    for (const Alternative& other : step.alternatives)
+      if (!is_merged(other.persistent_index)) check(other.kernel);
   }
 }
 
@@ -297,8 +295,7 @@ void Builder::merge(std::span<const opencl::Kernel> kernels) {
   };
   for (const Step& step : plan_.steps) {
     keep(step.kernel, step.persistent_index);
-    if (step.small_tiles) keep(step.small_tiles->kernel, -1);
-    for (const VariantForRows& build : step.by_rows) keep(build.kernel, build.persistent_index);
+    for (const Alternative& other : step.alternatives) keep(other.kernel, other.persistent_index);
   }
   for (const Prepacking& prepacking : prepackings_) keep(prepacking.kernel, -1);
   const auto merged = std::stable_partition(wanted_.begin(), wanted_.end(), [&](const Wanted& w) {

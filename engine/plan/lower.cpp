@@ -11,10 +11,10 @@
 #include <sstream>
 #include <string>
 
+#include "kernels/variants.hpp"
 #include "passes/symbols.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/persistent_kernel.hpp"
-#include "plan/row_kernels.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -170,20 +170,24 @@ void note_float_products(const ir::Graph& graph, Plan& plan) {
 
 }  // namespace
 
-bool takes_small_tiles(const Step& step, const ir::Bindings& sizes, std::size_t compute_units) {
-  if (!step.small_tiles) return false;
+namespace {
+
+bool leaves_units_idle(const Step& step, const ir::Bindings& sizes, std::size_t compute_units) {
   std::size_t groups = 1;
   for (std::size_t d = 0; d < 3; ++d)
     groups *= static_cast<std::size_t>(step.global[d].evaluate(sizes)) / step.local[d];
   return groups < compute_units;
 }
 
-const VariantForRows* variant_for_rows(const Step& step, const ir::Bindings& sizes) {
-  if (step.by_rows.empty()) return nullptr;
-  const std::int64_t rows = step.unit.evaluate(sizes);
-  const auto build = std::find_if(step.by_rows.begin(), step.by_rows.end(),
-                                  [&](const VariantForRows& b) { return rows <= b.up_to_rows; });
-  return build == step.by_rows.end() ? nullptr : &*build;
+}  // namespace
+
+const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
+                                   std::size_t compute_units) {
+  for (const Alternative& other : step.alternatives)
+    if (other.up_to_rows > 0 ? step.unit.evaluate(sizes) <= other.up_to_rows
+                             : leaves_units_idle(step, sizes, compute_units))
+      return &other;
+  return nullptr;
 }
 
 bool computes_in_int8(const Plan& plan) {
@@ -205,14 +209,8 @@ const Lowering* find_lowering(std::string_view op) {
 }
 
 std::vector<std::string> variant_names() {
-  std::vector<std::string> names;
-  add_attention_variants(names);
-  add_linear_variants(names);
-  add_linear_q_variants(names);
-  add_row_variants(names);
-  names.emplace_back("persistent");
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::vector<std::string> names = kernels::variant_names();
+  names.insert(std::ranges::upper_bound(names, "persistent"), "persistent");
   return names;
 }
 

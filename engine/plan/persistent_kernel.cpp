@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/mergeable.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "plan/builder.hpp"
@@ -46,14 +47,14 @@ void add_persistent_kernel(Builder& b) {
   std::map<Key, opencl::Kernel> offered;
   const auto collect = [&](const opencl::Kernel& kernel) {
     if (seen.insert(key_of(kernel)).second &&
-        opencl::is_mergeable(kernel.program_name(), kernel.name()))
+        kernels::is_mergeable(kernel.program_name(), kernel.name()))
       offered.emplace(key_of(kernel), kernel);
   };
   for (const Step& step : b.plan().steps) {
     if (!fits(step)) continue;
     if (step.local == one_item) collect(step.kernel);
-    for (const VariantForRows& build : step.by_rows)
-      if (build.local == one_item) collect(build.kernel);
+    for (const Alternative& other : step.alternatives)
+      if (other.local == one_item) collect(other.kernel);
   }
   const auto number_of = [&](const auto& launch) {
     const auto found = offered.find(key_of(launch.kernel));
@@ -64,7 +65,7 @@ void add_persistent_kernel(Builder& b) {
   for (Step& step : b.plan().steps) {
     if (!fits(step)) continue;
     step.persistent_index = number_of(step);
-    for (VariantForRows& build : step.by_rows) build.persistent_index = number_of(build);
+    for (Alternative& other : step.alternatives) other.persistent_index = number_of(other);
     merged += step.persistent_index >= 0;
   }
   if (merged < kFewestSteps) return;

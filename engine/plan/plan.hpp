@@ -63,16 +63,9 @@ using Argument =
 using LibraryCall =
     std::function<void(std::span<opencl::Buffer* const> buffers, const ir::Bindings& sizes)>;
 
-/// Another build of a kernel, with smaller tiles: for launches that would leave units idle.
-struct SmallTiles {
-  std::string variant;
-  opencl::Kernel kernel;
-  std::array<Size, 3> global;
-};
-
-/// Another build of a kernel on the same weights, for launches of up to so many rows.
-struct VariantForRows {
-  std::int64_t up_to_rows = 0;
+/// Another kernel on the buffers of a step, for runs of some sizes.
+struct Alternative {
+  std::int64_t up_to_rows = 0;  // 0: where the step's own groups leave compute units idle
   std::string variant;
   opencl::Kernel kernel;
   std::array<Size, 3> global;
@@ -109,8 +102,7 @@ struct Step {
   std::vector<Argument> arguments;
   std::array<Size, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
-  std::optional<SmallTiles> small_tiles;  // taken where there are fewer groups than compute units
-  std::vector<VariantForRows> by_rows;    // in ascending order; the kernel itself for more rows
+  std::vector<Alternative> alternatives;  // the first that fits a run is taken, else the kernel
   std::optional<TunableGemm> tunable;
   double operations_per_unit = 0;  // arithmetic operations = this * unit
   ir::Dim unit{0};
@@ -171,12 +163,10 @@ struct Plan {
   int error_constant = -1;  // int buffer that kernels set when an index was outside its table
 };
 
-/// True if a run of these sizes takes the small tiles of `step`: the large ones make fewer groups
-/// than the device has compute units.
-bool takes_small_tiles(const Step& step, const ir::Bindings& sizes, std::size_t compute_units);
-
-/// The build of a tuned `step` for a run of these sizes; null where it is the step's own kernel.
-const VariantForRows* variant_for_rows(const Step& step, const ir::Bindings& sizes);
+/// The alternative that a run of these sizes takes; null where it is the step's own kernel. Throws
+/// bertcl::Error where that depends on a size that is not bound.
+const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
+                                   std::size_t compute_units);
 
 /// True if a product runs in integers.
 bool computes_in_int8(const Plan& plan);

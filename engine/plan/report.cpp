@@ -52,15 +52,13 @@ StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) 
 
 Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& sizes) {
   if (step.call) return {"CLBlast", "CLBlast", step.variant};
-  bool small = false;
+  const Alternative* other = nullptr;
   try {
-    if (const VariantForRows* build = variant_for_rows(step, sizes))
-      return {build->kernel.program_name(), build->kernel.name(), build->variant};
-    small = takes_small_tiles(step, sizes, plan.context->info().compute_units);
+    other = alternative_for(step, sizes, plan.context->info().compute_units);
   } catch (const Error&) {  // a size that only a run knows
   }
-  const opencl::Kernel& kernel = small ? step.small_tiles->kernel : step.kernel;
-  return {kernel.program_name(), kernel.name(), small ? step.small_tiles->variant : step.variant};
+  const opencl::Kernel& kernel = other ? other->kernel : step.kernel;
+  return {kernel.program_name(), kernel.name(), other ? other->variant : step.variant};
 }
 
 ir::Bindings sizes_of_batch(std::int64_t batch, std::int64_t seq) {

@@ -4,26 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-
-#include "plan/requirements.hpp"
+#include "kernels/variants.hpp"
 #include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-struct Variant {
-  std::string name;
-  bool groups;  // a work-group a row, by PROGRAM_group.cl
-  int subgroups;
-  std::function<std::string(Builder&)> why_not;
-};
-
-// On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.
-const std::vector<Variant> row_variants{{"rows", false, 0, needs_cpu},
-                                        {"subgroup", true, 1, needs_subgroups},
-                                        {"group", true, 0, needs_groups_of_256},
-                                        {"rows", false, 0, always}};
 
 constexpr std::int64_t most_columns = 8192;  // kept by a group: eight vectors of each of 256 items
 
@@ -36,19 +21,6 @@ std::string why_not_kept(const RowColumns& columns) {
   return fmt::format("its rows have {} columns, a work-group keeps up to {}", count, most_columns);
 }
 
-/// The variants for such rows: the device's own reasons first.
-std::vector<Variant> variants_of(const RowColumns& columns) {
-  std::vector<Variant> variants = row_variants;
-  const std::string reason = why_not_kept(columns);
-  for (Variant& variant : variants)
-    if (variant.groups && !reason.empty())
-      variant.why_not = [reason, of_device = variant.why_not](Builder& b) {
-        const std::string first = of_device(b);
-        return first.empty() ? reason : first;
-      };
-  return variants;
-}
-
 /// Work-items for a row: as few as hold it in four vectors of four columns each, since what crosses
 /// sub-groups goes through local memory.
 int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2048 ? 128 : 256; }
@@ -58,9 +30,13 @@ int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2
 Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, const char* program,
                         const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                         const RowColumns& columns) {
-  const std::vector<Variant> variants = variants_of(columns);
-  const auto choice = choose(b, node, variants);
-  const Variant& variant = *choice.variant;
+  const auto choice =
+      choose(b, node, kernels::row_variants(), [&](const kernels::RowVariant& variant) {
+        const kernels::Refusal of_device = why_not(b, variant.needs);
+        if (!of_device.reason.empty() || !variant.groups) return of_device;
+        return kernels::Refusal{why_not_kept(columns)};
+      });
+  const kernels::RowVariant& variant = *choice.variant;
   if (!variant.groups) {
     Step& step = b.launch(node, type, variant.name, b.kernel(program, kernel), std::move(arguments),
                           {Size{rows, b.rows_per_item()}, Size{}, Size{}});
@@ -71,7 +47,7 @@ Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, cons
   const int items = items_for(size);
   const opencl::Defines defines{{"ITEMS", items},
                                 {"VECTORS", static_cast<int>((size + 4 * items - 1) / (4 * items))},
-                                {"SUBGROUPS", variant.subgroups}};
+                                {"SUBGROUPS", variant.subgroups ? 1 : 0}};
   // Along the first axis: NVIDIA takes no more than 65,535 groups along the others.
   Step& step =
       b.launch(node, type, variant.name, b.kernel(std::string(program) + "_group", kernel, defines),
@@ -80,7 +56,5 @@ Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, cons
   step.why_not_faster = choice.why_not_faster;
   return step;
 }
-
-void add_row_variants(std::vector<std::string>& names) { add_names(row_variants, names); }
 
 }  // namespace bertcl::plan

@@ -29,7 +29,4 @@ Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char
                            columns);
 }
 
-/// Names on the variants of row kernels, appended to `names`.
-void add_row_variants(std::vector<std::string>& names);
-
 }  // namespace bertcl::plan

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 
 #include "bertcl/error.hpp"
 #include "bertcl/pending_file.hpp"
+#include "kernels/variants.hpp"
 #include "opencl/context.hpp"
 
 namespace bertcl::plan {
@@ -98,8 +100,14 @@ void write_tuning(const std::filesystem::path& path, const Tuning& tuning) {
   write_file(path, json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
 }
 
+std::filesystem::path tuning_file(const opencl::Context& context) {
+  const char* wanted = std::getenv("BERTCL_TUNING");
+  if (wanted && *wanted) return std::string_view(wanted) == "off" ? "" : wanted;
+  return context.cache_file("tuning", kernels::gemm_programs());
+}
+
 Tuning stored_tuning(const opencl::Context& context, std::string& note) {
-  const std::filesystem::path path = context.tuning_file();
+  const std::filesystem::path path = tuning_file(context);
   std::error_code absent;
   const auto status = std::filesystem::status(path, absent);
   if (path.empty() || !std::filesystem::exists(status)) return {};

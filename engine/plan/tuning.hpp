@@ -49,7 +49,12 @@ Tuning parse_tuning(const std::string& text);
 /// Written whole or not at all. Throws Error if it cannot be written.
 void write_tuning(const std::filesystem::path& path, const Tuning& tuning);
 
-/// What is stored for the device of `context` (Context::tuning_file()). Empty if nothing is; a file
+/// Where choices of variants that were measured on this device are stored: a file beside the cache
+/// of programs, named after device, driver and the sources of the products. The environment
+/// variable BERTCL_TUNING names another file, or none: "off". Empty: nowhere.
+std::filesystem::path tuning_file(const opencl::Context& context);
+
+/// What is stored for the device of `context`. Empty if nothing is; a file
 /// that cannot be used counts as nothing too, with the reason in `note`.
 Tuning stored_tuning(const opencl::Context& context, std::string& note);
 

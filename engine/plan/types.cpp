@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Parameters of quantization and sizes as the kernels take them.
 #include "plan/types.hpp"
 
 #include <algorithm>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variants of one op, fastest first, the reference last; the first that applies is used.
+// Which variant of an op a plan takes: the first that the device and the caller allow.
 #pragma once
 #include <fmt/format.h>
 
 #include <string>
-#include <vector>
 
 #include "bertcl/error.hpp"
+#include "kernels/needs.hpp"
 #include "plan/builder.hpp"
-#include "plan/requirements.hpp"
 
 namespace bertcl::plan {
 
@@ -18,35 +17,41 @@ struct Choice {
   std::string why_not_faster;  // "x86_vnni: the device has no avx512_vnni; ..."
 };
 
-/// Each variant has a `name` and says by `why_not` (requirements.hpp) why it cannot run ("" if it
-/// can). Throws bertcl::Error naming the node and every reason where all variants are refused.
-template <class Variant>
-Choice<Variant> choose(Builder& builder, const ir::Node& node,
-                       const std::vector<Variant>& variants) {
+/// `refusal` says of a variant why it cannot run here. The choice points into `variants`. Throws
+/// bertcl::Error naming the node and every reason where all variants are refused.
+template <class Variants, class Refuse>
+auto choose(Builder& builder, const ir::Node& node, const Variants& variants,
+            const Refuse& refusal) {
+  using Variant = std::remove_cvref_t<decltype(*std::begin(variants))>;
   Choice<Variant> choice;
   std::string refusals;
   const auto add = [](std::string& list, const Variant& variant, const std::string& reason) {
     list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", variant.name, reason);
   };
   for (const Variant& variant : variants) {
-    const std::string reason =
-        builder.is_disabled(variant.name) ? "switched off" : variant.why_not(builder);
-    if (reason.empty()) {
+    const kernels::Refusal why =
+        builder.is_disabled(variant.name) ? kernels::Refusal{"switched off"} : refusal(variant);
+    if (why.reason.empty()) {
       choice.variant = &variant;
       return choice;
     }
-    add(refusals, variant, reason);
-    if (reason != kMadeForCpus && reason != kMadeForGpus)
-      add(choice.why_not_faster, variant, reason);
+    add(refusals, variant, why.reason);
+    if (!why.is_other_kind) add(choice.why_not_faster, variant, why.reason);
   }
   throw Error(fmt::format("{}: all of its variants are disabled or not supported ({})",
                           node.describe(), refusals));
 }
 
-/// The names on a variants, after those that `names` holds already.
-template <class Variant>
-void add_names(const std::vector<Variant>& variants, std::vector<std::string>& names) {
-  for (const Variant& variant : variants) names.push_back(variant.name);
+/// Why the device of `builder` does not run a variant with these needs.
+inline kernels::Refusal why_not(Builder& builder, const kernels::Needs& needs) {
+  return kernels::why_not(needs, builder.context().info(), builder.context().capabilities());
+}
+
+/// The same where the needs of a variant are all that counts.
+template <class Variants>
+auto choose(Builder& builder, const ir::Node& node, const Variants& variants) {
+  return choose(builder, node, variants,
+                [&](const auto& variant) { return why_not(builder, variant.needs); });
 }
 
 }  // namespace bertcl::plan

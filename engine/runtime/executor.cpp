@@ -204,10 +204,9 @@ void Executor::choose_launches() {
       for (std::size_t d = 0; d < 3; ++d)
         launch.global[d] = static_cast<std::size_t>(global[d].evaluate(sizes_));
     };
-    if (const plan::VariantForRows* build = plan::variant_for_rows(step, sizes_))
-      take(build->kernel, build->persistent_index, build->global, build->local);
-    else if (plan::takes_small_tiles(step, sizes_, plan_.context->info().compute_units))
-      take(step.small_tiles->kernel, -1, step.small_tiles->global, step.local);
+    if (const plan::Alternative* other =
+            plan::alternative_for(step, sizes_, plan_.context->info().compute_units))
+      take(other->kernel, other->persistent_index, other->global, other->local);
     else
       take(step.kernel, step.persistent_index, step.global, step.local);
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The arguments of built kernels, by -cl-kernel-arg-info.
 #include "tests/kernels/kernel_arguments.hpp"
 
 #include "bertcl/error.hpp"

@@ -8,17 +8,18 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
+#include "kernels/variants.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 
 namespace bertcl::tests {
 
-/// One variant: its program, and the layout that the head of its file states.
+/// A program of the table of variants with options, and the tiles that follow.
 struct GemmKernel {
   std::string program;
   opencl::Defines defines;
   bool opencl::Capabilities::*needs;  ///< null: runs everywhere
   int tile_rows, panel, group;
-  int items = 1, columns = panel;  ///< of a work-group; 1: a work-item makes a tile alone
+  int items, columns;  ///< of a work-group; 1 item: it makes a tile alone
 
   std::string name() const {
     std::string text = program;
@@ -32,45 +33,58 @@ struct GemmKernel {
   }
 };
 
+inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines& defines,
+                              bool opencl::Capabilities::*needs) {
+  const kernels::GemmVariant v = kernels::gemm_variant_of_program(program, defines);
+  const auto given = [&](const char* name, int otherwise) {
+    const auto it = defines.find(name);
+    return it == defines.end() ? otherwise : it->second;
+  };
+  return {program, defines,   needs,   given("TILE_M", v.tile_rows),
+          v.panel, v.k_group, v.items, given("TILE_N", v.tile_columns)};
+}
+
+/// The same where the program needs what its variant does. Programs of work-groups run everywhere:
+/// their instructions are emulated unless an option asks for them.
+inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines& defines = {}) {
+  const kernels::GemmVariant v = kernels::gemm_variant_of_program(program, defines);
+  return gemm_kernel(program, defines,
+                     v.items > 1 || v.needs.one_of.empty() ? nullptr : v.needs.one_of.front());
+}
+
+/// A program of matrix units, for each unit: its twin in plain OpenCL C, and itself where `native`
+/// gives the capability that this takes.
+template <typename Native>
+void add_matrix_kernels(std::vector<GemmKernel>& list, const char* program, const Native& native) {
+  for (const opencl::MatrixUnit& unit : opencl::matrix_units()) {
+    const int tile = unit.flag == &opencl::Capabilities::amd_wmma ? 64 : 128;
+    opencl::Defines defines{{"MATRIX_UNIT", unit.code}, {"TILE_M", tile}};
+    list.push_back(gemm_kernel(program, defines));
+    defines["MATRIX_EMULATED"] = 0;
+    if (auto flag = native(unit)) list.push_back(gemm_kernel(program, defines, flag));
+  }
+  list.push_back(gemm_kernel(program, {{"COPY_ASYNC", 1}}));
+}
+
 inline const std::vector<GemmKernel>& gemm_s8_variants() {
+  using opencl::Capabilities;
   static const std::vector<GemmKernel> variants = [] {
     std::vector<GemmKernel> list = {
-        {"gemm_s8_ref", {}, nullptr, 1, 1, 1},
-        {"gemm_s8_portable", {}, nullptr, 6, 64, 1},
-        {"gemm_s8_x86_avx2", {}, &opencl::Capabilities::avx2, 6, 64, 2},
-        {"gemm_s8_x86_vnni", {}, &opencl::Capabilities::avx512_vnni, 8, 48, 4},
-        {"gemm_s8_x86_vnni_small_m", {}, &opencl::Capabilities::avx512_vnni, 32, 48, 4},
-        {"gemm_s8_x86_avx_vnni", {}, &opencl::Capabilities::avx_vnni, 6, 16, 4},
-        {"gemm_s8_x86_avx_vnni", {{"EVEX", 1}}, &opencl::Capabilities::avx512_vnni, 6, 16, 4},
-        {"gemm_s8_dot4", {{"DOT4", 0}}, nullptr, 128, 64, 4, 256, 128},
-        {"gemm_s8_dot4", {{"TILE_M", 32}, {"TILE_N", 64}}, nullptr, 32, 64, 4, 256, 64},
-        {"gemm_s8_dot4",
-         {{"DOT4", 1}},
-         &opencl::Capabilities::int_dot_product,
-         128,
-         64,
-         4,
-         256,
-         128},
-        {"gemm_s8_dot4", {{"DOT4", 2}}, &opencl::Capabilities::ptx_dp4a, 128, 64, 4, 256, 128},
+        gemm_kernel("gemm_s8_ref"),
+        gemm_kernel("gemm_s8_portable"),
+        gemm_kernel("gemm_s8_x86_avx2"),
+        gemm_kernel("gemm_s8_x86_vnni"),
+        gemm_kernel("gemm_s8_x86_vnni_small_m"),
+        gemm_kernel("gemm_s8_x86_avx_vnni"),
+        gemm_kernel("gemm_s8_x86_avx_vnni", {{"EVEX", 1}}, &Capabilities::avx512_vnni),
+        gemm_kernel("gemm_s8_dot4", {{"DOT4", 0}}),
+        gemm_kernel("gemm_s8_dot4", {{"TILE_M", 32}, {"TILE_N", 64}}),
+        gemm_kernel("gemm_s8_dot4", {{"DOT4", 1}}, &Capabilities::int_dot_product),
+        gemm_kernel("gemm_s8_dot4", {{"DOT4", 2}}, &Capabilities::ptx_dp4a),
     };
-    // Each matrix unit, and its twin in plain OpenCL C; then copies that pass no register.
-    for (const opencl::MatrixUnit& unit : opencl::matrix_units()) {
-      const int tile = unit.flag == &opencl::Capabilities::amd_wmma ? 64 : 128;
-      opencl::Defines defines{{"MATRIX_UNIT", unit.code}, {"TILE_M", tile}};
-      list.push_back({"gemm_s8_matrix", defines, nullptr, tile, 64, 4, 256, 128});
-      defines["MATRIX_EMULATED"] = 0;
-      list.push_back({"gemm_s8_matrix", defines, unit.flag, tile, 64, 4, 256, 128});
-    }
-    list.push_back({"gemm_s8_matrix", {{"COPY_ASYNC", 1}}, nullptr, 128, 64, 4, 256, 128});
-    list.push_back({"gemm_s8_matrix",
-                    {{"COPY_ASYNC", 2}, {"MATRIX_EMULATED", 0}},
-                    &opencl::Capabilities::ptx_cp_async,
-                    128,
-                    64,
-                    4,
-                    256,
-                    128});
+    add_matrix_kernels(list, "gemm_s8_matrix", [](const auto& unit) { return unit.flag; });
+    list.push_back(gemm_kernel("gemm_s8_matrix", {{"COPY_ASYNC", 2}, {"MATRIX_EMULATED", 0}},
+                               &Capabilities::ptx_cp_async));
     return list;
   }();
   return variants;
@@ -80,17 +94,13 @@ inline const std::vector<GemmKernel>& gemm_f32_variants() {
   static const std::vector<GemmKernel> variants = [] {
     std::vector<GemmKernel> list;
     for (int half : {0, 1}) {
-      list.push_back({"gemm_f32_ref", {{"B_HALF", half}}, nullptr, 1, 1, 1});
-      list.push_back({"gemm_f32_portable", {{"B_HALF", half}}, nullptr, 6, 16, 1});
-      const opencl::Defines avx2{{"B_HALF", half}, {"LANES", 8}};
-      const opencl::Defines avx512{{"B_HALF", half}, {"LANES", 16}};
-      opencl::Defines no_prefetch = avx512;
-      no_prefetch["PREFETCH"] = 0;
-      list.push_back({"gemm_f32_x86", avx2, &opencl::Capabilities::avx2, 6, 16, 1});
-      list.push_back({"gemm_f32_x86", avx512, &opencl::Capabilities::avx512, 8, 48, 1});
-      list.push_back({"gemm_f32_x86", no_prefetch, &opencl::Capabilities::avx512, 8, 48, 1});
-      list.push_back({"gemm_f32_x86_small_m", avx2, &opencl::Capabilities::avx2, 24, 16, 1});
-      list.push_back({"gemm_f32_x86_small_m", avx512, &opencl::Capabilities::avx512, 32, 48, 1});
+      list.push_back(gemm_kernel("gemm_f32_ref", {{"B_HALF", half}}));
+      list.push_back(gemm_kernel("gemm_f32_portable", {{"B_HALF", half}}));
+      for (int lanes : {8, 16})
+        for (const char* program : {"gemm_f32_x86", "gemm_f32_x86_small_m"})
+          list.push_back(gemm_kernel(program, {{"B_HALF", half}, {"LANES", lanes}}));
+      list.push_back(
+          gemm_kernel("gemm_f32_x86", {{"B_HALF", half}, {"LANES", 16}, {"PREFETCH", 0}}));
     }
     return list;
   }();
@@ -101,17 +111,10 @@ inline const std::vector<GemmKernel>& gemm_f32_variants() {
 inline const std::vector<GemmKernel>& gemm_f16_variants() {
   static const std::vector<GemmKernel> variants = [] {
     std::vector<GemmKernel> list;
-    for (const opencl::MatrixUnit& unit : opencl::matrix_units()) {
-      const int tile = unit.flag == &opencl::Capabilities::amd_wmma ? 64 : 128;
-      opencl::Defines defines{{"MATRIX_UNIT", unit.code}, {"TILE_M", tile}};
-      list.push_back({"gemm_f16_matrix", defines, nullptr, tile, 64, 2, 256, 128});
-      const opencl::MatrixUnit* found = opencl::matrix_unit_of(device().capabilities());
-      if (!found || found->code != unit.code) continue;
-      defines["MATRIX_EMULATED"] = 0;
-      list.push_back(
-          {"gemm_f16_matrix", defines, &opencl::Capabilities::matrix_f16, tile, 64, 2, 256, 128});
-    }
-    list.push_back({"gemm_f16_matrix", {{"COPY_ASYNC", 1}}, nullptr, 128, 64, 2, 256, 128});
+    const opencl::MatrixUnit* found = opencl::matrix_unit_of(device().capabilities());
+    add_matrix_kernels(list, "gemm_f16_matrix", [&](const opencl::MatrixUnit& unit) {
+      return found && found->code == unit.code ? &opencl::Capabilities::matrix_f16 : nullptr;
+    });
     return list;
   }();
   return variants;
@@ -119,8 +122,7 @@ inline const std::vector<GemmKernel>& gemm_f16_variants() {
 
 /// Operands rounded to bf16; a work-item makes ITEM_PANELS panels.
 inline const GemmKernel& gemm_bf16_variant() {
-  static const GemmKernel variant{
-      "gemm_bf16_x86", {}, &opencl::Capabilities::avx512_bf16, 8, 48, 2};
+  static const GemmKernel variant = gemm_kernel("gemm_bf16_x86");
   return variant;
 }
 

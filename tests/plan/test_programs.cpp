@@ -69,8 +69,8 @@ TEST(Programs, EveryKernelOfAStepTakesItsArguments) {
     Builder b(plan, options);
     b.begin(relu);
     Step& step = b.launch(relu, "fp32", "first", b.kernel(kernel, kernel), {1}, {});
-    step.small_tiles = {"second", b.kernel(small, small), {}};
-    step.by_rows.push_back({8, "third", b.kernel(rows, rows), {}});
+    step.alternatives.push_back({0, "second", b.kernel(small, small), {}});
+    step.alternatives.push_back({8, "third", b.kernel(rows, rows), {}});
     return error_of([&] { b.finish(); });
   };
   EXPECT_EQ(finish("one", "one", "one"), error_of([] {}));

@@ -90,7 +90,8 @@ TEST(Launched, SmallTilesWhereTheLargeOnesAreTooFew) {
                               context, options);
   ASSERT_EQ(plan.steps.size(), 1u);
   const Step& step = plan.steps[0];
-  if (!step.small_tiles) GTEST_SKIP() << "this device has no kernel with two sizes of tiles";
+  if (step.alternatives.empty())
+    GTEST_SKIP() << "this device has no kernel with two sizes of tiles";
   const std::int64_t units = context->info().compute_units;
   // 128 rows of two columns are one large tile.
   EXPECT_EQ(launched_by(plan, step, {{"batch", 128 * units}}).variant, "dot4");
@@ -129,21 +130,22 @@ TEST(Launched, AKernelOfItsOwnForFewRowsOnIntelsCpusAlone) {
     const std::string program = step.kernel.program_name();
     if (context->info().vendor != "GenuineIntel" ||
         (program != "gemm_f32_x86" && program != "gemm_s8_x86_vnni")) {
-      EXPECT_TRUE(step.by_rows.empty()) << context->info().vendor << ", " << step.variant;
+      EXPECT_TRUE(step.alternatives.empty()) << context->info().vendor << ", " << step.variant;
       continue;
     }
     const auto of_rows = [&](std::int64_t rows) {
-      const VariantForRows* build = variant_for_rows(step, {{"batch", rows}});
+      const Alternative* build = alternative_for(step, {{"batch", rows}}, 1);
       return build ? build->kernel.program_name() : program;
     };
     const std::int64_t few = step.variant == "x86_avx2" ? 24 : 32;  // four tiles
     EXPECT_EQ(of_rows(1), program + "_small_m");
     EXPECT_EQ(of_rows(few), program + "_small_m");
     EXPECT_EQ(of_rows(few + 1), program);
-    EXPECT_TRUE(product_of_columns(context, int8, 16).by_rows.empty()) << "a panel is for one unit";
+    EXPECT_TRUE(product_of_columns(context, int8, 16).alternatives.empty())
+        << "a panel is for one unit";
     Options without;
     without.disabled = step.variant + "_small_m";
-    EXPECT_TRUE(product_of_columns(context, int8, enough, without).by_rows.empty());
+    EXPECT_TRUE(product_of_columns(context, int8, enough, without).alternatives.empty());
   }
 }
 

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "ir/text.hpp"
-#include "plan/requirements.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -15,12 +14,12 @@ using testing::HasSubstr;
 
 struct Variant {
   std::string name;
-  WhyNot why_not;
+  kernels::Refusal refusal = {};
 };
 
-std::string no_wings(Builder&) { return "the device has no wings"; }
+const kernels::Refusal no_wings{"the device has no wings"}, for_gpus{"made for GPUs", true};
 
-const std::vector<Variant> all_variants{{"flying", no_wings}, {"running", always}, {"ref", always}};
+const std::vector<Variant> all_variants{{"flying", no_wings}, {"running"}, {"ref"}};
 
 struct Variants : testing::Test {
   Choice<Variant> choose_without(const std::string& disabled,
@@ -29,7 +28,8 @@ struct Variants : testing::Test {
     Options options;
     options.disabled = disabled;
     Builder builder(plan, options);
-    return choose(builder, *graph.nodes().front(), variants);
+    return choose(builder, *graph.nodes().front(), variants,
+                  [](const Variant& variant) { return variant.refusal; });
   }
 
   ir::Graph graph = ir::parse(R"(graph g(%x: f32[4]) {
@@ -56,16 +56,14 @@ TEST_F(Variants, NamesAreComparedWhole) {
 }
 
 TEST_F(Variants, TheFastestHasNoReason) {
-  EXPECT_EQ(choose_without("", {{"running", always}, {"ref", always}}).why_not_faster, "");
+  EXPECT_EQ(choose_without("", {{"running"}, {"ref"}}).why_not_faster, "");
 }
 
 TEST_F(Variants, WhatIsMadeForAnotherKindOfDeviceIsNoReason) {
-  const WhyNot for_gpus = [](Builder&) { return std::string(kMadeForGpus); };
-  EXPECT_EQ(
-      choose_without("", {{"mma", for_gpus}, {"flying", no_wings}, {"ref", always}}).why_not_faster,
-      "flying: the device has no wings");
+  EXPECT_EQ(choose_without("", {{"mma", for_gpus}, {"flying", no_wings}, {"ref"}}).why_not_faster,
+            "flying: the device has no wings");
   try {
-    choose_without("ref", {{"mma", for_gpus}, {"ref", always}});
+    choose_without("ref", {{"mma", for_gpus}, {"ref"}});
     FAIL() << "a variant for another device was taken";
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("mma: made for GPUs; ref: switched off"));

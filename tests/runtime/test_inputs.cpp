@@ -83,7 +83,7 @@ TEST(Inputs, ManySequencesFitTheGridOfGroups) {
   const ir::Bindings sizes{{"$longest", 70}, {"$batch", 60'000}};
   std::vector<std::int64_t> global;
   for (const plan::Size& size : step->global) global.push_back(size.evaluate(sizes));
-  const std::int64_t blocks = step->small_tiles ? 2 : 3;  // of 64 rows or 32
+  const std::int64_t blocks = step->alternatives.empty() ? 3 : 2;  // of 64 rows or 32
   EXPECT_EQ(global, (std::vector<std::int64_t>{256 * blocks, 2, 60'000}));
 }
 

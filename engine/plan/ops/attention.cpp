@@ -4,13 +4,13 @@
 #include <bit>
 
 #include "kernels/contracts/attention.hpp"
+#include "kernels/variants.hpp"
 #include "opencl/capabilities.hpp"
 #include "passes/operands.hpp"
 #include "passes/quant_params.hpp"
 #include "passes/symbols.hpp"
 #include "plan/bf16.hpp"
 #include "plan/ops/ops.hpp"
-#include "plan/requirements.hpp"
 #include "plan/types.hpp"
 #include "plan/variants.hpp"
 
@@ -19,25 +19,7 @@ namespace {
 
 namespace symbols = passes::symbols;
 
-struct Variant {
-  std::string name;
-  const char* program;
-  bool takes_blocks;  // whether a work-item gains from many query rows
-  WhyNot why_not;
-  bool groups = false;  // a work-group makes a tile of rows; built for heads of up to HEAD_MAX
-};
-
-const std::vector<Variant> float_variants{
-    {"x86", "attention_f32_x86", true, needs_cpu},
-    {"group", "attention_f32_group", false, needs_32_kb_for_groups, true},
-    {"ref", "attention_f32_ref", false, always}};
-const Variant bf16_variant{kBf16Variant, "attention_bf16_x86", true, needs_bf16};
-const std::vector<Variant> integer_variants{
-    {"x86_vnni", "attention_s8_x86_vnni", true, needs_vnni},
-    {"x86_avx2", "attention_s8_x86_avx2", true, needs_avx2},
-    {"portable", "attention_s8_portable", true, needs_cpu},
-    {"dot4", "attention_s8_dot4", false, needs_32_kb_for_groups, true},
-    {"ref", "attention_s8_ref", false, always}};
+using kernels::AttentionVariant;
 
 constexpr std::int32_t max_head_size = 256;  // HEAD_MAX of the kernels
 
@@ -84,7 +66,7 @@ std::array<Size, 3> group_grid(const Geometry& g, std::int32_t rows) {
 }
 
 /// Query rows of a work-item, and the grid that follows.
-std::pair<Argument, std::array<Size, 3>> grid_of(Builder& b, const Variant& variant,
+std::pair<Argument, std::array<Size, 3>> grid_of(Builder& b, const AttentionVariant& variant,
                                                  const Geometry& g) {
   if (variant.groups) return {group_rows_of(b, g), group_grid(g, group_rows_of(b, g))};
   const ir::Dim rows = variant.takes_blocks ? symbols::dim(symbols::attention_rows) : ir::Dim(1);
@@ -94,7 +76,7 @@ std::pair<Argument, std::array<Size, 3>> grid_of(Builder& b, const Variant& vari
 }
 
 /// Launches `kernel` of a variant; one of work-groups with fewer rows each, too, for short texts.
-Step& launch(Builder& b, const ir::Node& node, const char* type, const Variant& variant,
+Step& launch(Builder& b, const ir::Node& node, const char* type, const AttentionVariant& variant,
              const char* kernel, const Geometry& g, auto arguments) {
   auto [rows, grid] = grid_of(b, variant, g);
   arguments.block_rows = rows;
@@ -109,8 +91,9 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Variant& 
   step.local[0] = group_items;
   if (const std::int32_t few = 32; few < group_rows_of(b, g)) {
     defines["ROWS"] = few;
-    step.small_tiles = {fmt::format("{}_{}", variant.name, few),
-                        b.kernel(variant.program, kernel, defines), group_grid(g, few)};
+    step.alternatives.push_back({0, fmt::format("{}_{}", variant.name, few),
+                                 b.kernel(variant.program, kernel, defines), group_grid(g, few),
+                                 step.local});
   }
   return step;
 }
@@ -123,15 +106,17 @@ void count_operations(Step& step, const Geometry& g) {
 }
 
 /// Float attention in bf16 stands above the others where that is asked for.
-Choice<Variant> choose_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
-  if (!b.options().bf16) return choose(b, node, float_variants);
-  const std::string reason =
-      why_not_bf16(b).empty() ? why_not_bf16_attention(b, graph, node) : why_not_bf16(b);
-  if (reason.empty()) return {&bf16_variant, ""};
-  Choice<Variant> choice = choose(b, node, float_variants);
-  if (reason != kMadeForCpus)
+Choice<AttentionVariant> choose_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
+  const auto own = [&] { return choose(b, node, kernels::attention_f32_variants()); };
+  if (!b.options().bf16) return own();
+  const AttentionVariant& bf16 = kernels::attention_bf16_variant();
+  kernels::Refusal why = why_not_bf16(b);
+  if (why.reason.empty()) why.reason = why_not_bf16_attention(b, graph, node);
+  if (why.reason.empty()) return {&bf16, ""};
+  Choice<AttentionVariant> choice = own();
+  if (!why.is_other_kind)
     choice.why_not_faster =
-        fmt::format("{}: {}{}{}", kBf16Variant, reason, choice.why_not_faster.empty() ? "" : "; ",
+        fmt::format("{}: {}{}{}", bf16.name, why.reason, choice.why_not_faster.empty() ? "" : "; ",
                     choice.why_not_faster);
   return choice;
 }
@@ -142,8 +127,8 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
                             node.describe()));
   const ir::Value* seq_offsets = node.input(passes::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
-  const Choice<Variant> choice = choose_float(b, graph, node);
-  const bool bf16 = choice.variant == &bf16_variant;
+  const Choice<AttentionVariant> choice = choose_float(b, graph, node);
+  const bool bf16 = choice.variant == &kernels::attention_bf16_variant();
   const auto in = [&](std::size_t i) {
     return bf16 ? b.in_bf16(node.inputs[i]) : b.in(node.inputs[i]);
   };
@@ -175,7 +160,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = passes::attention_q;
   const ir::Value* seq_offsets = node.input(o::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
-  const auto choice = choose(b, node, integer_variants);
+  const auto choice = choose(b, node, kernels::attention_s8_variants());
   const float q_scale = scalar_or(node.inputs[o::q_scale], 1);
   const float k_scale = scalar_or(node.inputs[o::k_scale], 1);
   const float v_scale = scalar_or(node.inputs[o::v_scale], 1);
@@ -235,11 +220,6 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
 void add_attention(LoweringTable& table) {
   table["attention"] = lower_float;
   table["attention_q"] = lower_integer;
-}
-
-void add_attention_variants(std::vector<std::string>& names) {
-  add_names(float_variants, names);
-  add_names(integer_variants, names);
 }
 
 }  // namespace bertcl::plan

@@ -16,34 +16,26 @@
 namespace bertcl::plan {
 namespace {
 
-/// With weights in half CLBlast computes in half too; of the own kernels only matrix_f16 does.
-std::string needs_clblast(Builder& b) {
-  if (b.options().half_weights && !b.context().capabilities().fp16)
-    return "weights in half need arithmetic in half, which the device does not have";
-  return "";
+/// Panels of a work-item of gemm_bf16_x86.cl: with more, A in f32 is rounded less often; with
+/// fewer, there is work for more cores.
+std::int32_t bf16_item_panels(Builder& b) { return b.context().info().compute_units <= 8 ? 4 : 2; }
+
+/// What is asked for stands first: bf16, CLBlast, half.
+std::vector<GemmVariant> float_variants_of(const Builder& b) {
+  std::vector<GemmVariant> variants;
+  if (b.options().bf16) variants.push_back(kernels::gemm_bf16_variant());
+  if (b.options().gemm == "clblast") variants.push_back(kernels::clblast_variant());
+  if (b.options().half_weights) variants.push_back(kernels::gemm_f16_variant());
+  const auto own = kernels::gemm_f32_variants();
+  variants.insert(variants.end(), own.begin(), own.end());
+  return variants;
 }
 
-const GemmVariant f16_variant{"matrix_f16",     "gemm_f16_matrix", {},  128, 64, 2,
-                              needs_matrix_f16, nullptr,           256, 128};
-const GemmVariant bf16_variant{kBf16Variant, "gemm_bf16_x86", {}, 8, 48, 2, needs_bf16};
-/// Panels of a work-item of that kernel: with more, A in f32 is rounded less often; with fewer,
-/// there is work for more cores.
-std::int32_t bf16_item_panels(Builder& b) { return b.context().info().compute_units <= 8 ? 4 : 2; }
-const std::vector<GemmVariant> float_variants{
-    {"clblast", nullptr, {}, 0, 0, 0, needs_clblast},
-    {"x86_avx512", "gemm_f32_x86", {{"LANES", 16}}, 8, 48, 1, needs_avx512, "gemm_f32_x86_small_m"},
-    {"x86_avx2", "gemm_f32_x86", {{"LANES", 8}}, 6, 16, 1, needs_avx2, "gemm_f32_x86_small_m"},
-    {"portable", "gemm_f32_portable", {}, 6, 16, 1, always},
-    {"ref", "gemm_f32_ref", {}, 1, 1, 1, always}};
-
-/// What is asked for stands first: bf16, CLBlast.
-std::vector<GemmVariant> float_variants_of(const Builder& b) {
-  std::vector<GemmVariant> variants{
-      float_variants.begin() + (b.options().gemm == "clblast" ? 0 : 1), float_variants.end()};
-  if (b.options().bf16) variants.insert(variants.begin(), bf16_variant);
-  if (b.options().half_weights)
-    variants.insert(variants.begin() + (b.options().gemm == "clblast" ? 1 : 0), f16_variant);
-  return variants;
+/// With weights in half CLBlast computes in half too; of the own kernels only matrix_f16 does.
+kernels::Refusal why_not_float(Builder& b, const GemmVariant& variant) {
+  if (variant.program.empty() && b.options().half_weights && !b.context().capabilities().fp16)
+    return {"weights in half need arithmetic in half, which the device does not have"};
+  return why_not(b, variant.needs);
 }
 
 void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
@@ -55,23 +47,27 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
                     "fold_dequantize",
                     node.describe()));
   const std::vector<GemmVariant> variants = float_variants_of(b);
-  const auto choice = choose(b, node, variants);
+  const auto choice = choose(b, node, variants,
+                             [&](const GemmVariant& variant) { return why_not_float(b, variant); });
   const std::int64_t k = w->constant->shape()[0], n = w->constant->shape()[1];
   // Which library and which precision multiplies may have been asked for; tuning has the rest.
   const bool is_free = b.options().gemm == "auto" && !b.options().bf16;
   std::vector<GemmVariant> supported;
   if (is_free) {
     supported = tunable_variants_of(b, variants);
-    const std::vector<GemmVariant> clblast = tunable_variants_of(b, {float_variants.front()});
-    supported.insert(supported.end(), clblast.begin(), clblast.end());
+    const GemmVariant& clblast = kernels::clblast_variant();
+    if (!b.is_disabled(clblast.name) && why_not_float(b, clblast).reason.empty())
+      supported.push_back(clblast);
   }
   const char* key = b.options().half_weights ? "fp16" : "fp32";
   const std::vector<TunedVariant> tuned = tuned_variants(b, supported, "linear", key, n, k);
-  const GemmVariant variant = tuned.empty() ? tiles_of(*choice.variant, b) : *tuned.back().variant;
+  const GemmVariant variant =
+      tuned.empty() ? for_device(*choice.variant, b) : *tuned.back().variant;
   TunableGemm tunable = tunable_of(supported, n, k, choice.variant->name);
   if (!tuned.empty()) tunable.gain = b.tuning().find("linear", key, n, k)->gain();
-  if (!variant.program) return lower_clblast(b, node, std::move(tunable));
-  const bool bf16 = variant.name == bf16_variant.name, pairs = variant.k_group == 2;
+  if (variant.program.empty()) return lower_clblast(b, node, std::move(tunable));
+  const bool bf16 = variant.program == kernels::gemm_bf16_variant().program,
+             pairs = variant.k_group == 2;
   const int half = b.options().half_weights;
 
   opencl::Buffer prepacked =
@@ -132,7 +128,7 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   step.local[0] = static_cast<std::size_t>(variant.items);
   if (tuned.empty())
     if (auto few = small_m_variant(b, variant, kernel, defines, rows, n))
-      step.by_rows.push_back(std::move(*few));
+      step.alternatives.push_back(std::move(*few));
   step.why_not_faster = choice.why_not_faster;
   if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");
   step.tunable = std::move(tunable);
@@ -142,11 +138,5 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
 }  // namespace
 
 void add_linear(LoweringTable& table) { table["linear"] = lower_float; }
-
-void add_linear_variants(std::vector<std::string>& names) {
-  names.push_back(bf16_variant.name);
-  names.push_back(f16_variant.name);
-  add_gemm_names(float_variants, names);
-}
 
 }  // namespace bertcl::plan

@@ -4,39 +4,28 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "kernels/variants.hpp"
 #include "plan/builder.hpp"
-#include "plan/requirements.hpp"
 
 namespace bertcl::plan {
 
-/// A kernel variant: the head of its .cl file says the same numbers.
-struct GemmVariant {
-  std::string name;
-  const char* program;  // null for CLBlast
-  opencl::Defines defines;
-  std::int32_t tile_rows, panel, k_group;
-  WhyNot why_not;
-  const char* small_m_program = nullptr;  // a CPU's for few rows, on the same panels; null: none
-  std::int32_t items = 1;                 // of the work-group that makes a tile
-  std::int32_t tile_columns = panel;
-};
+using kernels::GemmVariant;
 
 /// A work-item makes a tile, or all of a work-group do.
 std::array<Size, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows, std::int64_t columns);
 
-/// `variant` with tiles of other sizes; kernels of work-groups have these as options.
-GemmVariant with_tiles(GemmVariant variant, std::int32_t rows, std::int32_t columns);
-
-/// What the kernels of work-groups take from the device: its instructions, as probes have shown
-/// them, and tiles that its registers hold (from gfx11 on AMD's compiler spills at 128 x 128).
-GemmVariant tiles_of(GemmVariant variant, Builder& b);
+/// What the variant takes from the device of `b`.
+inline GemmVariant for_device(const GemmVariant& variant, Builder& b) {
+  return kernels::for_device(variant, b.context().info(), b.context().capabilities());
+}
 
 /// The variants that can run here, without the reference, and those of work-groups with smaller
 /// tiles too: what a device can be tuned to.
-std::vector<GemmVariant> tunable_variants_of(Builder& b, const std::vector<GemmVariant>& variants);
+std::vector<GemmVariant> tunable_variants_of(Builder& b, std::span<const GemmVariant> variants);
 
 /// What tuning has to know of a product [k, n]; `otherwise` is its variant without tuning.
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
@@ -56,12 +45,9 @@ std::vector<TunedVariant> tuned_variants(Builder& b, const std::vector<GemmVaria
 /// CPUs under PoCL, if the panels are enough for all compute units. It has the name of the variant
 /// and
 /// "_small_m", by which it is switched off.
-std::optional<VariantForRows> small_m_variant(Builder& b, const GemmVariant& variant,
-                                              const char* kernel, opencl::Defines defines,
-                                              const ir::Dim& rows, std::int64_t n);
-
-/// The names of the variants and of their builds for few rows, after those that `names` holds.
-void add_gemm_names(const std::vector<GemmVariant>& variants, std::vector<std::string>& names);
+std::optional<Alternative> small_m_variant(Builder& b, const GemmVariant& variant,
+                                           const char* kernel, opencl::Defines defines,
+                                           const ir::Dim& rows, std::int64_t n);
 
 /// Prepacks weights [K, N], part by part where they are made of such. `kernel_for` gives the kernel
 /// for a part whose columns come to stand from `first` on, with all arguments but the part.

@@ -6,7 +6,6 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
-#include "opencl/capabilities.hpp"
 #include "passes/operands.hpp"
 #include "passes/quant_params.hpp"
 #include "plan/ops/linear.hpp"
@@ -16,27 +15,6 @@
 
 namespace bertcl::plan {
 namespace {
-
-const std::vector<GemmVariant> integer_variants{
-    {"mma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mma, nullptr, 256, 128},
-    {"dpas", "gemm_s8_matrix", {}, 128, 64, 4, needs_dpas, nullptr, 256, 128},
-    {"mfma", "gemm_s8_matrix", {}, 128, 64, 4, needs_mfma, nullptr, 256, 128},
-    {"wmma", "gemm_s8_matrix", {}, 128, 64, 4, needs_wmma, nullptr, 256, 128},
-    {"x86_vnni", "gemm_s8_x86_vnni", {}, 8, 48, 4, needs_vnni, "gemm_s8_x86_vnni_small_m"},
-    {"x86_avx_vnni", "gemm_s8_x86_avx_vnni", {}, 6, 16, 4, needs_avx_vnni},
-    {"x86_avx2", "gemm_s8_x86_avx2", {}, 6, 64, 2, needs_avx2},
-    {"portable", "gemm_s8_portable", {}, 6, 64, 1, needs_cpu},
-    {"dot4", "gemm_s8_dot4", {}, 128, 64, 4, needs_groups_of_256, nullptr, 256, 128},
-    {"ref", "gemm_s8_ref", {}, 1, 1, 1, always}};
-
-/// The variant of work-groups for few rows: gemm_s8_dot4 with small tiles, which reads the same
-/// panels.
-GemmVariant with_small_tiles(GemmVariant variant, Builder& b) {
-  variant.name = "dot4_32x64";
-  variant.program = "gemm_s8_dot4";
-  variant.defines = {{"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
-  return with_tiles(variant, 32, 64);
-}
 
 struct PrepackedWeights {
   opencl::Buffer panels, column_sums;
@@ -71,22 +49,23 @@ void add_builds(Builder& b, Step& step, const std::vector<TunedVariant>& tuned, 
     // Between two measured numbers of rows their geometric mean parts them.
     const double border =
         std::sqrt(static_cast<double>(tuned[i].rows) * static_cast<double>(tuned[i + 1].rows));
-    step.by_rows.push_back({static_cast<std::int64_t>(border),
-                            r.name,
-                            b.kernel(r.program, "gemm_s8", r.defines),
-                            grid_of(r, rows, n),
-                            {static_cast<std::size_t>(r.items), 1, 1}});
+    step.alternatives.push_back({static_cast<std::int64_t>(border),
+                                 r.name,
+                                 b.kernel(r.program, "gemm_s8", r.defines),
+                                 grid_of(r, rows, n),
+                                 {static_cast<std::size_t>(r.items), 1, 1}});
   }
 }
 
 void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = passes::linear_q;
-  const auto choice = choose(b, node, integer_variants);
+  const auto choice = choose(b, node, kernels::gemm_s8_variants());
   const ir::Tensor& w = *node.inputs[o::w]->constant;
   const std::int64_t k = w.shape()[0], n = w.shape()[1];
-  const std::vector<GemmVariant> variants = tunable_variants_of(b, integer_variants);
+  const std::vector<GemmVariant> variants = tunable_variants_of(b, kernels::gemm_s8_variants());
   const std::vector<TunedVariant> tuned = tuned_variants(b, variants, "linear_q", "int8", n, k);
-  const GemmVariant variant = tuned.empty() ? tiles_of(*choice.variant, b) : *tuned.back().variant;
+  const GemmVariant variant =
+      tuned.empty() ? for_device(*choice.variant, b) : *tuned.back().variant;
   if (const auto most = passes::max_exact_products(node.input(o::w_zero_point)); k > most)
     throw Error(fmt::format("{}: it sums {} products, an int32 holds the sum of up to {}",
                             node.describe(), k, most));
@@ -162,11 +141,12 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
     step.tunable->gain = b.tuning().find("linear_q", "int8", n, k)->gain();
     add_builds(b, step, tuned, rows, n);
   } else if (variant.items > 1) {
-    const GemmVariant few = with_small_tiles(variant, b);
-    step.small_tiles = {few.name, b.kernel(few.program, "gemm_s8", few.defines),
-                        grid_of(few, rows, n)};
+    const GemmVariant few =
+        kernels::for_idle_units(variant, b.context().info(), b.context().capabilities());
+    step.alternatives.push_back({0, few.name, b.kernel(few.program, "gemm_s8", few.defines),
+                                 grid_of(few, rows, n), step.local});
   } else if (auto few = small_m_variant(b, variant, "gemm_s8", variant.defines, rows, n)) {
-    step.by_rows.push_back(std::move(*few));
+    step.alternatives.push_back(std::move(*few));
   }
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, rows, n, k);
@@ -175,9 +155,5 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
 }  // namespace
 
 void add_linear_q(LoweringTable& table) { table["linear_q"] = lower_integer; }
-
-void add_linear_q_variants(std::vector<std::string>& names) {
-  add_gemm_names(integer_variants, names);
-}
 
 }  // namespace bertcl::plan

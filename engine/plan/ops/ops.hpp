@@ -32,9 +32,4 @@ void add_quantize(LoweringTable& table);
 void add_reduce(LoweringTable& table);
 void add_shape(LoweringTable& table);
 
-/// Names of the variants of an op, appended to `names`.
-void add_attention_variants(std::vector<std::string>& names);
-void add_linear_variants(std::vector<std::string>& names);
-void add_linear_q_variants(std::vector<std::string>& names);
-
 }  // namespace bertcl::plan

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of reductions and of Softmax.
+#include <algorithm>
+
 #include "kernels/contracts/reduce.hpp"
 #include "kernels/contracts/rows.hpp"
 #include "plan/ops/ops.hpp"

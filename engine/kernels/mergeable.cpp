@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels the persistent kernel can run as steps of its own.
+#include "kernels/mergeable.hpp"
+
+#include <algorithm>
+
+namespace bertcl::kernels {
+namespace {
+
+constexpr MergeableKernel mergeable[] = {
+    {"add_norm", "add_norm"},
+    {"attention_bf16_x86", "attention_bf16"},
+    {"attention_f32_x86", "attention_f32"},
+    {"attention_s8_portable", "attention_s8"},
+    {"attention_s8_x86_avx2", "attention_s8"},
+    {"attention_s8_x86_vnni", "attention_s8"},
+    {"copy_strided", "copy_strided_1"},
+    {"copy_strided", "copy_strided_2"},
+    {"copy_strided", "copy_strided_4"},
+    {"copy_strided", "copy_strided_8"},
+    {"embed_norm", "embed_norm"},
+    {"gemm_bf16_x86", "gemm_bf16"},
+    {"gemm_f32_portable", "gemm_f32"},
+    {"gemm_f32_x86", "gemm_f32"},
+    {"gemm_f32_x86_small_m", "gemm_f32"},
+    {"gemm_s8_portable", "gemm_s8"},
+    {"gemm_s8_x86_avx2", "gemm_s8"},
+    {"gemm_s8_x86_avx_vnni", "gemm_s8"},
+    {"gemm_s8_x86_vnni", "gemm_s8"},
+    {"gemm_s8_x86_vnni_small_m", "gemm_s8"},
+    {"pack", "pack"},
+    {"quantize", "dequantize"},
+    {"quantize", "quantize"},
+    {"unpack", "unpack"},
+};
+static_assert(std::ranges::is_sorted(mergeable));
+
+}  // namespace
+
+std::span<const MergeableKernel> mergeable_kernels() { return mergeable; }
+
+bool is_mergeable(std::string_view program, std::string_view kernel) {
+  return std::ranges::binary_search(mergeable, MergeableKernel{program, kernel});
+}
+
+}  // namespace bertcl::kernels

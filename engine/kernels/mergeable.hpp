@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels the persistent kernel can run as steps of its own.
+#pragma once
+#include <span>
+#include <string_view>
+
+namespace bertcl::kernels {
+
+struct MergeableKernel {
+  std::string_view program, kernel;
+  friend auto operator<=>(const MergeableKernel&, const MergeableKernel&) = default;
+};
+
+/// Those whose source says MERGEABLE(kernel, ...) (kernels_cl/place.clh), in alphabetical order.
+std::span<const MergeableKernel> mergeable_kernels();
+
+bool is_mergeable(std::string_view program, std::string_view kernel);
+
+}  // namespace bertcl::kernels

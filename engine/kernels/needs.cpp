@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reason why a device does not run a variant.
+#include "kernels/needs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace bertcl::kernels {
+
+Refusal why_not(const Needs& needs, const opencl::DeviceInfo& info,
+                const opencl::Capabilities& capabilities) {
+  const bool is_cpu = info.type == "cpu";
+  const bool has_one =
+      std::ranges::any_of(needs.one_of, [&](auto flag) { return capabilities.*flag; }) &&
+      (!needs.matrix_unit || opencl::matrix_unit_of(capabilities));
+  if (needs.kind != DeviceKind::any && !has_one && is_cpu != (needs.kind == DeviceKind::cpu))
+    return {is_cpu ? "made for GPUs" : "made for CPUs", true};
+  if (info.max_work_group_size < needs.group_items)
+    return {fmt::format("the device has no work-groups of {}", needs.group_items)};
+  if (info.local_mem_bytes < needs.local_bytes)
+    return {fmt::format("the device has no {} KB of local memory", needs.local_bytes / 1024)};
+  if (has_one || needs.one_of.empty()) return {};
+  std::string names;
+  for (const auto flag : needs.one_of)
+    names += (names.empty() ? "" : " or ") + std::string(opencl::capability_name(flag));
+  return {"the device has no " + names};
+}
+
+}  // namespace bertcl::kernels

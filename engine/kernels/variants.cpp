@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// All variants of all kernels, as one table.
+#include "kernels/variants.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::kernels {
+namespace {
+
+using opencl::Capabilities;
+using enum DeviceKind;
+
+constexpr std::size_t KB = 1024;
+
+const Needs cpu_only{.kind = cpu};
+const Needs avx2{.kind = cpu, .one_of = {&Capabilities::avx2}};
+const Needs avx512{.kind = cpu, .one_of = {&Capabilities::avx512}};
+const Needs avx512_vnni{.kind = cpu, .one_of = {&Capabilities::avx512_vnni}};
+const Needs avx_vnni{.kind = cpu, .one_of = {&Capabilities::avx_vnni}};
+const Needs avx512_bf16{.kind = cpu, .one_of = {&Capabilities::avx512_bf16}};
+const Needs mma{.kind = gpu, .one_of = {&Capabilities::ptx_mma_s8}};
+const Needs dpas{.kind = gpu,
+                 .one_of = {&Capabilities::intel_dpas_8, &Capabilities::intel_dpas_16}};
+const Needs mfma{.kind = gpu, .one_of = {&Capabilities::amd_mfma_k16, &Capabilities::amd_mfma_k32}};
+const Needs wmma{.kind = gpu, .one_of = {&Capabilities::amd_wmma}};
+const Needs matrix_f16{.kind = gpu, .one_of = {&Capabilities::matrix_f16}, .matrix_unit = true};
+const Needs groups{.group_items = 256, .local_bytes = 17 * KB};
+const Needs large_groups{.group_items = 256, .local_bytes = 32 * KB};
+const Needs subgroups{
+    .one_of = {&Capabilities::subgroups}, .group_items = 256, .local_bytes = 17 * KB};
+
+/// A variant whose work-items make a tile each.
+GemmVariant of_items(std::string name, std::string program, std::int32_t tile_rows,
+                     std::int32_t panel, std::int32_t k_group, Needs needs) {
+  return {.name = std::move(name),
+          .program = std::move(program),
+          .tile_rows = tile_rows,
+          .panel = panel,
+          .k_group = k_group,
+          .needs = std::move(needs)};
+}
+
+/// A variant of work-groups of 256 that make tiles of 128 x 128.
+GemmVariant of_groups(std::string name, std::string program, std::int32_t k_group, Needs needs,
+                      Unit unit) {
+  GemmVariant variant =
+      of_items(std::move(name), std::move(program), 128, 64, k_group, std::move(needs));
+  variant.items = 256, variant.tile_columns = 128, variant.unit = unit;
+  return variant;
+}
+
+GemmVariant with_small_m(GemmVariant variant, std::string program) {
+  variant.small_m_program = std::move(program);
+  return variant;
+}
+
+GemmVariant of_lanes(GemmVariant variant, int lanes) {
+  variant.defines["LANES"] = lanes;
+  variant.takes_prefetch = true;
+  return with_small_m(std::move(variant), "gemm_f32_x86_small_m");
+}
+
+GemmVariant with_tile_sizes(GemmVariant variant, std::vector<std::array<std::int32_t, 2>> smaller) {
+  variant.smaller_tiles = std::move(smaller);
+  return variant;
+}
+
+GemmVariant reference(std::string program) {
+  GemmVariant variant = of_items("ref", std::move(program), 1, 1, 1, {});
+  variant.is_reference = true;
+  return variant;
+}
+
+// clang-format off
+const std::vector<GemmVariant> s8{
+    of_groups("mma", "gemm_s8_matrix", 4, mma, Unit::matrix),
+    of_groups("dpas", "gemm_s8_matrix", 4, dpas, Unit::matrix),
+    of_groups("mfma", "gemm_s8_matrix", 4, mfma, Unit::matrix),
+    of_groups("wmma", "gemm_s8_matrix", 4, wmma, Unit::matrix),
+    // name, program, tile_rows, panel, k_group
+    with_small_m(of_items("x86_vnni", "gemm_s8_x86_vnni", 8, 48, 4, avx512_vnni), "gemm_s8_x86_vnni_small_m"),
+    of_items("x86_avx_vnni", "gemm_s8_x86_avx_vnni", 6, 16, 4, avx_vnni),
+    of_items("x86_avx2", "gemm_s8_x86_avx2", 6, 64, 2, avx2),
+    of_items("portable", "gemm_s8_portable", 6, 64, 1, cpu_only),
+    with_tile_sizes(of_groups("dot4", "gemm_s8_dot4", 4, groups, Unit::dot4), {{64, 128}, {64, 64}, {32, 64}}),
+    reference("gemm_s8_ref")};
+
+const std::vector<GemmVariant> f32{
+    of_lanes(of_items("x86_avx512", "gemm_f32_x86", 8, 48, 1, avx512), 16),
+    of_lanes(of_items("x86_avx2", "gemm_f32_x86", 6, 16, 1, avx2), 8),
+    of_items("portable", "gemm_f32_portable", 6, 16, 1, {}),
+    reference("gemm_f32_ref")};
+
+const GemmVariant clblast = of_items("clblast", "", 1, 1, 1, {});
+const GemmVariant f16 = of_groups("matrix_f16", "gemm_f16_matrix", 2, matrix_f16, Unit::matrix);
+const GemmVariant bf16 = of_items("x86_bf16", "gemm_bf16_x86", 8, 48, 2, avx512_bf16);
+
+const std::vector<AttentionVariant> attention_s8{
+    {"x86_vnni", "attention_s8_x86_vnni", avx512_vnni, true},
+    {"x86_avx2", "attention_s8_x86_avx2", avx2, true},
+    {"portable", "attention_s8_portable", cpu_only, true},
+    {"dot4", "attention_s8_dot4", large_groups, false, true},
+    {"ref", "attention_s8_ref"}};
+
+const std::vector<AttentionVariant> attention_f32{
+    {"x86", "attention_f32_x86", cpu_only, true},
+    {"group", "attention_f32_group", large_groups, false, true},
+    {"ref", "attention_f32_ref"}};
+
+const AttentionVariant attention_bf16{"x86_bf16", "attention_bf16_x86", avx512_bf16, true};
+
+// On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.
+const std::vector<RowVariant> row_kernels{
+    {"rows", cpu_only},
+    {"subgroup", subgroups, true, true},
+    {"group", groups, true},
+    {"rows"}};
+// clang-format on
+
+/// Tiles of other sizes are an option of the kernels of work-groups.
+void set_tiles(GemmVariant& variant, std::int32_t tile_rows, std::int32_t tile_columns) {
+  variant.defines["TILE_M"] = variant.tile_rows = tile_rows;
+  variant.defines["TILE_N"] = variant.tile_columns = tile_columns;
+}
+
+}  // namespace
+
+std::string GemmVariant::layout() const {
+  return items > 1 ? fmt::format("{}x{}", panel, k_group) : name;
+}
+
+std::span<const GemmVariant> gemm_s8_variants() { return s8; }
+std::span<const GemmVariant> gemm_f32_variants() { return f32; }
+const GemmVariant& clblast_variant() { return clblast; }
+const GemmVariant& gemm_f16_variant() { return f16; }
+const GemmVariant& gemm_bf16_variant() { return bf16; }
+std::span<const AttentionVariant> attention_s8_variants() { return attention_s8; }
+std::span<const AttentionVariant> attention_f32_variants() { return attention_f32; }
+const AttentionVariant& attention_bf16_variant() { return attention_bf16; }
+std::span<const RowVariant> row_variants() { return row_kernels; }
+
+GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines) {
+  const auto lanes = defines.find("LANES");
+  for (const std::vector<GemmVariant>& table : {s8, f32, {f16, bf16}})
+    for (GemmVariant variant : table) {
+      if (lanes != defines.end() && variant.defines != opencl::Defines{*lanes}) continue;
+      if (program == variant.program) return variant;
+      if (program != variant.small_m_program) continue;
+      variant.program = program;
+      variant.tile_rows *= kSmallMTiles;
+      return variant;
+    }
+  throw Error(fmt::format("no variant of a product has the program '{}'", program));
+}
+
+GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
+                       const opencl::Capabilities& capabilities) {
+  if (variant.takes_prefetch) variant.defines["PREFETCH"] = gains_by_prefetch(info);
+  if (variant.unit == Unit::matrix) {
+    variant.defines["MATRIX_UNIT"] = opencl::matrix_unit_of(capabilities)->code;
+    variant.defines["MATRIX_EMULATED"] = 0;
+    if (capabilities.ptx_cp_async) variant.defines["COPY_ASYNC"] = 2;
+    if (capabilities.amd_wmma) set_tiles(variant, 64, 128);
+  }
+  if (variant.unit == Unit::dot4) {
+    variant.defines["DOT4"] = opencl::dot4_of(capabilities).code;
+    // From gfx11 on AMD's compiler spills registers at 128 x 128.
+    if (capabilities.amd_sudot4) set_tiles(variant, 64, 128);
+  }
+  return variant;
+}
+
+GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles) {
+  variant.name += fmt::format("_{}x{}", tiles[0], tiles[1]);
+  set_tiles(variant, tiles[0], tiles[1]);
+  return variant;
+}
+
+GemmVariant for_idle_units(const GemmVariant& variant, const opencl::DeviceInfo& info,
+                           const opencl::Capabilities& capabilities) {
+  const auto same_weights = [&](const GemmVariant& v) {
+    return !v.smaller_tiles.empty() && v.layout() == variant.layout();
+  };
+  const auto found = std::ranges::find_if(s8, same_weights);
+  if (found == s8.end()) throw Error(fmt::format("{} has no smaller tiles", variant.name));
+  return with_smaller_tiles(for_device(*found, info, capabilities), found->smaller_tiles.back());
+}
+
+bool gains_by_prefetch(const opencl::DeviceInfo& info) {
+  return info.vendor == "GenuineIntel";  // as PoCL names it
+}
+
+namespace {
+
+void sort_unique(std::vector<std::string>& names) {
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+}
+
+/// All tables of products as one list.
+std::vector<GemmVariant> all_gemms() {
+  std::vector<GemmVariant> all{clblast, f16, bf16};
+  all.insert(all.end(), s8.begin(), s8.end());
+  all.insert(all.end(), f32.begin(), f32.end());
+  return all;
+}
+
+}  // namespace
+
+std::vector<std::string> gemm_programs() {
+  std::vector<std::string> programs;
+  for (const GemmVariant& variant : all_gemms())
+    for (const std::string& program : {variant.program, variant.small_m_program})
+      if (!program.empty()) programs.push_back(program);
+  sort_unique(programs);
+  return programs;
+}
+
+std::vector<std::string> variant_names() {
+  std::vector<std::string> names;
+  const auto add = [&](const auto& variants) {
+    for (const auto& variant : variants) names.push_back(variant.name);
+  };
+  for (const GemmVariant& variant : all_gemms()) {
+    names.push_back(variant.name);
+    if (!variant.small_m_program.empty()) names.push_back(variant.small_m_name());
+  }
+  add(attention_s8), add(attention_f32), add(std::vector{attention_bf16}), add(row_kernels);
+  sort_unique(names);
+  return names;
+}
+
+}  // namespace bertcl::kernels

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The variants of each kernel that has several, fastest first and the reference last: the first
+// whose needs a device meets is used. All of them are in variants.cpp.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/needs.hpp"
+#include "opencl/kernel.hpp"
+
+namespace bertcl::kernels {
+
+/// What multiplies in a kernel of work-groups, and is chosen when it is built.
+enum class Unit { none, dot4, matrix };
+
+/// Products with constant weights. A work-item makes a tile of tile_rows x tile_columns, or all of
+/// a work-group do.
+struct GemmVariant {
+  std::string name;
+  std::string program;  // "" for CLBlast
+  std::int32_t tile_rows = 1, panel = 1;
+  std::int32_t k_group = 1;  // rows of the weights that lie together in a panel
+  Needs needs = {};
+  opencl::Defines defines = {};
+  std::int32_t items = 1;  // of a work-group
+  std::int32_t tile_columns = panel;
+  Unit unit = Unit::none;
+  bool is_reference = false;
+  bool takes_prefetch = false;       // has the option PREFETCH
+  std::string small_m_program = "";  // for few rows, on the same panels, on CPUs; "": none
+  /// Smaller tiles, rows and columns, that a device can be tuned to; the last is taken where the
+  /// large ones leave compute units idle.
+  std::vector<std::array<std::int32_t, 2>> smaller_tiles = {};
+  std::string tiles_of = name;  // the variant whose tiles this one makes smaller, or itself
+
+  /// What the variants have in common that read the same prepacked weights.
+  std::string layout() const;
+  std::string small_m_name() const { return name + "_small_m"; }
+};
+
+std::span<const GemmVariant> gemm_s8_variants();
+/// Without CLBlast, which is no kernel of ours.
+std::span<const GemmVariant> gemm_f32_variants();
+const GemmVariant& clblast_variant();
+/// Of operands rounded to half or bf16, where that is asked for.
+const GemmVariant& gemm_f16_variant();
+const GemmVariant& gemm_bf16_variant();
+
+/// The variant of kernels_cl/`program`.cl with these defines, of the table above; for few rows too,
+/// with the tiles of that. Throws bertcl::Error where there is none.
+GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines = {});
+
+/// The programs of all of them, sorted.
+std::vector<std::string> gemm_programs();
+
+/// What a kernel takes from the device: its instructions, as probes have shown them, and tiles that
+/// its registers hold.
+GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
+                       const opencl::Capabilities& capabilities);
+
+/// A variant of its own with tiles of `rows` x `columns`: "dot4_64x128".
+GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles);
+
+/// The variant for launches of which `variant`, one of work-groups, leaves compute units idle, on
+/// the same weights.
+GemmVariant for_idle_units(const GemmVariant& variant, const opencl::DeviceInfo& info,
+                           const opencl::Capabilities& capabilities);
+
+/// Tiles, one below the other, that a work-item of `small_m_program` makes. Of 1 to 16 tiles 4 and
+/// more are as fast (Xeon model 207, 2026-11-22, 16 and 32 rows).
+inline constexpr std::int32_t kSmallMTiles = 4;
+
+/// Weights fetched ahead of their use: Intel's CPUs gain by it, AMD's do not (docs/performance.md).
+bool gains_by_prefetch(const opencl::DeviceInfo& info);
+
+struct AttentionVariant {
+  std::string name;
+  std::string program;
+  Needs needs = {};
+  bool takes_blocks = false;  // a work-item gains from many query rows
+  bool groups = false;        // a work-group makes a tile of rows, for heads of up to HEAD_MAX
+};
+
+std::span<const AttentionVariant> attention_s8_variants();
+std::span<const AttentionVariant> attention_f32_variants();
+const AttentionVariant& attention_bf16_variant();
+
+/// Kernels that take a matrix row by row.
+struct RowVariant {
+  std::string name;
+  Needs needs = {};
+  bool groups = false;     // a work-group a row, by PROGRAM_group.cl
+  bool subgroups = false;  // that reduces by sub-groups
+};
+
+std::span<const RowVariant> row_variants();
+
+/// Names of all variants, those for few rows too; sorted, each once.
+std::vector<std::string> variant_names();
+
+}  // namespace bertcl::kernels

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables of variants: what they name exists, and which a device gets.
+#include "kernels/variants.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <set>
+
+#include "kernels/mergeable.hpp"
+#include "opencl/sources.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace bertcl::kernels {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsSupersetOf;
+
+opencl::DeviceInfo device_of(const std::string& type) {
+  opencl::DeviceInfo info;
+  info.type = type, info.vendor = "a vendor";
+  info.max_work_group_size = 1024, info.local_mem_bytes = 64 * 1024, info.compute_units = 8;
+  return info;
+}
+
+template <typename Variants>
+std::string first_for(const Variants& variants, const opencl::DeviceInfo& info,
+                      const opencl::Capabilities& capabilities) {
+  for (const auto& variant : variants)
+    if (why_not(variant.needs, info, capabilities).reason.empty()) return variant.name;
+  return "none";
+}
+
+TEST(Variants, ProgramsExist) {
+  const std::vector<std::string> programs = opencl::program_names();
+  EXPECT_THAT(programs, IsSupersetOf(gemm_programs()));
+  for (const auto& variants : {attention_s8_variants(), attention_f32_variants()})
+    for (const AttentionVariant& variant : variants)
+      EXPECT_THAT(programs, Contains(variant.program));
+  EXPECT_THAT(programs, Contains(attention_bf16_variant().program));
+  // And none is left out.
+  std::set<std::string> named;
+  for (const std::string& program : gemm_programs()) named.insert(program);
+  for (const std::string& program : programs)
+    EXPECT_TRUE(!program.starts_with("gemm_") || named.contains(program)) << program;
+}
+
+TEST(Variants, TheFastestThatADeviceMeets) {
+  const opencl::DeviceInfo cpu = device_of("cpu"), gpu = device_of("gpu");
+  opencl::Capabilities none, some;
+  EXPECT_EQ(first_for(gemm_s8_variants(), cpu, none), "portable");
+  EXPECT_EQ(first_for(gemm_s8_variants(), gpu, none), "dot4");
+  EXPECT_EQ(first_for(attention_s8_variants(), gpu, none), "dot4");
+  EXPECT_EQ(first_for(row_variants(), cpu, none), "rows");
+  EXPECT_EQ(first_for(row_variants(), gpu, none), "group");
+  some.subgroups = some.avx2 = true;
+  EXPECT_EQ(first_for(gemm_s8_variants(), cpu, some), "x86_avx2");
+  EXPECT_EQ(first_for(row_variants(), gpu, some), "subgroup");
+  some.ptx_mma_s8 = some.avx512_vnni = true;
+  EXPECT_EQ(first_for(gemm_s8_variants(), gpu, some), "mma");
+}
+
+TEST(Variants, TheReferenceRunsOnTheSmallestDevice) {
+  opencl::DeviceInfo small = device_of("gpu");
+  small.max_work_group_size = 1, small.local_mem_bytes = 0;
+  const opencl::Capabilities none;
+  EXPECT_EQ(first_for(gemm_s8_variants(), small, none), "ref");
+  EXPECT_EQ(first_for(gemm_f32_variants(), small, none), "portable");
+  EXPECT_EQ(first_for(attention_s8_variants(), small, none), "ref");
+  EXPECT_EQ(first_for(attention_f32_variants(), small, none), "ref");
+  EXPECT_EQ(first_for(row_variants(), small, none), "rows");
+}
+
+TEST(Needs, SayWhatIsMissing) {
+  const opencl::Capabilities none;
+  opencl::DeviceInfo gpu = device_of("gpu");
+  const Needs dpas{
+      .kind = DeviceKind::gpu,
+      .one_of = {&opencl::Capabilities::intel_dpas_8, &opencl::Capabilities::intel_dpas_16}};
+  EXPECT_EQ(why_not(dpas, gpu, none).reason, "the device has no intel_dpas_8 or intel_dpas_16");
+  EXPECT_FALSE(why_not(dpas, gpu, none).is_other_kind);
+  EXPECT_EQ(why_not(dpas, device_of("cpu"), none).reason, "made for GPUs");
+  EXPECT_TRUE(why_not(dpas, device_of("cpu"), none).is_other_kind);
+  EXPECT_EQ(why_not({.kind = DeviceKind::cpu}, gpu, none).reason, "made for CPUs");
+  const Needs groups{.group_items = 256, .local_bytes = 17 * 1024};
+  gpu.local_mem_bytes = 16 * 1024;
+  EXPECT_EQ(why_not(groups, gpu, none).reason, "the device has no 17 KB of local memory");
+  gpu.max_work_group_size = 64;
+  EXPECT_EQ(why_not(groups, gpu, none).reason, "the device has no work-groups of 256");
+  EXPECT_EQ(why_not({}, gpu, none).reason, "");
+}
+
+// A unit may be hidden while its products of halves are not.
+TEST(Needs, MatrixF16WithoutAUnitIsRefused) {
+  opencl::Capabilities halves;
+  halves.matrix_f16 = true;
+  const Needs& needs = gemm_f16_variant().needs;
+  EXPECT_EQ(why_not(needs, device_of("gpu"), halves).reason, "the device has no matrix_f16");
+  halves.ptx_mma_s8 = true;
+  EXPECT_EQ(why_not(needs, device_of("gpu"), halves).reason, "");
+}
+
+TEST(Variants, TilesForTheDevice) {
+  opencl::Capabilities amd;
+  amd.amd_sudot4 = true;
+  const opencl::DeviceInfo gpu = device_of("gpu");
+  const GemmVariant dot4 = for_device(gemm_variant_of_program("gemm_s8_dot4"), gpu, amd);
+  EXPECT_EQ(dot4.tile_rows, 64);
+  EXPECT_EQ(dot4.defines, (opencl::Defines{{"DOT4", 4}, {"TILE_M", 64}, {"TILE_N", 128}}));
+  const GemmVariant idle = for_idle_units(gemm_s8_variants().front(), gpu, {});
+  EXPECT_EQ(idle.name, "dot4_32x64");
+  EXPECT_EQ(idle.tiles_of, "dot4");
+  EXPECT_EQ(idle.layout(), gemm_s8_variants().front().layout());
+}
+
+TEST(Variants, OfProgramsWithOptions) {
+  EXPECT_EQ(gemm_variant_of_program("gemm_f32_x86", {{"LANES", 8}}).name, "x86_avx2");
+  const GemmVariant few = gemm_variant_of_program("gemm_f32_x86_small_m", {{"LANES", 16}});
+  EXPECT_EQ(few.tile_rows, 32);
+  EXPECT_EQ(few.panel, 48);
+  EXPECT_THAT(tests::error_of([] { gemm_variant_of_program("gemm_s8_new"); }),
+              HasSubstr("gemm_s8_new"));
+}
+
+TEST(Mergeable, AreThoseThatTheSourcesOffer) {
+  static const std::regex offered(R"(\nMERGEABLE\((\w+),)");
+  std::vector<std::pair<std::string, std::string>> in_sources;
+  for (const std::string& program : opencl::program_names()) {
+    if (program.starts_with("probe_")) continue;
+    const std::string text = opencl::final_source(program);
+    for (std::sregex_iterator it(text.begin(), text.end(), offered), end; it != end; ++it)
+      in_sources.emplace_back(program, (*it)[1]);
+  }
+  std::ranges::sort(in_sources);
+  std::vector<std::pair<std::string, std::string>> listed;
+  for (const MergeableKernel& m : mergeable_kernels()) listed.emplace_back(m.program, m.kernel);
+  EXPECT_EQ(in_sources, listed);
+  EXPECT_TRUE(is_mergeable("pack", "pack"));
+  EXPECT_FALSE(is_mergeable("copy_strided", "fill_strided_4"));
+}
+
+}  // namespace
+}  // namespace bertcl::kernels
