@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What launches cost by themselves: runs of empty kernels, as many as a plan has steps, then a
-// wait; and the same steps in one launch (kernels_cl/persistent.cl).
+// wait; and the same steps in one launch (kernels_cl/persistent/persistent.cl).
 //
 //   build/bench/bench_launch
 //

@@ -32,8 +32,8 @@ __kernel void peak_f32(__global float16* out, const int steps) {
   out[get_global_id(0)] = sum;
 }
 
-// Work-item i adds up elements i * count .. (i + 1) * count - 1, in 16 registers: its loads are all it
-// does. count is a multiple of 16.
+// Work-item i adds up elements i * count .. (i + 1) * count - 1, in 16 registers: its loads are all
+// it does. count is a multiple of 16.
 __kernel void peak_read(__global float16* out, __global const float16* data, const int count) {
   __global const float16* x = data + (size_t)get_global_id(0) * count;
   float16 c[16];

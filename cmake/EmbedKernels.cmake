@@ -4,15 +4,15 @@
 #
 # The files stay valid OpenCL C that any editor and clang can read alone; the program needs no file
 # beside it. New files are found by CONFIGURE_DEPENDS, a changed file regenerates the .cpp.
-# `#include "x.clh"` is resolved by the host when it builds a program (opencl/sources.cpp).
+# `#include "lib/x.clh"` is resolved by the host when it builds a program (opencl/sources.cpp).
 #
 # The same file is the script that writes the .cpp: cmake -DOUTPUT=F -DFOLDER=D -P EmbedKernels.cmake
 if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
-  file(GLOB files "${FOLDER}/*.cl" "${FOLDER}/*.clh")
+  file(GLOB_RECURSE files "${FOLDER}/*.cl" "${FOLDER}/*.clh")
   list(SORT files)
   set(entries "")
   foreach(file IN LISTS files)
-    get_filename_component(name "${file}" NAME)
+    file(RELATIVE_PATH name "${FOLDER}" "${file}")
     file(READ "${file}" text)
     # One raw string per line: compilers limit the length of a literal, not of their concatenation.
     string(REPLACE "\n" "\n)CL\"\n     R\"CL(" text "${text}")
@@ -38,7 +38,7 @@ set(BERTCL_EMBED_SCRIPT "${CMAKE_CURRENT_LIST_FILE}")
 
 function(embed_kernels)
   cmake_parse_arguments(arg "" "TARGET;FOLDER" "" ${ARGN})
-  file(GLOB files CONFIGURE_DEPENDS "${arg_FOLDER}/*.cl" "${arg_FOLDER}/*.clh")
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS "${arg_FOLDER}/*.cl" "${arg_FOLDER}/*.clh")
   set(output "${CMAKE_CURRENT_BINARY_DIR}/embedded_sources.cpp")
   # A removed or added file changes the list, which is the content of this stamp.
   set(stamp "${CMAKE_CURRENT_BINARY_DIR}/embedded_sources.list")

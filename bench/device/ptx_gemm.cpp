@@ -4,7 +4,7 @@
 //
 //   build-device/bin/ptx_gemm build-device/ptx
 //
-// The PTX is what clang makes of kernels_cl/gemm_s8_*.cl (tools/device/pack). Prints JSON: for each
+// The PTX is what clang makes of kernels_cl/gemm/gemm_s8_*.cl (tools/device/pack). Prints JSON: for each
 // kernel and shape microseconds, TOP/s, and whether sampled sums equal those of the host.
 #include <dlfcn.h>
 

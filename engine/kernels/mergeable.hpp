@@ -11,7 +11,7 @@ struct MergeableKernel {
   friend auto operator<=>(const MergeableKernel&, const MergeableKernel&) = default;
 };
 
-/// Those whose source says MERGEABLE(kernel, ...) (kernels_cl/place.clh), in alphabetical order.
+/// Those whose source says MERGEABLE(kernel, ...) (kernels_cl/persistent/place.clh), in alphabetical order.
 std::span<const MergeableKernel> mergeable_kernels();
 
 bool is_mergeable(std::string_view program, std::string_view kernel);

@@ -50,7 +50,7 @@ const GemmVariant& clblast_variant();
 const GemmVariant& gemm_f16_variant();
 const GemmVariant& gemm_bf16_variant();
 
-/// The variant of kernels_cl/`program`.cl with these defines, of the table above; for few rows too,
+/// The variant of the program with these defines, of the table above; for few rows too,
 /// with the tiles of that. Throws bertcl::Error where there is none.
 GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines = {});
 

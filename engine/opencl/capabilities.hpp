@@ -20,7 +20,7 @@ struct Capabilities {
   /// stays there between launches.
   bool in_process_cpu = false;
 
-  /// Steps that share a launch (kernels_cl/persistent.cl): functions of programs that are compiled
+  /// Steps that share a launch (kernels_cl/persistent/persistent.cl): functions of programs that are compiled
   /// alone and linked, buffers that kernels find by address, work-groups that wait for one another.
   bool persistent_kernel = false;
 
@@ -66,7 +66,7 @@ struct Capabilities {
 /// The name of a flag, as in list().
 const char* capability_name(bool Capabilities::*flag);
 
-/// A back end of kernels_cl/dot4.clh: what makes dot products of four bytes.
+/// A back end of kernels_cl/units/dot4.clh: what makes dot products of four bytes.
 struct Dot4 {
   int code;  ///< for -DDOT4
   const char* name;
@@ -75,7 +75,7 @@ struct Dot4 {
 /// The first that the device has shown to be exact: PTX, Khronos, AMD, Arm; else the emulation.
 Dot4 dot4_of(const Capabilities& capabilities);
 
-/// A unit of kernels_cl/matrix.clh: an instruction that multiplies matrices of s8.
+/// A unit of kernels_cl/units/matrix.clh: an instruction that multiplies matrices of s8.
 struct MatrixUnit {
   int code;  ///< for -DMATRIX_UNIT
   const char* name;

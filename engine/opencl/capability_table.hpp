@@ -40,7 +40,7 @@ inline constexpr std::array<CapabilityName, 25> kCapabilityNames = {{
     {"arm_dot_acc", &Capabilities::arm_dot_acc},
 }};
 
-/// The back ends of kernels_cl/dot4.clh but its emulation, in the order of preference.
+/// The back ends of kernels_cl/units/dot4.clh but its emulation, in the order of preference.
 struct Dot4Backend {
   const char* name;  // of the capability
   int code;

@@ -18,7 +18,7 @@ namespace bertcl::opencl {
 
 struct Capabilities;
 
-/// One of the programs of which another is linked: kernels_cl/`program`.cl.
+/// One of the programs of which another is linked.
 struct LinkedPart {
   std::string program;
   Defines defines;
@@ -55,7 +55,7 @@ class Context : public std::enable_shared_from_this<Context> {
   Buffer hold(std::span<const std::byte> bytes, size_t alignment,
               std::shared_ptr<const void> owner);
 
-  /// The kernel `kernel_name` of kernels_cl/`program`.cl built with `defines`. Throws Error with
+  /// The kernel `kernel_name` of `program`, a file of kernels_cl/, built with `defines`. Throws Error with
   /// file, options, CL status name and build log where the build fails.
   Kernel kernel(std::string_view program, std::string_view kernel_name,
                 const Defines& defines = {});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program of the persistent kernel: one part for each variant of a kernel file, and the text of
-// kernels_cl/persistent.cl.
+// kernels_cl/persistent/persistent.cl.
 #include "opencl/persistent_kernel.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ constexpr int kX86 = 1;
 constexpr int kX86 = 0;
 #endif
 
-constexpr size_t kAddressesAtATime = 8;  // of kernels_cl/addresses.cl
+constexpr size_t kAddressesAtATime = 8;  // of kernels_cl/persistent/addresses.cl
 
 }  // namespace
 

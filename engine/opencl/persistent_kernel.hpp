@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of many steps: the kernel of kernels_cl/persistent.cl over functions made of other
+// Launches of many steps: the kernel of kernels_cl/persistent/persistent.cl over functions made of other
 // kernels.
 #pragma once
 #include <array>
@@ -18,7 +18,7 @@ inline constexpr size_t kStepHeader = 5;
 /// Bytes of its state, zeros before its first launch.
 inline constexpr size_t kPersistentStateBytes = 3 * 64;
 
-/// A step as kernels_cl/persistent.cl reads it.
+/// A step as kernels_cl/persistent/persistent.cl reads it.
 struct PersistentStep {
   std::uint64_t kernel;      // its index in the persistent kernel
   std::uint64_t first_item;  // items of the steps before it in the same launch
@@ -29,7 +29,7 @@ struct PersistentStep {
 void append_step(std::vector<std::uint64_t>& words, const PersistentStep& step);
 
 /// The kernel `persistent`, not built yet, whose steps name one of `kernels` by its index. All of
-/// them are mergeable; `defines` are tunables of kernels_cl/persistent.cl.
+/// them are mergeable; `defines` are tunables of kernels_cl/persistent/persistent.cl.
 Kernel persistent_kernel_of(Context& context, std::span<const Kernel> kernels,
                             Defines defines = {});
 

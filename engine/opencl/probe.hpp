@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the probe kernels of kernels_cl/probe_*.cl, in a process of their own where that is
+// Runs the probe kernels of kernels_cl/probe/*.cl, in a process of their own where that is
 // possible.
 #pragma once
 #include <filesystem>

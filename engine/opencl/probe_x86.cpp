@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of x86 instructions (kernels_cl/probe_x86.cl).
+// Probes of x86 instructions (kernels_cl/probe/probe_x86.cl).
 #include <algorithm>
 #include <climits>
 

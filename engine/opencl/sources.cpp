@@ -57,19 +57,36 @@ void append(std::string& out, const std::string& name, const std::string& wanted
   }
 }
 
+std::string_view stem_of(std::string_view path) {
+  path.remove_prefix(path.rfind('/') + 1);
+  return path.substr(0, path.size() - std::string_view(".cl").size());
+}
+
+// Where the program lies: in the first place of BERTCL_KERNELS, or in a room of kernels_cl.
+std::string path_of(const std::string& stem) {
+  const std::string name = stem + ".cl";
+  const char* folder = std::getenv("BERTCL_KERNELS");
+  if (folder && *folder && std::filesystem::exists(std::filesystem::path(folder) / name))
+    return name;
+  for (const SourceFile& source : embedded_sources())
+    if (source.name.ends_with(".cl") && stem_of(source.name) == stem)
+      return std::string(source.name);
+  return name;
+}
+
 }  // namespace
 
 std::vector<std::string> program_names() {
   std::vector<std::string> names;
   for (const SourceFile& source : embedded_sources())
     if (source.name.ends_with(".cl"))
-      names.emplace_back(source.name.substr(0, source.name.size() - 3));
+      names.emplace_back(stem_of(source.name));
   std::sort(names.begin(), names.end());
   return names;
 }
 
 std::string final_source(std::string_view stem) {
-  const std::string name = std::string(stem) + ".cl";
+  const std::string name = path_of(std::string(stem));
   std::set<std::string> seen{name};
   std::string text;
   append(text, name, "the program '" + std::string(stem) + "'", seen);

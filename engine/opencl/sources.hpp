@@ -8,7 +8,7 @@
 
 namespace bertcl::opencl {
 
-/// One file of kernels_cl/, by its name without folder.
+/// One file of kernels_cl/, by its path there: "gemm/gemm_s8_ref.cl".
 struct SourceFile {
   std::string_view name;
   std::string_view text;
@@ -20,7 +20,7 @@ std::span<const SourceFile> embedded_sources();
 /// Names of the programs: stems of all .cl files, sorted.
 std::vector<std::string> program_names();
 
-/// The final source of the program `stem`: the text of `stem`.cl with each `#include "x.clh"`
+/// The final source of the program `stem`: the text of `stem`.cl with each `#include "lib/x.clh"`
 /// replaced by the text of that file, once per program. `#line` directives keep the build log true.
 /// The environment variable BERTCL_KERNELS names a folder to read files from instead of the
 /// embedded ones. Throws Error where a file is absent.

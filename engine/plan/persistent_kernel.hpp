@@ -7,7 +7,7 @@ namespace bertcl::plan {
 class Builder;
 struct Plan;
 
-/// Gives the plan a kernel that runs steps one after the other (kernels_cl/persistent.cl), and
+/// Gives the plan a kernel that runs steps one after the other (kernels_cl/persistent/persistent.cl), and
 /// their kernels a number in it, where the device has shown that it runs one (`persistent_kernel`).
 /// To be called when all steps are there, and nothing is built.
 void add_persistent_kernel(Builder& b);

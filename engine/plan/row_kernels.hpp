@@ -18,7 +18,7 @@ Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, cons
                         const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                         const RowColumns& columns);
 
-/// Launches `kernel` of kernels_cl/`program`.cl, or of `program`_group.cl where the device is one
+/// Launches `kernel` of the program `program`, or of `program`_group where the device is one
 /// for work-groups.
 template <template <class> class Contract>
 Step& launch_rows(Builder& b, const ir::Node& node, const char* type, const char* program,

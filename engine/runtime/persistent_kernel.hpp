@@ -10,7 +10,7 @@
 
 namespace bertcl::runtime {
 
-/// The persistent kernel of a plan (kernels_cl/persistent.cl). Its steps reach their values by
+/// The persistent kernel of a plan (kernels_cl/persistent/persistent.cl). Its steps reach their values by
 /// address: slots in the arena, tables and the constants of the plan, all of which have to stay
 /// until the queue is finished.
 class PersistentKernel {

@@ -18,7 +18,7 @@ struct KernelArguments {
   std::vector<Argument> arguments;
 };
 
-/// All kernels of kernels_cl/`program`.cl, built with -cl-kernel-arg-info for the first CPU; none
+/// All kernels of the program `program`, built with -cl-kernel-arg-info for the first CPU; none
 /// where the driver does not build it.
 std::optional<std::vector<KernelArguments>> kernel_arguments(const std::string& program,
                                                              const opencl::Defines& defines);

@@ -197,7 +197,7 @@ TEST(PackF32, RoundsToHalfHalfToEven) {
 std::vector<float> run_vector(const std::string& function, int lanes, const std::vector<float>& x) {
   std::string source;
   for (const auto& file : opencl::embedded_sources())
-    if (file.name == "activation.clh") source = file.text;
+    if (file.name == "lib/activation.clh") source = file.text;
   const std::string n = std::to_string(lanes);
   source +=
       "\n__kernel void apply(__global const float* x, __global float* y) {\n"

@@ -28,7 +28,7 @@ class PersistentKernelTest : public ::testing::Test {
  protected:
   PersistentKernelTest() {
     folder_.write("ramp.cl",
-                  "#include \"place.clh\"\n"
+                  "#include \"persistent/place.clh\"\n"
                   "KERNEL ramp(__global int* out, int value PLACE_PARAMETER) {\n"
                   "  const int3 at = PLACE.id, size = PLACE.size;\n"
                   "  const int i = (at.z * size.y + at.y) * size.x + at.x;\n"
@@ -37,7 +37,7 @@ class PersistentKernelTest : public ::testing::Test {
                   "MERGEABLE(ramp, (POINTER(0), INTEGER(1), STEP_PLACE))\n");
     folder_.write(
         "add_up.cl",
-        "#include \"place.clh\"\n"
+        "#include \"persistent/place.clh\"\n"
         "KERNEL add_up(__global const int* in, int count, float scale, __global int* out\n"
         "              PLACE_PARAMETER) {\n"
         "  int sum = 0;\n"

@@ -92,13 +92,14 @@ TEST_F(TuneTest, AWrongKernelNeverWins) {
   ASSERT_FALSE(right.at("products").empty());
 
   // The same kernel, but it stops after the first of its products along K: wrong, and much faster.
-  std::filesystem::copy(source_file("kernels_cl"), path("kernels"));
-  const std::string file = path("kernels/gemm_f32_portable.cl");
+  std::filesystem::copy(source_file("kernels_cl"), path("kernels"),
+                        std::filesystem::copy_options::recursive);
+  const std::string file = path("kernels/gemm/gemm_f32_portable.cl");
   std::string source = read(file);
   const std::string loop = "k < K;";
   ASSERT_NE(source.find(loop), std::string::npos);
   source.replace(source.find(loop), loop.size(), "k < 1;");
-  write("kernels/gemm_f32_portable.cl", source);
+  write("kernels/gemm/gemm_f32_portable.cl", source);
   const nlohmann::json spoilt = json_of(tune, {{"BERTCL_KERNELS", path("kernels")}});
   EXPECT_EQ(verdicts(spoilt, "portable"), std::set<bool>{false});
   for (const nlohmann::json& product : spoilt.at("products"))

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of packed sequences in f32, the plain version: one work-item makes one row of one head.
+//
+//   out[row] = sum_key softmax_key(scale * q[row] . k[key]) * v[key]     within one head of one
+//   sequence
+//
+//   q, k, v  [tokens][stride]: head h of a row starts at column offset + h * head_size, so that one
+//            [tokens][3 * hidden] product can be passed three times. Strides and offsets in
+//            elements.
+//   out      [tokens][heads * head_size]
+//   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence
+//   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
+//
+// A row whose keys are all masked is 0. The arguments are those of every attention_f32 kernel.
+// Grid: (ceil(longest sequence / block_rows), heads, batch), any local size.
+// Bounds: head_size <= HEAD_MAX.
+
+#ifndef HEAD_MAX
+#define HEAD_MAX 256  // largest head_size: size of the private sums
+#endif
+
+float score(__global const float* q, __global const float* k, int head_size, float scale) {
+  float sum = 0.0f;
+  for (int d = 0; d < head_size; d++) sum = fma(q[d], k[d], sum);
+  return sum * scale;
+}
+
+__kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
+                            __global const float* k, int k_stride, int k_offset,
+                            __global const float* v, int v_stride, int v_offset,
+                            __global float* out, __global const int* seq_offsets,
+                            __global const uchar* key_mask, int use_mask, int heads, int head_size,
+                            float scale, int block_rows) {
+  const int head = get_global_id(1), sequence = get_global_id(2);
+  const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
+  const int first = begin + (int)get_global_id(0) * block_rows;
+  q += q_offset + head * head_size;
+  k += k_offset + head * head_size;
+  v += v_offset + head * head_size;
+
+  for (int row = first; row < min(first + block_rows, end); row++) {
+    __global const float* q_row = q + (size_t)row * q_stride;
+    float largest = -INFINITY;
+    for (int key = begin; key < end; key++)
+      if (!use_mask || key_mask[key])
+        largest = fmax(largest, score(q_row, k + (size_t)key * k_stride, head_size, scale));
+
+    float total = 0.0f;
+    float sums[HEAD_MAX];
+    for (int d = 0; d < head_size; d++) sums[d] = 0.0f;
+    for (int key = begin; key < end; key++) {
+      if (use_mask && !key_mask[key]) continue;
+      const float p = exp(score(q_row, k + (size_t)key * k_stride, head_size, scale) - largest);
+      total += p;
+      for (int d = 0; d < head_size; d++)
+        sums[d] = fma(p, v[(size_t)key * v_stride + d], sums[d]);
+    }
+    const float inverse = total == 0.0f ? 0.0f : 1.0f / total;
+    __global float* out_row = out + ((size_t)row * heads + head) * head_size;
+    for (int d = 0; d < head_size; d++) out_row[d] = sums[d] * inverse;
+  }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of packed sequences in int8, the plain version: one work-item makes one row of one
+// head. It does what the ONNX graph with QuantizeLinear on the probabilities does; integer sums are
+// exact.
+//
+//   score[key] = qk_scale * sum_d (q[row][d] - q_zero_point) * (k[key][d] - k_zero_point)
+//   p[key]     = min(round(softmax(score)[key] * p_inv_scale), p_max)         half to even, zero
+//              point 0
+//   out[row]   = pv_scale * sum_key p[key] * (v[key] - v_zero_point)
+// or, where `unnormalized` is not 0, with the normalization last:
+//   p[key]     = min(round(exp(score[key] - largest score) * p_inv_scale), p_max)
+//   out[row]   = pv_scale / sum_key p[key] * sum_key p[key] * (v[key] - v_zero_point)
+//
+// or, where score_inv_scale is not 0, with quantized scores:
+//   s[key]     = clamp(round(sum_d .. * score_inv_scale), score_low, score_high);  score[key] =
+//              qk_scale * s
+//
+//   q, k, v  [tokens][stride] u8 or s8: head h of a row starts at column offset + h * head_size, so
+//            that one [tokens][3 * hidden] product can be passed three times. Offsets in elements.
+//   out      [tokens][heads * head_size]: f32, or round(out * out_inv_scale) + out_zero_point
+//            saturated
+//   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence
+//   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
+//   types    TYPE_U8 or TYPE_S8 (types.clh), of the result also TYPE_F32
+//   qk_scale = scale of q * scale of k * softmax scale, or scale of the scores * softmax scale;
+//   p_max = 255 (u8) or 127 (s8); pv_scale = scale of p * scale of v, unnormalized the scale of v
+//   alone
+//
+// A row whose keys are all masked is 0. The arguments are those of every attention_s8 kernel.
+// Grid: (ceil(longest sequence / block_rows), heads, batch), any local size.
+// Bounds: head_size <= HEAD_MAX.
+
+#ifndef HEAD_MAX
+#define HEAD_MAX 256  // largest head_size: size of the private sums
+#endif
+#include "lib/types.clh"
+
+int load(__global const uchar* data, size_t i, int type, int zero_point) {
+  return (type == TYPE_U8 ? (int)data[i] : (int)as_char(data[i])) - zero_point;
+}
+
+int score(__global const uchar* q, int q_type, int q_zero_point, __global const uchar* k,
+          int k_type, int k_zero_point, int head_size, float inv_scale, int low, int high) {
+  int sum = 0;
+  for (int d = 0; d < head_size; d++)
+    sum += load(q, d, q_type, q_zero_point) * load(k, d, k_type, k_zero_point);
+  return inv_scale == 0.0f ? sum : (int)clamp(rint(sum * inv_scale), (float)low, (float)high);
+}
+
+__kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
+                           int q_zero_point, __global const uchar* k, int k_stride, int k_offset,
+                           int k_type, int k_zero_point, __global const uchar* v, int v_stride,
+                           int v_offset, int v_type, int v_zero_point, __global uchar* out,
+                           int out_type, float out_inv_scale, int out_zero_point,
+                           __global const int* seq_offsets, __global const uchar* key_mask,
+                           int use_mask, int heads, int head_size, float qk_scale,
+                           float p_inv_scale, int p_max, int unnormalized, float pv_scale,
+                           float score_inv_scale, int score_low, int score_high, int block_rows) {
+  const int head = get_global_id(1), sequence = get_global_id(2);
+  const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
+  const int first = begin + (int)get_global_id(0) * block_rows;
+  q += q_offset + head * head_size;
+  k += k_offset + head * head_size;
+  v += v_offset + head * head_size;
+
+  for (int row = first; row < min(first + block_rows, end); row++) {
+    __global const uchar* q_row = q + (size_t)row * q_stride;
+    int largest = INT_MIN;
+    for (int key = begin; key < end; key++)
+      if (!use_mask || key_mask[key])
+        largest =
+            max(largest, score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride, k_type,
+                               k_zero_point, head_size, score_inv_scale, score_low, score_high));
+    float total = unnormalized ? 1.0f : 0.0f;
+    for (int key = begin; key < end && !unnormalized; key++)
+      if (!use_mask || key_mask[key])
+        total += exp(qk_scale * (score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride,
+                                       k_type, k_zero_point, head_size, score_inv_scale, score_low,
+                                       score_high) - largest));
+
+    int sums[HEAD_MAX], p_sum = 0;
+    for (int d = 0; d < head_size; d++) sums[d] = 0;
+    for (int key = begin; key < end; key++) {
+      if (use_mask && !key_mask[key]) continue;
+      const float e = exp(qk_scale * (score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride,
+                                            k_type, k_zero_point, head_size, score_inv_scale,
+                                            score_low, score_high) - largest));
+      const int p = min((int)rint(e / total * p_inv_scale), p_max);
+      p_sum += p;
+      for (int d = 0; d < head_size; d++)
+        sums[d] += p * load(v, (size_t)key * v_stride + d, v_type, v_zero_point);
+    }
+
+    const size_t target = ((size_t)row * heads + head) * head_size;
+    const float scale = unnormalized ? pv_scale / max(p_sum, 1) : pv_scale;
+    const float low = out_type == TYPE_U8 ? 0.0f : -128.0f, high = low + 255.0f;
+    for (int d = 0; d < head_size; d++) {
+      const float y = sums[d] * scale;
+      if (out_type == TYPE_F32)
+        ((__global float*)out)[target + d] = y;
+      else
+        out[target + d] = (uchar)(int)clamp(rint(y * out_inv_scale) + out_zero_point, low, high);
+    }
+  }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of packed sequences in int8 for x86 with AVX2. Same arguments and same meaning as
+// attention_s8_ref.cl; integer sums are exact.
+//
+// The lanes of a vector are query rows. Bytes are centred (their zero point is taken off) and
+// widened to 16 bits; pmaddwd multiplies pairs and adds them into 32 bits exactly:
+//
+//   packed_q [d/2][rows][2]   of this block of rows
+//   packed_k [keys][d/2][2]   keys as they lie, attended ones only
+//   scores   [keys][rows]     s32, then the powers (f32), then [keys/2][rows][2] probabilities
+//   packed_v [keys/2][d][2]   the values of two keys side by side
+//
+// The maximum is taken among integers, so no rounding happens before the exponent. Up to BLOCK_KEYS
+// keys every score is made once; with more, a first pass over the blocks finds maximum and sum, and
+// a second makes the scores again.
+//
+// Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1. Keys are packed once for
+// all rows of a work-item: block_rows is best a multiple of 32, as large as leaves work for every
+// core.
+// Bounds: head_size <= HEAD_MAX. No unsafe math options. LANES 16 needs AVX-512 BW.
+
+#ifndef HEAD_MAX
+#define HEAD_MAX 256  // largest head_size: size of the private arrays
+#endif
+#ifndef BLOCK_KEYS
+#define BLOCK_KEYS 512  // keys held at a time, a multiple of 8
+#endif
+#if !defined(LANES) && !defined(__AVX512BW__)
+#define LANES 8
+#endif
+#include "persistent/place.clh"
+#include "attention/attention.clh"
+typedef intv scorev;
+#define score_to_f32(x) convert_floatv(x)
+#define f32_to_score_bits(x) as_intv(x)
+#define rounded_to_score(x) (as_intv(x) - ROUND_BITS)
+#include "attention/attention_softmax.clh"
+#if LANES == 16
+#define TILE 8  // keys or columns in one register tile: TILE * 2 sums
+typedef short Shorts __attribute__((vector_size(64)));
+#define PMADDWD __builtin_ia32_pmaddwd512
+#else
+#define TILE 4
+typedef short Shorts __attribute__((vector_size(32)));
+#define PMADDWD __builtin_ia32_pmaddwd256
+#endif
+#define ROWS (2 * LANES)  // rows held at a time: two vectors
+
+// Sum of a pair of products for each lane.
+static intv dot2(intv a, intv b) {
+  return __builtin_astype(PMADDWD(__builtin_astype(a, Shorts), __builtin_astype(b, Shorts)), intv);
+}
+
+static intv pair(intv low, intv high) { return (low & 0xffff) | high << 16; }
+
+// Up to LANES rows, from `row` on and at most `last`, to packed[d/2 * 2].
+static void pack_queries(__global const uchar* q, int stride, int row, int last, int head_size,
+                         int type, int zero_point, intv* packed) {
+  for (int d = 0; d < head_size; d += LANES) {
+    const int n = min(LANES, head_size - d);
+    intv x[LANES];
+#pragma unroll
+    for (int r = 0; r < LANES; r++)
+      x[r] = load_centred(q + (size_t)min(row + r, last) * stride + d, n, type, zero_point);
+    transpose(x);
+    for (int t = 0; t < n; t += 2)
+      packed[d + t] = pair(x[t], t + 1 < n ? x[t + 1] : (intv)(0));
+  }
+}
+
+// Rows keys[0 .. count - 1] of k to packed[key][d], an odd head filled with 0.
+static void pack_keys(__global const uchar* k, int stride, const int* keys, int count,
+                      int head_size, int type, int zero_point, short* packed) {
+  for (int j = 0; j < count; j++, packed += (head_size + 1) & ~1) {
+    __global const uchar* row = k + (size_t)keys[j] * stride;
+    int d = 0;
+    for (; d + LANES <= head_size; d += LANES)
+      *(ShortvAny*)(packed + d) =
+          convert_shortv(load_centred(row + d, LANES, type, zero_point));
+    for (; d < head_size; d++) packed[d] = load_centred(row + d, 1, type, zero_point).s0;
+    if (head_size & 1) packed[head_size] = 0;
+  }
+}
+
+// Rows keys[0 .. count - 1] of v; an odd count repeats the last, whose probability is 0 there.
+static void pack_values(__global const uchar* v, int stride, const int* keys, int count,
+                        int head_size, int type, int zero_point, int* packed) {
+  for (int j = 0; j < count; j += 2, packed += head_size) {
+    __global const uchar* low = v + (size_t)keys[j] * stride;
+    __global const uchar* high = v + (size_t)keys[min(j + 1, count - 1)] * stride;
+    int d = 0;
+    for (; d + LANES <= head_size; d += LANES)
+      *(IntvAny*)(packed + d) = pair(load_centred(low + d, LANES, type, zero_point),
+                                     load_centred(high + d, LANES, type, zero_point));
+    for (; d < head_size; d++)
+      packed[d] = pair(load_centred(low + d, 1, type, zero_point),
+                       load_centred(high + d, 1, type, zero_point)).s0;
+  }
+}
+
+ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
+                             int q_zero_point, __global const uchar* k, int k_stride, int k_offset,
+                             int k_type, int k_zero_point, __global const uchar* v, int v_stride,
+                             int v_offset, int v_type, int v_zero_point, __global uchar* out,
+                             int out_type, float out_inv_scale, int out_zero_point,
+                             __global const int* seq_offsets, __global const uchar* key_mask,
+                             int use_mask, int heads, int head_size, float qk_scale,
+                             float p_inv_scale, int p_max, int unnormalized, float pv_scale,
+                             float score_inv_scale, int score_low, int score_high,
+                             int block_rows PLACE_PARAMETER) {
+  const int head = PLACE.id.y, sequence = PLACE.id.z;
+  const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
+  const int first = begin + PLACE.id.x * block_rows;
+  const int last = min(first + block_rows, end);
+  if (first >= last) return;
+  q += q_offset + head * head_size;
+  k += k_offset + head * head_size;
+  v += v_offset + head * head_size;
+
+  intv packed_q[HEAD_MAX / 2 * 2];
+  short packed_k[BLOCK_KEYS * HEAD_MAX];
+  int packed_v[BLOCK_KEYS / 2 * HEAD_MAX];
+  intv scores[BLOCK_KEYS * 2];
+  intv result[HEAD_MAX * 2];
+  int keys[BLOCK_KEYS];   // row of each attended key of the block
+
+  const int groups = (head_size + 1) / 2;
+  const float exponent = qk_scale * M_LOG2E_F;
+
+  int attended = end - begin;
+  if (use_mask) {
+    attended = 0;
+    for (int key = begin; key < end; key++) attended += key_mask[key] != 0;
+  }
+  const int blocks = (attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
+  const int steps = blocks > 1 ? 2 * blocks : blocks;
+  int packed = -1, count = 0, next = begin;
+
+  for (int row = first; row < last; row += ROWS) {
+    const int rows = last - row;
+    for (int h = 0; h < 2; h++)
+      pack_queries(q, q_stride, row + h * LANES, last - 1, head_size, q_type, q_zero_point,
+                   packed_q + h);
+    for (int i = 0; i < head_size * 2; i++) result[i] = 0;
+    Softmax softmax = softmax_before(INT_MIN);
+    intv p_sum0 = 0, p_sum1 = 0;
+
+    for (int step = 0; step < steps; step++) {
+      const int block = step < blocks ? step : step - blocks;
+      const int measure = step < blocks, finish = steps == blocks || !measure;
+      if (packed != block) {
+        if (block == 0) next = begin;
+        for (count = 0; next < end && count < BLOCK_KEYS; next++)
+          if (!use_mask || key_mask[next]) keys[count++] = next;
+        pack_keys(k, k_stride, keys, count, head_size, k_type, k_zero_point, packed_k);
+        pack_values(v, v_stride, keys, count, head_size, v_type, v_zero_point, packed_v);
+        packed = block;
+      }
+
+      intv block0 = INT_MIN, block1 = INT_MIN;
+      for (int j = 0; j < count; j += TILE) {
+        intv a0[TILE], a1[TILE];
+        const short* key[TILE];
+#pragma unroll
+        for (int t = 0; t < TILE; t++) {
+          const int known = min(j + t, count - 1);  // the last tile repeats the last key
+          key[t] = packed_k + known * groups * 2;
+          a0[t] = a1[t] = 0;
+        }
+        for (int d = 0; d < groups; d++) {
+          const intv q0 = packed_q[d * 2], q1 = packed_q[d * 2 + 1];
+#pragma unroll
+          for (int t = 0; t < TILE; t++) {
+            const intv x = as_int(vload2(d, key[t]));
+            a0[t] += dot2(x, q0);
+            a1[t] += dot2(x, q1);
+          }
+        }
+#pragma unroll
+        for (int t = 0; t < TILE; t++) {
+          if (score_inv_scale != 0.0f) {
+            a0[t] = quantize_scores(a0[t], score_inv_scale, score_low, score_high);
+            a1[t] = quantize_scores(a1[t], score_inv_scale, score_low, score_high);
+          }
+          block0 = a0[t] > block0 ? a0[t] : block0;
+          block1 = a1[t] > block1 ? a1[t] : block1;
+          scores[(j + t) * 2] = a0[t];
+          scores[(j + t) * 2 + 1] = a1[t];
+        }
+      }
+      if (measure) grow_largest(&softmax, block0, block1, exponent);
+      if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
+      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
+      if (!finish) continue;
+
+      if (count & 1) scores[count * 2] = scores[count * 2 + 1] = 0;
+      const int key_groups = (count + 1) / 2;
+      for (int g = 0; g < key_groups; g++) {
+        const intv* e = scores + g * 4;
+        const intv p0 = pair(quantize_probability(as_floatv(e[0]), softmax.factor[0], p_max),
+                             quantize_probability(as_floatv(e[2]), softmax.factor[0], p_max));
+        const intv p1 = pair(quantize_probability(as_floatv(e[1]), softmax.factor[1], p_max),
+                             quantize_probability(as_floatv(e[3]), softmax.factor[1], p_max));
+        const intv ones = 0x00010001;
+        p_sum0 += dot2(p0, ones);
+        p_sum1 += dot2(p1, ones);
+        scores[g * 2] = p0;
+        scores[g * 2 + 1] = p1;
+      }
+      for (int d = 0; d < head_size; d += TILE) {
+        intv a0[TILE], a1[TILE];
+#pragma unroll
+        for (int t = 0; t < TILE; t++) a0[t] = a1[t] = 0;
+        for (int g = 0; g < key_groups; g++) {
+          const int* value = packed_v + g * head_size + d;
+          const intv p0 = scores[g * 2], p1 = scores[g * 2 + 1];
+#pragma unroll
+          for (int t = 0; t < TILE; t++) {
+            const intv x = value[t];
+            a0[t] += dot2(p0, x);
+            a1[t] += dot2(p1, x);
+          }
+        }
+#pragma unroll
+        for (int t = 0; t < TILE; t++) {
+          if (d + t < head_size) {
+            result[(d + t) * 2] += a0[t];
+            result[(d + t) * 2 + 1] += a1[t];
+          }
+        }
+      }
+    }
+
+    const floatv scale0 = result_scale(p_sum0, pv_scale, unnormalized);
+    const floatv scale1 = result_scale(p_sum1, pv_scale, unnormalized);
+    for (int i = 0; i < head_size * 2; i++)
+      result[i] = finish_column(convert_floatv(result[i]) * (i & 1 ? scale1 : scale0), out_type,
+                                out_inv_scale, out_zero_point);
+    for (int h = 0; h < 2 && rows > h * LANES; h++)
+      store_result(out, ((size_t)(row + h * LANES) * heads + head) * head_size,
+                   (size_t)heads * head_size, rows - h * LANES, head_size, out_type, result + h, 2);
+  }
+}
+
+MERGEABLE(attention_s8, ATTENTION_S8_ARGUMENTS)

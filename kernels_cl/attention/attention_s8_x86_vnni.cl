@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of packed sequences in int8 for x86 with AVX-512 VNNI. Same arguments and same meaning
+// as attention_s8_ref.cl; integer sums are exact. The lanes of a vector are 16 query rows; one dot
+// instruction multiplies four bytes of each row by four bytes of one key, so that maximum, sum and
+// quantization of the softmax need no work across lanes:
+//   packed_q [d/4][rows][4]   s8, of this block of rows
+//   packed_k [keys][d/4][4]   u8: keys as they lie, attended ones only, each sign-shifted if s8;
+//                             the last key fills the last tile
+//   scores   [keys][rows]     s32, then the powers (f32), then [keys/4][rows][4] u8 probabilities
+//   packed_v [keys/4][d][4]   s8: the bytes of four keys side by side
+//
+// Zero points: with q' = q (s8) and k' = k (u8) after the sign shift, z = zero point of q',
+//   sum (q - zq)(k - zk) = sum q' k' - z * sum k' + terms of the row alone, which softmax cancels
+// unless scores are quantized: base_of_row, with the zero point z' of k', is z z' d - z' * sum q'.
+// The maximum is taken among integers, so no rounding happens before the exponent. Up to BLOCK_KEYS
+// keys every score is made once; with more, a first pass over the blocks finds maximum and sum, and
+// a second makes the scores again.
+//
+// Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1. Keys are packed once for
+// all rows of a work-item: block_rows is best a multiple of 32, as large as leaves work for every
+// core.
+// Bounds: head_size <= HEAD_MAX. No unsafe math options.
+
+#ifndef HEAD_MAX
+#define HEAD_MAX 256  // largest head_size: size of the private arrays
+#endif
+#ifndef BLOCK_KEYS
+#define BLOCK_KEYS 512  // keys held at a time, a multiple of TILE
+#endif
+#define TILE 8   // keys or columns in one register tile: TILE * 2 sums
+#if BLOCK_KEYS % TILE
+#error "BLOCK_KEYS is no multiple of TILE"
+#endif
+#define ROWS 32  // rows held at a time: two vectors
+#define LANES 16
+#include "persistent/place.clh"
+#include "attention/attention.clh"
+#include "units/prefetch.clh"
+// A row of one head is a line or two, a stride after the one before it, which no cache expects.
+#define PREFETCH_ROW(row) prefetch_lines((size_t)(row), 1)
+typedef intv scorev;
+#define score_to_f32(x) convert_floatv(x)
+#define f32_to_score_bits(x) as_intv(x)
+#define rounded_to_score(x) (as_intv(x) - ROUND_BITS)
+#include "attention/attention_softmax.clh"
+#include "attention/attention_dot4.clh"
+
+// acc += the four products of each lane: a unsigned bytes, b signed bytes.
+#define VPDPBUSD(acc, a, b) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b))
+
+ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
+                             int q_zero_point, __global const uchar* k, int k_stride, int k_offset,
+                             int k_type, int k_zero_point, __global const uchar* v, int v_stride,
+                             int v_offset, int v_type, int v_zero_point, __global uchar* out,
+                             int out_type, float out_inv_scale, int out_zero_point,
+                             __global const int* seq_offsets, __global const uchar* key_mask,
+                             int use_mask, int heads, int head_size, float qk_scale,
+                             float p_inv_scale, int p_max, int unnormalized, float pv_scale,
+                             float score_inv_scale, int score_low, int score_high,
+                             int block_rows PLACE_PARAMETER) {
+  const int head = PLACE.id.y, sequence = PLACE.id.z;
+  const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
+  const int first = begin + PLACE.id.x * block_rows;
+  const int last = min(first + block_rows, end);
+  if (first >= last) return;
+  q += q_offset + head * head_size;
+  k += k_offset + head * head_size;
+  v += v_offset + head * head_size;
+
+  int16 packed_q[HEAD_MAX / 4 * 2];
+  int packed_k[BLOCK_KEYS * (HEAD_MAX / 4)];
+  int packed_v[BLOCK_KEYS / 4 * HEAD_MAX];
+  int16 scores[BLOCK_KEYS * 2];
+  int16 result[HEAD_MAX * 2];
+  int base_of_key[BLOCK_KEYS];  // the sum of the bytes of each key, then -z times that
+  int keys[BLOCK_KEYS];         // row of each attended key of the block
+
+  const int groups = (head_size + 3) / 4;
+  const uchar q_flip = q_type == TYPE_U8 ? 0x80 : 0;
+  const uchar k_flip = k_type == TYPE_S8 ? 0x80 : 0;
+  const uchar v_flip = v_type == TYPE_U8 ? 0x80 : 0;
+  const int q_zero = q_zero_point - q_flip, v_zero = v_zero_point - v_flip;
+  // Quantized scores need the terms of the row, too; groups are filled with zeros before the shift.
+  const int k_zero = k_zero_point + k_flip, fill = groups * 4 - head_size;
+  const int q_fill = -(int)q_flip, k_fill = k_flip;
+  const int by_words = (head_size & 3) == 0 && ((q_stride | q_offset) & 3) == 0;
+  const float exponent = qk_scale * M_LOG2E_F;
+  const float p_limit = p_max + ROUND;
+
+  int attended = end - begin;
+  if (use_mask) {
+    attended = 0;
+    for (int key = begin; key < end; key++) attended += key_mask[key] != 0;
+  }
+  const int blocks = (attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
+  const int steps = blocks > 1 ? 2 * blocks : blocks;
+  int packed = -1, count = 0, next = begin;
+
+  for (int row = first; row < last; row += ROWS) {
+    const int rows = last - row;
+    for (int r = row + ROWS; r < min(row + 2 * ROWS, last); r++)
+      PREFETCH_ROW(q + (size_t)r * q_stride);
+    for (int h = 0; h < 2; h++)
+      pack_queries(q + (size_t)min(row + h * LANES, last - 1) * q_stride, q_stride,
+                   max(rows - h * LANES, 1), head_size, by_words, q_flip, packed_q + h, 2);
+    for (int i = 0; i < head_size * 2; i++) result[i] = 0;
+    int16 base_of_row[2];
+    for (int h = 0; h < 2 && score_inv_scale != 0.0f; h++) {
+      int16 sum = -fill * q_fill;
+      for (int d = 0; d < groups; d++) {
+        const int16 ones = 0x01010101;
+        VPDPBUSD(sum, ones, packed_q[d * 2 + h]);
+      }
+      base_of_row[h] = head_size * q_zero * k_zero - fill * q_fill * k_fill - k_zero * sum;
+    }
+    Softmax softmax = softmax_before(INT_MIN);
+    int16 p_sum0 = 0, p_sum1 = 0;
+
+    for (int step = 0; step < steps; step++) {
+      const int block = step < blocks ? step : step - blocks;
+      const int measure = step < blocks, finish = steps == blocks || !measure;
+      if (packed != block) {
+        if (block == 0) next = begin;
+        for (count = 0; next < end && count < BLOCK_KEYS; next++)
+          if (!use_mask || key_mask[next]) {
+            PREFETCH_ROW(k + (size_t)next * k_stride);
+            PREFETCH_ROW(v + (size_t)next * v_stride);
+            keys[count++] = next;
+          }
+        const int filled = (count + TILE - 1) / TILE * TILE;  // the last tile repeats the last key
+        for (int j = count; j < filled; j++) keys[j] = keys[count - 1];
+        pack_keys(k, k_stride, keys, filled, head_size, k_flip, packed_k, base_of_key);
+        for (int j = 0; j < filled; j++) base_of_key[j] *= -q_zero;
+        pack_values(v, v_stride, keys, count, head_size, v_flip, packed_v);
+        packed = block;
+      }
+
+      int16 block0 = INT_MIN, block1 = INT_MIN;
+      for (int j = 0; j < count; j += TILE) {
+        int16 a0[TILE], a1[TILE];
+        const int* key = packed_k + j * groups;
+#pragma unroll
+        for (int t = 0; t < TILE; t++) a0[t] = a1[t] = base_of_key[j + t];
+        for (int d = 0; d < groups; d++) {
+          const int16 q0 = packed_q[d * 2], q1 = packed_q[d * 2 + 1];
+#pragma unroll
+          for (int t = 0; t < TILE; t++) {
+            const int16 x = key[t * groups + d];
+            VPDPBUSD(a0[t], x, q0);
+            VPDPBUSD(a1[t], x, q1);
+          }
+        }
+        if (score_inv_scale != 0.0f) {
+#pragma unroll
+          for (int t = 0; t < TILE; t++) {
+            a0[t] = quantize_scores(a0[t] + base_of_row[0], score_inv_scale, score_low, score_high);
+            a1[t] = quantize_scores(a1[t] + base_of_row[1], score_inv_scale, score_low, score_high);
+          }
+        }
+#pragma unroll
+        for (int t = 0; t < TILE; t++) {
+          block0 = a0[t] > block0 ? a0[t] : block0;
+          block1 = a1[t] > block1 ? a1[t] : block1;
+          scores[(j + t) * 2] = a0[t];
+          scores[(j + t) * 2 + 1] = a1[t];
+        }
+      }
+      if (measure) grow_largest(&softmax, block0, block1, exponent);
+      if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
+      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
+      if (!finish) continue;
+
+      for (int j = count; j < ((count + 3) & ~3); j++) scores[j * 2] = scores[j * 2 + 1] = 0;
+      const int key_groups = (count + 3) / 4;
+      for (int g = 0; g < key_groups; g++) {
+        const int16* powers = scores + g * 8;
+        const int16 p0 = quantize_four(powers, softmax.factor[0], p_limit);
+        const int16 p1 = quantize_four(powers + 1, softmax.factor[1], p_limit);
+        const int16 ones = 0x01010101;
+        VPDPBUSD(p_sum0, p0, ones);
+        VPDPBUSD(p_sum1, p1, ones);
+        scores[g * 2] = p0;
+        scores[g * 2 + 1] = p1;
+      }
+      for (int d = 0; d < head_size; d += TILE) {
+        int16 a0[TILE], a1[TILE];
+#pragma unroll
+        for (int t = 0; t < TILE; t++) a0[t] = a1[t] = 0;
+        for (int g = 0; g < key_groups; g++) {
+          const int* value = packed_v + g * head_size + d;
+          const int16 p0 = scores[g * 2], p1 = scores[g * 2 + 1];
+#pragma unroll
+          for (int t = 0; t < TILE; t++) {
+            const int16 x = value[t];
+            VPDPBUSD(a0[t], p0, x);
+            VPDPBUSD(a1[t], p1, x);
+          }
+        }
+#pragma unroll
+        for (int t = 0; t < TILE; t++) {
+          if (d + t < head_size) {
+            result[(d + t) * 2] += a0[t];
+            result[(d + t) * 2 + 1] += a1[t];
+          }
+        }
+      }
+    }
+
+    const int16 base0 = p_sum0 * v_zero, base1 = p_sum1 * v_zero;
+    const float16 scale0 = result_scale(p_sum0, pv_scale, unnormalized);
+    const float16 scale1 = result_scale(p_sum1, pv_scale, unnormalized);
+    for (int d = 0; d < head_size; d++) {
+      result[d * 2] = finish_column(convert_float16(result[d * 2] - base0) * scale0, out_type,
+                                    out_inv_scale, out_zero_point);
+      result[d * 2 + 1] = finish_column(convert_float16(result[d * 2 + 1] - base1) * scale1,
+                                        out_type, out_inv_scale, out_zero_point);
+    }
+    for (int h = 0; h < 2 && rows > h * LANES; h++)
+      store_result(out, ((size_t)(row + h * LANES) * heads + head) * head_size,
+                   (size_t)heads * head_size, rows - h * LANES, head_size, out_type, result + h, 2);
+  }
+}
+
+MERGEABLE(attention_s8, ATTENTION_S8_ARGUMENTS)

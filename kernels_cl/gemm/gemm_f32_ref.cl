@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// fp32 product, reference: out[m][n] = activation(sum over k of a[m][k] * b[k][n] + bias[n]).
+//
+// Arguments of every gemm_f32_*.cl, in this order; sizes are runtime values, all flags are uniform:
+//    0 a            f32 [M][K], row-major
+//    1 b            f32, or f16 with -DB_HALF=1, packed by prepack_f32.cl in the layout of the
+//                   variant
+//    2 bias         f32 [N], null where has_bias is 0
+//    3 out          f32 [M][N], row-major
+//    4 M   5 N   6 K
+//    7 has_bias     0 or 1
+//    8 activation   ACTIVATION_* of activation.clh
+// Nothing is read outside of the given sizes, and nothing but out[0 .. M*N) is written.
+//
+// Layout: panel width 1, K group 1: B[N][K].  Tile: 1 row.
+// Grid: (M, N), any work-group size.
+#include "lib/activation.clh"
+
+#ifndef B_HALF
+#define B_HALF 0  // 1: b is stored in half precision
+#endif
+
+#if B_HALF
+typedef half Weight;
+#define LOAD_WEIGHT(b, i) vload_half((i), (b))
+#else
+typedef float Weight;
+#define LOAD_WEIGHT(b, i) ((b)[i])
+#endif
+
+__kernel void gemm_f32(__global const float* a, __global const Weight* b,
+                       __global const float* bias, __global float* out, const int M, const int N,
+                       const int K, const int has_bias, const int activation) {
+  const int m = (int)get_global_id(0), n = (int)get_global_id(1);
+  if (m >= M || n >= N) return;
+  float sum = 0.0f;
+  for (int k = 0; k < K; k++)
+    sum = fma(a[(size_t)m * K + k], LOAD_WEIGHT(b, (size_t)n * K + k), sum);
+  out[(size_t)m * N + n] = activate_ref(sum + (has_bias ? bias[n] : 0.0f), activation);
+}

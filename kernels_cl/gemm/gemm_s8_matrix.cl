@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// int8 product for GPUs with matrix units: out[M][N] = epilogue(A[M][K] x B[K][N]), by
+// gemm_matrix.clh.
+//
+// A in u8 is read as s8, its bytes less 128, and so is its zero point: s8 x s8 is all that a unit
+// needs.
+//
+// Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zero-padded past N and K.
+// Tile: TILE_M rows.  Grid: (ITEMS, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
+// Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes.
+#include "gemm/gemm_matrix.clh"
+
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void gemm_s8(
+    __global const uchar* restrict a, __global const char* restrict b,
+    __global const int* restrict colsum, __global const float* restrict scale,
+    __global const float* restrict bias, __global const float* restrict out_inv_scale,
+    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
+    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
+    const int activation, const int out_type, __global const float* restrict x_scale,
+    __global const uchar* restrict x_zero_point, __global const int* restrict row_sums,
+    __global const int* restrict w_zero_point, __global const float* restrict row_scale) {
+  __local int space[SPACE] __attribute__((aligned(16)));  // strips, then sums
+  MATRIX_EXCHANGE(exchange, ITEMS);
+  const int item = get_local_id(0), sub = item / UNIT_LANES, lane = item % UNIT_LANES;
+  const Operands o = {a, (__global const int*)b, M, N, K, (int)get_group_id(1) * TILE_M,
+                      (int)get_group_id(2) * TILE_N, a_signed ? 0 : SIGN_BITS, item};
+  UnitC sums[SUB_ROWS][SUB_COLUMNS];
+  accumulate(&o, space, exchange, sums);
+
+  // A lane finishes columns 4 (lane % LANES_N) .. of every LANES_M-th row.
+  const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
+  const int row0 = o.row0 + sub / SUBS_N * SUB_M;
+  const int column = o.column0 + sub % SUBS_N * SUB_N + lane % LANES_N * 4;
+  const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
+                                   out_zero_point, has_bias, out_type, x_scale, w_zero_point);
+  __local int* own = space + sub * SUMS_SIZE;
+  MATRIX_UNROLL
+  for (int i = 0; i < SUB_ROWS; i++) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    lay_out(sums[i], lane, own);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    MATRIX_UNROLL
+    for (int r = 0; r < UNIT_M; r += LANES_M) {
+      const int row = row0 + i * UNIT_M + r + lane / LANES_N;
+      const int4 s = vload4(0, own + (r + lane / LANES_N) * SUMS_PITCH + lane % LANES_N * 4);
+      if (row < M && column < N)
+        finish4_s8(s, &c, row, column, N, out, activation, out_type, row_sums, w_zero_point,
+                   row_scale);
+    }
+  }
+}
