@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that hand their operand on.
+#include "check.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+TEST(DropIdentity, WhatHandsItsOperandOnDisappears) {
+  EXPECT_REWRITE(drop_identity(), R"(graph g(%x: f32[batch, 4]) {
+  %a: f32[batch, 4] = Identity(%x)
+  %b: f32[batch, 4] = Cast(%a) {to = "f32"}
+  const %zero: f32[] = 0
+  %c: f32[batch, 4] = Add(%zero, %b)
+  %d: f32[4, batch] = Transpose(%c) {perm = [1, 0]}
+  %e: f32[batch, 4] = Transpose(%d) {perm = [1, 0]}
+  %f: f32[batch, 4] = Neg(%e)
+  return %f as y
+})",
+                 R"(graph g(%x: f32[batch, 4]) {
+  %f: f32[batch, 4] = Neg(%x)
+  return %f as y
+})");
+}
+
+TEST(DropIdentity, AnAddOfZeroThatBroadcastsStays) {
+  EXPECT_UNCHANGED(drop_identity(), R"(graph g(%x: f32[4]) {
+  const %zero: f32[1, 1] = [0]
+  %y: f32[1, 4] = Add(%x, %zero)
+  return %y as y
+})");
+}
+
+TEST(DeadCode, WhatNothingReadsDisappears) {
+  EXPECT_REWRITE(dead_code(), R"(graph g(%x: f32[4]) {
+  %a: f32[4] = Relu(%x)
+  %b: f32[4] = Exp(%a)
+  %c: f32[4] = Neg(%b)
+  return %a as y
+})",
+                 R"(graph g(%x: f32[4]) {
+  %a: f32[4] = Relu(%x)
+  return %a as y
+})");
+}
+
+}  // namespace
+}  // namespace bertcl::passes

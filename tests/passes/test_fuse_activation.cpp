@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A product and the activation after it.
+#include "check.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+TEST(FuseActivation, GeluMovesIntoTheProduct) {
+  EXPECT_REWRITE(fuse_activation(), R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 8] = ...
+  %a: f32[batch, 8] = linear(%x, %w)
+  %y: f32[batch, 8] = Gelu(%a) {approximate = "tanh"}
+  return %y as y
+})",
+                 R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 8] = ...
+  %y: f32[batch, 8] = linear(%x, %w) {activation = "gelu_tanh"}
+  return %y as y
+})");
+}
+
+TEST(FuseActivation, AProductThatIsReadElsewhereStays) {
+  EXPECT_UNCHANGED(fuse_activation(), R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 8] = ...
+  %a: f32[batch, 8] = linear(%x, %w)
+  %y: f32[batch, 8] = Tanh(%a)
+  return %y as y, %a as a
+})");
+}
+
+}  // namespace
+}  // namespace bertcl::passes

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of quantized operands.
+#include "check.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+TEST(LowerAttentionQ, AllOperandsQuantized) {
+  EXPECT_REWRITE(
+      lower_attention_q(),
+      R"(graph g(%q: u8[batch, seq, 8], %k: u8[batch, seq, 8], %v: i8[batch, seq, 8], %m: i64[batch, seq]) {
+  const %s: f32[] = 0.5
+  const %z: u8[] = 3
+  %qd: f32[batch, seq, 8] = DequantizeLinear(%q, %s, %z)
+  %kd: f32[batch, seq, 8] = DequantizeLinear(%k, %s, %z)
+  %vd: f32[batch, seq, 8] = DequantizeLinear(%v, %s)
+  const %ps: f32[] = 0.004
+  %y: f32[batch, seq, 8] = attention(%qd, %kd, %vd, %m, %ps, _) {heads = 2, p_type = "u8", scale = 0.5}
+  return %y as y
+})",
+      R"(graph g(%q: u8[batch, seq, 8], %k: u8[batch, seq, 8], %v: i8[batch, seq, 8], %m: i64[batch, seq]) {
+  const %ps: f32[] = 0.004
+  const %s: f32[] = 0.5
+  const %z: u8[] = 3
+  %y: f32[batch, seq, 8] = attention_q(%q, %k, %v, %m, %ps, %s, %z, %s, %z, %s, _) {heads = 2, p_type = "u8", scale = 0.5}
+  return %y as y
+})");
+}
+
+TEST(LowerAttentionQ, KeepsTheDeferredNormalization) {
+  const std::string text =
+      after(lower_attention_q(), R"(graph g(%q: u8[batch, seq, 8], %m: i64[batch, seq]) {
+  const %s: f32[] = 0.5
+  %qd: f32[batch, seq, 8] = DequantizeLinear(%q, %s)
+  %y: f32[batch, seq, 8] = attention(%qd, %qd, %qd, %m, %s, _) {unnormalized = 1, heads = 2, p_type = "u8", scale = 0.5}
+  return %y as y
+})");
+  EXPECT_NE(text.find("= attention_q("), std::string::npos) << text;
+  EXPECT_NE(text.find("unnormalized = 1"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace bertcl::passes
