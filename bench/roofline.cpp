@@ -22,10 +22,10 @@
 
 #include "opencl/capabilities.hpp"
 #include "peaks.hpp"
-#include "tools/kernel_profile.hpp"
-#include "tools/model_options.hpp"
-#include "tools/option_checks.hpp"
-#include "tools/output.hpp"
+#include "tools/measure/kernel_profile.hpp"
+#include "tools/options/model_options.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/terminal/output.hpp"
 
 namespace {
 

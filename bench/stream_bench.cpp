@@ -26,7 +26,7 @@
 #include "squad/batch.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
-#include "tools/model_options.hpp"
+#include "tools/options/model_options.hpp"
 
 namespace {
 

@@ -20,8 +20,8 @@
 #include <utility>
 #include <vector>
 
-#include "tools/file_options.hpp"
-#include "tools/terminal.hpp"
+#include "tools/options/file_options.hpp"
+#include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {
 namespace {

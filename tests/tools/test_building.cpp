@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "program_runner.hpp"
-#include "tools/model_options.hpp"
+#include "tools/options/model_options.hpp"
 
 namespace bertcl::tests {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Options that name files: what cannot be written, and files that two options share, are refused.
-#include "tools/file_options.hpp"
+#include "tools/options/file_options.hpp"
 
 #include <gmock/gmock.h>
 

@@ -10,7 +10,7 @@
 #include "tasks_model.hpp"
 #include "tests/quant/tiny_bert.hpp"
 #include "tests/support/error_of.hpp"
-#include "tools/score_drop.hpp"
+#include "tools/measure/score_drop.hpp"
 
 namespace bertcl::tests {
 namespace {

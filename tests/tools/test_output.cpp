@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables, numbers as text, JSON files, the progress line.
-#include "tools/output.hpp"
+#include "tools/terminal/output.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@
 
 #include "bertcl/error.hpp"
 #include "program_runner.hpp"
-#include "tools/progress.hpp"
+#include "tools/terminal/progress.hpp"
 
 namespace bertcl::tools {
 namespace {

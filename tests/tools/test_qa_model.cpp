@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which input and output of a question-answering model means what, and excerpts of texts.
-#include "tools/qa_model.hpp"
+#include "tools/models/qa_model.hpp"
 
 #include <gmock/gmock.h>
 
 #include "bertcl/error.hpp"
-#include "tools/excerpt.hpp"
+#include "tools/report/excerpt.hpp"
 
 namespace bertcl::tools {
 namespace {

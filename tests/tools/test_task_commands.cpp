@@ -10,9 +10,9 @@
 #include "tasks_model.hpp"
 #include "tests/onnx/text_model.hpp"
 #include "tests/support/error_of.hpp"
-#include "tools/task_model.hpp"
-#include "tools/task_options.hpp"
-#include "tools/vocabulary_options.hpp"
+#include "tools/models/task_model.hpp"
+#include "tools/options/task_options.hpp"
+#include "tools/options/vocabulary_options.hpp"
 
 namespace bertcl::tools {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What reaches a terminal: nothing that steers it; what does not reach a file: an error.
-#include "tools/terminal.hpp"
+#include "tools/terminal/terminal.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/wait.h>

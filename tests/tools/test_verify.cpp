@@ -8,7 +8,7 @@
 
 #include "npz/npz.hpp"
 #include "program_runner.hpp"
-#include "tools/golden.hpp"
+#include "tools/verify/golden.hpp"
 
 namespace bertcl::tests {
 namespace {

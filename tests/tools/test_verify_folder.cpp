@@ -6,7 +6,7 @@
 
 #include "program_runner.hpp"
 #include "tests/support/shared.hpp"
-#include "tools/verify_folder.hpp"
+#include "tools/verify/verify_folder.hpp"
 
 namespace bertcl::tests {
 namespace {

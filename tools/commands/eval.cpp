@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl eval: what models make of a data set, their scores and times side by side.
+#include "tools/commands/eval.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <initializer_list>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "tools/options/file_options.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+/// Throws Error if an option was given that the task has no use for.
+void check_task(const EvalOptions& options) {
+  const std::string& task = options.task.name;
+  const auto refuse = [&](bool given, const char* option,
+                          std::initializer_list<const char*> tasks) {
+    if (given && std::find(tasks.begin(), tasks.end(), task) == tasks.end())
+      throw Error(fmt::format("{} goes with --task {}, not with {}", option,
+                              fmt::join(tasks, " or "), task));
+  };
+  refuse(!options.null_odds.empty(), "--null-odds", {"squad"});
+  refuse(!options.nbest.empty(), "--nbest", {"squad"});
+  for (const std::string& name : options.squad_only) refuse(true, name.c_str(), {"squad"});
+  refuse(options.windows, "--windows", {"sst2", "movie-reviews"});
+  check_labels(options.task);
+}
+
+/// "2,000 reviews of movie_reviews.zip on ..", and what was cut.
+std::string head_of(const std::vector<EvaluatedModel>& models, const std::string& unit,
+                    const EvalOptions& options, const std::string& device) {
+  const EvaluatedModel& first = models.front();
+  std::string text =
+      fmt::format("{} of {} on {}", counted(static_cast<std::int64_t>(first.total), unit),
+                  options.task.data, device);
+  if (const std::size_t cut = first.truncated.value_or(0); cut > 0) {
+    text += fmt::format("\n{} of them {} longer than {} tokens: the rest is cut",
+                        grouped(static_cast<std::int64_t>(cut)), cut == 1 ? "is" : "are",
+                        first.max_length);
+    if (options.task.name == "movie-reviews" || options.task.name == "sst2")
+      text += "; --windows reads all of each";
+  }
+  return text;
+}
+
+int run_eval(EvalOptions& options) {
+  check_task(options);
+  std::vector<std::filesystem::path> paths(options.models.begin(), options.models.end());
+  paths.insert(paths.end(), options.compare.begin(), options.compare.end());
+  for (const std::filesystem::path& path : paths) check_readable(path);
+  const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, paths);
+  const Evaluator evaluator = options.task.is_squad() ? squad_evaluator(options, tokenizer)
+                                                      : task_evaluator(options, tokenizer, paths);
+
+  std::vector<EvaluatedModel> rows;
+  std::shared_ptr<opencl::Context> context;  // one device for all models, one model at a time
+  for (const std::filesystem::path& path : paths) {
+    runtime::Session session = load_model(path, options, context);
+    // What MODEL is compared with may be float.
+    if (rows.size() < options.models.size() && !meets_requirement(session, options))
+      return kCheckFailed;
+    context = session.shared_context();
+    rows.push_back(evaluator.evaluate(session, rows.empty()));
+  }
+  const std::string device = context->info().name;
+  if (options.prints_text()) print_evaluation(rows, head_of(rows, evaluator.unit, options, device));
+  write_json(options.json, {{"device", device},
+                            {"data", options.task.data},
+                            {"task", options.task.name},
+                            {"models", to_json(rows)}});
+  return kOk;
+}
+
+constexpr const char* kSquadGroup = "Questions and answers";
+
+/// Names of the options of that group that were given.
+std::vector<std::string> given_of_squad(CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    if (option->get_group() == kSquadGroup && option->count() > 0)
+      names.push_back(option->get_name());
+  return names;
+}
+
+void add_squad_options(CLI::App& command, EvalOptions& options) {
+  const char* group = kSquadGroup;
+  const auto number = [&](const char* name, int& value, const char* text) {
+    positive(command, name, value, text)->group(group);
+  };
+  number("--doc-stride", options.squad.features.doc_stride, "Tokens from window to window");
+  number("--max-query-length", options.squad.features.max_query_length,
+         "Tokens of the question that are kept");
+  number("--n-best", options.squad.predictions.n_best_size,
+         "Start and end positions of a window that are considered");
+  number("--max-answer-length", options.squad.predictions.max_answer_length,
+         "Tokens of the longest answer");
+  any_number(command, "--null-threshold", options.squad.predictions.null_score_diff_threshold,
+             "SQuAD v2.0: no answer where the null odds are above this", "X")
+      ->group(group);
+}
+
+}  // namespace
+
+EvaluatedModel begin_row(const runtime::Session& session, const EvalOptions& options) {
+  EvaluatedModel row;
+  row.path = session.path();
+  row.precision = precision_of(session.plan(), options);
+  row.bytes = model_bytes(session.path());
+  return row;
+}
+
+EvaluationProgress::EvaluationProgress(const EvaluatedModel& row, const std::string& unit)
+    : progress_(row.precision + " " + row.path.filename().string(), unit) {}
+
+void EvaluationProgress::update(std::size_t done, std::size_t total, std::size_t tokens,
+                                double model_seconds) {
+  const double rate = static_cast<double>(tokens) / std::max(1e-9, model_seconds);
+  progress_.update(done, total, grouped(static_cast<std::int64_t>(rate)) + " tokens/s");
+}
+
+void add_eval(CLI::App& program, Action& action) {
+  const auto options = std::make_shared<EvalOptions>();
+  CLI::App* command = add_model_command(
+      program, "eval",
+      "Measure EM and F1 of models on SQuAD, or the scores of other tasks, and their speed\n\n"
+      "Each model answers every question of the file (SQuAD v1.1 or v2.0) on the same device; the\n"
+      "scores are those of the official scripts. Shown side by side: precision, size, EM, F1, "
+      "time\n"
+      "and tokens per second (real tokens, without padding). Other tasks, by --task:\n"
+      "  sst2           texts, negative or positive, of a .tsv: accuracy\n"
+      "  movie-reviews  long ones, of a .zip or folder with neg/*.txt and pos/*.txt: accuracy\n"
+      "  stsb           scores of pairs, of a .csv or .tsv: Pearson's and Spearman's correlation\n"
+      "  wnut17         tags of words, of a CoNLL file: F1, precision and recall of entities\n"
+      "  mlm            15 % of the tokens hidden, of any text or a SQuAD file: accuracy",
+      "bertcl eval int8.onnx --compare models/minilm-l6-squad/model.onnx --data "
+      "data/sample-v2.0.json",
+      *options);
+  input_file(command->add_option("MODEL", options->models, "ONNX models with the head of the task"))
+      ->required()
+      ->type_name("");
+  input_file(command->add_option("--compare", options->compare,
+                                 "A further model, shown beside MODEL; repeatable"))
+      ->type_name("MODEL")
+      ->allow_extra_args(false);
+  add_task_options(*command, options->task, "SQuAD file, or the file of another task")->required();
+  add_vocabulary_options(*command, options->vocabulary);
+  not_negative(*command, "--limit", options->limit,
+               "Only the first N questions or texts; 0 is all");
+  positive(*command, "--batch-tokens", options->batch_tokens,
+           "Tokens of a batch at most; by default 4096, for mlm 1024");
+  positive(*command, "--max-seq-length", options->max_length,
+           "Tokens of a sequence, separators included; by default 384 for SQuAD, else as many as\n"
+           "the model takes, or 512");
+  const auto file = [&](const char* name, std::string& value, const char* text) {
+    output_file(command->add_option(name, value, text))->type_name("FILE");
+  };
+  file("--predictions", options->predictions,
+       "Write id -> answer of the first model (id -> label, score or labels)");
+  file("--null-odds", options->null_odds, "Write id -> null odds of the first model (SQuAD v2.0)");
+  file("--nbest", options->nbest, "Write the n-best lists of the first model");
+  add_squad_options(*command, *options);
+  const char* group = "Other tasks";
+  add_labels_option(*command, options->task)->group(group);
+  command
+      ->add_flag("--windows", options->windows,
+                 "Read all of a long text, in windows of equal length, and average their logits")
+      ->group(group);
+  command->callback([options, command, &action] {
+    options->squad_only = given_of_squad(*command);
+    action = [options] { return run_eval(*options); };
+  });
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluation on tasks other than SQuAD.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bertcl/pending_file.hpp"
+#include "tasks/evaluate.hpp"
+#include "tools/commands/eval.hpp"
+#include "tools/models/task_model.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+constexpr int kLongest = 512;  // tokens, for a model that sets no limit
+
+Score score_of(const tasks::Metric& metric) {
+  const bool part = metric.name == "precision" || metric.name == "recall";
+  return {(part ? "  " : "") + metric_title(metric.name), metric.value,
+          metric.is_correlation ? 5 : 3, !part};
+}
+
+/// In UTF-8. A name of a file or of a class that is none has U+FFFD in place of what is wrong.
+std::string dump(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+/// One line for each item.
+void write_predictions(const std::filesystem::path& path, const nlohmann::ordered_json& values) {
+  std::string content;
+  for (const auto& [id, value] : values.items())
+    content += fmt::format("{}\n  {}: {}", content.empty() ? "{" : ",", dump(id), dump(value));
+  write_file(path, (content.empty() ? "{" : content) + "\n}\n");
+}
+
+EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
+                              const tasks::Task& task, const text::WordPieceTokenizer& tokenizer,
+                              bool first) {
+  EvaluatedModel row = begin_row(session, options);
+  TaskModel model(session, task.head());
+  model.model().check_vocabulary(tokenizer.vocabulary_size());
+  tasks::EvaluateOptions evaluate;
+  const int longest = static_cast<int>(model.model().longest());
+  evaluate.encode.max_length = options.max_length.value_or(longest > 0 ? longest : kLongest);
+  evaluate.encode.windows = options.windows;
+  evaluate.origin = options.task.data;
+  evaluate.allow_nonfinite = options.allow_nonfinite;
+  evaluate.batches = usual_batches(task.head());
+  if (options.batch_tokens) evaluate.batches.max_tokens = *options.batch_tokens;
+  model.model().check_length(evaluate.encode.max_length);
+  model.model().bound(evaluate.batches);
+  model.warm_up();
+  EvaluationProgress progress(row, "sequences");
+  const auto show = [&](const tasks::Progress& now) {
+    progress.update(now.sequences, now.sequences_total, now.tokens, now.model_seconds);
+  };
+  const tasks::Evaluation evaluation = naming_model(
+      row.path,
+      [&] {
+        return tasks::evaluate(task, tokenizer, evaluate, std::ref(model), show, options.limit);
+      },
+      evaluate.origin);
+  if (first && !options.predictions.empty())
+    write_predictions(options.predictions, evaluation.results->predictions());
+  for (const tasks::Metric& metric : evaluation.metrics) {
+    row.scores.push_back(score_of(metric));
+    row.metrics.emplace_back(metric.name, metric.value);
+  }
+  row.total = evaluation.items;
+  row.features = evaluation.sequences;
+  row.truncated = evaluation.items_cut;
+  row.max_length = static_cast<std::size_t>(evaluate.encode.max_length);
+  take_costs(evaluation, row);
+  return row;
+}
+
+}  // namespace
+
+Evaluator task_evaluator(const EvalOptions& options, const text::WordPieceTokenizer& tokenizer,
+                         const std::vector<std::filesystem::path>& models) {
+  const std::shared_ptr<const tasks::Task> task =
+      load_task(options.task, find_labels(options.task, models), tokenizer);
+  return {[&options, &tokenizer, task](runtime::Session& session, bool first) {
+            return evaluate_model(session, options, *task, tokenizer, first);
+          },
+          task->unit()};
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl quantize: calibrate a float model on questions and write it with Q/DQ.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "quant/calibrated_model.hpp"
+#include "quant/presets.hpp"
+#include "quant/quantizer.hpp"
+#include "tools/models/calibration_samples.hpp"
+#include "tools/models/text_model.hpp"
+#include "tools/options/file_options.hpp"
+#include "tools/options/model_options.hpp"
+#include "tools/options/op_choice.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/options/quantize_options.hpp"
+#include "tools/options/table_options.hpp"
+#include "tools/options/task_options.hpp"
+#include "tools/options/vocabulary_options.hpp"
+#include "tools/terminal/interruption.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/progress.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+struct QuantizeOptions : CommonOptions {
+  std::string model, output, overrides;
+  TaskOptions task;
+  SampleOptions samples;
+  std::optional<int> max_length;  ///< tokens of a sequence
+  bool dynamic = false, per_token = false;
+  VocabularyOptions vocabulary;
+  quant::Options quantizer = quant::presets().front().options();
+  TableOptions table;
+  OpChoiceOptions ops;
+};
+
+/// A written model, and what the options asked to know about its ops.
+struct Quantized {
+  quant::Report report;
+  std::optional<OpChoice> choice;
+  std::string unit;  ///< of report.samples: "questions"
+};
+
+/// Tokens of the longest sample: as asked for, which the model has to take, or the usual number
+/// within what it takes. The vocabulary has to be that of the model.
+int sample_length(const QuantizeOptions& options, const text::WordPieceTokenizer& tokenizer) {
+  runtime::SessionOptions session_options;
+  session_options.device = options.device;
+  runtime::Session session = load_model(options.model, session_options);
+  const TextModel model(session);
+  model.check_vocabulary(tokenizer.vocabulary_size());
+  if (options.max_length) model.check_length(*options.max_length);
+  const int usual = options.samples.features.max_seq_length;
+  const auto longest = static_cast<int>(model.longest());
+  return options.max_length.value_or(longest > 0 ? std::min(usual, longest) : usual);
+}
+
+/// Calibrates on the questions or texts of the data file.
+Quantized quantize_by_data(const QuantizeOptions& options) {
+  const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
+  SampleOptions wanted = options.samples;
+  wanted.features.max_seq_length = sample_length(options, tokenizer);
+  CalibrationSamples samples(options.task, tokenizer, wanted);
+  CalibrationData data{options.task, samples.dataset(), samples.chosen(),
+                       tokenizer,    wanted.features,   {}};
+  std::optional<Progress> progress;
+  std::string shown;
+  quant::CalibratedModel model(
+      options.quantizer,
+      [&] {
+        auto sample = samples.next();
+        if (sample && options.ops.wanted()) data.samples.push_back(*sample);
+        return sample;
+      },
+      [&](std::string_view pass, std::int64_t done) {
+        throw_if_interrupted();
+        if (shown != pass) {
+          shown = pass;
+          progress.emplace(shown, samples.unit());
+        }
+        progress->update(static_cast<std::size_t>(done), samples.size(),
+                         done == 0 ? "building kernels" : "");
+      });
+  progress.reset();
+  Quantized result;
+  result.unit = samples.unit();
+  if (options.ops.wanted()) result.choice = choose_ops(model, data, options.ops);
+  result.report =
+      result.choice ? model.write(result.choice->left(), result.choice->defer()) : model.write();
+  return result;
+}
+
+Quantized quantize_by_table(const QuantizeOptions& options) {
+  const quant::ReadTable read = quant::read_table(options.table.read);
+  quant::Report report = quant::quantize_with_table(options.quantizer, read.table);
+  if (options.prints_text())
+    print_text("{}: {} of {} tensors, format {}\n", options.table.read,
+               read.format->magnitudes ? "magnitudes" : "ranges", read.table.ranges.size(),
+               read.format->name);
+  return {std::move(report), {}, {}};
+}
+
+/// What the options ask for and a table neither keeps nor gives.
+std::vector<std::string> left_out_by_table(const QuantizeOptions& options) {
+  const quant::Options& quantizer = options.quantizer;
+  const bool reads = !options.table.read.empty();
+  std::vector<std::string> left;
+  if (!reads && options.table.write.empty()) return left;
+  if (quantizer.accuracy.smooth) left.push_back("smoothing");
+  if (quantizer.placement.add_channels && quantizer.placement.op_types.contains("Add"))
+    left.push_back("scales for each channel");
+  if (reads && quantizer.accuracy.gptq && !quantizer.weights.as_float) left.push_back("GPTQ");
+  if (reads && quantizer.accuracy.bias_correction) left.push_back("bias correction");
+  return left;
+}
+
+/// Throws Error unless there is one source of ranges.
+void check_source(const QuantizeOptions& options) {
+  const TableOptions& table = options.table;
+  if (options.dynamic &&
+      (!options.task.data.empty() || !table.read.empty() || !table.write.empty()))
+    throw Error(
+        "--dynamic goes without --data and tables: each run finds the ranges of its activations");
+  if (!options.dynamic && options.task.data.empty() && table.read.empty())
+    throw Error(
+        "nothing to take ranges from: give --data FILE to calibrate on, a table of ranges by "
+        "--read-table FILE, or --dynamic to find them in each run");
+  if (!options.task.data.empty() && !table.read.empty())
+    throw Error(
+        "--data and --read-table exclude each other: ranges are either found by calibration or "
+        "read");
+}
+
+void print_report(const Quantized& quantized, const QuantizeOptions& options) {
+  const quant::Report& report = quantized.report;
+  const auto size = model_bytes(options.output);
+  print_text("{}: {}, {:.0f} % of {} and {:.0f} % of the weights in fp32\n", options.output,
+             bytes_text(size),
+             100.0 * static_cast<double>(size) / static_cast<double>(model_bytes(options.model)),
+             options.model,
+             100.0 * static_cast<double>(size) /
+                 static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
+  if (options.dynamic)
+    print_text("scales of activations are found in each run, one for each {}\n",
+               options.per_token ? "token" : "tensor");
+  else if (options.table.read.empty())
+    print_text("calibrated by {} on {} ({}) in {}\n", report.method,
+               counted(report.samples, quantized.unit), counted(report.tokens, "tokens"),
+               duration_text(report.calibrate_seconds));
+  const auto count_of = [&](quant::Role role, std::string_view unit) {
+    return counted(report.count(role), unit);
+  };
+  print_text("{} quantized: {} ({}), {} ({} per {}{}), {}\n",
+             counted(report.quantized_nodes, "nodes"),
+             count_of(quant::Role::activation, "activations"), scheme_text(report.activations),
+             count_of(quant::Role::weight, "weights"), scheme_text(report.weights.scheme),
+             report.weights.per_channel ? "channel" : "tensor",
+             report.weights.scale == quant::WeightScale::mse ? ", least squared error" : "",
+             count_of(quant::Role::constant, "constants"));
+  if (report.count(quant::Role::channels) > 0)
+    print_text("{} with a scale for each channel\n",
+               count_of(quant::Role::channels, "activations"));
+  if (report.unnormalized_softmaxes > 0)
+    print_text("{} Softmax unnormalized: powers quantized in place of probabilities\n",
+               report.unnormalized_softmaxes);
+  if (!report.smoothings.empty())
+    print_text("{} smoothed: their channels scaled, and their weights against them\n",
+               counted(static_cast<std::int64_t>(report.smoothings.size()), "activations"));
+  if (report.gptq_weights > 0)
+    print_text("{} rounded by GPTQ\n", counted(report.gptq_weights, "weights"));
+  if (report.corrected_biases > 0)
+    print_text("{} corrected\n", counted(report.corrected_biases, "biases"));
+  // Nodes by reason: a deep model has many that share one. All names are in the JSON.
+  std::map<std::string, std::vector<std::string>> reasons;
+  for (const quant::SkippedNode& node : report.skipped) reasons[node.reason].push_back(node.node);
+  for (const auto& [reason, nodes] : reasons) {
+    print_text("left in float: {}{}: {}\n", nodes.front(),
+               nodes.size() == 1 ? "" : fmt::format(" and {} more", nodes.size() - 1), reason);
+  }
+}
+
+int run_quantize(QuantizeOptions& options) {
+  check_readable(options.model);
+  check_source(options);
+  check_table_options(options.table);
+  check_op_choice_options(options.ops, options.task, options.model);
+  quant::Options& quantizer = options.quantizer;
+  quantizer.model = options.model;
+  quantizer.output = options.output;
+  quantizer.device = options.device;
+  if (!options.overrides.empty()) quantizer.overrides = quant::read_overrides(options.overrides);
+  const std::vector<std::string> left_out = left_out_by_table(options);
+  // Tables hold ranges of the model's own tensors, not of smoothed ones.
+  if (!options.table.read.empty() || !options.table.write.empty())
+    quantizer.accuracy.smooth = quantizer.placement.add_channels = false;
+  const auto scales =
+      options.per_token ? quant::ActivationScales::per_token : quant::ActivationScales::per_tensor;
+  const Quantized quantized = options.dynamic
+                                  ? Quantized{quant::quantize_dynamic(quantizer, scales), {}, {}}
+                              : options.table.read.empty() ? quantize_by_data(options)
+                                                           : quantize_by_table(options);
+  const quant::Report& report = quantized.report;
+  if (options.prints_text()) print_report(quantized, options);
+  if (options.prints_text() && !left_out.empty())
+    print_text("without {}: a table has one range for each tensor of the model as it is{}\n",
+               fmt::join(left_out, ", "), options.table.read.empty() ? "" : ", and no samples");
+  write_table(options.table, report, options.prints_text());
+  nlohmann::ordered_json json = {{"path", options.model},       {"output", options.output},
+                                 {"data", options.task.data},   {"task", options.task.name},
+                                 {"table", options.table.read}, {"left_out_by_table", left_out}};
+  json.update(nlohmann::ordered_json(quant::to_json(report)));
+  if (quantized.choice) {
+    json.update(to_json(*quantized.choice));
+    if (options.prints_text()) print_text("{}", text_of(*quantized.choice));
+  }
+  write_json(options.json, json);
+  return kOk;
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& program, Action& action) {
+  const auto options = std::make_shared<QuantizeOptions>();
+  CLI::App* command = add_command(
+      program, "quantize",
+      "Calibrate a float model and write an int8 model (ONNX with Q/DQ)\n\n"
+      "Runs the model on questions of a SQuAD file, or on texts of another task, spread evenly\n"
+      "over the file, and observes the inputs of its matrix products on the device. The file that\n"
+      "is written is ordinary ONNX: any runtime that knows QuantizeLinear and DequantizeLinear\n"
+      "gives the same answers.",
+      "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
+      *options);
+  input_file(command->add_option("MODEL", options->model, "ONNX model in float"))
+      ->required()
+      ->type_name("");
+  output_file(command->add_option("-o,--output", options->output, "The int8 model"))
+      ->required()
+      ->type_name("OUT.onnx");
+  add_task_options(*command, options->task,
+                   "SQuAD file with questions to calibrate on, or the file of another task (see\n"
+                   "bertcl eval --help)");
+  not_negative(*command, "--samples", options->samples.wanted,
+               "Questions or texts to calibrate on; 0 is all");
+  command->add_flag("--first-samples", options->samples.first,
+                    "The first of the file, not some from all of it");
+  command->add_flag("--dynamic", options->dynamic,
+                    "No calibration: each run finds the scales of its activations\n"
+                    "(DynamicQuantizeLinear, MatMulInteger). Only products with weights");
+  command
+      ->add_flag("--per-token", options->per_token,
+                 "With --dynamic: a scale for each token in place of one for all, symmetric s8")
+      ->needs("--dynamic");
+  positive(*command, "--max-seq-length", options->max_length,
+           "Tokens of a text, with its question, at most; by default 384, or as many as the\n"
+           "model takes if that is less");
+  positive(*command, "--max-query-length", options->samples.features.max_query_length,
+           "Tokens of the question that are kept");
+  add_vocabulary_options(*command, options->vocabulary);
+  add_quantizer_options(*command, options->quantizer);
+  input_file(command->add_option("--overrides", options->overrides,
+                                 "Scales, ranges and types of single tensors: a JSON file of\n"
+                                 "onnxruntime's TensorQuantOverrides. Nothing is smoothed then"))
+      ->type_name("FILE")
+      ->group("Integers");
+  add_table_options(*command, options->table);
+  add_op_choice_options(*command, options->ops, options->task);
+  command->callback([options, &action] {
+    action = [options] { return run_interruptibly([&] { return run_quantize(*options); }); };
+  });
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl tune: measures which variant of each product of a model is the fastest on this
+// device.
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "tools/measure/tuner.hpp"
+#include "tools/options/model_options.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct TuneOptions : ModelOptions {
+  std::string model;
+  std::vector<std::int64_t> rows{32, 128, 512, 2048};
+  double seconds = 60;
+};
+
+/// The products of a plan that can be tuned, each once.
+std::vector<TunedStep> products_of(const plan::Plan& plan, bool half) {
+  std::vector<TunedStep> products;
+  for (const plan::Step& step : plan.steps) {
+    if (!step.tunable || step.tunable->variants.size() < 2) continue;
+    const std::string type = step.op == "linear_q" ? "int8" : half ? "fp16" : "fp32";
+    const bool known = std::any_of(products.begin(), products.end(), [&](const TunedStep& p) {
+      return p.op == step.op && p.product.n == step.tunable->n && p.product.k == step.tunable->k;
+    });
+    if (!known) products.push_back({step.op, type, *step.tunable});
+  }
+  return products;
+}
+
+ordered_json measured_json(const Measured& m) {
+  return {{"variant", m.variant},
+          {"layout", m.layout},
+          {"right", m.wrong.empty()},
+          {"wrong", m.wrong},
+          {"us", m.us}};
+}
+
+std::string times_text(const std::vector<double>& us) {
+  std::vector<std::string> cells;
+  for (const double t : us) cells.push_back(fmt::format("{:.4g}", t));
+  return fmt::format("{}", fmt::join(cells, " / "));
+}
+
+/// Each variant once, with the rows from which it is taken: "dot4_32x64, dot4 from 512
+/// rows".
+std::string chosen_text(const std::vector<plan::TunedRows>& by_rows) {
+  std::string text, last;
+  for (const plan::TunedRows& row : by_rows) {
+    if (row.variant == last) continue;
+    text += last.empty() ? row.variant : fmt::format(", {} from {} rows", row.variant, row.rows);
+    last = row.variant;
+  }
+  return text;
+}
+
+int run_tune(const TuneOptions& options) {
+  TuneSettings settings;
+  settings.rows = options.rows;
+  std::sort(settings.rows.begin(), settings.rows.end());
+  settings.rows.erase(std::unique(settings.rows.begin(), settings.rows.end()), settings.rows.end());
+  settings.session = to_session_options(options);
+  const std::shared_ptr<opencl::Context> opened = opencl::Context::create(options.device);
+  settings.session.context = opened;
+  settings.session.tuning = std::make_shared<const plan::Tuning>();
+  const auto start = std::chrono::steady_clock::now();
+  settings.deadline =
+      start + std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.seconds));
+
+  opencl::Context& context = *opened;
+  const std::filesystem::path file = plan::tuning_file(context);
+  if (file.empty())
+    throw Error("nowhere to store the result: BERTCL_TUNING or BERTCL_CACHE is off");
+  std::string note;
+  plan::Tuning tuning = plan::stored_tuning(context, note);
+  if (!note.empty()) write_error(note);
+
+  const std::vector<TunedStep> products = [&] {
+    const runtime::Session session = load_model(options.model, settings.session);
+    return products_of(session.plan(), options.precision == "fp16");
+  }();
+  ordered_json rows = ordered_json::array();
+  Table table({"op", "type", ">k", ">n", "default", ">us", "fastest", ">us", ">gain"});
+  bool complete = true;
+  std::size_t wrong = 0;
+  for (const TunedStep& step : products) {
+    if (!complete) break;
+    const TuneResult result = tune_product(step, settings);
+    complete = result.complete;
+    ordered_json variants = ordered_json::array();
+    for (const Measured& m : result.variants) {
+      variants.push_back(measured_json(m));
+      wrong += m.wrong.empty() ? 0 : 1;
+      if (!m.wrong.empty())
+        warn("{} for {} {}x{} is wrong and left out: {}", m.variant, step.op, step.product.k,
+             step.product.n, m.wrong);
+    }
+    // What was measured in part says nothing; what is known from before stays then.
+    if (result.complete) {
+      const auto same = [&](const plan::TunedGemm& p) {
+        return p.op == step.op && p.type == step.type && p.n == step.product.n &&
+               p.k == step.product.k;
+      };
+      std::erase_if(tuning.products, same);
+      if (result.chosen) tuning.put(*result.chosen);
+    }
+    std::vector<double> us;
+    ordered_json chosen = ordered_json::array();
+    if (result.chosen)
+      for (const plan::TunedRows& row : result.chosen->by_rows) {
+        us.push_back(row.us);
+        chosen.push_back({{"rows", row.rows},
+                          {"variant", row.variant},
+                          {"us", row.us},
+                          {"default_us", row.default_us}});
+      }
+    table.add({step.op, step.type, std::to_string(step.product.k), std::to_string(step.product.n),
+               result.standard.variant, times_text(result.standard.us),
+               result.chosen     ? chosen_text(result.chosen->by_rows)
+               : result.complete ? "the default"
+                                 : "no time",
+               times_text(us), result.chosen ? fmt::format("{:.2f}", result.chosen->gain()) : ""});
+    rows.push_back({{"op", step.op},
+                    {"type", step.type},
+                    {"n", step.product.n},
+                    {"k", step.product.k},
+                    {"default", measured_json(result.standard)},
+                    {"variants", std::move(variants)},
+                    {"chosen", std::move(chosen)},
+                    {"gain", result.chosen ? result.chosen->gain() : 1.0},
+                    {"complete", result.complete}});
+  }
+  tuning.device = context.info().name;
+  tuning.driver = context.info().driver;
+  tuning.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  plan::write_tuning(file, tuning);
+
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.prints_text()) {
+    print_text("{} products on {}; us of {} rows\n\n{}\n", products.size(), tuning.device,
+               fmt::join(settings.rows, " / "), table.str());
+    print_text("{} in {}{}\n", file.string(), duration_text(seconds),
+               complete ? "" : "; stopped at the time limit (raise --seconds)");
+  }
+  write_json(options.json, {{"device", tuning.device},
+                            {"driver", tuning.driver},
+                            {"path", options.model},
+                            {"file", file.string()},
+                            {"rows", settings.rows},
+                            {"seconds", seconds},
+                            {"complete", complete},
+                            {"wrong", wrong},
+                            {"products", std::move(rows)}});
+  return kOk;
+}
+
+}  // namespace
+
+void add_tune(CLI::App& program, Action& action) {
+  const auto options = std::make_shared<TuneOptions>();
+  CLI::App* command = add_model_command(
+      program, "tune",
+      "Find the fastest variant of each product of a model on this device\n\n"
+      "Without it the variants are chosen by what the device can do, which is right for\n"
+      "most. Here each that can run is compared with the reference and then measured, at several\n"
+      "numbers of rows (tokens of a batch). What gains is stored for this device and driver, and\n"
+      "all commands use it; `bertcl inspect` shows it. BERTCL_TUNING=off runs without.",
+      "bertcl tune int8.onnx --seconds 30", *options);
+  command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
+  command->add_option("--rows", options->rows, "Rows at which is measured; 32,128,512,2048")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""))
+      ->type_name("N,...");
+  positive(*command, "--seconds", options->seconds, "Time budget");
+  command->callback([options, &action] { action = [options] { return run_tune(*options); }; });
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of a task's score a model loses against another.
+#include "tools/measure/score_drop.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "quant/samples.hpp"
+#include "squad/pipeline.hpp"
+#include "tasks/evaluate.hpp"
+#include "tools/models/qa_model.hpp"
+#include "tools/models/task_model.hpp"
+#include "tools/report/eval_report.hpp"
+#include "tools/terminal/interruption.hpp"
+#include "tools/terminal/progress.hpp"
+
+namespace bertcl::tools {
+
+std::vector<std::size_t> other_items(std::size_t total, const std::vector<std::size_t>& taken,
+                                     std::size_t limit) {
+  const std::set<std::size_t> skipped(taken.begin(), taken.end());
+  std::vector<std::size_t> left;
+  for (std::size_t i = 0; i < total; ++i)
+    if (!skipped.contains(i)) left.push_back(i);
+  if (left.empty())
+    throw Error(
+        "nothing is left to measure the score on: all of the data are calibrated on; take fewer "
+        "--samples, or give other data by --drop-data FILE");
+  std::vector<std::size_t> chosen;
+  for (const std::size_t i : quant::spread(left.size(), limit)) chosen.push_back(left[i]);
+  return chosen;
+}
+
+squad::Dataset some_questions(const squad::Dataset& dataset,
+                              const std::vector<std::size_t>& indices) {
+  squad::Dataset chosen{dataset.version_2, dataset.contexts, {}};
+  for (const std::size_t i : indices) chosen.questions.push_back(dataset.questions[i]);
+  return chosen;
+}
+
+ScoreMeasure squad_measure(squad::Dataset dataset, const text::WordPieceTokenizer& tokenizer,
+                           const squad::FeatureOptions& features) {
+  const std::size_t items = dataset.questions.size();
+  const auto measure = [dataset = std::move(dataset), &tokenizer, features](
+                           runtime::Session& session, const std::string& what) -> TaskScore {
+    QaModel model(session);
+    squad::EvaluateOptions evaluate;
+    evaluate.features = features;
+    model.bound(evaluate.features, evaluate.batches);
+    Progress progress("F1 of the " + what, "questions");
+    const auto logits = [&](const squad::Batch& batch) {
+      throw_if_interrupted();
+      return model(batch);
+    };
+    const squad::Evaluation evaluation = squad::evaluate(
+        dataset, tokenizer, evaluate, logits,
+        [&](const squad::Progress& now) { progress.update(now.questions, now.questions_total); });
+    return {"F1", evaluation.scores.f1};
+  };
+  return {items, "questions", measure};
+}
+
+ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task,
+                          const text::WordPieceTokenizer& tokenizer, int max_length,
+                          const std::string& origin) {
+  const auto measure = [task, &tokenizer, max_length, origin](
+                           runtime::Session& session, const std::string& what) -> TaskScore {
+    TaskModel model(session, task->head());
+    tasks::EvaluateOptions evaluate;
+    evaluate.encode.max_length = max_length;
+    evaluate.origin = origin;
+    evaluate.batches = usual_batches(task->head());
+    model.model().bound(evaluate.batches);
+    Progress progress("score of the " + what, "sequences");
+    const auto output = [&](const text::Batch& batch) {
+      throw_if_interrupted();
+      return model(batch);
+    };
+    const tasks::Evaluation evaluation = tasks::evaluate(
+        *task, tokenizer, evaluate, output,
+        [&](const tasks::Progress& now) { progress.update(now.sequences, now.sequences_total); });
+    const tasks::Metric& metric = evaluation.metrics.front();
+    return {metric_title(metric.name), metric.value * (metric.is_correlation ? 100.0 : 1.0)};
+  };
+  return {task->size(), task->unit(), measure};
+}
+
+ScoreDrop::ScoreDrop(const std::filesystem::path& model, const std::string& device,
+                     ScoreMeasure measure)
+    : device_(device), measure_(std::move(measure)) {
+  float_score_ = score_of(model, "float model");
+  if (!std::isfinite(float_score_.points))
+    throw Error(fmt::format("{}: its {} is not defined on these {} {}: nothing is there to drop",
+                            model.string(), float_score_.name, measure_.items, measure_.unit));
+}
+
+double ScoreDrop::operator()(const std::filesystem::path& model) {
+  return float_score_.points - score_of(model, "quantized model").points;
+}
+
+TaskScore ScoreDrop::score_of(const std::filesystem::path& model, const std::string& what) {
+  runtime::SessionOptions options;
+  options.device = device_;
+  options.context = context_;
+  auto session = runtime::Session::load(model, options);
+  context_ = session.shared_context();
+  return measure_.measure(session, what);
+}
+
+}  // namespace bertcl::tools

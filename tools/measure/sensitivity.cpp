@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What quantized ops cost, as table and JSON.
+#include "tools/measure/sensitivity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tools/terminal/output.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+std::string percent(double part) { return fmt::format("{:.3f} %", 100.0 * part); }
+
+/// What an op's error is of the sum of all, in squares, which add up.
+double share(const quant::OpGroup& op, const quant::Sensitivity& sensitivity) {
+  double sum = 0.0;
+  for (const quant::OpGroup& other : sensitivity.ops) sum += other.cost.alone * other.cost.alone;
+  return sum > 0.0 ? op.cost.alone * op.cost.alone / sum : 0.0;
+}
+
+double largest_deferred(const quant::Sensitivity& sensitivity) {
+  double largest = 0.0;
+  for (const auto& [op, alone] : sensitivity.unnormalized->alone)
+    largest = std::max(largest, alone);
+  return largest;
+}
+
+std::string group_table(const char* head, const std::vector<quant::OpGroup>& groups) {
+  Table table({head, ">ops", ">alone", ">without"});
+  for (const quant::OpGroup& group : groups)
+    table.add({group.name, std::to_string(group.ops.size()), percent(group.cost.alone),
+               percent(group.cost.rest)});
+  return table.str();
+}
+
+nlohmann::ordered_json groups_json(const std::vector<quant::OpGroup>& groups) {
+  auto list = nlohmann::ordered_json::array();
+  for (const quant::OpGroup& group : groups)
+    list.push_back({{"name", group.name},
+                    {"ops", group.ops.size()},
+                    {"alone", group.cost.alone},
+                    {"without", group.cost.rest}});
+  return list;
+}
+
+}  // namespace
+
+std::string sensitivity_text(const quant::Sensitivity& sensitivity,
+                             const std::vector<quant::QuantizedOp>& ops) {
+  Table table({"op", "kind", ">layer", ">alone", ">share", ">without"});
+  for (const quant::OpGroup& group : sensitivity.ops) {
+    const quant::QuantizedOp& op = ops[group.ops.front()];
+    table.add(
+        {op.node, op.kind, op.layer ? std::to_string(*op.layer) : "", percent(group.cost.alone),
+         fmt::format("{:.1f} %", 100.0 * share(group, sensitivity)), percent(group.cost.rest)});
+  }
+  std::string text = fmt::format(
+      "\nRelative error of the outputs over {} ({}): {} with all ops quantized,\n"
+      "alone with one op, kind or layer of them, without with all but it.\n\n{}\n",
+      counted(sensitivity.samples, "samples"), counted(sensitivity.tokens, "tokens"),
+      percent(sensitivity.all), group_table("kind", sensitivity.kinds));
+  if (sensitivity.unnormalized)
+    text += fmt::format(
+        "With --softmax unnormalized: {} with all ops quantized, alone {} at most\nof a "
+        "product after a Softmax.\n\n",
+        percent(sensitivity.unnormalized->all), percent(largest_deferred(sensitivity)));
+  if (!sensitivity.layers.empty()) text += group_table("layer", sensitivity.layers) + "\n";
+  return text + table.str();
+}
+
+nlohmann::ordered_json sensitivity_json(const quant::Sensitivity& sensitivity,
+                                        const std::vector<quant::QuantizedOp>& ops) {
+  auto list = nlohmann::ordered_json::array();
+  for (const quant::OpGroup& group : sensitivity.ops) {
+    const quant::QuantizedOp& op = ops[group.ops.front()];
+    nlohmann::ordered_json layer;
+    if (op.layer) layer = *op.layer;
+    list.push_back({{"node", op.node},
+                    {"op", op.op},
+                    {"kind", op.kind},
+                    {"layer", layer},
+                    {"alone", group.cost.alone},
+                    {"share", share(group, sensitivity)},
+                    {"without", group.cost.rest}});
+  }
+  nlohmann::ordered_json json = {{"samples", sensitivity.samples},
+                                 {"tokens", sensitivity.tokens},
+                                 {"all", sensitivity.all},
+                                 {"ops", std::move(list)},
+                                 {"kinds", groups_json(sensitivity.kinds)},
+                                 {"layers", groups_json(sensitivity.layers)}};
+  if (sensitivity.unnormalized) {
+    json["all_unnormalized"] = sensitivity.unnormalized->all;
+    auto& unnormalized = json["alone_unnormalized"] = nlohmann::ordered_json::object();
+    for (const auto& [op, alone] : sensitivity.unnormalized->alone)
+      unnormalized[ops[op].node] = alone;
+  }
+  return json;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measures the variants of one product of a model on a device, after checking their results.
+#include "tools/measure/tuner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "ir/graph.hpp"
+#include "opencl/queue.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kPeriod = 129;  // rows of the operand that repeat: more than a tile has
+constexpr double kLeftBehind = 4;      // this many times the fastest: no further rows
+constexpr double kSecondsOfSeries = 0.05;
+constexpr int kMostRuns = 20, kLeastRuns = 3;
+
+template <class T>
+ir::Tensor random_tensor(ir::Sizes shape, int lowest, int highest, double scale, unsigned seed) {
+  std::minstd_rand random(seed);
+  std::vector<T> values(static_cast<std::size_t>(ir::element_count(shape)));
+  const auto range = static_cast<unsigned>(highest - lowest + 1);
+  for (T& value : values)
+    value = static_cast<T>(scale * (lowest + static_cast<int>((random() >> 8) % range)));
+  return ir::Tensor::of(std::move(shape), std::move(values));
+}
+
+/// The graph of the product alone. In int8: its sums as they are, or the whole epilogue.
+ir::Graph graph_of(const TunedStep& step, bool with_epilogue) {
+  const std::int64_t n = step.product.n, k = step.product.k;
+  const bool integer = step.op == "linear_q";
+  const ir::Shape in{ir::Dim::symbol("rows"), ir::Dim(k)}, out{in[0], ir::Dim(n)};
+  ir::Graph graph;
+  ir::Value* x = graph.add_input("x", {integer ? ir::DType::u8 : ir::DType::f32, in});
+  const auto constant = [&](const char* name, ir::Tensor tensor) {
+    return graph.add_constant(name, std::move(tensor));
+  };
+  ir::Attributes attributes;
+  if (with_epilogue && n > k) attributes["activation"] = std::string("gelu");
+  std::vector<ir::Value*> operands{x};
+  ir::DType result = ir::DType::f32;
+  if (integer) {
+    operands.push_back(constant("w", random_tensor<std::int8_t>({k, n}, -127, 127, 1, 1)));
+    // A power of two rounds nothing. Else results of about one, before the activation.
+    const float scale = with_epilogue ? 1 / (74.0f * 74.0f * std::sqrt(static_cast<float>(k))) : 1;
+    ir::Value* bias =
+        with_epilogue ? constant("b", random_tensor<float>({n}, -64, 64, 0.01, 2)) : nullptr;
+    operands.insert(operands.end(), {bias, constant("xs", ir::Tensor::scalar(scale)),
+                                     constant("xz", ir::Tensor::scalar(std::uint8_t{128})),
+                                     constant("ws", ir::Tensor::scalar(1.0f))});
+    if (with_epilogue) {
+      operands.push_back(constant("os", ir::Tensor::scalar(0.03f)));
+      operands.push_back(constant("oz", ir::Tensor::scalar(std::uint8_t{100})));
+      result = ir::DType::u8;
+    }
+  } else {
+    const double scale = 1 / (64 * std::sqrt(static_cast<double>(k)));
+    operands.push_back(constant("w", random_tensor<float>({k, n}, -127, 127, scale, 1)));
+    operands.push_back(constant("b", random_tensor<float>({n}, -64, 64, 0.01, 2)));
+  }
+  graph.add_output("y", graph.add(step.op, operands, attributes, {result, out}));
+  return graph;
+}
+
+/// The first `rows` of kPeriod rows that repeat.
+ir::Tensor operand(const TunedStep& step, std::int64_t rows) {
+  const ir::Sizes period{kPeriod, step.product.k};
+  const ir::Tensor once = step.op == "linear_q"
+                              ? random_tensor<std::uint8_t>(period, 0, 255, 1, 3)
+                              : random_tensor<float>(period, -64, 64, 1.0 / 32, 3);
+  ir::Tensor repeated = ir::Tensor::zeros(once.dtype(), {rows, step.product.k});
+  const auto from = once.bytes();
+  const auto to = repeated.mutable_bytes();
+  for (std::size_t at = 0; at < to.size(); at += from.size())
+    std::copy_n(from.begin(), std::min(from.size(), to.size() - at),
+                to.begin() + static_cast<std::ptrdiff_t>(at));
+  return repeated;
+}
+
+/// How `found` differs from the rows of `expected`, repeated; "" if it does not.
+std::string difference(const ir::Tensor& found, const ir::Tensor& expected, double allowed) {
+  const std::vector<double> a = found.to_doubles(), once = expected.to_doubles();
+  const bool bytes = ir::is_int8(expected.dtype());
+  double largest = 0;
+  std::size_t differ = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double d = std::abs(a[i] - once[i % once.size()]);
+    if (d != 0) ++differ;
+    largest = std::isnan(d) ? INFINITY : std::max(largest, d);
+  }
+  if (bytes && largest <= 1 && differ <= a.size() / 1000 + 1) return "";
+  if (!bytes && largest <= allowed) return "";
+  return fmt::format("{} of {} results differ from those of ref, by up to {:.4g}", differ, a.size(),
+                     largest);
+}
+
+class Tuner {
+ public:
+  Tuner(const TunedStep& step, const TuneSettings& settings) : step_(step), settings_(settings) {
+    runtime::Session exact = session("ref", false), whole = session("ref", true);
+    const runtime::Tensors inputs{{"x", operand(step, kPeriod)}};
+    exact_ = exact.run(inputs).at("y");
+    whole_ = whole.run(inputs).at("y");
+    for (const double v : whole_.to_doubles()) largest_ = std::max(largest_, std::abs(v));
+  }
+
+  TuneResult run();
+
+ private:
+  runtime::Session session(const std::string& variant, bool with_epilogue) const;
+  /// Microseconds of a run on `rows` rows; nothing where its results are wrong, with the reason.
+  std::optional<double> measure(runtime::Session& session, std::int64_t rows, Measured& measured);
+  Measured check_and_measure(const plan::TunableVariant& variant);
+  std::optional<plan::TunedGemm> choose(const TuneResult& result) const;
+  bool time_is_up() const { return Clock::now() >= settings_.deadline; }
+
+  const TunedStep& step_;
+  const TuneSettings& settings_;
+  ir::Tensor exact_, whole_;                // of ref, kPeriod rows
+  double largest_ = 0;                      // of whole_
+  std::map<std::int64_t, double> fastest_;  // by rows
+  bool complete_ = true;
+};
+
+/// With that variant; "" is what runs without tuning.
+runtime::Session Tuner::session(const std::string& variant, bool with_epilogue) const {
+  runtime::SessionOptions options = settings_.session;
+  auto tuning = std::make_shared<plan::Tuning>();
+  if (variant == "ref") {
+    for (const plan::TunableVariant& c : step_.product.variants)
+      options.disabled_kernels += (options.disabled_kernels.empty() ? "" : ",") + c.variant;
+  } else if (!variant.empty()) {
+    tuning->put({step_.op, step_.type, step_.product.n, step_.product.k, {{1, variant, 1, 1}}});
+  }
+  options.tuning = tuning;
+  return runtime::Session::compile(graph_of(step_, with_epilogue), options);
+}
+
+std::optional<double> Tuner::measure(runtime::Session& session, std::int64_t rows,
+                                     Measured& measured) {
+  const runtime::Tensors inputs{{"x", operand(step_, rows)}};
+  const double allowed = (step_.type == "fp16" ? 5e-3 : 1e-4) * largest_;
+  measured.wrong = difference(session.run(inputs).at("y"), whole_, allowed);
+  if (!measured.wrong.empty()) return std::nullopt;
+  opencl::Queue& queue = session.context().queue();
+  queue.enable_profiling(true);
+  double best = INFINITY;
+  const Clock::time_point start = Clock::now();
+  for (int run = 0; run < kMostRuns; ++run) {
+    if (run >= kLeastRuns &&
+        std::chrono::duration<double>(Clock::now() - start).count() > kSecondsOfSeries)
+      break;
+    queue.clear_profile();
+    session.run(inputs);
+    double us = 0;
+    for (const opencl::ProfileEntry& entry : queue.profile())
+      us += static_cast<double>(entry.ns) / 1e3;
+    best = std::min(best, us);
+  }
+  queue.enable_profiling(false);
+  return std::max(best, 1e-3);
+}
+
+Measured Tuner::check_and_measure(const plan::TunableVariant& variant) {
+  Measured measured{variant.name, variant.layout, {}, {}};
+  if (step_.op == "linear_q") {
+    runtime::Session sums = session(variant.name, false);
+    const runtime::Tensors inputs{{"x", operand(step_, kPeriod)}};
+    measured.wrong = difference(sums.run(inputs).at("y"), exact_, 0);
+    if (!measured.wrong.empty()) return measured;
+  }
+  runtime::Session whole = session(variant.name, true);
+  for (const std::int64_t rows : settings_.rows) {
+    if (time_is_up()) {
+      complete_ = false;
+      break;
+    }
+    const std::optional<double> us = measure(whole, rows, measured);
+    if (!us) {
+      measured.us.clear();
+      break;
+    }
+    measured.us.push_back(*us);
+    const auto [fastest, first] = fastest_.emplace(rows, *us);
+    if (!first) fastest->second = std::min(fastest->second, *us);
+    if (*us > kLeftBehind * fastest->second) break;
+  }
+  return measured;
+}
+
+/// For each layout of weights the fastest by rows; of the layouts the one that gains most.
+std::optional<plan::TunedGemm> Tuner::choose(const TuneResult& result) const {
+  std::optional<plan::TunedGemm> best;
+  for (const Measured& head : result.variants) {
+    plan::TunedGemm product{step_.op, step_.type, step_.product.n, step_.product.k, {}};
+    for (std::size_t i = 0; i < settings_.rows.size(); ++i) {
+      plan::TunedRows row{settings_.rows[i], "", INFINITY, result.standard.us[i]};
+      for (const Measured& m : result.variants)
+        if (m.layout == head.layout && m.us.size() > i && m.us[i] < row.us)
+          row.us = m.us[i], row.variant = m.variant;
+      if (!row.variant.empty()) product.by_rows.push_back(row);
+    }
+    const bool is_default = std::all_of(
+        product.by_rows.begin(), product.by_rows.end(),
+        [&](const plan::TunedRows& row) { return row.variant == step_.product.otherwise; });
+    if (!is_default && product.by_rows.size() == settings_.rows.size() &&
+        product.gain() >= kLeastGain && (!best || product.gain() > best->gain()))
+      best = product;
+  }
+  return best;
+}
+
+TuneResult Tuner::run() {
+  TuneResult result;
+  result.standard = check_and_measure({"", "default", ""});
+  result.standard.variant = step_.product.otherwise;
+  if (!result.standard.wrong.empty())
+    throw Error(fmt::format("{} {}x{}: the default, {}, is wrong on this device: {}", step_.op,
+                            step_.product.k, step_.product.n, step_.product.otherwise,
+                            result.standard.wrong));
+  for (const plan::TunableVariant& variant : step_.product.variants) {
+    if (time_is_up()) complete_ = false;
+    if (!complete_) break;
+    result.variants.push_back(check_and_measure(variant));
+  }
+  result.complete = complete_;
+  if (result.standard.us.size() == settings_.rows.size()) result.chosen = choose(result);
+  return result;
+}
+
+}  // namespace
+
+TuneResult tune_product(const TunedStep& step, const TuneSettings& settings) {
+  return Tuner(step, settings).run();
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the model that comes with the project is.
+#include "tools/models/default_model.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <system_error>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::tools {
+
+namespace fs = std::filesystem;
+
+fs::path find_default_model() {
+  if (const char* named = std::getenv("BERTCL_MODEL"); named && *named) {
+    if (fs::exists(named)) return named;
+    throw Error(fmt::format("BERTCL_MODEL names {}, which does not exist", named));
+  }
+  std::error_code failure;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failure).parent_path();
+  for (const fs::path& start : {program, fs::current_path(failure)}) {
+    for (fs::path folder = start; !folder.empty(); folder = folder.parent_path()) {
+      for (const char* place : {"models", "share/bertcl/models"}) {
+        const fs::path model = folder / place / "minilm-l6-squad" / "model.onnx";
+        if (fs::exists(model, failure)) return model;
+      }
+      if (folder == folder.root_path()) break;
+    }
+  }
+  throw Error(
+      "the default model, models/minilm-l6-squad/model.onnx, is not beside the program; name a "
+      "model "
+      "or set BERTCL_MODEL");
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session of a model with the head of a task as the function that tasks/ calls.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "runtime/session.hpp"
+#include "tasks/task.hpp"
+#include "text/batch.hpp"
+#include "tools/models/text_model.hpp"
+
+namespace bertcl::tools {
+
+/// The float output of the shape that the head asks for; of several the one that is called
+/// "logits". Throws Error with all outputs and their shapes if there is none.
+std::string find_task_output(const std::vector<plan::Port>& outputs, const tasks::Head& head);
+
+/// Bounds of a batch that suit the head: outputs of a masked language model are large.
+text::BatchOptions usual_batches(const tasks::Head& head);
+
+/// Refers to the session, which must outlive it.
+class TaskModel {
+ public:
+  /// Throws Error that names the model if it has another head.
+  TaskModel(runtime::Session& session, const tasks::Head& head);
+
+  /// [batch, classes], or [batch, seq, classes] by token.
+  std::vector<float> operator()(const text::Batch& batch);
+
+  /// One small batch, so that what the driver compiles at first use is not measured.
+  void warm_up() { (*this)(model_.small_batch()); }
+
+  const TextModel& model() const { return model_; }
+
+ private:
+  TextModel model_;
+  std::string output_;
+  bool by_token_;
+};
+
+}  // namespace bertcl::tools

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session of a model that reads token sequences: which input means what, and runs of batches.
+#include "tools/models/text_model.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "ir/input_role.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+/// Rows of a word table without a token: padding to a multiple of 64 or 128, tokens that were never
+/// used. Vocabularies of different models are further apart.
+constexpr std::int64_t kMostSpareRows = 1023;
+
+/// [rows, columns] of `values`, filled up to [to_rows, to_columns]: rows by the last one, columns
+/// by zeros.
+std::vector<std::int64_t> pad(const std::vector<std::int64_t>& values, std::int64_t rows,
+                              std::int64_t columns, std::int64_t to_rows, std::int64_t to_columns) {
+  std::vector<std::int64_t> result(static_cast<std::size_t>(to_rows * to_columns), 0);
+  for (std::int64_t row = 0; row < to_rows; ++row) {
+    std::copy_n(values.begin() + std::min(row, rows - 1) * columns, columns,
+                result.begin() + row * to_columns);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> describe(const std::vector<plan::Port>& ports) {
+  std::vector<std::string> texts;
+  for (const plan::Port& port : ports) texts.push_back(port.name + " " + ir::str(port.type));
+  return texts;
+}
+
+std::int64_t fixed_extent(const ir::Shape& shape, std::size_t axis) {
+  return axis < shape.size() && shape[axis].is_constant() ? shape[axis].constant() : 0;
+}
+
+InputPorts find_input_ports(const std::vector<plan::Port>& inputs) {
+  InputPorts ports;
+  for (const plan::Port& port : inputs) {
+    const std::string& name = port.name;
+    const ir::InputRole role = ir::role_of_input(name);
+    if (role == ir::InputRole::example_ids) {
+      ports.unused.push_back(name);
+    } else if (role == ir::InputRole::mask) {
+      ports.mask = name;
+    } else if (role == ir::InputRole::token_types) {
+      ports.types = name;
+    } else if (role == ir::InputRole::positions) {
+      ports.positions = name;
+    } else if (ports.ids.empty() && port.type.shape.size() == 2 && !ir::is_float(port.type.dtype)) {
+      ports.ids = name;
+      ports.batch = fixed_extent(port.type.shape, 0);
+      ports.seq = fixed_extent(port.type.shape, 1);
+    } else {
+      throw Error(fmt::format(
+          "the input '{}' is unknown; a model of texts takes input_ids, attention_mask and "
+          "token_type_ids, this one takes {}",
+          name, fmt::join(describe(inputs), ", ")));
+    }
+  }
+  if (ports.ids.empty()) {
+    throw Error(fmt::format("no input for token ids [batch, seq] among {}",
+                            fmt::join(describe(inputs), ", ")));
+  }
+  return ports;
+}
+
+TextModel::TextModel(runtime::Session& session) : session_(session) {
+  try {
+    ports_ = find_input_ports(session.inputs());
+  } catch (const Error& error) {
+    throw Error(session.path().string() + ": " + error.what());
+  }
+}
+
+void TextModel::check_vocabulary(std::size_t tokens) const {
+  const std::int64_t rows = session_.plan().word_rows;
+  const auto count = static_cast<std::int64_t>(tokens);
+  if (rows == 0 || (count <= rows && rows - count <= kMostSpareRows)) return;
+  const std::string sizes = fmt::format("{}: its word table has {} rows, the vocabulary {} tokens",
+                                        session_.path().string(), rows, count);
+  if (count > rows)
+    throw Error(sizes + ": it is that of another model; name the right one by --vocab");
+  warn("{}: if it is that of another model, answers are wrong; --vocab names one", sizes);
+}
+
+std::int64_t TextModel::longest() const {
+  const std::int64_t positions = session_.plan().max_positions;
+  if (ports_.seq == 0 || positions == 0) return std::max(ports_.seq, positions);
+  return std::min(ports_.seq, positions);
+}
+
+void TextModel::check_length(int max_length) const {
+  if (longest() == 0 || max_length <= longest()) return;
+  throw Error(
+      fmt::format("{}: sequences of {} tokens were asked for, the model takes at most {}; "
+                  "give --max-seq-length {}",
+                  session_.path().string(), max_length, longest(), longest()));
+}
+
+void TextModel::bound(text::BatchOptions& batches) const {
+  if (ports_.batch > 0) {
+    batches.max_batch = static_cast<int>(std::min<std::int64_t>(batches.max_batch, ports_.batch));
+  }
+}
+
+std::int64_t TextModel::rows(const text::Batch& batch) const {
+  return std::max<std::int64_t>(batch.batch, ports_.batch);
+}
+
+std::int64_t TextModel::columns(const text::Batch& batch) const {
+  return std::max<std::int64_t>(batch.seq, ports_.seq);
+}
+
+runtime::Tensors TextModel::run(const text::Batch& batch) {
+  const std::int64_t all_rows = rows(batch), all_columns = columns(batch);
+  runtime::Tensors inputs;
+  const auto give = [&](const std::string& name, const std::vector<std::int64_t>& values) {
+    if (name.empty()) return;
+    inputs[name] = ir::Tensor::of<std::int64_t>(
+        {all_rows, all_columns}, pad(values, batch.batch, batch.seq, all_rows, all_columns));
+  };
+  give(ports_.ids, batch.input_ids);
+  give(ports_.mask, batch.attention_mask);
+  give(ports_.types, batch.token_type_ids);
+  if (!ports_.positions.empty()) {
+    std::vector<std::int64_t> positions(batch.input_ids.size());
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      positions[i] = static_cast<std::int64_t>(i) % batch.seq;
+    }
+    give(ports_.positions, positions);
+  }
+  for (const std::string& name : ports_.unused) {
+    inputs[name] = ir::Tensor::zeros(ir::DType::i64, {all_rows});
+  }
+  return session_.run(inputs);
+}
+
+text::Batch TextModel::small_batch() const {
+  text::Batch batch;
+  batch.batch = 2;
+  batch.seq = 64;
+  if (ports_.batch > 0) batch.batch = static_cast<int>(std::min<std::int64_t>(2, ports_.batch));
+  if (longest() > 0) batch.seq = static_cast<int>(std::min<std::int64_t>(64, longest()));
+  const auto count = static_cast<std::size_t>(batch.batch * batch.seq);
+  batch.input_ids.assign(count, 1);
+  batch.attention_mask.assign(count, 1);
+  batch.token_type_ids.assign(count, 0);
+  return batch;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session of a model that reads token sequences: which input means what, and runs of batches.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/session.hpp"
+#include "text/batch.hpp"
+
+namespace bertcl::tools {
+
+/// Which input of a model means what. A name is empty where the model has none of it.
+struct InputPorts {
+  std::string ids, mask, types, positions;
+  std::vector<std::string> unused;  ///< inputs that do not change the logits ("unique_ids")
+  std::int64_t batch = 0, seq = 0;  ///< extents that the file fixes; 0 where they are free
+};
+
+/// Reads the meaning from the names that exporters give: input_ids; attention_mask, input_mask;
+/// token_type_ids, segment_ids; ... Throws Error with the names that were found if there are no
+/// ids, or an input of another meaning.
+InputPorts find_input_ports(const std::vector<plan::Port>& inputs);
+
+/// "logits f32[batch, 2]" for each port.
+std::vector<std::string> describe(const std::vector<plan::Port>& ports);
+
+/// The extent of an axis, if it is a number; else 0.
+std::int64_t fixed_extent(const ir::Shape& shape, std::size_t axis);
+
+/// Runs batches. Refers to the session, which must outlive it.
+class TextModel {
+ public:
+  explicit TextModel(runtime::Session& session);
+
+  /// Throws Error if a vocabulary of `tokens` is larger than the model's word table, and warns
+  /// where it is smaller by more than what tables are padded by.
+  void check_vocabulary(std::size_t tokens) const;
+  /// Tokens of the longest sequence that the file allows; 0: no limit.
+  std::int64_t longest() const;
+  /// Throws Error if sequences of `max_length` tokens are too long for the model.
+  void check_length(int max_length) const;
+  /// Bounds a batch as the file does.
+  void bound(text::BatchOptions& batches) const;
+
+  /// Outputs for the batch, [rows, columns, ..] as the model takes it: fixed extents of the file
+  /// are filled up, rows() and columns() say to what.
+  runtime::Tensors run(const text::Batch& batch);
+  std::int64_t rows(const text::Batch& batch) const;
+  std::int64_t columns(const text::Batch& batch) const;
+
+  /// A small batch, so that what the driver compiles at first use is not measured.
+  text::Batch small_batch() const;
+
+  const InputPorts& ports() const { return ports_; }
+  const runtime::Session& session() const { return session_; }
+
+ private:
+  runtime::Session& session_;
+  InputPorts ports_;
+};
+
+}  // namespace bertcl::tools

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options that name files, and the files that two of them must not share.
+#include "tools/options/file_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "bertcl/pending_file.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Validators of these names mark the options.
+constexpr const char* kInput = "input file";
+constexpr const char* kOutput = "output file";
+
+struct NamedFile {
+  std::string option;
+  fs::path path;
+};
+
+/// What the command line gives to the options with this mark.
+std::vector<NamedFile> files_of(CLI::App& command, const char* mark) {
+  std::vector<NamedFile> files;
+  for (CLI::Option* option : command.get_options()) {
+    try {
+      option->get_validator(mark);
+    } catch (const CLI::OptionNotFound&) {
+      continue;
+    }
+    for (const std::string& path : option->results())
+      if (path != "-") files.push_back({option->get_name(), path});
+  }
+  return files;
+}
+
+/// True for two names of one file, there or not. Devices and pipes may be written to by many.
+bool same_file(const fs::path& one, const fs::path& other) {
+  if (is_special_file(one)) return false;
+  std::error_code error;
+  if (fs::equivalent(one, other, error)) return true;
+  const auto whole = [](const fs::path& path) { return fs::weakly_canonical(fs::absolute(path)); };
+  return whole(one) == whole(other);
+}
+
+}  // namespace
+
+CLI::Option* input_file(CLI::Option* option) {
+  return option->check(CLI::Validator(
+      [](const std::string& path) { return path.empty() ? "the name of a file is empty" : ""; }, "",
+      kInput));
+}
+
+CLI::Option* output_file(CLI::Option* option, bool or_terminal) {
+  const auto check = [or_terminal](const std::string& path) -> std::string {
+    if (or_terminal && path == "-") return "";
+    try {
+      check_writable(path);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  return option->check(CLI::Validator(check, "", kOutput));
+}
+
+void check_files(CLI::App& command) {
+  const std::vector<NamedFile> written = files_of(command, kOutput);
+  for (std::size_t i = 0; i < written.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k)
+      if (same_file(written[i].path, written[k].path))
+        throw Error(fmt::format("{} and {} would both write {}; name a file for each",
+                                written[k].option, written[i].option, written[i].path.string()));
+  for (const NamedFile& read : files_of(command, kInput))
+    for (const char* suffix : {"", ".data", "_data"})
+      for (const NamedFile& file : written)
+        if (same_file(read.path.string() + suffix, file.path))
+          throw Error(fmt::format("{} would write over {}, which is read as {}; name another file",
+                                  file.option, file.path.string(), read.option));
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the commands that run a model, and how they become a session.
+#include "tools/options/model_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <random>
+#include <system_error>
+
+#include "bertcl/error.hpp"
+#include "ir/input_role.hpp"
+#include "opencl/capabilities.hpp"
+#include "opencl/context.hpp"
+#include "passes/pass.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/terminal/progress.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+/// Extents of an input: numbers stay, the first symbol is the batch, any other the sequence.
+ir::Sizes sizes_of(const ir::Shape& shape, BatchSize size) {
+  ir::Sizes sizes;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    ir::Bindings bindings;
+    for (const std::string& symbol : shape[axis].symbols()) {
+      bindings[symbol] = axis == 0 && symbol != "seq" ? size.batch : size.seq;
+    }
+    sizes.push_back(shape[axis].evaluate(bindings));
+  }
+  return sizes;
+}
+
+/// A misspelt name would otherwise be ignored.
+void check_passes(const std::vector<std::string>& disabled) {
+  std::vector<std::string> known;  // each once, though some run more than once
+  for (const passes::Pass& pass : passes::pipeline({}))
+    if (std::find(known.begin(), known.end(), pass.name) == known.end()) known.push_back(pass.name);
+  for (const std::string& name : disabled) {
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      throw Error(
+          fmt::format("unknown compiler pass '{}' (choose from {})", name, fmt::join(known, ", ")));
+    }
+  }
+}
+
+/// One line on standard error where float products have not the precision that was asked for.
+void note_precision(const runtime::Session& session, const ModelOptions& options) {
+  const auto& steps = session.plan().steps;
+  if (std::none_of(steps.begin(), steps.end(),
+                   [](const plan::Step& step) { return step.op == "linear"; }))
+    return;
+  const opencl::Capabilities& device = session.context().capabilities();
+  const auto note = [&](std::string_view what) { warn("{}: {}", session.path().string(), what); };
+  if (options.precision == "bf16" && !device.avx512_bf16)
+    note("--precision bf16: the device has no avx512_bf16, float products run in fp32");
+  if (options.precision == "fp16" && options.gemm == "clblast" && !device.fp16)
+    note(
+        "--precision fp16: the device has no arithmetic in half for CLBlast, own kernels stand in "
+        "for it: they read weights in half, and multiply in half where the device has matrix_f16");
+}
+
+}  // namespace
+
+CLI::App* add_model_command(CLI::App& program, const std::string& name,
+                            const std::string& description, const std::string& example,
+                            ModelOptions& options) {
+  CLI::App* command = add_command(program, name, description, example, options);
+  const char* group = "How models run";
+  one_of(command->add_option(
+             "--precision", options.precision,
+             "Float products: fp32; fp16 stores the weights in half, and multiplies in half by a\n"
+             "matrix unit or CLBlast where the device can (matrix_f16, fp16 in `bertcl devices`);\n"
+             "bf16 multiplies in it, where the CPU can (avx512_bf16), else in fp32"),
+         {"fp32", "fp16", "bf16"})
+      ->group(group);
+  one_of(
+      command->add_option("--gemm", options.gemm,
+                          "Float matrix products: bertcl's kernels, or CLBlast's; auto: bertcl's,\n"
+                          "unless `bertcl tune` has found CLBlast's to be faster"),
+      {"auto", "own", "clblast"})
+      ->group(group);
+  command
+      ->add_flag("--keep-padding", options.keep_padding,
+                 "Compute padding too, instead of packing the real tokens")
+      ->group(group);
+  command
+      ->add_flag("--command-buffer", options.command_buffer,
+                 "Record the launches of a shape at its first run and replay them as one command,\n"
+                 "where the device can (command_buffer in `bertcl devices`)")
+      ->group(group);
+  command
+      ->add_flag("--allow-nonfinite", options.allow_nonfinite,
+                 "Go on where weights or logits hold NaN or infinity, which is an error else")
+      ->group(group);
+  one_of(
+      command->add_option(
+          "--require", options.require,
+          "int8: exit with 1 if the model is float, or if a quantized product of the file would\n"
+          "run in float"),
+      {"int8"})
+      ->group(group);
+  command
+      ->add_option("--disable-kernels", options.disabled_kernels,
+                   "Kernel variants to skip, by their names in `bertcl inspect`; persistent: one\n"
+                   "launch per step")
+      ->type_name("NAME,...")
+      ->group(group);
+  command
+      ->add_option("--disable-passes,--disable-pass", options.disabled_passes,
+                   "Compiler passes to skip")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("NAME,...")
+      ->group(group);
+  return command;
+}
+
+runtime::SessionOptions to_session_options(const ModelOptions& options) {
+  check_passes(options.disabled_passes);
+  runtime::SessionOptions session;
+  session.device = options.device;
+  session.drop_padding = !options.keep_padding;
+  session.gemm = options.gemm;
+  session.command_buffer = options.command_buffer;
+  session.allow_nonfinite = options.allow_nonfinite;
+  session.half_weights = options.precision == "fp16";
+  session.bf16 = options.precision == "bf16";
+  session.disabled_passes = options.disabled_passes;
+  session.disabled_kernels = options.disabled_kernels;
+  return session;
+}
+
+runtime::Session load_model(const std::filesystem::path& path, const ModelOptions& options,
+                            const opencl::ContextFuture& context) {
+  runtime::SessionOptions session = to_session_options(options);
+  session.context = context;
+  runtime::Session loaded = load_model(path, session);
+  note_precision(loaded, options);
+  return loaded;
+}
+
+runtime::Session load_model(const std::filesystem::path& path,
+                            const runtime::SessionOptions& options) {
+  runtime::SessionOptions session = options;
+  if (!session.context) session.context = opencl::ContextFuture::open(session.device);
+  // At the first start of a model this takes seconds, later it is over before a line is drawn.
+  std::optional<Progress> building;
+  if (!session.on_program)
+    session.on_program = [&](std::size_t built, std::size_t programs) {
+      if (!building)
+        building.emplace("building kernels", "programs", std::chrono::milliseconds(100));
+      building->update(built, programs);
+    };
+  // Inside of it the model is named: what is wrong with the device is not the model's fault.
+  return session.context.meanwhile(
+      [&] { return naming_model(path, [&] { return runtime::Session::load(path, session); }); });
+}
+
+bool meets_requirement(const runtime::Session& session, const ModelOptions& options) {
+  if (options.require.empty()) return true;
+  const std::vector<std::string> reasons = plan::why_not_int8(session.plan());
+  if (reasons.empty()) return true;
+  warn("{}: int8 is required, but\n  {}", session.path().string(), fmt::join(reasons, "\n  "));
+  return false;
+}
+
+std::string precision_of(const plan::Plan& plan, const ModelOptions& options) {
+  const auto computes = [&](std::string_view type) {
+    return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const plan::Step& step) {
+      return step.type.starts_with(type) && step.operations_per_unit > 0;
+    });
+  };
+  if (plan::computes_in_int8(plan)) return "int8";
+  return computes("fp16") || computes("bf16") ? options.precision : "fp32";
+}
+
+std::uintmax_t model_bytes(const std::filesystem::path& model) {
+  std::uintmax_t bytes = 0;
+  for (const char* suffix : {"", ".data", "_data"}) {
+    std::error_code absent;
+    const std::uintmax_t size = std::filesystem::file_size(model.string() + suffix, absent);
+    if (!absent) bytes += size;
+  }
+  return bytes;
+}
+
+BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
+                     std::optional<int> seq) {
+  const auto choose = [&](std::size_t axis, std::optional<int> asked, std::int64_t otherwise,
+                          const char* option) {
+    for (const plan::Port& port : session.inputs()) {
+      const ir::Shape& shape = port.type.shape;
+      // Positions may be one row for all sequences.
+      if (shape.size() != 2 || ir::role_of_input(port.name) == ir::InputRole::positions ||
+          !shape[axis].is_constant())
+        continue;
+      const std::int64_t fixed = shape[axis].constant();
+      if (asked && *asked != fixed)
+        throw Error(fmt::format("{}: its input '{}' is {}: the model cannot run with {} {}",
+                                session.path().string(), port.name, ir::str(port.type), option,
+                                *asked));
+      return fixed;
+    }
+    return asked ? std::int64_t{*asked} : otherwise;
+  };
+  std::int64_t tokens = 128;
+  for (const std::int64_t limit : {session.plan().max_positions, session.plan().max_keys})
+    if (limit > 0) tokens = std::min(tokens, limit);
+  return {choose(0, batch, 1, "--batch"), choose(1, seq, tokens, "--seq")};
+}
+
+std::map<std::string, ir::Sizes, std::less<>> input_sizes(const runtime::Session& session,
+                                                          BatchSize size) {
+  std::map<std::string, ir::Sizes, std::less<>> sizes;
+  for (const plan::Port& port : session.inputs())
+    sizes.emplace(port.name, sizes_of(port.type.shape, size));
+  return sizes;
+}
+
+runtime::Tensors random_inputs(const runtime::Session& session, BatchSize size, std::int64_t ids) {
+  std::mt19937 random(1);
+  runtime::Tensors inputs;
+  for (const plan::Port& port : session.inputs()) {
+    const ir::Sizes sizes = sizes_of(port.type.shape, size);
+    const auto count = static_cast<std::size_t>(ir::element_count(sizes));
+    if (ir::is_float(port.type.dtype)) {
+      std::normal_distribution<float> normal;
+      std::vector<float> values(count);
+      for (float& value : values) value = normal(random);
+      inputs[port.name] = ir::Tensor::of(sizes, std::move(values)).converted(port.type.dtype);
+      continue;
+    }
+    std::vector<std::int64_t> values(count, 0);
+    const ir::InputRole role = ir::role_of_input(port.name);
+    if (role == ir::InputRole::mask) {
+      std::fill(values.begin(), values.end(), 1);
+    } else if (role == ir::InputRole::positions) {
+      for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(i) % size.seq;
+    } else if (role == ir::InputRole::ids) {
+      std::uniform_int_distribution<std::int64_t> id(0, ids - 1);
+      for (std::int64_t& value : values) value = id(random);
+    }
+    inputs[port.name] = ir::Tensor::of(sizes, std::move(values)).converted(port.type.dtype);
+  }
+  return inputs;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each quantized op costs, and which ones stay in float for it.
+#include "tools/options/op_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "bertcl/pending_file.hpp"
+#include "quant/accuracy/output_error.hpp"
+#include "tools/measure/score_drop.hpp"
+#include "tools/measure/sensitivity.hpp"
+#include "tools/options/file_options.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/terminal/interruption.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/progress.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+std::vector<quant::Sample> some_of(const std::vector<quant::Sample>& samples, std::size_t wanted) {
+  std::vector<quant::Sample> chosen;
+  for (const std::size_t i : quant::spread(samples.size(), wanted)) chosen.push_back(samples[i]);
+  return chosen;
+}
+
+quant::Sensitivity measure(const quant::CalibratedModel& model,
+                           const std::vector<quant::Sample>& samples) {
+  Progress progress("sensitivity", "models");
+  return quant::measure_sensitivity(model, samples, [&](std::size_t done, std::size_t total) {
+    throw_if_interrupted();
+    progress.update(done, total);
+  });
+}
+
+/// The task's score on data that the model was not calibrated on.
+ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& data,
+                     const OpChoiceOptions& options) {
+  const bool same = options.drop_data.empty();
+  const ItemChoice others = [&](std::size_t total) {
+    return other_items(total, same ? data.chosen : std::vector<std::size_t>{}, options.drop_limit);
+  };
+  TaskOptions task = data.task;
+  if (!same) task.data = options.drop_data;
+  if (!task.is_squad())
+    return {
+        quantizer.model, quantizer.device,
+        task_measure(load_task(task, find_labels(task, {quantizer.model}), data.tokenizer, others),
+                     data.tokenizer, data.features.max_seq_length, task.data)};
+  const squad::Dataset& questions = same ? *data.dataset : squad::load_dataset(task.data);
+  return {quantizer.model, quantizer.device,
+          squad_measure(some_questions(questions, others(questions.questions.size())),
+                        data.tokenizer, data.features)};
+}
+
+}  // namespace
+
+void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOptions& task) {
+  const char* group = "What each op costs";
+  command
+      .add_flag("--sensitivity", options.sensitivity,
+                "Show by how much each quantized op, kind and layer changes the outputs, the most\n"
+                "costly first")
+      ->group(group);
+  output_file(
+      command.add_option("--sensitivity-plot", options.plot, "Show it, and draw it as a picture"))
+      ->type_name("FILE.svg")
+      ->group(group);
+  positive(command, "--sensitivity-samples", options.samples,
+           "Questions or texts to measure it on, of those to calibrate on")
+      ->group(group);
+  auto* drop =
+      any_number(
+          command, "--max-drop", options.max_drop,
+          "Leave the most costly ops in float, as few as keep the task's score within X\n"
+          "points of the float model's: F1, accuracy, or hundredths of Pearson's correlation",
+          "X")
+          ->group(group);
+  any_number(command, "--max-error", options.max_error,
+             "The same by the relative error of the outputs, for any model; on the samples of\n"
+             "--sensitivity-samples",
+             "PERCENT")
+      ->excludes(drop)
+      ->group(group);
+  input_file(command.add_option(
+                 "--drop-data", options.drop_data,
+                 "File of the same task to measure the score on; by default what is in --data and\n"
+                 "not calibrated on"))
+      ->type_name("FILE")
+      ->needs(drop)
+      ->group(group);
+  not_negative(command, "--drop-limit", options.drop_limit,
+               "Questions or texts to measure the score on, spread over the file; 0 is all")
+      ->needs(drop)
+      ->group(group);
+  add_labels_option(command, task)->needs(drop)->group(group);
+}
+
+void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task,
+                             const std::filesystem::path& model) {
+  if (options.wanted() && task.data.empty())
+    throw Error("what ops cost is measured on questions or texts: give --data FILE");
+  check_labels(task);
+  if (options.max_drop) check_labels_are_known(task, {model});
+  if (!options.drop_data.empty()) check_readable(options.drop_data);
+}
+
+OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& data,
+                    const OpChoiceOptions& options) {
+  const auto samples = some_of(data.samples, options.samples);
+  const quant::Options& quantizer = model.options();
+  OpChoice choice;
+  choice.ops = model.ops();
+  std::optional<ScoreDrop> score;  // first: it refuses a model without the head of the task
+  if (options.max_drop) score.emplace(score_drop(quantizer, data, options));
+  choice.sensitivity = measure(model, samples);
+  if (!options.plot.empty())
+    write_file(options.plot,
+               sensitivity_svg(choice.sensitivity, choice.ops, quantizer.output.string()));
+  const auto order = [&](bool defer) { return choice.sensitivity.order(defer); };
+  if (score) {
+    choice.unit = score->float_score().name;
+    choice.bound = fmt::format("{} {}", *options.max_drop, choice.unit);
+    choice.items = score->items();
+    choice.items_unit = score->unit();
+    choice.float_score = score->float_score().points;
+    choice.drop = quant::find_max_drop(model, order, *options.max_drop, std::ref(*score));
+  } else if (options.max_error) {
+    choice.unit = "%";
+    choice.bound = fmt::format("{} %", *options.max_error);
+    choice.items = samples.size();
+    choice.items_unit = "samples";
+    const quant::OutputError error(quantizer.model, quantizer.device, samples);
+    choice.drop = quant::find_max_drop(model, order, *options.max_error,
+                                       [&](const std::filesystem::path& path) {
+                                         throw_if_interrupted();
+                                         return 100.0 * error(path);
+                                       });
+  }
+  return choice;
+}
+
+std::map<std::size_t, std::string> OpChoice::left() const {
+  std::map<std::size_t, std::string> reasons;
+  if (!drop) return reasons;
+  for (const std::size_t op : drop->left)
+    reasons[op] = fmt::format(
+        "to keep the drop within {}: quantized alone it changes the outputs by {:.3f} %", bound,
+        100.0 * sensitivity.alone(op, drop->unnormalized));
+  return reasons;
+}
+
+std::string text_of(const OpChoice& choice) {
+  std::string text = sensitivity_text(choice.sensitivity, choice.ops);
+  if (!choice.drop) return text;
+  Table table({">ops in float", "Softmax", ">drop"});
+  for (const quant::DropStep& step : choice.drop->steps)
+    table.add({std::to_string(step.left), step.unnormalized ? "unnormalized" : "as asked for",
+               fmt::format("{:.3f} {}", step.drop, choice.unit)});
+  text += "\nDrop on " + counted(static_cast<std::int64_t>(choice.items), choice.items_unit);
+  if (choice.float_score)
+    text += fmt::format(", where the float model has {} {:.3f}", choice.unit, *choice.float_score);
+  return text + fmt::format("; at most {} is kept by {} of {} ops in float{}: {:.3f} {}\n\n{}",
+                            choice.bound, choice.drop->left.size(), choice.ops.size(),
+                            choice.drop->unnormalized ? " and unnormalized Softmax" : "",
+                            choice.drop->drop, choice.unit, table.str());
+}
+
+nlohmann::ordered_json to_json(const OpChoice& choice) {
+  nlohmann::ordered_json json = {{"sensitivity", sensitivity_json(choice.sensitivity, choice.ops)}};
+  if (!choice.drop) return json;
+  auto left = nlohmann::ordered_json::array();
+  for (const std::size_t op : choice.drop->left) left.push_back(choice.ops[op].node);
+  auto steps = nlohmann::ordered_json::array();
+  for (const quant::DropStep& step : choice.drop->steps)
+    steps.push_back(
+        {{"left_in_float", step.left}, {"unnormalized", step.unnormalized}, {"drop", step.drop}});
+  json["max_drop"] = {{"bound", choice.bound},
+                      {"unit", choice.unit},
+                      {"drop", choice.drop->drop},
+                      {"unnormalized", choice.drop->unnormalized},
+                      {"questions", choice.items},
+                      {"left_in_float", left},
+                      {"steps", steps}};
+  if (choice.float_score) {
+    json["max_drop"]["float_score"] = *choice.float_score;
+    if (choice.unit == "F1") json["max_drop"]["float_f1"] = *choice.float_score;
+  }
+  return json;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each quantized op costs, and which ones stay in float for it.
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quant/accuracy/max_drop.hpp"
+#include "quant/accuracy/sensitivity.hpp"
+#include "quant/calibrated_model.hpp"
+#include "squad/dataset.hpp"
+#include "squad/features.hpp"
+#include "text/tokenizer.hpp"
+#include "tools/options/task_options.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace bertcl::tools {
+
+struct OpChoiceOptions {
+  bool sensitivity = false;
+  std::string plot;
+  std::size_t samples = 16;
+  std::optional<double> max_drop;   ///< points of the task's score
+  std::optional<double> max_error;  ///< percent
+  std::string drop_data;
+  std::size_t drop_limit = 1000;
+
+  bool wanted() const { return sensitivity || !plot.empty() || max_drop || max_error; }
+};
+
+/// --labels goes into `task`.
+void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOptions& task);
+
+/// Throws Error, before any work, if there is no data to measure on, there are labels for a task
+/// without, none for a model that needs them, or a file cannot be read.
+void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task,
+                             const std::filesystem::path& model);
+
+/// What a model was calibrated on.
+struct CalibrationData {
+  const TaskOptions& task;
+  const squad::Dataset* dataset;    ///< null: the data of another task
+  std::vector<std::size_t> chosen;  ///< indices of questions or texts
+  const text::WordPieceTokenizer& tokenizer;
+  squad::FeatureOptions features;  ///< max_seq_length is for all tasks
+  std::vector<quant::Sample> samples;
+};
+
+/// What was measured, and decided.
+struct OpChoice {
+  std::vector<quant::QuantizedOp> ops;
+  quant::Sensitivity sensitivity;
+  std::optional<quant::MaxDrop> drop;
+  std::string bound;                  ///< "0.2 F1"; empty: none was set
+  std::string unit;                   ///< of the drop
+  std::size_t items = 0;              ///< that it was measured on
+  std::string items_unit;             ///< what they are: "questions"
+  std::optional<double> float_score;  ///< points, where the unit is a score
+
+  /// The ops to leave in float, and why.
+  std::map<std::size_t, std::string> left() const;
+  bool defer() const { return drop && drop->unnormalized; }
+};
+
+OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& data,
+                    const OpChoiceOptions& options);
+
+std::string text_of(const OpChoice& choice);
+/// {"sensitivity": ..., "max_drop": ...}
+nlohmann::ordered_json to_json(const OpChoice& choice);
+
+}  // namespace bertcl::tools

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of `bertcl quantize` that say what is quantized, and how.
+#include "tools/options/quantize_options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "quant/presets.hpp"
+#include "tools/options/method_options.hpp"
+#include "tools/options/option_checks.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+template <class T>
+using Choices = std::vector<std::pair<std::string, T>>;
+
+const Choices<quant::Place> kPlaces = {{"linear", quant::Place::linear},
+                                       {"scores", quant::Place::scores},
+                                       {"probabilities", quant::Place::probabilities},
+                                       {"context", quant::Place::context},
+                                       {"gelu", quant::Place::gelu},
+                                       {"sum", quant::Place::sum},
+                                       {"layer-norm", quant::Place::layer_norm}};
+const Choices<quant::Adds> kAdds = {{"layer-norm", quant::Adds::layer_norm},
+                                    {"encoder", quant::Adds::encoder},
+                                    {"all", quant::Adds::all}};
+/// Signed weights are symmetric, unsigned ones not, unless named otherwise: onnxruntime's rule.
+const Choices<quant::Scheme> kSchemes = {{"u8", {ir::DType::u8, false}},
+                                         {"s8", {ir::DType::i8, true}},
+                                         {"u8-symmetric", {ir::DType::u8, true}},
+                                         {"s8-asymmetric", {ir::DType::i8, false}}};
+const Choices<quant::Softmax> kSoftmax = {{"unnormalized", quant::Softmax::unnormalized},
+                                          {"plain", quant::Softmax::plain}};
+
+const Choices<quant::WeightScale> kWeightScales = {{"max", quant::WeightScale::max},
+                                                   {"mse", quant::WeightScale::mse}};
+const Choices<bool> kRoundings = {{"gptq", true}, {"nearest", false}};
+
+template <class T>
+std::vector<std::string> names_of(const Choices<T>& choices) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : choices) names.push_back(name);
+  return names;
+}
+
+template <class T>
+T chosen(const Choices<T>& choices, const std::string& name) {
+  for (const auto& [known, value] : choices)
+    if (known == name) return value;
+  throw Error(fmt::format("'{}' is none of {}", name, fmt::join(names_of(choices), ", ")));
+}
+
+/// A choice that sets something else than a string.
+template <class T, class Set>
+CLI::Option* add_choice(CLI::App& command, const std::string& name, const Choices<T>& choices,
+                        Set set, const std::string& help) {
+  return one_of(
+      command.add_option_function<std::string>(
+          name, [&choices, set](const std::string& text) { set(chosen(choices, text)); }, help),
+      names_of(choices));
+}
+
+/// A list, with commas or by repetition.
+template <class Set>
+CLI::Option* add_list(CLI::App& command, const std::string& name, Set set, const std::string& type,
+                      const std::string& help) {
+  return command.add_option_function<std::vector<std::string>>(name, set, help)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name(type);
+}
+
+void set_axis(quant::Options& options, const std::string& text) {
+  const auto equals = std::min(text.find('='), text.size());
+  const std::string op = text.substr(0, equals);
+  const char* end = text.data() + text.size();
+  int axis = 0;
+  const auto [rest, error] =
+      std::from_chars(text.data() + std::min(equals + 1, text.size()), end, axis);
+  if (op.empty() || error != std::errc{} || rest != end)
+    throw CLI::ValidationError("--axis", "'" + text + "' is not OPERATOR=AXIS, as in MatMul=1");
+  if (const auto known = quant::weight_operators();
+      std::find(known.begin(), known.end(), op) == known.end())
+    throw CLI::ValidationError(
+        "--axis", fmt::format("'{}' has no weights; {} have", op, fmt::join(known, ", ")));
+  options.weights.axes[op] = axis;
+}
+
+void add_placement_options(CLI::App& command, quant::PlacementOptions& placement) {
+  const char* group = "What is quantized";
+  add_list(
+      command, "--op-types",
+      [&](const std::vector<std::string>& ops) {
+        placement.op_types = {ops.begin(), ops.end()};
+      },
+      "OP,...",
+      fmt::format("Operators whose inputs are quantized; MatMul by default.\nOf {}",
+                  fmt::join(quant::quantizable_operators(), ", ")))
+      ->group(group);
+  command
+      .add_flag_function(
+          "--residual,!--no-residual",
+          [&](std::int64_t yes) {
+            if (yes > 0)
+              placement.op_types.insert("Add");
+            else
+              placement.op_types.erase("Add");
+          },
+          "Add (or remove) the operator Add")
+      ->group(group);
+  add_choice(
+      command, "--adds", kAdds, [&](quant::Adds adds) { placement.adds = adds; },
+      "Which Adds: layer-norm: in front of LayerNorms; encoder: these without the\n"
+      "embeddings; all: biases too")
+      ->group(group);
+  command
+      .add_flag(
+          "--add-channels,!--no-add-channels", placement.add_channels,
+          "A scale for each channel of what residual Adds read, or one for each tensor (default)")
+      ->group(group);
+  command
+      .add_flag("--head,!--no-head", placement.head,
+                "Quantize (or leave in float) the last product of the model")
+      ->group(group);
+  add_list(
+      command, "--outputs",
+      [&](const std::vector<std::string>& ops) {
+        placement.output_op_types = {ops.begin(), ops.end()};
+      },
+      "OP,...", "Quantized operators whose results are quantized, too, for all who read them")
+      ->group(group);
+  add_list(
+      command, "--places",
+      [&](const std::vector<std::string>& names) {
+        placement.places.clear();
+        for (const auto& name : names) placement.places.insert(chosen(kPlaces, name));
+      },
+      "PLACE,...",
+      fmt::format("Results that are quantized for all who read them, of\n{}",
+                  fmt::join(names_of(kPlaces), ", ")))
+      ->group(group);
+  const auto add_patterns = [&](const char* name, std::vector<std::string>& patterns,
+                                const char* type, const char* help) {
+    command.add_option(name, patterns, help)
+        ->type_name(type)
+        ->allow_extra_args(false)
+        ->group(group);
+  };
+  add_patterns("--include", placement.include, "PATTERN",
+               "Only nodes of these names; * and ? as in file names; repeatable");
+  add_patterns("--exclude", placement.exclude, "PATTERN",
+               "Nodes to leave in float, by name likewise; repeatable");
+  add_patterns("--disable-keyword", placement.disable_keywords, "REGEX",
+               "Quantizers to leave out, by names as in QDQBERT, such as\n"
+               "bert.encoder.layer.0.attention.self.matmul_a_input_quantizer; repeatable");
+  add_patterns("--disable-layer-module", placement.disable_layer_modules, "REGEX",
+               "The same for what follows \"layer.N.\" in the name");
+  add_patterns("--enable-layer-module", placement.enable_layer_modules, "REGEX",
+               "Exceptions from these");
+}
+
+void add_calibration_options(CLI::App& command, quant::Options& options) {
+  const char* group = "How ranges are found";
+  add_method_options(command, options);
+  command
+      .add_flag("--fuse-qkv", options.ranges.fuse_qkv,
+                "One range for Q, K and V of an attention, and for their weights if per tensor")
+      ->group(group);
+  positive(command, "--clip-gelu", options.ranges.clip_gelu,
+           "Cut what products read of GELU off above N")
+      ->group(group);
+  command
+      .add_flag("--recalibrate-weights", options.ranges.recalibrate_weights,
+                "Ranges of weights from their values, not from a table of ranges")
+      ->group(group);
+  command
+      .add_flag("--symmetric-ranges", options.ranges.symmetric,
+                "Make every range -a .. a, also for asymmetric integers")
+      ->group(group);
+  check_number<float>(command
+                          .add_option_function<float>(
+                              "--minimum-range",
+                              [&](float length) {
+                                options.activations.shortest_range =
+                                    options.weights.scheme.shortest_range = length;
+                              },
+                              "Length of every range at least, also of weights")
+                          ->type_name("X"),
+                      0.0f, std::numeric_limits<float>::max(), "a number, 0 or more")
+      ->group(group);
+}
+
+void add_number_options(CLI::App& command, quant::Options& options) {
+  const char* group = "Integers";
+  // The type is set alone: what a preset says of steps and bits stays.
+  const auto set = [](quant::Scheme& to) {
+    return [&to](quant::Scheme from) {
+      to.type = from.type;
+      to.symmetric = from.symmetric;
+    };
+  };
+  add_choice(command, "--activations", kSchemes, set(options.activations),
+             "u8: asymmetric unsigned (the default); s8: symmetric signed")
+      ->group(group);
+  add_choice(command, "--weights", kSchemes, set(options.weights.scheme),
+             "The same for weights; s8 by default. Per channel they are always symmetric")
+      ->group(group);
+  command
+      .add_flag("--per-channel,!--per-tensor", options.weights.per_channel,
+                "A scale for each channel of a weight (default), or one for all of it")
+      ->group(group);
+  add_list(
+      command, "--axis",
+      [&](const std::vector<std::string>& texts) {
+        for (const auto& text : texts) set_axis(options, text);
+      },
+      "OP=AXIS", "Axis of the channels of an operator's weights; MatMul=1 by default")
+      ->group(group);
+  add_choice(
+      command, "--weight-scale", kWeightScales,
+      [&](quant::WeightScale scale) { options.weights.scale = scale; },
+      "max: scales of weights hold all values (default); mse: the part of their range that rounds\n"
+      "with the least squared error, the rest is clipped. Worth it where one scale has to do for\n"
+      "a weight (--per-tensor), or with fewer than 8 bits")
+      ->group(group);
+  in_range(command, "--weight-bits", options.weights.scheme.bits, 2, 8,
+           "Bits of weights that are used, 2 to 8")
+      ->group(group);
+  command
+      .add_flag_function(
+          "--reduce-range",
+          [&](std::int64_t) { options.weights.scheme.steps = quant::Steps::reduced; },
+          "7 bits for weights: -64 .. 64, or 0 .. 127")
+      ->group(group);
+  command
+      .add_flag_function(
+          "--full-range,!--narrow-range",
+          [&](std::int64_t yes) {
+            const auto steps = yes > 0 ? quant::Steps::full : quant::Steps::standard;
+            options.activations.steps = options.weights.scheme.steps = steps;
+          },
+          "Symmetric s8: steps of 2 a / 255 with -128 (as torch) or 2 a / 254 (default)")
+      ->group(group);
+}
+
+void add_accuracy_options(CLI::App& command, quant::AccuracyOptions& options) {
+  const char* group = "Accuracy";
+  command
+      .add_option_function<std::string>(
+          "--smooth",
+          [&](const std::string& text) {
+            options.smooth = text != "off";
+            options.alpha.reset();
+            if (text == "off" || text == "auto") return;
+            double alpha = 0.0;
+            const char* end = text.data() + text.size();
+            const auto [rest, error] = std::from_chars(text.data(), end, alpha);
+            if (error != std::errc{} || rest != end || !(alpha >= 0.0 && alpha <= 1.0))
+              throw CLI::ValidationError("--smooth", "'" + text + "' is not auto, off or 0 .. 1");
+            options.alpha = alpha;
+          },
+          "Scale the channels of products' inputs, and the rows of their weights against them:\n"
+          "auto: by the formula of least error for each (default), off, or ALPHA as SmoothQuant")
+      ->type_name("auto|off|ALPHA")
+      ->group(group);
+  add_choice(
+      command, "--weight-rounding", kRoundings, [&](bool gptq) { options.gptq = gptq; },
+      "gptq: so that the products err least (default); nearest: each weight for itself")
+      ->group(group);
+  command
+      .add_flag(
+          "--bias-correction,!--no-bias-correction", options.bias_correction,
+          "Take the mean error of products over the samples out of the biases after them, or\n"
+          "not (default)")
+      ->group(group);
+}
+
+void add_form_options(CLI::App& command, quant::Options& options) {
+  const char* group = "What is written";
+  add_choice(
+      command, "--softmax", kSoftmax, [&](quant::Softmax softmax) { options.softmax = softmax; },
+      "plain: probabilities are quantized (default); unnormalized: exp(s - max) is quantized, and "
+      "its\n"
+      "sum divides the product after it")
+      ->group(group);
+  command
+      .add_flag("--weights-qdq,!--weights-int8", options.weights.as_float,
+                "Keep weights as float after Q -> DQ, as TensorRT expects, or as int8 after DQ\n"
+                "(default)")
+      ->group(group);
+  command
+      .add_flag("--weights-transposed,!--weights-plain", options.weights.transposed,
+                "Keep matrices as torch does, [out, in] after Transpose, or as products read them\n"
+                "(default)")
+      ->group(group);
+  command
+      .add_flag("--dedicated-pairs,!--shared-pairs", options.dedicated_pairs,
+                "A Q/DQ pair for each node that reads a tensor, or one for all (default)")
+      ->group(group);
+  command
+      .add_flag("--all-readers,!--quantized-readers", options.all_readers,
+                "Whoever reads a quantized tensor reads it quantized, or only the nodes that are\n"
+                "quantized (default)")
+      ->group(group);
+  in_range(command, "--opset", options.opset, 13, 23,
+           "Raise the file to this operator set: 13, the default, to 17, or what the model has")
+      ->default_str("")
+      ->group(group);
+}
+
+}  // namespace
+
+void add_quantizer_options(CLI::App& command, quant::Options& options) {
+  std::vector<std::string> names;
+  std::string summaries = "Options at once, which others override:";
+  for (const quant::Preset& preset : quant::presets()) {
+    names.emplace_back(preset.name);
+    summaries += fmt::format("\n{}: {}", preset.name, preset.summary);
+  }
+  // The first option that is added is the first to take effect.
+  one_of(command.add_option_function<std::string>(
+             "--preset", [&](const std::string& name) { options = quant::preset(name).options(); },
+             summaries),
+         names)
+      ->type_name("NAME")
+      ->default_str("default");
+  add_placement_options(command, options.placement);
+  add_calibration_options(command, options);
+  add_number_options(command, options);
+  add_accuracy_options(command, options.accuracy);
+  add_form_options(command, options);
+}
+
+std::string scheme_text(quant::Scheme scheme) {
+  for (const auto& [name, known] : kSchemes)
+    if (known.type == scheme.type && known.symmetric == scheme.symmetric) return name;
+  return "";
+}
+
+}  // namespace bertcl::tools

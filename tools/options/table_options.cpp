@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of `bertcl quantize` for scale tables.
+#include "tools/options/table_options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <vector>
+
+#include "tools/options/file_options.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+
+void add_table_options(CLI::App& command, TableOptions& options) {
+  const char* group = "Scale tables";
+  input_file(command.add_option(
+                 "--read-table", options.read,
+                 "Take the ranges of this table instead of calibrating. Its format is recognized\n"
+                 "by its content; see --table-format. Without samples there is neither\n"
+                 "smoothing nor GPTQ"))
+      ->type_name("FILE")
+      ->group(group);
+  output_file(command.add_option(
+                  "--write-table", options.write,
+                  "Write the ranges, too, of the model as it is: nothing is smoothed. The format\n"
+                  "follows the extension"))
+      ->type_name("FILE")
+      ->group(group);
+  std::vector<std::string> names;
+  std::string summaries = "Format to write:";
+  for (const quant::TableFormat& format : quant::table_formats()) {
+    names.emplace_back(format.name);
+    const bool by_extension =
+        &format == &quant::table_format("", "table" + std::string(format.extension));
+    summaries +=
+        fmt::format("\n{}{}: {}", format.name,
+                    by_extension ? fmt::format(" ({})", format.extension) : "", format.summary);
+  }
+  one_of(command.add_option("--table-format", options.format, summaries), names)
+      ->needs("--write-table")
+      ->type_name("FORMAT")
+      ->default_str("")
+      ->group(group);
+}
+
+void check_table_options(const TableOptions& options) {
+  if (options.write.empty()) return;
+  quant::table_format(options.format, options.write);
+}
+
+void write_table(const TableOptions& options, const quant::Report& report, bool prints_text) {
+  if (options.write.empty()) return;
+  // By a pointer: GCC 14 takes a reference for one to the arguments.
+  const quant::TableFormat* format = &quant::table_format(options.format, options.write);
+  quant::Table table{{}, report.method, report.samples, report.tokens, report.data_sha256};
+  for (const quant::TensorReport& tensor : report.tensors)
+    if (tensor.role == quant::Role::activation) table.ranges.emplace(tensor.tensor, tensor.range);
+  quant::write_table(options.write, table, *format);
+  if (prints_text)
+    print_text("{}: {} of {} activations, format {}\n", options.write,
+               format->magnitudes ? "magnitudes" : "ranges", table.ranges.size(), format->name);
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores and times of models side by side, as table and as JSON.
+#include "tools/report/eval_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+
+std::string metric_title(const std::string& name) {
+  static const std::map<std::string, std::string> titles = {
+      {"accuracy", "accuracy"},   {"pearson", "Pearson"}, {"spearman", "Spearman"}, {"f1", "F1"},
+      {"precision", "precision"}, {"recall", "recall"}};
+  return titles.at(name);
+}
+
+double EvaluatedModel::tokens_per_second() const {
+  return static_cast<double>(tokens) / std::max(1e-9, total_seconds);
+}
+
+void print_evaluation(const std::vector<EvaluatedModel>& models, const std::string& head) {
+  std::vector<std::string> names = {""};
+  for (const EvaluatedModel& model : models) names.push_back('>' + model.path.filename().string());
+  Table table(names);
+  const auto add = [&](const std::string& name, auto&& cell) {
+    std::vector<std::string> cells = {name};
+    for (const EvaluatedModel& model : models) cells.push_back(cell(model));
+    table.add(std::move(cells));
+  };
+  add("precision", [](const EvaluatedModel& model) { return model.precision; });
+  add("model size", [](const EvaluatedModel& model) { return bytes_text(model.bytes); });
+  for (std::size_t i = 0; i < models.front().scores.size(); ++i) {
+    add(models.front().scores[i].title, [i](const EvaluatedModel& model) {
+      return fmt::format("{:.{}f}", model.scores[i].value, model.scores[i].digits);
+    });
+  }
+  add("seconds",
+      [](const EvaluatedModel& model) { return fmt::format("{:.2f}", model.total_seconds); });
+  add("tokens/s", [](const EvaluatedModel& model) {
+    return grouped(static_cast<std::int64_t>(model.tokens_per_second()));
+  });
+  add("tokens",
+      [](const EvaluatedModel& model) { return grouped(static_cast<std::int64_t>(model.tokens)); });
+  print_text("{}\n\n{}", head, table.str());
+  for (std::size_t i = 1; i < models.size(); ++i) {
+    const EvaluatedModel &one = models[0], &other = models[i];
+    std::string differences;
+    for (std::size_t k = 0; k < one.scores.size(); ++k) {
+      const Score& score = one.scores[k];
+      if (!score.compared) continue;
+      differences += fmt::format("{} {:+.{}f}, ", score.title, score.value - other.scores[k].value,
+                                 score.digits);
+    }
+    print_text("\n{} against {}: {}{:.2f} times the tokens/s, {:.0f} % of the size\n",
+               one.path.filename().string(), other.path.filename().string(), differences,
+               one.tokens_per_second() / other.tokens_per_second(),
+               100.0 * static_cast<double>(one.bytes) /
+                   static_cast<double>(std::max<std::uintmax_t>(1, other.bytes)));
+  }
+}
+
+nlohmann::ordered_json to_json(const std::vector<EvaluatedModel>& models) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const EvaluatedModel& model : models) {
+    nlohmann::ordered_json json = {{"path", model.path.string()}, {"precision", model.precision}};
+    for (const auto& [name, value] : model.metrics) json[name] = value;
+    json["total"] = model.total;
+    json["seconds"] = model.total_seconds;
+    json["features"] = model.features;
+    json["tokens"] = model.tokens;
+    json["tokens_padded"] = model.tokens_padded;
+    json["tokens_per_second"] = model.tokens_per_second();
+    json["model_seconds"] = model.model_seconds;
+    json["model_bytes"] = model.bytes;
+    for (const auto& [name, value] : model.more_metrics)
+      if (!json.contains(name)) json[name] = value;
+    if (model.truncated) json["truncated"] = *model.truncated;
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report of `bertcl inspect` as text and as JSON.
+#include "tools/report/model_report.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "plan/persistent_kernel.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string one_line(std::string text) {
+  for (std::size_t at; (at = text.find('\n')) != std::string::npos;) text.replace(at, 1, "; ");
+  return text;
+}
+
+/// The last column: a choice by measurement, then the reasons of the variants.
+std::string why_text(const plan::Step& step) {
+  if (!step.tunable || step.tunable->gain == 0) return one_line(step.why_not_faster);
+  return fmt::format("tuned: {:.2f}x of the default, {}", step.tunable->gain,
+                     step.tunable->otherwise);
+}
+
+/// Null without tuning.
+ordered_json tuned_json(const plan::Step& step) {
+  if (!step.tunable || step.tunable->gain == 0) return nullptr;
+  ordered_json by_rows = ordered_json::array();
+  for (const plan::Alternative& other : step.alternatives)
+    if (other.up_to_rows > 0)
+      by_rows.push_back({{"up_to_rows", other.up_to_rows}, {"variant", other.variant}});
+  return {{"gain", step.tunable->gain},
+          {"default", step.tunable->otherwise},
+          {"by_rows", std::move(by_rows)}};
+}
+
+/// What became of the nodes of the file: those of one status, and where they went.
+struct NodeAccount {
+  std::size_t total = 0, launched = 0, views = 0, constants = 0, sizes = 0, absorbed = 0;
+  std::map<std::string, int> absorbed_by;  // pass
+  std::vector<ordered_json> nodes;
+};
+
+NodeAccount account_of(const runtime::Session& session) {
+  std::set<std::string> launched;
+  for (const plan::Step& step : session.plan().steps)
+    launched.insert(step.sources.begin(), step.sources.end());
+  NodeAccount account;
+  for (const passes::NodeStatus& node : session.node_statuses()) {
+    ++account.total;
+    std::string status = "absorbed";
+    switch (node.status) {
+      case passes::Status::computed:
+        status = launched.contains(node.name) ? "launched" : "view";
+        ++(launched.contains(node.name) ? account.launched : account.views);
+        break;
+      case passes::Status::constant:
+        status = "constant";
+        ++account.constants;
+        break;
+      case passes::Status::size:
+        status = "size";
+        ++account.sizes;
+        break;
+      case passes::Status::absorbed:
+        ++account.absorbed;
+        ++account.absorbed_by[node.pass];
+        break;
+    }
+    account.nodes.push_back(
+        {{"name", node.name}, {"op", node.op}, {"status", status}, {"pass", node.pass}});
+  }
+  return account;
+}
+
+ordered_json ports_json(const std::vector<plan::Port>& ports) {
+  ordered_json json = ordered_json::array();
+  for (const plan::Port& port : ports) {
+    ordered_json shape = ordered_json::array();
+    for (const ir::Dim& dim : port.type.shape) {
+      if (dim.is_constant()) {
+        shape.push_back(dim.constant());
+      } else {
+        shape.push_back(dim.str());
+      }
+    }
+    json.push_back({{"name", port.name}, {"type", ir::name_of(port.type.dtype)}, {"shape", shape}});
+  }
+  return json;
+}
+
+void add_rows(Table& table, const runtime::Session& session, const plan::Section& section,
+              const std::string& title, const ir::Bindings& sizes) {
+  const plan::Plan& plan = session.plan();
+  bool first = true;
+  for (const std::size_t i : section.steps) {
+    const plan::Step& step = plan.steps[i];
+    const plan::StepCost cost = plan::cost_of(plan, step, sizes);
+    table.add({std::exchange(first, false) ? title : "", std::to_string(i), step.op, step.type,
+               plan::launched_by(plan, step, sizes).variant, operations_text(cost.operations),
+               bytes_cell(cost.weight_bytes), bytes_cell(cost.activation_bytes), why_text(step)});
+  }
+}
+
+}  // namespace
+
+std::string FoldedSection::same_title() const {
+  if (same.empty()) return "";
+  if (same.size() == 1) return fmt::format("{} as {}", same.front().title, first.title);
+  const auto number = [](const plan::Section& s) { return s.title.substr(s.title.find(' ') + 1); };
+  return fmt::format("layers {} to {} as {}", number(same.front()), number(same.back()),
+                     first.title);
+}
+
+std::vector<FoldedSection> folded_sections(const plan::Plan& plan) {
+  std::vector<FoldedSection> folded;
+  for (plan::Section& section : plan::sections_of(plan)) {
+    if (!folded.empty() && plan::same_launches(plan, folded.back().first, section))
+      folded.back().same.push_back(std::move(section));
+    else
+      folded.push_back({std::move(section), {}});
+  }
+  return folded;
+}
+
+std::string report_text(const runtime::Session& session, BatchSize size) {
+  const plan::Plan& plan = session.plan();
+  const ir::Bindings sizes = plan::sizes_of_batch(size.batch, size.seq);
+  Table table({"part", ">", "op", "type", "variant", ">arithmetic", ">weights", ">activations",
+               "why not faster"});
+  for (const FoldedSection& folded : folded_sections(plan)) {
+    add_rows(table, session, folded.first, folded.first.title, sizes);
+    if (!folded.same.empty()) table.add({folded.same_title(), "", "", "", "", "", "", "", ""});
+  }
+  std::map<std::pair<std::string, std::string>, int> totals;
+  for (const plan::Step& step : plan.steps) ++totals[{step.op, step.type}];
+  Table sums({"op", "type", ">launches"});
+  for (const auto& [key, count] : totals) sums.add({key.first, key.second, std::to_string(count)});
+  std::string text = fmt::format("{}\n{}\n{}", table.str(), sums.str(),
+                                 counted(static_cast<std::int64_t>(plan.steps.size()), "launches"));
+  if (const int merged = plan::merged_steps(plan))
+    text += fmt::format(", {} of them merged", merged);
+  text += "\n";
+  if (!plan.why_no_persistent_kernel.empty())
+    text += fmt::format("launches are not merged: {}\n", plan.why_no_persistent_kernel);
+  if (const NodeAccount a = account_of(session); a.total > 0)
+    text += fmt::format(
+        "{} nodes of the file: {} in launches, {} views, {} constants, {} sizes, {} absorbed by "
+        "others; none runs on the host\n",
+        a.total, a.launched, a.views, a.constants, a.sizes, a.absorbed);
+  if (!plan.keeps_padding.empty())
+    text += fmt::format("padding is computed, since {} needs its rows\n", plan.keeps_padding);
+  if (!plan.tuning_note.empty()) text += plan.tuning_note + "\n";
+  const runtime::LoadTimes& times = session.load_times();
+  text += fmt::format(
+      "loaded in {:.0f} ms: {:.0f} to parse, {:.0f} in passes, {:.0f} until the device was open, "
+      "{:.0f} for programs, {:.0f} to plan and pack weights\n",
+      times.total(), times.parse, times.passes, times.device, times.programs, times.plan);
+  return text;
+}
+
+ordered_json load_times_json(const runtime::LoadTimes& times) {
+  return {{"parse", times.parse},       {"passes", times.passes}, {"device", times.device},
+          {"programs", times.programs}, {"plan", times.plan},     {"total", times.total()}};
+}
+
+ordered_json report_json(const runtime::Session& session, const ModelOptions& options,
+                         BatchSize size) {
+  const plan::Plan& plan = session.plan();
+  const ir::Bindings sizes = plan::sizes_of_batch(size.batch, size.seq);
+  std::vector<std::string> layer_of(plan.steps.size());
+  ordered_json layers = ordered_json::array();
+  for (const plan::Section& section : plan::sections_of(plan)) {
+    for (const std::size_t i : section.steps) layer_of[i] = section.title;
+    layers.push_back({{"name", section.title}, {"launches", section.steps}});
+  }
+  ordered_json ops = ordered_json::array();
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const plan::Step& step = plan.steps[i];
+    const plan::StepCost cost = plan::cost_of(plan, step, sizes);
+    const plan::Launched launched = plan::launched_by(plan, step, sizes);
+    ops.push_back({{"name", step.name},
+                   {"op", step.op},
+                   {"type", step.type},
+                   {"variant", launched.variant},
+                   {"kernel", launched.program},
+                   {"layer", layer_of[i]},
+                   {"operations", cost.operations},
+                   {"weight_bytes", cost.weight_bytes},
+                   {"activation_bytes", cost.activation_bytes},
+                   {"why_not_faster", step.why_not_faster},
+                   {"tuned", tuned_json(step)},
+                   {"source_nodes", step.sources}});
+  }
+  const NodeAccount account = account_of(session);
+  return {{"path", session.path().string()},
+          {"device", session.context().info().name},
+          {"precision", precision_of(plan, options)},
+          {"inputs", ports_json(session.inputs())},
+          {"outputs", ports_json(session.outputs())},
+          {"ops", std::move(ops)},
+          {"layers", std::move(layers)},
+          {"launches", plan.steps.size()},
+          {"merged_steps", plan::merged_steps(plan)},
+          {"why_not_merged", plan.why_no_persistent_kernel},
+          {"batch", size.batch},
+          {"seq", size.seq},
+          {"arena_bytes", session.arena_bytes(input_sizes(session, size))},
+          {"load_ms", load_times_json(session.load_times())},
+          {"source_nodes",
+           {{"total", account.total},
+            {"launched", account.launched},
+            {"views", account.views},
+            {"constants", account.constants},
+            {"sizes", account.sizes},
+            {"absorbed", account.absorbed},
+            {"absorbed_by", account.absorbed_by}}},
+          {"nodes", account.nodes},
+          {"keeps_padding", plan.keeps_padding},
+          {"host_work", plan::host_work(plan)},
+          {"notes", plan.notes},
+          {"tuning_note", plan.tuning_note},
+          {"why_not_int8", plan::why_not_int8(plan)}};
+}
+
+}  // namespace bertcl::tools

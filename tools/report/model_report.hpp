@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a model has become on a device, for people and for machines: the report of `bertcl inspect`.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "plan/report.hpp"
+#include "tools/options/model_options.hpp"
+
+namespace bertcl::tools {
+
+/// Encoder layers in a row that consist of the same launches, the first of them, or another
+/// section.
+struct FoldedSection {
+  plan::Section first;
+  std::vector<plan::Section> same;  // those after it
+
+  /// "layers 1 to 5 as layer 0"; empty where there are none.
+  std::string same_title() const;
+};
+std::vector<FoldedSection> folded_sections(const plan::Plan& plan);
+
+/// The launches by section with their cost for a batch, the sums, the account of the file's nodes
+/// and the time of loading.
+std::string report_text(const runtime::Session& session, BatchSize size);
+
+/// Milliseconds of loading, by part.
+nlohmann::ordered_json load_times_json(const runtime::LoadTimes& times);
+
+/// The report as JSON, with the cost of a batch; its arena is that of the last run.
+nlohmann::ordered_json report_json(const runtime::Session& session, const ModelOptions& options,
+                                   BatchSize size);
+
+/// The same as one HTML page that needs nothing from elsewhere.
+std::string report_page(const nlohmann::ordered_json& report);
+
+}  // namespace bertcl::tools

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// The report of `bertcl inspect` as one HTML page: what tools/report/report.html shows, by its
+// names.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <kainjow/mustache.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "tools/report/model_report.hpp"
+#include "tools/report/report_template.hpp"
+#include "tools/terminal/output.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using nlohmann::ordered_json;
+namespace mustache = kainjow::mustache;
+
+/// Control characters have no place in a page; a name may hold them.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') c = ' ';
+  return text;
+}
+
+mustache::data to_data(const ordered_json& json) {
+  if (json.is_object()) {
+    mustache::data object(mustache::data::type::object);
+    for (const auto& [key, value] : json.items()) object.set(key, to_data(value));
+    return object;
+  }
+  if (json.is_array()) {
+    mustache::data list(mustache::data::type::list);
+    for (const auto& item : json) list << to_data(item);
+    return list;
+  }
+  if (json.is_boolean()) return mustache::data(json.get<bool>());
+  const std::string text = printable(json.is_string() ? json.get<std::string>() : json.dump());
+  // A section {{#name}} shows where there is something to show.
+  return text.empty() ? mustache::data(false) : mustache::data(text);
+}
+
+/// The colour class of a type of arithmetic.
+const char* kind_of(const std::string& type) {
+  const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
+  if (has("<>") || has(" > int8")) return "mixed";
+  if (type.starts_with("int8")) return "int8";
+  if (has("f32") || has("fp32")) return "fp32";  // whatever it writes
+  if (has("f16") || has("fp16")) return "fp16";
+  return "moves";
+}
+
+/// Sums over launches.
+struct Sum {
+  double operations = 0, weights = 0, activations = 0;
+  void add(const ordered_json& op) {
+    operations += op.at("operations").get<double>();
+    weights += op.at("weight_bytes").get<double>();
+    activations += op.at("activation_bytes").get<double>();
+  }
+  void put_into(ordered_json& view) const {
+    view["operations"] = operations_text(operations);
+    view["weights"] = bytes_cell(weights);
+    view["activations"] = bytes_cell(activations);
+  }
+};
+
+ordered_json lines_of(const std::string& text) {
+  ordered_json lines = ordered_json::array();
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t to = std::min(text.find("; ", from), text.size());
+    lines.push_back(text.substr(from, to - from));
+    from = to + 2;
+  }
+  return lines;
+}
+
+ordered_json launch_view(const ordered_json& op, std::size_t index, double most) {
+  Sum sum;
+  sum.add(op);
+  ordered_json view = {{"index", index},
+                       {"op", op.at("op")},
+                       {"type", op.at("type")},
+                       {"kind", kind_of(op.at("type").get<std::string>())},
+                       {"variant", op.at("variant")},
+                       {"kernel", op.at("kernel")},
+                       {"name", op.at("name")},
+                       {"sources", op.at("source_nodes")},
+                       {"source_count", op.at("source_nodes").size()},
+                       {"has_sources", !op.at("source_nodes").empty()},
+                       {"reasons", lines_of(op.at("why_not_faster").get<std::string>())}};
+  sum.put_into(view);
+  view["share"] = fmt::format("{:.1f}", most > 0 ? 100 * sum.operations / most : 0.0);
+  return view;
+}
+
+/// Layers in a row whose launches look alike, first of them in full.
+ordered_json sections_view(const ordered_json& report) {
+  const ordered_json& ops = report.at("ops");
+  double most = 0;
+  for (const auto& op : ops) most = std::max(most, op.at("operations").get<double>());
+  ordered_json sections = ordered_json::array();
+  std::string last;
+  for (const auto& layer : report.at("layers")) {
+    ordered_json view = {{"title", layer.at("name")}, {"launches", ordered_json::array()}};
+    std::string looks;
+    Sum sum;
+    for (const auto& index : layer.at("launches")) {
+      const auto i = index.get<std::size_t>();
+      const ordered_json& op = ops.at(i);
+      view["launches"].push_back(launch_view(op, i, most));
+      for (const char* key : {"op", "type", "variant", "why_not_faster"})
+        looks += op.at(key).get<std::string>() + '\n';
+      sum.add(op);
+    }
+    view["count"] = counted(static_cast<std::int64_t>(view["launches"].size()), "launches");
+    sum.put_into(view);
+    view["open"] = looks != last;
+    last = looks;
+    sections.push_back(std::move(view));
+  }
+  return sections;
+}
+
+/// The share of each kind in the arithmetic.
+ordered_json mix_view(const ordered_json& ops) {
+  std::map<std::string, double> sums;
+  double all = 0;
+  for (const auto& op : ops) {
+    const double operations = op.at("operations").get<double>();
+    sums[kind_of(op.at("type").get<std::string>())] += operations;
+    all += operations;
+  }
+  ordered_json mix = ordered_json::array();
+  for (const char* kind : {"int8", "fp16", "fp32"})
+    if (sums[kind] > 0)
+      mix.push_back({{"kind", kind}, {"percent", fmt::format("{:.1f}", 100 * sums[kind] / all)}});
+  return mix;
+}
+
+ordered_json tiles_view(const ordered_json& report) {
+  int products = 0, integer = 0;
+  Sum sum;
+  for (const auto& op : report.at("ops")) {
+    sum.add(op);
+    if (op.at("operations").get<double>() == 0) continue;
+    ++products;
+    integer += kind_of(op.at("type").get<std::string>()) == std::string("int8");
+  }
+  const ordered_json& times = report.at("load_ms");
+  return {{{"value", fmt::format("{}", report.at("launches").get<int>())},
+           {"label", "launches"},
+           {"note", "kernels of one run"}},
+          {{"value", fmt::format("{} of {}", integer, products)},
+           {"label", "products in int8"},
+           {"note", "matrix products and attention"}},
+          {{"value", operations_text(sum.operations)},
+           {"label", "arithmetic"},
+           {"note", fmt::format("batch {}, sequence {}", report.at("batch").get<int>(),
+                                report.at("seq").get<int>())}},
+          {{"value", bytes_cell(sum.weights)}, {"label", "weights read"}, {"note", "in one run"}},
+          {{"value", bytes_text(report.at("arena_bytes").get<std::uint64_t>())},
+           {"label", "activations"},
+           {"note", "device memory"}},
+          {{"value", fmt::format("{:.0f} ms", times.at("total").get<double>())},
+           {"label", "to load"},
+           {"note", "program cache as it was"}}};
+}
+
+ordered_json account_view(const ordered_json& report) {
+  const ordered_json& nodes = report.at("source_nodes");
+  ordered_json rows = ordered_json::array();
+  for (const auto& [key, status, text] :
+       {std::tuple{"launched", "launched", "are part of the launches above"},
+        std::tuple{"views", "view", "are the same memory under another shape, or packed on upload"},
+        std::tuple{"constants", "constant", "have constant operands: folded while compiling"},
+        std::tuple{"sizes", "size", "compute sizes, which the shapes of the inputs tell"},
+        std::tuple{"absorbed", "absorbed", "were absorbed by others, or do nothing"}}) {
+    ordered_json names = ordered_json::array();
+    for (const auto& node : report.at("nodes"))
+      if (node.at("status") == status)
+        names.push_back({{"name", node.at("name")},
+                         {"op", node.at("op")},
+                         {"pass", node.at("pass")},
+                         {"gone", !node.at("pass").get<std::string>().empty()}});
+    rows.push_back({{"count", nodes.at(key).get<int>()},
+                    {"text", text},
+                    {"any", !names.empty()},
+                    {"names", std::move(names)}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string report_page(const ordered_json& given) {
+  // Names that are no UTF-8 would make no page.
+  const ordered_json report =
+      ordered_json::parse(given.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+  const std::filesystem::path path = report.at("path").get<std::string>();
+  ordered_json view = {{"title", path.filename().string()},
+                       {"path", path.string()},
+                       {"device", report.at("device")},
+                       {"precision", report.at("precision")},
+                       {"batch", report.at("batch")},
+                       {"seq", report.at("seq")},
+                       {"tiles", tiles_view(report)},
+                       {"mix", mix_view(report.at("ops"))},
+                       {"all_int8", report.at("why_not_int8").empty()},
+                       {"why_not_int8", report.at("why_not_int8")},
+                       {"sections", sections_view(report)},
+                       {"nodes", report.at("source_nodes").at("total")},
+                       {"account", account_view(report)},
+                       {"host_work", report.at("host_work")}};
+  ordered_json times = ordered_json::array();
+  for (const char* part : {"parse", "passes", "device", "programs", "plan"})
+    times.push_back({{"part", part},
+                     {"ms", fmt::format("{:.1f}", report.at("load_ms").at(part).get<double>())}});
+  view["times"] = std::move(times);
+  mustache::mustache page{std::string(report_template)};
+  if (!page.is_valid()) throw Error("the template of the report: " + page.error_message());
+  return page.render(to_data(view));
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// A progress line on a terminal, nothing anywhere else.
+#include "tools/terminal/progress.hpp"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "tools/terminal/output.hpp"
+
+namespace bertcl::tools {
+
+Progress::Progress(std::string task, std::string unit, std::chrono::milliseconds silence)
+    : task_(std::move(task)),
+      unit_(std::move(unit)),
+      terminal_(isatty(STDERR_FILENO) == 1),
+      next_(start_ + silence) {}
+
+Progress::~Progress() {
+  if (drawn_) std::fputs("\r\033[K", stderr);
+}
+
+void Progress::update(std::size_t done, std::size_t total, const std::string& note) {
+  if (!terminal_) return;
+  const Clock::time_point now = Clock::now();
+  if (now < next_) return;
+  next_ = now + std::chrono::milliseconds(100);
+  winsize size{};
+  const std::size_t columns =
+      ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+  const double seconds = std::chrono::duration<double>(now - start_).count();
+  fmt::print(stderr, "\r{}\033[K", line(done, total, seconds, note, columns - 1));
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+std::string Progress::line(std::size_t done, std::size_t total, double seconds,
+                           const std::string& note, std::size_t columns) const {
+  const double share = static_cast<double>(std::min(done, total)) /
+                       static_cast<double>(std::max<std::size_t>(1, total));
+  std::string text = fmt::format(" {}/{} {}", grouped(static_cast<std::int64_t>(done)),
+                                 grouped(static_cast<std::int64_t>(total)), unit_);
+  if (!note.empty()) text += ", " + note;
+  if (done > 0 && share < 1.0) {
+    text += fmt::format(", {} left", duration_text(seconds / share - seconds));
+  }
+  // The bar takes what the words leave.
+  const std::size_t words = task_.size() + text.size() + 3;
+  const std::size_t width = std::min<std::size_t>(24, columns > words ? columns - words : 0);
+  if (width >= 4) {
+    const auto full = static_cast<std::size_t>(share * static_cast<double>(width));
+    std::string bar(full, '=');
+    if (full < width) bar += '>';
+    bar.resize(width, ' ');
+    text = " [" + bar + "]" + text;
+  }
+  text = task_ + text;
+  if (text.size() > columns) text.resize(columns);
+  return text;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stored inputs and outputs of a model, and their comparison with what it gives now.
+#include "tools/verify/golden.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bertcl/error.hpp"
+#include "npz/npz.hpp"
+#include "onnx/tensor_file.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// input_0.pb, input_1.pb, ... up to the first that is not there. A tensor that bears the name of a
+/// port belongs to it, any other to the port of its number.
+runtime::Tensors load_numbered(const fs::path& folder, const std::string& stem,
+                               const std::vector<plan::Port>& ports) {
+  runtime::Tensors tensors;
+  for (std::size_t number = 0;; ++number) {
+    const fs::path file = folder / fmt::format("{}_{}.pb", stem, number);
+    if (!fs::exists(file)) return tensors;
+    auto [name, tensor] = onnx_io::read_tensor_file(file);
+    const bool known =
+        std::any_of(ports.begin(), ports.end(),
+                    [&, &n = name](const plan::Port& port) { return port.name == n; });
+    if (!known) {
+      if (number >= ports.size()) {
+        throw Error(
+            fmt::format("{}: the model has only {} {}s", file.string(), ports.size(), stem));
+      }
+      name = ports[number].name;
+    }
+    tensors[name] = std::move(tensor);
+  }
+}
+
+/// Halves are stored as their bit patterns, u16, since NumPy has no bf16.
+ir::Tensor as_port(const std::string& name, ir::Tensor tensor,
+                   const std::vector<plan::Port>& ports) {
+  for (const plan::Port& port : ports) {
+    const ir::DType dtype = port.type.dtype;
+    if (port.name != name || tensor.dtype() != ir::DType::u16) continue;
+    if (dtype != ir::DType::f16 && dtype != ir::DType::bf16) continue;
+    const auto bits = tensor.as<std::uint16_t>();
+    return ir::Tensor::of<std::uint16_t>(tensor.shape(), {bits.begin(), bits.end()}, dtype);
+  }
+  return tensor;
+}
+
+std::string place(std::size_t index, const ir::Sizes& shape) {
+  ir::Sizes position(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const auto extent = static_cast<std::size_t>(shape[d]);
+    position[d] = static_cast<std::int64_t>(index % extent);
+    index /= extent;
+  }
+  return fmt::format("[{}]", fmt::join(position, ", "));
+}
+
+}  // namespace
+
+std::vector<fs::path> expand_golden(const fs::path& path) {
+  std::vector<fs::path> sets;
+  if (fs::is_directory(path) && !fs::exists(path / "output_0.pb")) {
+    for (const auto& entry : fs::directory_iterator(path)) {
+      if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set")) {
+        sets.push_back(entry.path());
+      }
+    }
+  }
+  std::sort(sets.begin(), sets.end());
+  if (sets.empty()) sets.push_back(path);
+  return sets;
+}
+
+Golden load_golden(const fs::path& path, const std::vector<plan::Port>& inputs,
+                   const std::vector<plan::Port>& outputs) {
+  Golden golden{path.string(), {}, {}};
+  if (fs::is_directory(path)) {
+    golden.inputs = load_numbered(path, "input", inputs);
+    golden.outputs = load_numbered(path, "output", outputs);
+    if (golden.outputs.empty()) {
+      throw Error(fmt::format("{}: no output_0.pb in this folder", golden.name));
+    }
+    return golden;
+  }
+  const auto of_the_model = [&](const std::string& name) {
+    if (!name.starts_with("in__") && !name.starts_with("out__"))
+      throw Error(
+          fmt::format("{}: array '{}' is neither in__NAME nor out__NAME", golden.name, name));
+    return true;
+  };
+  for (auto& [name, tensor] : npz::load(path, of_the_model)) {
+    if (name.starts_with("in__"))
+      golden.inputs[name.substr(4)] = as_port(name.substr(4), std::move(tensor), inputs);
+    else
+      golden.outputs[name.substr(5)] = as_port(name.substr(5), std::move(tensor), outputs);
+  }
+  if (golden.outputs.empty()) throw Error(fmt::format("{}: no array out__NAME", golden.name));
+  return golden;
+}
+
+Difference compare(const std::string& name, const ir::Tensor& found, const ir::Tensor& expected,
+                   const Tolerance& tolerance) {
+  Difference result;
+  const auto disagree = [&](std::string message) {
+    result.agrees = false;
+    result.message = std::move(message);
+    return result;
+  };
+  if (found.shape() != expected.shape()) {
+    result.max_abs = result.max_rel = std::numeric_limits<double>::infinity();
+    return disagree(fmt::format("{}: shape [{}], expected [{}]", name,
+                                fmt::join(found.shape(), ", "), fmt::join(expected.shape(), ", ")));
+  }
+  if (ir::is_float(found.dtype()) != ir::is_float(expected.dtype())) {
+    result.max_abs = result.max_rel = std::numeric_limits<double>::infinity();
+    return disagree(fmt::format("{}: type {}, expected {}", name, ir::name_of(found.dtype()),
+                                ir::name_of(expected.dtype())));
+  }
+  const std::vector<double> a = found.to_doubles(), b = expected.to_doubles();
+  double largest = 0.0;
+  for (const double value : b) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  const bool floats = ir::is_float(expected.dtype());
+  const double absolute = !floats ? (ir::is_int8(expected.dtype()) ? 1.0 : 0.0)
+                                  : tolerance.absolute.value_or(tolerance.share * largest);
+  const double relative = floats ? tolerance.relative : 0.0;
+  std::size_t wrong = 0, worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
+    double difference = std::abs(a[i] - b[i]);
+    if (!std::isfinite(difference)) difference = std::numeric_limits<double>::infinity();
+    if (std::isinf(difference) || difference > absolute + relative * std::abs(b[i])) ++wrong;
+    if (difference > result.max_abs) {
+      result.max_abs = difference;
+      worst = i;
+    }
+  }
+  result.max_rel = result.max_abs == 0.0 ? 0.0 : result.max_abs / largest;
+  constexpr double largest_step = 0.1;
+  const bool ties_only =
+      floats && result.max_rel <= largest_step &&
+      static_cast<double>(wrong) <= tolerance.ties * static_cast<double>(a.size());
+  if (wrong > 0 && !ties_only) {
+    return disagree(fmt::format("{}{}: {} of {} values differ, the most at {}: {} instead of {}",
+                                name, fmt::format(" [{}]", fmt::join(found.shape(), ", ")), wrong,
+                                a.size(), place(worst, found.shape()), a[worst], b[worst]));
+  }
+  return result;
+}
+
+Difference compare_outputs(const runtime::Tensors& found, const Golden& golden,
+                           const Tolerance& tolerance) {
+  Difference all;
+  for (const auto& [name, expected] : golden.outputs) {
+    const auto output = found.find(name);
+    if (output == found.end()) {
+      throw Error(fmt::format("{}: the model has no output '{}'", golden.name, name));
+    }
+    const Difference one = compare(name, output->second, expected, tolerance);
+    all.max_abs = std::max(all.max_abs, one.max_abs);
+    all.max_rel = std::max(all.max_rel, one.max_rel);
+    if (one.agrees) continue;
+    all.agrees = false;
+    all.message += (all.message.empty() ? "" : "; ") + one.message;
+  }
+  return all;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// All models of a folder against what is stored for them, and against a table of what is expected.
+#include "tools/verify/verify_folder.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "bertcl/error.hpp"
+#include "onnx/read_model.hpp"
+#include "ops/interpret.hpp"
+#include "text/file.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Half precision keeps 11 bits, and the reference rounds after every operator where kernels do
+/// not.
+constexpr double kHalfShare = 1e-2;
+
+std::vector<std::string> models_below(const fs::path& folder) {
+  if (!fs::is_directory(folder)) throw Error(fmt::format("{}: no such folder", folder.string()));
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file() && entry.path().extension() == ".onnx") {
+      files.push_back(fs::relative(entry.path(), folder).generic_string());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  if (files.empty()) throw Error(fmt::format("{}: no .onnx file below it", folder.string()));
+  return files;
+}
+
+/// The stored tensors of a model; empty where there are none.
+fs::path golden_of(const fs::path& folder, const std::string& file) {
+  std::string flat = file.substr(0, file.size() - std::string(".onnx").size());
+  const fs::path beside = folder / (flat + ".npz");
+  std::replace(flat.begin(), flat.end(), '/', '~');
+  for (const fs::path& path : {folder / "goldens" / (flat + ".npz"), beside}) {
+    if (fs::exists(path)) return path;
+  }
+  return {};
+}
+
+/// A tensor of small random numbers: ids and masks of 0 and 1, any byte, positive scales, other
+/// floats around 0.
+ir::Tensor random_tensor(const ir::Value& input, const ir::Sizes& shape, std::mt19937& random) {
+  const ir::DType dtype = input.type.dtype;
+  const bool scale = input.name.find("scale") != std::string::npos;
+  const auto from = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<unsigned>(high - low + 1));
+  };
+  std::vector<double> values(static_cast<std::size_t>(ir::element_count(shape)));
+  for (double& value : values) {
+    if (ir::is_float(dtype)) {
+      value = scale ? from(1, 16) / 64.0 : from(-256, 256) / 128.0;
+    } else if (ir::is_int8(dtype)) {
+      value = dtype == ir::DType::u8 ? from(0, 255) : from(-128, 127);
+    } else {
+      value = from(0, 1);
+    }
+  }
+  if (!values.empty() && !ir::is_float(dtype)) values[0] = 1;  // no mask without any key
+  return ir::Tensor::of(shape, std::move(values)).converted(dtype);
+}
+
+/// False if the operators need sizes to be equal that are not.
+bool may_hold(const ir::Graph& graph, const ir::Bindings& bindings) {
+  const auto known = [&](const ir::Dim& dim) {
+    return std::all_of(dim.symbols().begin(), dim.symbols().end(),
+                       [&](const std::string& symbol) { return bindings.contains(symbol); });
+  };
+  return std::all_of(graph.assumptions().begin(), graph.assumptions().end(), [&](const auto& pair) {
+    return !known(pair.first) || !known(pair.second) ||
+           pair.first.evaluate(bindings) == pair.second.evaluate(bindings);
+  });
+}
+
+/// Made-up inputs, and what the plain definitions of the operators give for them. Sizes that the
+/// file leaves open are tried until the operators accept them: what has to be equal is seldom said.
+Golden reference_of(const ir::Graph& graph) {
+  constexpr int tries = 2000;
+  constexpr std::int64_t sizes[] = {2, 3, 4, 1, 8};
+  std::mt19937 random(1);
+  std::string why;
+  for (int attempt = 0; attempt < tries; ++attempt) {
+    ir::Bindings bindings;
+    for (const ir::Value* input : graph.inputs()) {
+      for (const ir::Dim& dim : input->type.shape) {
+        for (const std::string& symbol : dim.symbols()) {
+          bindings.emplace(symbol, sizes[attempt == 0 ? bindings.size() % 3 : random() % 5]);
+        }
+      }
+    }
+    if (!may_hold(graph, bindings)) continue;
+    std::map<std::string, ir::Tensor> inputs;
+    for (const ir::Value* input : graph.inputs()) {
+      inputs[input->name] =
+          random_tensor(*input, ir::evaluate(input->type.shape, bindings), random);
+    }
+    try {
+      const std::vector<ir::Tensor> outputs = ops::interpret(graph, inputs);
+      Golden golden{"", runtime::Tensors(inputs.begin(), inputs.end()), {}};
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        golden.outputs[graph.outputs()[i].name] = outputs[i];
+      }
+      return golden;
+    } catch (const Error& error) {
+      if (why.empty()) why = error.what();
+    }
+  }
+  throw Error(fmt::format("no inputs were found that the operators accept: {}",
+                          why.empty() ? "no sizes fit each other" : why));
+}
+
+class Folder {
+ public:
+  Folder(fs::path folder, const ModelOptions& options, const Tolerance& tolerance)
+      : folder_(std::move(folder)), options_(to_session_options(options)), tolerance_(tolerance) {
+    options_.drop_padding = false;  // stored outputs have rows of padding
+    options_.context = opencl::Context::create(options.device);
+  }
+
+  Outcome verify(const std::string& file, const Expectation& expected) const {
+    Outcome outcome{file, "pass", "", 0.0, 0.0};
+    std::optional<runtime::Session> session;
+    try {
+      session = load_model(folder_ / file, options_);
+    } catch (const Error& refusal) {
+      outcome.status = "refused";
+      outcome.message = refusal.what();
+      return outcome;
+    }
+    try {
+      Golden golden;
+      if (const fs::path path = golden_of(folder_, file); !path.empty()) {
+        golden = load_golden(path, session->inputs(), session->outputs());
+      }
+      if (expected.status == "reference" || !is_complete(golden, *session)) {
+        outcome.status = "reference";
+        golden = reference_of(onnx_io::read_model(folder_ / file));
+      }
+      Tolerance tolerance = tolerance_;
+      if (has_halves(*session)) tolerance.share = std::max(kHalfShare, tolerance.share);
+      tolerance.ties = expected.ties;
+      const Difference difference = compare_outputs(session->run(golden.inputs), golden, tolerance);
+      outcome.max_abs = difference.max_abs;
+      outcome.max_rel = difference.max_rel;
+      if (difference.agrees) return outcome;
+      outcome.status = "fail";
+      outcome.message = difference.message;
+    } catch (const std::exception& error) {
+      outcome.status = "fail";
+      outcome.message = error.what();
+    }
+    return outcome;
+  }
+
+ private:
+  /// False if nothing was stored, or if large tensors were left out.
+  static bool is_complete(const Golden& golden, const runtime::Session& session) {
+    const auto holds = [](const runtime::Tensors& stored, const std::vector<plan::Port>& ports) {
+      return std::all_of(ports.begin(), ports.end(),
+                         [&](const plan::Port& port) { return stored.contains(port.name); });
+    };
+    return holds(golden.inputs, session.inputs()) && holds(golden.outputs, session.outputs());
+  }
+
+  static bool has_halves(const runtime::Session& session) {
+    const auto is_half = [](const plan::Port& port) {
+      return ir::is_float(port.type.dtype) && ir::size_of(port.type.dtype) == 2;
+    };
+    return std::any_of(session.inputs().begin(), session.inputs().end(), is_half) ||
+           std::any_of(session.outputs().begin(), session.outputs().end(), is_half);
+  }
+
+  fs::path folder_;
+  runtime::SessionOptions options_;
+  Tolerance tolerance_;
+};
+
+}  // namespace
+
+Expectations read_expectations(const fs::path& path) {
+  static const std::set<std::string> known = {"pass", "reference", "refused", "fail"};
+  std::istringstream table(text::read_file(path));
+  Expectations expected;
+  std::string line;
+  for (int number = 1; std::getline(table, line); ++number) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream row(line);
+    std::string file;
+    Expectation entry;
+    std::getline(row, file, '\t');
+    std::getline(row, entry.status, '\t');
+    std::getline(row, entry.reason, '\t');
+    const auto fail = [&](const char* what) {
+      throw Error(fmt::format("{}:{}: {}", path.string(), number, what));
+    };
+    if (std::string ties; std::getline(row, ties, '\t')) {
+      char* end = nullptr;
+      entry.ties = std::strtod(ties.c_str(), &end);
+      if (ties.empty() || *end != '\0' || !(entry.ties >= 0.0 && entry.ties < 1.0)) {
+        fail("the share of ties is not a number from 0 to 1");
+      }
+      if (entry.reason.empty()) fail("an allowance for ties needs a reason");
+    }
+    if (!known.contains(entry.status)) fail("the status is none of pass, reference, refused, fail");
+    if (entry.status != "pass" && entry.status != "reference" && entry.reason.empty()) {
+      fail("a file that is refused or fails needs a reason");
+    }
+    if (!expected.emplace(file, entry).second) fail("the file is listed twice");
+  }
+  return expected;
+}
+
+std::vector<Outcome> verify_folder(const fs::path& folder, const ModelOptions& options,
+                                   const Tolerance& tolerance, const Expectations& expected) {
+  const Folder all(folder, options, tolerance);
+  std::vector<Outcome> outcomes;
+  for (const std::string& file : models_below(folder)) {
+    const auto entry = expected.find(file);
+    outcomes.push_back(all.verify(file, entry == expected.end() ? Expectation{} : entry->second));
+  }
+  return outcomes;
+}
+
+std::vector<std::string> unexpected(const std::vector<Outcome>& outcomes,
+                                    const Expectations& expected) {
+  std::vector<std::string> list;
+  std::set<std::string> seen;
+  for (const Outcome& outcome : outcomes) {
+    seen.insert(outcome.file);
+    const auto entry = expected.find(outcome.file);
+    if (entry == expected.end()) {
+      list.push_back(
+          fmt::format("{}: {}, and the table does not list it", outcome.file, outcome.status));
+    } else if (outcome.status != entry->second.status) {
+      list.push_back(fmt::format("{}: {} instead of {}: {}", outcome.file, outcome.status,
+                                 entry->second.status, outcome.message));
+    } else if (outcome.status == "refused" &&
+               outcome.message.find(entry->second.reason) == std::string::npos) {
+      list.push_back(fmt::format("{}: refused for another reason than '{}': {}", outcome.file,
+                                 entry->second.reason, outcome.message));
+    }
+  }
+  for (const auto& [file, entry] : expected) {
+    if (!seen.contains(file)) list.push_back(fmt::format("{}: not in the folder", file));
+  }
+  return list;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// All models of a folder against what is stored for them, and against a table of what is expected.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/verify/golden.hpp"
+#include "tools/options/model_options.hpp"
+
+namespace bertcl::tools {
+
+/// What became of one model.
+struct Outcome {
+  std::string file;  ///< path below the folder, with '/'
+  /// pass: agrees with the stored outputs. reference: nothing usable is stored; agrees with the
+  /// operators' plain definitions on the host for made-up inputs. refused: not compiled, `message`
+  /// says why. fail: another result, or an error while running.
+  std::string status;
+  std::string message;
+  double max_abs = 0.0, max_rel = 0.0;
+};
+
+/// What a table says about one model.
+struct Expectation {
+  std::string status;
+  std::string reason;  ///< has to be part of the message of a refusal; of others it says why
+  double ties = 0.0;   ///< Tolerance::ties for its outputs
+};
+using Expectations = std::map<std::string, Expectation>;
+
+/// Reads lines FILE <tab> STATUS <tab> REASON <tab> TIES, the last two where there are any; empty
+/// lines and those that begin with '#' do not count. Throws Error naming the line.
+Expectations read_expectations(const std::filesystem::path& path);
+
+/// Compiles and runs every .onnx below `folder`, in the order of their paths. The golden of
+/// A/b.onnx is goldens/A~b.npz or A/b.npz; where `expected` says reference, it is left aside.
+std::vector<Outcome> verify_folder(const std::filesystem::path& folder, const ModelOptions& options,
+                                   const Tolerance& tolerance, const Expectations& expected);
+
+/// Where the outcomes differ from the table, one sentence each; files that are missing on either
+/// side are named too.
+std::vector<std::string> unexpected(const std::vector<Outcome>& outcomes,
+                                    const Expectations& expected);
+
+}  // namespace bertcl::tools
