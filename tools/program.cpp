@@ -67,6 +67,24 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
+/// Help without the groups of options that have a title of their own, unless all is asked for.
+class ShortHelpFormatter : public HelpFormatter {
+ public:
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    if (!is_positional && group != "Options") return "";
+    return HelpFormatter::make_group(std::move(group), is_positional, std::move(options));
+  }
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    if (mode == CLI::AppFormatMode::All)
+      return HelpFormatter().make_help(app, std::move(name), CLI::AppFormatMode::Normal);
+    std::string text = HelpFormatter::make_help(app, std::move(name), mode);
+    for (std::size_t at; (at = text.find("\n\n\n")) != std::string::npos;) text.erase(at, 1);
+    return text;
+  }
+};
+
 /// The command that the user named, for "see bertcl eval --help".
 std::string help_command(const CLI::App& program) {
   const auto commands = program.get_subcommands();
@@ -115,6 +133,11 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
       true)
       ->type_name("FILE");
   return command;
+}
+
+void shorten_help(CLI::App& command) {
+  command.set_help_all_flag("--help-all", "Print the help of all options");
+  command.formatter(std::make_shared<ShortHelpFormatter>());
 }
 
 int run_program(int argc, const char* const* argv) {

@@ -31,6 +31,9 @@ struct CommonOptions {
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description,
                       const std::string& example, CommonOptions& options);
 
+/// --help shows the options without a group, --help-all these and the others.
+void shorten_help(CLI::App& command);
+
 // One function for each command, in the file of its name: adds it; the command line that names it
 // sets `action`.
 void add_devices(CLI::App& program, Action& action);

@@ -33,6 +33,17 @@ TEST(Program, EachCommandHasHelpWithAnExample) {
   }
 }
 
+TEST(Program, QuantizeShowsTheUsualOptionsAndAllOnDemand) {
+  const ProgramResult few = run_bertcl({"quantize", "--help"});
+  const ProgramResult all = run_bertcl({"quantize", "--help-all"});
+  EXPECT_EQ(few.code, 0);
+  EXPECT_EQ(all.code, 0);
+  EXPECT_THAT(few.out, AllOf(HasSubstr("--preset"), HasSubstr("--help-all"), HasSubstr("Example:"),
+                             Not(HasSubstr("--two-sided")), Not(HasSubstr("\n\n\n"))));
+  EXPECT_THAT(all.out, AllOf(HasSubstr("--preset"), HasSubstr("--two-sided"),
+                             HasSubstr("How ranges are found:"), HasSubstr("Example:")));
+}
+
 TEST(Program, BadUseIsRefusedWithAHint) {
   EXPECT_THAT(run_bertcl({}).err, HasSubstr("Usage: bertcl"));
   EXPECT_EQ(run_bertcl({}).code, 2);

@@ -244,6 +244,7 @@ void add_quantize(CLI::App& program, Action& action) {
       "gives the same answers.",
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
       *options);
+  shorten_help(*command);
   input_file(command->add_option("MODEL", options->model, "ONNX model in float"))
       ->required()
       ->type_name("");
