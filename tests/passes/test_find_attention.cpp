@@ -194,6 +194,26 @@ TEST(FindAttention, ProbabilitiesInAsymmetricI8AreU8) {
 })");
 }
 
+TEST(FindAttention, ProbabilitiesOf16BitsStayUnfused) {
+  EXPECT_UNCHANGED(find_attention(), R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
+  const %s0: f32[] = 0.02
+  %x: f32[batch, seq, 8] = DequantizeLinear(%q, %s0)
+  const %ps: f32[] = 0.00002
+  const %pz: u16[] = 0
+  %qr: f32[batch, seq, 2, 4] = Reshape(%x)
+  %qt: f32[batch, 2, seq, 4] = Transpose(%qr) {perm = [0, 2, 1, 3]}
+  %kt: f32[batch, 2, 4, seq] = Transpose(%qr) {perm = [0, 2, 3, 1]}
+  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)
+  %p: f32[batch, 2, seq, seq] = Softmax(%0) {axis = -1}
+  %pq: u16[batch, 2, seq, seq] = QuantizeLinear(%p, %ps, %pz)
+  %pd: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps, %pz)
+  %c: f32[batch, 2, seq, 4] = MatMul(%pd, %qt)
+  %ct: f32[batch, seq, 2, 4] = Transpose(%c) {perm = [0, 2, 1, 3]}
+  %y: f32[batch, seq, 8] = Reshape(%ct)
+  return %y
+})");
+}
+
 /// Quantized q, k, v and p, with `scores` between the product %0 and %s, and `context` between the
 /// product %c and %cd.
 std::string all_quantized(std::string_view scores, std::string_view context) {

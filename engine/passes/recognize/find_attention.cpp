@@ -224,7 +224,8 @@ ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
         break;
       }
   ir::Node* user = only_user(g, p);
-  if (user && user->op == "QuantizeLinear" && is_per_tensor(*user)) {
+  if (user && user->op == "QuantizeLinear" && is_per_tensor(*user) &&
+      ir::is_int8(user->output()->type.dtype)) {
     ir::Node* dq = only_user(g, user->output());
     if (!dq || dq->op != "DequantizeLinear" || !same_parameters(*user, *dq)) return nullptr;
     found.quantize = user;
