@@ -214,12 +214,18 @@ std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
 
 std::vector<OpDef> gather_ops() {
   return {
-      {"Gather", 2, 2, infer_gather, evaluate_gather, move_first},
-      {"GatherElements", 2, 2, infer_gather_elements, evaluate_gather_elements, move_first},
-      {"GatherND", 2, 2, infer_gather_nd, evaluate_gather_nd, move_first},
+      {"Gather", 2, 2, infer_gather, evaluate_gather, move_first, {.moves_elements = true}},
+      {"GatherElements",
+       2,
+       2,
+       infer_gather_elements,
+       evaluate_gather_elements,
+       move_first,
+       {.moves_elements = true}},
+      {"GatherND", 2, 2, infer_gather_nd, evaluate_gather_nd, move_first, {.moves_elements = true}},
       {"OneHot", 3, 3, infer_one_hot, evaluate_one_hot},
       {"NonZero", 1, 1, infer_non_zero, evaluate_non_zero},
-      {"CumSum", 2, 2, infer_same, evaluate_cum_sum},
+      {"CumSum", 2, 2, infer_same, evaluate_cum_sum, nullptr, {.mixed_axes = all_axes}},
   };
 }
 

@@ -302,12 +302,18 @@ std::vector<ir::Tensor> evaluate_tile(const EvaluateContext& context) {
 
 std::vector<OpDef> layout_ops() {
   return {
-      {"Transpose", 1, 1, infer_transpose, evaluate_transpose, move_first},
+      {"Transpose",
+       1,
+       1,
+       infer_transpose,
+       evaluate_transpose,
+       move_first,
+       {.moves_elements = true}},
       {"Concat", 1, any_number, infer_concat, evaluate_concat, move_all},
-      {"Split", 1, 1, infer_split, evaluate_split, move_first},
-      {"Slice", 1, 5, infer_slice, evaluate_slice_op, move_first},
+      {"Split", 1, 1, infer_split, evaluate_split, move_first, {.moves_elements = true}},
+      {"Slice", 1, 5, infer_slice, evaluate_slice_op, move_first, {.moves_elements = true}},
       {"Pad", 1, 2, infer_pad, evaluate_pad},
-      {"Tile", 1, 2, infer_tile, evaluate_tile, move_first},
+      {"Tile", 1, 2, infer_tile, evaluate_tile, move_first, {.moves_elements = true}},
   };
 }
 

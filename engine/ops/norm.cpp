@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/norm.hpp"
 #include "ops/support.hpp"
 
 namespace bertcl::ops {
@@ -36,6 +37,10 @@ std::vector<ir::Tensor> evaluate_softmax(const EvaluateContext& context) {
   return {ir::Tensor::of<double>(x.shape(), std::move(v)).converted(x.dtype())};
 }
 
+std::vector<std::int64_t> axis_of_softmax(const ir::Node& node) {
+  return {node.int_attribute("axis", -1)};
+}
+
 /// LayerNormalization(x, scale, bias) {axis, epsilon}: statistics over the extents from axis on.
 std::vector<ir::Type> infer_layer_norm(InferContext& context) {
   const ir::Type& in = context.type(0);
@@ -61,26 +66,32 @@ std::vector<ir::Tensor> evaluate_layer_norm(const EvaluateContext& context) {
   };
   const auto scale = expanded(1, 1.0), bias = expanded(2, 0.0);
   std::vector<double> v = x.to_doubles();
-  for (std::size_t row = 0; n > 0 && row < v.size(); row += static_cast<std::size_t>(n)) {
-    double* p = v.data() + row;
-    double mean = 0, variance = 0;
-    for (std::int64_t i = 0; i < n; ++i) mean += p[i];
-    mean /= static_cast<double>(n);
-    for (std::int64_t i = 0; i < n; ++i) variance += (p[i] - mean) * (p[i] - mean);
-    const double inverse = 1.0 / std::sqrt(variance / static_cast<double>(n) + epsilon);
-    for (std::int64_t i = 0; i < n; ++i)
-      p[i] = (p[i] - mean) * inverse * scale[static_cast<std::size_t>(i)] +
-             bias[static_cast<std::size_t>(i)];
-  }
+  normalize_rows(v, scale, bias, epsilon);
   return {ir::Tensor::of<double>(x.shape(), std::move(v)).converted(x.dtype())};
 }
 
 }  // namespace
 
+void normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
+                    std::span<const double> beta, double epsilon) {
+  const std::size_t n = gamma.size();
+  for (std::size_t row = 0; n > 0 && row < rows.size(); row += n) {
+    double* p = rows.data() + row;
+    double mean = 0, variance = 0;
+    for (std::size_t i = 0; i < n; ++i) mean += p[i];
+    mean /= static_cast<double>(n);
+    for (std::size_t i = 0; i < n; ++i) variance += (p[i] - mean) * (p[i] - mean);
+    const double inverse = 1.0 / std::sqrt(variance / static_cast<double>(n) + epsilon);
+    for (std::size_t i = 0; i < n; ++i)
+      p[i] = (p[i] - mean) * inverse * gamma[i] + (beta.empty() ? 0.0 : beta[i]);
+  }
+}
+
 std::vector<OpDef> norm_ops() {
+  const Traits softmax{.mixed_axes = axis_of_softmax};
   return {
-      {"Softmax", 1, 1, infer_softmax, evaluate_softmax<false>},
-      {"LogSoftmax", 1, 1, infer_softmax, evaluate_softmax<true>},
+      {"Softmax", 1, 1, infer_softmax, evaluate_softmax<false>, nullptr, softmax},
+      {"LogSoftmax", 1, 1, infer_softmax, evaluate_softmax<true>, nullptr, softmax},
       {"LayerNormalization", 1, 3, infer_layer_norm, evaluate_layer_norm},
   };
 }

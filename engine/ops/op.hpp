@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What each operator of the IR means: the types of its results and its values on the host.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,17 @@ struct EvaluateContext {
   [[noreturn]] void fail(const std::string& what) const;
 };
 
+/// What passes and planner rely on without knowing the operator.
+struct Traits {
+  bool row_wise = false;          // a row of a result depends on the same row of the operands only
+  bool moves_elements = false;    // the result holds elements of operand 0
+  bool mixes_tokens = false;      // a row depends on the other rows of its sequence, packed or not
+  bool takes_activation = false;  // attribute {activation}
+  std::optional<std::size_t> out_scale = {};  // operand: scale of a quantized result
+  /// The axes of operand 0 along which several elements make one of a result; null: none.
+  std::vector<std::int64_t> (*mixed_axes)(const ir::Node&) = nullptr;
+};
+
 /// One operator. `infer` gives the types of all results, `values` their elements as sizes where
 /// that is possible (null: never), `evaluate` computes them by plain loops, in float where the
 /// element type is f32, f16 or bf16.
@@ -53,6 +65,11 @@ struct OpDef {
   std::vector<ir::Type> (*infer)(InferContext&);
   std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&);
   std::vector<SymbolicElements> (*values)(InferContext&) = nullptr;
+  Traits traits = {};
+  /// Names of the operands of bertcl's own ops (ops/operands.hpp); empty for those of ONNX.
+  std::span<const std::string_view> operands = {};
+
+  bool is_own() const { return !operands.empty(); }
 };
 
 inline constexpr std::size_t any_number = 1u << 20;
@@ -61,6 +78,8 @@ inline constexpr std::size_t any_number = 1u << 20;
 const OpDef* find(std::string_view op);
 /// The definition; throws bertcl::Error that names the node if there is none.
 const OpDef& get(const ir::Node& node);
+/// The traits of a node's operator; none where it has no definition.
+const Traits& traits(const ir::Node& node);
 /// Names of all operators, sorted.
 std::vector<std::string> names();
 
@@ -75,5 +94,9 @@ std::vector<OpDef> reduce_ops();
 std::vector<OpDef> matmul_ops();
 std::vector<OpDef> norm_ops();
 std::vector<OpDef> quantize_ops();
+std::vector<OpDef> linear_ops();
+std::vector<OpDef> attention_ops();
+std::vector<OpDef> fused_norm_ops();
+std::vector<OpDef> packing_ops();
 
 }  // namespace bertcl::ops

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/fused.hpp"
+#include "ops/operands.hpp"
 #include "ops/quantization.hpp"
 #include "ops/support.hpp"
 
@@ -110,13 +112,23 @@ std::vector<ir::Tensor> evaluate_dynamic(const EvaluateContext& context) {
           ir::Tensor::scalar(scale), ir::Tensor::scalar(static_cast<std::uint8_t>(zero))};
 }
 
+std::vector<ir::Type> infer_observe(InferContext&) { return {}; }
+std::vector<ir::Tensor> evaluate_observe(const EvaluateContext&) { return {}; }
+
 }  // namespace
 
 std::vector<OpDef> quantize_ops() {
   return {
-      {"QuantizeLinear", 2, 3, infer_quantize, evaluate_quantize},
-      {"DequantizeLinear", 2, 3, infer_dequantize, evaluate_dequantize},
+      {"QuantizeLinear", 2, 3, infer_quantize, evaluate_quantize, nullptr, {.row_wise = true}},
+      {"DequantizeLinear",
+       2,
+       3,
+       infer_dequantize,
+       evaluate_dequantize,
+       nullptr,
+       {.row_wise = true}},
       {"DynamicQuantizeLinear", 1, 1, infer_dynamic, evaluate_dynamic},
+      own_op("observe", operands::observe::names, infer_observe, evaluate_observe),
   };
 }
 

@@ -25,6 +25,10 @@ std::vector<bool> reduced(const Context& context, std::size_t rank) {
   return flags;
 }
 
+std::vector<std::int64_t> reduced_axes(const ir::Node& node) {
+  return node.has("axes") ? node.ints_attribute("axes") : all_axes(node);
+}
+
 std::vector<ir::Type> infer_reduce(InferContext& context) {
   const ir::Type& in = context.type(0);
   const auto flags = reduced(context, in.shape.size());
@@ -149,15 +153,16 @@ std::vector<SymbolicElements> values_min(InferContext& c) { return fold_elements
 }  // namespace
 
 std::vector<OpDef> reduce_ops() {
+  const Traits reduction{.mixed_axes = reduced_axes};
   return {
-      {"ReduceSum", 1, 1, infer_reduce, evaluate_reduce<Sum>, values_sum},
-      {"ReduceMean", 1, 1, infer_reduce, evaluate_reduce<Mean>},
-      {"ReduceSumSquare", 1, 1, infer_reduce, evaluate_reduce<SumSquare>},
-      {"ReduceL1", 1, 1, infer_reduce, evaluate_reduce<L1>},
-      {"ReduceL2", 1, 1, infer_reduce, evaluate_reduce<L2>},
-      {"ReduceProd", 1, 1, infer_reduce, evaluate_reduce<Prod>, values_prod},
-      {"ReduceMax", 1, 1, infer_reduce, evaluate_reduce<Max>, values_max},
-      {"ReduceMin", 1, 1, infer_reduce, evaluate_reduce<Min>, values_min},
+      {"ReduceSum", 1, 1, infer_reduce, evaluate_reduce<Sum>, values_sum, reduction},
+      {"ReduceMean", 1, 1, infer_reduce, evaluate_reduce<Mean>, nullptr, reduction},
+      {"ReduceSumSquare", 1, 1, infer_reduce, evaluate_reduce<SumSquare>, nullptr, reduction},
+      {"ReduceL1", 1, 1, infer_reduce, evaluate_reduce<L1>, nullptr, reduction},
+      {"ReduceL2", 1, 1, infer_reduce, evaluate_reduce<L2>, nullptr, reduction},
+      {"ReduceProd", 1, 1, infer_reduce, evaluate_reduce<Prod>, values_prod, reduction},
+      {"ReduceMax", 1, 1, infer_reduce, evaluate_reduce<Max>, values_max, reduction},
+      {"ReduceMin", 1, 1, infer_reduce, evaluate_reduce<Min>, values_min, reduction},
   };
 }
 

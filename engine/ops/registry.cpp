@@ -16,7 +16,8 @@ const Registry& registry() {
   static const Registry table = [] {
     Registry r;
     for (const auto family : {unary_ops, binary_ops, selection_ops, shape_ops, layout_ops,
-                              gather_ops, reduce_ops, matmul_ops, norm_ops, quantize_ops})
+                              gather_ops, reduce_ops, matmul_ops, norm_ops, quantize_ops,
+                              linear_ops, attention_ops, fused_norm_ops, packing_ops})
       for (OpDef& def : family()) r.emplace(def.name, def);
     return r;
   }();
@@ -47,6 +48,12 @@ const OpDef* find(std::string_view op) {
 const OpDef& get(const ir::Node& node) {
   if (const OpDef* def = find(node.op)) return *def;
   fail_at(node, "this operator has no host evaluation");
+}
+
+const Traits& traits(const ir::Node& node) {
+  static const Traits none;
+  const OpDef* def = find(node.op);
+  return def ? def->traits : none;
 }
 
 std::vector<std::string> names() {

@@ -98,8 +98,8 @@ std::vector<OpDef> selection_ops() {
   return {
       {"Where", 3, 3, infer_where, evaluate_where, values_where},
       {"Trilu", 1, 2, infer_trilu, evaluate_trilu},
-      {"ArgMax", 1, 1, infer_arg, evaluate_arg<true>},
-      {"ArgMin", 1, 1, infer_arg, evaluate_arg<false>},
+      {"ArgMax", 1, 1, infer_arg, evaluate_arg<true>, nullptr, {.mixed_axes = all_axes}},
+      {"ArgMin", 1, 1, infer_arg, evaluate_arg<false>, nullptr, {.mixed_axes = all_axes}},
   };
 }
 

@@ -264,11 +264,11 @@ std::vector<OpDef> shape_ops() {
   return {
       {"Shape", 1, 1, infer_shape, evaluate_shape, values_shape},
       {"Size", 1, 1, infer_size, evaluate_size, values_size},
-      {"Reshape", 1, 2, infer_reshape, evaluate_reshape, move_first},
-      {"Expand", 1, 2, infer_expand, evaluate_expand, move_first},
-      {"Squeeze", 1, 1, infer_squeeze, evaluate_by_type, move_first},
-      {"Unsqueeze", 1, 1, infer_unsqueeze, evaluate_by_type, move_first},
-      {"Flatten", 1, 1, infer_flatten, evaluate_by_type},
+      {"Reshape", 1, 2, infer_reshape, evaluate_reshape, move_first, {.moves_elements = true}},
+      {"Expand", 1, 2, infer_expand, evaluate_expand, move_first, {.moves_elements = true}},
+      {"Squeeze", 1, 1, infer_squeeze, evaluate_by_type, move_first, {.moves_elements = true}},
+      {"Unsqueeze", 1, 1, infer_unsqueeze, evaluate_by_type, move_first, {.moves_elements = true}},
+      {"Flatten", 1, 1, infer_flatten, evaluate_by_type, nullptr, {.moves_elements = true}},
       {"Range", 0, 3, infer_range, evaluate_range},
       {"sizes", 0, 0, infer_sizes, evaluate_sizes, values_sizes},
   };

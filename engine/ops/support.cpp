@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "bertcl/error.hpp"
 
@@ -175,6 +176,12 @@ std::vector<SymbolicElements> move_elements(InferContext& context, unsigned data
     results.emplace_back(std::move(elements));
   }
   return results;
+}
+
+std::vector<std::int64_t> all_axes(const ir::Node& node) {
+  std::vector<std::int64_t> axes(node.inputs.at(0)->type.shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
 }
 
 std::vector<ir::Type> infer_same(InferContext& context) {

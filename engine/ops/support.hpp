@@ -96,6 +96,9 @@ std::vector<SymbolicElements> move_elements(InferContext& context, unsigned data
 inline std::vector<SymbolicElements> move_first(InferContext& c) { return move_elements(c, 1u); }
 inline std::vector<SymbolicElements> move_all(InferContext& c) { return move_elements(c, ~0u); }
 
+/// Every axis of operand 0, for Traits::mixed_axes.
+std::vector<std::int64_t> all_axes(const ir::Node& node);
+
 /// The type of operand 0 for every result.
 std::vector<ir::Type> infer_same(InferContext& context);
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <map>
 
@@ -23,6 +24,8 @@ constexpr TypeSet all = numbers | TypeSet{boolean};
 constexpr TypeSet sums = floats | TypeSet{i32, u32, i64, u64};
 constexpr TypeSet indices{i32, i64};
 constexpr TypeSet scales = floats - TypeSet{f64};
+constexpr TypeSet real{f32};
+constexpr TypeSet packed{i32};  // rows and offsets of packed tokens
 
 const std::vector<TypeConstraints>& table() {
   static const std::vector<TypeConstraints> rows{
@@ -124,6 +127,66 @@ const std::vector<TypeConstraints>& table() {
         {scales},
         {bytes}}},
       {"QuantizeLinear", {{scales}, {scales}, {TypeSet{i8, u8, i16, u16}}}},
+      // bertcl's own (ops/operands.hpp).
+      {"linear", {{real}}},
+      {"linear_q",
+       {{bytes, 'A'},
+        {TypeSet{i8}},
+        {real},
+        {real},
+        {bytes, 'A'},
+        {real},
+        {real},
+        {bytes},
+        {TypeSet{i8}}}},
+      {"attention", {{real}, {real}, {real}, {all}, {real}, {bytes}, {packed}, {TypeSet{u8}}}},
+      {"attention_q",
+       {{bytes, 'Q'},
+        {bytes, 'K'},
+        {bytes, 'V'},
+        {all},
+        {real},
+        {real},
+        {bytes, 'Q'},
+        {real},
+        {bytes, 'K'},
+        {real},
+        {bytes, 'V'},
+        {real},
+        {bytes},
+        {packed},
+        {TypeSet{u8}}}},
+      {"add_norm",
+       {{real | bytes, 'X'},
+        {real | bytes, 'R'},
+        {real},
+        {real},
+        {real},
+        {bytes, 'X'},
+        {real},
+        {bytes, 'R'},
+        {real},
+        {bytes},
+        {real},
+        {bytes}}},
+      {"embed_norm",
+       {{numbers},
+        {numbers},
+        {numbers},
+        {real},
+        {real},
+        {real},
+        {real},
+        {real},
+        {real},
+        {bytes},
+        {real},
+        {bytes}}},
+      {"quantize_rows", {{real}}},
+      {"observe", {{all}}},
+      {"pack_inputs", {{all}}},
+      {"pack", {{all}, {packed}}},
+      {"unpack", {{all}, {packed}}},
   };
   return rows;
 }
@@ -168,17 +231,18 @@ void check_operand_types(const ir::Node& node) {
   if (!row)
     throw Error(
         fmt::format("{}: ops/type_constraints.cpp has no row for this operator", node.describe()));
-  std::map<char, const ir::Value*> bound;  // the first operand of each variable
+  std::array<const ir::Value*, 128> bound{};  // the first operand of each variable
   for (std::size_t i = 0; i < node.inputs.size() && !row->operands.empty(); ++i) {
     const ir::Value* in = node.inputs[i];
     if (!in) continue;
     const OperandConstraint& allowed = row->operands[std::min(i, row->operands.size() - 1)];
     if (allowed.variable != '\0') {
-      const auto [it, first] = bound.emplace(allowed.variable, in);
-      if (!first && !are_alike(allowed.variable, it->second->type.dtype, in->type.dtype))
+      const ir::Value*& first = bound[static_cast<std::size_t>(allowed.variable)];
+      if (!first) first = in;
+      if (!are_alike(allowed.variable, first->type.dtype, in->type.dtype))
         throw Error(fmt::format("{}: operands are of different types: '{}' {} and '{}' {}",
-                                node.describe(), it->second->name, ir::str(it->second->type),
-                                in->name, ir::str(in->type)));
+                                node.describe(), first->name, ir::str(first->type), in->name,
+                                ir::str(in->type)));
     }
     if (!allowed.types.contains(in->type.dtype))
       throw Error(fmt::format("{}: operand '{}' is {}; {} takes {} there", node.describe(),

@@ -130,16 +130,16 @@ std::vector<SymbolicElements> values_cast(InferContext& context) {
 }
 
 OpDef unary(const char* name, std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&)) {
-  return {name, 1, 1, infer_same, evaluate};
+  return {name, 1, 1, infer_same, evaluate, nullptr, {.row_wise = true}};
 }
 
 }  // namespace
 
 std::vector<OpDef> unary_ops() {
   return {
-      {"Neg", 1, 1, infer_same, evaluate_unary<Neg>},
-      {"Abs", 1, 1, infer_same, evaluate_unary<Abs>},
-      {"Sign", 1, 1, infer_same, evaluate_unary<Sign>},
+      unary("Neg", evaluate_unary<Neg>),
+      unary("Abs", evaluate_unary<Abs>),
+      unary("Sign", evaluate_unary<Sign>),
       unary("Floor", evaluate_unary<Floor>),
       unary("Ceil", evaluate_unary<Ceil>),
       unary("Round", evaluate_unary<Round>),
@@ -151,7 +151,7 @@ std::vector<OpDef> unary_ops() {
       unary("Sin", evaluate_unary<Sin>),
       unary("Cos", evaluate_unary<Cos>),
       unary("Softplus", evaluate_unary<Softplus>),
-      {"Relu", 1, 1, infer_same, evaluate_unary<Relu>},
+      unary("Relu", evaluate_unary<Relu>),
       unary("Reciprocal", evaluate_unary<Reciprocal>),
       unary("Sigmoid", evaluate_unary<Sigmoid>),
       unary("LeakyRelu", evaluate_leaky_relu),

@@ -7,6 +7,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
+#include "ops/verify.hpp"
 #include "passes/passes.hpp"
 
 namespace bertcl::passes {
@@ -57,6 +58,7 @@ void compile(ir::Graph& graph, const Options& options,
   for (const Pass& pass : pipeline(options)) {
     const bool changed = pass.run(graph);
     ir::verify(graph, pass.name);
+    ops::verify(graph, pass.name);
     if (changed && after) after(pass, graph);
   }
 }

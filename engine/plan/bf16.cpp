@@ -5,14 +5,14 @@
 #include <algorithm>
 
 #include "kernels/variants.hpp"
-#include "passes/operands.hpp"
+#include "ops/operands.hpp"
 #include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
 
 bool is_left_operand(const ir::Node& node, const ir::Value* value) {
-  return node.op == "linear" && node.inputs[passes::linear::x] == value &&
+  return node.op == "linear" && node.inputs[ops::operands::linear::x] == value &&
          std::count(node.inputs.begin(), node.inputs.end(), value) == 1;
 }
 

@@ -12,14 +12,15 @@
 #include <string>
 
 #include "kernels/variants.hpp"
-#include "passes/symbols.hpp"
+#include "ops/op.hpp"
+#include "ops/symbols.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/persistent_kernel.hpp"
 
 namespace bertcl::plan {
 namespace {
 
-namespace symbols = passes::symbols;
+namespace symbols = ops::symbols;
 
 const LoweringTable& lowerings() {
   static const LoweringTable table = [] {
@@ -59,9 +60,7 @@ void check_disabled(const std::string& disabled) {
 /// True if the value is the float form of a quantized one: DequantizeLinear, then only ops that
 /// move elements.
 bool is_dequantized(const ir::Value* value) {
-  static const std::set<std::string, std::less<>> moves = {
-      "Transpose", "Reshape", "Squeeze", "Unsqueeze", "Slice", "Split", "Gather", "pack", "unpack"};
-  while (value && value->producer && moves.contains(value->producer->op))
+  while (value && value->producer && ops::traits(*value->producer).moves_elements)
     value = value->producer->input(0);
   return value && value->producer && value->producer->op == "DequantizeLinear";
 }

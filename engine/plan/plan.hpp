@@ -21,7 +21,7 @@
 namespace bertcl::plan {
 
 /// ceil(dim / divide) * times: a size that is known at run time, over the symbols of the model's
-/// inputs and those of packing (passes/symbols.hpp).
+/// inputs and those of packing (ops/symbols.hpp).
 struct Size {
   ir::Dim dim{1};
   ir::Dim divide{1};

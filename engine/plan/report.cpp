@@ -9,7 +9,7 @@
 #include <set>
 
 #include "bertcl/error.hpp"
-#include "passes/symbols.hpp"
+#include "ops/symbols.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -62,7 +62,7 @@ Launched launched_by(const Plan& plan, const Step& step, const ir::Bindings& siz
 }
 
 ir::Bindings sizes_of_batch(std::int64_t batch, std::int64_t seq) {
-  namespace symbols = passes::symbols;
+  namespace symbols = ops::symbols;
   return {{"batch", batch},
           {"seq", seq},
           {symbols::batch, batch},

@@ -7,10 +7,10 @@
 #include <span>
 
 #include "opencl/command_buffer.hpp"
+#include "ops/packing.hpp"
 #include "plan/memory.hpp"
 #include "plan/plan.hpp"
 #include "runtime/launch.hpp"
-#include "runtime/packing.hpp"
 #include "runtime/persistent_kernel.hpp"
 #include "runtime/session.hpp"
 

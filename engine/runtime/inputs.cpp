@@ -127,7 +127,7 @@ std::vector<std::int64_t> mask_of(const plan::Plan& plan, const Tensors& inputs)
   return values;
 }
 
-void check_length(const plan::Plan& plan, const Packing& packing) {
+void check_length(const plan::Plan& plan, const ops::Packing& packing) {
   if (plan.max_positions > 0 && packing.longest > plan.max_positions)
     throw Error(
         fmt::format("a sequence of {} tokens was given, the model's position table ends at {}",

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ir/dim.hpp"
+#include "ops/packing.hpp"
 #include "plan/plan.hpp"
-#include "runtime/packing.hpp"
 #include "runtime/session.hpp"
 
 namespace bertcl::runtime {
@@ -35,6 +35,6 @@ std::vector<std::int64_t> mask_of(const plan::Plan& plan, const Tensors& inputs)
 
 /// Throws Error if a sequence is longer than the model's table of positions, or than integer
 /// attention can sum up.
-void check_length(const plan::Plan& plan, const Packing& packing);
+void check_length(const plan::Plan& plan, const ops::Packing& packing);
 
 }  // namespace bertcl::runtime

@@ -21,8 +21,8 @@
 #include "onnx/read_model.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
+#include "ops/symbols.hpp"
 #include "passes/pass.hpp"
-#include "passes/symbols.hpp"
 #include "plan/builder.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/inputs.hpp"
@@ -30,7 +30,7 @@
 namespace bertcl::runtime {
 namespace {
 
-namespace symbols = passes::symbols;
+namespace symbols = ops::symbols;
 
 /// Marks the tensors that calibration wants to see by a user of their own, so that no fusion
 /// swallows them.
@@ -61,10 +61,10 @@ struct Session::State {
   Tensors finish();
   std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name) const;
   ir::Tensor default_of(const plan::Input& in) const;
-  void bind_packing(const Packing& packing, ir::Bindings& sizes) const;
+  void bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const;
   const plan::Input* packed_ids() const;  // null where the model does not pack
   std::int64_t arena_bytes(const Shapes& inputs) const;
-  void upload(const Tensors& inputs, const Packing* packing);
+  void upload(const Tensors& inputs, const ops::Packing* packing);
 };
 
 /// The time that a thread spends in a call of a session.
@@ -100,7 +100,7 @@ void Session::Settle::operator()(State* state) const noexcept {
   if (context && !opencl::process_is_ending()) context->queue().settle(owned);
 }
 
-void Session::State::bind_packing(const Packing& packing, ir::Bindings& sizes) const {
+void Session::State::bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const {
   sizes[symbols::batch] = packing.batch;
   sizes[symbols::tokens] = packing.tokens();
   sizes[symbols::offsets] = packing.batch + 1;
@@ -121,7 +121,7 @@ ir::Tensor Session::State::default_of(const plan::Input& in) const {
                                        in.source == plan.mask_input ? 1 : 0));
 }
 
-void Session::State::upload(const Tensors& inputs, const Packing* packing) {
+void Session::State::upload(const Tensors& inputs, const ops::Packing* packing) {
   for (const plan::Input& in : plan.inputs) {
     const auto stage = [&](const auto& values) {
       const auto from = std::as_bytes(std::span(values));
@@ -263,11 +263,11 @@ void Session::State::start(const Tensors& inputs) {
     Turn::refuse(started_by);
   check_names(plan, inputs);
   ir::Bindings sizes = bind_shapes(plan, shapes_of(inputs));
-  std::optional<Packing> packing;
+  std::optional<ops::Packing> packing;
   if (const plan::Input* ids = packed_ids()) {
     const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
-    packing = make_packing(shape[0], shape[1], mask_of(plan, inputs),
-                           drop_padding && plan.keeps_padding.empty(), plan.mask_is_length);
+    packing = ops::make_packing(shape[0], shape[1], mask_of(plan, inputs),
+                                drop_padding && plan.keeps_padding.empty(), plan.mask_is_length);
     check_length(plan, *packing);
     bind_packing(*packing, sizes);
     statistics = {packing->batch, packing->seq, packing->tokens()};
@@ -290,7 +290,7 @@ std::int64_t Session::State::arena_bytes(const Shapes& inputs) const {
   if (const plan::Input* ids = packed_ids()) {
     const auto shape = inputs.find(ids->source);
     if (shape == inputs.end()) throw Error(fmt::format("input '{}' is missing", ids->source));
-    Packing packing;  // of full sequences
+    ops::Packing packing;  // of full sequences
     packing.batch = shape->second[0];
     packing.seq = packing.longest = shape->second[1];
     const std::int64_t tokens = ir::product(packing.batch, packing.seq, "a batch");

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "ir/text.hpp"
+#include "ops/verify.hpp"
 #include "passes/passes.hpp"
 
 namespace bertcl::passes {
@@ -16,6 +17,7 @@ inline std::string after(const Pass& pass, std::string_view before) {
   pass.run(g);
   g.remove_dead();
   ir::verify(g, pass.name);
+  ops::verify(g, pass.name);
   return ir::print(g, {.renumber = true});
 }
 

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "ir/text.hpp"
@@ -79,6 +80,24 @@ TEST(DefaultModel, NormalizesToTypedProducts) {
   const auto outputs = ops::interpret(graph, inputs);
   expect_near(outputs[0], start_logits);
   expect_near(outputs[1], end_logits);
+}
+
+TEST(DefaultModel, ComputesTheSameAfterAllPasses) {
+  ir::Graph graph = onnx_io::read_model(model);
+  compile(graph, {});
+  std::map<std::string, int> count;
+  for (const auto& node : graph.nodes()) ++count[node->op];
+  EXPECT_EQ(count["embed_norm"], 1);
+  EXPECT_EQ(count["attention"], 6);
+  EXPECT_EQ(count["add_norm"], 12);
+  EXPECT_EQ(count["pack_inputs"], 1);
+  const auto outputs = ops::interpret(graph, inputs);
+  const auto mask = inputs.at("attention_mask").to_ints();
+  for (std::size_t i = 0; i < mask.size(); ++i) {
+    const double start = outputs[0].to_doubles()[i], end = outputs[1].to_doubles()[i];
+    EXPECT_NEAR(start, mask[i] ? start_logits[i] : 0, 1e-4) << i;
+    EXPECT_NEAR(end, mask[i] ? end_logits[i] : 0, 1e-4) << i;
+  }
 }
 
 TEST(DefaultModel, MaskAndPositionsAreRecognized) {

@@ -112,7 +112,7 @@ TEST(InputChecks, MasksAreZerosAndOnes) {
 
 TEST(InputChecks, SequencesEndWithTheTableAndTheSums) {
   plan::Plan plan = encoder_plan();
-  Packing packing;
+  ops::Packing packing;
   packing.longest = 513;
   check_length(plan, packing);  // no limit
   plan.max_positions = 512;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "opencl/queue.hpp"
-#include "passes/symbols.hpp"
+#include "ops/symbols.hpp"
 #include "plan/report.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -27,7 +27,7 @@ std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Te
 
   const plan::Plan& plan = session.plan();
   ir::Bindings sizes = plan::sizes_of_batch(batch, seq);
-  sizes[passes::symbols::tokens] = session.statistics().tokens;
+  sizes[ops::symbols::tokens] = session.statistics().tokens;
   // Launches bear the name of their step; an op may have several with different kernels.
   std::map<std::pair<std::string, std::string>, std::vector<const plan::Step*>> steps;
   for (const plan::Step& step : plan.steps)

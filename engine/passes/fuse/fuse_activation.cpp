@@ -2,6 +2,7 @@
 // An activation after a product moves into its epilogue.
 //
 //   linear -> Gelu -> y       becomes       linear {activation = "gelu"} -> y
+#include "ops/op.hpp"
 #include "passes/match.hpp"
 #include "passes/passes.hpp"
 
@@ -21,9 +22,8 @@ bool fuse_activation_at(ir::Graph& g, ir::Node& node) {
   const std::string activation = activation_of(node);
   if (activation.empty()) return false;
   ir::Node* product = node.inputs[0]->producer;
-  if (!product || (product->op != "linear" && product->op != "linear_q") ||
-      product->has("activation") || product->output()->type.dtype != ir::DType::f32 ||
-      !g.used_once(product->output()))
+  if (!product || !ops::traits(*product).takes_activation || product->has("activation") ||
+      product->output()->type.dtype != ir::DType::f32 || !g.used_once(product->output()))
     return false;
   Match m;
   m.nodes = {product, &node};

@@ -13,11 +13,15 @@
 #include <algorithm>
 #include <array>
 
+#include "ops/op.hpp"
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
-#include "passes/operands.hpp"
 #include "passes/passes.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 using Three = std::array<ir::Node*, 3>;
@@ -49,7 +53,7 @@ bool same_parameter(const ir::Value* a, const ir::Value* b) {
 
 bool same_kind(const Three& p) {
   for (const ir::Node* n : p) {
-    if (n->op != p[0]->op || (n->op != "linear" && n->op != "linear_q") || n->has("activation"))
+    if (n->op != p[0]->op || !ops::traits(*n).takes_activation || n->has("activation"))
       return false;
     if (n->inputs[0] != p[0]->inputs[0] || !n->inputs[1]->is_constant()) return false;
     if ((n->input(2) == nullptr) != (p[0]->input(2) == nullptr)) return false;
@@ -81,7 +85,7 @@ std::int64_t first_column(const ir::Value* part) {
 
 /// The operands of attention are parts of one value.
 bool read_in_place(ir::Graph& g, ir::Node& node) {
-  if ((node.op != "attention" && node.op != "attention_q") || node.has("offsets")) return false;
+  if (!ops::traits(node).mixes_tokens || node.has("offsets")) return false;
   std::vector<std::int64_t> offsets;
   for (std::size_t i = 0; i < 3; ++i) {
     const ir::Node* split = node.inputs[i]->producer;
@@ -97,7 +101,7 @@ bool read_in_place(ir::Graph& g, ir::Node& node) {
 }
 
 bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
-  if ((node.op != "attention" && node.op != "attention_q") || node.has("offsets")) return false;
+  if (!ops::traits(node).mixes_tokens || node.has("offsets")) return false;
   Three products{};
   for (std::size_t i = 0; i < 3; ++i) {
     products[i] = node.inputs[i]->producer;

@@ -11,24 +11,19 @@
 // scale.
 #include <algorithm>
 
+#include "ops/op.hpp"
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
-#include "passes/operands.hpp"
 #include "passes/passes.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 constexpr std::size_t max_norm_results = 3;
-
-/// Position of out_scale among the operands of ops that can quantize their result.
-std::optional<std::size_t> out_scale_operand(std::string_view op) {
-  if (op == "linear_q") return linear_q::out_scale;
-  if (op == "attention_q") return attention_q::out_scale;
-  if (op == "add_norm") return add_norm::out_scale;
-  if (op == "embed_norm") return embed_norm::out_scale;
-  return std::nullopt;
-}
 
 bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   if (q.op != "QuantizeLinear" || !is_per_column(q) || !ir::is_int8(q.output()->type.dtype))
@@ -36,7 +31,7 @@ bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   ir::Node* maker = q.inputs[0]->producer;
   if (!maker || maker->output() != q.inputs[0] || maker->output()->type.dtype != ir::DType::f32)
     return false;
-  auto position = out_scale_operand(maker->op);
+  std::optional<std::size_t> position = ops::traits(*maker).out_scale;
   if (!position || (maker->op == "attention_q" && !is_per_tensor(q))) return false;
   const bool is_norm = maker->op == "add_norm" || maker->op == "embed_norm";
   if (!is_norm && (maker->input(*position) || !g.used_once(maker->output()))) return false;

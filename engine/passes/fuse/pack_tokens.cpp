@@ -18,16 +18,21 @@
 #include <set>
 #include <tuple>
 
+#include "ops/op.hpp"
+#include "ops/operands.hpp"
+#include "ops/symbols.hpp"
 #include "passes/match.hpp"
-#include "passes/operands.hpp"
 #include "passes/passes.hpp"
 #include "passes/quant_params.hpp"
-#include "passes/symbols.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+namespace symbols = ops::symbols;
+
 namespace {
 
-bool is_attention(const ir::Node& n) { return n.op == "attention" || n.op == "attention_q"; }
+bool is_attention(const ir::Node& n) { return ops::traits(n).mixes_tokens; }
 
 /// Values of shape [tokens, ...], in the order in which they became so: nothing may depend on where
 /// they lie in memory.
@@ -57,15 +62,12 @@ ir::Shape rows_of(const ir::Shape& shape) {
 
 /// True if each row of the result depends on the same row of the operands only.
 bool works_by_row(const ir::Node& n, const PackedValues& packed) {
-  static const std::set<std::string, std::less<>> always{
-      "linear", "linear_q", "add_norm", "Gelu", "QuantizeLinear", "DequantizeLinear", "Relu",
-      "Tanh", "quantize_rows",
-      // by its range over all rows: those of padding no longer count, see docs/architecture.md
-      "DynamicQuantizeLinear"};
-  if (always.contains(n.op)) {
+  // DynamicQuantizeLinear: by the range of all rows, where those of padding no longer count; see
+  // docs/architecture.md.
+  if (n.op == "DynamicQuantizeLinear") return true;
+  if (ops::traits(n).row_wise)
     return !is_quantization(n) || element_count(n.inputs[1]->type.shape) == ir::Dim(1) ||
            is_per_column(n);
-  }
   if ((n.op != "Add" && n.op != "Mul") || n.output()->type.shape.size() < 3) return false;
   for (const ir::Value* in : n.inputs) {  // equal shapes, or a constant of the last axis
     if (packed.contains(in) && in->type.shape == rows_of(n.output()->type.shape)) continue;
@@ -266,18 +268,11 @@ class Packer {
       const auto i = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
       return as_unpacked ? i == 1 : ir::Dim::divide(shape.at(i), seq_).has_value();
     };
-    if (n.op.starts_with("Reduce")) {
-      if (!n.has("axes")) {  // all of them
-        for (std::int64_t axis = 0; axis < rank; ++axis)
-          if (of_tokens(axis)) return true;
-        return false;
-      }
-      const auto& axes = n.ints_attribute("axes");
-      return std::any_of(axes.begin(), axes.end(), of_tokens);
-    }
-    if (n.op == "MatMul" || n.op == "MatMulInteger") return of_tokens(-1);
-    if (n.op == "Softmax" || n.op == "LogSoftmax") return of_tokens(n.int_attribute("axis", -1));
-    return n.op == "CumSum" || n.op.starts_with("Arg");
+    const auto mixed_axes = ops::traits(n).mixed_axes;
+    if (!mixed_axes) return false;
+    const std::vector<std::int64_t> axes = mixed_axes(n);
+    return (rank > 1 && axes.size() == shape.size()) ||
+           std::any_of(axes.begin(), axes.end(), of_tokens);
   }
 
   ir::Graph& g_;

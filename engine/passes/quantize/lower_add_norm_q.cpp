@@ -8,12 +8,15 @@
 //   add_norm(xq, rq, gamma, beta, x_scale, x_zero_point, residual_scale, residual_zero_point) -> y
 //
 // Scales are per tensor or per column.
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
-#include "passes/operands.hpp"
 #include "passes/passes.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 bool lower_add_norm_q_at(ir::Graph& g, ir::Node& node) {

@@ -7,12 +7,15 @@
 //               v_scale, v_zero_point) -> y f32
 //
 // find_attention has made sure that either all of them are quantized or none.
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
-#include "passes/operands.hpp"
 #include "passes/passes.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 bool lower_attention_q_at(ir::Graph& g, ir::Node& node) {

@@ -12,13 +12,16 @@
 // made, the reason stays on the node as `float_reason`, for the report.
 #include <fmt/format.h>
 
+#include "ops/operands.hpp"
 #include "passes/int8_weight.hpp"
 #include "passes/match.hpp"
-#include "passes/operands.hpp"
 #include "passes/passes.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 /// Why the weight after DequantizeLinear cannot be that of an integer product; "" if it can.

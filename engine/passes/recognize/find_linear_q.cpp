@@ -11,13 +11,16 @@
 // the weight are constant.
 #include <optional>
 
+#include "ops/operands.hpp"
 #include "passes/int8_weight.hpp"
 #include "passes/match.hpp"
-#include "passes/operands.hpp"
 #include "passes/passes.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
+
+using namespace ops::operands;
+
 namespace {
 
 bool has_one_element(const ir::Value* v) { return element_count(v->type.shape) == ir::Dim(1); }

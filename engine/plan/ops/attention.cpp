@@ -6,9 +6,9 @@
 #include "kernels/contracts/attention.hpp"
 #include "kernels/variants.hpp"
 #include "opencl/capabilities.hpp"
-#include "passes/operands.hpp"
+#include "ops/operands.hpp"
+#include "ops/symbols.hpp"
 #include "passes/quant_params.hpp"
-#include "passes/symbols.hpp"
 #include "plan/bf16.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
@@ -17,7 +17,7 @@
 namespace bertcl::plan {
 namespace {
 
-namespace symbols = passes::symbols;
+namespace symbols = ops::symbols;
 
 using kernels::AttentionVariant;
 
@@ -122,10 +122,10 @@ Choice<AttentionVariant> choose_float(Builder& b, const ir::Graph& graph, const 
 }
 
 void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
-  if (node.input(passes::attention::p_scale))
+  if (node.input(ops::operands::attention::p_scale))
     throw Error(fmt::format("{}: its probabilities are quantized and its operands are not",
                             node.describe()));
-  const ir::Value* seq_offsets = node.input(passes::attention::seq_offsets);
+  const ir::Value* seq_offsets = node.input(ops::operands::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
   const Choice<AttentionVariant> choice = choose_float(b, graph, node);
   const bool bf16 = choice.variant == &kernels::attention_bf16_variant();
@@ -144,7 +144,7 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
       .v_offset = g.offsets[2],
       .out = bf16 ? b.out_bf16(node.output()) : b.out(node.output()),
       .seq_offsets = b.in(seq_offsets),
-      .key_mask = b.in(node.inputs[passes::attention::key_mask]),
+      .key_mask = b.in(node.inputs[ops::operands::attention::key_mask]),
       .use_mask = static_cast<std::int32_t>(node.int_attribute("masked", 0)),
       .heads = g.heads,
       .head_size = g.head_size,
@@ -157,7 +157,7 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
 }
 
 void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
-  namespace o = passes::attention_q;
+  namespace o = ops::operands::attention_q;
   const ir::Value* seq_offsets = node.input(o::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
   const auto choice = choose(b, node, kernels::attention_s8_variants());

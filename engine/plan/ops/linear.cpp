@@ -6,7 +6,7 @@
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
 #include "opencl/capabilities.hpp"
-#include "passes/operands.hpp"
+#include "ops/operands.hpp"
 #include "plan/bf16.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/ops/ops.hpp"
@@ -39,7 +39,7 @@ kernels::Refusal why_not_float(Builder& b, const GemmVariant& variant) {
 }
 
 void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
-  namespace o = passes::linear;
+  namespace o = ops::operands::linear;
   const ir::Value* w = node.inputs[o::w];
   if (!w->is_constant())
     throw Error(

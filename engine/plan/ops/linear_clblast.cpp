@@ -7,7 +7,7 @@
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/contracts/move.hpp"
 #include "opencl/blas.hpp"
-#include "passes/operands.hpp"
+#include "ops/operands.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
@@ -32,7 +32,7 @@ void cast(Builder& b, const ir::Node& node, Argument from, ir::DType from_type, 
 }  // namespace
 
 void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
-  namespace o = passes::linear;
+  namespace o = ops::operands::linear;
   const bool half = b.options().half_weights;
   const ir::DType type = half ? ir::DType::f16 : ir::DType::f32;
   const ir::Tensor w = node.inputs[o::w]->constant->converted(type);

@@ -6,7 +6,7 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
-#include "passes/operands.hpp"
+#include "ops/operands.hpp"
 #include "passes/quant_params.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/ops/ops.hpp"
@@ -58,7 +58,7 @@ void add_builds(Builder& b, Step& step, const std::vector<TunedVariant>& tuned, 
 }
 
 void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
-  namespace o = passes::linear_q;
+  namespace o = ops::operands::linear_q;
   const auto choice = choose(b, node, kernels::gemm_s8_variants());
   const ir::Tensor& w = *node.inputs[o::w]->constant;
   const std::int64_t k = w.shape()[0], n = w.shape()[1];

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "kernels/contracts/rows.hpp"
-#include "passes/operands.hpp"
+#include "ops/operands.hpp"
 #include "plan/bf16.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
@@ -52,7 +52,7 @@ const char* type_of(Builder& b, const ir::Node& node) {
 }
 
 void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
-  namespace o = passes::add_norm;
+  namespace o = ops::operands::add_norm;
   const std::int64_t hidden = node.inputs[o::gamma]->constant->size();
   kernels::AddNorm<Argument> arguments;
   const auto add_term = [&](const o::Term& term, Argument& value, Argument& type, Argument& scales,
@@ -93,7 +93,7 @@ std::optional<ir::Tensor> in_half(const ir::Tensor& table) {
 
 /// Word, position and type table as the kernel reads them: in half if all can be.
 std::array<std::optional<ir::Tensor>, 3> stored_tables(const ir::Node& node) {
-  namespace o = passes::embed_norm;
+  namespace o = ops::operands::embed_norm;
   std::array<std::optional<ir::Tensor>, 3> real, half;
   bool all = true;
   for (std::size_t i = 0; i < 3; ++i) {
@@ -107,7 +107,7 @@ std::array<std::optional<ir::Tensor>, 3> stored_tables(const ir::Node& node) {
 }
 
 void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
-  namespace o = passes::embed_norm;
+  namespace o = ops::operands::embed_norm;
   const auto rows_of = [&](std::size_t table) {
     const ir::Value* v = node.input(table);
     return v ? static_cast<std::int32_t>(v->type.shape[0].constant()) : 0;
@@ -150,7 +150,7 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   launch_rows(b, node, type_of(b, node), "embed_norm", "embed_norm", arguments, tokens,
               {shape.back()});
   b.plan().word_rows = rows_of(o::word);
-  if (!positions->producer->input(passes::pack_inputs::positions))
+  if (!positions->producer->input(ops::operands::pack_inputs::positions))
     b.plan().max_positions = rows_of(o::position);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The borders of packed tokens: pack_inputs (filled by the host while it uploads), pack, unpack.
 #include "kernels/contracts/move.hpp"
-#include "passes/operands.hpp"
+#include "ops/operands.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
@@ -9,7 +9,7 @@ namespace bertcl::plan {
 namespace {
 
 void lower_pack_inputs(Builder& b, const ir::Graph&, const ir::Node& node) {
-  namespace o = passes::pack_inputs;
+  namespace o = ops::operands::pack_inputs;
   std::vector<Input>& inputs = b.plan().inputs;
   const auto name = [&](std::size_t i) { return node.input(i) ? node.inputs[i]->name : ""; };
   inputs.push_back({InputKind::packed_ids, name(o::ids), b.add_slot(node.outputs[0])});

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which rows of a padded batch are computed, and where they lie.
-#include "runtime/packing.hpp"
+#include "ops/packing.hpp"
 
 #include <algorithm>
 #include <limits>
 
-namespace bertcl::runtime {
+namespace bertcl::ops {
 namespace {
 
 /// Number of leading ones if nothing but zeros follows, otherwise -1.
@@ -62,4 +62,4 @@ Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::
   return p;
 }
 
-}  // namespace bertcl::runtime
+}  // namespace bertcl::ops

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace bertcl::runtime {
+namespace bertcl::ops {
 
 /// Rows of a batch [batch, seq] in packed order.
 struct Packing {
@@ -28,4 +28,4 @@ struct Packing {
 Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,
                      bool may_drop, bool mask_is_length = false);
 
-}  // namespace bertcl::runtime
+}  // namespace bertcl::ops

@@ -6,7 +6,7 @@
 #pragma once
 #include "ir/dim.hpp"
 
-namespace bertcl::passes::symbols {
+namespace bertcl::ops::symbols {
 
 inline constexpr const char* tokens = "$tokens";    // rows that are computed
 inline constexpr const char* batch = "$batch";      // sequences
@@ -17,4 +17,4 @@ inline constexpr const char* attention_rows = "$attention_rows";
 
 inline ir::Dim dim(const char* symbol) { return ir::Dim::symbol(symbol); }
 
-}  // namespace bertcl::passes::symbols
+}  // namespace bertcl::ops::symbols

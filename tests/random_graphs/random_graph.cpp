@@ -6,7 +6,7 @@
 
 #include "random_builder.hpp"
 
-namespace bertcl::runtime {
+namespace bertcl::tests {
 namespace {
 
 constexpr std::int64_t table_rows = 11;
@@ -246,16 +246,6 @@ class Generator : RandomBuilder {
   }
 
   // --- quantization
-  ir::Value* zero_point(ir::DType dtype) {
-    return dtype == ir::DType::u8 ? ints({}, 100, 150, dtype)
-                                  : ints({}, chance(50) ? 0 : -9, chance(50) ? 0 : 9, dtype);
-  }
-  ir::Value* through_bytes(ir::Value* x) {
-    const ir::DType dtype = chance(50) ? ir::DType::u8 : ir::DType::i8;
-    ir::Value *scale = floats({}, 0.01, 0.06), *zero = zero_point(dtype);
-    ir::Value* q = emit("QuantizeLinear", {x, scale, zero});
-    return emit("DequantizeLinear", {q, scale, zero});
-  }
   ir::Value* quantize() { return through_bytes(any(ir::DType::f32)); }
   ir::Value* weight(std::int64_t rows, std::int64_t columns, bool quantized) {
     if (!quantized) return floats({rows, columns}, -0.7, 0.7);
@@ -357,14 +347,17 @@ class Generator : RandomBuilder {
   }
   ir::Value* attention() {
     ir::Value* x = any_tokens();
-    const bool quantized = chance(40);
+    const bool quantized = chance(40), all_bytes = quantized && chance(50);
     if (quantized && chance(50)) x = through_bytes(x);
     const ir::Shape& tokens = x->type.shape;
     const std::int64_t size = hidden_ / heads_;
     const auto head = [&](std::vector<std::int64_t> perm) {
       ir::Value* y = linear_of(x, hidden_, quantized);
+      const bool open = all_bytes && y->producer->op != "DequantizeLinear", after = chance(40);
+      if (open && !after) y = through_bytes(y);
       y = shaped("Reshape", y, {tokens[0], tokens[1], heads_, size});
-      return emit("Transpose", {y}, {{"perm", std::move(perm)}});
+      y = emit("Transpose", {y}, {{"perm", std::move(perm)}});
+      return open && after ? through_bytes(y) : y;
     };
     ir::Value *q = head({0, 2, 1, 3}), *k = head({0, 2, 3, 1}), *v = head({0, 2, 1, 3});
     const double scale = 1 / std::sqrt(static_cast<double>(size));
@@ -379,7 +372,7 @@ class Generator : RandomBuilder {
       scores = graph_.add("Add", {scores, mask}, {}, scores->type, nullptr, "v");
     }
     ir::Value* p = emit("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
-    if (quantized && chance(60)) {
+    if (all_bytes || (quantized && chance(30))) {
       ir::Value *step = scalar(1.0 / 255), *zero = scalar(0, ir::DType::u8);
       p = emit("DequantizeLinear", {emit("QuantizeLinear", {p, step, zero}), step, zero});
     }
@@ -395,6 +388,8 @@ class Generator : RandomBuilder {
 
 }  // namespace
 
-ir::Graph random_graph(unsigned seed, int ops) { return Generator(seed).make(ops); }
+ir::Graph random_graph(unsigned seed) {
+  return Generator(seed).make(5 + static_cast<int>(seed % 21));
+}
 
-}  // namespace bertcl::runtime
+}  // namespace bertcl::tests

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention and attention_q: scaled dot-product attention (Vaswani et al., 2017) of padded or of
+// packed sequences, with the quantization of scores and probabilities that a file asks for.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ops/fused.hpp"
+#include "ops/operands.hpp"
+#include "ops/quantization.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+/// Positions of what both ops have; `absent` for what only the other has.
+constexpr std::size_t absent = 1u << 16;
+struct Positions {
+  std::size_t p_scale, seq_offsets, key_mask, out_scale, out_zero_point;
+  std::size_t scale[3], zero_point[3];  // of q, k and v
+};
+constexpr Positions positions_of_floats = {operands::attention::p_scale,
+                                           operands::attention::seq_offsets,
+                                           operands::attention::key_mask,
+                                           absent,
+                                           absent,
+                                           {absent, absent, absent},
+                                           {absent, absent, absent}};
+constexpr Positions positions_of_bytes = {
+    operands::attention_q::p_scale,
+    operands::attention_q::seq_offsets,
+    operands::attention_q::key_mask,
+    operands::attention_q::out_scale,
+    operands::attention_q::out_zero_point,
+    {operands::attention_q::q_scale, operands::attention_q::k_scale,
+     operands::attention_q::v_scale},
+    {operands::attention_q::q_zero_point, operands::attention_q::k_zero_point,
+     operands::attention_q::v_zero_point}};
+
+/// The result has the rows of q. Its width is that of v, or where {offsets} say that the operands
+/// are wider than their heads, the declared one.
+std::vector<ir::Type> infer_heads(InferContext& context, const Positions& at) {
+  const ir::Node& node = context.node;
+  ir::Shape shape = context.shape(0);
+  if (shape.empty()) context.fail("q is a scalar");
+  const std::int64_t heads = node.int_attribute("heads");
+  const ir::Shape& declared = node.output()->type.shape;
+  const bool in_place = node.has("offsets");
+  shape.back() = in_place && !declared.empty() ? declared.back() : context.shape(2).back();
+  if (!shape.back().is_constant() || heads < 1 || shape.back().constant() % heads != 0)
+    context.fail(fmt::format("{} columns are not {} heads", shape.back().str(), heads));
+  const std::int64_t hidden = shape.back().constant();
+  for (std::size_t i = 0; i < 3; ++i) {
+    const ir::Shape& operand = context.shape(i);
+    const std::int64_t first = in_place ? node.ints_attribute("offsets").at(i) : 0;
+    if (operand.empty() || !operand.back().is_constant() || first < 0 ||
+        first + hidden > operand.back().constant())
+      context.fail(fmt::format("'{}' {} does not hold columns {} to {}", node.input(i)->name,
+                               ir::str(context.type(i)), first, first + hidden));
+  }
+  if (context.has(at.seq_offsets) != (shape.size() == 2) ||
+      context.has(at.key_mask) != context.has(at.seq_offsets))
+    context.fail(
+        "packed tokens [tokens, hidden] have seq_offsets and key_mask, [batch, seq, "
+        "hidden] has neither");
+  return {{type_of_result(context, 0, at.out_scale), std::move(shape)}};
+}
+
+/// The rows of one sequence, and which of them count as keys.
+struct Sequence {
+  std::int64_t begin, end;
+  std::vector<bool> keys;
+};
+
+std::vector<Sequence> sequences_of(const EvaluateContext& context, const Positions& at) {
+  std::vector<Sequence> all;
+  if (context.has(at.seq_offsets)) {
+    const auto offsets = context.in(at.seq_offsets).to_ints();
+    const auto mask = context.in(at.key_mask).to_ints();
+    const bool masked = context.node.int_attribute("masked", 0) != 0;
+    for (std::size_t b = 0; b + 1 < offsets.size(); ++b) {
+      all.push_back({offsets[b], offsets[b + 1], {}});
+      for (std::int64_t row = offsets[b]; row < offsets[b + 1]; ++row)
+        all.back().keys.push_back(!masked || mask.at(static_cast<std::size_t>(row)) != 0);
+    }
+    return all;
+  }
+  const ir::Sizes& sizes = context.in(0).shape();
+  const std::int64_t batch = sizes.at(0), seq = sizes.at(1);
+  std::vector<double> mask(static_cast<std::size_t>(batch * seq), 1.0);
+  if (context.has(operands::attention::mask))
+    mask = context.in(operands::attention::mask).to_doubles();
+  if (static_cast<std::int64_t>(mask.size()) != batch * seq)
+    context.fail("the mask is not one of [batch, seq]");
+  for (std::int64_t b = 0; b < batch; ++b) {
+    const auto row = mask.begin() + b * seq;
+    all.push_back({b * seq, (b + 1) * seq, {}});
+    const std::int64_t ones = seq - std::count(row, row + seq, 0.0);
+    for (std::int64_t s = 0; s < seq; ++s)
+      all.back().keys.push_back(context.node.has("mask_is_length") ? s < ones : row[s] != 0.0);
+  }
+  return all;
+}
+
+/// Quantized scores, as the attributes ask for; the scores themselves where they ask for nothing.
+double quantized_score(const ir::Node& node, double score) {
+  if (!node.has("score_scale")) return score;
+  const double scale = node.float_attribute("score_scale");
+  const auto lowest = static_cast<double>(node.int_attribute("score_lowest"));
+  const double q = std::clamp(std::nearbyint(score / scale), lowest, lowest + 255);
+  return q * scale * node.float_attribute("score_factor");
+}
+
+/// The weights of the keys from their scores, and the number that the weighted sum is divided by.
+struct Weights {
+  std::vector<double> p;
+  double divisor = 1.0;
+};
+Weights weights_of(const EvaluateContext& context, const Positions& at, std::vector<double> p) {
+  const double largest = *std::max_element(p.begin(), p.end());
+  double total = 0.0;
+  for (double& e : p) total += e = std::exp(e - largest);
+  const bool unnormalized = context.node.int_attribute("unnormalized", 0) != 0;
+  if (!unnormalized)
+    for (double& e : p) e /= total;
+  if (!context.has(at.p_scale)) return {std::move(p), unnormalized ? total : 1.0};
+  const auto scale = static_cast<float>(context.in(at.p_scale).to_doubles().at(0));
+  const ir::DType type = *ir::dtype_from_name(context.node.string_attribute("p_type"));
+  double sum = 0.0;
+  for (double& e : p) {
+    e = static_cast<double>(saturate(static_cast<float>(e) / scale, 0, type)) * scale;
+    sum += e;
+  }
+  return {std::move(p), unnormalized ? sum : 1.0};
+}
+
+std::vector<ir::Tensor> evaluate_heads(const EvaluateContext& context, const Positions& at) {
+  const ir::Node& node = context.node;
+  const std::int64_t heads = node.int_attribute("heads");
+  ir::Sizes sizes = context.result_sizes();
+  const std::int64_t hidden = sizes.back(), size = hidden / heads;
+  std::vector<float> numbers[3];
+  std::int64_t stride[3], first[3];
+  for (std::size_t i = 0; i < 3; ++i) {
+    numbers[i] = real_numbers(context, i, at.scale[i], at.zero_point[i]);
+    stride[i] = context.in(i).shape().back();
+    first[i] = node.has("offsets") ? node.ints_attribute("offsets").at(i) : 0;
+  }
+  const auto part = [&](std::size_t i, std::int64_t row, std::int64_t head) {
+    return numbers[i].data() + row * stride[i] + first[i] + head * size;
+  };
+  const double scale = node.float_attribute("scale");
+  std::vector<double> out(static_cast<std::size_t>(ir::element_count(sizes)), 0.0);
+  for (const Sequence& sequence : sequences_of(context, at)) {
+    if (std::none_of(sequence.keys.begin(), sequence.keys.end(), [](bool key) { return key; }))
+      continue;  // zeros, as the kernels write them
+    for (std::int64_t row = sequence.begin; row < sequence.end; ++row)
+      for (std::int64_t head = 0; head < heads; ++head) {
+        std::vector<double> scores(sequence.keys.size(), -std::numeric_limits<double>::infinity());
+        for (std::size_t key = 0; key < scores.size(); ++key) {
+          if (!sequence.keys[key]) continue;
+          const float *q = part(0, row, head),
+                      *k = part(1, sequence.begin + static_cast<std::int64_t>(key), head);
+          double sum = 0.0;
+          for (std::int64_t d = 0; d < size; ++d) sum += static_cast<double>(q[d]) * k[d];
+          scores[key] = quantized_score(node, scale * sum);
+        }
+        const Weights weights = weights_of(context, at, std::move(scores));
+        double* y = out.data() + row * hidden + head * size;
+        for (std::size_t key = 0; key < weights.p.size(); ++key) {
+          const float* v = part(2, sequence.begin + static_cast<std::int64_t>(key), head);
+          for (std::int64_t d = 0; d < size; ++d) y[d] += weights.p[key] * v[d];
+        }
+        for (std::int64_t d = 0; d < size; ++d) y[d] /= weights.divisor;
+      }
+  }
+  return {result_of(context, 0, sizes, out, at.out_scale, at.out_zero_point)};
+}
+
+std::vector<ir::Type> infer_attention(InferContext& context) {
+  return infer_heads(context, positions_of_floats);
+}
+std::vector<ir::Tensor> evaluate_attention(const EvaluateContext& context) {
+  return evaluate_heads(context, positions_of_floats);
+}
+std::vector<ir::Type> infer_attention_q(InferContext& context) {
+  return infer_heads(context, positions_of_bytes);
+}
+std::vector<ir::Tensor> evaluate_attention_q(const EvaluateContext& context) {
+  return evaluate_heads(context, positions_of_bytes);
+}
+
+}  // namespace
+
+std::vector<OpDef> attention_ops() {
+  return {
+      own_op("attention", operands::attention::names, infer_attention, evaluate_attention,
+             {.mixes_tokens = true}),
+      own_op("attention_q", operands::attention_q::names, infer_attention_q, evaluate_attention_q,
+             {.mixes_tokens = true, .out_scale = operands::attention_q::out_scale}),
+  };
+}
+
+}  // namespace bertcl::ops

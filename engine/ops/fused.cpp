@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the definitions of bertcl's own ops share: quantized operands and results.
+#include "ops/fused.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/quantization.hpp"
+
+namespace bertcl::ops {
+
+OpDef own_op(const char* name, std::span<const std::string_view> operands,
+             std::vector<ir::Type> (*infer)(InferContext&),
+             std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&), Traits traits) {
+  const auto optional = [](std::string_view operand) { return operand.ends_with('?'); };
+  const auto required = std::find_if(operands.begin(), operands.end(), optional);
+  return {name,
+          static_cast<std::size_t>(required - operands.begin()),
+          operands.size(),
+          infer,
+          evaluate,
+          nullptr,
+          traits,
+          operands};
+}
+
+void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,
+                  bool or_one_element) {
+  if (!context.has(i)) return;
+  const ir::Shape& shape = context.shape(i);
+  if ((shape.size() == 1 && shape[0] == n) ||
+      (or_one_element && element_count(shape) == ir::Dim(1)))
+    return;
+  context.fail(fmt::format("'{}' {} is not one of {} columns", context.node.input(i)->name,
+                           ir::str(context.type(i)), n.str()));
+}
+
+ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t scale) {
+  if (!context.has(scale)) return ir::DType::f32;
+  const ir::Value& result = *context.node.outputs.at(i);
+  if (!ir::is_int8(result.type.dtype))
+    context.fail(fmt::format("'{}' has the scale '{}' and is {}", result.name,
+                             context.node.input(scale)->name, ir::str(result.type)));
+  return result.type.dtype;
+}
+
+std::vector<float> real_numbers(const EvaluateContext& context, std::size_t value,
+                                std::size_t scale, std::size_t zero_point) {
+  const Elements<float> q(context.in(value));
+  std::vector<float> y(q.data(), q.data() + context.in(value).size());
+  if (!context.has(scale)) return y;
+  const Elements<float> scales(context.in(scale));
+  const std::size_t n = static_cast<std::size_t>(context.in(scale).size());
+  const std::vector<double> zeros =
+      context.has(zero_point) ? context.in(zero_point).to_doubles() : std::vector<double>{0};
+  for (std::size_t i = 0; i < y.size(); ++i)
+    y[i] = (y[i] - static_cast<float>(zeros[i % zeros.size()])) *
+           scales[static_cast<std::int64_t>(i % n)];
+  return y;
+}
+
+ir::Tensor result_of(const EvaluateContext& context, std::size_t i, const ir::Sizes& sizes,
+                     const std::vector<double>& y, std::size_t scale, std::size_t zero_point) {
+  if (!context.has(scale)) return to_tensor<double>(sizes, y, ir::DType::f32);
+  const ir::DType type = context.node.outputs.at(i)->type.dtype;
+  const Elements<float> scales(context.in(scale));
+  const std::size_t n = static_cast<std::size_t>(context.in(scale).size());
+  const std::vector<std::int64_t> zeros =
+      context.has(zero_point) ? context.in(zero_point).to_ints() : std::vector<std::int64_t>{0};
+  std::vector<std::int64_t> q(y.size());
+  for (std::size_t j = 0; j < y.size(); ++j)
+    q[j] = saturate(static_cast<float>(y[j]) / scales[static_cast<std::int64_t>(j % n)],
+                    zeros[j % zeros.size()], type);
+  return to_tensor<std::int64_t>(sizes, std::move(q), type);
+}
+
+}  // namespace bertcl::ops

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the definitions of bertcl's own ops share: quantized operands and results.
+#pragma once
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ops/support.hpp"
+
+namespace bertcl::ops {
+
+/// A definition whose operands have names; those before the first optional one are counted in
+/// min_inputs.
+OpDef own_op(const char* name, std::span<const std::string_view> operands,
+             std::vector<ir::Type> (*infer)(InferContext&),
+             std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&), Traits traits = {});
+
+/// Throws naming the node unless operand i is absent or [n], or has one element if that is allowed.
+void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,
+                  bool or_one_element = false);
+
+/// The declared element type of result i, which has to be u8 or i8 where the operand `scale` is
+/// given, and f32 where it is not.
+ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t scale);
+
+/// Operand `value` as real numbers: (q - zero_point) * scale in f32 where it has a scale, of one
+/// element, or of one for each column.
+std::vector<float> real_numbers(const EvaluateContext& context, std::size_t value,
+                                std::size_t scale, std::size_t zero_point);
+
+/// round(y / scale) + zero point, saturated, as the type of result i; y as f32 without a scale.
+ir::Tensor result_of(const EvaluateContext& context, std::size_t i, const ir::Sizes& sizes,
+                     const std::vector<double>& y, std::size_t scale, std::size_t zero_point);
+
+}  // namespace bertcl::ops

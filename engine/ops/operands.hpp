@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands of bertcl's own ops: their positions, and their names, with '?' after an optional one.
+//
+// An op whose result is quantized has `out_scale`; its result type says u8 or i8. Scales and zero
+// points of linear_q's result and of all operands and results of the norms have one element, or one
+// for each column.
+#pragma once
+#include <cstddef>
+#include <string_view>
+
+namespace bertcl::ops::operands {
+
+/// y[.., N] = activation(x[.., K] w[K, N] + bias) {activation?, float_reason?}
+namespace linear {
+enum : std::size_t { x, w, bias };
+inline constexpr std::string_view names[] = {"x", "w", "bias?"};
+}  // namespace linear
+
+/// The same between integers {activation?}; their sums are exact. x_scale and x_zero_point may be
+/// computed (DynamicQuantizeLinear), x_scale also with one element for each row (quantize_rows);
+/// all else but x is constant. w_scale and w_zero_point (i8) have one element or N.
+namespace linear_q {
+enum : std::size_t {
+  x,
+  w,
+  bias,
+  x_scale,
+  x_zero_point,
+  w_scale,
+  out_scale,
+  out_zero_point,
+  w_zero_point
+};
+inline constexpr std::string_view names[] = {
+    "x",       "w",          "bias?",           "x_scale",      "x_zero_point?",
+    "w_scale", "out_scale?", "out_zero_point?", "w_zero_point?"};
+}  // namespace linear_q
+
+/// softmax(scale * q k^T + mask) v, by heads {heads, scale, p_type?, mask_is_length?,
+/// unnormalized?, offsets?, masked?, score_scale?, score_lowest?, score_factor?}. q, k, v [batch,
+/// seq, hidden] and a mask [batch, seq]; after pack_tokens [tokens, hidden], seq_offsets and
+/// key_mask (masked = 1 if it is to be read). {offsets}: first columns of q, k and v in operands
+/// that are wider.
+///
+/// With p_scale, the probabilities are quantized: p_type says to what, with the zero point 0.
+/// mask_is_length = 1: as many first keys count as the mask has ones. unnormalized = 1: p are
+/// powers relative to the largest, and the product with v is divided by the sum of the quantized p.
+/// With score_scale the scores s = scale * q k^T are quantized, clamp(round(s / score_scale),
+/// score_lowest, score_lowest + 255) * score_scale, and then multiplied with score_factor.
+namespace attention {
+enum : std::size_t { q, k, v, mask, p_scale, p_zero_point, seq_offsets, key_mask };
+inline constexpr std::string_view names[] = {
+    "q", "k", "v", "mask?", "p_scale?", "p_zero_point?", "seq_offsets?", "key_mask?"};
+}  // namespace attention
+
+/// The same of bytes.
+namespace attention_q {
+enum : std::size_t {
+  q,
+  k,
+  v,
+  mask,
+  p_scale,
+  q_scale,
+  q_zero_point,
+  k_scale,
+  k_zero_point,
+  v_scale,
+  v_zero_point,
+  out_scale,
+  out_zero_point,
+  seq_offsets,
+  key_mask
+};
+inline constexpr std::string_view names[] = {"q",
+                                             "k",
+                                             "v",
+                                             "mask?",
+                                             "p_scale",
+                                             "q_scale",
+                                             "q_zero_point?",
+                                             "k_scale",
+                                             "k_zero_point?",
+                                             "v_scale",
+                                             "v_zero_point?",
+                                             "out_scale?",
+                                             "out_zero_point?",
+                                             "seq_offsets?",
+                                             "key_mask?"};
+}  // namespace attention_q
+
+/// LayerNorm of x + residual {epsilon} -> f32 [, quantized [, quantized]]: f32, and the same
+/// quantized for one or two kinds of readers (the next product, the next residual sum).
+namespace add_norm {
+enum : std::size_t {
+  x,
+  residual,
+  gamma,
+  beta,
+  x_scale,
+  x_zero_point,
+  residual_scale,
+  residual_zero_point,
+  out_scale,
+  out_zero_point,
+  second_scale,
+  second_zero_point
+};
+inline constexpr std::string_view names[] = {
+    "x",          "residual?",       "gamma",           "beta?",
+    "x_scale?",   "x_zero_point?",   "residual_scale?", "residual_zero_point?",
+    "out_scale?", "out_zero_point?", "second_scale?",   "second_zero_point?"};
+/// The two terms of the sum, each with its quantization.
+struct Term {
+  std::size_t value, scale, zero_point;
+};
+inline constexpr Term terms[] = {{x, x_scale, x_zero_point},
+                                 {residual, residual_scale, residual_zero_point}};
+}  // namespace add_norm
+
+/// LayerNorm of word[ids] + type[types] + position[positions] {epsilon}, with the results of
+/// add_norm. Absent types are 0; absent positions count along the sequence.
+namespace embed_norm {
+enum : std::size_t {
+  ids,
+  types,
+  positions,
+  word,
+  type,
+  position,
+  gamma,
+  beta,
+  out_scale,
+  out_zero_point,
+  second_scale,
+  second_zero_point
+};
+inline constexpr std::string_view names[] = {
+    "ids",        "types?",          "positions?",    "word",
+    "type?",      "position",        "gamma",         "beta?",
+    "out_scale?", "out_zero_point?", "second_scale?", "second_zero_point?"};
+}  // namespace embed_norm
+
+/// Rows quantized by their own largest magnitude {least} -> i8, or u8 with the zero point 128, and
+/// scale f32[.., 1] = max(|row|, least) / 127.
+namespace quantize_rows {
+inline constexpr std::string_view names[] = {"x"};
+}
+
+/// Shows a value to calibration {name}; no result.
+namespace observe {
+inline constexpr std::string_view names[] = {"x"};
+}
+
+/// What the host fills while it uploads {keeps_padding?, mask_is_length?}
+///   -> ids, positions, seq_offsets, key_mask [, types];
+/// positions count from 0 in each sequence where they are no operand.
+namespace pack_inputs {
+enum : std::size_t { ids, types, mask, positions };
+inline constexpr std::string_view names[] = {"ids", "types?", "mask?", "positions?"};
+}  // namespace pack_inputs
+
+/// Rows of [batch, seq, ..] as [tokens, ..].
+namespace pack {
+enum : std::size_t { padded, seq_offsets };
+inline constexpr std::string_view names[] = {"padded", "seq_offsets"};
+}  // namespace pack
+
+/// Rows of [tokens, ..] as [batch, seq, ..], with zeros for padding.
+namespace unpack {
+enum : std::size_t { packed, seq_offsets };
+inline constexpr std::string_view names[] = {"packed", "seq_offsets"};
+}  // namespace unpack
+
+}  // namespace bertcl::ops::operands

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The borders of packed tokens: pack_inputs, pack and unpack (docs/architecture.md); and
+// quantize_rows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/fused.hpp"
+#include "ops/operands.hpp"
+#include "ops/packing.hpp"
+#include "ops/quantization.hpp"
+#include "ops/symbols.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+std::vector<ir::Type> infer_pack_inputs(InferContext& context) {
+  namespace o = operands::pack_inputs;
+  const ir::Shape& ids = context.shape(o::ids);
+  if (ids.size() != 2) context.fail("ids are not [batch, seq]");
+  for (std::size_t i = 1; i < context.node.inputs.size(); ++i)
+    if (context.has(i) && context.shape(i) != ids)
+      context.fail(fmt::format("'{}' {} is not of the shape of '{}'", context.node.input(i)->name,
+                               ir::str(context.type(i)), context.node.input(o::ids)->name));
+  const ir::Shape rows{symbols::dim(symbols::tokens)};
+  return {{ir::DType::i32, rows},
+          {ir::DType::i32, rows},
+          {ir::DType::i32, {symbols::dim(symbols::offsets)}},
+          {ir::DType::u8, rows},
+          {ir::DType::i32, rows}};
+}
+std::vector<ir::Tensor> evaluate_pack_inputs(const EvaluateContext& context) {
+  namespace o = operands::pack_inputs;
+  const ir::Sizes& sizes = context.in(o::ids).shape();
+  std::vector<std::int64_t> mask;
+  if (context.has(o::mask))
+    for (const double m : context.in(o::mask).to_doubles()) mask.push_back(m != 0.0);
+  const Packing packing =
+      make_packing(sizes[0], sizes[1], mask, /*may_drop=*/!context.node.has("keeps_padding"),
+                   context.node.has("mask_is_length"));
+  const auto vector = [](const auto& values) {
+    return ir::Tensor::of({static_cast<std::int64_t>(values.size())}, values);
+  };
+  const auto rows = [&](std::size_t i) { return vector(packing.gather(context.in(i).to_ints())); };
+  return {rows(o::ids), context.has(o::positions) ? rows(o::positions) : vector(packing.positions),
+          vector(packing.seq_offsets), vector(packing.key_mask),
+          context.has(o::types) ? rows(o::types) : vector(packing.positions)};
+}
+
+/// [batch, seq, ..] and [tokens, ..]: the declared type says the sizes that the operand lacks.
+std::vector<ir::Type> infer_pack(InferContext& context) {
+  ir::Shape shape = context.shape(operands::pack::padded);
+  if (shape.size() < 2) context.fail("the operand is not [batch, seq, ..]");
+  shape.erase(shape.begin());
+  shape[0] = symbols::dim(symbols::tokens);
+  return {{context.type(0).dtype, std::move(shape)}};
+}
+std::vector<ir::Type> infer_unpack(InferContext& context) {
+  const ir::Shape& rows = context.shape(operands::unpack::packed);
+  const ir::Shape& declared = context.node.output()->type.shape;
+  if (rows.empty() || declared.size() != rows.size() + 1)
+    context.fail("the result is not [batch, seq, ..] of rows [tokens, ..]");
+  ir::Shape shape{declared[0], declared[1]};
+  shape.insert(shape.end(), rows.begin() + 1, rows.end());
+  return {{context.type(0).dtype, std::move(shape)}};
+}
+
+/// Copies rows between row b * seq + s of a padded tensor and row seq_offsets[b] + s of a packed
+/// one.
+std::vector<ir::Tensor> move_rows(const EvaluateContext& context, bool packs) {
+  const ir::Tensor& in = context.in(0);
+  const auto offsets = context.in(1).to_ints();
+  const ir::Sizes sizes = context.result_sizes();
+  const ir::Sizes& padded = packs ? in.shape() : sizes;
+  std::int64_t bytes = static_cast<std::int64_t>(ir::size_of(in.dtype()));
+  for (std::size_t d = 2; d < padded.size(); ++d) bytes *= padded[d];
+  ir::Tensor out = ir::Tensor::zeros(in.dtype(), sizes);
+  for (std::int64_t b = 0; b < padded[0]; ++b) {
+    const std::int64_t begin = offsets.at(static_cast<std::size_t>(b));
+    const std::int64_t rows = offsets.at(static_cast<std::size_t>(b) + 1) - begin;
+    const std::int64_t from = packs ? b * padded[1] : begin, to = packs ? begin : b * padded[1];
+    std::copy_n(in.bytes().begin() + from * bytes, rows * bytes,
+                out.mutable_bytes().begin() + to * bytes);
+  }
+  return {out};
+}
+std::vector<ir::Tensor> evaluate_pack(const EvaluateContext& context) {
+  return move_rows(context, /*packs=*/true);
+}
+std::vector<ir::Tensor> evaluate_unpack(const EvaluateContext& context) {
+  return move_rows(context, /*packs=*/false);
+}
+
+std::vector<ir::Type> infer_quantize_rows(InferContext& context) {
+  const ir::DType type = context.node.output()->type.dtype;
+  if (!ir::is_int8(type) || context.shape(0).empty())
+    context.fail(fmt::format("rows of '{}' {} do not become {}", context.node.input(0)->name,
+                             ir::str(context.type(0)), ir::name_of(type)));
+  ir::Shape scales = context.shape(0);
+  scales.back() = ir::Dim(1);
+  return {{type, context.shape(0)}, {ir::DType::f32, std::move(scales)}};
+}
+std::vector<ir::Tensor> evaluate_quantize_rows(const EvaluateContext& context) {
+  const ir::Tensor& x = context.in(0);
+  const ir::DType type = context.node.output()->type.dtype;
+  const auto least = static_cast<float>(context.node.float_attribute("least"));
+  const std::int64_t zero = type == ir::DType::u8 ? 128 : 0;
+  ir::Sizes rows = x.shape();
+  const auto n = static_cast<std::size_t>(rows.back());
+  rows.back() = 1;
+  const auto in = x.as<float>();
+  std::vector<float> scales;
+  std::vector<std::int64_t> q;
+  for (std::size_t row = 0; n > 0 && row < in.size(); row += n) {
+    float largest = 0.0f;
+    for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, std::abs(in[row + i]));
+    scales.push_back(std::max(largest, least) / 127.0f);
+    for (std::size_t i = 0; i < n; ++i)
+      q.push_back(saturate(in[row + i] / scales.back(), zero, type));
+  }
+  return {to_tensor<std::int64_t>(x.shape(), std::move(q), type),
+          ir::Tensor::of(rows, std::move(scales))};
+}
+
+}  // namespace
+
+std::vector<OpDef> packing_ops() {
+  return {
+      own_op("pack_inputs", operands::pack_inputs::names, infer_pack_inputs, evaluate_pack_inputs),
+      own_op("pack", operands::pack::names, infer_pack, evaluate_pack, {.moves_elements = true}),
+      own_op("unpack", operands::unpack::names, infer_unpack, evaluate_unpack,
+             {.moves_elements = true}),
+      own_op("quantize_rows", operands::quantize_rows::names, infer_quantize_rows,
+             evaluate_quantize_rows, {.row_wise = true}),
+  };
+}
+
+}  // namespace bertcl::ops

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs that a wrong rewrite could leave behind, and what the verifier says of them.
+#include "ops/verify.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/text.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+using tests::error_of;
+
+std::string error_in(const std::string& body, const std::string& inputs = "%x: f32[batch, 4]") {
+  return error_of([&] {
+    ir::Graph graph = ir::parse("graph g(" + inputs + ") {\n" + body + "\n}");
+    verify(graph, "some_pass");
+  });
+}
+
+TEST(Verify, AcceptsWhatFits) {
+  EXPECT_EQ(error_in("const %w: f32[4, 2] = ... const %b: f32[2] = ...\n"
+                     "%y: f32[batch, 2] = linear(%x, %w, %b) {activation = \"gelu\"} return %y"),
+            error_of([] {}));
+}
+
+TEST(Verify, NamesThePassAndTheNode) {
+  EXPECT_THAT(error_in("%y: f32[batch, 4] = Twist(%x) return %y"),
+              StartsWith("invalid graph after some_pass: Twist (result 'y')"));
+}
+
+TEST(Verify, CountsOperands) {
+  EXPECT_THAT(error_in("%y: f32[batch, 4] = Tanh(%x, %x) return %y"),
+              HasSubstr("2 operands, at most 1 are allowed"));
+  EXPECT_THAT(error_in("%y: f32[batch, 4] = Add(%x) return %y"), HasSubstr("operand 1 is missing"));
+  EXPECT_THAT(error_in("const %w: i8[4, 2] = ... const %s: f32[] = 1\n"
+                       "%y: f32[batch, 2] = linear_q(%x, %w, _, %s) return %y",
+                       "%x: u8[batch, 4]"),
+              HasSubstr("operand 'w_scale' is missing"));
+}
+
+TEST(Verify, ChecksTypesOfOperands) {
+  EXPECT_THAT(error_in("const %w: f32[4, 2] = ...\n%y: f32[batch, 2] = linear(%x, %w) return %y",
+                       "%x: u8[batch, 4]"),
+              HasSubstr("operand 'x' is u8[batch, 4]; linear takes f32 there"));
+  EXPECT_THAT(error_in("const %w: i8[4, 2] = ... const %s: f32[] = 1 const %z: i8[] = 1\n"
+                       "%y: f32[batch, 2] = linear_q(%x, %w, _, %s, %z, %s) return %y",
+                       "%x: u8[batch, 4]"),
+              HasSubstr("operands are of different types: 'x' u8[batch, 4] and 'z' i8[]"));
+}
+
+TEST(Verify, ChecksResultsOfOwnOps) {
+  EXPECT_THAT(error_in("const %w: f32[4, 2] = ...\n%y: f32[batch, 3] = linear(%x, %w) return %y"),
+              HasSubstr("result 'y' is declared f32[batch, 3], the operands give f32[batch, 2]"));
+  EXPECT_THAT(error_in("const %w: f32[4, 2] = ... const %b: f32[3] = ...\n"
+                       "%y: f32[batch, 2] = linear(%x, %w, %b) return %y"),
+              HasSubstr("'b' f32[3] is not one of 2 columns"));
+  EXPECT_THAT(error_in("const %w: i8[4, 2] = ... const %s: f32[] = 1\n"
+                       "%y: f32[batch, 2] = linear_q(%x, %w, _, %s, _, %s, %s) return %y",
+                       "%x: u8[batch, 4]"),
+              HasSubstr("'y' has the scale 's' and is f32[batch, 2]"));
+  EXPECT_THAT(error_in("const %g: f32[4] = ...\n"
+                       "%y: f32[batch, 4] = add_norm(%x, _, %g) {epsilon = 0.5} return %y",
+                       "%x: u8[batch, 4]"),
+              HasSubstr("or has no scale"));
+  EXPECT_THAT(error_in("const %g: f32[4] = ...\n%y: f32[batch, 4], %q: u8[batch, 4] = "
+                       "add_norm(%x, _, %g) {epsilon = 0.5} return %y, %q"),
+              HasSubstr("result 1 has no scale"));
+  EXPECT_THAT(error_in("%y: f32[batch, seq, 4] = attention(%x, %x, %x) {heads = 3, scale = 1.0} "
+                       "return %y",
+                       "%x: f32[batch, seq, 4]"),
+              HasSubstr("4 columns are not 3 heads"));
+  EXPECT_THAT(error_in("%y: f32[batch, seq, 4] = attention(%x, %x, %x) {heads = 2, offsets = "
+                       "[0, 4, 8], scale = 1.0} return %y",
+                       "%x: f32[batch, seq, 8]"),
+              HasSubstr("does not hold columns 8 to 12"));
+}
+
+}  // namespace
+}  // namespace bertcl::ops
