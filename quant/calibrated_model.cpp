@@ -9,8 +9,7 @@
 #include "quant/accuracy/channel_pass.hpp"
 #include "quant/calibrate.hpp"
 #include "quant/quantization.hpp"
-#include "quant/temporary_model.hpp"
-#include "runtime/session.hpp"
+#include "quant/workspace.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -39,25 +38,21 @@ PassProgress pass(const Progress& progress, std::string_view name) {
   };
 }
 
-ChannelRanges find_channel_ranges(const Quantization& quantization, const Options& options,
+ChannelRanges find_channel_ranges(const Quantization& quantization, const Workspace& workspace,
                                   const Samples& samples, const Progress& progress) {
   const auto tensors = quantization.channel_tensors();
   if (tensors.empty()) return {};
-  return channel_statistics(options.model, options.device, tensors, samples.all(),
+  return channel_statistics(workspace, tensors, samples.all(),
                             pass(progress, "calibrate channels"));
 }
 
 /// The ranges of `quantization`'s tensors; fills its report.
-Ranges find_ranges(Quantization& quantization, const Options& options, const SampleSource& samples,
-                   const Progress& progress) {
+Ranges find_ranges(Quantization& quantization, const Options& options, const Workspace& workspace,
+                   const SampleSource& samples, const Progress& progress) {
   const Stopwatch clock;
   const auto tensors = quantization.activations();
-  runtime::SessionOptions session_options;
-  session_options.device = options.device;
-  session_options.observe = {tensors.begin(), tensors.end()};
   const PassProgress told = pass(progress, "calibrate");
-  session_options.on_program = [&](std::size_t, std::size_t) { told(0); };
-  auto session = runtime::Session::load(options.model, session_options);
+  auto session = workspace.session(tensors, [&] { told(0); });
   MethodOptions method_options = options.method_options;
   method_options.scheme = options.activations;
   Calibration calibration =
@@ -84,15 +79,17 @@ bool smooths(const Options& options) {
 
 struct CalibratedModel::State {
   State(const Options& given, const SampleSource& source, const Progress& progress)
-      : options(given), work(given), smoothed(given.output, "smoothed") {
+      : options(given),
+        workspace(given.model,
+                  given.context ? given.context : opencl::ContextFuture::open(given.device)) {
     check_settings(method(options.method), options.method_options);  // before the work
     const AccuracyOptions& accuracy = options.accuracy;
     if (accuracy.smooth || accuracy.gptq || accuracy.bias_correction ||
         options.placement.add_channels) {
       by_passes(Samples(source), progress);
     } else {
-      quantization.emplace(work, ActivationScales::calibrated, clock);
-      quantization->encode(find_ranges(*quantization, work, source, progress));
+      quantization.emplace(options, workspace, ActivationScales::calibrated, clock);
+      quantization->encode(find_ranges(*quantization, options, workspace, source, progress));
     }
     ops = quantization->ops();
   }
@@ -101,17 +98,16 @@ struct CalibratedModel::State {
   void by_passes(const Samples& samples, const Progress& progress) {
     std::optional<Report> source_report;  // of the model as it was given, if it is another now
     if (smooths(options)) {
-      Quantization original(options);
-      auto chosen = original.smooth(samples.all(), smoothed.path(), pass(progress, "smooth"));
+      Quantization original(options, workspace);
+      auto chosen = original.smooth(samples.all(), pass(progress, "smooth"));
       if (!chosen.empty()) {
-        work.model = smoothed.path();
         source_report = original.report();
         source_report->smoothings = std::move(chosen);
       }
     }
-    quantization.emplace(work, ActivationScales::calibrated, clock);
-    Ranges ranges = find_ranges(*quantization, work, samples.source(), progress);
-    ChannelRanges channels = find_channel_ranges(*quantization, work, samples, progress);
+    quantization.emplace(options, workspace, ActivationScales::calibrated, clock);
+    Ranges ranges = find_ranges(*quantization, options, workspace, samples.source(), progress);
+    ChannelRanges channels = find_channel_ranges(*quantization, workspace, samples, progress);
     if (source_report) {
       Report& report = quantization->report();
       report.smoothings = std::move(source_report->smoothings);
@@ -142,8 +138,7 @@ struct CalibratedModel::State {
 
   const Stopwatch clock;  // smoothing is part of the work, too
   const Options options;
-  Options work;  // whose model may be the smoothed one
-  const TemporaryModel smoothed;
+  Workspace workspace;  // whose model may be the smoothed one
   std::optional<Quantization> quantization;
   std::vector<QuantizedOp> ops;
 };

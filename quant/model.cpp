@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "onnx/read_model.hpp"
 #include "onnx/wire.hpp"
 
 namespace bertcl::quant {
@@ -57,7 +58,7 @@ std::int64_t element_bytes(std::int32_t type) {
 }
 
 std::int64_t elements(const onnx::TensorProto& tensor) {
-  return ir::element_count({tensor.dims().begin(), tensor.dims().end()});
+  return ir::element_count(ir::Sizes(tensor.dims().begin(), tensor.dims().end()));
 }
 
 }  // namespace
@@ -105,7 +106,7 @@ Model Model::load(const std::filesystem::path& path) {
   for (int i = 0; i < initializers.size(); ++i)
     if (const auto raw = skeleton->weights[static_cast<std::size_t>(i)])
       model.raw_[initializers[i].name()] = *raw;
-  model.reader_ = std::make_unique<onnx_io::TensorReader>(path, model.file_);
+  model.reader_ = std::make_shared<onnx_io::TensorReader>(path, model.file_);
   model.index();
   return model;
 }
@@ -114,9 +115,21 @@ Model Model::of(onnx::ModelProto proto, std::string name) {
   Model model;
   model.path_ = std::move(name);
   model.proto_ = std::move(proto);
-  model.reader_ = std::make_unique<onnx_io::TensorReader>(model.path_, nullptr);
+  model.reader_ = std::make_shared<onnx_io::TensorReader>(model.path_, nullptr);
   model.index();
   return model;
+}
+
+Model Model::copy() const {
+  Model model = *this;
+  model.names_.clear();  // those of tensors that are gone are free again
+  model.index();
+  return model;
+}
+
+ir::Graph Model::import() const {
+  return onnx_io::import_model(proto_, path_, *reader_,
+                               [&](int i) { return read(graph().initializer(i).name()); });
 }
 
 void Model::index() {
@@ -138,7 +151,7 @@ const onnx::TensorProto* Model::initializer(const std::string& name) const {
   return it == initializers_.end() ? nullptr : &graph().initializer(it->second);
 }
 
-ir::Tensor Model::read(const std::string& name) {
+ir::Tensor Model::read(const std::string& name) const {
   if (const auto it = added_.find(name); it != added_.end()) return it->second;
   const auto* tensor = initializer(name);
   if (!tensor) throw Error(fmt::format("{}: no initializer '{}'", path_.string(), name));
@@ -146,7 +159,7 @@ ir::Tensor Model::read(const std::string& name) {
   return reader_->read(*tensor, raw == raw_.end() ? std::nullopt : std::optional(raw->second));
 }
 
-ir::Tensor Model::read(const onnx::TensorProto& tensor) { return reader_->read(tensor); }
+ir::Tensor Model::read(const onnx::TensorProto& tensor) const { return reader_->read(tensor); }
 
 std::string Model::add(const std::string& name, const ir::Tensor& values) {
   auto* tensor = proto_.mutable_graph()->add_initializer();

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "ir/graph.hpp"
 #include "ir/tensor.hpp"
 #include "onnx/mapped_file.hpp"
 #include "onnx/proto.hpp"
@@ -43,6 +44,13 @@ class Model {
   static Model load(const std::filesystem::path& path);
   /// Takes over a message that carries its weights itself; `name` is for messages.
   static Model of(onnx::ModelProto proto, std::string name);
+  Model(Model&&) = default;
+  Model& operator=(Model&&) = default;
+
+  /// Another model with the same message and weights, which share their memory.
+  Model copy() const;
+  /// The model as a graph; throws Error as onnx_io::read_model().
+  ir::Graph import() const;
 
   const std::filesystem::path& path() const { return path_; }
   onnx::ModelProto& proto() { return proto_; }
@@ -52,9 +60,9 @@ class Model {
   /// The initializer of that name in the main graph, or null.
   const onnx::TensorProto* initializer(const std::string& name) const;
   /// Its values. Throws Error if there is none or it cannot be read.
-  ir::Tensor read(const std::string& name);
+  ir::Tensor read(const std::string& name) const;
   /// Any tensor message outside the list of initializers, such as a Constant's value.
-  ir::Tensor read(const onnx::TensorProto& tensor);
+  ir::Tensor read(const onnx::TensorProto& tensor) const;
 
   /// Adds an initializer; the tensor's bytes are shared until the model is written. Returns `name`.
   std::string add(const std::string& name, const ir::Tensor& values);
@@ -75,12 +83,14 @@ class Model {
                     std::int64_t inline_limit = (std::int64_t{1} << 31) - (1 << 26));
 
  private:
+  Model() = default;
+  Model(const Model&) = default;
   void index();
   std::span<const std::byte> bytes_of(const onnx::TensorProto& tensor) const;
 
   std::filesystem::path path_;
   onnx::ModelProto proto_;
-  std::unique_ptr<onnx_io::TensorReader> reader_;
+  std::shared_ptr<onnx_io::TensorReader> reader_;
   std::shared_ptr<const onnx_io::MappedFile> file_;
   std::map<std::string, int> initializers_;                // index in the graph
   std::map<std::string, std::span<const std::byte>> raw_;  // taken out of the message

@@ -147,15 +147,8 @@ TensorReport tensor_report(const std::string& tensor, const Encoding& e) {
 
 }  // namespace
 
-/// As the importer infers it; reads the model at the first question.
-const ir::Type* Quantization::type_of(const std::string& tensor) {
-  if (!graph_) graph_ = onnx_io::read_model(options_.model);
-  const ir::Value* value = graph_->find_value(tensor);
-  return value ? &value->type : nullptr;
-}
-
-std::optional<std::size_t> Quantization::rank_of(const std::string& tensor) {
-  const ir::Type* type = type_of(tensor);
+std::optional<std::size_t> Quantization::rank_of(const std::string& tensor) const {
+  const ir::Type* type = workspace_.type_of(tensor);
   return type ? std::optional(type->shape.size()) : std::nullopt;
 }
 
@@ -165,16 +158,18 @@ std::set<std::string> Quantization::deferrable() {
                               [this](const std::string& tensor) { return rank_of(tensor); });
 }
 
-Quantization::Quantization(const Options& options, ActivationScales scales, Stopwatch clock)
+Quantization::Quantization(const Options& options, Workspace& workspace, ActivationScales scales,
+                           Stopwatch clock)
     : clock_(clock),
       options_(options),
+      workspace_(workspace),
       scales_(scales),
       model_(load()),
       index_(model_.graph()),
       constants_(model_, index_),
       placement_(place(index_, constants_, options.placement,
                        [this](const std::string& tensor) -> std::optional<ir::DType> {
-                         const ir::Type* type = type_of(tensor);
+                         const ir::Type* type = workspace_.type_of(tensor);
                          return type ? std::optional(type->dtype) : std::nullopt;
                        })),
       deferrable_(options.softmax == Softmax::unnormalized ? deferrable()
@@ -200,8 +195,8 @@ Model Quantization::load() {
   const auto folder = options_.output.parent_path();
   if (!folder.empty() && !std::filesystem::is_directory(folder))
     throw Error(fmt::format("{}: its folder does not exist", options_.output.string()));
-  Model model = Model::load(options_.model);
-  check_float(model.graph(), options_.model);
+  Model model = workspace_.model().copy();
+  check_float(model.graph(), model.path());
   report_.opset_before = opset_of(model.proto());
   raise_opset(
       model, [this](const std::string& tensor) { return rank_of(tensor); }, options_.opset);
@@ -220,14 +215,13 @@ std::set<std::string> Quantization::activations() const {
 }
 
 std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
-                                            const std::filesystem::path& output,
                                             const PassProgress& progress) {
   const AccuracyOptions& accuracy = options_.accuracy;
   const SmoothOptions options{accuracy.alpha, options_.activations, options_.weights,
                               options_.ranges.symmetric, accuracy.gptq};
-  auto chosen = smooth_model(model_, index_, constants_, placement_, options, options_.model,
-                             options_.device, samples, progress);
-  if (!chosen.empty()) model_.save(output);
+  auto chosen =
+      smooth_model(model_, index_, constants_, placement_, options, workspace_, samples, progress);
+  if (!chosen.empty()) workspace_.replace(model_.copy());
   return chosen;
 }
 
@@ -246,13 +240,13 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
       placement_, index_, constants_, ranges,
       {options_.activations, options_.weights, std::move(channels), options_.overrides});
   if (options_.accuracy.gptq && !options_.weights.as_float && !samples.empty())
-    rounded_ = round_weights(encodings_, placement_, index_, constants_, options_.model,
-                             options_.device, samples, progress);
+    rounded_ =
+        round_weights(encodings_, placement_, index_, constants_, workspace_, samples, progress);
 }
 
 void Quantization::correct_biases(std::span<const Sample> samples, const PassProgress& progress) {
-  corrections_ = quant::correct_biases(encodings_, placement_, index_, constants_, options_.model,
-                                       options_.device, samples, progress);
+  corrections_ = quant::correct_biases(encodings_, placement_, index_, constants_, workspace_,
+                                       samples, progress);
 }
 
 /// The Softmax results that are unnormalized in `part`.
@@ -348,7 +342,8 @@ std::int64_t Report::count(Role role) const {
 
 Report quantize_dynamic(const Options& options, ActivationScales scales) {
   check_dynamic(options, scales);
-  Quantization quantization(options, scales);
+  Workspace workspace(options.model);
+  Quantization quantization(options, workspace, scales);
   const bool per_token = scales == ActivationScales::per_token;
   quantization.report().method = per_token ? "dynamic per token" : "dynamic";
   if (per_token) quantization.report().activations = {ir::DType::i8, true};
@@ -357,7 +352,8 @@ Report quantize_dynamic(const Options& options, ActivationScales scales) {
 }
 
 Report quantize_with_table(const Options& options, const Table& table) {
-  Quantization quantization(options);
+  Workspace workspace(options.model);
+  Quantization quantization(options, workspace);
   Report& report = quantization.report();
   report.method = table.method.empty() ? "given ranges" : table.method;
   report.samples = table.samples;

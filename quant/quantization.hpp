@@ -19,17 +19,17 @@
 #include "quant/placement.hpp"
 #include "quant/quantized_op.hpp"
 #include "quant/quantizer.hpp"
+#include "quant/workspace.hpp"
 
 namespace bertcl::quant {
 
-/// One model on its way: read and placed by the constructor, encoded, written. `options` must
-/// live as long. The constructor throws Error for all that can be known before calibration: files,
-/// opset, placement. The report's time is that of `clock`.
+/// One model on its way: placed by the constructor, encoded, written. `options` and `workspace`
+/// must live as long. The constructor throws Error for all that can be known before calibration:
+/// files, opset, placement. The report's time is that of `clock`.
 class Quantization {
  public:
-  explicit Quantization(const Options& options,
-                        ActivationScales scales = ActivationScales::calibrated,
-                        Stopwatch clock = {});
+  Quantization(const Options& options, Workspace& workspace,
+               ActivationScales scales = ActivationScales::calibrated, Stopwatch clock = {});
   Quantization(const Quantization&) = delete;
   Quantization& operator=(const Quantization&) = delete;
 
@@ -39,10 +39,8 @@ class Quantization {
   std::set<std::string> activations() const;
   /// The tensors that need ranges of their channels.
   std::set<std::string> channel_tensors() const;
-  /// Smooths the model and writes the float model that it is now, unless nothing was gained. The
-  /// last thing this object does.
-  std::vector<Smoothing> smooth(std::span<const Sample> samples,
-                                const std::filesystem::path& output, const PassProgress& progress);
+  /// Smooths the model of the workspace, unless nothing is gained. The last thing this object does.
+  std::vector<Smoothing> smooth(std::span<const Sample> samples, const PassProgress& progress);
   /// Gives the placement its integers by these ranges; weights are rounded with `samples` if the
   /// options want it and there are some. What cannot be encoded leaves the placement.
   void encode(Ranges ranges, ChannelRanges channels = {}, std::span<const Sample> samples = {},
@@ -63,8 +61,7 @@ class Quantization {
 
  private:
   Model load();
-  const ir::Type* type_of(const std::string& tensor);
-  std::optional<std::size_t> rank_of(const std::string& tensor);
+  std::optional<std::size_t> rank_of(const std::string& tensor) const;
   std::set<std::string> deferrable();
   std::set<std::string> unnormalized_of(const Placement& part, bool defer);
   Encodings encodings_of(const Placement& part, const std::set<std::string>& unnormalized) const;
@@ -72,9 +69,9 @@ class Quantization {
 
   const Stopwatch clock_;
   const Options& options_;
+  Workspace& workspace_;
   const ActivationScales scales_;
   Report report_;
-  std::optional<ir::Graph> graph_;  // of the source, for its types
   Model model_;
   GraphIndex index_;
   Constants constants_;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "opencl/context_future.hpp"
 #include "quant/accuracy/smooth.hpp"
 #include "quant/dynamic.hpp"
 #include "quant/observer.hpp"
@@ -37,9 +38,10 @@ struct AccuracyOptions {
 /// What is quantized, and how. By default: asymmetric u8 at the inputs of
 /// MatMul by MinMax, the residual stream in float. presets.hpp has others.
 struct Options {
-  std::filesystem::path model;   ///< f32 ONNX model, opset 9 or newer
-  std::filesystem::path output;  ///< the Q/DQ model; large weights go to OUTPUT.data
-  std::string device;            ///< as opencl::select_device
+  std::filesystem::path model;    ///< f32 ONNX model, opset 9 or newer
+  std::filesystem::path output;   ///< the Q/DQ model; large weights go to OUTPUT.data
+  std::string device;             ///< as opencl::select_device
+  opencl::ContextFuture context;  ///< the same, opened by the caller
 
   PlacementOptions placement;  ///< which tensors
   std::string method = "minmax";

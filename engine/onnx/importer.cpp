@@ -202,7 +202,7 @@ void Importer::note_uses(const onnx::GraphProto& graph) {
   for (const auto& out : graph.output()) used_.insert(out.name());
 }
 
-ir::Graph Importer::run(const std::vector<std::optional<std::span<const std::byte>>>& weights) {
+ir::Graph Importer::run(const InitializerReader& initializer) {
   const onnx::GraphProto& graph = model_.graph();
   if (graph.node_size() == 0 && graph.output_size() == 0)
     fail("not an ONNX model: it has neither nodes nor outputs");
@@ -225,8 +225,7 @@ ir::Graph Importer::run(const std::vector<std::optional<std::span<const std::byt
   for (int i = 0; i < graph.initializer_size(); ++i) {
     const auto& t = graph.initializer(i);
     if (!used_.contains(t.name())) continue;
-    const auto raw = static_cast<std::size_t>(i) < weights.size() ? weights[i] : std::nullopt;
-    define(t.name(), graph_.add_constant(t.name(), tensors_.read(t, raw)));
+    define(t.name(), graph_.add_constant(t.name(), initializer(i)));
   }
   for (const auto* node : sorted(graph.node())) import_node(*node);
   for (const auto& out : graph.output()) {

@@ -118,8 +118,7 @@ class Importer {
  public:
   Importer(const onnx::ModelProto& model, std::string file, TensorReader& tensors,
            const ReadOptions& options);
-  /// `weights` gives the bytes of initializers that were taken out of the message.
-  ir::Graph run(const std::vector<std::optional<std::span<const std::byte>>>& weights);
+  ir::Graph run(const InitializerReader& initializer);
 
   ir::Graph& graph() { return graph_; }
   ops::SymbolicValues& values() { return values_; }

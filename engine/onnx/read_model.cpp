@@ -49,10 +49,23 @@ ModelFile open_model(const std::filesystem::path& path) {
 
 ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options) {
   const ModelFile opened = open_model(path);
+  TensorReader tensors(path, opened.file);
+  return import_model(
+      opened.model, path, tensors,
+      [&](int i) {
+        const auto at = static_cast<std::size_t>(i);
+        const auto raw = at < opened.weights.size() ? opened.weights[at] : std::nullopt;
+        return tensors.read(opened.model.graph().initializer(i), raw);
+      },
+      options);
+}
+
+ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::path& path,
+                       TensorReader& tensors, const InitializerReader& initializer,
+                       const ReadOptions& options) {
   const std::string name = path.string();
   try {
-    TensorReader tensors(path, opened.file);
-    return Importer(opened.model, name, tensors, options).run(opened.weights);
+    return Importer(model, name, tensors, options).run(initializer);
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(name)) throw;
     throw Error(fmt::format("{}: {}", name, e.what()));

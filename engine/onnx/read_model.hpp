@@ -2,6 +2,7 @@
 // ONNX files to the IR.
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -9,7 +10,13 @@
 #include "ir/graph.hpp"
 #include "ir/limits.hpp"
 
+namespace onnx {
+class ModelProto;
+}
+
 namespace bertcl::onnx_io {
+
+class TensorReader;
 
 struct ReadOptions {
   /// Call the dynamic extents of input_ids, attention_mask and their like `batch` and `seq`,
@@ -24,6 +31,15 @@ struct ReadOptions {
 /// node and operator, and what is supported, for everything that cannot be read or is beyond the
 /// limits.
 ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options = {});
+
+/// The values of initializer i of a message.
+using InitializerReader = std::function<ir::Tensor(int i)>;
+
+/// The same from a message in memory. `path` is for errors, and its folder for external data, which
+/// `tensors` reads.
+ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::path& path,
+                       TensorReader& tensors, const InitializerReader& initializer,
+                       const ReadOptions& options = {});
 
 /// metadata_props of a model: what its makers wrote beside the graph. Throws as read_model() does.
 std::map<std::string, std::string> read_metadata(const std::filesystem::path& path);

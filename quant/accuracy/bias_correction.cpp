@@ -91,8 +91,7 @@ std::vector<double> product_shift(const ChannelShift& x, std::span<const float> 
 
 std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,
                                              const GraphIndex& index, Constants& constants,
-                                             const std::filesystem::path& model,
-                                             const std::string& device,
+                                             const Workspace& workspace,
                                              std::span<const Sample> samples,
                                              const PassProgress& progress) {
   const auto inputs = linears(encodings, placement, index, constants);
@@ -119,7 +118,7 @@ std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const P
       corrections.emplace(linear.node, std::move(linear.correction));
     }
   };
-  observe_samples(model, device, tensors, samples, make, correct, progress);
+  observe_samples(workspace, tensors, samples, make, correct, progress);
   return corrections;
 }
 

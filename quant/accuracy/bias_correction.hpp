@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Takes the mean error of quantized products out of the biases after them.
 #pragma once
-#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -60,8 +59,7 @@ struct BiasCorrection {
 /// the float model, so that each correction holds whatever else is quantized.
 std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,
                                              const GraphIndex& index, Constants& constants,
-                                             const std::filesystem::path& model,
-                                             const std::string& device,
+                                             const Workspace& workspace,
                                              std::span<const Sample> samples,
                                              const PassProgress& progress = {});
 

@@ -4,14 +4,13 @@
 
 namespace bertcl::quant {
 
-std::map<std::string, ChannelStatistics> channel_statistics(const std::filesystem::path& model,
-                                                            const std::string& device,
+std::map<std::string, ChannelStatistics> channel_statistics(const Workspace& workspace,
                                                             const std::set<std::string>& tensors,
                                                             std::span<const Sample> samples,
                                                             const PassProgress& progress) {
   std::map<std::string, ChannelStatistics> all;
   observe_samples(
-      model, device, tensors, samples,
+      workspace, tensors, samples,
       [](opencl::Context& context, const std::string& tensor) {
         return ChannelObserver(context, tensor);
       },

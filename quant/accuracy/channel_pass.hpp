@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Statistics of the channels of some tensors over the calibration samples.
 #pragma once
-#include <filesystem>
 #include <map>
 #include <set>
 #include <span>
@@ -14,8 +13,7 @@ namespace bertcl::quant {
 
 /// By tensor, of those that the samples reach. Throws Error naming one that held NaN or infinite
 /// values, or if there are no samples.
-std::map<std::string, ChannelStatistics> channel_statistics(const std::filesystem::path& model,
-                                                            const std::string& device,
+std::map<std::string, ChannelStatistics> channel_statistics(const Workspace& workspace,
                                                             const std::set<std::string>& tensors,
                                                             std::span<const Sample> samples,
                                                             const PassProgress& progress = {});

@@ -67,8 +67,8 @@ void round_again(Encoding& e, const ir::Tensor& weight, std::span<const float> g
 
 std::set<std::string> round_weights(Encodings& encodings, const Placement& placement,
                                     const GraphIndex& index, Constants& constants,
-                                    const std::filesystem::path& model, const std::string& device,
-                                    std::span<const Sample> samples, const PassProgress& progress) {
+                                    const Workspace& workspace, std::span<const Sample> samples,
+                                    const PassProgress& progress) {
   const auto inputs = inputs_of_weights(encodings, placement, index);
   std::set<std::string> rounded;
   for (auto next = inputs.begin(); next != inputs.end();) {
@@ -81,7 +81,7 @@ std::set<std::string> round_weights(Encodings& encodings, const Placement& place
       tensors.insert(next->first);
     }
     observe_samples(
-        model, device, tensors, samples,
+        workspace, tensors, samples,
         [](opencl::Context& context, const std::string& tensor) {
           return GramObserver(context, tensor);
         },

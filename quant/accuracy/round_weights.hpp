@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rounds the weights of a placement again, by GPTQ.
 #pragma once
-#include <filesystem>
 #include <set>
 #include <span>
 #include <string>
@@ -18,8 +17,7 @@ namespace bertcl::quant {
 /// Returns the weights that were rounded again.
 std::set<std::string> round_weights(Encodings& encodings, const Placement& placement,
                                     const GraphIndex& index, Constants& constants,
-                                    const std::filesystem::path& model, const std::string& device,
-                                    std::span<const Sample> samples,
+                                    const Workspace& workspace, std::span<const Sample> samples,
                                     const PassProgress& progress = {});
 
 }  // namespace bertcl::quant

@@ -10,17 +10,14 @@
 
 namespace bertcl::quant {
 
-void run_samples(const std::filesystem::path& model, const std::string& device,
-                 const std::set<std::string>& tensors, std::span<const Sample> samples,
-                 const ChannelTap& tap, const std::function<void()>& finish,
-                 const PassProgress& progress) {
+void run_samples(const Workspace& workspace, const std::set<std::string>& tensors,
+                 std::span<const Sample> samples, const ChannelTap& tap,
+                 const std::function<void()>& finish, const PassProgress& progress) {
   if (samples.empty())
     throw Error("no calibration samples: the data set is empty or none was selected");
-  runtime::SessionOptions options;
-  options.device = device;
-  options.observe = {tensors.begin(), tensors.end()};
-  if (progress) options.on_program = [&](std::size_t, std::size_t) { progress(0); };
-  auto session = runtime::Session::load(model, options);
+  auto session = workspace.session(tensors, [&] {
+    if (progress) progress(0);
+  });
   session.set_tap([&](const std::string& name, const opencl::Buffer& buffer, ir::DType dtype,
                       const ir::Sizes& shape) {
     if (!tensors.contains(name)) return;

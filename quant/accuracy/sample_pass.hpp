@@ -2,7 +2,6 @@
 // One pass of the calibration samples through a model, with a look at its tensors on the way.
 #pragma once
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -12,6 +11,7 @@
 
 #include "opencl/context.hpp"
 #include "quant/samples.hpp"
+#include "quant/workspace.hpp"
 
 namespace bertcl::quant {
 
@@ -26,21 +26,20 @@ using PassProgress = std::function<void(std::int64_t samples)>;
 /// Runs the samples one by one, without padding. `finish` is called while the device still stands,
 /// to read what the tap has gathered. Throws Error naming a tensor that is no f32 with a last axis,
 /// or if there are no samples.
-void run_samples(const std::filesystem::path& model, const std::string& device,
-                 const std::set<std::string>& tensors, std::span<const Sample> samples,
-                 const ChannelTap& tap, const std::function<void()>& finish,
-                 const PassProgress& progress = {});
+void run_samples(const Workspace& workspace, const std::set<std::string>& tensors,
+                 std::span<const Sample> samples, const ChannelTap& tap,
+                 const std::function<void()>& finish, const PassProgress& progress = {});
 
 /// The same with an observer for each of `tensors` that the samples reach, made by
 /// `make(context, tensor)`; `use(tensor, observer)` reads them in the end.
 template <class Make, class Use>
-void observe_samples(const std::filesystem::path& model, const std::string& device,
-                     const std::set<std::string>& tensors, std::span<const Sample> samples,
-                     const Make& make, const Use& use, const PassProgress& progress = {}) {
+void observe_samples(const Workspace& workspace, const std::set<std::string>& tensors,
+                     std::span<const Sample> samples, const Make& make, const Use& use,
+                     const PassProgress& progress = {}) {
   using Observer = std::invoke_result_t<Make, opencl::Context&, const std::string&>;
   std::map<std::string, Observer> observers;
   run_samples(
-      model, device, tensors, samples,
+      workspace, tensors, samples,
       [&](opencl::Context& context, const std::string& tensor, const opencl::Buffer& values,
           std::int64_t rows, std::int64_t channels) {
         auto it = observers.find(tensor);

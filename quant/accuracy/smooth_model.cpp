@@ -10,13 +10,13 @@
 namespace bertcl::quant {
 std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Constants& constants,
                                     const Placement& placement, const SmoothOptions& options,
-                                    const std::filesystem::path& source, const std::string& device,
-                                    std::span<const Sample> samples, const PassProgress& progress) {
+                                    const Workspace& workspace, std::span<const Sample> samples,
+                                    const PassProgress& progress) {
   const auto targets = smooth_targets(index, constants, placement);
   std::set<std::string> tensors;
   for (const SmoothTarget& t : targets) tensors.insert(t.tensor);
   if (targets.empty()) return {};
-  const auto statistics = channel_statistics(source, device, tensors, samples, progress);
+  const auto statistics = channel_statistics(workspace, tensors, samples, progress);
   std::vector<Smoothing> chosen;
   for (const SmoothTarget& t : targets) {
     const auto x = statistics.find(t.tensor);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes a float model whose activations are easier to quantize.
 #pragma once
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,14 +11,13 @@
 
 namespace bertcl::quant {
 
-/// Gathers statistics of the channels of all smooth_targets() of `placement` by running `source`,
-/// the file of `model`, chooses factors and applies them to `model`; its function stays the same.
-/// Returns what was chosen, by tensor; if no tensor gains, `model` is as it was and it is empty.
-/// `index` and `constants` are not valid afterwards.
+/// Gathers statistics of the channels of all smooth_targets() of `placement` by running the model
+/// of the workspace, of which `model` is a copy, chooses factors and applies them to `model`; its
+/// function stays the same. Returns what was chosen, by tensor; if no tensor gains, `model` is as
+/// it was and it is empty. `index` and `constants` are not valid afterwards.
 std::vector<Smoothing> smooth_model(Model& model, const GraphIndex& index, Constants& constants,
                                     const Placement& placement, const SmoothOptions& options,
-                                    const std::filesystem::path& source, const std::string& device,
-                                    std::span<const Sample> samples,
+                                    const Workspace& workspace, std::span<const Sample> samples,
                                     const PassProgress& progress = {});
 
 }  // namespace bertcl::quant

@@ -59,7 +59,7 @@ struct Quantized {
 /// within what it takes. The vocabulary has to be that of the model.
 int sample_length(const QuantizeOptions& options, const text::WordPieceTokenizer& tokenizer) {
   runtime::SessionOptions session_options;
-  session_options.device = options.device;
+  session_options.context = options.quantizer.context;
   runtime::Session session = load_model(options.model, session_options);
   const TextModel model(session);
   model.check_vocabulary(tokenizer.vocabulary_size());
@@ -70,7 +70,8 @@ int sample_length(const QuantizeOptions& options, const text::WordPieceTokenizer
 }
 
 /// Calibrates on the questions or texts of the data file.
-Quantized quantize_by_data(const QuantizeOptions& options) {
+Quantized quantize_by_data(QuantizeOptions& options) {
+  options.quantizer.context = opencl::ContextFuture::open(options.device);
   const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
   SampleOptions wanted = options.samples;
   wanted.features.max_seq_length = sample_length(options, tokenizer);
