@@ -304,10 +304,10 @@ std::int64_t Quantization::save(const Placement& part, bool defer,
   const auto dynamic = calibrated ? std::set<std::string>{} : product_results(part, index);
   const auto biases = replace_biases(model, part);
   report_.corrected_biases = static_cast<std::int64_t>(biases.size());
-  std::set<int> chain;  // that made the biases of before
+  std::set<int> makers;  // of the biases of before
   std::set<std::string> unread, initializers;
-  for (const std::string& bias : biases) constants.collect(bias, chain, initializers);
-  for (const int n : chain)
+  for (const std::string& bias : biases) constants.collect(bias, makers, initializers);
+  for (const int n : makers)
     unread.insert(index.node(n).output().begin(), index.node(n).output().end());
   const auto unnormalized = unnormalized_of(part, defer);
   report_.unnormalized_softmaxes = static_cast<std::int64_t>(unnormalized.size());

@@ -186,12 +186,12 @@ class Rewriter {
 
 void rewrite(Model& model, const Placement& placement, const Encodings& encodings,
              const GraphIndex& index, Constants& constants, const RewriteOptions& options) {
-  std::set<int> chain;
+  std::set<int> makers;
   std::set<std::string> initializers, outputs;
   for (const auto& [key, encoding] : encodings)
     if (encoding.role == Role::weight || encoding.role == Role::constant)
-      constants.collect(key.first, chain, initializers);
-  for (const int n : chain)
+      constants.collect(key.first, makers, initializers);
+  for (const int n : makers)
     outputs.insert(index.node(n).output().begin(), index.node(n).output().end());
 
   std::map<Key, int> readers;

@@ -287,7 +287,7 @@ void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
                      std::span<const Smoothing> smoothings) {
   const GraphIndex index(model.graph());
   Constants constants(model, index);
-  std::set<int> chain;  // that made the weights of before
+  std::set<int> makers;  // of the weights of before
   std::set<std::string> initializers;
   std::map<int, std::vector<onnx::NodeProto>> added;  // by the node they follow
   for (std::size_t t = 0; t < targets.size(); ++t) {
@@ -296,7 +296,7 @@ void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
     if (factors.empty()) continue;
     const onnx::NodeProto mul = mul_node(model, target.tensor, factors);
     for (std::size_t i = 0; i < target.nodes.size(); ++i) {
-      constants.collect(target.weights[i], chain, initializers);
+      constants.collect(target.weights[i], makers, initializers);
       const std::string weight = scaled_weight(model, constants, target.weights[i], factors);
       auto& matmul = *model.proto().mutable_graph()->mutable_node(target.nodes[i]);
       matmul.set_input(0, mul.output(0));
@@ -305,7 +305,7 @@ void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
     added[index.producer(target.tensor)].push_back(mul);
   }
   std::set<std::string> outputs;
-  for (const int n : chain)
+  for (const int n : makers)
     outputs.insert(index.node(n).output().begin(), index.node(n).output().end());
   insert_nodes(model, std::move(added));
   remove_unread(model, outputs, initializers);
