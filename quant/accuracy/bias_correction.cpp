@@ -104,7 +104,8 @@ std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const P
     const Encoding& e = encodings.at({tensor, Role::activation});
     return ShiftObserver(context, e.parameters, e.type);
   };
-  const auto correct = [&](const std::string& tensor, const ShiftObserver& observer) {
+  for (const auto& [tensor, observer] :
+       observe_samples(workspace, tensors, samples, make, progress)) {
     const ChannelShift x = observer.shift();
     for (Linear linear : inputs.at(tensor)) {
       const ir::Tensor weight = constants.value(linear.weight);
@@ -117,8 +118,7 @@ std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const P
           ir::Tensor::of<float>(linear.correction.bias.shape(), std::move(bias));
       corrections.emplace(linear.node, std::move(linear.correction));
     }
-  };
-  observe_samples(workspace, tensors, samples, make, correct, progress);
+  }
   return corrections;
 }
 

@@ -8,16 +8,14 @@ std::map<std::string, ChannelStatistics> channel_statistics(const Workspace& wor
                                                             const std::set<std::string>& tensors,
                                                             std::span<const Sample> samples,
                                                             const PassProgress& progress) {
-  std::map<std::string, ChannelStatistics> all;
-  observe_samples(
+  const auto observers = observe_samples(
       workspace, tensors, samples,
       [](opencl::Context& context, const std::string& tensor) {
         return ChannelObserver(context, tensor);
       },
-      [&](const std::string& tensor, const ChannelObserver& observer) {
-        all.emplace(tensor, observer.statistics());
-      },
       progress);
+  std::map<std::string, ChannelStatistics> all;
+  for (const auto& [tensor, observer] : observers) all.emplace(tensor, observer.statistics());
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "bertcl/error.hpp"
 
@@ -51,18 +52,32 @@ Matrix factor(std::span<const float> gram, const std::vector<Index>& order, doub
 
 }  // namespace
 
-std::vector<std::int32_t> gptq_round(std::span<const float> weight, std::span<const float> gram,
+struct GramFactor::Data {
+  std::vector<Index> order;
+  Matrix l;
+};
+
+GramFactor::GramFactor(std::span<const float> gram, double damping) {
+  const auto k = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(gram.size()))));
+  if (static_cast<std::size_t>(k * k) != gram.size())
+    throw Error(fmt::format("a Gram matrix of {} elements is not square", gram.size()));
+  std::vector<Index> order = ascending_diagonal(gram, k);
+  Matrix l = factor(gram, order, damping);
+  data_ = std::make_unique<const Data>(Data{std::move(order), std::move(l)});
+}
+GramFactor::GramFactor(GramFactor&&) noexcept = default;
+GramFactor::~GramFactor() = default;
+
+std::vector<std::int32_t> gptq_round(std::span<const float> weight, const GramFactor& gram,
                                      std::span<const float> scales,
                                      std::span<const std::int32_t> zero_points, std::int32_t lowest,
-                                     std::int32_t highest, double damping) {
-  const auto k = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(gram.size()))));
-  if (k == 0 || static_cast<std::size_t>(k * k) != gram.size() ||
-      weight.size() % static_cast<std::size_t>(k) != 0)
-    throw Error(fmt::format("a weight of {} elements does not fit a Gram matrix of {}",
-                            weight.size(), gram.size()));
+                                     std::int32_t highest) {
+  const auto& [order, l] = *gram.data_;
+  const Index k = l.rows();
+  if (k == 0 || weight.size() % static_cast<std::size_t>(k) != 0)
+    throw Error(fmt::format("a weight of {} elements does not fit a Gram matrix of {} rows",
+                            weight.size(), k));
   const auto n = static_cast<Index>(weight.size()) / k;
-  const std::vector<Index> order = ascending_diagonal(gram, k);
-  const Matrix l = factor(gram, order, damping);
   const auto per_column = [&](const auto& values, Index j) {
     return values[values.size() == 1 ? 0 : static_cast<std::size_t>(j)];
   };

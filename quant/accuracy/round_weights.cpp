@@ -4,17 +4,19 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "quant/accuracy/channel_statistics.hpp"
 #include "quant/accuracy/gptq.hpp"
+#include "quant/parallel.hpp"
 
 namespace bertcl::quant {
 namespace {
 
-constexpr std::int64_t kGramBytes = 512 << 20;  // on the device, and as many on the host
+constexpr std::int64_t kGramBytes = 576 << 20;  // on the device; those of BERT-base take 513 MiB
 
 /// Weights that one input is multiplied with.
 struct Input {
@@ -53,7 +55,7 @@ std::vector<std::int32_t> integers_of(const ir::Tensor& values) {
   return {wide.as<std::int32_t>().begin(), wide.as<std::int32_t>().end()};
 }
 
-void round_again(Encoding& e, const ir::Tensor& weight, std::span<const float> gram) {
+void round_again(Encoding& e, const ir::Tensor& weight, const GramFactor& gram) {
   // The nearest integers span what this way of quantizing allows, also where it is less than 8 bit.
   const auto nearest = integers_of(e.constant.values);
   const auto [lowest, highest] = std::minmax_element(nearest.begin(), nearest.end());
@@ -80,19 +82,28 @@ std::set<std::string> round_weights(Encodings& encodings, const Placement& place
       bytes += more;
       tensors.insert(next->first);
     }
-    observe_samples(
+    const auto observers = observe_samples(
         workspace, tensors, samples,
         [](opencl::Context& context, const std::string& tensor) {
           return GramObserver(context, tensor);
         },
-        [&](const std::string& tensor, const GramObserver& observer) {
-          const auto gram = observer.gram();
-          for (const std::string& w : inputs.at(tensor).weights) {
-            round_again(encodings.at({w, Role::weight}), constants.value(w), gram);
-            rounded.insert(w);
-          }
-        },
         progress);
+    std::vector<std::string> reached;
+    for (const auto& [tensor, observer] : observers) reached.push_back(tensor);
+    std::mutex one_at_a_time;  // for the queue and the constants
+    in_parallel(reached.size(), [&](std::size_t i) {
+      std::unique_lock lock(one_at_a_time);
+      const std::vector<std::string>& weights = inputs.at(reached[i]).weights;
+      const auto gram = observers.at(reached[i]).gram();
+      std::vector<ir::Tensor> values;
+      for (const std::string& w : weights) values.push_back(constants.value(w));
+      lock.unlock();
+      const GramFactor factor(gram);
+      for (std::size_t w = 0; w < weights.size(); ++w)
+        round_again(encodings.at({weights[w], Role::weight}), values[w], factor);
+    });
+    for (const std::string& tensor : reached)
+      rounded.insert(inputs.at(tensor).weights.begin(), inputs.at(tensor).weights.end());
   }
   return rounded;
 }

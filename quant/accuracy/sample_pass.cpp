@@ -12,7 +12,7 @@ namespace bertcl::quant {
 
 void run_samples(const Workspace& workspace, const std::set<std::string>& tensors,
                  std::span<const Sample> samples, const ChannelTap& tap,
-                 const std::function<void()>& finish, const PassProgress& progress) {
+                 const PassProgress& progress) {
   if (samples.empty())
     throw Error("no calibration samples: the data set is empty or none was selected");
   auto session = workspace.session(tensors, [&] {
@@ -33,7 +33,6 @@ void run_samples(const Workspace& workspace, const std::set<std::string>& tensor
     session.run(inputs_of(session.inputs(), sample));
     if (progress) progress(++done);
   }
-  finish();
 }
 
 }  // namespace bertcl::quant

@@ -23,21 +23,19 @@ using ChannelTap =
 /// Called with the number of samples that are done, 0 while kernels are built.
 using PassProgress = std::function<void(std::int64_t samples)>;
 
-/// Runs the samples one by one, without padding. `finish` is called while the device still stands,
-/// to read what the tap has gathered. Throws Error naming a tensor that is no f32 with a last axis,
-/// or if there are no samples.
+/// Runs the samples one by one, without padding. Throws Error naming a tensor that is no f32 with a
+/// last axis, or if there are no samples.
 void run_samples(const Workspace& workspace, const std::set<std::string>& tensors,
                  std::span<const Sample> samples, const ChannelTap& tap,
-                 const std::function<void()>& finish, const PassProgress& progress = {});
+                 const PassProgress& progress = {});
 
 /// The same with an observer for each of `tensors` that the samples reach, made by
-/// `make(context, tensor)`; `use(tensor, observer)` reads them in the end.
-template <class Make, class Use>
-void observe_samples(const Workspace& workspace, const std::set<std::string>& tensors,
-                     std::span<const Sample> samples, const Make& make, const Use& use,
+/// `make(context, tensor)`. Returns them; they are read while the workspace lives.
+template <class Make>
+auto observe_samples(const Workspace& workspace, const std::set<std::string>& tensors,
+                     std::span<const Sample> samples, const Make& make,
                      const PassProgress& progress = {}) {
-  using Observer = std::invoke_result_t<Make, opencl::Context&, const std::string&>;
-  std::map<std::string, Observer> observers;
+  std::map<std::string, std::invoke_result_t<Make, opencl::Context&, const std::string&>> observers;
   run_samples(
       workspace, tensors, samples,
       [&](opencl::Context& context, const std::string& tensor, const opencl::Buffer& values,
@@ -46,10 +44,8 @@ void observe_samples(const Workspace& workspace, const std::set<std::string>& te
         if (it == observers.end()) it = observers.emplace(tensor, make(context, tensor)).first;
         it->second.observe(values, rows, channels);
       },
-      [&] {
-        for (const auto& [tensor, observer] : observers) use(tensor, observer);
-      },
       progress);
+  return observers;
 }
 
 }  // namespace bertcl::quant

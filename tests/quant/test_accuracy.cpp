@@ -153,7 +153,7 @@ TEST(Gptq, EqualsThePaper) {
     const auto scales = column_scales(w, n);
     const Matrix h = gram_of(k, 2 * k + 3, 21);
     const auto fast =
-        gptq_round(w, row_major(h), scales, std::vector<std::int32_t>(n, 0), -127, 127);
+        gptq_round(w, GramFactor(row_major(h)), scales, std::vector<std::int32_t>(n, 0), -127, 127);
     const auto slow = slow_gptq(w, h, n, scales);
     // Ties and the last bits of the inverse move single values.
     int different = 0;
@@ -171,7 +171,7 @@ TEST(Gptq, ErrsLessThanTheNearestIntegers) {
   const auto scales = column_scales(w, n);
   const Matrix h = gram_of(k, 400, 8);
   const auto rounded =
-      gptq_round(w, row_major(h), scales, std::vector<std::int32_t>(n, 0), -127, 127);
+      gptq_round(w, GramFactor(row_major(h)), scales, std::vector<std::int32_t>(n, 0), -127, 127);
   std::vector<std::int32_t> nearest;
   for (std::size_t i = 0; i < w.size(); ++i)
     nearest.push_back(static_cast<std::int32_t>(std::nearbyint(w[i] / scales[i % n])));
@@ -181,7 +181,7 @@ TEST(Gptq, ErrsLessThanTheNearestIntegers) {
 TEST(Gptq, IsTheNearestIntegerWhereInputsAreIndependent) {
   const std::int64_t k = 20, n = 3;
   const auto w = normal_values(k * n, 4);
-  const auto q = gptq_round(w, row_major(Matrix::Identity(k, k)), std::vector{0.01f},
+  const auto q = gptq_round(w, GramFactor(row_major(Matrix::Identity(k, k))), std::vector{0.01f},
                             std::vector<std::int32_t>{128}, 0, 255);
   for (std::size_t i = 0; i < w.size(); ++i)
     EXPECT_EQ(q[i],
@@ -191,14 +191,14 @@ TEST(Gptq, IsTheNearestIntegerWhereInputsAreIndependent) {
 TEST(Gptq, RefusesWhatDoesNotFit) {
   EXPECT_THAT(
       [] {
-        gptq_round(std::vector(6, 1.0f), std::vector(16, 1.0f), std::vector{1.0f},
+        gptq_round(std::vector(6, 1.0f), GramFactor(std::vector(16, 1.0f)), std::vector{1.0f},
                    std::vector<std::int32_t>{0}, -127, 127);
       },
       ThrowsMessage<Error>(HasSubstr("does not fit")));
   EXPECT_THAT(
       [] {
-        gptq_round(std::vector(4, 1.0f), std::vector{NAN, 0.f, 0.f, 1.f}, std::vector{1.0f},
-                   std::vector<std::int32_t>{0}, -127, 127);
+        gptq_round(std::vector(4, 1.0f), GramFactor(std::vector{NAN, 0.f, 0.f, 1.f}),
+                   std::vector{1.0f}, std::vector<std::int32_t>{0}, -127, 127);
       },
       ThrowsMessage<Error>(HasSubstr("positive definite")));
 }
