@@ -8,6 +8,8 @@
 #include <limits>
 
 #include "bertcl/error.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -55,8 +57,16 @@ void DeviceHistogram::count(const opencl::Buffer& values, const Slice& sample) {
   auto kernel =
       context_.kernel("observe", "observe_histogram",
                       {{"COPIES", static_cast<int>(copies_)}, {"EXCLUSIVE", copies_ > 1}});
-  kernel.args(values, edges_, counts_, d.first, d.end, d.chunk, bins,
-              std::int32_t{host_.absolute()}, static_cast<float>(bins) / span);
+  kernels::set(kernel, kernels::ObserveHistogram<opencl::KernelArgument>{
+                           .x = values,
+                           .edges = edges_,
+                           .counts = counts_,
+                           .first = d.first,
+                           .end = d.end,
+                           .chunk = d.chunk,
+                           .bins = bins,
+                           .absolute = std::int32_t{host_.absolute()},
+                           .bins_per_unit = static_cast<float>(bins) / span});
   context_.queue().launch(kernel, d.global, d.local, "observe_histogram");
   pending_ += sample.count;
 }

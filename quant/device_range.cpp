@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -86,10 +88,18 @@ void DeviceRange::queue(const opencl::Buffer& values, const Slice& sample, std::
                         bool keep) {
   const Division d = divide(context_, sample);
   auto range = context_.kernel("observe", "observe_range");
-  range.args(values, partials_, d.first, d.end, d.chunk);
+  kernels::set(
+      range,
+      kernels::ObserveRange<opencl::KernelArgument>{
+          .x = values, .partials = partials_, .first = d.first, .end = d.end, .chunk = d.chunk});
   context_.queue().launch(range, d.global, d.local, "observe_range");
   auto merge = context_.kernel("observe", "observe_merge");
-  merge.args(partials_, states_, static_cast<std::int32_t>(d.items), place, std::int32_t{keep});
+  kernels::set(merge, kernels::ObserveMerge<opencl::KernelArgument>{
+                          .partials = partials_,
+                          .states = states_,
+                          .items = static_cast<std::int32_t>(d.items),
+                          .place = place,
+                          .join = std::int32_t{keep}});
   context_.queue().launch(merge, {1, 1, 1}, {1, 1, 1}, "observe_merge");
 }
 

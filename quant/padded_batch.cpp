@@ -9,6 +9,8 @@
 
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -145,10 +147,14 @@ Unpadder::Values Unpadder::real_values(const std::string& tensor, const opencl::
   for (std::size_t i = 0; i < boxes.size(); ++i) {
     const Box& box = boxes[i];
     auto kernel = context_.kernel("observe", "observe_gather");
-    kernel.args(buffer, gathered_, static_cast<std::int32_t>(box.first),
-                static_cast<std::int32_t>(gathered[i].first),
-                static_cast<std::int32_t>(box.plane_stride),
-                static_cast<std::int32_t>(box.row_stride), static_cast<std::int32_t>(box.run));
+    kernels::set(kernel, kernels::ObserveGather<opencl::KernelArgument>{
+                             .x = buffer,
+                             .y = gathered_,
+                             .first = static_cast<std::int32_t>(box.first),
+                             .target = static_cast<std::int32_t>(gathered[i].first),
+                             .plane_stride = static_cast<std::int32_t>(box.plane_stride),
+                             .row_stride = static_cast<std::int32_t>(box.row_stride),
+                             .run = static_cast<std::int32_t>(box.run)});
     context_.queue().launch(
         kernel, {static_cast<std::size_t>(box.rows), static_cast<std::size_t>(box.planes), 1},
         {1, 1, 1}, "observe_gather");

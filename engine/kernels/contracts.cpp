@@ -11,6 +11,7 @@
 #include "kernels/contracts/elementwise.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/move.hpp"
+#include "kernels/contracts/observe.hpp"
 #include "kernels/contracts/prepack.hpp"
 #include "kernels/contracts/quantize.hpp"
 #include "kernels/contracts/reduce.hpp"
@@ -54,6 +55,7 @@ constexpr KernelContract contract_rows[] = {
     row<FillStrided>("fill_strided_2", "size2"),
     row<FillStrided>("fill_strided_4", "size4"),
     row<FillStrided>("fill_strided_8", "size8"),
+    row<FindNonfinite>("find_nonfinite"),
     row<Gather>("gather_1", "size1"),
     row<Gather>("gather_2", "size2"),
     row<Gather>("gather_4", "size4"),
@@ -71,6 +73,13 @@ constexpr KernelContract contract_rows[] = {
     row<GemmS8>("gemm_s8"),
     row<MatMulF32>("matmul_f32_batched"),
     row<MatMulS32>("matmul_s32_batched"),
+    row<ObserveChannels>("observe_channels"),
+    row<ObserveGather>("observe_gather"),
+    row<ObserveGram>("observe_gram"),
+    row<ObserveHistogram>("observe_histogram"),
+    row<ObserveMerge>("observe_merge"),
+    row<ObserveRange>("observe_range"),
+    row<ObserveShift>("observe_shift"),
     row<Pack>("pack"),
     row<PrepackFloat>("prepack_f32"),
     row<PrepackFloat>("prepack_pairs"),

@@ -9,6 +9,8 @@
 #include <cmath>
 
 #include "bertcl/error.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
 #include "opencl/queue.hpp"
 
 namespace bertcl::plan {
@@ -63,10 +65,14 @@ void WeightCheck::queue(const opencl::Buffer& data, const ir::Tensor& tensor, bo
                         const std::string& reader) {
   if (!is_looked_at(tensor) || tensor.size() <= kSmall || tensor.size() > kLargest) return;
   const auto name = names_.find(tensor.bytes().data());
-  kernel_.args(data, tensor.dtype() == ir::DType::f32 ? 1 : 0,
-               static_cast<std::int32_t>(tensor.size()),
-               bits_of_infinity(tensor.dtype()) + (is_weight ? 0 : 1), found_,
-               static_cast<std::int32_t>(queued_.size()), kChunk);
+  kernels::set(kernel_, kernels::FindNonfinite<opencl::KernelArgument>{
+                            .words = data,
+                            .wide = tensor.dtype() == ir::DType::f32 ? 1 : 0,
+                            .count = static_cast<std::int32_t>(tensor.size()),
+                            .least = bits_of_infinity(tensor.dtype()) + (is_weight ? 0 : 1),
+                            .found = found_,
+                            .number = static_cast<std::int32_t>(queued_.size()),
+                            .chunk = kChunk});
   queued_.push_back({name == names_.end() ? "a constant of " + reader : of(name->second),
                      tensor.shape(), is_weight});
   const auto items = static_cast<std::size_t>((tensor.size() + kChunk - 1) / kChunk);

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
 #include "quant/structure.hpp"
 
 namespace bertcl::quant {
@@ -55,9 +57,15 @@ void ShiftObserver::observe(const opencl::Buffer& values, std::int64_t rows,
   }
   const bool is_signed = type_ == ir::DType::i8;
   auto kernel = context_->kernel("observe_channels", "observe_shift");
-  kernel.args(values, state_, static_cast<std::int32_t>(rows), static_cast<std::int32_t>(channels),
-              parameters_.scale, parameters_.zero_point, is_signed ? -128.0f : 0.0f,
-              is_signed ? 127.0f : 255.0f);
+  kernels::set(kernel, kernels::ObserveShift<opencl::KernelArgument>{
+                           .x = values,
+                           .state = state_,
+                           .rows = static_cast<std::int32_t>(rows),
+                           .channels = static_cast<std::int32_t>(channels),
+                           .scale = parameters_.scale,
+                           .zero_point = parameters_.zero_point,
+                           .lowest = is_signed ? -128.0f : 0.0f,
+                           .highest = is_signed ? 127.0f : 255.0f});
   context_->queue().launch(kernel, {static_cast<std::size_t>((channels + 15) / 16), 1, 1},
                            {1, 1, 1}, "observe_shift");
   rows_ += rows;

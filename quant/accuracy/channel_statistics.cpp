@@ -8,6 +8,8 @@
 #include <span>
 
 #include "bertcl/error.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -54,8 +56,12 @@ void ChannelObserver::observe(const opencl::Buffer& values, std::int64_t rows,
     state_ = context_->allocate(3 * static_cast<std::size_t>(channels) * sizeof(float));
   }
   auto kernel = context_->kernel("observe_channels", "observe_channels");
-  kernel.args(values, state_, static_cast<std::int32_t>(rows), static_cast<std::int32_t>(channels),
-              std::int32_t{rows_ > 0});
+  kernels::set(kernel, kernels::ObserveChannels<opencl::KernelArgument>{
+                           .x = values,
+                           .state = state_,
+                           .rows = static_cast<std::int32_t>(rows),
+                           .channels = static_cast<std::int32_t>(channels),
+                           .join = std::int32_t{rows_ > 0}});
   context_->queue().launch(kernel, {tiles(channels, 16), 1, 1}, {1, 1, 1}, "observe_channels");
   rows_ += rows;
 }
@@ -86,7 +92,11 @@ void GramObserver::observe(const opencl::Buffer& values, std::int64_t rows, std:
     gram_.fill(0);
   }
   auto kernel = context_->kernel("observe_channels", "observe_gram");
-  kernel.args(values, gram_, static_cast<std::int32_t>(rows), static_cast<std::int32_t>(channels));
+  kernels::set(kernel, kernels::ObserveGram<opencl::KernelArgument>{
+                           .x = values,
+                           .gram = gram_,
+                           .rows = static_cast<std::int32_t>(rows),
+                           .channels = static_cast<std::int32_t>(channels)});
   context_->queue().launch(kernel, {tiles(channels, 16), tiles(channels, 8), 1}, {1, 1, 1},
                            "observe_gram");
 }

@@ -76,11 +76,9 @@ TEST(Contracts, AnotherContractsArgumentsAreRefused) {
               HasSubstr("kernel cast is launched with the arguments of another contract"));
 }
 
-/// Those that no step of a plan launches: probes of devices, observers of calibration, the check of
-/// weights, the persistent kernel.
-bool is_launched_by_plans(std::string_view program) {
-  return !program.starts_with("probe_") && !program.starts_with("observe") &&
-         program != "find_nonfinite" && program != "persistent" && program != "addresses";
+/// All but the probes of devices and the persistent kernel.
+bool has_contracts(std::string_view program) {
+  return !program.starts_with("probe_") && program != "persistent" && program != "addresses";
 }
 
 /// Types of OpenCL C that a parameter may have in a program, as the driver names them; empty: any
@@ -129,7 +127,7 @@ std::string compare(const tests::KernelArguments& kernel) {
 std::vector<std::pair<std::string, opencl::Defines>> programs() {
   std::vector<std::pair<std::string, opencl::Defines>> list;
   for (const std::string& name : opencl::program_names())
-    if (is_launched_by_plans(name)) list.push_back({name, {}});
+    if (has_contracts(name)) list.push_back({name, {}});
   for (const char* name : {"gemm_f32_ref", "gemm_f32_portable", "prepack_f32"})
     list.push_back({name, {{"B_HALF", 1}}});
   return list;
