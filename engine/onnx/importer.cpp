@@ -11,6 +11,7 @@
 #include "bertcl/did_you_mean.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/inputs.hpp"
+#include "ops/op.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -313,6 +314,9 @@ const Rules& rules() {
     for (const auto family : {math_rules, shape_rules, layout_rules, reduce_rules, quantize_rules,
                               fused_rules, attention_rules, qordered_rules, conv_rules, loss_rules})
       r.merge(family());
+    for (const std::string& op : ops::names())
+      if (const auto& attributes = ops::find(op)->traits.onnx_attributes)
+        r.try_emplace(op, Rule{import_same, {attributes->begin(), attributes->end()}});
     return r;
   }();
   return all;

@@ -150,19 +150,9 @@ void import_is_inf(NodeImport& node) {
 
 Rules math_rules() {
   Rules rules;
-  for (const char* op :
-       {"Abs",      "Add",        "And",  "Ceil",        "Cos",     "Div",
-        "Equal",    "Erf",        "Exp",  "Floor",       "Greater", "GreaterOrEqual",
-        "Identity", "IsNaN",      "Less", "LessOrEqual", "Log",     "MatMul",
-        "Max",      "Mean",       "Min",  "Mul",         "Neg",     "Not",
-        "Or",       "Reciprocal", "Relu", "Round",       "Sigmoid", "Sign",
-        "Sin",      "Softplus",   "Sqrt", "Sub",         "Sum",     "Tanh",
-        "Where",    "Xor"})
+  for (const char* op : {"Identity", "IsNaN", "MatMul", "Mean", "Not", "Sum", "Where"})
     rules[op] = {import_same, {}};
   rules["Pow"] = {import_pow, {}};
-  rules["Mod"] = {import_same, {"fmod"}};
-  rules["LeakyRelu"] = {import_same, {"alpha"}};
-  rules["Gelu"] = {import_same, {"approximate"}};
   rules["IsInf"] = {import_is_inf, {"detect_negative", "detect_positive"}};
   rules["Dropout"] = {import_dropout, {"ratio", "seed"}};
   rules["Cast"] = {import_cast, {"to", "saturate"}};

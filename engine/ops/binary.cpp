@@ -174,30 +174,44 @@ std::vector<ir::Tensor> evaluate_mean(const EvaluateContext& context) {
   return {zip(context, sum, n, sum.dtype(), [](auto a, auto b) { return a / b; })};
 }
 
+/// `code`: of elementwise_binary.cl.
+OpDef binary(const char* name, std::int32_t code, TypeSet types,
+             std::vector<ir::Type> (*infer)(InferContext&),
+             std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
+             std::vector<SymbolicElements> (*values)(InferContext&) = values_binary,
+             std::vector<std::string> onnx_attributes = {}) {
+  return {name,  2,        2,      {{types, 'T'}},
+          infer, evaluate, values, {.binary_code = code, .onnx_attributes = onnx_attributes}};
+}
+
 }  // namespace
 
 std::vector<OpDef> binary_ops() {
-  return {
-      {"Add", 2, 2, infer_binary, evaluate_binary<Add>, values_binary},
-      {"Sub", 2, 2, infer_binary, evaluate_binary<Sub>, values_binary},
-      {"Mul", 2, 2, infer_binary, evaluate_binary<Mul>, values_binary},
-      {"Div", 2, 2, infer_binary, evaluate_div, values_binary},
-      {"Mod", 2, 2, infer_mod, evaluate_mod, values_mod},
-      {"Pow", 2, 2, infer_binary, evaluate_pow},
-      {"Min", 1, any_number, infer_binary, evaluate_binary<Min>, values_binary},
-      {"Max", 1, any_number, infer_binary, evaluate_binary<Max>, values_binary},
-      {"Sum", 1, any_number, infer_binary, evaluate_binary<Add>},
-      {"Mean", 1, any_number, infer_binary, evaluate_mean},
-      {"Equal", 2, 2, infer_comparison, evaluate_comparison<Equal>, values_binary},
-      {"Less", 2, 2, infer_comparison, evaluate_comparison<Less>, values_binary},
-      {"Greater", 2, 2, infer_comparison, evaluate_comparison<Greater>, values_binary},
-      {"LessOrEqual", 2, 2, infer_comparison, evaluate_comparison<LessOrEqual>, values_binary},
-      {"GreaterOrEqual", 2, 2, infer_comparison, evaluate_comparison<GreaterOrEqual>,
-       values_binary},
-      {"And", 2, 2, infer_comparison, evaluate_comparison<And>, values_binary},
-      {"Or", 2, 2, infer_comparison, evaluate_comparison<Or>, values_binary},
-      {"Xor", 2, 2, infer_comparison, evaluate_comparison<Xor>},
+  constexpr TypeSet numbers = types::numbers, truth = types::truth;
+  const auto compare = infer_comparison;
+  std::vector<OpDef> ops = {
+      binary("Add", 0, numbers, infer_binary, evaluate_binary<Add>),
+      binary("Sub", 1, numbers, infer_binary, evaluate_binary<Sub>),
+      binary("Mul", 2, numbers, infer_binary, evaluate_binary<Mul>),
+      binary("Div", 3, numbers, infer_binary, evaluate_div),
+      binary("Pow", 4, types::floats | types::indices, infer_binary, evaluate_pow, nullptr),
+      binary("Min", 5, numbers, infer_binary, evaluate_binary<Min>),
+      binary("Max", 6, numbers, infer_binary, evaluate_binary<Max>),
+      binary("Mod", 7, numbers, infer_mod, evaluate_mod, values_mod, {"fmod"}),
+      binary("Equal", 16, types::all, compare, evaluate_comparison<Equal>),
+      binary("Less", 17, numbers, compare, evaluate_comparison<Less>),
+      binary("Greater", 18, numbers, compare, evaluate_comparison<Greater>),
+      binary("LessOrEqual", 19, numbers, compare, evaluate_comparison<LessOrEqual>),
+      binary("GreaterOrEqual", 20, numbers, compare, evaluate_comparison<GreaterOrEqual>),
+      binary("And", 24, truth, compare, evaluate_comparison<And>),
+      binary("Or", 25, truth, compare, evaluate_comparison<Or>),
+      binary("Xor", 26, truth, compare, evaluate_comparison<Xor>, nullptr),
+      {"Sum", 1, any_number, {{types::floats, 'T'}}, infer_binary, evaluate_binary<Add>},
+      {"Mean", 1, any_number, {{types::floats, 'T'}}, infer_binary, evaluate_mean},
   };
+  for (OpDef& op : ops)
+    if (op.name == "Min" || op.name == "Max") op.min_inputs = 1, op.max_inputs = any_number;
+  return ops;
 }
 
 }  // namespace bertcl::ops

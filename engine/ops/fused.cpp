@@ -10,7 +10,8 @@
 
 namespace bertcl::ops {
 
-OpDef own_op(const char* name, std::span<const std::string_view> operands,
+OpDef own_op(const char* name, std::vector<OperandConstraint> types,
+             std::span<const std::string_view> operands,
              std::vector<ir::Type> (*infer)(InferContext&),
              std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&), Traits traits) {
   const auto optional = [](std::string_view operand) { return operand.ends_with('?'); };
@@ -18,6 +19,7 @@ OpDef own_op(const char* name, std::span<const std::string_view> operands,
   return {name,
           static_cast<std::size_t>(required - operands.begin()),
           operands.size(),
+          std::move(types),
           infer,
           evaluate,
           nullptr,

@@ -11,7 +11,8 @@ namespace bertcl::ops {
 
 /// A definition whose operands have names; those before the first optional one are counted in
 /// min_inputs.
-OpDef own_op(const char* name, std::span<const std::string_view> operands,
+OpDef own_op(const char* name, std::vector<OperandConstraint> types,
+             std::span<const std::string_view> operands,
              std::vector<ir::Type> (*infer)(InferContext&),
              std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&), Traits traits = {});
 

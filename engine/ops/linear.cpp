@@ -120,10 +120,20 @@ std::vector<ir::Tensor> evaluate_linear_q(const EvaluateContext& context) {
 
 std::vector<OpDef> linear_ops() {
   return {
-      own_op("linear", operands::linear::names, infer_linear, evaluate_linear,
+      own_op("linear", {{types::real}}, operands::linear::names, infer_linear, evaluate_linear,
              {.row_wise = true, .takes_activation = true}),
       own_op(
-          "linear_q", operands::linear_q::names, infer_linear_q, evaluate_linear_q,
+          "linear_q",
+          {{types::bytes, 'A'},
+           {TypeSet{ir::DType::i8}},
+           {types::real},
+           {types::real},
+           {types::bytes, 'A'},
+           {types::real},
+           {types::real},
+           {types::bytes},
+           {TypeSet{ir::DType::i8}}},
+          operands::linear_q::names, infer_linear_q, evaluate_linear_q,
           {.row_wise = true, .takes_activation = true, .out_scale = operands::linear_q::out_scale}),
   };
 }

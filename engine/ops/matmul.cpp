@@ -158,9 +158,28 @@ std::vector<ir::Tensor> evaluate_qlinear_matmul(const EvaluateContext& context) 
 std::vector<OpDef> matmul_ops() {
   const Traits product{.mixed_axes = [](const ir::Node&) { return std::vector<std::int64_t>{-1}; }};
   return {
-      {"MatMul", 2, 2, infer_matmul, evaluate_matmul, nullptr, product},
-      {"MatMulInteger", 2, 4, infer_matmul_integer, evaluate_matmul_integer, nullptr, product},
-      {"QLinearMatMul", 8, 8, infer_qlinear_matmul, evaluate_qlinear_matmul},
+      {"MatMul", 2, 2, {{types::sums, 'T'}}, infer_matmul, evaluate_matmul, nullptr, product},
+      {"MatMulInteger",
+       2,
+       4,
+       {{types::bytes, 'A'}, {types::bytes, 'B'}, {types::bytes, 'A'}, {types::bytes, 'B'}},
+       infer_matmul_integer,
+       evaluate_matmul_integer,
+       nullptr,
+       product},
+      {"QLinearMatMul",
+       8,
+       8,
+       {{types::bytes, 'A'},
+        {types::scales},
+        {types::bytes, 'A'},
+        {types::bytes, 'B'},
+        {types::scales},
+        {types::bytes, 'B'},
+        {types::scales},
+        {types::bytes}},
+       infer_qlinear_matmul,
+       evaluate_qlinear_matmul},
   };
 }
 

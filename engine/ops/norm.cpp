@@ -90,9 +90,23 @@ void normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
 std::vector<OpDef> norm_ops() {
   const Traits softmax{.mixed_axes = axis_of_softmax};
   return {
-      {"Softmax", 1, 1, infer_softmax, evaluate_softmax<false>, nullptr, softmax},
-      {"LogSoftmax", 1, 1, infer_softmax, evaluate_softmax<true>, nullptr, softmax},
-      {"LayerNormalization", 1, 3, infer_layer_norm, evaluate_layer_norm},
+      {"Softmax",
+       1,
+       1,
+       {{types::floats}},
+       infer_softmax,
+       evaluate_softmax<false>,
+       nullptr,
+       softmax},
+      {"LogSoftmax",
+       1,
+       1,
+       {{types::floats}},
+       infer_softmax,
+       evaluate_softmax<true>,
+       nullptr,
+       softmax},
+      {"LayerNormalization", 1, 3, {{types::floats, 't'}}, infer_layer_norm, evaluate_layer_norm},
   };
 }
 

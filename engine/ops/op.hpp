@@ -9,6 +9,7 @@
 
 #include "ir/graph.hpp"
 #include "ops/symbolic.hpp"
+#include "ops/type_constraints.hpp"
 
 namespace bertcl::ops {
 
@@ -51,6 +52,9 @@ struct Traits {
   bool mixes_tokens = false;      // a row depends on the other rows of its sequence, packed or not
   bool takes_activation = false;  // attribute {activation}
   std::optional<std::size_t> out_scale = {};  // operand: scale of a quantized result
+  std::optional<std::int32_t> unary_code = {}, binary_code = {};  // of elementwise_*.cl
+  /// The ONNX operator of the same name means the same, and may have these attributes.
+  std::optional<std::vector<std::string>> onnx_attributes = {};
   /// The axes of operand 0 along which several elements make one of a result; null: none.
   std::vector<std::int64_t> (*mixed_axes)(const ir::Node&) = nullptr;
 };
@@ -62,6 +66,7 @@ struct OpDef {
   std::string name;
   std::size_t min_inputs;
   std::size_t max_inputs;
+  std::vector<OperandConstraint> types;  // of the operands; the last holds for all that follow
   std::vector<ir::Type> (*infer)(InferContext&);
   std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&);
   std::vector<SymbolicElements> (*values)(InferContext&) = nullptr;

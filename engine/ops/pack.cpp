@@ -127,11 +127,13 @@ std::vector<ir::Tensor> evaluate_quantize_rows(const EvaluateContext& context) {
 
 std::vector<OpDef> packing_ops() {
   return {
-      own_op("pack_inputs", operands::pack_inputs::names, infer_pack_inputs, evaluate_pack_inputs),
-      own_op("pack", operands::pack::names, infer_pack, evaluate_pack, {.moves_elements = true}),
-      own_op("unpack", operands::unpack::names, infer_unpack, evaluate_unpack,
-             {.moves_elements = true}),
-      own_op("quantize_rows", operands::quantize_rows::names, infer_quantize_rows,
+      own_op("pack_inputs", {{types::all}}, operands::pack_inputs::names, infer_pack_inputs,
+             evaluate_pack_inputs),
+      own_op("pack", {{types::all}, {types::packed}}, operands::pack::names, infer_pack,
+             evaluate_pack, {.moves_elements = true}),
+      own_op("unpack", {{types::all}, {types::packed}}, operands::unpack::names, infer_unpack,
+             evaluate_unpack, {.moves_elements = true}),
+      own_op("quantize_rows", {{types::real}}, operands::quantize_rows::names, infer_quantize_rows,
              evaluate_quantize_rows, {.row_wise = true}),
   };
 }

@@ -119,16 +119,29 @@ std::vector<ir::Tensor> evaluate_observe(const EvaluateContext&) { return {}; }
 
 std::vector<OpDef> quantize_ops() {
   return {
-      {"QuantizeLinear", 2, 3, infer_quantize, evaluate_quantize, nullptr, {.row_wise = true}},
+      {"QuantizeLinear",
+       2,
+       3,
+       {{types::scales},
+        {types::scales},
+        {TypeSet{ir::DType::i8, ir::DType::u8, ir::DType::i16, ir::DType::u16}}},
+       infer_quantize,
+       evaluate_quantize,
+       nullptr,
+       {.row_wise = true}},
       {"DequantizeLinear",
        2,
        3,
+       {{TypeSet{ir::DType::i8, ir::DType::u8, ir::DType::i16, ir::DType::u16, ir::DType::i32},
+         'T'},
+        {types::scales},
+        {types::all, 'T'}},
        infer_dequantize,
        evaluate_dequantize,
        nullptr,
        {.row_wise = true}},
-      {"DynamicQuantizeLinear", 1, 1, infer_dynamic, evaluate_dynamic},
-      own_op("observe", operands::observe::names, infer_observe, evaluate_observe),
+      {"DynamicQuantizeLinear", 1, 1, {{TypeSet{ir::DType::f32}}}, infer_dynamic, evaluate_dynamic},
+      own_op("observe", {{types::all}}, operands::observe::names, infer_observe, evaluate_observe),
   };
 }
 

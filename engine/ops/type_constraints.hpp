@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types that the operators take: the type constraints of ONNX as a table, one row each.
+// Element types that the operators take: the type constraints of ONNX.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -42,17 +42,24 @@ struct OperandConstraint {
   char variable = '\0';
 };
 
-/// The operands of an operator in their order; the last constraint holds for all that follow.
-struct TypeConstraints {
-  std::string_view op;
-  std::vector<OperandConstraint> operands;
-};
+/// Throws bertcl::Error that names the node, the operand, its type and the types that `op` takes.
+void check_operand_types(const ir::Node& node, const std::vector<OperandConstraint>& types);
 
-/// The row of an operator; null if it has none.
-const TypeConstraints* find_type_constraints(std::string_view op);
-
-/// Throws bertcl::Error that names the node, the operand, its type and the types that the operator
-/// takes, or that the operator has no row.
-void check_operand_types(const ir::Node& node);
+/// What the operators of ONNX take, as its schemas constrain them.
+namespace types {
+using enum ir::DType;
+inline constexpr TypeSet floats{f32, f16, bf16, f64};
+inline constexpr TypeSet bytes{i8, u8};
+inline constexpr TypeSet integers{i8, u8, i16, u16, i32, u32, i64, u64};
+inline constexpr TypeSet numbers = floats | integers;
+inline constexpr TypeSet signed_numbers = floats | TypeSet{i8, i16, i32, i64};
+inline constexpr TypeSet truth{ir::DType::boolean};
+inline constexpr TypeSet all = numbers | truth;
+inline constexpr TypeSet sums = floats | TypeSet{i32, u32, i64, u64};
+inline constexpr TypeSet indices{i32, i64};
+inline constexpr TypeSet scales = floats - TypeSet{f64};
+inline constexpr TypeSet real{f32};
+inline constexpr TypeSet packed{i32};  // rows and offsets of packed tokens
+}  // namespace types
 
 }  // namespace bertcl::ops

@@ -129,38 +129,51 @@ std::vector<SymbolicElements> values_cast(InferContext& context) {
   return {*in};
 }
 
-OpDef unary(const char* name, std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&)) {
-  return {name, 1, 1, infer_same, evaluate, nullptr, {.row_wise = true}};
+/// `code`: of elementwise_unary.cl, none if there is no kernel.
+OpDef unary(const char* name, std::optional<std::int32_t> code, TypeSet types,
+            std::vector<ir::Tensor> (*evaluate)(const EvaluateContext&),
+            std::vector<std::string> onnx_attributes = {}) {
+  return {name,       1,
+          1,          {{types}},
+          infer_same, evaluate,
+          nullptr,    {.row_wise = true, .unary_code = code, .onnx_attributes = onnx_attributes}};
 }
 
 }  // namespace
 
 std::vector<OpDef> unary_ops() {
   return {
-      unary("Neg", evaluate_unary<Neg>),
-      unary("Abs", evaluate_unary<Abs>),
-      unary("Sign", evaluate_unary<Sign>),
-      unary("Floor", evaluate_unary<Floor>),
-      unary("Ceil", evaluate_unary<Ceil>),
-      unary("Round", evaluate_unary<Round>),
-      unary("Sqrt", evaluate_unary<Sqrt>),
-      unary("Exp", evaluate_unary<Exp>),
-      unary("Log", evaluate_unary<Log>),
-      unary("Erf", evaluate_unary<Erf>),
-      unary("Tanh", evaluate_unary<Tanh>),
-      unary("Sin", evaluate_unary<Sin>),
-      unary("Cos", evaluate_unary<Cos>),
-      unary("Softplus", evaluate_unary<Softplus>),
-      unary("Relu", evaluate_unary<Relu>),
-      unary("Reciprocal", evaluate_unary<Reciprocal>),
-      unary("Sigmoid", evaluate_unary<Sigmoid>),
-      unary("LeakyRelu", evaluate_leaky_relu),
-      unary("Gelu", evaluate_gelu),
-      {"Not", 1, 1, infer_test, evaluate_test<Not>},
-      {"IsNaN", 1, 1, infer_test, evaluate_test<IsNaN>},
-      {"IsInf", 1, 1, infer_test, evaluate_test<IsInf>},
-      {"Identity", 1, 1, infer_same, evaluate_identity, move_first},
-      {"Cast", 1, 1, infer_cast, evaluate_cast, values_cast},
+      unary("Neg", 0, types::signed_numbers, evaluate_unary<Neg>),
+      unary("Abs", 1, types::numbers, evaluate_unary<Abs>),
+      unary("Sign", 15, types::numbers, evaluate_unary<Sign>),
+      unary("Floor", 12, types::floats, evaluate_unary<Floor>),
+      unary("Ceil", 13, types::floats, evaluate_unary<Ceil>),
+      unary("Round", 14, types::floats, evaluate_unary<Round>),
+      unary("Sqrt", 2, types::floats, evaluate_unary<Sqrt>),
+      unary("Exp", 3, types::floats, evaluate_unary<Exp>),
+      unary("Log", 4, types::floats, evaluate_unary<Log>),
+      unary("Erf", 5, types::floats, evaluate_unary<Erf>),
+      unary("Tanh", 6, types::floats, evaluate_unary<Tanh>),
+      unary("Sin", 16, types::floats, evaluate_unary<Sin>),
+      unary("Cos", 17, types::floats, evaluate_unary<Cos>),
+      unary("Softplus", std::nullopt, types::floats, evaluate_unary<Softplus>),
+      unary("Relu", 8, types::signed_numbers, evaluate_unary<Relu>),
+      unary("Reciprocal", 11, types::floats, evaluate_unary<Reciprocal>),
+      unary("Sigmoid", 7, types::floats, evaluate_unary<Sigmoid>),
+      unary("LeakyRelu", std::nullopt, types::floats, evaluate_leaky_relu, {"alpha"}),
+      unary("Gelu", 9, types::floats, evaluate_gelu, {"approximate"}),
+      {"Not", 1, 1, {{types::truth}}, infer_test, evaluate_test<Not>, nullptr, {.unary_code = 18}},
+      {"IsNaN",
+       1,
+       1,
+       {{types::floats}},
+       infer_test,
+       evaluate_test<IsNaN>,
+       nullptr,
+       {.unary_code = 19}},
+      {"IsInf", 1, 1, {{types::floats}}, infer_test, evaluate_test<IsInf>},
+      {"Identity", 1, 1, {{types::all}}, infer_same, evaluate_identity, move_first},
+      {"Cast", 1, 1, {{types::all}}, infer_cast, evaluate_cast, values_cast},
   };
 }
 

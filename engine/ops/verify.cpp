@@ -20,7 +20,7 @@ void check_operands(const ir::Node& node, const OpDef& def) {
   for (std::size_t i = 0; i < def.operands.size(); ++i)
     if (!def.operands[i].ends_with('?') && !node.input(i))
       throw Error(fmt::format("{}: operand '{}' is missing", node.describe(), def.operands[i]));
-  check_operand_types(node);
+  check_operand_types(node, def.types);
 }
 
 void check_results(ir::Graph& graph, const ir::Node& node, const OpDef& def) {

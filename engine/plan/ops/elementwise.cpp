@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of elementwise operators with broadcasting.
 #include "kernels/contracts/elementwise.hpp"
+#include "ops/op.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
@@ -8,43 +9,7 @@
 namespace bertcl::plan {
 namespace {
 
-// Codes of elementwise_binary.cl and elementwise_unary.cl.
-const std::map<std::string, std::int32_t, std::less<>> binary_codes{{"Add", 0},
-                                                                    {"Sub", 1},
-                                                                    {"Mul", 2},
-                                                                    {"Div", 3},
-                                                                    {"Pow", 4},
-                                                                    {"Min", 5},
-                                                                    {"Max", 6},
-                                                                    {"Mod", 7},
-                                                                    {"Equal", 16},
-                                                                    {"Less", 17},
-                                                                    {"Greater", 18},
-                                                                    {"LessOrEqual", 19},
-                                                                    {"GreaterOrEqual", 20},
-                                                                    {"And", 24},
-                                                                    {"Or", 25},
-                                                                    {"Xor", 26}};
-const std::map<std::string, std::int32_t, std::less<>> unary_codes{{"Neg", 0},
-                                                                   {"Abs", 1},
-                                                                   {"Sqrt", 2},
-                                                                   {"Exp", 3},
-                                                                   {"Log", 4},
-                                                                   {"Erf", 5},
-                                                                   {"Tanh", unary::tanh},
-                                                                   {"Sigmoid", 7},
-                                                                   {"Relu", unary::relu},
-                                                                   {"Gelu", unary::gelu},
-                                                                   {"Reciprocal", 11},
-                                                                   {"Floor", 12},
-                                                                   {"Ceil", 13},
-                                                                   {"Round", 14},
-                                                                   {"Sign", 15},
-                                                                   {"Sin", 16},
-                                                                   {"Cos", 17},
-                                                                   {"Not", 18},
-                                                                   {"IsNaN", 19}};
-constexpr std::int32_t fmod_code = 8;
+constexpr std::int32_t fmod_code = 8;  // of elementwise_binary.cl
 
 std::string kernel_suffix(ir::DType type, const ir::Node& node) {
   switch (type) {
@@ -71,7 +36,7 @@ void lower_binary(Builder& b, const ir::Graph&, const ir::Node& node) {
   const View view = coalesced({shape,
                                {broadcast(node.inputs[0]->type.shape, shape),
                                 broadcast(node.inputs[1]->type.shape, shape)}});
-  std::int32_t code = binary_codes.find(node.op)->second;
+  std::int32_t code = *ops::traits(node).binary_code;
   if (node.op == "Mod" && node.int_attribute("fmod", 0) != 0) code = fmod_code;
   const ir::Dim count = element_count(shape);
   const std::string kernel = "binary_" + kernel_suffix(node.inputs[0]->type.dtype, node);
@@ -89,7 +54,7 @@ void lower_binary(Builder& b, const ir::Graph&, const ir::Node& node) {
 }
 
 void lower_unary(Builder& b, const ir::Graph&, const ir::Node& node) {
-  std::int32_t code = unary_codes.find(node.op)->second;
+  std::int32_t code = *ops::traits(node).unary_code;
   if (node.op == "Gelu" && node.has("approximate") &&
       node.string_attribute("approximate") == "tanh")
     code = unary::gelu_tanh;
@@ -128,8 +93,11 @@ void lower_where(Builder& b, const ir::Graph&, const ir::Node& node) {
 }  // namespace
 
 void add_elementwise(LoweringTable& table) {
-  for (const auto& [op, code] : binary_codes) table[op] = lower_binary;
-  for (const auto& [op, code] : unary_codes) table[op] = lower_unary;
+  for (const std::string& op : ops::names()) {
+    const ops::Traits& traits = ops::find(op)->traits;
+    if (traits.binary_code) table[op] = lower_binary;
+    if (traits.unary_code) table[op] = lower_unary;
+  }
   table["Where"] = lower_where;
 }
 
