@@ -149,6 +149,7 @@ CalibratedModel::CalibratedModel(const Options& options, const SampleSource& sam
 CalibratedModel::~CalibratedModel() = default;
 
 const Options& CalibratedModel::options() const { return state_->options; }
+const opencl::ContextFuture& CalibratedModel::device() const { return state_->workspace.device(); }
 const std::vector<QuantizedOp>& CalibratedModel::ops() const { return state_->ops; }
 
 bool CalibratedModel::can_defer() const { return state_->quantization->can_defer(); }

@@ -27,6 +27,7 @@ class CalibratedModel {
   ~CalibratedModel();
 
   const Options& options() const;  ///< as they were given
+  const opencl::ContextFuture& device() const;
   /// What is quantized; indices in this list stand for ops below.
   const std::vector<QuantizedOp>& ops() const;
 

@@ -20,6 +20,7 @@ class Workspace {
   Workspace(const std::filesystem::path& model, opencl::ContextFuture device);
 
   const Model& model() const { return model_; }
+  const opencl::ContextFuture& device() const { return device_; }
   /// Takes another model in place of it.
   void replace(Model model);
 

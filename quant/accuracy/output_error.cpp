@@ -21,12 +21,12 @@ std::vector<float> floats_of(const ir::Tensor& tensor) {
 
 }  // namespace
 
-OutputError::OutputError(const std::filesystem::path& model, const std::string& device,
+OutputError::OutputError(const std::filesystem::path& model, const opencl::ContextFuture& device,
                          std::span<const Sample> samples)
     : samples_(samples) {
   if (samples.empty()) throw Error("no samples to compare model outputs on");
   runtime::SessionOptions options;
-  options.device = device;
+  options.context = device;
   auto session = runtime::Session::load(model, options);
   context_ = session.shared_context();
   for (const plan::Port& port : session.outputs())

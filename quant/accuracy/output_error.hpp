@@ -20,7 +20,7 @@ namespace bertcl::quant {
 class OutputError {
  public:
   /// Throws Error if there are no samples or no output is float.
-  OutputError(const std::filesystem::path& model, const std::string& device,
+  OutputError(const std::filesystem::path& model, const opencl::ContextFuture& device,
               std::span<const Sample> samples);
 
   /// The relative root mean square error of a model's float outputs y against those of the float

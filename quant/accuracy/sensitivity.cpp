@@ -24,7 +24,7 @@ class PartErrors {
   PartErrors(const CalibratedModel& model, std::span<const Sample> samples)
       : model_(model),
         file_(model.options().output, "part"),
-        error_(model.options().model, model.options().device, samples) {}
+        error_(model.options().model, model.device(), samples) {}
 
   double operator()(const Ops& quantized, bool defer = false) {
     if (quantized.empty()) return 0.0;

@@ -54,7 +54,7 @@ TEST_F(MaxDrops, LeavesThePlantedOpAlone) {
   const Sensitivity s = measure_sensitivity(model, samples_);
   const std::size_t first = s.order(false)[0];
   ASSERT_EQ(model.ops()[first].node, kOutlier);
-  const OutputError error(options_.model, "", samples_);
+  const OutputError error(options_.model, opencl::ContextFuture::open(""), samples_);
   const double most = 1.5 * s.ops[0].cost.rest;
   ASSERT_LT(most, s.all);
   const MaxDrop found = find_max_drop(
@@ -110,7 +110,8 @@ TEST_F(MaxDrops, DefersSoftmaxBeforeAnOpStaysInFloat) {
   CalibratedModel asked = calibrated();
   EXPECT_FALSE(asked.can_defer());
   asked.write();
-  EXPECT_EQ(OutputError(unnormalized, "", samples_)(options_.output), 0.0);
+  EXPECT_EQ(OutputError(unnormalized, opencl::ContextFuture::open(""), samples_)(options_.output),
+            0.0);
 }
 
 TEST_F(MaxDrops, RefusesABoundThatFloatMisses) {

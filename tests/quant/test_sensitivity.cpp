@@ -67,7 +67,7 @@ TEST_F(Sensitivities, RanksAPlantedOutlierFirst) {
 
 TEST_F(Sensitivities, APartHoldsTheFloatOpsAsTheyWere) {
   const CalibratedModel model = calibrated();
-  const OutputError error(options_.model, "", samples_);
+  const OutputError error(options_.model, opencl::ContextFuture::open(""), samples_);
   const auto part = folder_ / "part.onnx";
   model.save_part({}, part);
   EXPECT_EQ(error(part), 0.0);
@@ -87,7 +87,7 @@ TEST_F(Sensitivities, APartOfEverythingIsTheModelThatIsWritten) {
   const auto part = folder_ / "part.onnx";
   model.save_part(all, part);
   model.write();
-  const OutputError error(options_.output, "", samples_);
+  const OutputError error(options_.output, opencl::ContextFuture::open(""), samples_);
   EXPECT_EQ(error(part), 0.0);
 }
 

@@ -136,7 +136,7 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
     choice.bound = fmt::format("{} %", *options.max_error);
     choice.items = samples.size();
     choice.items_unit = "samples";
-    const quant::OutputError error(quantizer.model, quantizer.device, samples);
+    const quant::OutputError error(quantizer.model, model.device(), samples);
     choice.drop = quant::find_max_drop(model, order, *options.max_error,
                                        [&](const std::filesystem::path& path) {
                                          throw_if_interrupted();
