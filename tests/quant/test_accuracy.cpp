@@ -65,10 +65,10 @@ TEST(ChannelObserver, RefusesNanAndNothing) {
 }
 
 TEST(GramObserver, EqualsPlainProduct) {
-  for (const std::int64_t channels : {1, 5, 8, 15, 16, 17, 33, 72}) {
+  for (const std::int64_t channels : {1, 5, 8, 15, 16, 17, 33, 72, 191, 193}) {
     GramObserver observer(device(), "t");
     Matrix expected = Matrix::Zero(channels, channels);
-    for (const auto batch : kBatches) {
+    for (const std::int64_t batch : {1, 7, 515, 3}) {  // more rows than are kept together, too
       const auto x = normal_values(batch * channels, 3 + static_cast<unsigned>(batch));
       observer.observe(upload(x), batch, channels);
       const auto m = Eigen::Map<const Eigen::MatrixXf>(x.data(), channels, batch).cast<double>();
@@ -77,7 +77,7 @@ TEST(GramObserver, EqualsPlainProduct) {
     const auto gram = observer.gram();
     for (std::int64_t i = 0; i < channels; ++i)
       for (std::int64_t j = 0; j < channels; ++j)
-        ASSERT_NEAR(gram[i * channels + j], expected(i, j), 2e-4)
+        ASSERT_NEAR(gram[i * channels + j], expected(i, j), 2e-3)
             << channels << ": " << i << ", " << j;
   }
 }
