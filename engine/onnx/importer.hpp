@@ -62,8 +62,10 @@ class NodeImport {
                                     ir::Attributes attributes, std::size_t count);
   /// Adds the node that makes the outputs of this one, under their names.
   void finish(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
-  /// The same with trailing outputs that nothing reads.
-  void finish_all(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
+  /// The same with trailing outputs that nothing reads, and `least` results where the file lists
+  /// fewer.
+  void finish_all(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {},
+                  std::size_t least = 1);
   /// Says which value is output i.
   void bind(std::size_t i, ir::Value* value);
 

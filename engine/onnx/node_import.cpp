@@ -2,6 +2,7 @@
 // What the rules of the operators read and write.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "bertcl/error.hpp"
@@ -118,15 +119,17 @@ void NodeImport::finish(std::string op, std::vector<ir::Value*> inputs, ir::Attr
   finish_count(std::move(op), std::move(inputs), std::move(attributes), output_count());
 }
 void NodeImport::finish_all(std::string op, std::vector<ir::Value*> inputs,
-                            ir::Attributes attributes) {
+                            ir::Attributes attributes, std::size_t least) {
+  const auto listed = static_cast<std::size_t>(proto_.output_size());
   finish_count(std::move(op), std::move(inputs), std::move(attributes),
-               static_cast<std::size_t>(proto_.output_size()));
+               listed == 0 ? 0 : std::max(listed, least));
 }
 void NodeImport::finish_count(std::string op, std::vector<ir::Value*> inputs,
                               ir::Attributes attributes, std::size_t count) {
   std::vector<ir::Graph::Result> results;
+  const auto listed = static_cast<std::size_t>(proto_.output_size());
   for (std::size_t i = 0; i < count; ++i)
-    results.push_back({proto_.output(static_cast<int>(i)), {}});
+    results.push_back({proto_.output(static_cast<int>(std::min(i, listed - 1))), {}});
   if (results.empty()) fail("the node has no output");
   ir::Node* node = importer_.graph().add_node(std::move(op), std::move(inputs),
                                               std::move(attributes), std::move(results));

@@ -266,7 +266,9 @@ void import_qlinear_matmul(NodeImport& node) {
 }
 
 void import_dynamic_quantize(NodeImport& node) {
-  node.finish_all("DynamicQuantizeLinear", {node.need(0)});
+  if (node.input_count() > 1)
+    node.fail(fmt::format("{} operands were given, one is allowed", node.input_count()));
+  node.finish_all("DynamicQuantizeLinear", {node.need(0)}, {}, 3);
 }
 
 }  // namespace

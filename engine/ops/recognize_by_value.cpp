@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t max_nodes = 400;  // no mask is longer; an encoder is
 constexpr std::int64_t trial_batch = 2;
 constexpr std::int64_t trial_seqs[] = {3, 4};
+// A file may fix the batch and the sequence; beyond these, trials would cost more than they gain.
+constexpr std::int64_t max_inputs = 1 << 20, max_results = 1 << 24;  // elements
 
 /// Graph inputs whose elements `value` depends on; empty if the slice is too long to be a mask.
 std::optional<std::set<ir::Value*>> inputs_of(ir::Value* value) {
@@ -48,6 +50,17 @@ ir::Bindings sizes_of(const ir::Graph& graph, std::int64_t seq) {
       if (d.symbols().size() == 1) sizes.emplace(d.symbols()[0], axis == 0 ? trial_batch : seq);
     }
   return sizes;
+}
+
+/// True if a tensor of that shape has more elements; false where its size is not known.
+bool is_larger(const ir::Shape& shape, const ir::Bindings& sizes, std::int64_t most) {
+  try {
+    double elements = 1.0;
+    for (const ir::Dim& d : shape) elements *= static_cast<double>(d.evaluate(sizes));
+    return elements > static_cast<double>(most);
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 /// The value for given inputs; empty if the slice cannot be evaluated.
@@ -109,6 +122,9 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   for (const std::int64_t wanted : trial_seqs) {
     const ir::Bindings sizes = sizes_of(graph, wanted);
     const auto shape = ir::evaluate(input->type.shape, sizes);
+    if (is_larger(input->type.shape, sizes, max_inputs) ||
+        is_larger(value->type.shape, sizes, max_results))
+      return std::nullopt;
     for (const Mask& mask : patterns(shape[0], shape[1])) {
       const ir::Tensor given =
           ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);

@@ -54,6 +54,14 @@ TEST(Operands, OfQuantizationAreThree) {
               HasSubstr("4 operands were given, up to 3 are allowed"));
 }
 
+TEST(Operands, DynamicQuantizeLinearHasThreeResults) {
+  const Input x{"x", f32, {"3"}}, s{"s", f32, {}};
+  const ir::Graph graph = tests::read(one_node("DynamicQuantizeLinear", {x}));
+  EXPECT_EQ(graph.nodes().front()->outputs.size(), 3u) << "though the file lists one";
+  EXPECT_THAT(failure(one_node("DynamicQuantizeLinear", {x, s})),
+              HasSubstr("2 operands were given, one is allowed"));
+}
+
 TEST(Operands, ZeroPointAndOutputTypeAgree) {
   const Input x{"x", f32, {"3"}}, s{"s", f32, {}}, z{"z", u8, {}};
   EXPECT_THAT(failure(one_node("QuantizeLinear", {x, s, z}, number("output_dtype", i8))),

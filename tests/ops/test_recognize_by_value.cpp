@@ -52,6 +52,21 @@ TEST(AdditiveMask, OfEarlyExporters) {
             "mask");
 }
 
+TEST(AdditiveMask, IsNotTriedOnABatchThatWouldFillTheMemory) {
+  const auto recognized = [](const std::string& batch) {
+    ir::Graph graph =
+        ir::parse("graph g(%mask: f32[" + batch + ", seq]) {\n" +
+                  " const %one: f32[] = 1.0 const %low: f32[] = -10000.0\n" + "%m: f32[" + batch +
+                  ", 1, 1, seq] = Unsqueeze(%mask) {axes = " + "[1, 2]}\n%a: f32[" + batch +
+                  ", 1, 1, seq] = Sub(%one, %m)\n" + "%y: f32[" + batch +
+                  ", 1, 1, seq] = Mul(%a, %low)\nreturn %y }");
+    return additive_key_mask(graph, graph.outputs()[0].value).has_value();
+  };
+  EXPECT_TRUE(recognized("batch"));
+  EXPECT_TRUE(recognized("512"));
+  EXPECT_FALSE(recognized("2147483647"));
+}
+
 TEST(AdditiveMask, ExpandedToEveryRow) {
   EXPECT_EQ(additive("%b: i64[] = Unsqueeze(%i0) {axes = [0]}\n"
                      "%s1: i64[] = Unsqueeze(%seq) {axes = [0]}\n"
