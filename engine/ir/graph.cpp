@@ -102,14 +102,17 @@ Node* Graph::add_node(std::string op, std::vector<Value*> inputs, Attributes att
   node->attributes = std::move(attributes);
   for (Value* in : node->inputs)
     if (in) in->users.push_back(node);
-  for (Result& r : results) {
-    Value* out = make_value(r.name, std::move(r.type));
-    out->producer = node;
-    node->outputs.push_back(out);
-  }
+  for (Result& r : results) add_result(node, r.name, std::move(r.type));
   const auto where = before ? position_.at(before) : nodes_.end();
   position_[node] = nodes_.insert(where, std::move(owned));
   return node;
+}
+
+Value* Graph::add_result(Node* node, std::string_view name, Type type) {
+  Value* result = make_value(name, std::move(type));
+  result->producer = node;
+  node->outputs.push_back(result);
+  return result;
 }
 
 Value* Graph::add(std::string op, std::vector<Value*> inputs, Attributes attributes, Type type,

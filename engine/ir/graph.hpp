@@ -103,6 +103,8 @@ class Graph {
   /// The common case of one result, which is returned.
   Value* add(std::string op, std::vector<Value*> inputs, Attributes attributes, Type type,
              Node* before = nullptr, std::string_view result_name = {});
+  /// One more result of a node.
+  Value* add_result(Node* node, std::string_view name, Type type);
   void add_output(std::string name, Value* value) { outputs_.push_back({std::move(name), value}); }
 
   /// Redirects every use of `old`, graph outputs included, to `replacement`.

@@ -14,8 +14,7 @@
 namespace bertcl::ops {
 namespace {
 
-/// Positions of what both ops have; `absent` for what only the other has.
-constexpr std::size_t absent = 1u << 16;
+/// Positions of what both ops have; `no_operand` for what only the other has.
 struct Positions {
   std::size_t p_scale, seq_offsets, key_mask, out_scale, out_zero_point;
   std::size_t scale[3], zero_point[3];  // of q, k and v
@@ -23,10 +22,10 @@ struct Positions {
 constexpr Positions positions_of_floats = {operands::attention::p_scale,
                                            operands::attention::seq_offsets,
                                            operands::attention::key_mask,
-                                           absent,
-                                           absent,
-                                           {absent, absent, absent},
-                                           {absent, absent, absent}};
+                                           no_operand,
+                                           no_operand,
+                                           {no_operand, no_operand, no_operand},
+                                           {no_operand, no_operand, no_operand}};
 constexpr Positions positions_of_bytes = {
     operands::attention_q::p_scale,
     operands::attention_q::seq_offsets,
@@ -196,9 +195,9 @@ std::vector<ir::Tensor> evaluate_attention_q(const EvaluateContext& context) {
 std::vector<OpDef> attention_ops() {
   return {
       own_op("attention",
-             {{types::real},
-              {types::real},
-              {types::real},
+             {{types::real_or_bf16, 'T'},
+              {types::real_or_bf16, 'T'},
+              {types::real_or_bf16, 'T'},
               {types::all},
               {types::real},
               {types::bytes},

@@ -39,8 +39,9 @@ void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,
 }
 
 ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t scale) {
-  if (!context.has(scale)) return ir::DType::f32;
   const ir::Value& result = *context.node.outputs.at(i);
+  if (!context.has(scale))
+    return result.type.dtype == ir::DType::bf16 ? ir::DType::bf16 : ir::DType::f32;
   if (!ir::is_int8(result.type.dtype))
     context.fail(fmt::format("'{}' has the scale '{}' and is {}", result.name,
                              context.node.input(scale)->name, ir::str(result.type)));
@@ -64,8 +65,9 @@ std::vector<float> real_numbers(const EvaluateContext& context, std::size_t valu
 
 ir::Tensor result_of(const EvaluateContext& context, std::size_t i, const ir::Sizes& sizes,
                      const std::vector<double>& y, std::size_t scale, std::size_t zero_point) {
-  if (!context.has(scale)) return to_tensor<double>(sizes, y, ir::DType::f32);
   const ir::DType type = context.node.outputs.at(i)->type.dtype;
+  if (!context.has(scale))
+    return to_tensor<double>(sizes, y, type == ir::DType::bf16 ? type : ir::DType::f32);
   const Elements<float> scales(context.in(scale));
   const std::size_t n = static_cast<std::size_t>(context.in(scale).size());
   const std::vector<std::int64_t> zeros =

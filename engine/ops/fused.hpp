@@ -20,8 +20,11 @@ OpDef own_op(const char* name, std::vector<OperandConstraint> types,
 void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,
                   bool or_one_element = false);
 
+/// In place of the position of an operand that an op does not have.
+inline constexpr std::size_t no_operand = 1u << 16;
+
 /// The declared element type of result i, which has to be u8 or i8 where the operand `scale` is
-/// given, and f32 where it is not.
+/// given. Elsewhere it is f32, or bf16 where that is declared.
 ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t scale);
 
 /// Operand `value` as real numbers: (q - zero_point) * scale in f32 where it has a scale, of one
@@ -29,7 +32,8 @@ ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t
 std::vector<float> real_numbers(const EvaluateContext& context, std::size_t value,
                                 std::size_t scale, std::size_t zero_point);
 
-/// round(y / scale) + zero point, saturated, as the type of result i; y as f32 without a scale.
+/// round(y / scale) + zero point, saturated, as the type of result i; without a scale y, in f32 or
+/// bf16.
 ir::Tensor result_of(const EvaluateContext& context, std::size_t i, const ir::Sizes& sizes,
                      const std::vector<double>& y, std::size_t scale, std::size_t zero_point);
 

@@ -9,12 +9,16 @@
 namespace bertcl::ops {
 namespace {
 
-/// The results: f32, then bytes, each with a scale and a zero point from operand `out_scale` on.
+/// The results: f32, then bytes, each with a scale and a zero point from operand `out_scale` on, or
+/// the same numbers in bf16.
 std::vector<ir::Type> results(const InferContext& context, ir::Shape shape, std::size_t out_scale) {
-  std::vector<ir::Type> types{{ir::DType::f32, shape}};
+  std::vector<ir::Type> types{{type_of_result(context, 0, no_operand), shape}};
   for (std::size_t i = 1; i < context.node.outputs.size(); ++i) {
     const std::size_t scale = out_scale + 2 * (i - 1);
-    if (i > 2 || !context.has(scale)) context.fail(fmt::format("result {} has no scale", i));
+    const bool is_bf16 = context.node.outputs[i]->type.dtype == ir::DType::bf16;
+    if (i > 2 || context.has(scale) == is_bf16)
+      context.fail(
+          fmt::format("result {} {} scale", i, is_bf16 ? "is bf16 and has a" : "has no"));
     check_vector(context, scale, shape.back(), /*or_one_element=*/true);
     check_vector(context, scale + 1, shape.back(), /*or_one_element=*/true);
     types.push_back({type_of_result(context, i, scale), shape});
@@ -28,7 +32,7 @@ std::vector<ir::Tensor> normalized(const EvaluateContext& context, const ir::Siz
   normalize_rows(sum, context.in(gamma).to_doubles(),
                  context.has(beta) ? context.in(beta).to_doubles() : std::vector<double>{},
                  context.node.float_attribute("epsilon"));
-  std::vector<ir::Tensor> all{to_tensor<double>(sizes, sum, ir::DType::f32)};
+  std::vector<ir::Tensor> all{result_of(context, 0, sizes, sum, no_operand, no_operand)};
   for (std::size_t i = 1; i < context.node.outputs.size(); ++i)
     all.push_back(
         result_of(context, i, sizes, sum, out_scale + 2 * (i - 1), out_scale + 2 * (i - 1) + 1));

@@ -65,14 +65,14 @@ void add_bias_and_activate(const EvaluateContext& context, std::vector<double>& 
 std::vector<ir::Type> infer_linear(InferContext& context) {
   ir::Shape shape = linear_shape(context);
   check_vector(context, operands::linear::bias, shape.back());
-  return {{ir::DType::f32, std::move(shape)}};
+  return {{type_of_result(context, 0, no_operand), std::move(shape)}};
 }
 std::vector<ir::Tensor> evaluate_linear(const EvaluateContext& context) {
   const ir::Tensor& w = context.in(operands::linear::w);
   std::vector<double> y = rows_times_columns(context.in(operands::linear::x).to_doubles(),
                                              w.to_doubles(), w.shape()[0], w.shape()[1]);
   add_bias_and_activate(context, y);
-  return {to_tensor<double>(linear_sizes(context), std::move(y), ir::DType::f32)};
+  return {result_of(context, 0, linear_sizes(context), y, no_operand, no_operand)};
 }
 
 std::vector<ir::Type> infer_linear_q(InferContext& context) {
@@ -120,8 +120,8 @@ std::vector<ir::Tensor> evaluate_linear_q(const EvaluateContext& context) {
 
 std::vector<OpDef> linear_ops() {
   return {
-      own_op("linear", {{types::real}}, operands::linear::names, infer_linear, evaluate_linear,
-             {.row_wise = true, .takes_activation = true}),
+      own_op("linear", {{types::real_or_bf16}, {types::real}}, operands::linear::names, infer_linear,
+             evaluate_linear, {.row_wise = true, .takes_activation = true}),
       own_op(
           "linear_q",
           {{types::bytes, 'A'},

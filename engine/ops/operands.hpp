@@ -10,7 +10,8 @@
 
 namespace bertcl::ops::operands {
 
-/// y[.., N] = activation(x[.., K] w[K, N] + bias) {activation?, float_reason?}
+/// y[.., N] = activation(x[.., K] w[K, N] + bias) {activation?, precision?,
+/// precision_reason?, float_reason?}. precision: "fp16" or "bf16"; x and y may be in bf16.
 namespace linear {
 enum : std::size_t { x, w, bias };
 inline constexpr std::string_view names[] = {"x", "w", "bias?"};

@@ -59,6 +59,7 @@ inline constexpr TypeSet sums = floats | TypeSet{i32, u32, i64, u64};
 inline constexpr TypeSet indices{i32, i64};
 inline constexpr TypeSet scales = floats - TypeSet{f64};
 inline constexpr TypeSet real{f32};
+inline constexpr TypeSet real_or_bf16{f32, bf16};
 inline constexpr TypeSet packed{i32};  // rows and offsets of packed tokens
 }  // namespace types
 

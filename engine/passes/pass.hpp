@@ -10,10 +10,18 @@
 
 namespace bertcl::passes {
 
+/// What float linear and attention compute in: f32, f16 or bf16, and for the report, why it is not
+/// what was asked for.
+struct Precision {
+  ir::DType type = ir::DType::f32;
+  std::string reason = {};
+};
+
 /// What the caller wants of the compiled graph.
 struct Options {
   std::vector<std::string> disabled;  // names of passes to leave out
   ir::Limits limits = {};
+  Precision precision = {};
 };
 
 /// One rewrite. `run` returns true if it changed the graph. Each pass lives in one file of this

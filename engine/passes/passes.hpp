@@ -45,4 +45,7 @@ Pass fuse_activation();
 Pass fuse_quantize();
 Pass pack_tokens();
 
+// precision: f32, or less where it is asked for
+Pass choose_precision(const Precision& precision);
+
 }  // namespace bertcl::passes

@@ -37,7 +37,9 @@ std::vector<Pass> pipeline(const Options& options) {
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits),
       dead_code(),
       // fuse: fewer, larger launches
-      fuse_activation(), fuse_quantize(), fuse_qkv(), pack_tokens(), dead_code()};
+      fuse_activation(), fuse_quantize(), fuse_qkv(), pack_tokens(), dead_code(),
+      // precision: f32, or less where it is asked for
+      choose_precision(options.precision)};
   const auto left_out = [&](std::string_view name) {
     return std::find(options.disabled.begin(), options.disabled.end(), name) !=
            options.disabled.end();

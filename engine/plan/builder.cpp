@@ -32,8 +32,8 @@ Builder::Builder(Plan& plan, const Options& options)
       plan.context ? stored_tuning(*plan.context, plan.tuning_note) : Tuning());
 }
 
-bool Builder::is_disabled(const std::string& variant) const {
-  return ("," + options_.disabled + ",").find("," + variant + ",") != std::string::npos;
+bool Options::is_disabled(std::string_view variant) const {
+  return fmt::format(",{},", disabled).find(fmt::format(",{},", variant)) != std::string::npos;
 }
 
 int Builder::slot_of(const ir::Value* value) const {
@@ -61,24 +61,6 @@ Argument Builder::out(const ir::Value* value) { return Writes{add_slot(value)}; 
 Argument Builder::out_if_used(const ir::Value* value, const ir::Graph& graph) {
   if (value->users.empty() && !graph.is_output(value)) return nullptr;
   return out(value);
-}
-
-Argument Builder::out_bf16(const ir::Value* value) {
-  const int slot = bf16_slots_[value] = add_slot(value);
-  plan_.slots[static_cast<std::size_t>(slot)].type.dtype = ir::DType::bf16;
-  return Writes{slot};
-}
-
-Argument Builder::out_bf16_copy(const ir::Value* value) {
-  const Argument copy = scratch_out(value->name + ".bf16", {ir::DType::bf16, value->type.shape});
-  bf16_slots_[value] = std::get<Writes>(copy).slot;
-  return copy;
-}
-
-Argument Builder::in_bf16(const ir::Value* value) const {
-  const auto it = bf16_slots_.find(value);
-  if (it == bf16_slots_.end()) return nullptr;
-  return Reads{it->second};
 }
 
 Argument Builder::scratch_out(std::string name, ir::Type type) {

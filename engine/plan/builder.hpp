@@ -21,16 +21,15 @@ namespace bertcl::plan {
 struct Options {
   /// Float products: "own", "clblast", or "auto": own, unless tuning found CLBlast to be faster.
   std::string gemm = "auto";
-  /// Float weights stored in half; products in half where matrix_f16 or CLBlast makes them.
-  bool half_weights = false;
   bool allow_nonfinite = false;  // of weights: NaN and infinity (weight_check.hpp)
   bool merge_launches = true;    // steps in few launches, where the device can
-  bool bf16 = false;             // float products in bf16 where the device multiplies it
   std::string disabled;          // comma-separated variants that are left out
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
   /// Called before each program is built or loaded: how many are, of how many.
   std::function<void(std::size_t built, std::size_t programs)> on_program;
+
+  bool is_disabled(std::string_view variant) const;
 };
 
 /// The variants that Options::disabled may name, in alphabetical order.
@@ -44,7 +43,7 @@ class Builder {
   Plan& plan() { return plan_; }
   const Options& options() const { return options_; }
   const Tuning& tuning() const { return *tuning_; }
-  bool is_disabled(const std::string& variant) const;
+  bool is_disabled(std::string_view variant) const { return options_.is_disabled(variant); }
 
   /// An operand: its slot, its constant buffer (uploaded at first use), or null if it is absent.
   Argument in(const ir::Value* value);
@@ -52,11 +51,6 @@ class Builder {
   Argument out(const ir::Value* value);
   /// A result if anything reads it, otherwise null.
   Argument out_if_used(const ir::Value* value, const ir::Graph& graph);
-  /// The same in bf16: in place of the value, or beside it for those who read bf16.
-  Argument out_bf16(const ir::Value* value);
-  Argument out_bf16_copy(const ir::Value* value);
-  /// What either of them has written; null where the value is in f32 alone.
-  Argument in_bf16(const ir::Value* value) const;
   /// A slot for a value that only this op knows.
   Argument scratch_out(std::string name, ir::Type type);
   /// Reads what scratch_out() or out() gave.
@@ -123,7 +117,7 @@ class Builder {
   Plan& plan_;
   const Options& options_;
   std::shared_ptr<const Tuning> tuning_;
-  std::map<const ir::Value*, int> slots_, bf16_slots_;
+  std::map<const ir::Value*, int> slots_;
   // By the address of the constant's bytes, which kept_ keeps from being used again.
   std::map<const void*, int> uploaded_;
   std::vector<ir::Tensor> kept_;

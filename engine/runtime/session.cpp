@@ -24,6 +24,7 @@
 #include "ops/symbols.hpp"
 #include "passes/pass.hpp"
 #include "plan/builder.hpp"
+#include "plan/precision.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/inputs.hpp"
 
@@ -214,11 +215,28 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   std::unique_ptr<State, Settle> state(new State);
   state->path = path;
   state->drop_padding = options.drop_padding;
+  plan::Options plan_options;
+  plan_options.gemm = options.gemm;
+  plan_options.allow_nonfinite = options.allow_nonfinite;
+  plan_options.merge_launches = !options.command_buffer && options.observe.empty();
+  plan_options.disabled = options.disabled_kernels;
+  plan_options.tuning = options.tuning;
+  plan_options.on_program = options.on_program;
+  std::shared_ptr<opencl::Context> context;
+  const auto open = [&] {
+    if (context) return;
+    const Stopwatch opening;
+    context = options.context ? options.context.get() : opencl::Context::create(options.device);
+    state->times.device = opening.milliseconds();
+  };
+  if (options.precision != ir::DType::f32) open();  // which has a say in it
   const Stopwatch clock;
   add_observers(graph, options.observe);
   passes::Options pass_options;
   pass_options.disabled = options.disabled_passes;
   pass_options.limits.memory = memory_limit(options);
+  if (context)
+    pass_options.precision = plan::precision_on(*context, options.precision, plan_options);
   if (options.dump_passes) options.dump_passes("import", ir::print(graph));
   std::optional<passes::NodeStatuses> statuses;
   if (options.follow_nodes) statuses.emplace(graph);
@@ -231,19 +249,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   if (options.gemm != "auto" && options.gemm != "own" && options.gemm != "clblast")
     throw Error(
         fmt::format("unknown GEMM library '{}' (choose from auto, own, clblast)", options.gemm));
-  plan::Options plan_options;
-  plan_options.gemm = options.gemm;
-  plan_options.half_weights = options.half_weights;
-  plan_options.bf16 = options.bf16;
-  plan_options.allow_nonfinite = options.allow_nonfinite;
-  plan_options.merge_launches = !options.command_buffer && options.observe.empty();
-  plan_options.disabled = options.disabled_kernels;
-  plan_options.tuning = options.tuning;
-  plan_options.on_program = options.on_program;
-  const Stopwatch opening;
-  const auto context =
-      options.context ? options.context.get() : opencl::Context::create(options.device);
-  state->times.device = opening.milliseconds();
+  open();
   const Stopwatch planning;
   check_constants(graph, memory_limit(options));
   state->plan = plan::make_plan(graph, context, plan_options);

@@ -24,8 +24,9 @@ struct SessionOptions {
   std::string device;         // selector of opencl::select_device; empty: first GPU, else CPU
   bool drop_padding = true;   // run packed where the mask is a prefix of ones
   std::string gemm = "auto";  // float products: "own", "clblast", or "auto", as plan::Options says
-  bool half_weights = false;  // float weights in half, as plan::Options says
-  bool bf16 = false;          // float products in bf16 where the device multiplies it
+  /// Of float linear and attention. f16: weights in half, and products where the device has the
+  /// kernels; bf16: both, where the device multiplies it.
+  ir::DType precision = ir::DType::f32;
   bool command_buffer = false;   // record the launches of a shape once and replay them
   bool allow_nonfinite = false;  // weights may hold NaN and infinity, as plan::Options says
   /// Bytes: of constants that compiling makes, and of weights and values on the device together. 0:

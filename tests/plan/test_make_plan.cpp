@@ -7,6 +7,7 @@
 #include "ir/text.hpp"
 #include "opencl/capabilities.hpp"
 #include "plan/builder.hpp"
+#include "plan/precision.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -39,6 +40,13 @@ constexpr std::string_view product = R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
   const %b: f32[2] = [1, 2]
   %y: f32[batch, 2] = linear(%x, %w, %b) {activation = "gelu"}
+  return %y as y
+})";
+
+constexpr std::string_view product_in_half = R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
+  const %b: f32[2] = [1, 2]
+  %y: f32[batch, 2] = linear(%x, %w, %b) {activation = "gelu", precision = "fp16"}
   return %y as y
 })";
 
@@ -152,8 +160,7 @@ TEST(MakePlan, ClblastCanBeSwitchedOff) {
 TEST(MakePlan, WeightsInHalfStayInHalfUnderClblast) {
   Options options;
   options.gemm = "clblast";
-  options.half_weights = true;
-  const Plan plan = plan_of(product, options);
+  const Plan plan = plan_of(product_in_half, options);
   if (device()->capabilities().fp16) {
     ASSERT_EQ(plan.steps.size(), 5u);  // x to half, bias, product, result to float, activation
     EXPECT_EQ(plan.steps[2].variant, "clblast");
@@ -165,46 +172,48 @@ TEST(MakePlan, WeightsInHalfStayInHalfUnderClblast) {
   }
 }
 
-TEST(MakePlan, ValuesThatProductsInBf16ReadAreKeptInBf16) {
+TEST(MakePlan, WhatTheGraphStoresInBf16IsReadAndWrittenSo) {
   if (!device()->capabilities().avx512_bf16) GTEST_SKIP() << "this device has no avx512_bf16";
   constexpr std::string_view text = R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]
   const %g: f32[4] = [1, 1, 1, 1]
-  %a: f32[batch, 4] = linear(%x, %w)
-  %b: f32[batch, 4] = linear(%a, %w)
-  %n: f32[batch, 4] = add_norm(%b, %x, %g, %g) {epsilon = 0.5}
-  %c: f32[batch, 4] = linear(%n, %w)
-  %d: f32[batch, 4] = linear(%c, %w)
-  %m: f32[batch, 4] = add_norm(%d, %n, %g, %g) {epsilon = 0.5}
-  %o: f32[batch, 4] = add_norm(%d, %x, %g, %g) {epsilon = 0.5}
-  %p: f32[batch, 4] = linear(%o, %w)
-  return %m as y, %p as z
+  %a: bf16[batch, 4] = linear(%x, %w) {precision = "bf16"}
+  %b: f32[batch, 4] = linear(%a, %w) {precision = "bf16"}
+  %n: f32[batch, 4], %n16: bf16[batch, 4] = add_norm(%b, %x, %g, %g) {epsilon = 0.5}
+  %c: f32[batch, 4] = linear(%n16, %w) {precision = "bf16"}
+  %m: f32[batch, 4] = add_norm(%c, %x, %g, %g) {epsilon = 0.5}
+  return %m as y
 })";
-  const auto types = [&](const Options& options) {
-    std::map<std::string, ir::DType> found;
-    for (const Slot& slot : plan_of(text, options).slots) found[slot.name] = slot.type.dtype;
-    return found;
-  };
-  Options options;
-  options.bf16 = true;
-  auto found = types(options);
-  EXPECT_EQ(found.at("a"), ir::DType::bf16);  // products alone read it
-  EXPECT_EQ(found.at("b"), ir::DType::f32);
-  EXPECT_EQ(found.at("n"), ir::DType::f32);  // the residual sum reads it, too
-  EXPECT_EQ(found.at("n.bf16"), ir::DType::bf16);
-  EXPECT_EQ(found.at("c"), ir::DType::bf16);
-  EXPECT_EQ(found.at("m"), ir::DType::f32);
-  EXPECT_EQ(found.at("o"), ir::DType::bf16);
-  std::map<std::string, std::string> norms;
-  for (const Step& step : plan_of(text, options).steps)
-    if (step.op == "add_norm") norms[step.name] = step.type;
-  EXPECT_THAT(norms,
-              ElementsAre(Pair("m", "fp32"), Pair("n", "fp32 > bf16"), Pair("o", "fp32 > bf16")));
-  options.disabled = "x86_bf16";
-  for (const auto& [name, type] : types(options)) EXPECT_EQ(type, ir::DType::f32) << name;
+  std::map<std::string, ir::DType> slots;
+  std::map<std::string, std::string> types;
+  const Plan plan = plan_of(text);
+  for (const Slot& slot : plan.slots) slots[slot.name] = slot.type.dtype;
+  for (const Step& step : plan.steps) types[step.name] = step.type;
+  EXPECT_EQ(slots.at("a"), ir::DType::bf16);
+  EXPECT_EQ(slots.at("n16"), ir::DType::bf16);
+  EXPECT_FALSE(slots.contains("n")) << "nothing reads it";
+  EXPECT_THAT(types, ElementsAre(Pair("a", "bf16"), Pair("b", "bf16"), Pair("c", "bf16"),
+                                 Pair("m", "fp32"), Pair("n", "fp32 > bf16")));
 }
 
-TEST(MakePlan, AnUnknownImplementationIsRefusedWithTheList) {
+TEST(MakePlan, ADeviceHasASayInThePrecision) {
+  Options options;
+  opencl::Context& context = *device();
+  EXPECT_EQ(precision_on(context, ir::DType::f16, options).type, ir::DType::f16);
+  EXPECT_THROW(precision_on(context, ir::DType::i8, options), Error);
+  const passes::Precision bf16 = precision_on(context, ir::DType::bf16, options);
+  if (context.capabilities().avx512_bf16) {
+    EXPECT_EQ(bf16.type, ir::DType::bf16);
+  } else {
+    EXPECT_EQ(bf16.type, ir::DType::f32);
+    EXPECT_THAT(bf16.reason, HasSubstr("avx512_bf16"));
+  }
+  options.disabled = "x86_bf16";
+  EXPECT_EQ(precision_on(context, ir::DType::bf16, options).type, ir::DType::f32);
+  EXPECT_EQ(precision_on(context, ir::DType::bf16, options).reason, "x86_bf16: switched off");
+}
+
+TEST(MakePlan, AnUnknownVariantIsRefusedWithTheList) {
   Options options;
   options.disabled = "x86_avx2,x86_avx3";
   const std::string message = refusal(product, options);

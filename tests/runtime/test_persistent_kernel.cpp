@@ -86,8 +86,7 @@ TEST_F(PersistentSession, GivesTheSameBitsByEveryFamily) {
   }
   for (const bool bf16 : {false, true}) {
     SessionOptions options;
-    options.half_weights = !bf16;
-    options.bf16 = bf16;
+    options.precision = bf16 ? ir::DType::bf16 : ir::DType::f16;
     if (bf16 && !context_->capabilities().avx512_bf16) continue;
     Session in_few = merged("", options), in_many = by_step("", options);
     EXPECT_EQ(in_few.run(inputs), in_many.run(inputs)) << (bf16 ? "bf16" : "half weights");

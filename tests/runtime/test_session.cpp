@@ -69,11 +69,10 @@ TEST(Session, ProductsByClblastAndWeightsInHalfAgreeWithOwnProducts) {
   Session clblast = Session::load(model, options);
   EXPECT_LT(largest_difference(clblast.run(inputs).at("start_logits"), expected, lengths), 1e-3);
   options.gemm = "own";
-  options.half_weights = true;  // the weights of this model are halves in its file
+  options.precision = ir::DType::f16;  // the weights of this model are halves in its file
   Session half = Session::load(model, options);
   EXPECT_LT(largest_difference(half.run(inputs).at("start_logits"), expected, lengths), 1e-4);
-  options.half_weights = false;
-  options.bf16 = true;  // 8 bits of each factor, where the device multiplies them
+  options.precision = ir::DType::bf16;  // 8 bits of each factor, where the device multiplies them
   Session bf16 = Session::load(model, options);
   EXPECT_LT(largest_difference(bf16.run(inputs).at("start_logits"), expected, lengths), 0.2);
   options.gemm = "cublas";

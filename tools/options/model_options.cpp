@@ -130,8 +130,9 @@ runtime::SessionOptions to_session_options(const ModelOptions& options) {
   session.gemm = options.gemm;
   session.command_buffer = options.command_buffer;
   session.allow_nonfinite = options.allow_nonfinite;
-  session.half_weights = options.precision == "fp16";
-  session.bf16 = options.precision == "bf16";
+  session.precision = options.precision == "fp16"   ? ir::DType::f16
+                      : options.precision == "bf16" ? ir::DType::bf16
+                                                    : ir::DType::f32;
   session.disabled_passes = options.disabled_passes;
   session.disabled_kernels = options.disabled_kernels;
   return session;

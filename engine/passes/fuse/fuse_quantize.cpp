@@ -9,8 +9,6 @@
 // up to two quantized results: the residual goes on, in float or with scales of its own, while the
 // next product reads bytes. A scale for each column is loaded like a bias; attention takes one
 // scale.
-#include <algorithm>
-
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
@@ -38,27 +36,20 @@ bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   if (maker->outputs.size() == max_norm_results) return false;
   *position += 2 * (maker->outputs.size() - 1);
 
-  std::vector<ir::Value*> operands = maker->inputs;
-  operands.resize(std::max(operands.size(), *position + 2), nullptr);
-  operands[*position] = q.inputs[1];
-  operands[*position + 1] = q.input(2);
-  std::vector<ir::Graph::Result> results;
+  g.set_input(maker, *position, q.inputs[1]);
+  g.set_input(maker, *position + 1, q.input(2));
+  const ir::Type& type = q.output()->type;
+  ir::Value* result = maker->output();
   if (is_norm)
-    for (const ir::Value* out : maker->outputs) results.push_back({out->name, out->type});
-  results.push_back({q.output()->name, q.output()->type});
-  ir::Node* made = g.add_node(maker->op, operands, maker->attributes, results, maker);
+    result = g.add_result(maker, q.output()->name, type);
+  else
+    result->type = type;
   Match m;
   m.nodes = {maker, &q};
-  made->sources = m.sources();
-  g.replace_uses(q.output(), made->outputs.back());
-  g.swap_names(q.output(), made->outputs.back());
-  if (is_norm)
-    for (std::size_t i = 0; i < maker->outputs.size(); ++i) {
-      g.replace_uses(maker->outputs[i], made->outputs[i]);
-      g.swap_names(maker->outputs[i], made->outputs[i]);
-    }
+  maker->sources = m.sources();
+  g.replace_uses(q.output(), result);
+  g.swap_names(q.output(), result);
   g.erase(&q);
-  g.erase(maker);
   return true;
 }
 

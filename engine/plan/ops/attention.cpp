@@ -9,8 +9,8 @@
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
 #include "passes/quant_params.hpp"
-#include "plan/bf16.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/precision.hpp"
 #include "plan/types.hpp"
 #include "plan/variants.hpp"
 
@@ -105,44 +105,27 @@ void count_operations(Step& step, const Geometry& g) {
   step.unit = symbols::dim(symbols::tokens) * symbols::dim(symbols::longest);
 }
 
-/// Float attention in bf16 stands above the others where that is asked for.
-Choice<AttentionVariant> choose_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
-  const auto own = [&] { return choose(b, node, kernels::attention_f32_variants()); };
-  if (!b.options().bf16) return own();
-  const AttentionVariant& bf16 = kernels::attention_bf16_variant();
-  kernels::Refusal why = why_not_bf16(b);
-  if (why.reason.empty()) why.reason = why_not_bf16_attention(b, graph, node);
-  if (why.reason.empty()) return {&bf16, ""};
-  Choice<AttentionVariant> choice = own();
-  if (!why.is_other_kind)
-    choice.why_not_faster =
-        fmt::format("{}: {}{}{}", bf16.name, why.reason, choice.why_not_faster.empty() ? "" : "; ",
-                    choice.why_not_faster);
-  return choice;
-}
-
-void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
+void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.input(ops::operands::attention::p_scale))
     throw Error(fmt::format("{}: its probabilities are quantized and its operands are not",
                             node.describe()));
   const ir::Value* seq_offsets = node.input(ops::operands::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
-  const Choice<AttentionVariant> choice = choose_float(b, graph, node);
-  const bool bf16 = choice.variant == &kernels::attention_bf16_variant();
-  const auto in = [&](std::size_t i) {
-    return bf16 ? b.in_bf16(node.inputs[i]) : b.in(node.inputs[i]);
-  };
+  const bool bf16 = precision_of(node) == "bf16";
+  const auto choice = choose(b, node,
+                             bf16 ? std::span(&kernels::attention_bf16_variant(), 1)
+                                  : kernels::attention_f32_variants());
   const kernels::AttentionFloat<Argument> arguments{
-      .q = in(0),
+      .q = b.in(node.inputs[0]),
       .q_stride = g.strides[0],
       .q_offset = g.offsets[0],
-      .k = in(1),
+      .k = b.in(node.inputs[1]),
       .k_stride = g.strides[1],
       .k_offset = g.offsets[1],
-      .v = in(2),
+      .v = b.in(node.inputs[2]),
       .v_stride = g.strides[2],
       .v_offset = g.offsets[2],
-      .out = bf16 ? b.out_bf16(node.output()) : b.out(node.output()),
+      .out = b.out(node.output()),
       .seq_offsets = b.in(seq_offsets),
       .key_mask = b.in(node.inputs[ops::operands::attention::key_mask]),
       .use_mask = static_cast<std::int32_t>(node.int_attribute("masked", 0)),
@@ -151,7 +134,7 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
       .scale = static_cast<float>(node.float_attribute("scale"))};
   Step& step = launch(b, node, bf16 ? "bf16" : "fp32", *choice.variant,
                       bf16 ? "attention_bf16" : "attention_f32", g, arguments);
-  step.why_not_faster = choice.why_not_faster;
+  step.why_not_faster = why_not_faster(node, choice.why_not_faster);
   count_operations(step, g);
   b.plan().attention_heads = g.heads;
 }

@@ -7,9 +7,9 @@
 #include "kernels/contracts/prepack.hpp"
 #include "opencl/capabilities.hpp"
 #include "ops/operands.hpp"
-#include "plan/bf16.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/precision.hpp"
 #include "plan/types.hpp"
 #include "plan/variants.hpp"
 
@@ -20,25 +20,26 @@ namespace {
 /// fewer, there is work for more cores.
 std::int32_t bf16_item_panels(Builder& b) { return b.context().info().compute_units <= 8 ? 4 : 2; }
 
-/// What is asked for stands first: bf16, CLBlast, half.
-std::vector<GemmVariant> float_variants_of(const Builder& b) {
+/// In fp32 and fp16, what is asked for stands first.
+std::vector<GemmVariant> float_variants_of(const Builder& b, const ir::Node& node) {
+  const std::string precision = precision_of(node);
+  if (precision == "bf16") return {kernels::gemm_bf16_variant()};
   std::vector<GemmVariant> variants;
-  if (b.options().bf16) variants.push_back(kernels::gemm_bf16_variant());
   if (b.options().gemm == "clblast") variants.push_back(kernels::clblast_variant());
-  if (b.options().half_weights) variants.push_back(kernels::gemm_f16_variant());
+  if (precision == "fp16") variants.push_back(kernels::gemm_f16_variant());
   const auto own = kernels::gemm_f32_variants();
   variants.insert(variants.end(), own.begin(), own.end());
   return variants;
 }
 
 /// With weights in half CLBlast computes in half too; of the own kernels only matrix_f16 does.
-kernels::Refusal why_not_float(Builder& b, const GemmVariant& variant) {
-  if (variant.program.empty() && b.options().half_weights && !b.context().capabilities().fp16)
+kernels::Refusal why_not_float(Builder& b, const ir::Node& node, const GemmVariant& variant) {
+  if (variant.program.empty() && precision_of(node) == "fp16" && !b.context().capabilities().fp16)
     return {"weights in half need arithmetic in half, which the device does not have"};
   return why_not(b, variant.needs);
 }
 
-void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
+void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = ops::operands::linear;
   const ir::Value* w = node.inputs[o::w];
   if (!w->is_constant())
@@ -46,29 +47,29 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
         fmt::format("{}: its weight is still quantized; float products need the pass "
                     "fold_dequantize",
                     node.describe()));
-  const std::vector<GemmVariant> variants = float_variants_of(b);
-  const auto choice = choose(b, node, variants,
-                             [&](const GemmVariant& variant) { return why_not_float(b, variant); });
+  const bool bf16 = precision_of(node) == "bf16";
+  const int half = precision_of(node) == "fp16";
+  const std::vector<GemmVariant> variants = float_variants_of(b, node);
+  const auto refusal = [&](const GemmVariant& variant) { return why_not_float(b, node, variant); };
+  const auto choice = choose(b, node, variants, refusal);
   const std::int64_t k = w->constant->shape()[0], n = w->constant->shape()[1];
   // Which library and which precision multiplies may have been asked for; tuning has the rest.
-  const bool is_free = b.options().gemm == "auto" && !b.options().bf16;
+  const bool is_free = b.options().gemm == "auto" && !bf16;
   std::vector<GemmVariant> supported;
   if (is_free) {
     supported = tunable_variants_of(b, variants);
     const GemmVariant& clblast = kernels::clblast_variant();
-    if (!b.is_disabled(clblast.name) && why_not_float(b, clblast).reason.empty())
+    if (!b.is_disabled(clblast.name) && refusal(clblast).reason.empty())
       supported.push_back(clblast);
   }
-  const char* key = b.options().half_weights ? "fp16" : "fp32";
+  const char* key = half ? "fp16" : "fp32";
   const std::vector<TunedVariant> tuned = tuned_variants(b, supported, "linear", key, n, k);
   const GemmVariant variant =
       tuned.empty() ? for_device(*choice.variant, b) : *tuned.back().variant;
   TunableGemm tunable = tunable_of(supported, n, k, choice.variant->name);
   if (!tuned.empty()) tunable.gain = b.tuning().find("linear", key, n, k)->gain();
   if (variant.program.empty()) return lower_clblast(b, node, std::move(tunable));
-  const bool bf16 = variant.program == kernels::gemm_bf16_variant().program,
-             pairs = variant.k_group == 2;
-  const int half = b.options().half_weights;
+  const bool pairs = variant.k_group == 2;
 
   opencl::Buffer prepacked =
       b.context().allocate(prepacked_size(variant, n, k) * (half || pairs ? 2 : 4));
@@ -95,14 +96,11 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
     defines["B_HALF"] = half;
   const ir::Dim rows = row_count(node.output()->type.shape);
   const ir::Value* bias = node.input(o::bias);
-  const Argument x16 = bf16 ? b.in_bf16(node.inputs[o::x]) : nullptr;
-  const bool has_x16 = !std::holds_alternative<std::nullptr_t>(x16);
-  const bool out16 = bf16 && is_read_in_bf16_only(b, graph, node.output());
   const auto fill = [&](auto arguments) {
-    arguments.a = has_x16 ? x16 : b.in(node.inputs[o::x]);
+    arguments.a = b.in(node.inputs[o::x]);
     arguments.b = b.constant(std::move(prepacked));
     arguments.bias = b.in(bias);
-    arguments.out = out16 ? b.out_bf16(node.output()) : b.out(node.output());
+    arguments.out = b.out(node.output());
     arguments.M = Size{rows};
     arguments.N = static_cast<std::int32_t>(n);
     arguments.K = static_cast<std::int32_t>(k);
@@ -119,18 +117,15 @@ void lower_float(Builder& b, const ir::Graph& graph, const ir::Node& node) {
     return b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines), arguments,
                     grid);
   };
-  const auto float_type = [](bool is_bf16) {
-    return type_code(is_bf16 ? ir::DType::bf16 : ir::DType::f32);
-  };
   kernels::GemmBf16<Argument> of_bf16;
-  of_bf16.a_type = float_type(has_x16), of_bf16.out_type = float_type(out16);
+  of_bf16.a_type = type_code(node.inputs[o::x]->type.dtype);
+  of_bf16.out_type = type_code(node.output()->type.dtype);
   Step& step = bf16 ? launch(fill(of_bf16)) : launch(fill(kernels::GemmF32<Argument>()));
   step.local[0] = static_cast<std::size_t>(variant.items);
   if (tuned.empty())
     if (auto few = small_m_variant(b, variant, kernel, defines, rows, n))
       step.alternatives.push_back(std::move(*few));
-  step.why_not_faster = choice.why_not_faster;
-  if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");
+  step.why_not_faster = why_not_faster(node, choice.why_not_faster);
   step.tunable = std::move(tunable);
   count_operations(step, rows, n, k);
 }

@@ -9,6 +9,7 @@
 #include "opencl/blas.hpp"
 #include "ops/operands.hpp"
 #include "plan/ops/linear.hpp"
+#include "plan/precision.hpp"
 #include "plan/strided.hpp"
 #include "plan/types.hpp"
 
@@ -33,7 +34,7 @@ void cast(Builder& b, const ir::Node& node, Argument from, ir::DType from_type, 
 
 void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
   namespace o = ops::operands::linear;
-  const bool half = b.options().half_weights;
+  const bool half = precision_of(node) == "fp16";
   const ir::DType type = half ? ir::DType::f16 : ir::DType::f32;
   const ir::Tensor w = node.inputs[o::w]->constant->converted(type);
   const std::int64_t k = w.shape()[0], n = w.shape()[1];
@@ -78,7 +79,7 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
   };
   Step& step = b.call(node, half ? "fp16" : "fp32", "clblast", call,
                       {.a = x, .b = b.constant(w), .c = product});
-  if (node.has("float_reason")) step.why_not_faster = node.string_attribute("float_reason");
+  step.why_not_faster = why_not_faster(node, "");
   step.tunable = std::move(tunable);
   count_operations(step, rows, n, k);
   if (half) cast(b, node, Builder::read(product), type, y, ir::DType::f32, count);

@@ -5,7 +5,6 @@
 
 #include "kernels/contracts/rows.hpp"
 #include "ops/operands.hpp"
-#include "plan/bf16.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
@@ -18,37 +17,31 @@ Argument columns(Builder& b, std::vector<float> values) {
   return b.constant(ir::Tensor::of({count}, std::move(values)));
 }
 
-/// The results of a norm: out, and q and r, which are quantized. q may be a copy in bf16 for the
-/// products that read it.
+/// The results of a norm: out, and q and r, which are quantized. q may be the same in bf16.
 void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::size_t out_scale,
                  std::int64_t hidden, auto& arguments) {
-  const bool bf16 = node.outputs.size() == 1 && is_bf16_operand(b, node.output());
-  const bool bf16_only = bf16 && is_read_in_bf16_only(b, graph, node.output());
-  arguments.out = bf16_only ? nullptr : b.out_if_used(node.output(), graph);
+  arguments.out = b.out_if_used(node.output(), graph);
   const auto add = [&](std::size_t i, Argument& to, Argument& type, Argument& inv_scale,
                        Argument& zero_point) {
     type = 0;
     if (i >= node.outputs.size()) return;
-    const std::size_t operand = out_scale + 2 * (i - 1);
-    std::vector<float> inverse = per_column(node.input(operand), hidden, 1);
-    for (float& s : inverse) s = 1.0f / s;
     to = b.out(node.outputs[i]);
     type = type_code(node.outputs[i]->type.dtype);
+    const std::size_t operand = out_scale + 2 * (i - 1);
+    if (!node.input(operand)) return;
+    std::vector<float> inverse = per_column(node.input(operand), hidden, 1);
+    for (float& s : inverse) s = 1.0f / s;
     inv_scale = columns(b, std::move(inverse));
     zero_point = columns(b, per_column(node.input(operand + 1), hidden, 0));
   };
   add(1, arguments.q, arguments.q_type, arguments.q_inv_scale, arguments.q_zero_point);
-  if (bf16) {
-    arguments.q = bf16_only ? b.out_bf16(node.output()) : b.out_bf16_copy(node.output());
-    arguments.q_type = type_code(ir::DType::bf16);
-  }
   add(2, arguments.r, arguments.r_type, arguments.r_inv_scale, arguments.r_zero_point);
 }
 
 /// What a norm computes in, and what it writes for products beside that or instead of it.
-const char* type_of(Builder& b, const ir::Node& node) {
-  if (node.outputs.size() > 1) return "fp32 > int8";
-  return is_bf16_operand(b, node.output()) ? "fp32 > bf16" : "fp32";
+const char* type_of(const ir::Node& node) {
+  if (node.outputs.size() == 1) return "fp32";
+  return node.outputs[1]->type.dtype == ir::DType::bf16 ? "fp32 > bf16" : "fp32 > int8";
 }
 
 void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
@@ -77,7 +70,7 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   arguments.rows = Size{rows};
   arguments.hidden = Size{shape.back()};
   arguments.rows_per_item = b.rows_per_item();
-  launch_rows(b, node, type_of(b, node), "add_norm", "add_norm", arguments, rows, {shape.back()});
+  launch_rows(b, node, type_of(node), "add_norm", "add_norm", arguments, rows, {shape.back()});
 }
 
 /// The table in half, where it is stored so or is small and loses nothing.
@@ -147,7 +140,7 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   arguments.tokens = Size{tokens};
   arguments.hidden = Size{shape.back()};
   arguments.rows_per_item = b.rows_per_item();
-  launch_rows(b, node, type_of(b, node), "embed_norm", "embed_norm", arguments, tokens,
+  launch_rows(b, node, type_of(node), "embed_norm", "embed_norm", arguments, tokens,
               {shape.back()});
   b.plan().word_rows = rows_of(o::word);
   if (!positions->producer->input(ops::operands::pack_inputs::positions))

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What float linear and attention compute in.
+#pragma once
+#include <string>
+
+#include "passes/pass.hpp"
+#include "plan/builder.hpp"
+
+namespace bertcl::plan {
+
+/// What the device offers of `asked`, which is f32, f16 or bf16. Throws bertcl::Error for another
+/// type.
+passes::Precision precision_on(opencl::Context& context, ir::DType asked, const Options& options);
+
+/// What the pass choose_precision wrote into a node: "fp16", "bf16", or "fp32" where it wrote
+/// nothing.
+std::string precision_of(const ir::Node& node);
+
+/// The reasons why a float node does not run faster: those that passes found, before `refusals` of
+/// variants.
+std::string why_not_faster(const ir::Node& node, const std::string& refusals);
+
+}  // namespace bertcl::plan
