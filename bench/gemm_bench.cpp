@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of every matrix product variant over the shapes of BERT, in GOP/s and as a share of the
-// peak of the instruction that the variant is made of, measured on the same threads in the same
+// Speed of every matrix multiplication variant over the shapes of BERT, in GOP/s and as a share of
+// the peak of the instruction that the variant is made of, measured on the same threads in the same
 // run.
 //
 //   build/bench/bench_gemm --benchmark_filter=vnni/M1024 --benchmark_out=gemm.json

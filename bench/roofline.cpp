@@ -2,7 +2,7 @@
 // Each kernel of a model beside what the machine could do: where time is lost, and how much.
 //
 //   build/bench/bench_roofline model.onnx 1x128 8x384        batch x sequence; 1x128 by itself
-//   build/bench/bench_roofline model.onnx --precision bf16   float products in bf16, or fp16
+//   build/bench/bench_roofline model.onnx --precision bf16   float GEMMs in bf16, or fp16
 //
 // The peaks (int8, bf16 where the device multiplies it, fp32, loads from memory and from cache) are
 // measured first, on the same threads.
@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
   program.add_option("MODEL", model, "ONNX file")->required();
   program.add_option("SHAPE", shapes, "BATCHxSEQ ...")->capture_default_str();
   tools::one_of(program.add_option("--precision", options.precision,
-                                   "Float products, as `bertcl bench` has them"),
+                                   "Float GEMMs, as `bertcl bench` has them"),
                 {"fp32", "fp16", "bf16"});
   CLI11_PARSE(program, argc, argv);
   try {

@@ -155,7 +155,7 @@ class Encoder {
       if (!weight || axis < 0 || axis >= rank)
         throw Error(fmt::format("{}: its axis is {}; {}", tensor.place, *tensor.axis,
                                 weight ? fmt::format("the weight has {} dimensions", rank)
-                                       : "channels are for weights of products"));
+                                       : "channels are for weights of MatMuls"));
     }
     const auto ranges = ranges_along(value, axis, operand.tensor);
     if (tensor.channels.size() > 1 && tensor.channels.size() != ranges.size())

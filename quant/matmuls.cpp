@@ -26,13 +26,13 @@ int product_before(const GraphIndex& index, const std::string& tensor) {
 }
 
 bool MatMuls::is_followed(int node) {
-  if (const auto it = behind_.find(node); it != behind_.end()) return it->second;
-  behind_[node] = false;  // a graph that is wrong may hold a cycle
+  if (const auto it = followed_.find(node); it != followed_.end()) return it->second;
+  followed_[node] = false;  // a graph that is wrong may hold a cycle
   bool found = false;
   for (const auto& output : index_.node(node).output())
     for (const Use use : index_.uses(output))
       found = found || is_matmul(index_.node(use.node)) || is_followed(use.node);
-  return behind_[node] = found;
+  return followed_[node] = found;
 }
 
 bool MatMuls::before(int node) {

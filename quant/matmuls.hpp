@@ -25,7 +25,7 @@ class MatMuls {
 
  private:
   const GraphIndex& index_;
-  std::map<int, bool> behind_, before_;
+  std::map<int, bool> followed_, before_;
 };
 
 }  // namespace bertcl::quant

@@ -99,7 +99,7 @@ Options qordered() {
 
 std::span<const Preset> presets() {
   static const Preset all[] = {
-      {"default", "inputs of products in u8, residual stream in float: the smallest loss",
+      {"default", "inputs of MatMuls in u8, residual stream in float: the smallest loss",
        our_default},
       {"fast", "default, and the residual stream in u8, a scale for each channel", fast},
       {"ort-tensorrt",

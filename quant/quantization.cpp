@@ -108,9 +108,9 @@ void check_dynamic(const Options& options, ActivationScales scales) {
                       "these, or calibrate",
                       op));
   if (!placement.output_op_types.empty() || !placement.places.empty())
-    throw Error("results are not quantized dynamically, inputs of products are; calibrate");
+    throw Error("results are not quantized dynamically, inputs of MatMuls are; calibrate");
   if (options.softmax == Softmax::unnormalized)
-    throw Error("products after Softmax are not quantized dynamically; take plain Softmax");
+    throw Error("MatMuls after Softmax are not quantized dynamically; take plain Softmax");
   const bool per_token = scales == ActivationScales::per_token;
   if (!per_token && options.activations != Scheme{})
     throw Error("DynamicQuantizeLinear gives u8, asymmetric; take activations so, or calibrate");

@@ -45,7 +45,7 @@ class Quantization {
   /// options want it and there are some. What cannot be encoded leaves the placement.
   void encode(Ranges ranges, ChannelRanges channels = {}, std::span<const Sample> samples = {},
               const PassProgress& progress = {});
-  /// Finds the biases that take the mean error of products over the samples away.
+  /// Finds the biases that take the mean error of MatMuls over the samples away.
   void correct_biases(std::span<const Sample> samples, const PassProgress& progress);
   const Placement& placement() const { return placement_; }
   std::vector<QuantizedOp> ops() { return quantized_ops(placement_, index_, constants_); }

@@ -32,7 +32,7 @@ struct AccuracyOptions {
   bool smooth = false;
   std::optional<double> alpha{};  ///< as SmoothOptions
   bool gptq = false;              ///< round weights by GPTQ, where they are written as integers
-  bool bias_correction = false;   ///< take the mean error of products out of biases
+  bool bias_correction = false;   ///< take the mean error of MatMuls out of biases
 };
 
 /// What is quantized, and how. By default: asymmetric u8 at the inputs of
@@ -110,7 +110,7 @@ Report quantize(const Options& options, const SampleSource& samples, const Progr
 /// has written does, report and file say so, too.
 Report quantize_with_table(const Options& options, const Table& table);
 
-/// Without ranges: each run quantizes the inputs of products with weights by their values, as
+/// Without ranges: each run quantizes the inputs of MatMuls with weights by their values, as
 /// onnxruntime's quantize_dynamic, or with a scale for each token (dynamic.hpp); weights and tables
 /// are quantized now. `scales` is not `calibrated`; a scale for each token means s8, symmetric.
 /// There are no samples, so there is neither smoothing nor GPTQ. Throws Error besides where an

@@ -27,7 +27,7 @@ bool moves(const onnx::NodeProto& n) {
                     "Squeeze", "Unsqueeze", "Gather", "Add", "Mul", "Div"});
 }
 
-int linear_behind(const GraphIndex& index, Constants& constants, const std::string& tensor) {
+int linear_before(const GraphIndex& index, Constants& constants, const std::string& tensor) {
   return search_back(
       index, tensor,
       [&](const auto& n) {
@@ -99,9 +99,9 @@ std::vector<AttentionParts> find_attentions(const GraphIndex& index, Constants& 
     parts.q = index.node(parts.scores).input(0);
     parts.k = index.node(parts.scores).input(1);
     parts.v = index.node(parts.context).input(1);
-    parts.q_linear = linear_behind(index, constants, parts.q);
-    parts.k_linear = linear_behind(index, constants, parts.k);
-    parts.v_linear = linear_behind(index, constants, parts.v);
+    parts.q_linear = linear_before(index, constants, parts.q);
+    parts.k_linear = linear_before(index, constants, parts.k);
+    parts.v_linear = linear_before(index, constants, parts.v);
     all.push_back(std::move(parts));
   }
   return all;

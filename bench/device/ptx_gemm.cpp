@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The int8 products as PTX, launched by CUDA's driver API: a stand-in for a machine whose NVIDIA
+// The int8 GEMMs as PTX, launched by CUDA's driver API: a stand-in for a machine whose NVIDIA
 // driver has no OpenCL.
 //
 //   build-device/bin/ptx_gemm build-device/ptx
 //
-// The PTX is what clang makes of kernels_cl/gemm/gemm_s8_*.cl (tools/device/pack). Prints JSON: for each
-// kernel and shape microseconds, TOP/s, and whether sampled sums equal those of the host.
+// The PTX is what clang makes of kernels_cl/gemm/gemm_s8_*.cl (tools/device/pack). Prints JSON: for
+// each kernel and shape microseconds, TOP/s, and whether sampled sums equal those of the host.
 #include <dlfcn.h>
 
 #include <algorithm>

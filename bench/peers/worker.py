@@ -20,7 +20,7 @@ def onnxruntime_runner(model, precision, threads):
     import onnxruntime
 
     if precision == "bf16":
-        raise ValueError("onnxruntime has no bf16 products on a CPU")
+        raise ValueError("onnxruntime has no bf16 GEMMs on a CPU")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

@@ -35,7 +35,7 @@ std::optional<DType> dtype_from_name(std::string_view name);
 constexpr bool is_float(DType t) {
   return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::f64;
 }
-/// True for the 8-bit types that quantized products take.
+/// True for the 8-bit types that quantized MatMuls take.
 constexpr bool is_int8(DType t) { return t == DType::i8 || t == DType::u8; }
 
 /// The DType of a C++ arithmetic type; f16 and bf16 have none.

@@ -18,7 +18,7 @@ enum : std::int32_t { tanh = 6, relu = 8, gelu = 9, gelu_tanh = 10 };
 /// The code of an activation among those of elementwise_unary.cl.
 std::int32_t unary_code(const std::string& activation);
 
-/// Code of an activation for the epilogue of products (activation.clh); "" is none.
+/// Code of an activation for the epilogue of GEMMs (activation.clh); "" is none.
 std::int32_t activation_code(const std::string& name);
 
 }  // namespace bertcl::kernels

@@ -201,7 +201,7 @@ void sort_unique(std::vector<std::string>& names) {
   names.erase(std::unique(names.begin(), names.end()), names.end());
 }
 
-/// All tables of products as one list.
+/// All tables of GEMMs as one list.
 std::vector<GemmVariant> all_gemms() {
   std::vector<GemmVariant> all{clblast, f16, bf16};
   all.insert(all.end(), s8.begin(), s8.end());

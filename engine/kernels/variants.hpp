@@ -17,7 +17,7 @@ namespace bertcl::kernels {
 /// What multiplies in a kernel of work-groups, and is chosen when it is built.
 enum class Unit { none, dot4, matrix };
 
-/// Products with constant weights. A work-item makes a tile of tile_rows x tile_columns, or all of
+/// GEMMs with constant weights. A work-item makes a tile of tile_rows x tile_columns, or all of
 /// a work-group do.
 struct GemmVariant {
   std::string name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operators, matrix products, Softmax and normalization. A new operator that the IR has
+// Elementwise operators, MatMul, Gemm, Softmax and normalization. A new operator that the IR has
 // under the same name costs one line of the table.
 #include <fmt/format.h>
 

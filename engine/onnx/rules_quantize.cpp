@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantization: Q/DQ pairs, integer products, and the fused forms of com.microsoft.
+// Quantization: Q/DQ pairs, int8 GEMMs, and the fused forms of com.microsoft.
 // QuantizeLinear and DequantizeLinear always have a zero point; per tensor it and the scale are
 // scalars and there is no axis, per axis both are vectors.
 #include <fmt/format.h>
@@ -164,7 +164,7 @@ void import_dequantize(NodeImport& node) {
   finish_linear(node, "DequantizeLinear", node.need(0)->type.dtype);
 }
 
-/// Float of an integer product: Cast, times both scales, plus the bias.
+/// Float of a MatMulInteger: Cast, times both scales, plus the bias.
 void finish_scaled(NodeImport& node, ir::Value* product, ir::Value* a_scale, ir::Value* b_scale,
                    ir::Value* bias) {
   ir::Value* number = node.cast(product, a_scale->type.dtype);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point matrix products by CLBlast.
+// Floating-point GEMMs by CLBlast.
 #pragma once
 #include <cstddef>
 #include <string_view>

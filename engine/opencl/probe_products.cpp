@@ -87,9 +87,9 @@ void Prober::matrix_units_of(bool nvidia, bool amd) {
     found_.notes["ptx_cp_async"] = "no NVIDIA device";
 }
 
-// A tile of a matrix product whose elements are all different along each row and column, in every
-// sub-group of a work-group; each has start values of its own. In half all values are powers of 2,
-// so that the sums are exact.
+// A tile of a matrix multiplication whose elements are all different along each row and column, in
+// every sub-group of a work-group; each has start values of its own. In half all values are powers
+// of 2, so that the sums are exact.
 bool Prober::matrix_probe(const MatrixUnit& unit, bool half) {
   constexpr int kItems = 256;
   const int values = half ? 16 : 32, sub_groups = kItems / unit.lanes;

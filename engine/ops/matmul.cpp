@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products: MatMul, MatMulInteger, QLinearMatMul. Sums of floats are kept in double.
+// Matrix multiplication: MatMul, MatMulInteger, QLinearMatMul. Sums of floats are kept in double.
 #include <fmt/format.h>
 
 #include <algorithm>

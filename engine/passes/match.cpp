@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backtracking matcher behind the pattern expressions.
+// Backtracking matcher of the pattern expressions.
 #include "passes/match.hpp"
 
 #include <algorithm>

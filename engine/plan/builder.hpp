@@ -19,7 +19,7 @@
 namespace bertcl::plan {
 
 struct Options {
-  /// Float products: "own", "clblast", or "auto": own, unless tuning found CLBlast to be faster.
+  /// Float GEMMs: "own", "clblast", or "auto": own, unless tuning found CLBlast to be faster.
   std::string gemm = "auto";
   bool allow_nonfinite = false;  // of weights: NaN and infinity (weight_check.hpp)
   bool merge_launches = true;    // steps in few launches, where the device can

@@ -198,7 +198,7 @@ bool computes_in_int8(const Plan& plan) {
 std::vector<std::string> why_not_int8(const Plan& plan) {
   if (!plan.notes.empty() || computes_in_int8(plan)) return plan.notes;
   return {
-      "no product of the model is quantized: it is a float model; `bertcl quantize` makes an int8 "
+      "no MatMul of the model is quantized: it is a float model; `bertcl quantize` makes an int8 "
       "one of it"};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extents of a matrix product of two computed operands, for the batched kernels.
+// The extents of a matrix multiplication of two computed operands, for the batched kernels.
 #pragma once
 #include "plan/strided.hpp"
 

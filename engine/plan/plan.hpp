@@ -79,7 +79,7 @@ struct TunableVariant {
   std::string variant;  // whose tiles it changes, or itself
 };
 
-/// What tuning knows of a product with constant weights [k, n].
+/// What tuning knows of a GEMM with constant weights [k, n].
 struct TunableGemm {
   std::int64_t n = 0, k = 0;
   std::vector<TunableVariant> variants;

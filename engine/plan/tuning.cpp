@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variants of products as measured on a device, as JSON.
+// Variants of GEMMs as measured on a device, as JSON.
 #include "plan/tuning.hpp"
 
 #include <fmt/format.h>
@@ -22,21 +22,20 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int kFormat = 2;  // raise when the meaning of a field changes
+constexpr int kFormat = 3;  // raise when the meaning of a field changes
 
 TunedGemm tuned_gemm_of(const ordered_json& json) {
-  TunedGemm product{json.at("op"), json.at("type"), json.at("n"), json.at("k"), {}};
+  TunedGemm gemm{json.at("op"), json.at("type"), json.at("n"), json.at("k"), {}};
   for (const ordered_json& row : json.at("by_rows"))
-    product.by_rows.push_back(
-        {row.at("rows"), row.at("variant"), row.at("us"), row.at("default_us")});
+    gemm.by_rows.push_back({row.at("rows"), row.at("variant"), row.at("us"), row.at("default_us")});
   const auto ascending = [](const TunedRows& a, const TunedRows& b) { return a.rows >= b.rows; };
-  if (product.by_rows.empty() || std::adjacent_find(product.by_rows.begin(), product.by_rows.end(),
-                                                    ascending) != product.by_rows.end())
+  if (gemm.by_rows.empty() ||
+      std::adjacent_find(gemm.by_rows.begin(), gemm.by_rows.end(), ascending) != gemm.by_rows.end())
     throw Error("by_rows is empty or not in ascending order");
-  for (const TunedRows& row : product.by_rows)
+  for (const TunedRows& row : gemm.by_rows)
     if (row.rows <= 0 || !(row.us > 0) || !(row.default_us > 0))
       throw Error("rows, us and default_us are numbers above 0");
-  return product;
+  return gemm;
 }
 
 }  // namespace
@@ -49,17 +48,17 @@ double TunedGemm::gain() const {
 
 const TunedGemm* Tuning::find(std::string_view op, std::string_view type, std::int64_t n,
                               std::int64_t k) const {
-  const auto found = std::find_if(products.begin(), products.end(), [&](const TunedGemm& p) {
+  const auto found = std::find_if(gemms.begin(), gemms.end(), [&](const TunedGemm& p) {
     return p.op == op && p.type == type && p.n == n && p.k == k;
   });
-  return found == products.end() ? nullptr : &*found;
+  return found == gemms.end() ? nullptr : &*found;
 }
 
-void Tuning::put(TunedGemm product) {
-  std::erase_if(products, [&](const TunedGemm& p) {
-    return p.op == product.op && p.type == product.type && p.n == product.n && p.k == product.k;
+void Tuning::put(TunedGemm gemm) {
+  std::erase_if(gemms, [&](const TunedGemm& p) {
+    return p.op == gemm.op && p.type == gemm.type && p.n == gemm.n && p.k == gemm.k;
   });
-  products.push_back(std::move(product));
+  gemms.push_back(std::move(gemm));
 }
 
 Tuning parse_tuning(const std::string& text) {
@@ -68,7 +67,7 @@ Tuning parse_tuning(const std::string& text) {
     if (const int format = json.at("format"); format != kFormat)
       throw Error(fmt::format("it is of format {}, not {}", format, kFormat));
     Tuning tuning{json.at("device"), json.at("driver"), json.at("date"), {}};
-    for (const ordered_json& product : json.at("products")) tuning.put(tuned_gemm_of(product));
+    for (const ordered_json& gemm : json.at("gemms")) tuning.put(tuned_gemm_of(gemm));
     return tuning;
   } catch (const nlohmann::json::exception& error) {
     throw Error(error.what());
@@ -76,25 +75,25 @@ Tuning parse_tuning(const std::string& text) {
 }
 
 void write_tuning(const std::filesystem::path& path, const Tuning& tuning) {
-  ordered_json products = ordered_json::array();
-  for (const TunedGemm& product : tuning.products) {
+  ordered_json gemms = ordered_json::array();
+  for (const TunedGemm& gemm : tuning.gemms) {
     ordered_json rows = ordered_json::array();
-    for (const TunedRows& row : product.by_rows)
+    for (const TunedRows& row : gemm.by_rows)
       rows.push_back({{"rows", row.rows},
                       {"variant", row.variant},
                       {"us", row.us},
                       {"default_us", row.default_us}});
-    products.push_back({{"op", product.op},
-                        {"type", product.type},
-                        {"n", product.n},
-                        {"k", product.k},
-                        {"by_rows", std::move(rows)}});
+    gemms.push_back({{"op", gemm.op},
+                     {"type", gemm.type},
+                     {"n", gemm.n},
+                     {"k", gemm.k},
+                     {"by_rows", std::move(rows)}});
   }
   const ordered_json json = {{"format", kFormat},
                              {"device", tuning.device},
                              {"driver", tuning.driver},
                              {"date", tuning.date},
-                             {"products", std::move(products)}};
+                             {"gemms", std::move(gemms)}};
   std::error_code absent;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), absent);
   write_file(path, json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variants of products as measured on a device: what `bertcl tune` stores and the planner
+// Variants of GEMMs as measured on a device: what `bertcl tune` stores and the planner
 // reads.
 #pragma once
 #include <cstdint>
@@ -21,7 +21,7 @@ struct TunedRows {
   double us = 0, default_us = 0;
 };
 
-/// A product with constant weights [k, n], by rows in ascending order. All its variants read
+/// A GEMM with constant weights [k, n], by rows in ascending order. All its variants read
 /// the same prepacked weights.
 struct TunedGemm {
   std::string op, type;  // of its step
@@ -34,13 +34,13 @@ struct TunedGemm {
 
 struct Tuning {
   std::string device, driver, date;  // for the reader; the name of the file tells devices apart
-  std::vector<TunedGemm> products;
+  std::vector<TunedGemm> gemms;
 
-  /// Null where nothing is stored for that product.
+  /// Null where nothing is stored for that GEMM.
   const TunedGemm* find(std::string_view op, std::string_view type, std::int64_t n,
                         std::int64_t k) const;
-  /// Puts `product` in the place of what is stored for the same one.
-  void put(TunedGemm product);
+  /// Puts `GEMM` in the place of what is stored for the same one.
+  void put(TunedGemm gemm);
 };
 
 /// Format 2. Throws Error naming what is wrong; a file of another format is one with a wrong
@@ -50,7 +50,7 @@ Tuning parse_tuning(const std::string& text);
 void write_tuning(const std::filesystem::path& path, const Tuning& tuning);
 
 /// Where choices of variants that were measured on this device are stored: a file beside the cache
-/// of programs, named after device, driver and the sources of the products. The environment
+/// of programs, named after device, driver and the sources of the GEMMs. The environment
 /// variable BERTCL_TUNING names another file, or none: "off". Empty: nowhere.
 std::filesystem::path tuning_file(const opencl::Context& context);
 

@@ -12,7 +12,7 @@
 namespace bertcl::plan {
 
 /// Small constants are looked at on the host, large ones where they lie on the device. NaN is
-/// looked for in all; infinity, which masks and bounds may be, in weights of products and tables
+/// looked for in all; infinity, which masks and bounds may be, in weights of MatMuls and tables
 /// alone.
 class WeightCheck {
  public:

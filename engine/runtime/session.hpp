@@ -23,7 +23,7 @@ using Tensors = std::map<std::string, ir::Tensor, std::less<>>;
 struct SessionOptions {
   std::string device;         // selector of opencl::select_device; empty: first GPU, else CPU
   bool drop_padding = true;   // run packed where the mask is a prefix of ones
-  std::string gemm = "auto";  // float products: "own", "clblast", or "auto", as plan::Options says
+  std::string gemm = "auto";  // float GEMMs: "own", "clblast", or "auto", as plan::Options says
   /// Of float linear and attention. f16: weights in half, and products where the device has the
   /// kernels; bf16: both, where the device multiplies it.
   ir::DType precision = ir::DType::f32;

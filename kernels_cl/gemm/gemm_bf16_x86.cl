@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Product in bf16 for x86 with AVX-512 BF16: out[M][N] = activation(A[M][K] x B[K][N] + bias). A
+// bf16 GEMM for x86 with AVX-512 BF16: out[M][N] = activation(A[M][K] x B[K][N] + bias). A
 // and the result are bf16 or f32; A in f32 is rounded to bf16 (half to even) on the way in. Sums
 // are f32.
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Product in half for GPUs with matrix units: out[M][N] = activation(A[M][K] x B[K][N] + bias), by
+// fp16 GEMM for GPUs with matrix units: out[M][N] = activation(A[M][K] x B[K][N] + bias), by
 // gemm_matrix.clh. A and the result are f32; A is rounded to f16 (half to even) on its way to local
 // memory, sums are f32.
 //

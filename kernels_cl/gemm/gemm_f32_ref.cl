@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32 product, reference: out[m][n] = activation(sum over k of a[m][k] * b[k][n] + bias[n]).
+// fp32 GEMM, reference: out[m][n] = activation(sum over k of a[m][k] * b[k][n] + bias[n]).
 //
 // Arguments of every gemm_f32_*.cl, in this order; sizes are runtime values, all flags are uniform:
 //    0 a            f32 [M][K], row-major

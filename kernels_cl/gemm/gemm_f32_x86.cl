@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32 product for x86: out[M][N] = activation(A[M][K] x B[K][N] + bias).
+// fp32 GEMM for x86: out[M][N] = activation(A[M][K] x B[K][N] + bias).
 //
 //            N                    B is packed: 16 * VECTORS columns side by side for each k.
 //        o-------o                One work-item makes a tile of TILE_ROWS rows x one panel in

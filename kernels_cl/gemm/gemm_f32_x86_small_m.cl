@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32 product of few rows for x86: out[M][N] = activation(A[M][K] x B[K][N] + bias), where the
+// fp32 GEMM of few rows for x86: out[M][N] = activation(A[M][K] x B[K][N] + bias), where the
 // time is that of the weights from memory.
 //
 //             N                    B is packed as for gemm_f32_x86.cl. One work-item makes

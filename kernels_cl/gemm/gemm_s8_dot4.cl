@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 product for GPUs: out[M][N] = epilogue(A[M][K] x B[K][N]), by dot products of four bytes.
+// int8 GEMM for GPUs: out[M][N] = epilogue(A[M][K] x B[K][N]), by dot products of four bytes.
 //
 //                 TILE_N             256 work-items make TILE_M x TILE_N outputs. Per step of 32
 //              o----------o          bytes along K they copy a strip of both operands to local

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 product for GPUs with matrix units: out[M][N] = epilogue(A[M][K] x B[K][N]), by
+// int8 GEMM for GPUs with matrix units: out[M][N] = epilogue(A[M][K] x B[K][N]), by
 // gemm_matrix.clh.
 //
 // A in u8 is read as s8, its bytes less 128, and so is its zero point: s8 x s8 is all that a unit

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 product for any device with good fp32 vectors: out[M][N] = epilogue(A[M][K] x B[K][N]).
+// int8 GEMM for any device with good fp32 vectors: out[M][N] = epilogue(A[M][K] x B[K][N]).
 //
 // The products are made in fp32 and are exact all the same: a byte times a byte is at most
 // 255 * 128 = 32,640, so 512 of them stay below 2^24, up to which floats hold every integer. After

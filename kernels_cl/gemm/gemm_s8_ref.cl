@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 product, reference: one output per work-item, one sum along K, plain scalar arithmetic.
+// int8 GEMM, reference: one output per work-item, one sum along K, plain scalar arithmetic.
 //
 //   sum = sum over k of (a[m][k] - zero_point) * (b[k][n] - w_zero_point[n])      exact in int32
 //   y   = activation(sum * scale[n] * x_scale * row_scale[m] + bias[n])

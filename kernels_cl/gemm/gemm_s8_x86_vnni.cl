@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 product for x86 with AVX-512 VNNI: out[M][N] = epilogue(A[M][K] x B[K][N]). Sums are exact.
+// int8 GEMM for x86 with AVX-512 VNNI: out[M][N] = epilogue(A[M][K] x B[K][N]). Sums are exact.
 //
 //            N                    A: u8 or s8, row-major. B: s8, packed: the four bytes of one
 //        o-------o                column along K lie together, 48 columns side by side.

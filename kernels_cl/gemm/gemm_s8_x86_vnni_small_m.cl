@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 product of few rows for x86 with AVX-512 VNNI: out[M][N] = epilogue(A[M][K] x B[K][N]),
+// int8 GEMM of few rows for x86 with AVX-512 VNNI: out[M][N] = epilogue(A[M][K] x B[K][N]),
 // where the time is that of the weights from memory. Sums are exact.
 //
 //             N                    A and B as for gemm_s8_x86_vnni.cl. One work-item makes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batched f32 product with any strides: C[b][m][n] = alpha * sum_k A[b][m][k] * B[b][k][n].
+// Batched f32 MatMul with any strides: C[b][m][n] = alpha * sum_k A[b][m][k] * B[b][k][n].
 //
 //   A  element (m, k) of batch b at place_a(b) + m * a_row + k * a_column: a transposed A is the
 //      same with the two strides exchanged. B likewise with b_row (along k) and b_column (along n).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batched integer product with any strides (MatMulInteger): exact in s32.
+// Batched integer MatMul with any strides (MatMulInteger): exact in s32.
 //
 //   C[b][m][n] = sum_k (A[b][m][k] - a_zero_point[m]) * (B[b][k][n] - b_zero_point[n])
 //

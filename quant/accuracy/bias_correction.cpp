@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the mean error of quantized products out of the biases after them.
+// Takes the mean error of quantized MatMuls out of the biases after them.
 #include "quant/accuracy/bias_correction.hpp"
 
 #include <set>
@@ -12,7 +12,7 @@
 namespace bertcl::quant {
 namespace {
 
-/// A product with a bias.
+/// A MatMul with a bias.
 struct Linear {
   int node = 0;
   std::string weight;

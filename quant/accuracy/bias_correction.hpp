@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the mean error of quantized products out of the biases after them.
+// Takes the mean error of quantized MatMuls out of the biases after them.
 #pragma once
 #include <map>
 #include <span>

@@ -45,7 +45,7 @@ Matrix factor(std::span<const float> gram, const std::vector<Index>& order, doub
   const Eigen::LLT<Eigen::Ref<Matrix>> cholesky(h);  // in place
   if (!finite || cholesky.info() != Eigen::Success)
     throw Error(
-        "the inputs of a product have no positive definite Gram matrix: calibration met "
+        "the inputs of a MatMul have no positive definite Gram matrix: calibration met "
         "NaN or infinite values");
   return cholesky.matrixL();
 }

@@ -11,7 +11,7 @@
 namespace bertcl::quant {
 
 /// Replaces the integers of weights in `encodings` by those of gptq_round(), with Gram matrices of
-/// the products' inputs over the samples. Scales and zero points stay. Takes weights [K][N] of one
+/// the inputs of MatMuls over the samples. Scales and zero points stay. Takes weights [K][N] of one
 /// MatMul each, in column scales or one; others keep the nearest integers. Gram matrices of some
 /// inputs at a time are held, about 576 MiB; the samples run once for each such group.
 /// Returns the weights that were rounded again.

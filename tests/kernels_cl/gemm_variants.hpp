@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variants of the matrix products, how each wants its operands, and one way to run them.
+// The variants of the GEMMs, how each wants its operands, and one way to run them.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -130,7 +130,7 @@ inline const GemmKernel& gemm_bf16_variant() {
 constexpr int32_t kNone = 0, kGelu = 1, kGeluTanh = 2, kRelu = 3, kTanh = 4;
 constexpr int32_t kOutF32 = 0, kOutU8 = 1, kOutS8 = 2, kOutS32 = 4;
 
-/// One integer product. `a` holds the bytes of u8 or s8; `w` is [K][N].
+/// One int8 GEMM. `a` holds the bytes of u8 or s8; `w` is [K][N].
 struct GemmS8Case {
   int M = 1, N = 1, K = 1;
   bool a_signed = false;

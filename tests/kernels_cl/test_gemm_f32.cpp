@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fp32 products with fp32 and fp16 weights, and the vector functions of their epilogue.
+// The fp32 GEMMs with fp32 and fp16 weights, and the vector functions of their epilogue.
 #include <bit>
 
 #include "kernels/bind.hpp"

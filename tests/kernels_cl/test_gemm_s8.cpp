@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The int8 products: exact sums in every variant, and the epilogue with its requantization.
+// The int8 GEMMs: exact sums in every variant, and the epilogue with its requantization.
 #include "tests/kernels_cl/gemm_variants.hpp"
 
 namespace bertcl::tests {

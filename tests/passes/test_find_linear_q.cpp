@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer products of other spellings than DequantizeLinear -> MatMul become linear_q.
+// Int8 GEMMs of other spellings than DequantizeLinear -> MatMul become linear_q.
 #include "tests/passes/check.hpp"
 
 namespace bertcl::passes {

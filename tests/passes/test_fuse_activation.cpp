@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product and the activation after it.
+// A linear and the activation after it.
 #include "check.hpp"
 
 namespace bertcl::passes {

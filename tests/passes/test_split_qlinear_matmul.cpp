@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLinearMatMul in the spelling of the other integer products.
+// QLinearMatMul in the spelling of the other integer MatMuls.
 #include "check.hpp"
 
 namespace bertcl::passes {

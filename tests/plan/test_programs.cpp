@@ -38,7 +38,7 @@ TEST(Programs, EachIsCountedOnceAndAllAreKnownBeforeTheFirst) {
   const Plan plan = make_plan(ir::parse(kGraph), context, options);
   std::set<std::string> programs{"pack"};  // of the weights, in no step
   for (const Step& step : plan.steps) programs.insert(step.kernel.program_name());
-  ASSERT_EQ(programs.size(), 3u) << "one of products, one for Relu and Sigmoid";
+  ASSERT_EQ(programs.size(), 3u) << "one of GEMMs, one for Relu and Sigmoid";
   ASSERT_EQ(calls.size(), programs.size());
   for (std::size_t i = 0; i < calls.size(); ++i)
     EXPECT_EQ(calls[i], std::make_pair(i, programs.size()));

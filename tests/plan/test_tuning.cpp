@@ -33,7 +33,7 @@ std::string tuning_error(const std::string& text) {
 }
 
 std::string file_of(const std::string& by_rows) {
-  return R"({"format": 2, "device": "", "driver": "", "date": "", "products": [
+  return R"({"format": 3, "device": "", "driver": "", "date": "", "gemms": [
     {"op": "linear", "type": "fp32", "n": 1, "k": 1, "by_rows": )" +
          by_rows + "}]}";
 }
@@ -45,7 +45,7 @@ TEST(TuningFile, IsReadAsItWasWritten) {
   std::ifstream stream(path);
   const Tuning read = parse_tuning(std::string(std::istreambuf_iterator<char>(stream), {}));
   EXPECT_EQ(read.device, "a device");
-  ASSERT_EQ(read.products.size(), 2u);
+  ASSERT_EQ(read.gemms.size(), 2u);
   const TunedGemm* found = read.find("linear_q", "int8", 768, 3072);
   ASSERT_TRUE(found);
   ASSERT_EQ(found->by_rows.size(), 2u);
@@ -59,7 +59,7 @@ TEST(TuningFile, IsReadAsItWasWritten) {
 TEST(TuningFile, ALaterChoiceReplacesTheEarlier) {
   Tuning tuning = example();
   tuning.put({"linear", "fp32", 768, 768, {{128, "portable", 1, 2}}});
-  ASSERT_EQ(tuning.products.size(), 2u);
+  ASSERT_EQ(tuning.gemms.size(), 2u);
   EXPECT_EQ(tuning.find("linear", "fp32", 768, 768)->by_rows[0].variant, "portable");
 }
 
@@ -67,7 +67,7 @@ TEST(TuningFile, WhatIsDamagedIsRefusedWithTheReason) {
   EXPECT_NE(tuning_error(""), "");
   EXPECT_NE(tuning_error("{"), "");
   EXPECT_THAT(tuning_error(R"({"format": 1})"), HasSubstr("format 1"));
-  EXPECT_NE(tuning_error(R"({"format": 2})"), "") << "no products";
+  EXPECT_NE(tuning_error(R"({"format": 3})"), "") << "no GEMMs";
   EXPECT_NE(tuning_error(R"({"format": "1"})"), "");
   EXPECT_NE(tuning_error(file_of("[]")), "");
   const std::string row = R"({"rows": 8, "variant": "x", "us": 1, "default_us": 2})";

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integer products of a model as products of float64, which are exact.
+"""Int8 GEMMs of a model as products of float64, which are exact.
 
 ONNX Runtime's kernels for u8 x s8 saturate on CPUs without VNNI instructions: they add two products of
 bytes into 16 bits (vpmaddubsw). What its operators mean is the exact sum, so that is what bertcl is

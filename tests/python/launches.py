@@ -28,7 +28,7 @@ SAMPLE = ROOT / "data" / "sample-v2.0.json"
 CALIBRATION = ROOT / "data" / "calibration.json"
 HEADS, HIDDEN = 12, 384  # of the default model
 U8, S8 = QuantType.QUInt8, QuantType.QInt8
-# Inputs of products only: what bertcl quantizes by default, and ONNX Runtime's example for GPUs
+# Inputs of MatMuls only: what bertcl quantizes by default, and ONNX Runtime's example for GPUs
 PRODUCTS = dict(op_types_to_quantize=["MatMul"])
 INPUTS_ONLY = dict(OpTypesToExcludeOutputQuantization=["MatMul"])
 # Tells the quantizers the type of what the operators of com.microsoft give

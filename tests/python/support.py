@@ -44,7 +44,7 @@ def inspect(model, *options, expect=0):
 
 class Reference:
     """ONNX Runtime without graph optimizations: what the nodes of the file say, one by one, with exact
-    integer products on every CPU. With them (`optimized`) it is another implementation of the same file."""
+    int8 GEMMs on every CPU. With them (`optimized`) it is another implementation of the same file."""
 
     def __init__(self, model, optimized=False):
         options = onnxruntime.SessionOptions()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every operator with every element type: equal to ONNX Runtime or to the ONNX reference, or refused
-by name. Integer products are compared with the reference alone: ONNX Runtime saturates sums of u8 x
+by name. Integer MatMuls are compared with the reference alone: ONNX Runtime saturates sums of u8 x
 s8 on CPUs without VNNI.
 
     python test_operator_types.py --table

@@ -103,7 +103,7 @@ class QdqBert(unittest.TestCase):
                     module.frozen = True
             model.export(path, 13)
         nodes = [node.op_type for node in onnx.load(path).graph.node]
-        # 12 pairs of products, 4 of attention, 4 of sums in each layer; those of one tensor and one
+        # 12 pairs of MatMuls, 4 of attention, 4 of sums in each layer; those of one tensor and one
         # scale, as of q, k, v and the residual sum, the exporter makes one.
         self.assertEqual(nodes.count("QuantizeLinear"), 2 * (12 + 4 + 4 - 2 - 2))
 

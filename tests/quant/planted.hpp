@@ -49,7 +49,7 @@ class PlantedTest : public testing::Test {
   }
 
   /// Makes one channel of GELU's result so large that one scale for all of them leaves nothing of
-  /// the others. The product after it gives that channel little weight.
+  /// the others. The MatMul after it gives that channel little weight.
   void plant() {
     TinyBert bert;
     auto& graph = bert.builder().graph();

@@ -35,7 +35,7 @@ class MaxDrops : public tests::PlantedTest {
   }
 };
 
-/// The number of products that read quantized values, as the drop.
+/// The number of MatMuls that read quantized values, as the drop.
 double quantized_products(const std::filesystem::path& path) {
   const Model model = Model::load(path);
   const GraphIndex index(model.graph());

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 using tests::error_of;
 using tests::FailingOpencl;
 
-/// Matrix products one after the other, enough of them to share launches.
+/// GEMMs one after the other, enough of them to share launches.
 ir::Graph two_linears() {
   std::string text = "graph g(%x0: f32[batch, 8]) {\n  const %w: f32[8, 8] = splat 0.25\n";
   for (int i = 0; i < 20; ++i)

@@ -15,7 +15,7 @@
 namespace bertcl::runtime {
 namespace {
 
-/// Constants of a matrix product: %w [5, 3] of `type`, %wz one zero point or three.
+/// Constants of a matrix multiplication: %w [5, 3] of `type`, %wz one zero point or three.
 std::string weights(const std::string& type, bool per_column) {
   const bool is_unsigned = type == "u8";
   std::string text = "  const %w: " + type + "[5, 3] = [";

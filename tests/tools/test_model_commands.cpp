@@ -364,7 +364,7 @@ TEST_F(BenchTest, AbsentPrecisionIsNoted) {
         .err;
   };
   EXPECT_EQ(notes("bf16"), "bertcl: " + kModel +
-                               ": --precision bf16: the device has no avx512_bf16, float products "
+                               ": --precision bf16: the device has no avx512_bf16, float GEMMs "
                                "run in fp32\n");
   EXPECT_EQ(notes("fp16"), "") << "own kernels read weights in half on every device";
   EXPECT_EQ(notes("fp16", "clblast"),

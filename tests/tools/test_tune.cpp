@@ -64,7 +64,7 @@ TEST_F(TuneTest, AStoredChoiceIsTakenAndShown) {
 
 TEST_F(TuneTest, ADamagedFileIsIgnoredWithANote) {
   const auto standard = products().first;
-  write("tuning.json", R"({"format": 2, "products": )");
+  write("tuning.json", R"({"format": 3, "gemms": )");
   EXPECT_EQ(products().first, standard);
   const ProgramResult result = run_bertcl({"inspect", kModel}, environment);
   EXPECT_EQ(result.code, 0);
@@ -75,7 +75,7 @@ TEST_F(TuneTest, ADamagedFileIsIgnoredWithANote) {
 /// What was found about a variant, in all products.
 std::set<bool> verdicts(const nlohmann::json& tuned, const std::string& variant) {
   std::set<bool> right;
-  for (const nlohmann::json& product : tuned.at("products"))
+  for (const nlohmann::json& product : tuned.at("gemms"))
     for (const nlohmann::json& candidate : product.at("variants"))
       if (candidate.at("variant") == variant) right.insert(candidate.at("right").get<bool>());
   return right;
@@ -89,7 +89,7 @@ TEST_F(TuneTest, AWrongKernelNeverWins) {
   EXPECT_EQ(verdicts(right, "portable"), std::set<bool>{true});
   EXPECT_EQ(right.at("wrong"), 0);
   EXPECT_TRUE(std::filesystem::exists(path("tuning.json")));
-  ASSERT_FALSE(right.at("products").empty());
+  ASSERT_FALSE(right.at("gemms").empty());
 
   // The same kernel, but it stops after the first of its products along K: wrong, and much faster.
   std::filesystem::copy(source_file("kernels_cl"), path("kernels"),
@@ -102,7 +102,7 @@ TEST_F(TuneTest, AWrongKernelNeverWins) {
   write("kernels/gemm/gemm_f32_portable.cl", source);
   const nlohmann::json spoilt = json_of(tune, {{"BERTCL_KERNELS", path("kernels")}});
   EXPECT_EQ(verdicts(spoilt, "portable"), std::set<bool>{false});
-  for (const nlohmann::json& product : spoilt.at("products"))
+  for (const nlohmann::json& product : spoilt.at("gemms"))
     for (const nlohmann::json& row : product.at("chosen")) EXPECT_NE(row.at("variant"), "portable");
 }
 

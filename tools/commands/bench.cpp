@@ -124,7 +124,7 @@ void add_bench(CLI::App& program, Action& action) {
       program, "bench",
       "Measure the latency and throughput of a model, and the time of each kernel\n\n"
       "Runs the model on random token ids in sequences of full length. Latency is host time, with\n"
-      "the way of inputs and outputs; the table of kernels comes from separate runs with device\n"
+      "transfers of inputs and outputs; the table of kernels comes from separate runs with device\n"
       "events and a launch for each step, its figures are for one run. GOP/s counts a\n"
       "multiplication and an addition as two; GB/s is that of each operand once.",
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 8 --seq 128", *options);

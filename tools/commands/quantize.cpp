@@ -240,7 +240,7 @@ void add_quantize(CLI::App& program, Action& action) {
       program, "quantize",
       "Calibrate a float model and write an int8 model (ONNX with Q/DQ)\n\n"
       "Runs the model on questions of a SQuAD file, or on texts of another task, spread evenly\n"
-      "over the file, and observes the inputs of its matrix products on the device. The file that\n"
+      "over the file, and observes the inputs of its MatMuls on the device. The file that\n"
       "is written is ordinary ONNX: any runtime that knows QuantizeLinear and DequantizeLinear\n"
       "gives the same answers.",
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
@@ -261,7 +261,7 @@ void add_quantize(CLI::App& program, Action& action) {
                     "The first of the file, not some from all of it");
   command->add_flag("--dynamic", options->dynamic,
                     "No calibration: each run finds the scales of its activations\n"
-                    "(DynamicQuantizeLinear, MatMulInteger). Only products with weights");
+                    "(DynamicQuantizeLinear, MatMulInteger). Only MatMuls with weights");
   command
       ->add_flag("--per-token", options->per_token,
                  "With --dynamic: a scale for each token in place of one for all, symmetric s8")

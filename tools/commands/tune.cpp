@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bertcl tune: measures which variant of each product of a model is the fastest on this
+// bertcl tune: measures which variant of each GEMM of a model is the fastest on this
 // device.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -32,18 +32,18 @@ struct TuneOptions : ModelOptions {
   double seconds = 60;
 };
 
-/// The products of a plan that can be tuned, each once.
+/// The GEMMs of a plan that can be tuned, each once.
 std::vector<TunedStep> products_of(const plan::Plan& plan, bool half) {
-  std::vector<TunedStep> products;
+  std::vector<TunedStep> gemms;
   for (const plan::Step& step : plan.steps) {
     if (!step.tunable || step.tunable->variants.size() < 2) continue;
     const std::string type = step.op == "linear_q" ? "int8" : half ? "fp16" : "fp32";
-    const bool known = std::any_of(products.begin(), products.end(), [&](const TunedStep& p) {
-      return p.op == step.op && p.product.n == step.tunable->n && p.product.k == step.tunable->k;
+    const bool known = std::any_of(gemms.begin(), gemms.end(), [&](const TunedStep& p) {
+      return p.op == step.op && p.gemm.n == step.tunable->n && p.gemm.k == step.tunable->k;
     });
-    if (!known) products.push_back({step.op, type, *step.tunable});
+    if (!known) gemms.push_back({step.op, type, *step.tunable});
   }
-  return products;
+  return gemms;
 }
 
 ordered_json measured_json(const Measured& m) {
@@ -93,7 +93,7 @@ int run_tune(const TuneOptions& options) {
   plan::Tuning tuning = plan::stored_tuning(context, note);
   if (!note.empty()) write_error(note);
 
-  const std::vector<TunedStep> products = [&] {
+  const std::vector<TunedStep> gemms = [&] {
     const runtime::Session session = load_model(options.model, settings.session);
     return products_of(session.plan(), options.precision == "fp16");
   }();
@@ -101,7 +101,7 @@ int run_tune(const TuneOptions& options) {
   Table table({"op", "type", ">k", ">n", "default", ">us", "fastest", ">us", ">gain"});
   bool complete = true;
   std::size_t wrong = 0;
-  for (const TunedStep& step : products) {
+  for (const TunedStep& step : gemms) {
     if (!complete) break;
     const TuneResult result = tune_product(step, settings);
     complete = result.complete;
@@ -110,16 +110,15 @@ int run_tune(const TuneOptions& options) {
       variants.push_back(measured_json(m));
       wrong += m.wrong.empty() ? 0 : 1;
       if (!m.wrong.empty())
-        warn("{} for {} {}x{} is wrong and left out: {}", m.variant, step.op, step.product.k,
-             step.product.n, m.wrong);
+        warn("{} for {} {}x{} is wrong and left out: {}", m.variant, step.op, step.gemm.k,
+             step.gemm.n, m.wrong);
     }
     // What was measured in part says nothing; what is known from before stays then.
     if (result.complete) {
       const auto same = [&](const plan::TunedGemm& p) {
-        return p.op == step.op && p.type == step.type && p.n == step.product.n &&
-               p.k == step.product.k;
+        return p.op == step.op && p.type == step.type && p.n == step.gemm.n && p.k == step.gemm.k;
       };
-      std::erase_if(tuning.products, same);
+      std::erase_if(tuning.gemms, same);
       if (result.chosen) tuning.put(*result.chosen);
     }
     std::vector<double> us;
@@ -132,7 +131,7 @@ int run_tune(const TuneOptions& options) {
                           {"us", row.us},
                           {"default_us", row.default_us}});
       }
-    table.add({step.op, step.type, std::to_string(step.product.k), std::to_string(step.product.n),
+    table.add({step.op, step.type, std::to_string(step.gemm.k), std::to_string(step.gemm.n),
                result.standard.variant, times_text(result.standard.us),
                result.chosen     ? chosen_text(result.chosen->by_rows)
                : result.complete ? "the default"
@@ -140,8 +139,8 @@ int run_tune(const TuneOptions& options) {
                times_text(us), result.chosen ? fmt::format("{:.2f}", result.chosen->gain()) : ""});
     rows.push_back({{"op", step.op},
                     {"type", step.type},
-                    {"n", step.product.n},
-                    {"k", step.product.k},
+                    {"n", step.gemm.n},
+                    {"k", step.gemm.k},
                     {"default", measured_json(result.standard)},
                     {"variants", std::move(variants)},
                     {"chosen", std::move(chosen)},
@@ -156,7 +155,7 @@ int run_tune(const TuneOptions& options) {
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (options.prints_text()) {
-    print_text("{} products on {}; us of {} rows\n\n{}\n", products.size(), tuning.device,
+    print_text("{} GEMMs on {}; us of {} rows\n\n{}\n", gemms.size(), tuning.device,
                fmt::join(settings.rows, " / "), table.str());
     print_text("{} in {}{}\n", file.string(), duration_text(seconds),
                complete ? "" : "; stopped at the time limit (raise --seconds)");
@@ -169,7 +168,7 @@ int run_tune(const TuneOptions& options) {
                             {"seconds", seconds},
                             {"complete", complete},
                             {"wrong", wrong},
-                            {"products", std::move(rows)}});
+                            {"gemms", std::move(rows)}});
   return kOk;
 }
 
@@ -179,7 +178,7 @@ void add_tune(CLI::App& program, Action& action) {
   const auto options = std::make_shared<TuneOptions>();
   CLI::App* command = add_model_command(
       program, "tune",
-      "Find the fastest variant of each product of a model on this device\n\n"
+      "Find the fastest variant of each GEMM of a model on this device\n\n"
       "Without it the variants are chosen by what the device can do, which is right for\n"
       "most. Here each that can run is compared with the reference and then measured, at several\n"
       "numbers of rows (tokens of a batch). What gains is stored for this device and driver, and\n"

@@ -66,7 +66,7 @@ std::string sensitivity_text(const quant::Sensitivity& sensitivity,
   if (sensitivity.unnormalized)
     text += fmt::format(
         "With --softmax unnormalized: {} with all ops quantized, alone {} at most\nof a "
-        "product after a Softmax.\n\n",
+        "MatMul after a Softmax.\n\n",
         percent(sensitivity.unnormalized->all), percent(largest_deferred(sensitivity)));
   if (!sensitivity.layers.empty()) text += group_table("layer", sensitivity.layers) + "\n";
   return text + table.str();

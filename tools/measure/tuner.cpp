@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the variants of one product of a model on a device, after checking their results.
+// Measures the variants of one GEMM of a model on a device, after checking their results.
 #include "tools/measure/tuner.hpp"
 
 #include <fmt/format.h>
@@ -34,9 +34,9 @@ ir::Tensor random_tensor(ir::Sizes shape, int lowest, int highest, double scale,
   return ir::Tensor::of(std::move(shape), std::move(values));
 }
 
-/// The graph of the product alone. In int8: its sums as they are, or the whole epilogue.
+/// The graph of the GEMM alone. In int8: its sums as they are, or the whole epilogue.
 ir::Graph graph_of(const TunedStep& step, bool with_epilogue) {
-  const std::int64_t n = step.product.n, k = step.product.k;
+  const std::int64_t n = step.gemm.n, k = step.gemm.k;
   const bool integer = step.op == "linear_q";
   const ir::Shape in{ir::Dim::symbol("rows"), ir::Dim(k)}, out{in[0], ir::Dim(n)};
   ir::Graph graph;
@@ -73,11 +73,11 @@ ir::Graph graph_of(const TunedStep& step, bool with_epilogue) {
 
 /// The first `rows` of kPeriod rows that repeat.
 ir::Tensor operand(const TunedStep& step, std::int64_t rows) {
-  const ir::Sizes period{kPeriod, step.product.k};
+  const ir::Sizes period{kPeriod, step.gemm.k};
   const ir::Tensor once = step.op == "linear_q"
                               ? random_tensor<std::uint8_t>(period, 0, 255, 1, 3)
                               : random_tensor<float>(period, -64, 64, 1.0 / 32, 3);
-  ir::Tensor repeated = ir::Tensor::zeros(once.dtype(), {rows, step.product.k});
+  ir::Tensor repeated = ir::Tensor::zeros(once.dtype(), {rows, step.gemm.k});
   const auto from = once.bytes();
   const auto to = repeated.mutable_bytes();
   for (std::size_t at = 0; at < to.size(); at += from.size())
@@ -136,10 +136,10 @@ runtime::Session Tuner::session(const std::string& variant, bool with_epilogue) 
   runtime::SessionOptions options = settings_.session;
   auto tuning = std::make_shared<plan::Tuning>();
   if (variant == "ref") {
-    for (const plan::TunableVariant& c : step_.product.variants)
+    for (const plan::TunableVariant& c : step_.gemm.variants)
       options.disabled_kernels += (options.disabled_kernels.empty() ? "" : ",") + c.variant;
   } else if (!variant.empty()) {
-    tuning->put({step_.op, step_.type, step_.product.n, step_.product.k, {{1, variant, 1, 1}}});
+    tuning->put({step_.op, step_.type, step_.gemm.n, step_.gemm.k, {{1, variant, 1, 1}}});
   }
   options.tuning = tuning;
   return runtime::Session::compile(graph_of(step_, with_epilogue), options);
@@ -201,20 +201,20 @@ Measured Tuner::check_and_measure(const plan::TunableVariant& variant) {
 std::optional<plan::TunedGemm> Tuner::choose(const TuneResult& result) const {
   std::optional<plan::TunedGemm> best;
   for (const Measured& head : result.variants) {
-    plan::TunedGemm product{step_.op, step_.type, step_.product.n, step_.product.k, {}};
+    plan::TunedGemm gemm{step_.op, step_.type, step_.gemm.n, step_.gemm.k, {}};
     for (std::size_t i = 0; i < settings_.rows.size(); ++i) {
       plan::TunedRows row{settings_.rows[i], "", INFINITY, result.standard.us[i]};
       for (const Measured& m : result.variants)
         if (m.layout == head.layout && m.us.size() > i && m.us[i] < row.us)
           row.us = m.us[i], row.variant = m.variant;
-      if (!row.variant.empty()) product.by_rows.push_back(row);
+      if (!row.variant.empty()) gemm.by_rows.push_back(row);
     }
     const bool is_default = std::all_of(
-        product.by_rows.begin(), product.by_rows.end(),
-        [&](const plan::TunedRows& row) { return row.variant == step_.product.otherwise; });
-    if (!is_default && product.by_rows.size() == settings_.rows.size() &&
-        product.gain() >= kLeastGain && (!best || product.gain() > best->gain()))
-      best = product;
+        gemm.by_rows.begin(), gemm.by_rows.end(),
+        [&](const plan::TunedRows& row) { return row.variant == step_.gemm.otherwise; });
+    if (!is_default && gemm.by_rows.size() == settings_.rows.size() && gemm.gain() >= kLeastGain &&
+        (!best || gemm.gain() > best->gain()))
+      best = gemm;
   }
   return best;
 }
@@ -222,12 +222,12 @@ std::optional<plan::TunedGemm> Tuner::choose(const TuneResult& result) const {
 TuneResult Tuner::run() {
   TuneResult result;
   result.standard = check_and_measure({"", "default", ""});
-  result.standard.variant = step_.product.otherwise;
+  result.standard.variant = step_.gemm.otherwise;
   if (!result.standard.wrong.empty())
     throw Error(fmt::format("{} {}x{}: the default, {}, is wrong on this device: {}", step_.op,
-                            step_.product.k, step_.product.n, step_.product.otherwise,
+                            step_.gemm.k, step_.gemm.n, step_.gemm.otherwise,
                             result.standard.wrong));
-  for (const plan::TunableVariant& variant : step_.product.variants) {
+  for (const plan::TunableVariant& variant : step_.gemm.variants) {
     if (time_is_up()) complete_ = false;
     if (!complete_) break;
     result.variants.push_back(check_and_measure(variant));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures the variants of one product of a model on a device, after checking their results.
+// Measures the variants of one GEMM of a model on a device, after checking their results.
 #pragma once
 #include <chrono>
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace bertcl::tools {
 
-/// A product with constant weights, as steps of a plan have it.
+/// A GEMM with constant weights, as steps of a plan have it.
 struct TunedStep {
   std::string op, type;  // linear_q in int8; linear in fp32 or fp16
-  plan::TunableGemm product;
+  plan::TunableGemm gemm;
 };
 
 /// What was found about one variant.

@@ -50,7 +50,7 @@ void check_passes(const std::vector<std::string>& disabled) {
   }
 }
 
-/// One line on standard error where float products have not the precision that was asked for.
+/// One line on standard error where float GEMMs have not the precision that was asked for.
 void note_precision(const runtime::Session& session, const ModelOptions& options) {
   const auto& steps = session.plan().steps;
   if (std::none_of(steps.begin(), steps.end(),
@@ -59,7 +59,7 @@ void note_precision(const runtime::Session& session, const ModelOptions& options
   const opencl::Capabilities& device = session.context().capabilities();
   const auto note = [&](std::string_view what) { warn("{}: {}", session.path().string(), what); };
   if (options.precision == "bf16" && !device.avx512_bf16)
-    note("--precision bf16: the device has no avx512_bf16, float products run in fp32");
+    note("--precision bf16: the device has no avx512_bf16, float GEMMs run in fp32");
   if (options.precision == "fp16" && options.gemm == "clblast" && !device.fp16)
     note(
         "--precision fp16: the device has no arithmetic in half for CLBlast, own kernels stand in "
@@ -75,16 +75,15 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
   const char* group = "How models run";
   one_of(command->add_option(
              "--precision", options.precision,
-             "Float products: fp32; fp16 stores the weights in half, and multiplies in half by a\n"
+             "Float GEMMs: fp32; fp16 stores the weights in half, and multiplies in half by a\n"
              "matrix unit or CLBlast where the device can (matrix_f16, fp16 in `bertcl devices`);\n"
              "bf16 multiplies in it, where the CPU can (avx512_bf16), else in fp32"),
          {"fp32", "fp16", "bf16"})
       ->group(group);
-  one_of(
-      command->add_option("--gemm", options.gemm,
-                          "Float matrix products: bertcl's kernels, or CLBlast's; auto: bertcl's,\n"
-                          "unless `bertcl tune` has found CLBlast's to be faster"),
-      {"auto", "own", "clblast"})
+  one_of(command->add_option("--gemm", options.gemm,
+                             "Float GEMMs: bertcl's kernels, or CLBlast's; auto: bertcl's,\n"
+                             "unless `bertcl tune` has found CLBlast's to be faster"),
+         {"auto", "own", "clblast"})
       ->group(group);
   command
       ->add_flag("--keep-padding", options.keep_padding,
@@ -99,12 +98,11 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       ->add_flag("--allow-nonfinite", options.allow_nonfinite,
                  "Go on where weights or logits hold NaN or infinity, which is an error else")
       ->group(group);
-  one_of(
-      command->add_option(
-          "--require", options.require,
-          "int8: exit with 1 if the model is float, or if a quantized product of the file would\n"
-          "run in float"),
-      {"int8"})
+  one_of(command->add_option(
+             "--require", options.require,
+             "int8: exit with 1 if the model is float, or if a quantized MatMul of the file would\n"
+             "run in float"),
+         {"int8"})
       ->group(group);
   command
       ->add_option("--disable-kernels", options.disabled_kernels,

@@ -16,8 +16,8 @@
 namespace bertcl::tools {
 
 struct ModelOptions : CommonOptions {
-  std::string precision = "fp32";  ///< of float products: "fp32", "fp16" or "bf16"
-  std::string gemm = "auto";       ///< float products: "auto", "own" or "clblast"
+  std::string precision = "fp32";  ///< of float GEMMs: "fp32", "fp16" or "bf16"
+  std::string gemm = "auto";       ///< float GEMMs: "auto", "own" or "clblast"
   std::string require;             ///< "int8": as meets_requirement() says
   std::string disabled_kernels;    ///< comma-separated variants
   std::vector<std::string> disabled_passes;
@@ -57,7 +57,7 @@ runtime::Session load_model(const std::filesystem::path& path, const ModelOption
 runtime::Session load_model(const std::filesystem::path& path,
                             const runtime::SessionOptions& options);
 
-/// With --require int8: false if the model is float, or quantized products of it run in float; the
+/// With --require int8: false if the model is float, or quantized MatMuls of it run in float; the
 /// reasons are on standard error then.
 bool meets_requirement(const runtime::Session& session, const ModelOptions& options);
 

@@ -130,7 +130,7 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
       ->group(group);
   command
       .add_flag("--head,!--no-head", placement.head,
-                "Quantize (or leave in float) the last product of the model")
+                "Quantize (or leave in float) the last MatMul of the model")
       ->group(group);
   add_list(
       command, "--outputs",
@@ -177,7 +177,7 @@ void add_calibration_options(CLI::App& command, quant::Options& options) {
                 "One range for Q, K and V of an attention, and for their weights if per tensor")
       ->group(group);
   positive(command, "--clip-gelu", options.ranges.clip_gelu,
-           "Cut what products read of GELU off above N")
+           "Cut what MatMuls read of GELU off above N")
       ->group(group);
   command
       .add_flag("--recalibrate-weights", options.ranges.recalibrate_weights,
@@ -269,19 +269,18 @@ void add_accuracy_options(CLI::App& command, quant::AccuracyOptions& options) {
               throw CLI::ValidationError("--smooth", "'" + text + "' is not auto, off or 0 .. 1");
             options.alpha = alpha;
           },
-          "Scale the channels of products' inputs, and the rows of their weights against them:\n"
+          "Scale the channels of inputs of MatMuls, and the rows of their weights against them:\n"
           "auto: by the formula of least error for each (default), off, or ALPHA as SmoothQuant")
       ->type_name("auto|off|ALPHA")
       ->group(group);
   add_choice(
       command, "--weight-rounding", kRoundings, [&](bool gptq) { options.gptq = gptq; },
-      "gptq: so that the products err least (default); nearest: each weight for itself")
+      "gptq: so that the MatMuls err least (default); nearest: each weight for itself")
       ->group(group);
   command
-      .add_flag(
-          "--bias-correction,!--no-bias-correction", options.bias_correction,
-          "Take the mean error of products over the samples out of the biases after them, or\n"
-          "not (default)")
+      .add_flag("--bias-correction,!--no-bias-correction", options.bias_correction,
+                "Take the mean error of MatMuls over the samples out of the biases after them, or\n"
+                "not (default)")
       ->group(group);
 }
 
@@ -291,7 +290,7 @@ void add_form_options(CLI::App& command, quant::Options& options) {
       command, "--softmax", kSoftmax, [&](quant::Softmax softmax) { options.softmax = softmax; },
       "plain: probabilities are quantized (default); unnormalized: exp(s - max) is quantized, and "
       "its\n"
-      "sum divides the product after it")
+      "sum divides the MatMul after it")
       ->group(group);
   command
       .add_flag("--weights-qdq,!--weights-int8", options.weights.as_float,
@@ -300,7 +299,7 @@ void add_form_options(CLI::App& command, quant::Options& options) {
       ->group(group);
   command
       .add_flag("--weights-transposed,!--weights-plain", options.weights.transposed,
-                "Keep matrices as torch does, [out, in] after Transpose, or as products read them\n"
+                "Keep matrices as torch does, [out, in] after Transpose, or as MatMuls read them\n"
                 "(default)")
       ->group(group);
   command

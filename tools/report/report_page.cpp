@@ -158,7 +158,7 @@ ordered_json tiles_view(const ordered_json& report) {
            {"note", "kernels of one run"}},
           {{"value", fmt::format("{} of {}", integer, products)},
            {"label", "products in int8"},
-           {"note", "matrix products and attention"}},
+           {"note", "GEMMs and attention"}},
           {{"value", operations_text(sum.operations)},
            {"label", "arithmetic"},
            {"note", fmt::format("batch {}, sequence {}", report.at("batch").get<int>(),

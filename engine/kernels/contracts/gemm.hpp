@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contracts of the products with constant weights: out[M, N] = activation(a[M, K] x b[K, N] +
+// Contracts of the GEMMs with constant weights: out[M, N] = activation(a[M, K] x b[K, N] +
 // bias). The sizes of tiles and panels are those of the variant.
 #pragma once
 #include "kernels/contract.hpp"

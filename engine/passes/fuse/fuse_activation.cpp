@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An activation after a product moves into its epilogue.
+// An activation after a linear moves into its epilogue.
 //
 //   linear -> Gelu -> y       becomes       linear {activation = "gelu"} -> y
 #include "ops/op.hpp"
@@ -21,15 +21,15 @@ std::string activation_of(const ir::Node& node) {
 bool fuse_activation_at(ir::Graph& g, ir::Node& node) {
   const std::string activation = activation_of(node);
   if (activation.empty()) return false;
-  ir::Node* product = node.inputs[0]->producer;
-  if (!product || !ops::traits(*product).takes_activation || product->has("activation") ||
-      product->output()->type.dtype != ir::DType::f32 || !g.used_once(product->output()))
+  ir::Node* linear = node.inputs[0]->producer;
+  if (!linear || !ops::traits(*linear).takes_activation || linear->has("activation") ||
+      linear->output()->type.dtype != ir::DType::f32 || !g.used_once(linear->output()))
     return false;
   Match m;
-  m.nodes = {product, &node};
-  ir::Attributes attributes = product->attributes;
+  m.nodes = {linear, &node};
+  ir::Attributes attributes = linear->attributes;
   attributes["activation"] = activation;
-  replace(g, &node, m, product->op, product->inputs, attributes);
+  replace(g, &node, m, linear->op, linear->inputs, attributes);
   return true;
 }
 

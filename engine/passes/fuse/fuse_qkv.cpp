@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three products in front of attention become one.
+// The three linears in front of attention become one.
 //
 //   x -> linear -> q --\                     x -> linear -> qkv[.., 3*hidden]
 //   x -> linear -> k --- attention   becomes   attention(qkv, qkv, qkv) {offsets = [0, h, 2h]}
 //   x -> linear -> v --+
 //
 // One launch, and x is read once. Scales become one per column, so q, k and v keep their own. A
-// file that has one product already splits its result, which attention reads in place:
+// file that has one linear already splits its result, which attention reads in place:
 //
 //   qkv -> Split -> q, k, v -> attention   becomes   attention(qkv, qkv, qkv) {offsets = [0, h,
 //   2h]}
@@ -102,21 +102,21 @@ bool read_in_place(ir::Graph& g, ir::Node& node) {
 
 bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
   if (!ops::traits(node).mixes_tokens || node.has("offsets")) return false;
-  Three products{};
+  Three linears{};
   for (std::size_t i = 0; i < 3; ++i) {
-    products[i] = node.inputs[i]->producer;
-    if (!products[i] || node.inputs[i]->users.size() != 1 || g.is_output(node.inputs[i]))
+    linears[i] = node.inputs[i]->producer;
+    if (!linears[i] || node.inputs[i]->users.size() != 1 || g.is_output(node.inputs[i]))
       return false;
   }
-  if (!same_kind(products)) return false;
-  const ir::Node& first = *products[0];
+  if (!same_kind(linears)) return false;
+  const ir::Node& first = *linears[0];
   const bool integer = first.op == "linear_q";
   const bool quantizes = integer && first.input(linear_q::out_scale);
 
   const auto concat = [&](std::size_t operand, ir::DType dtype) {
     std::array<ir::Value*, 3> parts{};
     for (std::size_t i = 0; i < 3; ++i) {
-      ir::Node& p = *products[i];
+      ir::Node& p = *linears[i];
       parts[i] = operand == linear::w
                      ? p.inputs[operand]
                      : per_column(g, p.input(operand), p.inputs[1]->type.shape[1], dtype);
@@ -132,7 +132,7 @@ bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
     operands[linear_q::out_zero_point] =
         concat(linear_q::out_zero_point, first.output()->type.dtype);
   }
-  if (integer && std::any_of(products.begin(), products.end(), [](const ir::Node* p) {
+  if (integer && std::any_of(linears.begin(), linears.end(), [](const ir::Node* p) {
         return p->input(linear_q::w_zero_point) != nullptr;
       })) {
     operands.resize(linear_q::w_zero_point + 1, nullptr);
@@ -142,17 +142,17 @@ bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
   type.shape.back() = operands[linear::w]->type.shape[1];
 
   // The last of the three in order stands after every operand.
-  ir::Node* last = products[0];
+  ir::Node* last = linears[0];
   for (const auto& n : g.nodes())
-    if (n.get() == products[1] || n.get() == products[2]) last = n.get();
+    if (n.get() == linears[1] || n.get() == linears[2]) last = n.get();
   ir::Node* made = g.add_node(first.op, operands, first.attributes,
                               {{first.output()->name + ".qkv", type}}, last);
   Match m;
-  m.nodes = {products[0], products[1], products[2]};
+  m.nodes = {linears[0], linears[1], linears[2]};
   made->sources = m.sources();
   std::vector<std::int64_t> offsets{0};
   for (std::size_t i = 0; i < 2; ++i)
-    offsets.push_back(offsets.back() + products[i]->inputs[1]->type.shape[1].constant());
+    offsets.push_back(offsets.back() + linears[i]->inputs[1]->type.shape[1].constant());
   for (std::size_t i = 0; i < 3; ++i) g.set_input(&node, i, made->output());
   node.attributes["offsets"] = offsets;
   return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes whose operands are all constant become constants.
 //
-// DequantizeLinear of an int8 matrix stays: the integer products want the bytes. What no integer op
+// DequantizeLinear of an int8 matrix stays: the int8 GEMMs want the bytes. What no integer op
 // has taken is folded at the end, by fold_dequantize; so is Round of a matrix, which may be a part
 // of a quantization (find_quantize). Vectors (bias, gamma, beta) fold at once.
 #include <fmt/format.h>

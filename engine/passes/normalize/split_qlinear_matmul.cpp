@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLinearMatMul takes the spelling of the other integer products.
+// QLinearMatMul takes the spelling of the other integer MatMuls.
 //
 //   QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero) -> y
 //   becomes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A linear between quantized operands becomes an integer product.
+// A linear between quantized operands becomes an int8 GEMM.
 //
 //   xq -> DQ --+
 //               linear(bias) -> y
@@ -8,7 +8,7 @@
 //   linear_q(xq, wq, bias, x_scale, x_zero_point, w_scale, _, _, w_zero_point) -> y f32
 //
 // wq is i8[K, N] with w_scale f32[N] or one element; w_zero_point is absent where all are 0.
-// Weights in u8 are moved to i8, exactly. Where the file asks for an integer product that cannot be
+// Weights in u8 are moved to i8, exactly. Where the file asks for an int8 GEMM that cannot be
 // made, the reason stays on the node as `float_reason`, for the report.
 #include <fmt/format.h>
 
@@ -24,13 +24,12 @@ using namespace ops::operands;
 
 namespace {
 
-/// Why the weight after DequantizeLinear cannot be that of an integer product; "" if it can.
+/// Why the weight after DequantizeLinear cannot be that of an int8 GEMM; "" if it can.
 std::string why_no_weight(const ir::Node& dq) {
   const ir::Value* q = dq.inputs[0];
   if (!q->is_constant()) return "the weight is not constant";
   if (!ir::is_int8(q->type.dtype))
-    return fmt::format("the weight is {}, integer products take i8 and u8",
-                       ir::name_of(q->type.dtype));
+    return fmt::format("the weight is {}, int8 GEMMs take i8 and u8", ir::name_of(q->type.dtype));
   const ir::Dim n = q->type.shape.back();
   if (!dq.inputs[1]->is_constant() || (dq.input(2) && !dq.inputs[2]->is_constant()))
     return "the weight's scale or zero point is not constant";
@@ -38,7 +37,7 @@ std::string why_no_weight(const ir::Node& dq) {
   const std::int64_t axis = dq.int_attribute("axis", 1);
   if (count != ir::Dim(1) && (count != n || (axis != 1 && axis != -1)))
     return fmt::format(
-        "the weight's scale has {} elements along axis {}, an integer product needs "
+        "the weight's scale has {} elements along axis {}, an int8 GEMM needs "
         "one for each of its {} columns",
         count.str(), axis, n.str());
   return "";

@@ -14,7 +14,7 @@
 //   scores -> s; s -> ReduceMax -> m; s - m -> Exp -> [Q -> DQ] -> p; MatMul(p, v) / ReduceSum(p)
 //   becomes the same with {unnormalized = 1} if p is quantized
 //
-// The scores may be quantized between the product and the factor or mask after it (attributes
+// The scores may be quantized between the MatMul and the factor or mask after it (attributes
 // score_scale, score_lowest, score_factor), and so may the context, P x V: that Q -> DQ moves
 // after y.
 //
@@ -37,7 +37,7 @@ namespace {
 
 using Permutation = std::vector<std::int64_t>;
 
-/// One operand of the two products: where its heads come from.
+/// One operand of the two MatMuls: where its heads come from.
 struct Heads {
   ir::Value* hidden = nullptr;  // [batch, seq, hidden]
   ir::Dim count, size;
@@ -52,7 +52,7 @@ struct Found {
   ir::Node* quantize_scores = nullptr;
   double score_factor = 1.0;  // after them
   ir::Node* quantize_context = nullptr;
-  bool unnormalized = false;  // divided by the sum of p after the product
+  bool unnormalized = false;  // divided by the sum of p after the MatMul
   std::vector<ir::Node*> nodes;
 };
 
@@ -188,23 +188,23 @@ ir::Node* only_user(const ir::Graph& g, const ir::Value* v) {
   return v->users.size() == 1 && !g.is_output(v) ? v->users.front() : nullptr;
 }
 
-/// Takes the product of `p` and v, and where the normalization is unnormalized its division by the
+/// Takes the MatMul of `p` and v, and where the normalization is unnormalized its division by the
 /// sum of p. Returns the context [batch, heads, seq, size], null if the readers of p are others.
 ir::Value* match_product(const ir::Graph& g, ir::Value* p, Found& found) {
-  ir::Node* product = only_user(g, p);
+  ir::Node* matmul = only_user(g, p);
   ir::Value* sum = nullptr;
   if (found.unnormalized) {
     if (p->users.size() != 2 || g.is_output(p)) return nullptr;
     const std::size_t i = reduces_keys(*p->users[0], "ReduceSum") ? 0 : 1;
     if (!reduces_keys(*p->users[i], "ReduceSum")) return nullptr;
     sum = p->users[i]->output();
-    product = p->users[1 - i];
+    matmul = p->users[1 - i];
   }
-  if (!product || product->op != "MatMul" || product->inputs[0] != p) return nullptr;
-  found.nodes.push_back(product);
-  if (!split_heads(product->inputs[1], {0, 2, 1, 3}, found.v, found)) return nullptr;
-  if (!sum) return product->output();
-  ir::Node* quotient = only_user(g, product->output());
+  if (!matmul || matmul->op != "MatMul" || matmul->inputs[0] != p) return nullptr;
+  found.nodes.push_back(matmul);
+  if (!split_heads(matmul->inputs[1], {0, 2, 1, 3}, found.v, found)) return nullptr;
+  if (!sum) return matmul->output();
+  ir::Node* quotient = only_user(g, matmul->output());
   if (!quotient || quotient->op != "Div" || quotient->inputs[1] != sum) return nullptr;
   found.nodes.insert(found.nodes.end(), {sum->producer, quotient});
   return quotient->output();
@@ -252,7 +252,7 @@ ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
   return reshape;
 }
 
-/// i8 with zero point -128 is u8 with zero point 0 less 128: the product with v is the same.
+/// i8 with zero point -128 is u8 with zero point 0 less 128: the MatMul with v is the same.
 bool is_shifted_u8(const ir::Node& quantize) {
   return quantize.output()->type.dtype == ir::DType::i8 && zero_point_of(quantize.input(2)) == -128;
 }

@@ -34,7 +34,7 @@ void collect_terms(ir::Value* v, std::vector<ir::Value*>& terms, std::vector<ir:
   }
 }
 
-/// The graph input behind an index operand, through Cast.
+/// The graph input that gives an index operand, through Cast.
 ir::Value* index_input(ir::Value* v) {
   while (v->producer && v->producer->op == "Cast") v = v->producer->inputs[0];
   return v->producer || v->is_constant() ? nullptr : v;

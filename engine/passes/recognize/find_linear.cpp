@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product with a constant weight, and the bias after it, become one op.
+// A MatMul with a constant weight, and the bias after it, become one op.
 //
 //   x[..., K] -> MatMul(w[K, N]) -> Add(bias[N]) -> y[..., N]
 //   becomes
 //   x -> linear(w, bias) -> y
 //
 // The weight may be a constant or the DequantizeLinear of one. A bias that stands after the
-// residual sum, as SkipLayerNormalization adds it, moves to its product first, also to one of
+// residual sum, as SkipLayerNormalization adds it, moves to its MatMul first, also to one of
 // integers:
 //
 //   x -> MatMul(w) -> Add(residual) -> Add(bias[N]) -> y
@@ -32,7 +32,7 @@ bool is_bias(const ir::Value* b, const ir::Dim& n) {
   return !b->type.shape.empty() && b->type.shape.back() == n && element_count(b->type.shape) == n;
 }
 
-/// A product with a constant weight, or the float form of one of integers: Cast and factors after
+/// A MatMul with a constant weight, or the float form of one of integers: Cast and factors after
 /// MatMulInteger.
 bool is_product(const ir::Graph& g, const ir::Value* v) {
   const ir::Node* n = v->producer;
@@ -44,7 +44,7 @@ bool is_product(const ir::Graph& g, const ir::Value* v) {
   return n->op == "MatMul" && is_weight(n->inputs[1]);
 }
 
-/// Moves a bias after the residual sum to the product.
+/// Moves a bias after the residual sum to the MatMul.
 bool hoist_bias(ir::Graph& g, ir::Node& node) {
   if (node.op != "Add") return false;
   for (const std::size_t i : {0u, 1u}) {
@@ -54,11 +54,11 @@ bool hoist_bias(ir::Graph& g, ir::Node& node) {
     const ir::Type& type = node.output()->type;
     if (type.shape.empty() || !is_bias(bias, type.shape.back())) continue;
     for (const std::size_t j : {0u, 1u}) {
-      ir::Value *product = sum->inputs[j], *residual = sum->inputs[1 - j];
-      if (residual->is_constant() || product->type != type || residual->type != type ||
-          !is_product(g, product))
+      ir::Value *matmul = sum->inputs[j], *residual = sum->inputs[1 - j];
+      if (residual->is_constant() || matmul->type != type || residual->type != type ||
+          !is_product(g, matmul))
         continue;
-      ir::Value* biased = g.add("Add", {product, bias}, {}, type, sum, product->name + ".biased");
+      ir::Value* biased = g.add("Add", {matmul, bias}, {}, type, sum, matmul->name + ".biased");
       biased->producer->sources = node.sources;
       Match m;
       m.nodes = {sum};
@@ -80,17 +80,17 @@ bool find_linear_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "Add") return false;
   if (hoist_bias(g, node)) return true;
   for (const int i : {0, 1}) {
-    ir::Node* product = node.inputs[i]->producer;
+    ir::Node* matmul = node.inputs[i]->producer;
     ir::Value* bias = node.inputs[1 - i];
-    if (!product || product->op != "linear" || product->input(2)) continue;
-    if (product->output()->users.size() != 1 || g.is_output(product->output())) continue;
-    const ir::Dim n = product->output()->type.shape.back();
-    if (!is_bias(bias, n) || node.output()->type != product->output()->type) continue;
+    if (!matmul || matmul->op != "linear" || matmul->input(2)) continue;
+    if (matmul->output()->users.size() != 1 || g.is_output(matmul->output())) continue;
+    const ir::Dim n = matmul->output()->type.shape.back();
+    if (!is_bias(bias, n) || node.output()->type != matmul->output()->type) continue;
     if (bias->type.shape.size() != 1)
       bias = g.add_constant(bias->name, bias->constant->reshaped({n.constant()}));
     Match m;
-    m.nodes = {product, &node};
-    replace(g, &node, m, "linear", {product->inputs[0], product->inputs[1], bias});
+    m.nodes = {matmul, &node};
+    replace(g, &node, m, "linear", {matmul->inputs[0], matmul->inputs[1], bias});
     return true;
   }
   return false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An integer product with a constant weight, and what turns its sums into floats, become one op.
+// An int8 GEMM with a constant weight, and what turns its sums into floats, become one op.
 //
 //   xq -> MatMulInteger(w[K, N], x_zero_point, w_zero_point) -> Cast -> Mul(x_scale * w_scale[N])
 //     -> Add(bias[N]) -> y[..., N]
@@ -31,21 +31,21 @@ bool is_per_column(const ir::Value* v, const ir::Dim& n) {
          element_count(v->type.shape) == n;
 }
 
-/// One number for each row of a product: [.., 1] for [.., N].
-bool is_per_row(const ir::Value* product, const ir::Value* v) {
-  ir::Shape rows = product->type.shape;
+/// One number for each row of a MatMul: [.., 1] for [.., N].
+bool is_per_row(const ir::Value* matmul, const ir::Value* v) {
+  ir::Shape rows = matmul->type.shape;
   rows.back() = ir::Dim(1);
   return v->type.shape == rows;
 }
 
 /// MatMulInteger -> Cast becomes a linear_q whose scales are 1.
 bool start(ir::Graph& g, ir::Node& cast) {
-  ir::Node* product = cast.inputs[0]->producer;
-  if (!product || product->op != "MatMulInteger" || cast.output()->type.dtype != ir::DType::f32 ||
-      !g.used_once(product->output()))
+  ir::Node* matmul = cast.inputs[0]->producer;
+  if (!matmul || matmul->op != "MatMulInteger" || cast.output()->type.dtype != ir::DType::f32 ||
+      !g.used_once(matmul->output()))
     return false;
-  ir::Value *x = product->inputs[0], *w = product->inputs[1];
-  ir::Value *x_zero = product->input(2), *w_zero = product->input(3);
+  ir::Value *x = matmul->inputs[0], *w = matmul->inputs[1];
+  ir::Value *x_zero = matmul->input(2), *w_zero = matmul->input(3);
   if (!w->is_constant() || w->type.shape.size() != 2) return false;
   if (x_zero && !has_one_element(x_zero)) return false;
   if (w_zero && !w_zero->is_constant()) return false;
@@ -59,7 +59,7 @@ bool start(ir::Graph& g, ir::Node& cast) {
     operands[linear_q::w_zero_point] = weight.zero_point;
   }
   Match m;
-  m.nodes = {product, &cast};
+  m.nodes = {matmul, &cast};
   replace(g, &cast, m, "linear_q", operands);
   return true;
 }
@@ -72,9 +72,8 @@ struct Scales {
 };
 
 /// False if `factor` is no product of such factors.
-bool take_factor(const ir::Value* product, ir::Value* factor, const ir::Dim& n, Scales& scales) {
-  if (factor->type.dtype != ir::DType::f32 ||
-      factor->type.shape.size() > product->type.shape.size())
+bool take_factor(const ir::Value* matmul, ir::Value* factor, const ir::Dim& n, Scales& scales) {
+  if (factor->type.dtype != ir::DType::f32 || factor->type.shape.size() > matmul->type.shape.size())
     return false;
   if (factor->is_constant()) {
     if (!has_one_element(factor) && !is_per_column(factor, n)) return false;
@@ -87,13 +86,13 @@ bool take_factor(const ir::Value* product, ir::Value* factor, const ir::Dim& n, 
   }
   if (const ir::Node* mul = factor->producer; mul && mul->op == "Mul") {
     Scales attempt = scales;
-    if (take_factor(product, mul->inputs[0], n, attempt) &&
-        take_factor(product, mul->inputs[1], n, attempt)) {
+    if (take_factor(matmul, mul->inputs[0], n, attempt) &&
+        take_factor(matmul, mul->inputs[1], n, attempt)) {
       scales = std::move(attempt);
       return true;
     }
   }
-  if (scales.computed || !(has_one_element(factor) || is_per_row(product, factor))) return false;
+  if (scales.computed || !(has_one_element(factor) || is_per_row(matmul, factor))) return false;
   scales.computed = factor;
   return true;
 }
@@ -109,15 +108,15 @@ ir::Node* open_product(const ir::Graph& g, const ir::Value* v) {
 
 bool take_scale(ir::Graph& g, ir::Node& mul) {
   for (const std::size_t i : {0u, 1u}) {
-    ir::Node* product = open_product(g, mul.inputs[i]);
-    if (!product || mul.output()->type != product->output()->type) continue;
-    const ir::Dim n = product->inputs[linear_q::w]->type.shape[1];
-    ir::Value* x_scale = product->inputs[linear_q::x_scale];
+    ir::Node* matmul = open_product(g, mul.inputs[i]);
+    if (!matmul || mul.output()->type != matmul->output()->type) continue;
+    const ir::Dim n = matmul->inputs[linear_q::w]->type.shape[1];
+    ir::Value* x_scale = matmul->inputs[linear_q::x_scale];
     Scales scales{x_scale->is_constant() ? nullptr : x_scale, {1.0f}};
-    if (x_scale->is_constant() && !take_factor(product->output(), x_scale, n, scales)) continue;
-    if (!take_factor(product->output(), product->inputs[linear_q::w_scale], n, scales)) continue;
-    if (!take_factor(product->output(), mul.inputs[1 - i], n, scales)) continue;
-    std::vector<ir::Value*> operands = product->inputs;
+    if (x_scale->is_constant() && !take_factor(matmul->output(), x_scale, n, scales)) continue;
+    if (!take_factor(matmul->output(), matmul->inputs[linear_q::w_scale], n, scales)) continue;
+    if (!take_factor(matmul->output(), mul.inputs[1 - i], n, scales)) continue;
+    std::vector<ir::Value*> operands = matmul->inputs;
     if (scales.computed)
       operands[linear_q::x_scale] = scales.computed;
     else
@@ -127,8 +126,8 @@ bool take_scale(ir::Graph& g, ir::Node& mul) {
     operands[linear_q::w_scale] = g.add_constant(operands[linear_q::w]->name + ".scale",
                                                  ir::Tensor::of(shape, std::move(scales.constant)));
     Match m;
-    m.nodes = {product, &mul};
-    replace(g, &mul, m, "linear_q", operands, product->attributes);
+    m.nodes = {matmul, &mul};
+    replace(g, &mul, m, "linear_q", operands, matmul->attributes);
     return true;
   }
   return false;
@@ -136,18 +135,18 @@ bool take_scale(ir::Graph& g, ir::Node& mul) {
 
 bool take_bias(ir::Graph& g, ir::Node& add) {
   for (const std::size_t i : {0u, 1u}) {
-    ir::Node* product = open_product(g, add.inputs[i]);
+    ir::Node* matmul = open_product(g, add.inputs[i]);
     ir::Value* bias = add.inputs[1 - i];
-    if (!product || add.output()->type != product->output()->type) continue;
-    const ir::Dim n = product->output()->type.shape.back();
+    if (!matmul || add.output()->type != matmul->output()->type) continue;
+    const ir::Dim n = matmul->output()->type.shape.back();
     if (!is_per_column(bias, n) || bias->type.dtype != ir::DType::f32) continue;
     if (bias->type.shape.size() != 1)
       bias = g.add_constant(bias->name, bias->constant->reshaped({n.constant()}));
-    std::vector<ir::Value*> operands = product->inputs;
+    std::vector<ir::Value*> operands = matmul->inputs;
     operands[linear_q::bias] = bias;
     Match m;
-    m.nodes = {product, &add};
-    replace(g, &add, m, "linear_q", operands, product->attributes);
+    m.nodes = {matmul, &add};
+    replace(g, &add, m, "linear_q", operands, matmul->attributes);
     return true;
   }
   return false;

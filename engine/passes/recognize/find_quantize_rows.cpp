@@ -7,7 +7,7 @@
 //   becomes
 //   quantize_rows(x) {least} -> q, scale
 //
-// Round needs no limits after it: no element is larger than 127 of its row's steps. Where products
+// Round needs no limits after it: no element is larger than 127 of its row's steps. Where MatMuls
 // alone read q it is u8 with the zero point 128: the same sums, of bytes that they multiply faster.
 #include <algorithm>
 #include <cmath>
@@ -25,7 +25,7 @@ bool keeps_last_axis(const ir::Node& reduce) {
          reduce.ints_attribute("axes") == std::vector<std::int64_t>{last};
 }
 
-/// True if only products without a zero point read `q`, as their first operand.
+/// True if only MatMuls without a zero point read `q`, as their first operand.
 bool only_products_read(const ir::Graph& g, const ir::Value* q) {
   return !g.is_output(q) && std::all_of(q->users.begin(), q->users.end(), [&](const ir::Node* n) {
     return n->op == "MatMulInteger" && n->inputs[0] == q && n->inputs[1] != q && !n->input(2);
@@ -51,7 +51,7 @@ bool find_quantize_rows_at(ir::Graph& g, ir::Node& cast) {
   if (only_products_read(g, q)) {
     type.dtype = ir::DType::u8;
     ir::Value* zero = g.add_constant("zero_point", ir::Tensor::scalar(std::uint8_t{128}));
-    for (ir::Node* product : std::vector<ir::Node*>(q->users)) g.set_input(product, 2, zero);
+    for (ir::Node* matmul : std::vector<ir::Node*>(q->users)) g.set_input(matmul, 2, zero);
   }
   ir::Node* made = g.add_node("quantize_rows", {m["x"]}, {{"least", least}},
                               {{q->name, type}, {s->name, s->type}}, s->producer);

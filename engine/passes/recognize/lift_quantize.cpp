@@ -75,7 +75,7 @@ ir::Value* quantize_pair(ir::Graph& g, ir::Value* x, ir::Node& q, ir::Node& dq, 
 }
 
 /// Quantizes after a Reshape or Transpose of heads instead of in front of it.
-bool quantize_behind(ir::Graph& g, ir::Node& mover) {
+bool quantize_after(ir::Graph& g, ir::Node& mover) {
   if (mover.op != "Reshape" && mover.op != "Transpose") return false;
   const ir::Value* bytes = mover.inputs[0];
   const ir::Shape& shape = mover.output()->type.shape;
@@ -96,7 +96,7 @@ bool quantize_behind(ir::Graph& g, ir::Node& mover) {
 }
 
 bool lift_quantize_at(ir::Graph& g, ir::Node& dq) {
-  if (quantize_behind(g, dq)) return true;
+  if (quantize_after(g, dq)) return true;
   if (dq.op != "DequantizeLinear" || !is_per_tensor(dq)) return false;
   ir::Node* q = dq.inputs[0]->producer;
   if (!q || q->op != "QuantizeLinear" || !same_parameters(*q, dq)) return false;

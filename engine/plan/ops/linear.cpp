@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch steps of linear: float products with weights that are prepacked once, while planning.
+// Launch steps of linear: float GEMMs with weights that are prepacked once, while planning.
 #include <utility>
 
 #include "kernels/bind.hpp"
@@ -44,7 +44,7 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* w = node.inputs[o::w];
   if (!w->is_constant())
     throw Error(
-        fmt::format("{}: its weight is still quantized; float products need the pass "
+        fmt::format("{}: its weight is still quantized; float GEMMs need the pass "
                     "fold_dequantize",
                     node.describe()));
   const bool bf16 = precision_of(node) == "bf16";

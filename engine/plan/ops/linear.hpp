@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files that lower products with constant weights share: kernel variants, what tuning
+// What the files that lower GEMMs with constant weights share: kernel variants, what tuning
 // chose among them, and weights prepacked for them while planning.
 #pragma once
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch steps of linear_q: integer products with weights that are prepacked once, while planning.
+// Launch steps of linear_q: int8 GEMMs with weights that are prepacked once, while planning.
 #include <cmath>
 #include <utility>
 

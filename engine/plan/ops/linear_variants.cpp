@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel variants of products with constant weights, and what tuning chose among them.
+// Kernel variants of GEMMs with constant weights, and what tuning chose among them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,19 +36,18 @@ std::vector<GemmVariant> tunable_variants_of(Builder& b, std::span<const GemmVar
 
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
                        const std::string& otherwise) {
-  TunableGemm product{n, k, {}, otherwise, 0};
-  for (const GemmVariant& c : variants)
-    product.variants.push_back({c.name, c.layout(), c.tiles_of});
-  return product;
+  TunableGemm gemm{n, k, {}, otherwise, 0};
+  for (const GemmVariant& c : variants) gemm.variants.push_back({c.name, c.layout(), c.tiles_of});
+  return gemm;
 }
 
 std::vector<TunedVariant> tuned_variants(Builder& b, const std::vector<GemmVariant>& variants,
                                          const char* op, const char* type, std::int64_t n,
                                          std::int64_t k) {
   std::vector<TunedVariant> tuned;
-  const TunedGemm* product = b.tuning().find(op, type, n, k);
-  if (!product) return {};
-  for (const TunedRows& row : product->by_rows) {
+  const TunedGemm* gemm = b.tuning().find(op, type, n, k);
+  if (!gemm) return {};
+  for (const TunedRows& row : gemm->by_rows) {
     const auto found = std::find_if(variants.begin(), variants.end(),
                                     [&](const GemmVariant& c) { return c.name == row.variant; });
     if (found == variants.end()) return {};
