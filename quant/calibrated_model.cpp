@@ -67,15 +67,19 @@ Ranges find_ranges(Quantization& quantization, const Options& options, const Wor
   return std::move(calibration.ranges);
 }
 
-/// True if no other option speaks of the tensors that smoothing would replace.
-bool smooths(const Options& options) {
-  const PlacementOptions& placement = options.placement;
-  return options.accuracy.smooth && !options.ranges.clip_gelu && options.overrides.empty() &&
-         placement.output_op_types.empty() && placement.places.empty() &&
-         (!options.all_readers || placement.add_channels);
-}
-
 }  // namespace
+
+std::string why_not_smoothed(const Options& options) {
+  const PlacementOptions& placement = options.placement;
+  if (!options.accuracy.smooth) return "";
+  if (options.ranges.clip_gelu) return "GELU is cut off at a bound";
+  if (!options.overrides.empty()) return "overrides are those of the tensors as they are";
+  if (!placement.output_op_types.empty() || !placement.places.empty())
+    return "results of operators are quantized";
+  if (options.all_readers && !placement.add_channels)
+    return "all readers of a tensor take its one scale";
+  return "";
+}
 
 struct CalibratedModel::State {
   State(const Options& given, const SampleSource& source, const Progress& progress)
@@ -97,7 +101,8 @@ struct CalibratedModel::State {
   /// What needs the samples more than once.
   void by_passes(const Samples& samples, const Progress& progress) {
     std::optional<Report> source_report;  // of the model as it was given, if it is another now
-    if (smooths(options)) {
+    const std::string not_smoothed = why_not_smoothed(options);
+    if (options.accuracy.smooth && not_smoothed.empty()) {
       Quantization original(options, workspace);
       auto chosen = original.smooth(samples.all(), pass(progress, "smooth"));
       if (!chosen.empty()) {
@@ -107,6 +112,7 @@ struct CalibratedModel::State {
     }
     quantization.emplace(options, workspace, ActivationScales::calibrated, clock);
     Ranges ranges = find_ranges(*quantization, options, workspace, samples.source(), progress);
+    quantization->report().not_smoothed = not_smoothed;
     ChannelRanges channels = find_channel_ranges(*quantization, workspace, samples, progress);
     if (source_report) {
       Report& report = quantization->report();
@@ -154,10 +160,9 @@ const std::vector<QuantizedOp>& CalibratedModel::ops() const { return state_->op
 
 bool CalibratedModel::can_defer() const { return state_->quantization->can_defer(); }
 
-void CalibratedModel::save_part(const std::set<std::size_t>& quantized,
-                                const std::filesystem::path& path, bool defer) const {
-  state_->quantization->save(state_->part([&](std::size_t op) { return quantized.contains(op); }),
-                             defer, path);
+Model CalibratedModel::part(const std::set<std::size_t>& quantized, bool defer) const {
+  return state_->quantization->quantized(
+      state_->part([&](std::size_t op) { return quantized.contains(op); }), defer);
 }
 
 Report CalibratedModel::write(const std::map<std::size_t, std::string>& skipped, bool defer) {

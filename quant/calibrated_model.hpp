@@ -2,13 +2,13 @@
 // A model between calibration and the file, from which files with any part of it in float are made.
 #pragma once
 #include <cstddef>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "quant/model.hpp"
 #include "quant/quantized_op.hpp"
 #include "quant/quantizer.hpp"
 
@@ -34,10 +34,9 @@ class CalibratedModel {
   /// True if the options leave Softmax plain where it could be unnormalized.
   bool can_defer() const;
 
-  /// Writes a model in which these ops alone are quantized; `defer`: with unnormalized Softmax in
-  /// front of them also where the options leave it plain. That takes no calibration.
-  void save_part(const std::set<std::size_t>& quantized, const std::filesystem::path& path,
-                 bool defer = false) const;
+  /// A model in which these ops alone are quantized; `defer`: with unnormalized Softmax in front of
+  /// them also where the options leave it plain. That takes no calibration.
+  Model part(const std::set<std::size_t>& quantized, bool defer = false) const;
 
   /// Writes the options' output. `skipped` stays in float; the report says so with these reasons.
   Report write(const std::map<std::size_t, std::string>& skipped = {}, bool defer = false);

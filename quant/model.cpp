@@ -132,6 +132,10 @@ ir::Graph Model::import() const {
                                [&](int i) { return read(graph().initializer(i).name()); });
 }
 
+runtime::Session Model::session(const runtime::SessionOptions& options) const {
+  return runtime::Session::compile(import(), options, path_);
+}
+
 void Model::index() {
   initializers_.clear();
   for (int i = 0; i < graph().initializer_size(); ++i)

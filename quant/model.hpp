@@ -16,6 +16,7 @@
 #include "onnx/mapped_file.hpp"
 #include "onnx/proto.hpp"
 #include "onnx/tensors.hpp"
+#include "runtime/session.hpp"
 
 namespace bertcl::quant {
 
@@ -51,6 +52,8 @@ class Model {
   Model copy() const;
   /// The model as a graph; throws Error as onnx_io::read_model().
   ir::Graph import() const;
+  /// The model on a device, without a file.
+  runtime::Session session(const runtime::SessionOptions& options) const;
 
   const std::filesystem::path& path() const { return path_; }
   onnx::ModelProto& proto() { return proto_; }

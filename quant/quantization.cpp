@@ -295,8 +295,7 @@ std::vector<std::string> Quantization::replace_biases(Model& model, const Placem
   return before;
 }
 
-std::int64_t Quantization::save(const Placement& part, bool defer,
-                                const std::filesystem::path& path) {
+Model Quantization::quantized(const Placement& part, bool defer) {
   Model model = load();
   const GraphIndex index(model.graph());
   Constants constants(model, index);
@@ -319,7 +318,7 @@ std::int64_t Quantization::save(const Placement& part, bool defer,
   remove_unread(model, unread, initializers);
   report_.opset_after = opset_of(model.proto());
   record(model.proto(), report_);
-  return model.save(path);
+  return model;
 }
 
 Report Quantization::write(const Placement& part, bool defer) {
@@ -330,7 +329,7 @@ Report Quantization::write(const Placement& part, bool defer) {
   report_.skipped = part.skipped;
   report_.quantized_nodes = static_cast<std::int64_t>(part.sites.size());
   report_.quantized_outputs = static_cast<std::int64_t>(part.outputs.size());
-  report_.written_bytes = save(part, defer, options_.output);
+  report_.written_bytes = quantized(part, defer).save(options_.output);
   report_.total_seconds = clock_.seconds();
   return report_;
 }

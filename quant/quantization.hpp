@@ -53,10 +53,10 @@ class Quantization {
   bool can_defer() {
     return options_.softmax == Softmax::plain && !unnormalized_of(placement_, true).empty();
   }
-  /// Writes a model with Q/DQ for a part of the encoded placement; `defer`: with unnormalized
-  /// Softmax also where the options leave it plain. Returns the bytes written.
-  std::int64_t save(const Placement& part, bool defer, const std::filesystem::path& path);
-  /// The same as the options' output, with the report. The last thing this object does.
+  /// The model with Q/DQ for a part of the encoded placement; `defer`: with unnormalized Softmax
+  /// also where the options leave it plain.
+  Model quantized(const Placement& part, bool defer);
+  /// Writes the same to the options' output, with the report. The last thing this object does.
   Report write(const Placement& part, bool defer);
 
  private:

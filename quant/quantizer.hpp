@@ -58,6 +58,10 @@ struct Options {
   std::int64_t opset = 0;        ///< of the file at least; 13, or the model's, if that is more
 };
 
+/// The reason why a model is not smoothed though `options.accuracy` asks for it: other options
+/// speak of its tensors as they are. "" where there is none.
+std::string why_not_smoothed(const Options& options);
+
 /// One quantized tensor.
 struct TensorReport {
   std::string tensor;
@@ -83,6 +87,7 @@ struct Report {
   std::vector<TensorReport> tensors;  ///< by name
   std::vector<SkippedNode> skipped;   ///< stayed in float, and why
   std::vector<Smoothing> smoothings;  ///< by tensor
+  std::string not_smoothed;           ///< why_not_smoothed()
   std::int64_t gptq_weights = 0;      ///< rounded by GPTQ
   std::int64_t corrected_biases = 0;
   std::int64_t quantized_nodes = 0;

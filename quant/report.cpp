@@ -58,6 +58,7 @@ nlohmann::json to_json(const Report& r) {
           {"total_seconds", r.total_seconds},
           {"tensors", std::move(tensors)},
           {"smoothings", std::move(smoothings)},
+          {"not_smoothed", r.not_smoothed},
           {"gptq_weights", r.gptq_weights},
           {"corrected_biases", r.corrected_biases},
           {"left_in_float", std::move(skipped)}};

@@ -28,7 +28,7 @@ runtime::Session Workspace::session(const std::set<std::string>& tensors,
   options.context = device_;
   options.observe = {tensors.begin(), tensors.end()};
   if (building) options.on_program = [&](std::size_t, std::size_t) { building(); };
-  return runtime::Session::compile(model_.import(), options, model_.path());
+  return model_.session(options);
 }
 
 }  // namespace bertcl::quant

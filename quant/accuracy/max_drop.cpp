@@ -7,21 +7,18 @@
 #include <set>
 
 #include "bertcl/error.hpp"
-#include "quant/temporary_model.hpp"
 
 namespace bertcl::quant {
 
 MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, double most,
                       const DropOf& drop_of, const std::function<void(const DropStep&)>& progress) {
-  const TemporaryModel file(model.options().output, "part");
   MaxDrop result;
   bool defer = false;
   std::vector<std::size_t> order = order_of(defer);
   // Measures with the first `left` ops in float; keeps what holds.
   const auto holds = [&](std::size_t left) {
     const auto first_quantized = order.begin() + static_cast<std::ptrdiff_t>(left);
-    model.save_part({first_quantized, order.end()}, file.path(), defer);
-    const double drop = drop_of(file.path());
+    const double drop = drop_of(model.part({first_quantized, order.end()}, defer));
     result.steps.push_back({left, defer, drop});
     if (progress) progress(result.steps.back());
     if (!(drop <= most)) return false;

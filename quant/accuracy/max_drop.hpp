@@ -2,7 +2,6 @@
 // The fewest ops in float that keep the loss of quality within a bound.
 #pragma once
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <vector>
 
@@ -11,7 +10,7 @@
 namespace bertcl::quant {
 
 /// What a model loses against the float model, in any unit; less is better.
-using DropOf = std::function<double(const std::filesystem::path& model)>;
+using DropOf = std::function<double(const Model& model)>;
 
 /// A model that was measured.
 struct DropStep {
@@ -33,8 +32,8 @@ using OrderOf = std::function<std::vector<std::size_t>(bool unnormalized)>;
 /// Leaves ops in float from the front of the order, as few as keep the drop at `most`. Before the
 /// first of them Softmax is unnormalized, if it can be: that may be enough, and where it drops less
 /// it is kept. The number is found by bisection, as if each op in float could only help; the model
-/// that is chosen was measured, so that the bound holds also where one does not. Writes models
-/// beside the options' output and removes them. Throws Error if even all ops in float drop more.
+/// that is chosen was measured, so that the bound holds also where one does not. Throws Error if
+/// even all ops in float drop more.
 MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, double most,
                       const DropOf& drop_of,
                       const std::function<void(const DropStep&)>& progress = {});

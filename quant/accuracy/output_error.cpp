@@ -39,10 +39,10 @@ OutputError::OutputError(const std::filesystem::path& model, const opencl::Conte
   }
 }
 
-double OutputError::operator()(const std::filesystem::path& model) const {
+double OutputError::operator()(const Model& model) const {
   runtime::SessionOptions options;
   options.context = context_;
-  auto session = runtime::Session::load(model, options);
+  auto session = model.session(options);
   struct Sum {
     double difference = 0.0, expected = 0.0;
   };
@@ -53,8 +53,8 @@ double OutputError::operator()(const std::filesystem::path& model) const {
       const auto found = outputs.find(name);
       const auto values = found == outputs.end() ? std::vector<float>() : floats_of(found->second);
       if (values.size() != expected[s].size())
-        throw Error(
-            fmt::format("{}: output '{}' is not that of the float model", model.string(), name));
+        throw Error(fmt::format("{}: output '{}' is not that of the float model",
+                                model.path().string(), name));
       Sum& sum = sums[name];
       for (std::size_t i = 0; i < values.size(); ++i) {
         const double f = expected[s][i], difference = values[i] - f;

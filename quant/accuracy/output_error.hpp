@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "opencl/context.hpp"
+#include "quant/model.hpp"
 #include "quant/samples.hpp"
 #include "runtime/session.hpp"
 
@@ -26,7 +27,7 @@ class OutputError {
   /// The relative root mean square error of a model's float outputs y against those of the float
   /// model, f: sqrt(sum (y - f)^2 / sum f^2) over all samples; of several outputs the root of the
   /// mean square. Throws Error if the model has other outputs.
-  double operator()(const std::filesystem::path& model) const;
+  double operator()(const Model& model) const;
 
  private:
   std::span<const Sample> samples_;

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "quant/accuracy/output_error.hpp"
-#include "quant/temporary_model.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -22,21 +21,17 @@ using Ops = std::set<std::size_t>;
 class PartErrors {
  public:
   PartErrors(const CalibratedModel& model, std::span<const Sample> samples)
-      : model_(model),
-        file_(model.options().output, "part"),
-        error_(model.options().model, model.device(), samples) {}
+      : model_(model), error_(model.options().model, model.device(), samples) {}
 
   double operator()(const Ops& quantized, bool defer = false) {
     if (quantized.empty()) return 0.0;
     const auto known = known_.find({quantized, defer});
     if (known != known_.end()) return known->second;
-    model_.save_part(quantized, file_.path(), defer);
-    return known_[{quantized, defer}] = error_(file_.path());
+    return known_[{quantized, defer}] = error_(model_.part(quantized, defer));
   }
 
  private:
   const CalibratedModel& model_;
-  TemporaryModel file_;
   OutputError error_;
   std::map<std::pair<Ops, bool>, double> known_;
 };

@@ -54,9 +54,8 @@ struct Sensitivity {
 /// Called with the number of models that were measured, and that of all.
 using ModelProgress = std::function<void(std::size_t done, std::size_t total)>;
 
-/// Writes, runs and removes one model after the other beside the options' output: two for each op,
-/// kind and layer, and one for each op after a Softmax that can be unnormalized. Nothing is
-/// calibrated again.
+/// Runs one model after the other: two for each op, kind and layer, and one for each op after a
+/// Softmax that can be unnormalized. Nothing is calibrated again.
 Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sample> samples,
                                 const ModelProgress& progress = {});
 

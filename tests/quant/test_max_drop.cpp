@@ -36,8 +36,7 @@ class MaxDrops : public tests::PlantedTest {
 };
 
 /// The number of MatMuls that read quantized values, as the drop.
-double quantized_products(const std::filesystem::path& path) {
-  const Model model = Model::load(path);
+double quantized_matmuls(const Model& model) {
   const GraphIndex index(model.graph());
   int count = 0;
   for (const auto& node : model.graph().node()) {
@@ -70,7 +69,7 @@ TEST_F(MaxDrops, FindsTheFewestForEveryBound) {
   for (int most = 0; most <= 9; ++most) {
     std::size_t last = 0;
     const MaxDrop found =
-        find_max_drop(model, in_order(model), most, quantized_products, [&](const DropStep& step) {
+        find_max_drop(model, in_order(model), most, quantized_matmuls, [&](const DropStep& step) {
           ++last;
           EXPECT_EQ(step.drop, 9.0 - static_cast<double>(step.left));
         });
@@ -85,7 +84,7 @@ TEST_F(MaxDrops, FindsTheFewestForEveryBound) {
 
 TEST_F(MaxDrops, LeavesNothingWhereAllHolds) {
   const CalibratedModel model = calibrated();
-  const MaxDrop found = find_max_drop(model, in_order(model), 9.5, quantized_products);
+  const MaxDrop found = find_max_drop(model, in_order(model), 9.5, quantized_matmuls);
   EXPECT_THAT(found.left, IsEmpty());
   EXPECT_EQ(found.steps.size(), 1u);
 }
@@ -93,8 +92,7 @@ TEST_F(MaxDrops, LeavesNothingWhereAllHolds) {
 TEST_F(MaxDrops, DefersSoftmaxBeforeAnOpStaysInFloat) {
   CalibratedModel model = calibrated();
   ASSERT_TRUE(model.can_defer());
-  const auto softmaxes = [](const std::filesystem::path& path) {
-    const Model part = Model::load(path);
+  const auto softmaxes = [](const Model& part) {
     return tests::find_node(part.graph(), "Softmax") ? 1.0 : 0.0;
   };
   const MaxDrop found = find_max_drop(model, in_order(model), 0.5, softmaxes);
@@ -110,7 +108,8 @@ TEST_F(MaxDrops, DefersSoftmaxBeforeAnOpStaysInFloat) {
   CalibratedModel asked = calibrated();
   EXPECT_FALSE(asked.can_defer());
   asked.write();
-  EXPECT_EQ(OutputError(unnormalized, opencl::ContextFuture::open(""), samples_)(options_.output),
+  EXPECT_EQ(OutputError(unnormalized, opencl::ContextFuture::open(""),
+                        samples_)(Model::load(options_.output)),
             0.0);
 }
 
@@ -128,11 +127,10 @@ TEST_F(MaxDrops, RefusesABoundThatFloatMisses) {
 /// Where more ops in float are worse by chance, what is chosen still was measured and holds.
 TEST_F(MaxDrops, HoldsAlsoWhereTheDropIsNotMonotone) {
   const CalibratedModel model = calibrated();
-  const MaxDrop found =
-      find_max_drop(model, in_order(model), 1.0, [](const std::filesystem::path& path) {
-        const auto left = 9 - static_cast<int>(quantized_products(path));
-        return left == 2 || left == 6 || left == 9 ? 0.5 : 2.0;
-      });
+  const MaxDrop found = find_max_drop(model, in_order(model), 1.0, [](const Model& part) {
+    const auto left = 9 - static_cast<int>(quantized_matmuls(part));
+    return left == 2 || left == 6 || left == 9 ? 0.5 : 2.0;
+  });
   EXPECT_EQ(found.drop, 0.5);
   EXPECT_THAT(found.left.size(), testing::AnyOf(2u, 6u, 9u));
 }

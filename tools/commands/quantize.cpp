@@ -115,6 +115,32 @@ Quantized quantize_by_table(const QuantizeOptions& options) {
   return {std::move(report), {}, {}};
 }
 
+/// Throws Error where --smooth, --weight-rounding gptq or --bias-correction stands beside an option
+/// that leaves nothing of it. Those that a preset sets give way, which the report says.
+void check_accuracy(const CLI::App& command, const QuantizeOptions& options) {
+  const quant::Options& quantizer = options.quantizer;
+  const quant::AccuracyOptions& accuracy = quantizer.accuracy;
+  const bool smooths = accuracy.smooth && command.count("--smooth") > 0;
+  const auto refuse = [](std::string_view option, std::string_view reason) {
+    throw Error(fmt::format("{} has no effect here: {}", option, reason));
+  };
+  if (smooths)
+    if (const std::string reason = quant::why_not_smoothed(quantizer); !reason.empty())
+      refuse("--smooth", reason);
+  if (smooths && !(options.table.read.empty() && options.table.write.empty()))
+    refuse("--smooth", "a table has one range for each tensor of the model as it is");
+  const std::string_view reason = options.dynamic ? "--dynamic takes no samples"
+                                  : !options.table.read.empty()
+                                      ? "with a table of ranges there are no samples"
+                                      : "";
+  if (reason.empty()) return;
+  if (smooths) refuse("--smooth", reason);
+  if (accuracy.gptq && command.count("--weight-rounding") > 0)
+    refuse("--weight-rounding gptq", reason);
+  if (accuracy.bias_correction && command.count("--bias-correction") > 0)
+    refuse("--bias-correction", reason);
+}
+
 /// What the options ask for and a table neither keeps nor gives.
 std::vector<std::string> left_out_by_table(const QuantizeOptions& options) {
   const quant::Options& quantizer = options.quantizer;
@@ -181,6 +207,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   if (!report.smoothings.empty())
     print_text("{} smoothed: their channels scaled, and their weights against them\n",
                counted(static_cast<std::int64_t>(report.smoothings.size()), "activations"));
+  if (!report.not_smoothed.empty()) print_text("not smoothed: {}\n", report.not_smoothed);
   if (report.gptq_weights > 0)
     print_text("{} rounded by GPTQ\n", counted(report.gptq_weights, "weights"));
   if (report.corrected_biases > 0)
@@ -194,7 +221,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   }
 }
 
-int run_quantize(QuantizeOptions& options) {
+int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   check_readable(options.model);
   check_source(options);
   check_table_options(options.table);
@@ -204,6 +231,7 @@ int run_quantize(QuantizeOptions& options) {
   quantizer.output = options.output;
   quantizer.device = options.device;
   if (!options.overrides.empty()) quantizer.overrides = quant::read_overrides(options.overrides);
+  check_accuracy(command, options);
   const std::vector<std::string> left_out = left_out_by_table(options);
   // Tables hold ranges of the model's own tensors, not of smoothed ones.
   if (!options.table.read.empty() || !options.table.write.empty())
@@ -280,8 +308,10 @@ void add_quantize(CLI::App& program, Action& action) {
       ->group("Integers");
   add_table_options(*command, options->table);
   add_op_choice_options(*command, options->ops, options->task);
-  command->callback([options, &action] {
-    action = [options] { return run_interruptibly([&] { return run_quantize(*options); }); };
+  command->callback([options, command, &action] {
+    action = [options, command] {
+      return run_interruptibly([&] { return run_quantize(*command, *options); });
+    };
   });
 }
 

@@ -91,24 +91,22 @@ ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task,
 
 ScoreDrop::ScoreDrop(const std::filesystem::path& model, const std::string& device,
                      ScoreMeasure measure)
-    : device_(device), measure_(std::move(measure)) {
-  float_score_ = score_of(model, "float model");
+    : measure_(std::move(measure)) {
+  runtime::SessionOptions options;
+  options.device = device;
+  auto session = runtime::Session::load(model, options);
+  context_ = session.shared_context();
+  float_score_ = measure_.measure(session, "float model");
   if (!std::isfinite(float_score_.points))
     throw Error(fmt::format("{}: its {} is not defined on these {} {}: nothing is there to drop",
                             model.string(), float_score_.name, measure_.items, measure_.unit));
 }
 
-double ScoreDrop::operator()(const std::filesystem::path& model) {
-  return float_score_.points - score_of(model, "quantized model").points;
-}
-
-TaskScore ScoreDrop::score_of(const std::filesystem::path& model, const std::string& what) {
+double ScoreDrop::operator()(const quant::Model& model) {
   runtime::SessionOptions options;
-  options.device = device_;
   options.context = context_;
-  auto session = runtime::Session::load(model, options);
-  context_ = session.shared_context();
-  return measure_.measure(session, what);
+  auto session = model.session(options);
+  return float_score_.points - measure_.measure(session, "quantized model").points;
 }
 
 }  // namespace bertcl::tools

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "opencl/context.hpp"
+#include "quant/model.hpp"
 #include "runtime/session.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
@@ -55,16 +56,13 @@ class ScoreDrop {
   ScoreDrop(const std::filesystem::path& model, const std::string& device, ScoreMeasure measure);
 
   /// Points of the float model less those of this one.
-  double operator()(const std::filesystem::path& model);
+  double operator()(const quant::Model& model);
 
   const TaskScore& float_score() const { return float_score_; }
   std::size_t items() const { return measure_.items; }
   const std::string& unit() const { return measure_.unit; }
 
  private:
-  TaskScore score_of(const std::filesystem::path& model, const std::string& what);
-
-  std::string device_;
   ScoreMeasure measure_;
   std::shared_ptr<opencl::Context> context_;
   TaskScore float_score_;

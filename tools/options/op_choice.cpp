@@ -137,11 +137,11 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
     choice.items = samples.size();
     choice.items_unit = "samples";
     const quant::OutputError error(quantizer.model, model.device(), samples);
-    choice.drop = quant::find_max_drop(model, order, *options.max_error,
-                                       [&](const std::filesystem::path& path) {
-                                         throw_if_interrupted();
-                                         return 100.0 * error(path);
-                                       });
+    choice.drop =
+        quant::find_max_drop(model, order, *options.max_error, [&](const quant::Model& part) {
+          throw_if_interrupted();
+          return 100.0 * error(part);
+        });
   }
   return choice;
 }
