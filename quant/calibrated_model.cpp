@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "bertcl/stopwatch.hpp"
-#include "quant/accuracy/channel_pass.hpp"
-#include "quant/calibrate.hpp"
+#include "quant/calibration/calibrate.hpp"
+#include "quant/calibration/channel_pass.hpp"
+#include "quant/graph/workspace.hpp"
 #include "quant/quantization.hpp"
-#include "quant/workspace.hpp"
 
 namespace bertcl::quant {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "quant/model.hpp"
-#include "quant/quantized_op.hpp"
+#include "quant/graph/model.hpp"
+#include "quant/placement/quantized_op.hpp"
 #include "quant/quantizer.hpp"
 
 namespace bertcl::quant {

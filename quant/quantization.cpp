@@ -16,11 +16,11 @@
 #include "bertcl/error.hpp"
 #include "bertcl/pending_file.hpp"
 #include "onnx/read_model.hpp"
-#include "quant/accuracy/round_weights.hpp"
-#include "quant/accuracy/smooth_model.hpp"
-#include "quant/graph_edit.hpp"
-#include "quant/opset.hpp"
-#include "quant/rewrite.hpp"
+#include "quant/graph/graph_edit.hpp"
+#include "quant/graph/opset.hpp"
+#include "quant/transforms/round_weights.hpp"
+#include "quant/transforms/smooth_model.hpp"
+#include "quant/writing/rewrite.hpp"
 
 namespace bertcl::quant {
 namespace {

@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "opencl/context_future.hpp"
-#include "quant/accuracy/smooth.hpp"
-#include "quant/dynamic.hpp"
-#include "quant/observer.hpp"
-#include "quant/overrides.hpp"
-#include "quant/parameters.hpp"
-#include "quant/placement.hpp"
-#include "quant/range_rules.hpp"
-#include "quant/samples.hpp"
+#include "quant/calibration/observer.hpp"
+#include "quant/calibration/parameters.hpp"
+#include "quant/encoding/range_rules.hpp"
+#include "quant/calibration/samples.hpp"
+#include "quant/encoding/overrides.hpp"
+#include "quant/placement/placement.hpp"
 #include "quant/tables/table.hpp"
-#include "quant/unnormalized_softmax.hpp"
+#include "quant/transforms/smooth.hpp"
+#include "quant/transforms/unnormalized_softmax.hpp"
+#include "quant/writing/dynamic.hpp"
 
 namespace bertcl::quant {
 

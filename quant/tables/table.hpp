@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "quant/parameters.hpp"
+#include "quant/calibration/parameters.hpp"
 
 namespace bertcl::quant {
 

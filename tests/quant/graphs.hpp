@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "quant/constants.hpp"
-#include "quant/graph_index.hpp"
-#include "quant/model.hpp"
+#include "quant/graph/constants.hpp"
+#include "quant/graph/graph_index.hpp"
+#include "quant/graph/model.hpp"
 
 namespace bertcl::quant::tests {
 

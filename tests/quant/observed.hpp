@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "quant/histogram.hpp"
-#include "quant/observer.hpp"
+#include "quant/calibration/histogram.hpp"
+#include "quant/calibration/observer.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 
 namespace bertcl::quant::tests {

@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "bertcl/error.hpp"
-#include "quant/accuracy/channel_statistics.hpp"
-#include "quant/accuracy/gptq.hpp"
+#include "quant/calibration/channel_statistics.hpp"
+#include "quant/transforms/gptq.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 
 namespace bertcl::quant {

@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "quant/accuracy/bias_correction.hpp"
-#include "quant/accuracy/output_error.hpp"
-#include "quant/calibrate.hpp"
+#include "quant/analysis/output_error.hpp"
+#include "quant/calibration/calibrate.hpp"
+#include "quant/transforms/bias_correction.hpp"
 #include "runtime/session.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 #include "tests/quant/planted.hpp"

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "bertcl/error.hpp"
-#include "quant/observer.hpp"
+#include "quant/calibration/observer.hpp"
 #include "tests/quant/observed.hpp"
 
 namespace bertcl::quant {

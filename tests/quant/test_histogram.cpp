@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "bertcl/error.hpp"
-#include "quant/device_histogram.hpp"
+#include "quant/calibration/device_histogram.hpp"
 #include "tests/quant/observed.hpp"
 
 namespace bertcl::quant {

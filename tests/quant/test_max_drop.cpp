@@ -8,9 +8,9 @@
 #include <numeric>
 
 #include "bertcl/error.hpp"
-#include "quant/accuracy/max_drop.hpp"
-#include "quant/accuracy/output_error.hpp"
-#include "quant/accuracy/sensitivity.hpp"
+#include "quant/analysis/max_drop.hpp"
+#include "quant/analysis/output_error.hpp"
+#include "quant/analysis/sensitivity.hpp"
 #include "tests/quant/planted.hpp"
 
 namespace bertcl::quant {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "bertcl/error.hpp"
-#include "quant/device_range.hpp"
-#include "quant/observer.hpp"
+#include "quant/calibration/device_range.hpp"
+#include "quant/calibration/observer.hpp"
 #include "tests/quant/observed.hpp"
 
 namespace bertcl::quant {

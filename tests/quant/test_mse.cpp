@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "bertcl/error.hpp"
-#include "quant/observer.hpp"
+#include "quant/calibration/observer.hpp"
 #include "tests/quant/observed.hpp"
 
 namespace bertcl::quant {

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "bertcl/error.hpp"
-#include "quant/node_rules.hpp"
-#include "quant/placement.hpp"
-#include "quant/range_rules.hpp"
+#include "quant/encoding/range_rules.hpp"
+#include "quant/placement/node_rules.hpp"
+#include "quant/placement/placement.hpp"
 #include "tests/quant/tiny_bert.hpp"
 
 namespace bertcl::quant {

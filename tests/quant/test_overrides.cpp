@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "bertcl/error.hpp"
-#include "quant/encode.hpp"
+#include "quant/encoding/encode.hpp"
 #include "tests/quant/graphs.hpp"
 #include "tests/support/scratch_folder.hpp"
 
@@ -65,7 +65,8 @@ TEST(ReadOverrides, MessagesNameThePlace) {
   EXPECT_THAT(refusal(R"({"x": 1})"), HasSubstr("\"x\" has to be a list"));
   EXPECT_THAT(refusal(R"({"x": []})"), HasSubstr("\"x\" has to be a list"));
   EXPECT_THAT(refusal(R"({"x": [4]})"), HasSubstr("\"x\"[0] has to be an object"));
-  EXPECT_THAT(refusal(R"({"x": [{"convert": {}}]})"), HasSubstr("\"x\"[0].convert is an unknown key"));
+  EXPECT_THAT(refusal(R"({"x": [{"convert": {}}]})"),
+              HasSubstr("\"x\"[0].convert is an unknown key"));
   EXPECT_THAT(refusal(R"({"x": [{"quant_type": "QInt4"}]})"),
               HasSubstr("\"x\"[0].quant_type is \"QInt4\""));
   EXPECT_THAT(refusal(R"({"x": [{"rmin": "low"}]})"),

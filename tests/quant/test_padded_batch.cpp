@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real values of padded batches, element by element, and tables that do not depend on the batch.
-#include "quant/padded_batch.hpp"
+#include "quant/calibration/padded_batch.hpp"
 
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@
 #include <random>
 
 #include "bertcl/error.hpp"
-#include "quant/calibrate.hpp"
+#include "quant/calibration/calibrate.hpp"
 #include "tests/quant/observed.hpp"
 
 namespace bertcl::quant {

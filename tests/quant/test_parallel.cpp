@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Independent work of the host on all cores.
-#include "quant/parallel.hpp"
+#include "quant/calibration/parallel.hpp"
 
 #include <gtest/gtest.h>
 

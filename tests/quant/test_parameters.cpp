@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "bertcl/error.hpp"
-#include "quant/parameters.hpp"
+#include "quant/calibration/parameters.hpp"
 
 namespace bertcl::quant {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "bertcl/error.hpp"
-#include "quant/layer_norm.hpp"
-#include "quant/placement.hpp"
+#include "quant/graph/layer_norm.hpp"
+#include "quant/placement/placement.hpp"
 #include "tests/quant/graphs.hpp"
 
 namespace bertcl::quant {

@@ -12,7 +12,7 @@
 #include "onnx/read_model.hpp"
 #include "opencl/capabilities.hpp"
 #include "ops/interpret.hpp"
-#include "quant/calibrate.hpp"
+#include "quant/calibration/calibrate.hpp"
 #include "quant/quantizer.hpp"
 #include "runtime/session.hpp"
 #include "tests/quant/graphs.hpp"

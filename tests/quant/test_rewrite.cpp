@@ -8,8 +8,8 @@
 #include <fstream>
 
 #include "bertcl/error.hpp"
-#include "quant/opset.hpp"
-#include "quant/rewrite.hpp"
+#include "quant/graph/opset.hpp"
+#include "quant/writing/rewrite.hpp"
 #include "tests/quant/graphs.hpp"
 #include "tests/support/scratch_folder.hpp"
 

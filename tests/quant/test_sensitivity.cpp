@@ -8,8 +8,8 @@
 #include <set>
 
 #include "bertcl/error.hpp"
-#include "quant/accuracy/output_error.hpp"
-#include "quant/accuracy/sensitivity.hpp"
+#include "quant/analysis/output_error.hpp"
+#include "quant/analysis/sensitivity.hpp"
 #include "quant/calibrated_model.hpp"
 #include "tests/quant/planted.hpp"
 

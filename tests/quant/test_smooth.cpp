@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Smoothing: the error that is expected of its factors, their choice, and where they go.
-#include "quant/accuracy/smooth.hpp"
+#include "quant/transforms/smooth.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "quant/accuracy/channel_statistics.hpp"
+#include "quant/calibration/channel_statistics.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 #include "tests/quant/graphs.hpp"
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quant/rewrite.hpp"
+#include "quant/writing/rewrite.hpp"
 #include "tests/quant/graphs.hpp"
 
 namespace bertcl::quant {

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "quant/rewrite.hpp"
-#include "quant/unnormalized_softmax.hpp"
+#include "quant/transforms/unnormalized_softmax.hpp"
+#include "quant/writing/rewrite.hpp"
 #include "tests/quant/graphs.hpp"
 
 namespace bertcl::quant {

@@ -8,8 +8,8 @@
 #include <random>
 
 #include "bertcl/error.hpp"
-#include "quant/encode.hpp"
-#include "quant/weight_scale.hpp"
+#include "quant/encoding/encode.hpp"
+#include "quant/encoding/weight_scale.hpp"
 #include "tests/quant/graphs.hpp"
 
 namespace bertcl::quant {

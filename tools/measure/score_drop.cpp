@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "quant/samples.hpp"
+#include "quant/calibration/samples.hpp"
 #include "squad/pipeline.hpp"
 #include "tasks/evaluate.hpp"
 #include "tools/models/qa_model.hpp"

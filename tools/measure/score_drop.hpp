@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "opencl/context.hpp"
-#include "quant/model.hpp"
+#include "quant/graph/model.hpp"
 #include "runtime/session.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"

@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "quant/accuracy/sensitivity.hpp"
+#include "quant/analysis/sensitivity.hpp"
 
 namespace bertcl::tools {
 

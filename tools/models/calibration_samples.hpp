@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "quant/samples.hpp"
+#include "quant/calibration/samples.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
 #include "text/tokenizer.hpp"

@@ -12,7 +12,7 @@
 
 #include "bertcl/error.hpp"
 #include "bertcl/pending_file.hpp"
-#include "quant/accuracy/output_error.hpp"
+#include "quant/analysis/output_error.hpp"
 #include "tools/measure/score_drop.hpp"
 #include "tools/measure/sensitivity.hpp"
 #include "tools/options/file_options.hpp"

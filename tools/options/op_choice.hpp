@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "quant/accuracy/max_drop.hpp"
-#include "quant/accuracy/sensitivity.hpp"
+#include "quant/analysis/max_drop.hpp"
+#include "quant/analysis/sensitivity.hpp"
 #include "quant/calibrated_model.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fewest ops in float that keep the loss of quality within a bound.
+#include "quant/analysis/max_drop.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::quant {
+
+MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, double most,
+                      const DropOf& drop_of, const std::function<void(const DropStep&)>& progress) {
+  MaxDrop result;
+  bool defer = false;
+  std::vector<std::size_t> order = order_of(defer);
+  // Measures with the first `left` ops in float; keeps what holds.
+  const auto holds = [&](std::size_t left) {
+    const auto first_quantized = order.begin() + static_cast<std::ptrdiff_t>(left);
+    const double drop = drop_of(model.part({first_quantized, order.end()}, defer));
+    result.steps.push_back({left, defer, drop});
+    if (progress) progress(result.steps.back());
+    if (!(drop <= most)) return false;
+    result.left.assign(order.begin(), first_quantized);
+    result.unnormalized = defer;
+    result.drop = drop;
+    return true;
+  };
+  if (holds(0)) return result;
+  if (model.can_defer()) {
+    defer = true;
+    if (holds(0)) return result;
+    defer = result.steps[1].drop < result.steps[0].drop;
+    order = order_of(defer);
+  }
+  if (!holds(order.size()))
+    throw Error(
+        fmt::format("the drop cannot be kept within {}: with all {} ops in float it is {} already",
+                    most, order.size(), result.steps.back().drop));
+  std::size_t fails = 0, works = order.size();
+  while (works - fails > 1) {
+    const std::size_t middle = fails + (works - fails) / 2;
+    (holds(middle) ? works : fails) = middle;
+  }
+  return result;
+}
+
+}  // namespace bertcl::quant

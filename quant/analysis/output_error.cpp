@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// How far the outputs of a model are from those of the float model.
+#include "quant/analysis/output_error.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "quant/calibration/calibrate.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+std::vector<float> floats_of(const ir::Tensor& tensor) {
+  const ir::Tensor values = tensor.converted(ir::DType::f32);
+  const auto view = values.as<float>();
+  return {view.begin(), view.end()};
+}
+
+}  // namespace
+
+OutputError::OutputError(const std::filesystem::path& model, const opencl::ContextFuture& device,
+                         std::span<const Sample> samples)
+    : samples_(samples) {
+  if (samples.empty()) throw Error("no samples to compare model outputs on");
+  runtime::SessionOptions options;
+  options.context = device;
+  auto session = runtime::Session::load(model, options);
+  context_ = session.shared_context();
+  for (const plan::Port& port : session.outputs())
+    if (ir::is_float(port.type.dtype)) expected_[port.name];
+  if (expected_.empty())
+    throw Error(fmt::format("{}: no output is float, so none can be compared", model.string()));
+  for (const Sample& sample : samples) {
+    const auto outputs = session.run(inputs_of(session.inputs(), sample));
+    for (auto& [name, values] : expected_) values.push_back(floats_of(outputs.find(name)->second));
+  }
+}
+
+double OutputError::operator()(const Model& model) const {
+  runtime::SessionOptions options;
+  options.context = context_;
+  auto session = model.session(options);
+  struct Sum {
+    double difference = 0.0, expected = 0.0;
+  };
+  std::map<std::string, Sum> sums;
+  for (std::size_t s = 0; s < samples_.size(); ++s) {
+    const auto outputs = session.run(inputs_of(session.inputs(), samples_[s]));
+    for (const auto& [name, expected] : expected_) {
+      const auto found = outputs.find(name);
+      const auto values = found == outputs.end() ? std::vector<float>() : floats_of(found->second);
+      if (values.size() != expected[s].size())
+        throw Error(fmt::format("{}: output '{}' is not that of the float model",
+                                model.path().string(), name));
+      Sum& sum = sums[name];
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double f = expected[s][i], difference = values[i] - f;
+        sum.difference += difference * difference;
+        sum.expected += f * f;
+      }
+    }
+  }
+  double mean = 0.0;
+  for (const auto& [name, sum] : sums)
+    if (sum.difference > 0.0)
+      mean += sum.difference / sum.expected / static_cast<double>(sums.size());
+  return std::sqrt(mean);
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each quantized op costs, in error of the model's outputs.
+#include "quant/analysis/sensitivity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "quant/analysis/output_error.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+using Ops = std::set<std::size_t>;
+
+/// Errors of models with some of the ops, each measured once.
+class PartErrors {
+ public:
+  PartErrors(const CalibratedModel& model, std::span<const Sample> samples)
+      : model_(model), error_(model.options().model, model.device(), samples) {}
+
+  double operator()(const Ops& quantized, bool defer = false) {
+    if (quantized.empty()) return 0.0;
+    const auto known = known_.find({quantized, defer});
+    if (known != known_.end()) return known->second;
+    return known_[{quantized, defer}] = error_(model_.part(quantized, defer));
+  }
+
+ private:
+  const CalibratedModel& model_;
+  OutputError error_;
+  std::map<std::pair<Ops, bool>, double> known_;
+};
+
+std::vector<OpGroup> groups_of(const std::vector<QuantizedOp>& ops,
+                               const std::function<std::string(const QuantizedOp&)>& name) {
+  std::vector<OpGroup> groups;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const std::string wanted = name(ops[i]);
+    if (wanted.empty()) continue;
+    auto it = std::find_if(groups.begin(), groups.end(),
+                           [&](const OpGroup& group) { return group.name == wanted; });
+    if (it == groups.end()) it = groups.insert(groups.end(), {wanted, {}, {}});
+    it->ops.push_back(i);
+  }
+  return groups;
+}
+
+void sort_by_cost(std::vector<OpGroup>& groups) {
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const OpGroup& a, const OpGroup& b) { return a.cost.alone > b.cost.alone; });
+}
+
+}  // namespace
+
+double Sensitivity::alone(std::size_t op, bool defer) const {
+  if (defer && unnormalized)
+    if (const auto it = unnormalized->alone.find(op); it != unnormalized->alone.end())
+      return it->second;
+  const auto it = std::find_if(ops.begin(), ops.end(),
+                               [&](const OpGroup& group) { return group.ops.front() == op; });
+  return it->cost.alone;
+}
+
+std::vector<std::size_t> Sensitivity::order(bool defer) const {
+  std::vector<std::size_t> result;
+  for (const OpGroup& group : ops) result.push_back(group.ops.front());
+  std::stable_sort(result.begin(), result.end(),
+                   [&](std::size_t a, std::size_t b) { return alone(a, defer) > alone(b, defer); });
+  return result;
+}
+
+Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sample> samples,
+                                const ModelProgress& progress) {
+  const auto& ops = model.ops();
+  Sensitivity result;
+  result.samples = static_cast<std::int64_t>(samples.size());
+  for (const Sample& sample : samples)
+    result.tokens += static_cast<std::int64_t>(sample.ids.size());
+  for (std::size_t i = 0; i < ops.size(); ++i) result.ops.push_back({ops[i].node, {i}, {}});
+  result.kinds = groups_of(ops, [](const QuantizedOp& op) { return op.kind; });
+  result.layers = groups_of(ops, [](const QuantizedOp& op) {
+    return op.layer ? fmt::format("layer {}", *op.layer) : "";
+  });
+
+  PartErrors error(model, samples);
+  Ops all;
+  for (std::size_t i = 0; i < ops.size(); ++i) all.insert(i);
+  result.all = error(all);
+  Ops after_softmax;
+  if (model.can_defer())
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      if (ops[i].kind == "context") after_softmax.insert(i);
+  const std::size_t total =
+      2 * (ops.size() + result.kinds.size() + result.layers.size()) + 1 + after_softmax.size();
+  std::size_t done = 1;
+  const auto report = [&] {
+    if (progress) progress(done++, total);
+  };
+  report();
+  for (auto* groups : {&result.ops, &result.kinds, &result.layers})
+    for (OpGroup& group : *groups) {
+      const Ops alone(group.ops.begin(), group.ops.end());
+      Ops rest = all;
+      for (const std::size_t op : group.ops) rest.erase(op);
+      group.cost.alone = error(alone);
+      report();
+      group.cost.rest = error(rest);
+      report();
+    }
+  if (!after_softmax.empty()) result.unnormalized.emplace().all = error(all, true);
+  for (const std::size_t op : after_softmax) {
+    result.unnormalized->alone[op] = error({op}, true);
+    report();
+  }
+  sort_by_cost(result.ops);
+  sort_by_cost(result.kinds);
+  return result;
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each quantized op costs, in error of the model's outputs.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quant/calibrated_model.hpp"
+#include "quant/calibration/samples.hpp"
+
+namespace bertcl::quant {
+
+/// Errors as OutputError.
+///
+/// `alone` ranks: nothing else disturbs it, and as the errors of different ops hardly depend on
+/// each other, their squares add up to nearly that of the whole model. `rest` shows what leaving
+/// the op in float gives, but as the small difference of two large errors it is blurred by chance.
+struct Cost {
+  double alone = 0.0;  ///< with nothing else quantized
+  double rest = 0.0;   ///< with everything else quantized
+};
+
+/// A set of ops: a layer, or those of a kind.
+struct OpGroup {
+  std::string name;
+  std::vector<std::size_t> ops;  ///< indices into CalibratedModel::ops()
+  Cost cost;
+};
+
+struct Sensitivity {
+  double all = 0.0;             ///< error with every op quantized
+  std::vector<OpGroup> ops;     ///< each alone, named by its node; the most costly first
+  std::vector<OpGroup> kinds;   ///< likewise
+  std::vector<OpGroup> layers;  ///< by number; ops of no layer are in none
+  /// With unnormalized Softmax in place of the plain one of the options, where it can be.
+  struct Unnormalized {
+    double all = 0.0;
+    std::map<std::size_t, double> alone;  ///< by op, of those after a Softmax
+  };
+  std::optional<Unnormalized> unnormalized;
+  std::int64_t samples = 0, tokens = 0;
+
+  /// The error of one op alone.
+  double alone(std::size_t op, bool defer) const;
+  /// All ops, the most costly first.
+  std::vector<std::size_t> order(bool defer) const;
+};
+
+/// Called with the number of models that were measured, and that of all.
+using ModelProgress = std::function<void(std::size_t done, std::size_t total)>;
+
+/// Runs one model after the other: two for each op, kind and layer, and one for each op after a
+/// Softmax that can be unnormalized. Nothing is calibrated again.
+Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sample> samples,
+                                const ModelProgress& progress = {});
+
+}  // namespace bertcl::quant

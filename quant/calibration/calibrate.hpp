@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the float model over samples and gathers the ranges of its tensors on the device.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+
+#include "quant/calibration/observer.hpp"
+#include "quant/calibration/parameters.hpp"
+#include "quant/calibration/samples.hpp"
+#include "runtime/session.hpp"
+
+namespace bertcl::quant {
+
+struct Calibration {
+  Ranges ranges;  ///< by tensor
+  std::int64_t samples = 0;
+  std::int64_t tokens = 0;
+  std::string data_sha256;  ///< over ids and types of all samples in order
+};
+
+/// Called after each batch with the numbers so far.
+using CalibrationProgress = std::function<void(std::int64_t samples, std::int64_t tokens)>;
+
+/// Ranges of `tensors`, which `session` was loaded to observe. `batch` samples run together, padded
+/// to the longest of them; the observers see the real values of one after the other, so the ranges
+/// are those of a batch of 1. Memory does not grow with the number of samples. Throws Error that
+/// names the tensor if one was not reached, is not f32, or held NaN or an infinite value; or if
+/// there are no samples.
+Calibration calibrate(runtime::Session& session, const std::set<std::string>& tensors,
+                      const Method& method, const MethodOptions& options,
+                      const SampleSource& samples, int batch = 1,
+                      const CalibrationProgress& progress = {});
+
+/// The inputs of a model for samples that run together, matched by name: masks are ones over the
+/// tokens, types and segments the sample's, positions count from 0, ids that number examples
+/// ("unique_ids") are 0, and what is left takes the token ids. Free extents become
+/// [samples, longest]; after a shorter sample are zeros. Where the file fixes them, the samples
+/// stand in the rows in turn, padded with zeros. Throws Error naming an input that is none of
+/// these, or one that is too short for a sample.
+runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const Sample> samples);
+inline runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, const Sample& sample) {
+  return inputs_of(ports, std::span(&sample, 1));
+}
+
+}  // namespace bertcl::quant

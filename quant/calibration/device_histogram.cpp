@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// A histogram whose counts are made on the device.
+#include "quant/calibration/device_histogram.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "bertcl/error.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+constexpr std::size_t kMostCounts = 1 << 16;  // on the device for one tensor, where copies help
+
+}  // namespace
+
+DeviceHistogram::DeviceHistogram(opencl::Context& context, const std::string& tensor, int bins,
+                                 Binning binning)
+    : context_(context), tensor_(tensor), extent_(context, tensor), host_(bins, binning) {}
+
+void DeviceHistogram::observe(const opencl::Buffer& values, std::span<const Slice> samples) {
+  const std::vector<Extent> extents = extent_.measure(values, samples);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (samples[i].count == 0) continue;
+    make_room(extents[i], samples[i].count);
+    host_.note(extents[i]);
+    count(values, samples[i]);
+  }
+}
+
+/// Bins for a sample, and counters that it cannot overflow.
+void DeviceHistogram::make_room(const Extent& sample, std::size_t count) {
+  if (host_.must_extend(sample)) {
+    collect();
+    host_.extend(sample);
+    edges_ = context_.allocate(host_.edges().size() * sizeof(float));
+    edges_.upload(host_.edges());
+    const std::size_t items = most_items(context_);
+    copies_ = items * host_.counts().size() <= kMostCounts ? items : 1;
+    counts_ = context_.allocate(copies_ * host_.counts().size() * sizeof(std::uint32_t));
+    counts_.fill(0);
+  } else if (pending_ + count > std::numeric_limits<std::uint32_t>::max()) {
+    collect();
+    counts_.fill(0);
+  }
+}
+
+void DeviceHistogram::count(const opencl::Buffer& values, const Slice& sample) {
+  const Division d = divide(context_, sample);
+  const auto bins = static_cast<std::int32_t>(host_.counts().size());
+  const float span = host_.edges().back() - host_.edges().front();
+  // Few work-items have a copy of the counts each, many share one by atomics.
+  auto kernel =
+      context_.kernel("observe", "observe_histogram",
+                      {{"COPIES", static_cast<int>(copies_)}, {"EXCLUSIVE", copies_ > 1}});
+  kernels::set(kernel, kernels::ObserveHistogram<opencl::KernelArgument>{
+                           .x = values,
+                           .edges = edges_,
+                           .counts = counts_,
+                           .first = d.first,
+                           .end = d.end,
+                           .chunk = d.chunk,
+                           .bins = bins,
+                           .absolute = std::int32_t{host_.absolute()},
+                           .bins_per_unit = static_cast<float>(bins) / span});
+  context_.queue().launch(kernel, d.global, d.local, "observe_histogram");
+  pending_ += sample.count;
+}
+
+void DeviceHistogram::collect() {
+  if (pending_ == 0) return;
+  const auto counts = counts_.download<std::uint32_t>();
+  const std::size_t bins = host_.counts().size();
+  for (std::size_t copy = 0; copy < copies_; ++copy)
+    host_.add(std::span(counts).subspan(copy * bins, bins));
+  pending_ = 0;
+}
+
+const Histogram& DeviceHistogram::read() {
+  if (host_.empty())
+    throw Error(
+        fmt::format("tensor '{}' has no histogram: no calibration sample reached it", tensor_));
+  collect();
+  counts_.fill(0);
+  return host_;
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Smallest and largest value of tensors, reduced on the device.
+#include "quant/calibration/device_range.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+constexpr std::size_t kMinChunk = 4096;  // less is not worth a work-item
+constexpr std::size_t kGpuGroup = 64;
+constexpr std::size_t kStateBytes = 4 * sizeof(float);
+
+bool is_gpu(const opencl::Context& context) { return context.info().type == "gpu"; }
+
+}  // namespace
+
+std::size_t most_items(const opencl::Context& context) {
+  const std::size_t units = std::max(1u, context.info().compute_units);
+  return is_gpu(context) ? units * 4 * kGpuGroup : units * 4;
+}
+
+Division divide(const opencl::Context& context, const Slice& slice) {
+  if (slice.first + slice.count >
+      static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+    throw Error(
+        fmt::format("a tensor of {} elements was to be observed; at most 2^31 - 1 are "
+                    "supported: calibrate with smaller batches",
+                    slice.first + slice.count));
+  const std::size_t least = is_gpu(context) ? 64 : kMinChunk;
+  const std::size_t items = std::clamp<std::size_t>(slice.count / least, 1, most_items(context));
+  Division d;
+  d.first = static_cast<std::int32_t>(slice.first);
+  d.end = static_cast<std::int32_t>(slice.first + slice.count);
+  d.chunk = static_cast<std::int32_t>((slice.count + items - 1) / items);
+  d.items =
+      (slice.count + static_cast<std::size_t>(d.chunk) - 1) / static_cast<std::size_t>(d.chunk);
+  const std::size_t group = is_gpu(context) ? kGpuGroup : 1;
+  d.local = {group, 1, 1};
+  d.global = {(d.items + group - 1) / group * group, 1, 1};
+  return d;
+}
+
+DeviceRange::DeviceRange(opencl::Context& context, std::string tensor)
+    : context_(context),
+      tensor_(std::move(tensor)),
+      states_(context.allocate(kStateBytes)),
+      partials_(context.allocate((most_items(context) + kGpuGroup) * kStateBytes)) {}
+
+void DeviceRange::join(const opencl::Buffer& values, std::span<const Slice> samples) {
+  for (const Slice& sample : samples) {
+    if (sample.count == 0) continue;
+    queue(values, sample, 0, seen_);
+    seen_ = true;
+  }
+}
+
+std::vector<Extent> DeviceRange::measure(const opencl::Buffer& values,
+                                         std::span<const Slice> samples) {
+  const std::size_t bytes = (samples.size() + 1) * kStateBytes;
+  if (states_.size() < bytes) {
+    opencl::Buffer larger = context_.allocate(bytes);
+    larger.copy_from(states_, kStateBytes);
+    states_ = std::move(larger);
+  }
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    if (samples[i].count > 0) queue(values, samples[i], static_cast<std::int32_t>(i) + 1, false);
+  std::vector<float> states(samples.size() * 4);
+  states_.read(std::as_writable_bytes(std::span(states)), kStateBytes);
+  std::vector<Extent> extents(samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    if (samples[i].count > 0) extents[i] = checked(std::span(states).subspan(i * 4).first<4>());
+  return extents;
+}
+
+/// Reduces one sample to the state at `place`; `keep`: joined with what is there.
+void DeviceRange::queue(const opencl::Buffer& values, const Slice& sample, std::int32_t place,
+                        bool keep) {
+  const Division d = divide(context_, sample);
+  auto range = context_.kernel("observe", "observe_range");
+  kernels::set(
+      range,
+      kernels::ObserveRange<opencl::KernelArgument>{
+          .x = values, .partials = partials_, .first = d.first, .end = d.end, .chunk = d.chunk});
+  context_.queue().launch(range, d.global, d.local, "observe_range");
+  auto merge = context_.kernel("observe", "observe_merge");
+  kernels::set(merge, kernels::ObserveMerge<opencl::KernelArgument>{
+                          .partials = partials_,
+                          .states = states_,
+                          .items = static_cast<std::int32_t>(d.items),
+                          .place = place,
+                          .join = std::int32_t{keep}});
+  context_.queue().launch(merge, {1, 1, 1}, {1, 1, 1}, "observe_merge");
+}
+
+Extent DeviceRange::read() const {
+  if (!seen_)
+    throw Error(fmt::format("tensor '{}' has no range: no calibration sample reached it", tensor_));
+  std::array<float, 4> state{};
+  states_.read(std::as_writable_bytes(std::span(state)));
+  return checked(state);
+}
+
+Extent DeviceRange::checked(std::span<const float, 4> state) const {
+  if (state[3] != 0.0f || !std::isfinite(state[0]) || !std::isfinite(state[1]))
+    throw Error(
+        fmt::format("tensor '{}' has no range: calibration met {} in it; exclude its node "
+                    "or correct the model",
+                    tensor_, state[3] != 0.0f ? "NaN" : "an infinite value"));
+  return {state[0], state[1], state[2]};
+}
+
+}  // namespace bertcl::quant

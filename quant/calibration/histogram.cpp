@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A histogram whose range grows with the data, with the bins that onnxruntime's calibrators make.
+#include "quant/calibration/histogram.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+float largest_of(const Extent& batch) { return std::max(-batch.low, batch.high); }
+
+}  // namespace
+
+std::vector<float> even_edges(float low, float high, int bins) {
+  if (low == high) {
+    low -= 0.5f;
+    high += 0.5f;
+  }
+  const float step = (high - low) / static_cast<float>(bins);
+  std::vector<float> edges(static_cast<std::size_t>(bins) + 1);
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const float offset = static_cast<float>(i) * step;
+    edges[i] = offset + low;
+  }
+  edges.back() = high;
+  return edges;
+}
+
+Histogram::Histogram(int bins, Binning binning, int max_bins)
+    : bins_(bins), max_bins_(max_bins), binning_(binning) {
+  if (bins < 2 || bins > max_bins)
+    throw Error(
+        fmt::format("a histogram of {} bins was asked for; 2 to {} are supported", bins, max_bins));
+}
+
+bool Histogram::must_extend(const Extent& batch) const {
+  if (edges_.empty()) return true;
+  // The last edge may be a rounding away from the largest value; two-sided bins go by that value.
+  if (threshold_ == 0.0f && binning_ != Binning::absolute) return largest_of(batch) > 0.0f;
+  return largest_of(batch) > (binning_ == Binning::two_sided ? threshold_ : edges_.back());
+}
+
+void Histogram::extend(const Extent& batch) {
+  if (!must_extend(batch)) return;
+  const float largest = largest_of(batch);
+  if (edges_.empty()) {
+    threshold_ = largest;
+    if (binning_ == Binning::absolute)
+      edges_ = even_edges(batch.nearest, largest, bins_);
+    else if (binning_ == Binning::from_zero)
+      edges_ = even_edges(0.0f, largest > 0.0f ? largest : 1.0f, bins_);
+    else
+      edges_ = even_edges(-largest, largest, bins_);
+    counts_.assign(static_cast<std::size_t>(bins_), 0);
+  } else if (binning_ == Binning::absolute) {
+    extend_absolute(largest);
+  } else if (binning_ == Binning::from_zero) {
+    extend_from_zero(largest);
+  } else {
+    extend_two_sided(largest);
+  }
+}
+
+void Histogram::extend_absolute(float largest) {
+  const float width = edges_[1] - edges_[0], last = edges_.back();
+  // numpy.arange(last + width, largest + width, width)
+  const float start = last + width, stop = largest + width;
+  const double added = std::ceil(static_cast<double>((stop - start) / width));
+  if (!(added <= static_cast<double>(max_bins_) - static_cast<double>(counts_.size())))
+    return coarsen(edges_.front(), largest);
+  const float delta = (start + width) - start;
+  for (int i = 0; i < static_cast<int>(added); ++i) {
+    const float offset = static_cast<float>(i) * delta;
+    edges_.push_back(i == 1 ? start + width : start + offset);
+  }
+  counts_.resize(edges_.size() - 1, 0);
+}
+
+void Histogram::extend_from_zero(float largest) {
+  const auto bins = static_cast<int>(counts_.size());
+  if (threshold_ == 0.0f) {  // so far only zeros, in the first bin
+    threshold_ = largest;
+    edges_ = even_edges(0.0f, largest, bins);
+    return;
+  }
+  threshold_ = largest;
+  const float width = edges_[1] - edges_[0];
+  const double wanted = std::ceil(static_cast<double>(largest / width));
+  if (!(wanted <= max_bins_)) return coarsen(0.0f, largest);
+  const auto size = std::max(static_cast<std::size_t>(wanted), counts_.size()) + 1;
+  while (edges_.size() < size) edges_.push_back(static_cast<float>(edges_.size()) * width);
+  edges_.back() = std::max(edges_.back(), largest);
+  counts_.resize(edges_.size() - 1, 0);
+}
+
+void Histogram::extend_two_sided(float largest) {
+  const auto old_bins = static_cast<int>(counts_.size());
+  if (threshold_ == 0.0f) {  // so far only zeros, in the middle
+    threshold_ = largest;
+    edges_ = even_edges(-largest, largest, old_bins);
+    return;
+  }
+  const float stride = 2.0f * threshold_ / static_cast<float>(old_bins);
+  // numpy's floor division of floats
+  const float gap = largest - threshold_;
+  const float quotient = (gap - std::fmod(gap, stride)) / stride;
+  const double half = std::nearbyint(static_cast<double>(quotient)) + 1.0;
+  if (!(old_bins + 2.0 * half <= max_bins_)) {
+    coarsen(-largest, largest);
+    threshold_ = largest;
+    return;
+  }
+  const int side = static_cast<int>(half);
+  const float added = static_cast<float>(side) * stride;
+  threshold_ = added + threshold_;
+  edges_ = even_edges(-threshold_, threshold_, old_bins + 2 * side);
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(old_bins + 2 * side), 0);
+  std::copy(counts_.begin(), counts_.end(), counts.begin() + side);
+  counts_ = std::move(counts);
+}
+
+void Histogram::coarsen(float low, float high) {
+  const int bins = max_bins_ / 2;
+  const auto edges = even_edges(low, high, bins);
+  std::vector<std::uint64_t> counts(static_cast<std::size_t>(bins), 0);
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    const float centre = 0.5f * (edges_[i] + edges_[i + 1]);
+    const auto after = std::upper_bound(edges.begin(), edges.end(), centre) - edges.begin();
+    counts[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(after - 1, 0, bins - 1))] +=
+        counts_[i];
+  }
+  edges_ = edges;
+  counts_ = std::move(counts);
+}
+
+std::vector<float> Histogram::centres() const {
+  std::vector<float> centres(counts_.size());
+  for (std::size_t i = 0; i < centres.size(); ++i) centres[i] = 0.5f * (edges_[i] + edges_[i + 1]);
+  return centres;
+}
+
+void Histogram::note(const Extent& batch) {
+  seen_ = any_ ? Extent{std::min(seen_.low, batch.low), std::max(seen_.high, batch.high),
+                        std::min(seen_.nearest, batch.nearest)}
+               : batch;
+  any_ = true;
+}
+
+void Histogram::add(std::span<const std::uint32_t> counts) {
+  if (counts.size() != counts_.size())
+    throw Error(fmt::format("{} counts for a histogram of {} bins", counts.size(), counts_.size()));
+  for (std::size_t i = 0; i < counts.size(); ++i) counts_[i] += counts[i];
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the methods that work on a histogram share.
+#pragma once
+#include <algorithm>
+#include <span>
+#include <string>
+
+#include "quant/calibration/device_histogram.hpp"
+#include "quant/calibration/observer.hpp"
+
+namespace bertcl::quant {
+
+/// Observers that choose the range from a histogram when all samples were seen.
+class HistogramObserver : public Observer {
+ public:
+  HistogramObserver(opencl::Context& context, const std::string& tensor, int bins, Binning binning)
+      : histogram_(context, tensor, bins, binning) {}
+  void observe(const opencl::Buffer& values, std::span<const Slice> samples) final {
+    histogram_.observe(values, samples);
+  }
+  Range range() final { return choose(histogram_.read()); }
+
+ protected:
+  virtual Range choose(const Histogram& histogram) const = 0;
+
+ private:
+  DeviceHistogram histogram_;
+};
+
+/// The part of a range in which values were seen. A constant tensor may lie outside of it, above
+/// the left edge of its bin: then its upper end.
+inline Range clipped(Range range, const Extent& seen) {
+  range = {std::max(range.low, seen.low), std::min(range.high, seen.high)};
+  return {std::min(range.low, range.high), range.high};
+}
+
+/// For methods of pytorch-quantization, which give one bound: -bound .. bound, and for asymmetric
+/// integers only the part of it in which values were seen.
+inline Range range_of_bound(float bound, const Extent& seen, bool symmetric) {
+  return symmetric ? Range{-bound, bound} : clipped({-bound, bound}, seen);
+}
+
+/// Throws Error if the search of pytorch-quantization would try no bound.
+void check_search(const MethodOptions& options);
+
+}  // namespace bertcl::quant

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of calibration methods.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "quant/calibration/histogram_observer.hpp"
+#include "quant/calibration/observer.hpp"
+
+namespace bertcl::quant {
+
+std::span<const Method> methods() {
+  static const Method all[] = {minmax, percentile, entropy, mse, torch_percentile, torch_entropy};
+  return all;
+}
+
+const Method& method(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Method& m : methods()) {
+    if (m.name == name) return m;
+    names.push_back(m.name);
+  }
+  throw Error(fmt::format("unknown calibration method '{}' (choose from {})", name,
+                          fmt::join(names, ", ")));
+}
+
+void check_settings(const Method& method, const MethodOptions& options) {
+  struct Setting {
+    bool made;
+    std::string_view option;
+    std::vector<std::string_view> readers;
+  };
+  const std::string_view p = percentile.name, tp = torch_percentile.name;
+  const Setting settings[] = {
+      {options.percentile.has_value(), "--percentile", {p, tp}},
+      {options.bins.has_value(), "--bins", {p, entropy.name, mse.name, tp, torch_entropy.name}},
+      {options.moving_average, "--moving-average", {minmax.name}}};
+  for (const auto& [made, option, readers] : settings)
+    if (made && std::find(readers.begin(), readers.end(), method.name) == readers.end())
+      throw Error(fmt::format("method {} does not read {}; {}", method.name, option,
+                              readers.size() == 1
+                                  ? fmt::format("{} does", readers[0])
+                                  : fmt::format("{} do", fmt::join(readers, ", "))));
+}
+
+void check_search(const MethodOptions& options) {
+  const int bins = options.bins.value_or(2048);
+  if (options.start_bin < 1 || options.start_bin >= bins || options.stride < 1)
+    throw Error(
+        fmt::format("a search from bin {} in steps of {} over {} bins tries nothing; the first is "
+                    "1 to {}, a step 1 or more",
+                    options.start_bin, options.stride, bins, bins - 1));
+}
+
+}  // namespace bertcl::quant

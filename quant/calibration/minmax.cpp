@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// MinMax: the range is from the smallest to the largest value seen, or their moving averages.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bertcl/error.hpp"
+#include "quant/calibration/device_range.hpp"
+#include "quant/calibration/observer.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+Range made_symmetric(Range range) {
+  const float a = std::max(-range.low, range.high);
+  return {-a, a};
+}
+
+class MinMaxObserver final : public Observer {
+ public:
+  MinMaxObserver(opencl::Context& context, const MethodOptions& options, const std::string& tensor)
+      : range_(context, tensor), symmetric_(options.symmetric.value_or(false)) {}
+  void observe(const opencl::Buffer& values, std::span<const Slice> samples) override {
+    range_.join(values, samples);
+  }
+  Range range() override {
+    const Extent e = range_.read();
+    return symmetric_ ? made_symmetric({e.low, e.high}) : Range{e.low, e.high};
+  }
+
+ private:
+  DeviceRange range_;
+  bool symmetric_;
+};
+
+/// `MinMaxCalibrater` of onnxruntime with moving_average: the ends of the samples of one call are
+/// averaged; from call to call each end moves by `averaging_constant` of the difference.
+class MovingAverageObserver final : public Observer {
+ public:
+  MovingAverageObserver(opencl::Context& context, const MethodOptions& options,
+                        const std::string& tensor)
+      : tensor_(tensor),
+        extents_(context, tensor),
+        symmetric_(options.symmetric.value_or(false)),
+        constant_(static_cast<float>(options.averaging_constant)),
+        together_(options.averaged_samples) {
+    if (!(options.averaging_constant >= 0.0 && options.averaging_constant <= 1.0))
+      throw Error(
+          fmt::format("averaging constant {} is outside 0 to 1", options.averaging_constant));
+    if (together_ < 0)
+      throw Error(fmt::format("{} samples cannot be averaged; give 0 (all) or more", together_));
+  }
+  void observe(const opencl::Buffer& values, std::span<const Slice> samples) override {
+    const std::vector<Extent> extents = extents_.measure(values, samples);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      if (samples[i].count == 0) continue;
+      low_ += extents[i].low;
+      high_ += extents[i].high;
+      if (++waiting_ == together_) move();
+    }
+  }
+  Range range() override {
+    if (waiting_ > 0) move();
+    if (!moved_)
+      throw Error(
+          fmt::format("tensor '{}' has no range: no calibration sample reached it", tensor_));
+    return range_;
+  }
+
+ private:
+  void move() {
+    Range mean{static_cast<float>(low_ / waiting_), static_cast<float>(high_ / waiting_)};
+    if (symmetric_) mean = made_symmetric(mean);
+    range_ = moved_ ? Range{range_.low + constant_ * (mean.low - range_.low),
+                            range_.high + constant_ * (mean.high - range_.high)}
+                    : mean;
+    moved_ = true;
+    low_ = high_ = 0.0;
+    waiting_ = 0;
+  }
+
+  std::string tensor_;
+  DeviceRange extents_;
+  bool symmetric_;
+  float constant_;
+  int together_;
+  double low_ = 0.0, high_ = 0.0;  // sums over the samples that wait
+  int waiting_ = 0;
+  bool moved_ = false;
+  Range range_;
+};
+
+}  // namespace
+
+const Method minmax{"minmax", "smallest to largest value seen; or their moving averages",
+                    [](opencl::Context& context, const MethodOptions& options,
+                       const std::string& tensor) -> std::unique_ptr<Observer> {
+                      if (options.moving_average)
+                        return std::make_unique<MovingAverageObserver>(context, options, tensor);
+                      return std::make_unique<MinMaxObserver>(context, options, tensor);
+                    }};
+
+}  // namespace bertcl::quant

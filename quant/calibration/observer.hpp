@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a calibration method is: an observer that sees a tensor sample by sample and gives its
+// range.
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "opencl/context.hpp"
+#include "quant/calibration/device_range.hpp"
+#include "quant/calibration/parameters.hpp"
+
+namespace bertcl::quant {
+
+/// Watches one tensor. What it keeps does not grow with the number or the size of the samples.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  /// Takes in f32 samples that lie in `values`, in this order: the same as one call for each, so
+  /// batches leave no trace. Queued work may still read `values` on return. Samples may differ in
+  /// size; an empty one changes nothing.
+  virtual void observe(const opencl::Buffer& values, std::span<const Slice> samples) = 0;
+  /// The range of all samples. Throws Error that names the tensor if none was seen, or if a value
+  /// was NaN or infinite.
+  virtual Range range() = 0;
+};
+
+/// Settings of the methods; each method reads those that concern it. What is unset takes the
+/// default of the method's origin.
+struct MethodOptions {
+  std::optional<int> bins;  ///< of a histogram, at first: 2048; entropy 128
+  /// Share of the values inside the range, in percent: 99.999; torch-percentile 99.99.
+  std::optional<double> percentile;
+  /// The range is made -a .. a. Unset: yes for percentile, no for minmax and entropy, and for the
+  /// others as the integers are (`scheme`). percentile then looks at absolute values, else it cuts
+  /// half of the rest on each side; mse then searches one bound, else two.
+  std::optional<bool> symmetric;
+  int quantized_bins = 128;          ///< entropy: bins after merging
+  int start_bin = 128;               ///< mse, torch-entropy: the first bound to be tried, in bins
+  int stride = 1;                    ///< mse, torch-entropy: from one bound to the next, in bins
+  bool moving_average = false;       ///< minmax: the average of the ends, not their extremes
+  double averaging_constant = 0.01;  ///< minmax: weight of what is new in a moving average
+  /// minmax: samples whose ends are averaged before the average moves (those of one call of
+  /// onnxruntime's collect_data); 0: all, a plain mean.
+  int averaged_samples = 1;
+  Scheme scheme;  ///< the integers that the range is for
+};
+
+/// A calibration method.
+struct Method {
+  std::string_view name;     ///< as on the command line
+  std::string_view summary;  ///< one line
+  /// `tensor` is named in messages. Throws Error on settings out of range.
+  std::unique_ptr<Observer> (*observer)(opencl::Context&, const MethodOptions&,
+                                        const std::string& tensor);
+};
+
+/// All methods, the default first.
+std::span<const Method> methods();
+/// The method of that name. Throws Error with the list of names if there is none.
+const Method& method(std::string_view name);
+
+/// Throws Error if a setting was made that only other methods read.
+void check_settings(const Method& method, const MethodOptions& options);
+
+extern const Method minmax;            // minmax.cpp
+extern const Method percentile;        // percentile.cpp
+extern const Method entropy;           // entropy.cpp
+extern const Method mse;               // mse.cpp
+extern const Method torch_percentile;  // percentile.cpp
+extern const Method torch_entropy;     // torch_entropy.cpp
+
+}  // namespace bertcl::quant

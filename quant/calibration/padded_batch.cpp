@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples that run together, and where their values lie in a tensor between the padding.
+#include "quant/calibration/padded_batch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "ir/input_role.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+/// One extent of a box, after those of the shape were taken apart.
+struct Side {
+  std::int64_t extent = 1, stride = 0;
+};
+
+/// The factors of an extent, outermost first.
+struct Factors {
+  bool batch = false, seq = false;
+  std::int64_t number = 1;
+};
+
+std::optional<Factors> factors_of(const ir::Dim& dim, const BatchSymbols& symbols) {
+  Factors f;
+  f.number = dim.evaluate([&] {
+    ir::Bindings ones;
+    for (const std::string& s : dim.symbols()) ones[s] = 1;
+    return ones;
+  }());
+  for (const std::string& symbol : dim.symbols()) {
+    bool& known = symbols.batch.contains(symbol) ? f.batch : f.seq;
+    if (known || (!symbols.batch.contains(symbol) && !symbols.seq.contains(symbol)))
+      return std::nullopt;
+    known = true;
+  }
+  return f;
+}
+
+}  // namespace
+
+BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs) {
+  BatchSymbols symbols;
+  for (const plan::Port& port : inputs) {
+    const ir::Shape& shape = port.type.shape;
+    const auto add = [&](std::size_t axis, std::set<std::string>& to) {
+      if (shape.size() > axis && !shape[axis].is_constant()) to.insert(shape[axis].symbols()[0]);
+    };
+    add(0, symbols.batch);
+    add(1, symbols.seq);
+  }
+  return symbols;
+}
+
+Batches::Batches(const std::vector<plan::Port>& inputs, const SampleSource& source, int size)
+    : source_(source),
+      size_(static_cast<std::size_t>(std::max(size, 1))),
+      masked_(std::any_of(inputs.begin(), inputs.end(), [](const plan::Port& p) {
+        return ir::role_of_input(p.name) == ir::InputRole::mask;
+      })) {
+  if (size < 1) throw Error(fmt::format("a calibration batch of {} samples; give 1 or more", size));
+  for (const plan::Port& port : inputs)
+    if (size > 1 && !port.type.shape.empty() && port.type.shape[0].is_constant())
+      throw Error(fmt::format("input '{}' has a batch of {}; it cannot take {} calibration samples",
+                              port.name, port.type.shape[0].constant(), size));
+}
+
+std::vector<Sample> Batches::next() {
+  std::vector<Sample> samples;
+  while (samples.size() < size_) {
+    auto sample = waiting_ ? std::exchange(waiting_, std::nullopt) : source_();
+    if (!sample) break;
+    if (!masked_ && !samples.empty() && sample->ids.size() != samples[0].ids.size()) {
+      waiting_ = std::move(sample);
+      break;
+    }
+    samples.push_back(std::move(*sample));
+  }
+  return samples;
+}
+
+Box box_of(const std::string& tensor, const ir::Shape& shape, const BatchSymbols& symbols,
+           std::span<const std::int64_t> lengths, std::size_t row) {
+  const auto unknown = [&] {
+    return Error(
+        fmt::format("tensor '{}' has shape {}, which does not tell where padding lies in "
+                    "it; calibrate with a batch of 1",
+                    tensor, ir::str(shape)));
+  };
+  const auto rows = static_cast<std::int64_t>(lengths.size());
+  const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  const bool padded = *std::min_element(lengths.begin(), lengths.end()) < longest;
+  Box box;
+  std::vector<Side> sides;  // innermost first, joined where they lie side by side
+  std::int64_t stride = 1;
+  bool batch_seen = false;
+  const auto add = [&](std::int64_t extent, std::int64_t whole) {
+    if (extent != 1) {
+      if (!sides.empty() && sides.back().stride * sides.back().extent == stride)
+        sides.back().extent *= extent;
+      else
+        sides.push_back({extent, stride});
+    }
+    stride *= whole;
+  };
+  for (auto dim = shape.rbegin(); dim != shape.rend(); ++dim) {
+    const auto factors = factors_of(*dim, symbols);
+    if (!factors || (padded && factors->seq && factors->number > 1)) throw unknown();
+    add(factors->number, factors->number);
+    if (factors->seq) add(lengths[row], longest);
+    if (factors->batch) {
+      if (std::exchange(batch_seen, true)) throw unknown();
+      box.first += static_cast<std::int64_t>(row) * stride;
+      stride *= rows;
+    }
+  }
+  if (sides.empty() || sides[0].stride != 1) sides.insert(sides.begin(), {1, 1});
+  if (sides.size() > 3) throw unknown();
+  box.run = sides[0].extent;
+  if (sides.size() > 1) box.rows = sides[1].extent, box.row_stride = sides[1].stride;
+  if (sides.size() > 2) box.planes = sides[2].extent, box.plane_stride = sides[2].stride;
+  return box;
+}
+
+Unpadder::Values Unpadder::real_values(const std::string& tensor, const opencl::Buffer& buffer,
+                                       const ir::Shape& shape, const BatchSymbols& symbols,
+                                       std::span<const std::int64_t> lengths) {
+  std::vector<Box> boxes;
+  std::vector<Slice> dense, gathered;
+  std::size_t end = 0;
+  for (std::size_t row = 0; row < lengths.size(); ++row) {
+    const Box box = box_of(tensor, shape, symbols, lengths, row);
+    const auto count = static_cast<std::size_t>(box.count());
+    boxes.push_back(box);
+    dense.push_back({static_cast<std::size_t>(box.first), count});
+    gathered.push_back({end, count});
+    end += count;
+  }
+  if (std::all_of(boxes.begin(), boxes.end(), [](const Box& b) { return b.dense(); }))
+    return {buffer, dense};
+  if (gathered_.size() < end * sizeof(float)) gathered_ = context_.allocate(end * sizeof(float));
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    const Box& box = boxes[i];
+    auto kernel = context_.kernel("observe", "observe_gather");
+    kernels::set(kernel, kernels::ObserveGather<opencl::KernelArgument>{
+                             .x = buffer,
+                             .y = gathered_,
+                             .first = static_cast<std::int32_t>(box.first),
+                             .target = static_cast<std::int32_t>(gathered[i].first),
+                             .plane_stride = static_cast<std::int32_t>(box.plane_stride),
+                             .row_stride = static_cast<std::int32_t>(box.row_stride),
+                             .run = static_cast<std::int32_t>(box.run)});
+    context_.queue().launch(
+        kernel, {static_cast<std::size_t>(box.rows), static_cast<std::size_t>(box.planes), 1},
+        {1, 1, 1}, "observe_gather");
+  }
+  return {gathered_, gathered};
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a range of values to scale and zero point, and from floats to 8-bit integers.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/tensor.hpp"
+
+namespace bertcl::quant {
+
+/// The values that a tensor takes. `low <= high`; 0 need not lie between.
+struct Range {
+  float low = 0.0f;
+  float high = 0.0f;
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+/// By tensor.
+using Ranges = std::map<std::string, Range>;
+
+/// The integers that a range is laid over.
+enum class Steps {
+  standard,  ///< all of the type; symmetric i8 without -128
+  full,      ///< symmetric i8 with -128: 2 a / 255 a step, as torch's fake quantization
+  reduced,   ///< 7 bits: -64 .. 64, or 0 .. 127, as `reduce_range` of onnxruntime
+};
+
+/// How a tensor becomes integers.
+struct Scheme {
+  ir::DType type = ir::DType::u8;  ///< u8 or i8
+  bool symmetric = false;          ///< a range -a .. a, so that 0 is the middle of the integers
+  Steps steps = Steps::standard;
+  int bits = 8;  ///< 2 to 8; fewer than 8 lie in the middle of the type, with standard steps
+  float shortest_range = 0.0f;  ///< upper ends are raised to it, as `MinimumRealRange`
+  friend bool operator==(const Scheme&, const Scheme&) = default;
+};
+
+/// real = (q - zero_point) * scale. The scale is positive.
+struct Parameters {
+  float scale = 1.0f;
+  std::int32_t zero_point = 0;
+  friend bool operator==(const Parameters&, const Parameters&) = default;
+};
+
+/// Scale and zero point as `compute_scale_zp` of onnxruntime 1.31 (quantization/quant_utils.py):
+/// the range is widened to hold 0 and to its shortest length, and, if symmetric, made -a .. a; the
+/// scale is its length through the number of steps (255; 254 for symmetric i8; others by `Scheme`),
+/// in double and then rounded to float; the zero point is rounded half to even (128 for symmetric
+/// u8). A range whose scale would be 0 or subnormal gives scale 1, zero point 0. Throws Error if an
+/// end is not finite.
+Parameters parameters_of(Range range, Scheme scheme);
+
+/// Smallest and largest integer of u8 or i8. Throws Error for another type.
+std::pair<std::int32_t, std::int32_t> integers_of(ir::DType type);
+
+/// Where integers of a scheme end: at those of its bits, of all 8 bits at those of the type.
+std::pair<std::int32_t, std::int32_t> saturation_of(Scheme scheme);
+
+/// saturate(round_half_even(x / scale) + zero_point) over the whole integer type, as
+/// QuantizeLinear.
+std::int32_t quantize_value(float x, Parameters parameters, ir::DType type);
+
+/// A constant as integers.
+struct QuantizedConstant {
+  ir::Tensor values;                      ///< u8 or i8, shape of the constant
+  std::vector<float> scales;              ///< one, or one for each index of `axis`
+  std::vector<std::int32_t> zero_points;  ///< as many
+  int axis = -1;                          ///< of the scales; -1: per tensor
+  std::int64_t zero_channels = 0;         ///< channels of zeros alone, given the scale 1
+};
+
+/// One scale for each index of `axis`, always symmetric. `constant` is f32; `name` is for messages.
+/// Throws Error on another type, an axis outside the shape, or a value that is not finite.
+QuantizedConstant quantize_per_channel(const ir::Tensor& constant, int axis,
+                                       const std::string& name,
+                                       Scheme scheme = {ir::DType::i8, true});
+
+/// One scale and zero point, of `range` or from the smallest and largest value.
+QuantizedConstant quantize_per_tensor(const ir::Tensor& constant, Scheme scheme,
+                                      const std::string& name,
+                                      std::optional<Range> range = std::nullopt);
+
+/// With one scale and zero point, or one for each index of `axis`, that are known. Integers
+/// saturate at `limits`, by default those of the type. zero_channels stays 0.
+QuantizedConstant quantize_by(const ir::Tensor& constant, std::span<const Parameters> parameters,
+                              int axis, ir::DType type, const std::string& name,
+                              std::optional<std::pair<std::int32_t, std::int32_t>> limits = {});
+
+/// The indices of an axis; one channel for the axis -1.
+struct Channels {
+  std::int64_t count = 1, inner = 1;
+  /// Of the element at place `i`.
+  std::size_t of(std::size_t i) const {
+    return static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner % count);
+  }
+};
+/// Throws Error if the shape has no such axis.
+Channels channels_of(const ir::Tensor& constant, int axis, const std::string& name);
+
+/// Smallest and largest element and 0 of each index of `axis`; of all if it is -1.
+std::vector<Range> ranges_along(const ir::Tensor& constant, int axis, const std::string& name);
+
+/// Smallest and largest element of an f32 constant; {0, 0} if it is empty. Throws Error if one is
+/// not finite.
+Range range_of(const ir::Tensor& constant, const std::string& name);
+
+}  // namespace bertcl::quant

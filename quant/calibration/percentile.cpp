@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Percentile: a histogram gives the range that holds a share of all values.
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+#include "quant/calibration/histogram_observer.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+/// numpy.searchsorted over the cumulated shares: the first bin at whose end `share` is reached.
+std::size_t bin_reaching(const Histogram& histogram, double share) {
+  double total = 0.0, sum = 0.0;
+  for (const auto count : histogram.counts()) total += static_cast<double>(count);
+  std::size_t bin = 0;
+  for (const auto count : histogram.counts()) {
+    sum += static_cast<double>(count) / total;
+    if (sum >= share) break;
+    ++bin;
+  }
+  return bin;
+}
+
+double checked_percentile(double percentile) {
+  if (!(percentile > 0.0 && percentile <= 100.0))
+    throw Error(fmt::format("percentile {} is outside 0 (excluded) to 100", percentile));
+  return percentile;
+}
+
+/// The left edge of the bin that reaches the percentile, as `compute_percentile` of onnxruntime.
+class PercentileObserver final : public HistogramObserver {
+ public:
+  PercentileObserver(opencl::Context& context, const MethodOptions& options,
+                     const std::string& tensor)
+      : HistogramObserver(
+            context, tensor, options.bins.value_or(2048),
+            options.symmetric.value_or(true) ? Binning::absolute : Binning::two_sided),
+        percentile_(checked_percentile(options.percentile.value_or(99.999))) {}
+
+ protected:
+  Range choose(const Histogram& h) const override {
+    Range range;
+    if (h.absolute()) {
+      range.high = h.edges()[bin_reaching(h, percentile_ / 100.0)];
+      range.low = -range.high;
+    } else {
+      const double cut = (100.0 - percentile_) / 200.0;
+      range = {h.edges()[bin_reaching(h, cut)], h.edges()[bin_reaching(h, 1.0 - cut)]};
+    }
+    return clipped(range, h.seen());
+  }
+
+ private:
+  double percentile_;
+};
+
+/// `_compute_amax_percentile` of pytorch-quantization.
+class TorchPercentileObserver final : public HistogramObserver {
+ public:
+  TorchPercentileObserver(opencl::Context& context, const MethodOptions& options,
+                          const std::string& tensor)
+      : HistogramObserver(context, tensor, options.bins.value_or(2048), Binning::from_zero),
+        percentile_(checked_percentile(options.percentile.value_or(99.99))),
+        symmetric_(options.symmetric.value_or(options.scheme.symmetric)) {}
+
+ protected:
+  Range choose(const Histogram& h) const override {
+    return range_of_bound(h.edges()[bin_reaching(h, percentile_ / 100.0)], h.seen(), symmetric_);
+  }
+
+ private:
+  double percentile_;
+  bool symmetric_;
+};
+
+}  // namespace
+
+const Method percentile{"percentile", "range that holds a share of all values",
+                        [](opencl::Context& context, const MethodOptions& options,
+                           const std::string& tensor) -> std::unique_ptr<Observer> {
+                          return std::make_unique<PercentileObserver>(context, options, tensor);
+                        }};
+
+const Method torch_percentile{"torch-percentile", "the same as pytorch-quantization defines it",
+                              [](opencl::Context& context, const MethodOptions& options,
+                                 const std::string& tensor) -> std::unique_ptr<Observer> {
+                                return std::make_unique<TorchPercentileObserver>(context, options,
+                                                                                 tensor);
+                              }};
+
+}  // namespace bertcl::quant

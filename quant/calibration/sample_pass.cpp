@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// One pass of the calibration samples through a model, with a look at its tensors on the way.
+#include "quant/calibration/sample_pass.hpp"
+
+#include <fmt/format.h>
+
+#include "bertcl/error.hpp"
+#include "quant/calibration/calibrate.hpp"
+#include "runtime/session.hpp"
+
+namespace bertcl::quant {
+
+void run_samples(const Workspace& workspace, const std::set<std::string>& tensors,
+                 std::span<const Sample> samples, const ChannelTap& tap,
+                 const PassProgress& progress) {
+  if (samples.empty())
+    throw Error("no calibration samples: the data set is empty or none was selected");
+  auto session = workspace.session(tensors, [&] {
+    if (progress) progress(0);
+  });
+  session.set_tap([&](const std::string& name, const opencl::Buffer& buffer, ir::DType dtype,
+                      const ir::Sizes& shape) {
+    if (!tensors.contains(name)) return;
+    if (dtype != ir::DType::f32 || shape.empty())
+      throw Error(fmt::format("tensor '{}' is {} of rank {}; f32 with channels was expected", name,
+                              ir::name_of(dtype), shape.size()));
+    const std::int64_t channels = shape.back();
+    const std::int64_t rows = channels == 0 ? 0 : ir::element_count(shape) / channels;
+    tap(session.context(), name, buffer, rows, channels);
+  });
+  std::int64_t done = 0;
+  for (const Sample& sample : samples) {
+    session.run(inputs_of(session.inputs(), sample));
+    if (progress) progress(++done);
+  }
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives each tensor of a placement its scale, zero point and, where constant, its integers.
+#include "quant/encoding/encode.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+/// An operand that cannot be quantized, and why: its site stays in float.
+struct Refusal {
+  std::string reason;
+};
+
+/// The axis of a weight's channels.
+int channel_axis(const onnx::NodeProto& node, int rank, const WeightOptions& options) {
+  int axis = is_op(node, "Conv")   ? 0
+             : is_op(node, "Gemm") ? (int_attribute(node, "transB", 0) != 0 ? 0 : 1)
+                                   : rank - 1;
+  if (const auto it = options.axes.find(node.op_type()); it != options.axes.end()) {
+    axis = it->second < 0 ? it->second + rank : it->second;
+    if (axis < 0 || axis >= rank)
+      throw Refusal{fmt::format("its weight has {} dimensions and no axis {}", rank, it->second)};
+  }
+  return axis;
+}
+
+/// Scales and integers for the operands of one node after the other.
+class Encoder {
+ public:
+  Encoder(const GraphIndex& index, Constants& constants, const Ranges& ranges,
+          const EncodeOptions& options)
+      : index_(index), constants_(constants), ranges_(ranges), options_(options) {}
+
+  void encode(const Site& site) {
+    const auto& node = index_.node(site.node);
+    Encodings added;
+    for (const Operand& operand : site.operands) {
+      const auto key = std::pair(operand.tensor, operand.role);
+      if (added.contains(key)) continue;
+      const auto known = all_.find(key);
+      const Encoding e = known != all_.end()                ? known->second
+                         : operand.role == Role::activation ? activation(operand.tensor, node)
+                         : operand.role == Role::channels   ? channels(operand.tensor, node)
+                                                            : constant(operand, node);
+      check(e, operand.tensor);
+      if (known == all_.end()) added.emplace(key, e);
+    }
+    all_.merge(added);
+    for (const Operand& operand : site.operands) {
+      auto& readers = all_.at({operand.tensor, operand.role}).nodes;
+      if (readers.empty() || readers.back() != label_of(node)) readers.push_back(label_of(node));
+    }
+  }
+
+  void encode_output(const std::string& tensor) {
+    const auto key = std::pair(tensor, Role::activation);
+    auto known = all_.find(key);
+    if (known == all_.end()) {
+      const Encoding e = activation(tensor, index_.node(index_.producer(tensor)));
+      check(e, tensor);
+      known = all_.emplace(key, e).first;
+    }
+    auto& readers = known->second.nodes;
+    for (const Use use : index_.uses(tensor))
+      if (const auto& label = label_of(index_.node(use.node));
+          std::find(readers.begin(), readers.end(), label) == readers.end())
+        readers.push_back(label);
+  }
+
+  Encodings take() { return std::move(all_); }
+
+  void check_overrides() const {
+    std::set<std::string> quantized;
+    for (const auto& [key, encoding] : all_) quantized.insert(key.first);
+    for (const auto& [tensor, o] : options_.overrides)
+      if (!quantized.contains(tensor))
+        throw Error(fmt::format("{}: no tensor of this name is quantized", o.place));
+  }
+
+ private:
+  static void check(const Encoding& e, const std::string& tensor) {
+    if (std::max(-e.range.low, e.range.high) > kLargestQuantized)
+      throw Refusal{
+          fmt::format("tensor '{}' takes values from {} to {}, as masks do; the scale "
+                      "would leave nothing for the others",
+                      tensor, e.range.low, e.range.high)};
+  }
+
+  Encoding activation(const std::string& tensor, const onnx::NodeProto& node) const {
+    const auto it = ranges_.find(tensor);
+    if (it == ranges_.end())
+      throw Error(
+          fmt::format("tensor '{}' of node '{}' has no range: calibration did not observe "
+                      "it, or the table does not name it; exclude the node to leave it in "
+                      "float",
+                      tensor, label_of(node)));
+    Encoding e;
+    e.type = options_.activations.type;
+    e.range = it->second;
+    if (const TensorOverride* o = override_of(tensor)) {
+      override_activation(e, *o);
+    } else {
+      e.parameters = parameters_of(e.range, options_.activations);
+    }
+    return e;
+  }
+
+  const TensorOverride* override_of(const std::string& tensor) const {
+    const auto it = options_.overrides.find(tensor);
+    return it == options_.overrides.end() ? nullptr : &it->second;
+  }
+
+  static Parameters checked(const Parameters& p, ir::DType type, const TensorOverride& o) {
+    const auto [low, high] = integers_of(type);
+    if (p.zero_point < low || p.zero_point > high)
+      throw Error(fmt::format("{}: its zero_point is {}, integers of {} are {} to {}", o.place,
+                              p.zero_point, ir::name_of(type), low, high));
+    return p;
+  }
+
+  void override_activation(Encoding& e, const TensorOverride& tensor) const {
+    const Override& o = tensor.channels.front();
+    if (tensor.axis || o.reduced)
+      throw Error(fmt::format("{}: {} is for weights, this is an activation", tensor.place,
+                              tensor.axis ? "an axis" : "reduce_range"));
+    const Scheme scheme = overridden(options_.activations, o);
+    e.type = scheme.type;
+    if (!o.parameters) {
+      e.range = overridden(e.range, o);
+      e.parameters = parameters_of(e.range, scheme);
+      return;
+    }
+    e.parameters = checked(*o.parameters, e.type, tensor);
+    const auto [low, high] = integers_of(e.type);
+    const auto real = [&](std::int32_t q) {
+      return static_cast<float>(q - e.parameters.zero_point) * e.parameters.scale;
+    };
+    e.range = {real(low), real(high)};
+  }
+
+  QuantizedConstant override_constant(const ir::Tensor& value, const Operand& operand,
+                                      const TensorOverride& tensor) const {
+    const bool weight = operand.role == Role::weight;
+    const auto rank = static_cast<int>(value.shape().size());
+    int axis = -1;
+    if (tensor.axis) {
+      axis = *tensor.axis < 0 ? *tensor.axis + rank : *tensor.axis;
+      if (!weight || axis < 0 || axis >= rank)
+        throw Error(fmt::format("{}: its axis is {}; {}", tensor.place, *tensor.axis,
+                                weight ? fmt::format("the weight has {} dimensions", rank)
+                                       : "channels are for weights of MatMuls"));
+    }
+    const auto ranges = ranges_along(value, axis, operand.tensor);
+    if (tensor.channels.size() > 1 && tensor.channels.size() != ranges.size())
+      throw Error(fmt::format("{}: there are {} entries for {} channels", tensor.place,
+                              tensor.channels.size(), ranges.size()));
+    const Override& first = tensor.channels.front();
+    const Scheme usual = weight ? options_.weights.scheme : options_.activations;
+    Scheme scheme = overridden(usual, first);
+    // The rules of onnxruntime: channels are symmetric, and weights of another type as is usual for
+    // it.
+    if (!first.symmetric && axis >= 0) scheme.symmetric = true;
+    if (!first.symmetric && axis < 0 && weight && scheme.type != usual.type)
+      scheme.symmetric = scheme.type == ir::DType::i8;
+    std::vector<Parameters> parameters;
+    for (std::size_t c = 0; c < ranges.size(); ++c) {
+      const Override& o = tensor.channels[tensor.channels.size() == 1 ? 0 : c];
+      parameters.push_back(o.parameters ? checked(*o.parameters, scheme.type, tensor)
+                                        : parameters_of(overridden(ranges[c], o), scheme));
+    }
+    return quantize_by(value, parameters, axis, scheme.type, operand.tensor);
+  }
+
+  Encoding channels(const std::string& tensor, const onnx::NodeProto& node) const {
+    const auto it = options_.channels.find(tensor);
+    if (it == options_.channels.end())
+      throw Error(
+          fmt::format("tensor '{}' of node '{}' has no ranges of its channels: they come "
+                      "from samples alone; give it one scale, or exclude the node",
+                      tensor, label_of(node)));
+    const ChannelStatistics& s = it->second;
+    if (const TensorOverride* o = override_of(tensor))
+      throw Error(
+          fmt::format("{}: its channels have scales of their own (add_channels); give it one scale "
+                      "to override it",
+                      o->place));
+    Encoding e;
+    e.role = Role::channels;
+    e.type = options_.activations.type;
+    e.range = {*std::min_element(s.low.begin(), s.low.end()),
+               *std::max_element(s.high.begin(), s.high.end())};
+    for (std::size_t c = 0; c < s.channels(); ++c) {
+      const Parameters p = parameters_of({s.low[c], s.high[c]}, options_.activations);
+      e.constant.scales.push_back(p.scale);
+      e.constant.zero_points.push_back(p.zero_point);
+    }
+    e.parameters = {e.constant.scales.front(), e.constant.zero_points.front()};
+    return e;
+  }
+
+  Encoding constant(const Operand& operand, const onnx::NodeProto& node) const {
+    Encoding e;
+    e.role = operand.role;
+    ir::Tensor value;
+    try {
+      value = constants_.value(operand.tensor);
+      if (value.dtype() != ir::DType::f32)
+        throw Refusal{fmt::format("constant '{}' is {}; models that compute in f32 are quantized",
+                                  operand.tensor, ir::name_of(value.dtype()))};
+      e.range = range_of(value, operand.tensor);
+    } catch (const Error& error) {
+      throw Refusal{error.what()};
+    }
+    if (const TensorOverride* o = override_of(operand.tensor)) {
+      e.constant = override_constant(value, operand, *o);
+    } else {
+      try {
+        e.constant = usual_constant(value, operand, node, e.range);
+      } catch (const Error& error) {
+        throw Refusal{error.what()};
+      }
+    }
+    e.type = e.constant.values.dtype();
+    if (!e.constant.scales.empty())
+      e.parameters = {e.constant.scales.front(), e.constant.zero_points.front()};
+    return e;
+  }
+
+  QuantizedConstant usual_constant(const ir::Tensor& value, const Operand& operand,
+                                   const onnx::NodeProto& node, Range& range) const {
+    if (operand.role == Role::constant)
+      return quantize_per_tensor(value, options_.activations, operand.tensor);
+    const WeightOptions& weights = options_.weights;
+    const auto rank = static_cast<int>(value.shape().size());
+    const bool least_error = weights.scale == WeightScale::mse;
+    if (weights.per_channel && rank >= 2) {
+      const auto by = least_error ? quantize_by_least_error : quantize_per_channel;
+      return by(value, channel_axis(node, rank, weights), operand.tensor, weights.scheme);
+    }
+    if (const auto it = ranges_.find(operand.tensor); it != ranges_.end())
+      range = it->second;
+    else if (least_error)
+      return quantize_by_least_error(value, -1, operand.tensor, weights.scheme);
+    return quantize_per_tensor(value, weights.scheme, operand.tensor, range);
+  }
+
+  const GraphIndex& index_;
+  Constants& constants_;
+  const Ranges& ranges_;
+  const EncodeOptions& options_;
+  Encodings all_;
+};
+
+}  // namespace
+
+Encodings encode(Placement& placement, const GraphIndex& index, Constants& constants,
+                 const Ranges& ranges, const EncodeOptions& options) {
+  Encoder encoder(index, constants, ranges, options);
+  const auto kept = [&](int node, const auto& encode_one) {
+    try {
+      encode_one();
+      return true;
+    } catch (const Refusal& refusal) {
+      const auto& proto = index.node(node);
+      placement.skipped.push_back({label_of(proto), proto.op_type(), refusal.reason});
+      return false;
+    }
+  };
+  std::erase_if(placement.sites,
+                [&](const Site& site) { return !kept(site.node, [&] { encoder.encode(site); }); });
+  std::erase_if(placement.outputs, [&](const std::string& tensor) {
+    return !kept(index.producer(tensor), [&] { encoder.encode_output(tensor); });
+  });
+  if (placement.sites.empty() && placement.outputs.empty())
+    throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}",
+                            placement.skipped.front().node, placement.skipped.front().op,
+                            placement.skipped.front().reason));
+  encoder.check_overrides();
+  return encoder.take();
+}
+
+}  // namespace bertcl::quant

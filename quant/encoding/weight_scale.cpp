@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scales of weights that lose the least by rounding and clipping together.
+#include "quant/encoding/weight_scale.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace bertcl::quant {
+namespace {
+
+/// Sum of squares of Q/DQ(x) - x, integers saturating at `low` and `high`.
+double squared_error(std::span<const float> values, Parameters p, std::int32_t low,
+                     std::int32_t high) {
+  // Adding and subtracting it rounds a float below 2^22 half to even, without a call.
+  constexpr float kRound = 0x1.8p23f;
+  const auto least = static_cast<float>(low - p.zero_point);
+  const auto most = static_cast<float>(high - p.zero_point);
+  double sum = 0.0;
+  for (const float x : values) {
+    const float q = (std::clamp(x / p.scale, least, most) + kRound) - kRound;
+    const double error = static_cast<double>(q * p.scale) - x;
+    sum += error * error;
+  }
+  return sum;
+}
+
+Parameters least_error(std::span<const float> values, Range range, Scheme scheme) {
+  const auto [low, high] = saturation_of(scheme);
+  Parameters best;
+  double least = std::numeric_limits<double>::infinity();
+  for (int percent = 100; percent >= kSmallestPercent; --percent) {
+    const float part = static_cast<float>(percent) / 100.0f;
+    const Parameters p = parameters_of({range.low * part, range.high * part}, scheme);
+    const double error = squared_error(values, p, low, high);
+    if (error >= least) continue;
+    least = error;
+    best = p;
+  }
+  return best;
+}
+
+}  // namespace
+
+QuantizedConstant quantize_by_least_error(const ir::Tensor& constant, int axis,
+                                          const std::string& name, Scheme scheme) {
+  if (axis >= 0) scheme.symmetric = true;
+  const auto ranges = ranges_along(constant, axis, name);
+  const Channels channels = channels_of(constant, axis, name);
+  std::vector<std::vector<float>> values(ranges.size());
+  const auto all = constant.as<float>();
+  for (std::size_t i = 0; i < all.size(); ++i) values[channels.of(i)].push_back(all[i]);
+  std::vector<Parameters> parameters;
+  for (std::size_t c = 0; c < ranges.size(); ++c)
+    parameters.push_back(least_error(values[c], ranges[c], scheme));
+  QuantizedConstant result =
+      quantize_by(constant, parameters, axis, scheme.type, name, saturation_of(scheme));
+  result.zero_channels = std::count(ranges.begin(), ranges.end(), Range{});
+  return result;
+}
+
+}  // namespace bertcl::quant

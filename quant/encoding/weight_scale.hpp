@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scales of weights that lose the least by rounding and clipping together.
+#pragma once
+#include <string>
+
+#include "quant/calibration/parameters.hpp"
+
+namespace bertcl::quant {
+
+/// What the scale of a weight, or of one of its channels, holds.
+enum class WeightScale {
+  max,  ///< all of its values
+  mse,  ///< that part of their range which changes the values least: the others are clipped
+};
+
+/// Smallest part of a range that is tried; a hundredth of the range lies between one and the next.
+inline constexpr int kSmallestPercent = 20;
+
+/// Of 100, 99, .. kSmallestPercent percent of the range of each index of `axis` (-1: of all values)
+/// the one whose integers have the least sum of squares of Q/DQ(x) - x, the larger one of equals.
+/// Per channel always symmetric. Integers saturate at those of the scheme's bits. Throws Error as
+/// quantize_per_channel().
+QuantizedConstant quantize_by_least_error(const ir::Tensor& constant, int axis,
+                                          const std::string& name, Scheme scheme);
+
+}  // namespace bertcl::quant

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds nodes to an ONNX graph and removes what nothing reads any more.
+#include "quant/graph/graph_edit.hpp"
+
+#include <utility>
+
+namespace bertcl::quant {
+namespace {
+
+std::set<std::string> read_tensors(const onnx::GraphProto& graph) {
+  std::set<std::string> read;
+  for_each_graph(graph, [&](const onnx::GraphProto& g) {
+    for (const auto& n : g.node()) read.insert(n.input().begin(), n.input().end());
+    for (const auto& o : g.output()) read.insert(o.name());
+  });
+  return read;
+}
+
+}  // namespace
+
+onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
+                          const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& outputs) {
+  onnx::NodeProto n;
+  n.set_op_type(op);
+  n.set_name(model.fresh_name(name));
+  for (const auto& input : inputs) n.add_input(input);
+  for (const auto& output : outputs) n.add_output(output);
+  return n;
+}
+
+void set_attribute(onnx::NodeProto& node, const std::string& name, std::int64_t value) {
+  auto* a = node.add_attribute();
+  a->set_name(name);
+  a->set_type(onnx::AttributeProto::INT);
+  a->set_i(value);
+}
+
+onnx::NodeProto make_row_reduction(Model& model, const std::string& op, const std::string& name,
+                                   const std::string& input, const std::string& output,
+                                   std::string& axes) {
+  onnx::NodeProto n = make_node(model, op, name, {input}, {output});
+  if (opset_of(model.proto()) >= (op == "ReduceSum" ? 13 : 18)) {
+    if (axes.empty())
+      axes = model.add(model.fresh_name("row_axes"), ir::Tensor::of<std::int64_t>({1}, {-1}));
+    n.add_input(axes);
+  } else {
+    auto* a = n.add_attribute();
+    a->set_name("axes");
+    a->set_type(onnx::AttributeProto::INTS);
+    a->add_ints(-1);
+  }
+  set_attribute(n, "keepdims", 1);
+  return n;
+}
+
+void insert_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> added) {
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
+  auto* nodes = model.proto().mutable_graph()->mutable_node();
+  nodes->Swap(&old);
+  const auto put = [&](int producer) {
+    for (auto& n : added[producer]) *nodes->Add() = std::move(n);
+  };
+  put(-1);
+  for (int n = 0; n < old.size(); ++n) {
+    nodes->Add()->Swap(&old[n]);
+    put(n);
+  }
+}
+
+void remove_unread(Model& model, const std::set<std::string>& outputs,
+                   const std::set<std::string>& initializers) {
+  auto* nodes = model.proto().mutable_graph()->mutable_node();
+  std::set<std::string> read = read_tensors(model.graph());
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (int n = nodes->size(); n-- > 0;) {
+      const auto& made = (*nodes)[n].output();
+      bool dead = true;
+      for (const auto& o : made) dead = dead && outputs.contains(o) && !read.contains(o);
+      if (!dead) continue;
+      nodes->erase(nodes->begin() + n);
+      changed = true;
+    }
+    if (changed) read = read_tensors(model.graph());
+  }
+  std::set<std::string> unread;
+  for (const auto& name : initializers)
+    if (!read.contains(name)) unread.insert(name);
+  model.remove(unread);
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds nodes to an ONNX graph and removes what nothing reads any more.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "quant/graph/model.hpp"
+
+namespace bertcl::quant {
+
+/// A node with a fresh name: NAME, or that with a number after it.
+onnx::NodeProto make_node(Model& model, const std::string& op, const std::string& name,
+                          const std::vector<std::string>& inputs,
+                          const std::vector<std::string>& outputs);
+
+void set_attribute(onnx::NodeProto& node, const std::string& name, std::int64_t value);
+
+/// A reduction (ReduceMax, ReduceSum, ...) over the last axis, which stays with extent 1: its axes
+/// are an attribute or, from opset 18 on (ReduceSum: 13), a constant, called `axes`, which is added
+/// unless it is there.
+onnx::NodeProto make_row_reduction(Model& model, const std::string& op, const std::string& name,
+                                   const std::string& input, const std::string& output,
+                                   std::string& axes);
+
+/// Puts nodes after those they follow (by index; -1: in front of all), so that the list stays in
+/// topological order.
+void insert_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> added);
+
+/// Removes the nodes all of whose results are among `outputs` and unread, then the unread ones of
+/// `initializers`.
+void remove_unread(Model& model, const std::set<std::string>& outputs,
+                   const std::set<std::string>& initializers);
+
+}  // namespace bertcl::quant

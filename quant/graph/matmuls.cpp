@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices in a graph, and what comes before and after them.
+#include "quant/graph/matmuls.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace bertcl::quant {
+namespace {
+
+/// The first three may be quantized, the others stay in float.
+constexpr std::string_view kProducts[] = {
+    "MatMul",    "Gemm", "Conv", "Attention", "MultiHeadAttention", "QAttention", "FusedMatMul",
+    "FusedGemm", "LSTM", "GRU",  "Einsum"};
+
+}  // namespace
+
+bool is_matmul(const onnx::NodeProto& node) {
+  return std::find(std::begin(kProducts), std::end(kProducts), node.op_type()) !=
+         std::end(kProducts);
+}
+
+int product_before(const GraphIndex& index, const std::string& tensor) {
+  return search_back(index, tensor, is_matmul, [](const auto&) { return true; });
+}
+
+bool MatMuls::is_followed(int node) {
+  if (const auto it = followed_.find(node); it != followed_.end()) return it->second;
+  followed_[node] = false;  // a graph that is wrong may hold a cycle
+  bool found = false;
+  for (const auto& output : index_.node(node).output())
+    for (const Use use : index_.uses(output))
+      found = found || is_matmul(index_.node(use.node)) || is_followed(use.node);
+  return followed_[node] = found;
+}
+
+bool MatMuls::before(int node) {
+  if (const auto it = before_.find(node); it != before_.end()) return it->second;
+  before_[node] = false;
+  bool found = false;
+  for (const auto& input : index_.node(node).input())
+    if (const int producer = index_.producer(input); producer >= 0)
+      found = found || is_matmul(index_.node(producer)) || before(producer);
+  return before_[node] = found;
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// An ONNX model that is read, changed and written: the message, and the bytes of its weights apart.
+#include "quant/graph/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "onnx/read_model.hpp"
+#include "onnx/wire.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+std::int32_t onnx_type(ir::DType type) {
+  using T = onnx::TensorProto;
+  switch (type) {
+    case ir::DType::f32:
+      return T::FLOAT;
+    case ir::DType::i8:
+      return T::INT8;
+    case ir::DType::u8:
+      return T::UINT8;
+    case ir::DType::i64:
+      return T::INT64;
+    default:
+      throw Error(fmt::format("an initializer of type {} cannot be added", ir::name_of(type)));
+  }
+}
+
+/// Bytes of one element; 0 for types without a fixed size.
+std::int64_t element_bytes(std::int32_t type) {
+  using T = onnx::TensorProto;
+  switch (type) {
+    case T::FLOAT:
+    case T::INT32:
+    case T::UINT32:
+      return 4;
+    case T::INT64:
+    case T::UINT64:
+    case T::DOUBLE:
+      return 8;
+    case T::FLOAT16:
+    case T::BFLOAT16:
+    case T::INT16:
+    case T::UINT16:
+      return 2;
+    case T::INT8:
+    case T::UINT8:
+    case T::BOOL:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+std::int64_t elements(const onnx::TensorProto& tensor) {
+  return ir::element_count(ir::Sizes(tensor.dims().begin(), tensor.dims().end()));
+}
+
+}  // namespace
+
+std::int64_t opset_of(const onnx::ModelProto& model) {
+  for (const auto& opset : model.opset_import())
+    if (opset.domain().empty() || opset.domain() == "ai.onnx") return opset.version();
+  throw Error("the model imports no opset of ONNX's own domain");
+}
+
+const onnx::AttributeProto* find_attribute(const onnx::NodeProto& node, std::string_view name) {
+  for (const auto& a : node.attribute())
+    if (a.name() == name) return &a;
+  return nullptr;
+}
+
+std::int64_t int_attribute(const onnx::NodeProto& node, std::string_view name,
+                           std::int64_t otherwise) {
+  const auto* a = find_attribute(node, name);
+  return a ? a->i() : otherwise;
+}
+
+bool is_op(const onnx::NodeProto& node, std::string_view op) {
+  return node.op_type() == op && (node.domain().empty() || node.domain() == "ai.onnx");
+}
+
+const std::string& label_of(const onnx::NodeProto& node) {
+  return node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name();
+}
+
+Model Model::load(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  if (!std::filesystem::exists(path)) throw Error(fmt::format("{}: no such file", name));
+  Model model;
+  model.path_ = path;
+  model.file_ = onnx_io::MappedFile::open(path);
+  auto skeleton = onnx_io::take_weights_out(model.file_->bytes());
+  if (!skeleton || skeleton->model.size() > std::numeric_limits<int>::max() ||
+      !model.proto_.ParseFromString(skeleton->model))
+    throw Error(fmt::format("{}: not an ONNX file, or a truncated one ({} bytes)", name,
+                            model.file_->bytes().size()));
+  if (!model.proto_.has_graph())
+    throw Error(fmt::format("{}: not an ONNX model: no graph in it", name));
+  const auto& initializers = model.graph().initializer();
+  for (int i = 0; i < initializers.size(); ++i)
+    if (const auto raw = skeleton->weights[static_cast<std::size_t>(i)])
+      model.raw_[initializers[i].name()] = *raw;
+  model.reader_ = std::make_shared<onnx_io::TensorReader>(path, model.file_);
+  model.index();
+  return model;
+}
+
+Model Model::of(onnx::ModelProto proto, std::string name) {
+  Model model;
+  model.path_ = std::move(name);
+  model.proto_ = std::move(proto);
+  model.reader_ = std::make_shared<onnx_io::TensorReader>(model.path_, nullptr);
+  model.index();
+  return model;
+}
+
+Model Model::copy() const {
+  Model model = *this;
+  model.names_.clear();  // those of tensors that are gone are free again
+  model.index();
+  return model;
+}
+
+ir::Graph Model::import() const {
+  return onnx_io::import_model(proto_, path_, *reader_,
+                               [&](int i) { return read(graph().initializer(i).name()); });
+}
+
+runtime::Session Model::session(const runtime::SessionOptions& options) const {
+  return runtime::Session::compile(import(), options, path_);
+}
+
+void Model::index() {
+  initializers_.clear();
+  for (int i = 0; i < graph().initializer_size(); ++i)
+    initializers_[graph().initializer(i).name()] = i;
+  for_each_graph(graph(), [&](const onnx::GraphProto& g) {
+    for (const auto& t : g.initializer()) names_.insert(t.name());
+    for (const auto& v : g.input()) names_.insert(v.name());
+    for (const auto& node : g.node()) {
+      names_.insert(node.name());
+      names_.insert(node.output().begin(), node.output().end());
+    }
+  });
+}
+
+const onnx::TensorProto* Model::initializer(const std::string& name) const {
+  const auto it = initializers_.find(name);
+  return it == initializers_.end() ? nullptr : &graph().initializer(it->second);
+}
+
+ir::Tensor Model::read(const std::string& name) const {
+  if (const auto it = added_.find(name); it != added_.end()) return it->second;
+  const auto* tensor = initializer(name);
+  if (!tensor) throw Error(fmt::format("{}: no initializer '{}'", path_.string(), name));
+  const auto raw = raw_.find(name);
+  return reader_->read(*tensor, raw == raw_.end() ? std::nullopt : std::optional(raw->second));
+}
+
+ir::Tensor Model::read(const onnx::TensorProto& tensor) const { return reader_->read(tensor); }
+
+std::string Model::add(const std::string& name, const ir::Tensor& values) {
+  auto* tensor = proto_.mutable_graph()->add_initializer();
+  tensor->set_name(name);
+  tensor->set_data_type(onnx_type(values.dtype()));
+  for (const auto d : values.shape()) tensor->add_dims(d);
+  initializers_[name] = graph().initializer_size() - 1;
+  added_[name] = values;
+  names_.insert(name);
+  return name;
+}
+
+void Model::remove(const std::set<std::string>& names) {
+  const auto drop = [&](auto* list) {
+    list->erase(std::remove_if(list->begin(), list->end(),
+                               [&](const auto& item) { return names.contains(item.name()); }),
+                list->end());
+  };
+  drop(proto_.mutable_graph()->mutable_initializer());
+  drop(proto_.mutable_graph()->mutable_input());
+  for (const auto& name : names) {
+    raw_.erase(name);
+    added_.erase(name);
+  }
+  index();
+}
+
+std::string Model::fresh_name(const std::string& wanted) {
+  std::string name = wanted;
+  for (int i = 1; !names_.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
+  return name;
+}
+
+std::int64_t Model::weight_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& t : graph().initializer()) bytes += elements(t) * element_bytes(t.data_type());
+  return bytes;
+}
+
+std::int64_t Model::weight_bytes_as_f32() const {
+  std::int64_t bytes = 0;
+  for (const auto& t : graph().initializer()) {
+    const auto type = t.data_type();
+    const bool half = type == onnx::TensorProto::FLOAT16 || type == onnx::TensorProto::BFLOAT16;
+    bytes += elements(t) * (half ? 4 : element_bytes(type));
+  }
+  return bytes;
+}
+
+std::span<const std::byte> Model::bytes_of(const onnx::TensorProto& tensor) const {
+  if (const auto it = added_.find(tensor.name()); it != added_.end()) return it->second.bytes();
+  if (const auto it = raw_.find(tensor.name()); it != raw_.end()) return it->second;
+  return std::as_bytes(std::span(tensor.raw_data()));
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writing of models: inline, or with external data where protobuf's limit would be passed.
+#include <optional>
+#include <system_error>
+
+#include "bertcl/pending_file.hpp"
+#include "quant/graph/model.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+constexpr std::int64_t kExternalAlign = 4096;  // so that readers can map each tensor
+constexpr std::size_t kExternalLeast = 1024;
+
+void set_entry(onnx::TensorProto& tensor, const std::string& key, const std::string& value) {
+  auto* entry = tensor.add_external_data();
+  entry->set_key(key);
+  entry->set_value(value);
+}
+
+}  // namespace
+
+std::int64_t Model::save(const std::filesystem::path& path, std::int64_t inline_limit) {
+  // External data of the source becomes a view of its mapped file.
+  for (const auto& t : graph().initializer())
+    if (t.data_location() == onnx::TensorProto::EXTERNAL && !added_.contains(t.name()))
+      added_[t.name()] = read(t.name());
+
+  PendingFile model(path);
+  std::optional<PendingFile> data;
+  const std::filesystem::path data_path = model.path().string() + ".data";
+  if (weight_bytes() > inline_limit) data.emplace(data_path);
+
+  for (auto& t : *proto_.mutable_graph()->mutable_initializer()) {
+    const bool apart = added_.contains(t.name()) || raw_.contains(t.name());
+    if (!apart && !t.has_raw_data()) continue;  // float_data and its like stay as they are
+    const auto bytes = bytes_of(t);
+    t.clear_external_data();
+    t.clear_data_location();
+    if (data && bytes.size() >= kExternalLeast) {
+      while (data->written() % kExternalAlign != 0) data->stream().put('\0');
+      set_entry(t, "location", data_path.filename().string());
+      set_entry(t, "offset", std::to_string(data->written()));
+      set_entry(t, "length", std::to_string(bytes.size()));
+      t.set_data_location(onnx::TensorProto::EXTERNAL);
+      data->stream().write(reinterpret_cast<const char*>(bytes.data()),
+                           static_cast<std::streamsize>(bytes.size()));
+      if (!data->stream()) data->fail();
+      t.clear_raw_data();
+    } else if (apart) {
+      t.set_raw_data(bytes.data(), bytes.size());
+    }
+  }
+  if (!proto_.SerializeToOstream(&model.stream())) model.fail();
+  std::int64_t total = model.written();
+  model.close();
+  if (data) {
+    total += data->written();
+    data->close();
+    data->commit();
+  }
+  try {
+    model.commit();
+  } catch (...) {
+    std::error_code ignored;
+    if (data) std::filesystem::remove(data_path, ignored);
+    throw;
+  }
+  return total;
+}
+
+}  // namespace bertcl::quant

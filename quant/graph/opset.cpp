@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Raises a model to the operator set that per-axis Q/DQ needs.
+#include "quant/graph/opset.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+constexpr std::int64_t kOldest = 9;
+constexpr std::int64_t kIrVersion = 7;     // of ONNX 1.8, which brought opset 13
+constexpr std::int64_t kNewIrVersion = 8;  // of ONNX 1.10, which brought opset 15
+
+/// Operators that changed in ways this file has no rule for, and the opset that changed them.
+struct Unsupported {
+  std::string_view op;
+  std::int64_t since;
+};
+constexpr Unsupported kUnsupported[] = {{"Upsample", 10}, {"TopK", 10},      {"Resize", 11},
+                                        {"Scatter", 11},  {"MaxUnpool", 11}, {"DynamicSlice", 10}};
+
+class Raiser {
+ public:
+  Raiser(Model& model, std::int64_t from, const RankOf& rank_of)
+      : model_(model), from_(from), rank_of_(rank_of) {}
+
+  void raise(onnx::NodeProto& node, std::int64_t to) {
+    if (!node.domain().empty() && node.domain() != "ai.onnx") return;
+    if (node.op_type() == "BatchNormalization" && from_ < 15 && to >= 14)
+      fail(node, fmt::format("cannot be raised from opset {} to {}", from_, to));
+    if (from_ >= kQuantizedOpset) return;
+    const std::string& op = node.op_type();
+    for (const auto& u : kUnsupported)
+      if (op == u.op && from_ < u.since)
+        fail(node, fmt::format("cannot be raised from opset {} to {}; convert the model to opset "
+                               "{} first (onnx.version_converter)",
+                               from_, kQuantizedOpset, kQuantizedOpset));
+    if (op == "Squeeze" || op == "Unsqueeze" || op == "ReduceSum") ints_to_input(node, "axes", 1);
+    if (op == "Split") ints_to_input(node, "split", 1);
+    if (op == "Softmax" || op == "LogSoftmax" || op == "Hardmax") softmax(node);
+    if (from_ < 12 && op == "Dropout") remove(node, "ratio");  // at inference it does nothing
+    if (from_ < 11 && op == "Clip") {
+      const float most = std::numeric_limits<float>::max();
+      float_to_input(node, "min", 1, -most);
+      float_to_input(node, "max", 2, most);
+    }
+    if (from_ < 11 && op == "Pad") {
+      ints_to_input(node, "pads", 1);
+      float_to_input(node, "value", 2, 0.0f);
+    }
+    if (from_ < 10 && op == "Slice") {
+      ints_to_input(node, "starts", 1);
+      ints_to_input(node, "ends", 2);
+      ints_to_input(node, "axes", 3);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const onnx::NodeProto& node, const std::string& what) const {
+    throw Error(fmt::format("{}: node '{}' ({}) {}", model_.path().string(), label_of(node),
+                            node.op_type(), what));
+  }
+
+  static void remove(onnx::NodeProto& node, std::string_view attribute) {
+    auto* all = node.mutable_attribute();
+    all->erase(std::remove_if(all->begin(), all->end(),
+                              [&](const auto& a) { return a.name() == attribute; }),
+               all->end());
+  }
+
+  void set_input(onnx::NodeProto& node, int place, const std::string& suffix,
+                 const ir::Tensor& values) {
+    if (node.input_size() > place)
+      fail(node, fmt::format("has more inputs than opset {} allows", from_));
+    while (node.input_size() < place) node.add_input("");
+    node.add_input(model_.add(model_.fresh_name(label_of(node) + "_" + suffix), values));
+  }
+
+  void ints_to_input(onnx::NodeProto& node, const std::string& name, int place) {
+    const auto* a = find_attribute(node, name);
+    if (!a) return;  // its default is the absent input's
+    const std::vector<std::int64_t> values(a->ints().begin(), a->ints().end());
+    remove(node, name);
+    set_input(node, place, name,
+              ir::Tensor::of<std::int64_t>({static_cast<std::int64_t>(values.size())}, values));
+  }
+
+  void float_to_input(onnx::NodeProto& node, const std::string& name, int place, float otherwise) {
+    const auto* a = find_attribute(node, name);
+    const float value = a ? a->f() : otherwise;
+    remove(node, name);
+    set_input(node, place, name, ir::Tensor::scalar<float>(value));
+  }
+
+  /// Before opset 13 Softmax made rows of all axes from `axis` on (1 by default).
+  void softmax(onnx::NodeProto& node) {
+    const std::int64_t axis = int_attribute(node, "axis", 1);
+    const auto rank = axis == -1 ? std::nullopt : rank_of_(node.input(0));
+    if (axis != -1 && !rank)
+      fail(node,
+           fmt::format("has axis {} and an input of unknown rank: its meaning changes at opset "
+                       "{}; convert the model first (onnx.version_converter)",
+                       axis, kQuantizedOpset));
+    if (axis != -1 && axis != static_cast<std::int64_t>(*rank) - 1)
+      fail(node, fmt::format("works on axes {} to {} as one, which opset {} cannot say", axis,
+                             *rank - 1, kQuantizedOpset));
+    remove(node, "axis");
+    auto* a = node.add_attribute();
+    a->set_name("axis");
+    a->set_type(onnx::AttributeProto::INT);
+    a->set_i(-1);
+  }
+
+  Model& model_;
+  std::int64_t from_;
+  const RankOf& rank_of_;
+};
+
+}  // namespace
+
+void raise_opset(Model& model, const RankOf& rank_of, std::int64_t wanted) {
+  const std::int64_t from = opset_of(model.proto());
+  if (wanted > std::max(from, kNewestRaised))
+    throw Error(fmt::format("{}: opset {} cannot be raised to {}; up to {} is supported",
+                            model.path().string(), from, wanted, kNewestRaised));
+  if (from < kOldest)
+    throw Error(fmt::format("{}: opset {} is not supported; {} and newer are",
+                            model.path().string(), from, kOldest));
+  const std::int64_t to = std::max({from, kQuantizedOpset, wanted});
+  if (from == to) return;
+  Raiser raiser(model, from, rank_of);
+  for_each_graph(*model.proto().mutable_graph(), [&](onnx::GraphProto& graph) {
+    for (auto& node : *graph.mutable_node()) raiser.raise(node, to);
+  });
+  for (auto& opset : *model.proto().mutable_opset_import())
+    if (opset.domain().empty() || opset.domain() == "ai.onnx") opset.set_version(to);
+
+  // Up to IR version 3 initializers had to be listed as inputs; since then that means defaults.
+  if (model.proto().ir_version() < 4) {
+    std::set<std::string> initializers;
+    for (const auto& t : model.graph().initializer()) initializers.insert(t.name());
+    auto* inputs = model.proto().mutable_graph()->mutable_input();
+    inputs->erase(std::remove_if(inputs->begin(), inputs->end(),
+                                 [&](const auto& v) { return initializers.contains(v.name()); }),
+                  inputs->end());
+  }
+  model.proto().set_ir_version(
+      std::max<std::int64_t>(model.proto().ir_version(), to >= 15 ? kNewIrVersion : kIrVersion));
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The float model that is quantized, read once, and the device of its samples, opened once.
+#include "quant/graph/workspace.hpp"
+
+#include <utility>
+
+namespace bertcl::quant {
+
+Workspace::Workspace(const std::filesystem::path& model) : model_(Model::load(model)) {}
+
+Workspace::Workspace(const std::filesystem::path& model, opencl::ContextFuture device)
+    : model_(Model::load(model)), device_(std::move(device)) {}
+
+void Workspace::replace(Model model) {
+  model_ = std::move(model);
+  graph_.reset();
+}
+
+const ir::Type* Workspace::type_of(const std::string& tensor) const {
+  if (!graph_) graph_ = model_.import();
+  const ir::Value* value = graph_->find_value(tensor);
+  return value ? &value->type : nullptr;
+}
+
+runtime::Session Workspace::session(const std::set<std::string>& tensors,
+                                    const std::function<void()>& building) const {
+  runtime::SessionOptions options;
+  options.context = device_;
+  options.observe = {tensors.begin(), tensors.end()};
+  if (building) options.on_program = [&](std::size_t, std::size_t) { building(); };
+  return model_.session(options);
+}
+
+}  // namespace bertcl::quant

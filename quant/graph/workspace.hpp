@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The float model that is quantized, read once, and the device of its samples, opened once.
+#pragma once
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "opencl/context_future.hpp"
+#include "quant/graph/model.hpp"
+#include "runtime/session.hpp"
+
+namespace bertcl::quant {
+
+class Workspace {
+ public:
+  /// Without a device there are no sessions.
+  explicit Workspace(const std::filesystem::path& model);
+  Workspace(const std::filesystem::path& model, opencl::ContextFuture device);
+
+  const Model& model() const { return model_; }
+  const opencl::ContextFuture& device() const { return device_; }
+  /// Takes another model in place of it.
+  void replace(Model model);
+
+  /// As the importer infers it; null for a name that the graph does not have. Valid until
+  /// replace().
+  const ir::Type* type_of(const std::string& tensor) const;
+
+  /// A session of the model that shows `tensors` to a tap. `building` is called while kernels are
+  /// built.
+  runtime::Session session(const std::set<std::string>& tensors,
+                           const std::function<void()>& building = {}) const;
+
+ private:
+  Model model_;
+  opencl::ContextFuture device_;
+  mutable std::optional<ir::Graph> graph_;  // for its types
+};
+
+}  // namespace bertcl::quant

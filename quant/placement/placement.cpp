@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which inputs of which nodes get Q/DQ.
+#include "quant/placement/placement.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "bertcl/did_you_mean.hpp"
+#include "bertcl/error.hpp"
+#include "quant/graph/layer_norm.hpp"
+#include "quant/graph/matmuls.hpp"
+#include "quant/graph/structure.hpp"
+#include "quant/placement/node_rules.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+/// An operator whose inputs 0 to `data` - 1 carry data; `weight`: a constant input 1 is a weight.
+struct Operator {
+  std::string_view name;
+  int data;
+  bool weight = false;
+};
+constexpr Operator kOperators[] = {
+    {"MatMul", 2, true}, {"Gemm", 2, true}, {"Conv", 2, true}, {"Add", 2},
+    {"Mul", 2},          {"Gather", 1},     {"Softmax", 1},    {"LayerNormalization", 1},
+    {"Gelu", 1},         {"Relu", 1},       {"Tanh", 1}};
+
+const Operator* find_operator(const onnx::NodeProto& node) {
+  const auto* it = std::find_if(std::begin(kOperators), std::end(kOperators),
+                                [&](const Operator& o) { return is_op(node, o.name); });
+  return it == std::end(kOperators) ? nullptr : it;
+}
+
+class Placer {
+ public:
+  Placer(const GraphIndex& index, Constants& constants, const PlacementOptions& options,
+         const TypeOf& type_of)
+      : index_(index),
+        constants_(constants),
+        options_(options),
+        type_of_(type_of),
+        residual_(adds_feeding_layer_norm(index)),
+        attentions_(find_attentions(index, constants)),
+        matmuls_(index),
+        quantizer_name_(index, attentions_),
+        include_(options.include, "was to be quantized"),
+        exclude_(options.exclude, "was to be excluded"),
+        keywords_(options.disable_keywords, options.disable_layer_modules,
+                  options.enable_layer_modules) {
+    for (const auto* ops : {&options.op_types, &options.output_op_types})
+      for (const auto& op : *ops)
+        if (const auto known = quantizable_operators();
+            std::find(known.begin(), known.end(), op) == known.end())
+          throw Error(
+              fmt::format("operator {} cannot be quantized{}; bertcl quantize --help lists those "
+                          "that can, at --op-types",
+                          op, did_you_mean(op, known)));
+  }
+
+  Placement place() {
+    for (int n = 0; n < index_.node_count(); ++n) place_node(n);
+    place_outputs();
+    drop_moved();
+    include_.check_all_used(index_);
+    exclude_.check_all_used(index_);
+    keywords_.check_all_used();
+    if (placement_.sites.empty() && placement_.outputs.empty()) fail();
+    return std::move(placement_);
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    if (placement_.skipped.empty())
+      throw Error(fmt::format("nothing to quantize: the model has no {}",
+                              fmt::join(options_.op_types, " or ")));
+    const SkippedNode& first = placement_.skipped.front();
+    throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}", first.node,
+                            first.op, first.reason));
+  }
+
+  /// Where other Adds are quantized, too, or the results of these, onnxruntime would fuse an Add
+  /// with the quantization around it, and refuse more than one scale.
+  bool has_channels(int n) const {
+    return options_.add_channels && options_.adds != Adds::all &&
+           !options_.places.contains(Place::sum) && !options_.output_op_types.contains("Add") &&
+           is_residual(n);
+  }
+
+  bool is_residual(int n) const {
+    return std::binary_search(residual_.begin(), residual_.end(), n);
+  }
+
+  bool may_be_float(const std::string& tensor) const {
+    const auto type = type_of_ ? type_of_(tensor) : std::nullopt;
+    return !type || ir::is_float(*type);
+  }
+
+  /// Why the options leave the node in float; empty if they do not.
+  std::string left_by_options(int n) {
+    const auto& node = index_.node(n);
+    const std::string* excluded = exclude_.find(node);
+    const std::string* included = include_.find(node);
+    if (excluded) return fmt::format("excluded by '{}'", *excluded);
+    if (!include_.empty() && !included) return "not among the nodes to include";
+    if (!options_.op_types.contains(node.op_type()))
+      return is_residual(n) ? "the residual stream stays in float; operator Add quantizes it"
+                            : fmt::format("operator {} is not quantized, {} is", node.op_type(),
+                                          fmt::join(options_.op_types, " and "));
+    if (is_op(node, "Add") && options_.adds == Adds::encoder && !matmuls_.before(n))
+      return "the sum of the embeddings stays in float";
+    if (is_matmul(node) && !options_.head && !matmuls_.is_followed(n))
+      return "the head stays in float";
+    return "";
+  }
+
+  void place_node(int n) {
+    const auto& node = index_.node(n);
+    const Operator* op = find_operator(node);
+    const bool wanted = op && options_.op_types.contains(std::string(op->name));
+    if (!wanted && !is_matmul(node) && !is_residual(n)) return;
+    if (op && is_op(node, "Add") && options_.adds != Adds::all && !is_residual(n)) return;
+    Site site{n, {}};
+    std::string reason = left_by_options(n);
+    if (reason.empty()) {
+      for (int i = 0; i < std::min(op->data, node.input_size()) && !op->weight; ++i)
+        if (!may_be_float(node.input(i))) return;  // arithmetic on shapes and positions
+      reason = collect_operands(n, *op, site.operands);
+    }
+    if (!reason.empty()) placement_.skipped.push_back({label_of(node), node.op_type(), reason});
+    if (!site.operands.empty()) placement_.sites.push_back(std::move(site));
+  }
+
+  /// The operands of a node. Returns why it, or one of them, stays in float.
+  std::string collect_operands(int n, const Operator& op, std::vector<Operand>& operands) {
+    const auto& node = index_.node(n);
+    std::string reason;
+    bool varies = false;
+    for (int i = 0; i < std::min(op.data, node.input_size()); ++i) {
+      const std::string& tensor = node.input(i);
+      const int producer = index_.producer(tensor);
+      if (producer >= 0 && is_op(index_.node(producer), "DequantizeLinear"))
+        return leave(operands, fmt::format("input '{}' is quantized already", tensor));
+      if (is_mask(index_, tensor))
+        return leave(operands, fmt::format("input '{}' is an attention mask", tensor));
+      const bool constant = constants_.contains(tensor);
+      const bool weight = constant && op.weight && i == 1;
+      varies = varies || !constant || is_op(node, "Gather");
+      const std::string* disabled = keywords_.disabled_by(quantizer_name_(n, i, weight));
+      if (disabled)
+        reason = fmt::format("input '{}' is disabled by '{}'", tensor, *disabled);
+      else
+        operands.push_back({i, tensor,
+                            weight            ? Role::weight
+                            : constant        ? Role::constant
+                            : has_channels(n) ? Role::channels
+                                              : Role::activation});
+    }
+    if (!varies) return leave(operands, "all its inputs are constant");
+    if (is_op(node, "Add") && feeds_root(n))
+      return leave(operands, "the variance of a LayerNorm stays in float");
+    return reason;
+  }
+
+  static std::string leave(std::vector<Operand>& operands, std::string reason) {
+    operands.clear();
+    return reason;
+  }
+
+  /// Variance + epsilon.
+  bool feeds_root(int n) const {
+    if (index_.node(n).output_size() == 0) return false;
+    const auto& uses = index_.uses(index_.node(n).output(0));
+    return std::any_of(uses.begin(), uses.end(),
+                       [&](Use use) { return is_op(index_.node(use.node), "Sqrt"); });
+  }
+
+  /// The places of the options, in the order of the nodes that give them.
+  void place_outputs() {
+    std::set<std::string> outputs = outputs_of_attention();
+    for (int n = 0; n < index_.node_count(); ++n) {
+      const auto& node = index_.node(n);
+      if (node.output_size() == 0) continue;
+      const std::string& output = node.output(0);
+      if (is_by_operator(n)) by_operator_.insert(output);
+      if (wants(Place::gelu) && ends_gelu(output)) outputs.insert(output);
+      if (wants(Place::sum) && is_residual(n)) outputs.insert(output);
+      if (wants(Place::linear) && is_linear(n))
+        if (const std::string result = with_bias(index_, constants_, n); !feeds_residual(result))
+          outputs.insert(result);
+    }
+    if (wants(Place::layer_norm))
+      for (const auto& output : layer_norm_outputs(index_, constants_)) outputs.insert(output);
+    outputs.insert(by_operator_.begin(), by_operator_.end());
+    for (const auto& output : outputs)
+      if (!constants_.contains(output) && !exclude_.find(index_.node(index_.producer(output))))
+        placement_.outputs.push_back(output);
+    std::stable_sort(
+        placement_.outputs.begin(), placement_.outputs.end(),
+        [&](const auto& a, const auto& b) { return index_.producer(a) < index_.producer(b); });
+  }
+
+  bool wants(Place place) const { return options_.places.contains(place); }
+
+  std::set<std::string> outputs_of_attention() const {
+    std::set<std::string> outputs;
+    for (const auto& parts : attentions_) {
+      const auto add = [&](Place place, int n) {
+        if (wants(place)) outputs.insert(index_.node(n).output(0));
+      };
+      add(Place::scores, parts.scores);
+      add(Place::probabilities, parts.softmax);
+      add(Place::context, parts.context);
+    }
+    return outputs;
+  }
+
+  /// A site whose operator is among those with quantized outputs.
+  bool is_by_operator(int n) const {
+    const auto& node = index_.node(n);
+    return node.domain().empty() && options_.output_op_types.contains(node.op_type()) &&
+           chosen(n) && may_be_float(node.output(0));
+  }
+
+  /// The last tensor of a GELU, not one inside.
+  bool ends_gelu(const std::string& output) const {
+    const auto& uses = index_.uses(output);
+    return is_gelu(index_, output) && std::none_of(uses.begin(), uses.end(), [&](Use use) {
+             const auto& user = index_.node(use.node);
+             return user.output_size() > 0 && is_gelu(index_, user.output(0));
+           });
+  }
+
+  /// A product with a weight that is not the head: another product lies past it.
+  bool is_linear(int n) {
+    const auto& node = index_.node(n);
+    return is_op(node, "MatMul") && node.input_size() == 2 && constants_.contains(node.input(1)) &&
+           matmuls_.is_followed(n);
+  }
+
+  bool feeds_residual(const std::string& tensor) const {
+    const auto& uses = index_.uses(tensor);
+    return std::any_of(uses.begin(), uses.end(), [&](Use u) { return is_residual(u.node); });
+  }
+
+  /// An operand that only moves the elements of a quantized place holds integers already. After an
+  /// output by operator it is quantized again, with its own range, as onnxruntime does.
+  void drop_moved() {
+    std::set<std::string> outputs(placement_.outputs.begin(), placement_.outputs.end());
+    std::erase_if(outputs, [&](const std::string& o) { return by_operator_.contains(o); });
+    const auto is_moved = [&](const Operand& operand) {
+      std::string tensor = operand.tensor;
+      for (int steps = 0; steps < 8 && !outputs.contains(tensor); ++steps) {
+        const int producer = index_.producer(tensor);
+        if (producer < 0 || !moves_elements(index_.node(producer))) return false;
+        tensor = index_.node(producer).input(0);
+      }
+      return tensor != operand.tensor && outputs.contains(tensor);
+    };
+    for (Site& site : placement_.sites) std::erase_if(site.operands, is_moved);
+  }
+
+  /// True for the nodes that were made sites.
+  bool chosen(int n) const {
+    const auto it = std::lower_bound(placement_.sites.begin(), placement_.sites.end(), n,
+                                     [](const Site& site, int node) { return site.node < node; });
+    return it != placement_.sites.end() && it->node == n;
+  }
+
+  const GraphIndex& index_;
+  Constants& constants_;
+  const PlacementOptions& options_;
+  const TypeOf& type_of_;
+  std::vector<int> residual_;
+  std::vector<AttentionParts> attentions_;
+  MatMuls matmuls_;
+  QuantizerNames quantizer_name_;
+  NodePatterns include_, exclude_;
+  Keywords keywords_;
+  std::set<std::string> by_operator_;  // outputs of options_.output_op_types
+  Placement placement_;
+};
+
+}  // namespace
+
+std::vector<std::string> quantizable_operators() {
+  std::vector<std::string> names;
+  for (const Operator& op : kOperators) names.emplace_back(op.name);
+  return names;
+}
+
+std::vector<std::string> weight_operators() {
+  std::vector<std::string> names;
+  for (const Operator& op : kOperators)
+    if (op.weight) names.emplace_back(op.name);
+  return names;
+}
+
+const char* name_of(Role role) {
+  switch (role) {
+    case Role::activation:
+      return "activation";
+    case Role::channels:
+      return "activation per channel";
+    case Role::weight:
+      return "weight";
+    case Role::constant:
+      return "constant";
+  }
+  return "";
+}
+
+Placement place(const GraphIndex& index, Constants& constants, const PlacementOptions& options,
+                const TypeOf& type_of) {
+  return Placer(index, constants, options, type_of).place();
+}
+
+}  // namespace bertcl::quant

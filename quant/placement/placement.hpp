@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which inputs of which nodes get Q/DQ.
+#pragma once
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/dtype.hpp"
+#include "quant/graph/constants.hpp"
+#include "quant/graph/graph_index.hpp"
+
+namespace bertcl::quant {
+
+/// Which Adds are quantized where `Add` is among the operators.
+enum class Adds {
+  layer_norm,  ///< those whose result a LayerNorm normalizes: the residual stream, embeddings too
+  encoder,     ///< of these the ones after a product: without the embeddings
+  all,         ///< every sum of floats: biases, masks aside
+};
+
+/// Results in a BERT that can be quantized for all their readers.
+enum class Place {
+  linear,         ///< a product with a weight, after its bias; not where the residual is added next
+  scores,         ///< Q x K^T, before scale and mask
+  probabilities,  ///< Softmax
+  context,        ///< P x V
+  gelu,           ///< GELU
+  sum,            ///< what a LayerNorm normalizes
+  layer_norm,     ///< what a LayerNorm gives
+};
+
+struct PlacementOptions {
+  /// Operators whose inputs are quantized, of quantizable_operators().
+  std::set<std::string> op_types{"MatMul"};
+  Adds adds = Adds::layer_norm;
+  /// A scale for each index of the last axis of what Adds in front of a LayerNorm read: no product
+  /// sums over it, so finer scales cost nothing. Not with Adds::all, nor where their results are
+  /// quantized.
+  bool add_channels = false;
+  /// Quantize the products after which no other product comes: the head of the model.
+  bool head = true;
+  /// Of these operators the results are quantized, too, for all who read them.
+  std::set<std::string> output_op_types{};
+  std::set<Place> places{};
+  /// Only nodes with such a name, `*` and `?` as in file names; empty: all. A node without a name
+  /// is known by its first output.
+  std::vector<std::string> include{};
+  /// Nodes to leave in float, likewise.
+  std::vector<std::string> exclude{};
+  /// Regular expressions; operands whose quantizer (quantizer_name()) holds a match stay float.
+  std::vector<std::string> disable_keywords{};
+  /// The same after "layer.N.", and back again.
+  std::vector<std::string> disable_layer_modules{}, enable_layer_modules{};
+};
+
+/// The operators whose inputs can be quantized.
+std::vector<std::string> quantizable_operators();
+/// Of these the ones that have weights.
+std::vector<std::string> weight_operators();
+
+/// How a tensor becomes integers.
+enum class Role {
+  activation,  ///< by calibration, per tensor
+  channels,    ///< by calibration, per index of the last axis
+  weight,      ///< a constant second input of MatMul, Gemm or Conv
+  constant,    ///< another constant: as activations, by its own range
+};
+const char* name_of(Role role);
+
+struct Operand {
+  int input = 0;
+  std::string tensor;
+  Role role = Role::activation;
+};
+
+/// A node whose inputs are quantized.
+struct Site {
+  int node = 0;
+  std::vector<Operand> operands;
+};
+
+/// A node that could hold integers and stays in float.
+struct SkippedNode {
+  std::string node;
+  std::string op;
+  std::string reason;
+};
+
+struct Placement {
+  std::vector<Site> sites;
+  std::vector<std::string> outputs;  ///< tensors quantized for all their readers, by producer
+  std::vector<SkippedNode> skipped;
+};
+
+/// The element type of a tensor of the main graph, empty where it is not known.
+using TypeOf = std::function<std::optional<ir::DType>(const std::string& tensor)>;
+
+/// Chooses sites and outputs. A tensor that is known to be no float is none. Throws Error if an
+/// operator cannot be quantized, a pattern fits no node, a keyword no quantizer, or if nothing is
+/// left to quantize.
+Placement place(const GraphIndex& index, Constants& constants, const PlacementOptions& options,
+                const TypeOf& type_of = {});
+
+}  // namespace bertcl::quant

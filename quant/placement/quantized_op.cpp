@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ops of a placement, by what they are in a BERT.
+#include "quant/placement/quantized_op.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "quant/graph/layer_norm.hpp"
+#include "quant/graph/matmuls.hpp"
+#include "quant/graph/structure.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+class Kinds {
+ public:
+  Kinds(const GraphIndex& index, Constants& constants) : index_(index), matmuls_(index) {
+    const auto attentions = find_attentions(index, constants);
+    std::map<int, int> softmaxes;
+    for (std::size_t a = 0; a < attentions.size(); ++a) {
+      const AttentionParts& parts = attentions[a];
+      const auto layer = static_cast<int>(a);
+      softmaxes[parts.softmax] = layer;
+      for (const int linear : {parts.q_linear, parts.k_linear, parts.v_linear})
+        if (linear >= 0) known_[linear] = {"qkv", layer};
+      known_[parts.scores] = {"scores", layer};
+      known_[parts.context] = {"context", layer};
+    }
+    // Nodes stand after those that they read.
+    layers_.assign(static_cast<std::size_t>(index.node_count()), std::nullopt);
+    for (int n = 0; n < index.node_count(); ++n) {
+      auto& layer = layers_[static_cast<std::size_t>(n)];
+      for (const auto& input : index.node(n).input())
+        if (const int producer = index.producer(input); producer >= 0)
+          layer = std::max(layer, layers_[static_cast<std::size_t>(producer)]);
+      if (const auto it = softmaxes.find(n); it != softmaxes.end()) layer = it->second;
+    }
+    residual_ = adds_feeding_layer_norm(index);
+    for (int n = 0; n < index.node_count(); ++n) classify(n);
+  }
+
+  void describe(int node, QuantizedOp& op) const {
+    op.node = label_of(index_.node(node));
+    op.op = index_.node(node).op_type();
+    const auto it = known_.find(node);
+    op.kind = it == known_.end() ? op.op : it->second.name;
+    op.layer = it == known_.end() ? layers_[static_cast<std::size_t>(node)] : it->second.layer;
+  }
+
+ private:
+  struct Kind {
+    std::string name;
+    std::optional<int> layer;
+  };
+
+  void classify(int n) {
+    const auto& node = index_.node(n);
+    const auto layer = layers_[static_cast<std::size_t>(n)];
+    if (std::binary_search(residual_.begin(), residual_.end(), n)) known_[n] = {"residual", layer};
+    if (!is_matmul(node) || known_.contains(n)) return;
+    const int before = product_before(index_, node.input(0));
+    const auto known = known_.find(before);
+    if (known != known_.end() && known->second.name == "context") {
+      known_[n] = {"attention output", layer};
+    } else if (is_gelu(index_, node.input(0))) {
+      if (known != known_.end()) known->second.name = "feed-forward in";
+      known_[n] = {"feed-forward out", layer};
+    } else if (!matmuls_.is_followed(n)) {
+      known_[n] = {"head", std::nullopt};
+    } else {
+      known_[n] = {"product", layer};
+    }
+  }
+
+  const GraphIndex& index_;
+  MatMuls matmuls_;
+  std::vector<int> residual_;
+  std::vector<std::optional<int>> layers_;  // by node: of the last Softmax in front of it
+  std::map<int, Kind> known_;
+};
+
+}  // namespace
+
+std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIndex& index,
+                                       Constants& constants) {
+  const Kinds kinds(index, constants);
+  std::vector<QuantizedOp> ops;
+  for (std::size_t i = 0; i < placement.sites.size(); ++i) {
+    QuantizedOp& op = ops.emplace_back();
+    kinds.describe(placement.sites[i].node, op);
+    op.place = i;
+  }
+  for (std::size_t i = 0; i < placement.outputs.size(); ++i) {
+    QuantizedOp& op = ops.emplace_back();
+    kinds.describe(index.producer(placement.outputs[i]), op);
+    op.kind = "result";
+    op.result = true;
+    op.place = i;
+  }
+  return ops;
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ops of a placement, by what they are in a BERT.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "quant/graph/constants.hpp"
+#include "quant/graph/graph_index.hpp"
+#include "quant/placement/placement.hpp"
+
+namespace bertcl::quant {
+
+/// A node whose inputs are quantized, or one whose result is quantized for all who read it.
+struct QuantizedOp {
+  std::string node;  ///< its label
+  std::string op;    ///< the operator
+  /// "qkv", "scores", "context", "attention output", "feed-forward in", "feed-forward out", "head",
+  /// "product", "residual", "result", or the operator where it is none of these.
+  std::string kind;
+  std::optional<int> layer;  ///< encoder layer, from 0; empty before and after them
+  bool result = false;       ///< of Placement::outputs, not of its sites
+  std::size_t place = 0;     ///< index there
+};
+
+/// Of every site, then of every output of `placement`.
+std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIndex& index,
+                                       Constants& constants);
+
+}  // namespace bertcl::quant

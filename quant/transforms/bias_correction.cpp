@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes the mean error of quantized MatMuls out of the biases after them.
+#include "quant/transforms/bias_correction.hpp"
+
+#include <set>
+#include <utility>
+
+#include "kernels/bind.hpp"
+#include "kernels/contracts/observe.hpp"
+#include "quant/graph/structure.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+/// A MatMul with a bias.
+struct Linear {
+  int node = 0;
+  std::string weight;
+  BiasCorrection correction;  ///< the bias as it is
+};
+
+/// By the tensor that is multiplied.
+std::map<std::string, std::vector<Linear>> linears(const Encodings& encodings,
+                                                   const Placement& placement,
+                                                   const GraphIndex& index, Constants& constants) {
+  std::set<int> sites;
+  for (const Site& site : placement.sites) sites.insert(site.node);
+  std::map<std::string, std::vector<Linear>> all;
+  for (const Site& site : placement.sites) {
+    const auto& node = index.node(site.node);
+    if (!is_op(node, "MatMul") || site.operands.size() != 2 ||
+        site.operands[0].role != Role::activation || site.operands[1].role != Role::weight)
+      continue;
+    const auto& integers = encodings.at({node.input(1), Role::weight}).constant.values;
+    const std::string sum = with_bias(index, constants, site.node);
+    const int add = index.producer(sum);
+    if (integers.shape().size() != 2 || add == site.node || sites.contains(add)) continue;
+    const int input = index.node(add).input(0) == node.output(0) ? 1 : 0;
+    const std::string& tensor = index.node(add).input(input);
+    const ir::Tensor bias = constants.value(tensor);
+    if (bias.dtype() != ir::DType::f32 || ir::element_count(bias.shape()) != integers.shape()[1])
+      continue;
+    all[node.input(0)].push_back({site.node, node.input(1), {add, input, tensor, bias}});
+  }
+  return all;
+}
+
+}  // namespace
+
+void ShiftObserver::observe(const opencl::Buffer& values, std::int64_t rows,
+                            std::int64_t channels) {
+  if (rows == 0 || channels == 0) return;
+  if (channels_ == 0) {
+    channels_ = channels;
+    state_ = context_->allocate(2 * static_cast<std::size_t>(channels) * sizeof(float));
+    state_.fill(0);
+  }
+  const bool is_signed = type_ == ir::DType::i8;
+  auto kernel = context_->kernel("observe_channels", "observe_shift");
+  kernels::set(kernel, kernels::ObserveShift<opencl::KernelArgument>{
+                           .x = values,
+                           .state = state_,
+                           .rows = static_cast<std::int32_t>(rows),
+                           .channels = static_cast<std::int32_t>(channels),
+                           .scale = parameters_.scale,
+                           .zero_point = parameters_.zero_point,
+                           .lowest = is_signed ? -128.0f : 0.0f,
+                           .highest = is_signed ? 127.0f : 255.0f});
+  context_->queue().launch(kernel, {static_cast<std::size_t>((channels + 15) / 16), 1, 1},
+                           {1, 1, 1}, "observe_shift");
+  rows_ += rows;
+}
+
+ChannelShift ShiftObserver::shift() const {
+  std::vector<float> sums(2 * static_cast<std::size_t>(channels_));
+  if (rows_ > 0) state_.read(std::as_writable_bytes(std::span(sums)));
+  ChannelShift result;
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    (i < sums.size() / 2 ? result.mean : result.shift)
+        .push_back(sums[i] / static_cast<double>(rows_));
+  return result;
+}
+
+std::vector<double> product_shift(const ChannelShift& x, std::span<const float> weight,
+                                  const QuantizedConstant& quantized) {
+  const ir::Tensor integers = quantized.values.converted(ir::DType::i32);
+  const auto q = integers.as<std::int32_t>();
+  const std::size_t channels = x.mean.size(), columns = weight.size() / channels;
+  std::vector<double> shift(columns, 0.0);
+  for (std::size_t k = 0; k < channels; ++k)
+    for (std::size_t j = 0; j < columns; ++j) {
+      const std::size_t i = k * columns + j;
+      const std::size_t c = quantized.scales.size() == 1 ? 0 : quantized.axis == 1 ? j : k;
+      const double w = (q[i] - quantized.zero_points[c]) * static_cast<double>(quantized.scales[c]);
+      shift[j] += x.shift[k] * w + x.mean[k] * (w - weight[i]);
+    }
+  return shift;
+}
+
+std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,
+                                             const GraphIndex& index, Constants& constants,
+                                             const Workspace& workspace,
+                                             std::span<const Sample> samples,
+                                             const PassProgress& progress) {
+  const auto inputs = linears(encodings, placement, index, constants);
+  std::set<std::string> tensors;
+  for (const auto& [tensor, list] : inputs) tensors.insert(tensor);
+  std::map<int, BiasCorrection> corrections;
+  if (tensors.empty()) return corrections;
+
+  const auto make = [&](opencl::Context& context, const std::string& tensor) {
+    const Encoding& e = encodings.at({tensor, Role::activation});
+    return ShiftObserver(context, e.parameters, e.type);
+  };
+  for (const auto& [tensor, observer] :
+       observe_samples(workspace, tensors, samples, make, progress)) {
+    const ChannelShift x = observer.shift();
+    for (Linear linear : inputs.at(tensor)) {
+      const ir::Tensor weight = constants.value(linear.weight);
+      const auto shift = product_shift(x, weight.as<float>(),
+                                       encodings.at({linear.weight, Role::weight}).constant);
+      std::vector<float> bias;
+      for (const float b : linear.correction.bias.as<float>())
+        bias.push_back(static_cast<float>(b - shift[bias.size()]));
+      linear.correction.bias =
+          ir::Tensor::of<float>(linear.correction.bias.shape(), std::move(bias));
+      corrections.emplace(linear.node, std::move(linear.correction));
+    }
+  }
+  return corrections;
+}
+
+}  // namespace bertcl::quant

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes the mean error of quantized MatMuls out of the biases after them.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "opencl/context.hpp"
+#include "quant/calibration/sample_pass.hpp"
+#include "quant/encoding/encode.hpp"
+#include "quant/graph/constants.hpp"
+#include "quant/graph/graph_index.hpp"
+#include "quant/placement/placement.hpp"
+
+namespace bertcl::quant {
+
+/// By channel of a tensor x.
+struct ChannelShift {
+  std::vector<double> mean;   ///< of x
+  std::vector<double> shift;  ///< mean of Q/DQ(x) - x
+};
+
+/// Gathers ChannelShift of one tensor on the device.
+class ShiftObserver {
+ public:
+  /// Q/DQ is that of `parameters` in integers of `type`, u8 or i8.
+  ShiftObserver(opencl::Context& context, Parameters parameters, ir::DType type)
+      : context_(&context), parameters_(parameters), type_(type) {}
+
+  /// Queues taking in `values` [rows][channels].
+  void observe(const opencl::Buffer& values, std::int64_t rows, std::int64_t channels);
+  /// Waits.
+  ChannelShift shift() const;
+
+ private:
+  opencl::Context* context_;
+  Parameters parameters_;
+  ir::DType type_;
+  opencl::Buffer state_;
+  std::int64_t channels_ = 0, rows_ = 0;
+};
+
+/// E[x_q W_q] - E[x W] by column: shift W_q + mean (W_q - W).
+std::vector<double> product_shift(const ChannelShift& x, std::span<const float> weight,
+                                  const QuantizedConstant& quantized);
+
+/// A bias [columns] to be read by input `input` of the Add `node` in place of `tensor`.
+struct BiasCorrection {
+  int node = 0;
+  int input = 0;
+  std::string tensor;
+  ir::Tensor bias;
+};
+
+/// For each site x W with constant W and one reader of its result, the Add of a constant bias that
+/// is no site itself: bias - product_shift() (Nagel et al., "Data-Free Quantization", 2019, with
+/// means that are measured over samples in place of derived ones). By the site's node. x is that of
+/// the float model, so that each correction holds whatever else is quantized.
+std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,
+                                             const GraphIndex& index, Constants& constants,
+                                             const Workspace& workspace,
+                                             std::span<const Sample> samples,
+                                             const PassProgress& progress = {});
+
+}  // namespace bertcl::quant

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves scale from the channels of an activation into the weights that read it.
+#include "quant/transforms/smooth.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "quant/graph/graph_edit.hpp"
+#include "quant/graph/structure.hpp"
+
+namespace bertcl::quant {
+namespace {
+
+constexpr double kAlphas[] = {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0};
+constexpr double kMultiples[] = {0.5, 1.0, 1.5, 2.0, 3.0, 4.0};
+constexpr double kOutlierAlphas[] = {0.5, 0.75, 1.0};
+/// A Mul in the graph must save this part of the error.
+constexpr double kLeastGain = 0.1;
+/// About what GPTQ leaves of a weight's squared error; the choice of factors does not hang on it.
+constexpr double kGptqErrorPart = 0.5;
+
+/// A factor after such a node would be a pass over memory of its own.
+bool is_view(const onnx::NodeProto& node) {
+  const std::string& op = node.op_type();
+  return moves_elements(node) || op == "Flatten" || op == "Cast" || op == "Gather" ||
+         op == "Concat" || op == "DequantizeLinear";
+}
+
+/// False also for weights after nodes that cannot be evaluated; encode() says so later.
+bool is_float_matrix(Constants& constants, const std::string& weight) {
+  try {
+    const ir::Tensor value = constants.value(weight);
+    return value.shape().size() == 2 && value.dtype() == ir::DType::f32;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::vector<float> largest_magnitude(const ChannelStatistics& x) {
+  std::vector<float> largest(x.channels());
+  for (std::size_t k = 0; k < largest.size(); ++k)
+    largest[k] = std::max({-x.low[k], x.high[k], 1e-5f});
+  return largest;
+}
+
+std::vector<float> largest_weight(std::span<const WeightView> weights, std::size_t channels) {
+  std::vector<float> largest(channels, 1e-5f);
+  for (const WeightView& w : weights)
+    for (std::size_t k = 0; k < channels; ++k)
+      for (const float v : w.values.subspan(k * static_cast<std::size_t>(w.columns),
+                                            static_cast<std::size_t>(w.columns)))
+        largest[k] = std::max(largest[k], std::abs(v));
+  return largest;
+}
+
+std::vector<float> with_unit_mean(std::vector<double> factors) {
+  double log_sum = 0.0;
+  for (const double f : factors) log_sum += std::log(f);
+  const double mean = std::exp(log_sum / static_cast<double>(factors.size()));
+  std::vector<float> result;
+  for (const double f : factors) result.push_back(static_cast<float>(f / mean));
+  return result;
+}
+
+std::vector<float> smoothquant(const std::vector<float>& x, const std::vector<float>& w,
+                               double alpha) {
+  std::vector<double> factors;
+  for (std::size_t k = 0; k < x.size(); ++k)
+    factors.push_back(std::pow(x[k], alpha) / std::pow(w[k], 1.0 - alpha));
+  return with_unit_mean(std::move(factors));
+}
+
+std::vector<float> outliers(const std::vector<float>& x, double multiple, double alpha) {
+  std::vector<float> sorted = x;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  std::vector<double> factors;
+  for (const float v : x)
+    factors.push_back(std::pow(std::max(1.0, v / (multiple * *middle)), alpha));
+  return with_unit_mean(std::move(factors));
+}
+
+/// The values of a weight [K][N] that share a scale.
+enum class Group { matrix, row, column };
+
+Group group_of(const WeightOptions& options) {
+  if (!options.per_channel) return Group::matrix;
+  const auto axis = options.axes.find("MatMul");
+  return axis != options.axes.end() && (axis->second == 0 || axis->second == -2) ? Group::row
+                                                                                 : Group::column;
+}
+
+Scheme scheme_of(const WeightOptions& options) {
+  Scheme scheme = options.scheme;
+  scheme.symmetric = scheme.symmetric || options.per_channel;
+  return scheme;
+}
+
+/// 0 for zeros, which are met exactly, and for what cannot be quantized, as encode() says later.
+double step_of(Range range, Scheme scheme) {
+  if (range == Range{} || !std::isfinite(range.low) || !std::isfinite(range.high)) return 0.0;
+  return parameters_of(range, scheme).scale;
+}
+
+/// s W
+struct ScaledWeight {
+  std::vector<Range> ranges;  ///< of each group
+  double squares = 0.0;       ///< their sum
+};
+
+ScaledWeight scale(const WeightView& w, std::span<const float> factors, Group group) {
+  const auto columns = static_cast<std::size_t>(w.columns);
+  ScaledWeight result;
+  std::vector<double> squares(columns, 0.0);
+  std::vector<float> low(columns, 0.0f), high(columns, 0.0f);
+  const auto add_all_columns = [&] {
+    if (columns == 0) return;
+    result.ranges.push_back(
+        {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end())});
+  };
+  for (std::size_t k = 0; k < factors.size(); ++k) {
+    for (std::size_t j = 0; j < columns; ++j) {
+      const float v = w.values[k * columns + j] * factors[k];
+      squares[j] += v * v;
+      low[j] = std::min(low[j], v);
+      high[j] = std::max(high[j], v);
+    }
+    if (group != Group::row) continue;
+    add_all_columns();
+    std::fill(low.begin(), low.end(), 0.0f);
+    std::fill(high.begin(), high.end(), 0.0f);
+  }
+  if (group == Group::matrix) add_all_columns();
+  for (std::size_t j = 0; j < columns; ++j) {
+    if (group == Group::column) result.ranges.push_back({low[j], high[j]});
+    result.squares += squares[j];
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& constants,
+                                         const Placement& placement) {
+  std::map<std::string, SmoothTarget> targets;
+  std::set<std::string> unfit;
+  std::map<std::string, std::size_t> readers;  // of a weight, among the targets
+  for (const Site& site : placement.sites)
+    for (const Operand& operand : site.operands) {
+      if (operand.role != Role::activation) continue;
+      const auto& node = index.node(site.node);
+      const int producer = index.producer(operand.tensor);
+      const bool fits = is_op(node, "MatMul") && operand.input == 0 && site.operands.size() == 2 &&
+                        site.operands[1].role == Role::weight && producer >= 0 &&
+                        !is_view(index.node(producer)) && is_float_matrix(constants, node.input(1));
+      if (!fits) {
+        unfit.insert(operand.tensor);
+        continue;
+      }
+      SmoothTarget& target = targets[operand.tensor];
+      target.tensor = operand.tensor;
+      target.nodes.push_back(site.node);
+      target.weights.push_back(node.input(1));
+      ++readers[node.input(1)];
+    }
+  // What is quantized for all readers would be rounded twice.
+  unfit.insert(placement.outputs.begin(), placement.outputs.end());
+  std::vector<SmoothTarget> result;
+  for (auto& [tensor, target] : targets) {
+    // A weight that two layers share can be scaled for one of them only.
+    const bool own =
+        std::all_of(target.weights.begin(), target.weights.end(), [&](const std::string& w) {
+          return readers[w] == 1 && index.uses(w).size() == 1 && !index.read_elsewhere(w);
+        });
+    if (own && !unfit.contains(tensor)) result.push_back(std::move(target));
+  }
+  return result;
+}
+
+double expected_error(const ChannelStatistics& x, std::span<const WeightView> weights,
+                      std::span<const float> factors, const SmoothOptions& options) {
+  const std::size_t channels = x.channels();
+  double low = 0.0, high = 0.0, energy = 0.0;  // of x / s; energy: mean square of a row
+  for (std::size_t k = 0; k < channels; ++k) {
+    low = std::min(low, static_cast<double>(x.low[k] / factors[k]));
+    high = std::max(high, static_cast<double>(x.high[k] / factors[k]));
+    energy += x.mean_square[k] / (factors[k] * factors[k]);
+  }
+  if (options.symmetric_ranges) low = -(high = std::max(-low, high));
+  const double step =
+      step_of({static_cast<float>(low), static_cast<float>(high)}, options.activations);
+  const Group group = group_of(options.weights);
+  const bool gptq = options.gptq && !options.weights.as_float && group != Group::row;
+  double error = 0.0;
+  for (const WeightView& w : weights) {
+    const ScaledWeight scaled = scale(w, factors, group);
+    const double columns = static_cast<double>(w.columns);
+    double weight_error = 0.0;
+    for (std::size_t g = 0; g < scaled.ranges.size(); ++g) {
+      const double read = group == Group::column ? energy
+                          : group == Group::row
+                              ? columns * x.mean_square[g] / (factors[g] * factors[g])
+                              : columns * energy;
+      const double weight_step = step_of(scaled.ranges[g], scheme_of(options.weights));
+      weight_error += weight_step * weight_step * read;
+    }
+    error += (step * step * scaled.squares + (gptq ? kGptqErrorPart : 1.0) * weight_error) / 12.0;
+  }
+  return error;
+}
+
+Smoothing choose_factors(const std::string& tensor, const ChannelStatistics& x,
+                         std::span<const WeightView> weights, const SmoothOptions& options) {
+  const auto largest = largest_magnitude(x);
+  const auto error = [&](std::span<const float> factors) {
+    return expected_error(x, weights, factors, options);
+  };
+  Smoothing best;
+  best.tensor = tensor;
+  best.error_before = error(std::vector<float>(x.channels(), 1.0f));
+  best.error_after = best.error_before;
+  const auto try_factors = [&](std::vector<float> factors, std::string choice) {
+    const double e = error(factors);
+    if (!options.alpha && !(e < best.error_after)) return;
+    best.error_after = e;
+    best.factors = std::move(factors);
+    best.choice = std::move(choice);
+  };
+  const auto weight = largest_weight(weights, x.channels());
+  if (options.alpha) {
+    try_factors(smoothquant(largest, weight, *options.alpha),
+                fmt::format("alpha {}", *options.alpha));
+    return best;
+  }
+  for (const double alpha : kAlphas)
+    try_factors(smoothquant(largest, weight, alpha), fmt::format("alpha {}", alpha));
+  for (const double multiple : kMultiples)
+    for (const double alpha : kOutlierAlphas)
+      try_factors(outliers(largest, multiple, alpha),
+                  fmt::format("beyond {} x median, alpha {}", multiple, alpha));
+  if (!(best.error_after <= (1.0 - kLeastGain) * best.error_before)) {
+    best.factors.clear();
+    best.choice.clear();
+    best.error_after = best.error_before;
+  }
+  return best;
+}
+
+namespace {
+
+/// A copy of W with row k times factors[k], as a new initializer.
+std::string scaled_weight(Model& model, Constants& constants, const std::string& weight,
+                          const std::vector<float>& factors) {
+  const ir::Tensor old = constants.value(weight);
+  const auto from = old.as<float>();
+  std::vector<float> values(from.begin(), from.end());
+  const auto columns = static_cast<std::size_t>(old.shape()[1]);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] *= factors[i / columns];
+  return model.add(model.fresh_name(weight + "_smoothed"),
+                   ir::Tensor::of<float>(old.shape(), std::move(values)));
+}
+
+onnx::NodeProto mul_node(Model& model, const std::string& tensor,
+                         const std::vector<float>& factors) {
+  std::vector<float> inverse;
+  for (const float f : factors) inverse.push_back(1.0f / f);
+  const auto channels = static_cast<std::int64_t>(inverse.size());
+  onnx::NodeProto node;
+  node.set_op_type("Mul");
+  node.set_name(model.fresh_name(tensor + "_smooth"));
+  node.add_input(tensor);
+  node.add_input(model.add(model.fresh_name(tensor + "_smooth_factor"),
+                           ir::Tensor::of<float>({channels}, std::move(inverse))));
+  node.add_output(model.fresh_name(tensor + "_smoothed"));
+  return node;
+}
+
+}  // namespace
+
+void apply_smoothing(Model& model, std::span<const SmoothTarget> targets,
+                     std::span<const Smoothing> smoothings) {
+  const GraphIndex index(model.graph());
+  Constants constants(model, index);
+  std::set<int> makers;  // of the weights of before
+  std::set<std::string> initializers;
+  std::map<int, std::vector<onnx::NodeProto>> added;  // by the node they follow
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    const SmoothTarget& target = targets[t];
+    const auto& factors = smoothings[t].factors;
+    if (factors.empty()) continue;
+    const onnx::NodeProto mul = mul_node(model, target.tensor, factors);
+    for (std::size_t i = 0; i < target.nodes.size(); ++i) {
+      constants.collect(target.weights[i], makers, initializers);
+      const std::string weight = scaled_weight(model, constants, target.weights[i], factors);
+      auto& matmul = *model.proto().mutable_graph()->mutable_node(target.nodes[i]);
+      matmul.set_input(0, mul.output(0));
+      matmul.set_input(1, weight);
+    }
+    added[index.producer(target.tensor)].push_back(mul);
+  }
+  std::set<std::string> outputs;
+  for (const int n : makers)
+    outputs.insert(index.node(n).output().begin(), index.node(n).output().end());
+  insert_nodes(model, std::move(added));
+  remove_unread(model, outputs, initializers);
+}
+
+}  // namespace bertcl::quant

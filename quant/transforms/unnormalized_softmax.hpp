@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves the normalization of a quantized Softmax after the product that reads it.
+#pragma once
+#include <set>
+#include <string>
+
+#include "quant/calibration/parameters.hpp"
+#include "quant/graph/graph_index.hpp"
+#include "quant/graph/model.hpp"
+#include "quant/graph/opset.hpp"
+#include "quant/placement/placement.hpp"
+
+namespace bertcl::quant {
+
+/// What is quantized of a Softmax.
+enum class Softmax {
+  plain,         ///< its result
+  unnormalized,  ///< powers relative to the largest, exp(s - max(s)): defer_softmax()
+};
+
+/// The range of powers: that of the largest is always 1.
+inline constexpr Range kPowers{0.0f, 1.0f};
+
+/// The results of Softmax nodes over the last axis whose only reader is a MatMul of `placement`, as
+/// its quantized first input.
+std::set<std::string> deferrable_softmaxes(const Placement& placement, const GraphIndex& index,
+                                           const RankOf& rank_of);
+
+/// In a model with Q/DQ, rewrites for each of these results p
+///
+///   s -> Softmax -> p -> Q -> DQ -> pd; MatMul(pd, v) -> y
+///   becomes
+///   s -> ReduceMax -> m; Exp(s - m) -> Q -> DQ -> pd; MatMul(pd, v) / ReduceSum(pd) -> y
+///
+/// which is the same but for rounding: of probabilities most are below one step where a row has
+/// many keys, of powers the largest is always 1. The parameters of Q and DQ have to be those of
+/// kPowers. All other names stay.
+void defer_softmax(Model& model, const std::set<std::string>& results);
+
+}  // namespace bertcl::quant

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// MatMuls whose activations are quantized by the values of each run, without calibration.
+#pragma once
+#include <set>
+#include <string>
+
+#include "quant/graph/graph_index.hpp"
+#include "quant/graph/model.hpp"
+#include "quant/placement/placement.hpp"
+
+namespace bertcl::quant {
+
+/// Where the scales of activations come from.
+enum class ActivationScales {
+  calibrated,  ///< samples or a table
+  per_tensor,  ///< each run: DynamicQuantizeLinear, u8, one for all of the tensor
+  per_token,   ///< each run: one for each row, s8, symmetric
+};
+
+/// Leaves in `placement` the products of an activation and a weight, whose activation is no operand
+/// any more since it has no scale beforehand, and what reads constants alone (the tables of
+/// Gather). The rest moves to `left`.
+void keep_dynamic(Placement& placement, const GraphIndex& index);
+
+/// The results of these products.
+std::set<std::string> product_results(const Placement& placement, const GraphIndex& index);
+
+/// In a model whose weights stand after DequantizeLinear, rewrites the product that makes each of
+/// `results` as onnxruntime's quantize_dynamic does, with its names:
+///
+///   x, Wq -> DQ(w_scale, w_zero_point) -> MatMul -> y
+///   becomes
+///   x -> DynamicQuantizeLinear -> xq, x_scale, x_zero_point
+///   MatMulInteger(xq, Wq, x_zero_point, w_zero_point) -> Cast -> Mul(x_scale * w_scale) -> y
+///
+/// or, by `per_token`, in plain operators that onnxruntime runs and bertcl reads as one,
+///
+///   x -> Abs -> ReduceMax(last axis) -> Max(1e-30) -> Div(127) -> x_scale[.., 1]
+///   x -> Div(x_scale) -> Round -> Cast(i8) -> xq
+///   MatMulInteger(xq, Wq, _, w_zero_point) -> Cast -> Mul(w_scale) -> Mul(x_scale) -> y
+///
+/// A tensor that several products read is quantized once. `scales` is not `calibrated`.
+void quantize_dynamically(Model& model, const std::set<std::string>& results,
+                          ActivationScales scales);
+
+}  // namespace bertcl::quant
