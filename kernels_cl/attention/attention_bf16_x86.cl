@@ -80,17 +80,11 @@ static void pair_values(__global const ushort* v, int stride, const int* keys, i
   }
 }
 
-ONE_ITEM KERNEL attention_bf16(__global const ushort* q, int q_stride, int q_offset,
-                              __global const ushort* k, int k_stride, int k_offset,
-                              __global const ushort* v, int v_stride, int v_offset,
-                              __global ushort* out, __global const int* seq_offsets,
-                              __global const uchar* key_mask, int use_mask, int heads,
-                              int head_size, float scale, int block_rows PLACE_PARAMETER) {
-  const int head = PLACE.id.y, sequence = PLACE.id.z;
-  const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
-  const int first = begin + PLACE.id.x * block_rows;
-  const int last = min(first + block_rows, end);
-  if (first >= last) return;
+ONE_ITEM KERNEL attention_bf16(ATTENTION_FLOAT_PARAMETERS(ushort) PLACE_PARAMETER) {
+  const int head = PLACE.id.y;
+  const Rows item = rows_of(PLACE, seq_offsets, block_rows);
+  const int begin = item.begin, end = item.end, last = item.last;
+  if (item.first >= last) return;
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
@@ -108,7 +102,7 @@ ONE_ITEM KERNEL attention_bf16(__global const ushort* q, int q_stride, int q_off
   const float exponent = scale * M_LOG2E_F;
   int packed_from = -1, next = begin, count = 0;  // rows packed_from .. next - 1 are packed
 
-  for (int row = first; row < last; row += ROWS) {
+  for (int row = item.first; row < last; row += ROWS) {
     const int rows = last - row;
     for (int h = 0; h < 2; h++)
       load_transposed((__global const int*)(q + (size_t)min(row + h * LANES, last - 1) * q_stride),
@@ -119,9 +113,8 @@ ONE_ITEM KERNEL attention_bf16(__global const ushort* q, int q_stride, int q_off
     for (int from = begin; from < end; from = next) {
       if (packed_from != from) {
         packed_from = from;
-        count = 0;
-        for (next = from; next < end && count < PACKED_KEYS; next++)
-          if (!use_mask || key_mask[next]) keys[count++] = next;
+        next = from;
+        count = take_attended(key_mask, use_mask, &next, end, PACKED_KEYS, keys);
         copy_keys((__global const int*)k, k_stride / 2, keys, count, words, packed_k);
         pair_values(v, v_stride, keys, count, head_size, packed_v);
       }
@@ -226,4 +219,4 @@ ONE_ITEM KERNEL attention_bf16(__global const ushort* q, int q_stride, int q_off
   }
 }
 
-MERGEABLE(attention_bf16, ATTENTION_F32_ARGUMENTS)
+MERGEABLE(attention_bf16, ATTENTION_FLOAT_ARGUMENTS)

@@ -22,6 +22,7 @@
 // is not read. Bounds: head_size <= HEAD_MAX, at most 26 KB of local memory; q, k and v begin at
 // multiples of 16 bytes. No unsafe math options.
 #include "attention/attention_groups.clh"
+#include "attention/parameters.clh"
 
 #ifndef HALF
 #define HALF 0  // 1: q, k, v and out are half
@@ -100,11 +101,7 @@ __attribute__((always_inline)) static void multiply(float x[ITEM_ROWS][4], __loc
 }
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
-    __global const Stored* restrict q, int q_stride, int q_offset,
-    __global const Stored* restrict k, int k_stride, int k_offset,
-    __global const Stored* restrict v, int v_stride, int v_offset, __global Stored* restrict out,
-    __global const int* restrict seq_offsets, __global const uchar* restrict key_mask, int use_mask,
-    int heads, int head_size, float scale, int block_rows) {
+    ATTENTION_FLOAT_PARAMETERS(Stored)) {
   __local int strip[STRIP_WORDS] __attribute__((aligned(16)));
   __local int p_tile[KEYS * ROW_PITCH] __attribute__((aligned(16)));
   __local int* k_strip = strip + Q_WORDS;

@@ -25,12 +25,9 @@ float score(__global const float* q, __global const float* k, int head_size, flo
   return sum * scale;
 }
 
-__kernel void attention_f32(__global const float* q, int q_stride, int q_offset,
-                            __global const float* k, int k_stride, int k_offset,
-                            __global const float* v, int v_stride, int v_offset,
-                            __global float* out, __global const int* seq_offsets,
-                            __global const uchar* key_mask, int use_mask, int heads, int head_size,
-                            float scale, int block_rows) {
+#include "attention/parameters.clh"
+
+__kernel void attention_f32(ATTENTION_FLOAT_PARAMETERS(float)) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;

@@ -53,17 +53,11 @@ static void copy_row(__global const float* from, int size, float* to) {
   for (; i < size; i++) to[i] = from[i];
 }
 
-ONE_ITEM KERNEL attention_f32(__global const float* q, int q_stride, int q_offset,
-                              __global const float* k, int k_stride, int k_offset,
-                              __global const float* v, int v_stride, int v_offset,
-                              __global float* out, __global const int* seq_offsets,
-                              __global const uchar* key_mask, int use_mask, int heads,
-                              int head_size, float scale, int block_rows PLACE_PARAMETER) {
-  const int head = PLACE.id.y, sequence = PLACE.id.z;
-  const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
-  const int first = begin + PLACE.id.x * block_rows;
-  const int last = min(first + block_rows, end);
-  if (first >= last) return;
+ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER) {
+  const int head = PLACE.id.y;
+  const Rows item = rows_of(PLACE, seq_offsets, block_rows);
+  const int begin = item.begin, end = item.end, last = item.last;
+  if (item.first >= last) return;
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
@@ -78,13 +72,9 @@ ONE_ITEM KERNEL attention_f32(__global const float* q, int q_stride, int q_offse
 
   const int cached_keys = CACHED_FLOATS / head_size / BLOCK_KEYS * BLOCK_KEYS;
   int cached = -1, next = begin;  // which cached_keys keys `keys` holds
-  int attended = end - begin;
-  if (use_mask) {
-    attended = 0;
-    for (int key = begin; key < end; key++) attended += key_mask[key] != 0;
-  }
+  const int attended = count_attended(key_mask, use_mask, begin, end);
 
-  for (int row = first; row < last; row += ROWS) {
+  for (int row = item.first; row < last; row += ROWS) {
     const int rows = last - row;
     for (int h = 0; h < 2; h++)
       load_transposed((__global const int*)q + (size_t)min(row + h * LANES, last - 1) * q_stride,
@@ -203,4 +193,4 @@ ONE_ITEM KERNEL attention_f32(__global const float* q, int q_stride, int q_offse
   }
 }
 
-MERGEABLE(attention_f32, ATTENTION_F32_ARGUMENTS)
+MERGEABLE(attention_f32, ATTENTION_FLOAT_ARGUMENTS)

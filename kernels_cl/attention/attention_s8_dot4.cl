@@ -26,6 +26,7 @@
 // is not read. Bounds: head_size <= HEAD_MAX, at most 29 KB of local memory in the default ROWS; q,
 // k and v begin at multiples of 16 bytes. No unsafe math options.
 #include "attention/attention_s8_tiles.clh"
+#include "attention/parameters.clh"
 #include "lib/types.clh"
 
 static int sum4(int4 x) { return x.s0 + x.s1 + x.s2 + x.s3; }
@@ -79,13 +80,7 @@ static float4 as_floats(const int* scores) {
 }
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
-    __global const uchar* restrict q, int q_stride, int q_offset, int q_type, int q_zero_point,
-    __global const uchar* restrict k, int k_stride, int k_offset, int k_type, int k_zero_point,
-    __global const uchar* restrict v, int v_stride, int v_offset, int v_type, int v_zero_point,
-    __global uchar* restrict out, int out_type, float out_inv_scale, int out_zero_point,
-    __global const int* restrict seq_offsets, __global const uchar* restrict key_mask, int use_mask,
-    int heads, int head_size, float qk_scale, float p_inv_scale, int p_max, int unnormalized,
-    float pv_scale, float score_inv_scale, int score_low, int score_high, int block_rows) {
+    ATTENTION_S8_PARAMETERS) {
   __local int q_tile[WORDS * ROW_PITCH] __attribute__((aligned(16)));
   __local int k_tile[WORDS * KEY_PITCH] __attribute__((aligned(16)));
   __local int p_tile[KEYS / 4 * ROW_PITCH] __attribute__((aligned(16)));

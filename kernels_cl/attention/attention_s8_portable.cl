@@ -51,21 +51,11 @@ static void load_part(__global const uchar* source, int stride, const int* keys,
   }
 }
 
-ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
-                             int q_zero_point, __global const uchar* k, int k_stride, int k_offset,
-                             int k_type, int k_zero_point, __global const uchar* v, int v_stride,
-                             int v_offset, int v_type, int v_zero_point, __global uchar* out,
-                             int out_type, float out_inv_scale, int out_zero_point,
-                             __global const int* seq_offsets, __global const uchar* key_mask,
-                             int use_mask, int heads, int head_size, float qk_scale,
-                             float p_inv_scale, int p_max, int unnormalized, float pv_scale,
-                             float score_inv_scale, int score_low, int score_high,
-                             int block_rows PLACE_PARAMETER) {
-  const int head = PLACE.id.y, sequence = PLACE.id.z;
-  const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
-  const int first = begin + PLACE.id.x * block_rows;
-  const int last = min(first + block_rows, end);
-  if (first >= last) return;
+ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
+  const int head = PLACE.id.y;
+  const Rows item = rows_of(PLACE, seq_offsets, block_rows);
+  const int begin = item.begin, end = item.end, last = item.last;
+  if (item.first >= last) return;
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
@@ -77,15 +67,11 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
   int keys[BLOCK_KEYS];  // row of each attended key of the block
   const float exponent = qk_scale * M_LOG2E_F;
 
-  int attended = end - begin;
-  if (use_mask) {
-    attended = 0;
-    for (int key = begin; key < end; key++) attended += key_mask[key] != 0;
-  }
+  const int attended = count_attended(key_mask, use_mask, begin, end);
   const int blocks = (attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
   const int steps = blocks > 1 ? 2 * blocks : blocks;
 
-  for (int row = first; row < last; row += ROWS) {
+  for (int row = item.first; row < last; row += ROWS) {
     const int rows = last - row;
     for (int h = 0; h < 2; h++)
       for (int d = 0; d < head_size; d += LANES) {
@@ -105,9 +91,7 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
     for (int step = 0, next = begin; step < steps; step++) {
       if (step == blocks) next = begin;
       const int measure = step < blocks, finish = steps == blocks || !measure;
-      int count = 0;
-      for (; next < end && count < BLOCK_KEYS; next++)
-        if (!use_mask || key_mask[next]) keys[count++] = next;
+      const int count = take_attended(key_mask, use_mask, &next, end, BLOCK_KEYS, keys);
 
       scorev block0 = -FLT_MAX, block1 = -FLT_MAX;
       for (int start = 0; start < count; start += PART_KEYS) {
@@ -190,9 +174,7 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
     for (int i = 0; i < head_size * 2; i++)
       result[i] = finish_column(convert_floatv(result[i]) * (i & 1 ? scale1 : scale0), out_type,
                                 out_inv_scale, out_zero_point);
-    for (int h = 0; h < 2 && rows > h * LANES; h++)
-      store_result(out, ((size_t)(row + h * LANES) * heads + head) * head_size,
-                   (size_t)heads * head_size, rows - h * LANES, head_size, out_type, result + h, 2);
+    store_rows(out, row, rows, head, heads, head_size, out_type, result);
   }
 }
 

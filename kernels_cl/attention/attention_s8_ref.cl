@@ -33,6 +33,7 @@
 #ifndef HEAD_MAX
 #define HEAD_MAX 256  // largest head_size: size of the private sums
 #endif
+#include "attention/parameters.clh"
 #include "lib/types.clh"
 
 int load(__global const uchar* data, size_t i, int type, int zero_point) {
@@ -47,15 +48,7 @@ int score(__global const uchar* q, int q_type, int q_zero_point, __global const 
   return inv_scale == 0.0f ? sum : (int)clamp(rint(sum * inv_scale), (float)low, (float)high);
 }
 
-__kernel void attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
-                           int q_zero_point, __global const uchar* k, int k_stride, int k_offset,
-                           int k_type, int k_zero_point, __global const uchar* v, int v_stride,
-                           int v_offset, int v_type, int v_zero_point, __global uchar* out,
-                           int out_type, float out_inv_scale, int out_zero_point,
-                           __global const int* seq_offsets, __global const uchar* key_mask,
-                           int use_mask, int heads, int head_size, float qk_scale,
-                           float p_inv_scale, int p_max, int unnormalized, float pv_scale,
-                           float score_inv_scale, int score_low, int score_high, int block_rows) {
+__kernel void attention_s8(ATTENTION_S8_PARAMETERS) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;

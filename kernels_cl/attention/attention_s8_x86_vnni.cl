@@ -48,21 +48,11 @@ typedef intv scorev;
 // acc += the four products of each lane: a unsigned bytes, b signed bytes.
 #define VPDPBUSD(acc, a, b) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b))
 
-ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset, int q_type,
-                             int q_zero_point, __global const uchar* k, int k_stride, int k_offset,
-                             int k_type, int k_zero_point, __global const uchar* v, int v_stride,
-                             int v_offset, int v_type, int v_zero_point, __global uchar* out,
-                             int out_type, float out_inv_scale, int out_zero_point,
-                             __global const int* seq_offsets, __global const uchar* key_mask,
-                             int use_mask, int heads, int head_size, float qk_scale,
-                             float p_inv_scale, int p_max, int unnormalized, float pv_scale,
-                             float score_inv_scale, int score_low, int score_high,
-                             int block_rows PLACE_PARAMETER) {
-  const int head = PLACE.id.y, sequence = PLACE.id.z;
-  const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
-  const int first = begin + PLACE.id.x * block_rows;
-  const int last = min(first + block_rows, end);
-  if (first >= last) return;
+ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
+  const int head = PLACE.id.y;
+  const Rows item = rows_of(PLACE, seq_offsets, block_rows);
+  const int begin = item.begin, end = item.end, last = item.last;
+  if (item.first >= last) return;
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
@@ -87,16 +77,12 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
   const float exponent = qk_scale * M_LOG2E_F;
   const float p_limit = p_max + ROUND;
 
-  int attended = end - begin;
-  if (use_mask) {
-    attended = 0;
-    for (int key = begin; key < end; key++) attended += key_mask[key] != 0;
-  }
+  const int attended = count_attended(key_mask, use_mask, begin, end);
   const int blocks = (attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
   const int steps = blocks > 1 ? 2 * blocks : blocks;
   int packed = -1, count = 0, next = begin;
 
-  for (int row = first; row < last; row += ROWS) {
+  for (int row = item.first; row < last; row += ROWS) {
     const int rows = last - row;
     for (int r = row + ROWS; r < min(row + 2 * ROWS, last); r++)
       PREFETCH_ROW(q + (size_t)r * q_stride);
@@ -121,12 +107,11 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
       const int measure = step < blocks, finish = steps == blocks || !measure;
       if (packed != block) {
         if (block == 0) next = begin;
-        for (count = 0; next < end && count < BLOCK_KEYS; next++)
-          if (!use_mask || key_mask[next]) {
-            PREFETCH_ROW(k + (size_t)next * k_stride);
-            PREFETCH_ROW(v + (size_t)next * v_stride);
-            keys[count++] = next;
-          }
+        count = take_attended(key_mask, use_mask, &next, end, BLOCK_KEYS, keys);
+        for (int j = 0; j < count; j++) {
+          PREFETCH_ROW(k + (size_t)keys[j] * k_stride);
+          PREFETCH_ROW(v + (size_t)keys[j] * v_stride);
+        }
         const int filled = (count + TILE - 1) / TILE * TILE;  // the last tile repeats the last key
         for (int j = count; j < filled; j++) keys[j] = keys[count - 1];
         pack_keys(k, k_stride, keys, filled, head_size, k_flip, packed_k, base_of_key);
@@ -215,9 +200,7 @@ ONE_ITEM KERNEL attention_s8(__global const uchar* q, int q_stride, int q_offset
       result[d * 2 + 1] = finish_column(convert_float16(result[d * 2 + 1] - base1) * scale1,
                                         out_type, out_inv_scale, out_zero_point);
     }
-    for (int h = 0; h < 2 && rows > h * LANES; h++)
-      store_result(out, ((size_t)(row + h * LANES) * heads + head) * head_size,
-                   (size_t)heads * head_size, rows - h * LANES, head_size, out_type, result + h, 2);
+    store_rows(out, row, rows, head, heads, head_size, out_type, result);
   }
 }
 

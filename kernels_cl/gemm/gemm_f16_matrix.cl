@@ -9,11 +9,10 @@
 // Arguments: see gemm_f32_ref.cl.
 #define MATRIX_F16 1
 #include "gemm/gemm_matrix.clh"
+#include "gemm/parameters.clh"
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void gemm_f32(
-    __global const float* restrict a, __global const ushort* restrict b,
-    __global const float* restrict bias, __global float* restrict out, const int M, const int N,
-    const int K, const int has_bias, const int activation) {
+    GEMM_F32_PARAMETERS(ushort)) {
   __local int space[SPACE] __attribute__((aligned(16)));  // strips, then sums
   MATRIX_EXCHANGE(exchange, ITEMS);
   const int item = get_local_id(0), sub = item / UNIT_LANES, lane = item % UNIT_LANES;

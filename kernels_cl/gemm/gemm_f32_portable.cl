@@ -25,10 +25,7 @@ typedef float Weight;
 #define LOAD_WEIGHTS(i, b) vload8((i), (b))
 #endif
 
-KERNEL gemm_f32(__global const float* restrict a, __global const Weight* restrict b,
-                __global const float* restrict bias, __global float* restrict out, const int M,
-                const int N, const int K, const int has_bias,
-                const int activation PLACE_PARAMETER) {
+KERNEL gemm_f32(GEMM_F32_PARAMETERS(Weight) PLACE_PARAMETER) {
   const int row0 = PLACE.id.x * TILE_ROWS;
   const int column0 = PLACE.id.y * TILE_COLUMNS;
   if (row0 >= M || column0 >= N) return;

@@ -14,6 +14,7 @@
 //
 // Layout: panel width 1, K group 1: B[N][K].  Tile: 1 row.
 // Grid: (M, N), any work-group size.
+#include "gemm/parameters.clh"
 #include "lib/activation.clh"
 
 #ifndef B_HALF
@@ -28,9 +29,7 @@ typedef float Weight;
 #define LOAD_WEIGHT(b, i) ((b)[i])
 #endif
 
-__kernel void gemm_f32(__global const float* a, __global const Weight* b,
-                       __global const float* bias, __global float* out, const int M, const int N,
-                       const int K, const int has_bias, const int activation) {
+__kernel void gemm_f32(GEMM_F32_PARAMETERS(Weight)) {
   const int m = (int)get_global_id(0), n = (int)get_global_id(1);
   if (m >= M || n >= N) return;
   float sum = 0.0f;

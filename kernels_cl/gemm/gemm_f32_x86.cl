@@ -32,10 +32,7 @@
 #define LEAST_TILES_TO_CUT 8  // with 5 it costs 6 % there
 #endif
 
-ONE_ITEM KERNEL gemm_f32(__global const float* restrict a, __global const Weight* restrict b,
-                         __global const float* restrict bias, __global float* restrict out,
-                         const int M, const int N, const int K, const int has_bias,
-                         const int activation PLACE_PARAMETER) {
+ONE_ITEM KERNEL gemm_f32(GEMM_F32_PARAMETERS(Weight) PLACE_PARAMETER) {
   // Two cores make a block each, and the cache of a core holds long rows of its own block alone.
   // Where rows are short it holds all of them, and one block reads the weights once. Blocks of many
   // tiles are BLOCK_TILES long.

@@ -41,10 +41,7 @@ static void add_block(Vector* sums, __global const float* const* row, __global c
   }
 }
 
-ONE_ITEM KERNEL gemm_f32(__global const float* restrict a, __global const Weight* restrict b,
-                         __global const float* restrict bias, __global float* restrict out,
-                         const int M, const int N, const int K, const int has_bias,
-                         const int activation PLACE_PARAMETER) {
+ONE_ITEM KERNEL gemm_f32(GEMM_F32_PARAMETERS(Weight) PLACE_PARAMETER) {
   const int row0 = PLACE.id.x * ITEM_TILES * TILE_ROWS;
   const int rows = min(ITEM_TILES * TILE_ROWS, M - row0),
             tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;

@@ -20,6 +20,7 @@
 #include "units/dot4.clh"
 #include "gemm/epilogue4.clh"
 #include "gemm/gemm_s8_copy.clh"
+#include "gemm/parameters.clh"
 
 #ifndef TILE_M
 #define TILE_M 128  // 32, 64 or 128: rows of a work-group
@@ -36,14 +37,7 @@
 #define A_PITCH (TILE_M + 4)  // the stores of a half-warp fall into different banks
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(
-    __global const uchar* restrict a, __global const char* restrict b,
-    __global const int* restrict colsum, __global const float* restrict scale,
-    __global const float* restrict bias, __global const float* restrict out_inv_scale,
-    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
-    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
-    const int activation, const int out_type, __global const float* restrict x_scale,
-    __global const uchar* restrict x_zero_point, __global const int* restrict row_sums,
-    __global const int* restrict w_zero_point, __global const float* restrict row_scale) {
+    GEMM_S8_PARAMETERS) {
   __local int a_tile[2][K_WORDS][A_PITCH] __attribute__((aligned(16)));
   __local int b_tile[2][K_WORDS][TILE_N] __attribute__((aligned(16)));
   const int item = get_local_id(0), tx = item % 16, ty = item / 16;

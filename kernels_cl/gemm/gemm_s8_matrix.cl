@@ -9,16 +9,10 @@
 // Tile: TILE_M rows.  Grid: (ITEMS, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes.
 #include "gemm/gemm_matrix.clh"
+#include "gemm/parameters.clh"
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void gemm_s8(
-    __global const uchar* restrict a, __global const char* restrict b,
-    __global const int* restrict colsum, __global const float* restrict scale,
-    __global const float* restrict bias, __global const float* restrict out_inv_scale,
-    __global const float* restrict out_zero_point, __global void* restrict out, const int M,
-    const int N, const int K, const int zero_point, const int a_signed, const int has_bias,
-    const int activation, const int out_type, __global const float* restrict x_scale,
-    __global const uchar* restrict x_zero_point, __global const int* restrict row_sums,
-    __global const int* restrict w_zero_point, __global const float* restrict row_scale) {
+    GEMM_S8_PARAMETERS) {
   __local int space[SPACE] __attribute__((aligned(16)));  // strips, then sums
   MATRIX_EXCHANGE(exchange, ITEMS);
   const int item = get_local_id(0), sub = item / UNIT_LANES, lane = item % UNIT_LANES;

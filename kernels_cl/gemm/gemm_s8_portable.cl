@@ -34,15 +34,7 @@ static void widen_f32(__global const uchar* bytes, int is_signed, int count, flo
   for (int k = 8 * whole; k < count; k++) *tail++ = is_signed ? chars[k] : bytes[k];
 }
 
-KERNEL gemm_s8(__global const uchar* restrict a, __global const char* restrict b,
-               __global const int* restrict colsum, __global const float* restrict scale,
-               __global const float* restrict bias, __global const float* restrict out_inv_scale,
-               __global const float* restrict out_zero_point, __global void* restrict out,
-               const int M, const int N, const int K, const int zero_point, const int a_signed,
-               const int has_bias, const int activation, const int out_type,
-               __global const float* restrict x_scale, __global const uchar* restrict x_zero_point,
-               __global const int* restrict row_sums, __global const int* restrict w_zero_point,
-               __global const float* restrict row_scale PLACE_PARAMETER) {
+KERNEL gemm_s8(GEMM_S8_PARAMETERS PLACE_PARAMETER) {
   const int row0 = PLACE.id.x * TILE_ROWS;
   const int column0 = PLACE.id.y * PANEL;
   if (row0 >= M || column0 >= N) return;

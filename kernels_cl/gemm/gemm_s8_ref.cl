@@ -34,14 +34,7 @@
 // Grid: (M, N), any work-group size.
 #include "gemm/epilogue.clh"
 
-__kernel void gemm_s8(__global const uchar* a, __global const char* b, __global const int* colsum,
-                      __global const float* scale, __global const float* bias,
-                      __global const float* out_inv_scale, __global const float* out_zero_point,
-                      __global void* out, const int M, const int N, const int K,
-                      const int zero_point, const int a_signed, const int has_bias,
-                      const int activation, const int out_type, __global const float* x_scale,
-                      __global const uchar* x_zero_point, __global const int* row_sums,
-                      __global const int* w_zero_point, __global const float* row_scale) {
+__kernel void gemm_s8(GEMM_S8_PARAMETERS) {
   const int m = (int)get_global_id(0), n = (int)get_global_id(1);
   if (m >= M || n >= N) return;
 

@@ -21,18 +21,7 @@
 #include "gemm/next_panel.clh"
 #include "gemm/epilogue_x86.clh"
 
-ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* restrict b,
-                        __global const int* restrict colsum, __global const float* restrict scale,
-                        __global const float* restrict bias,
-                        __global const float* restrict out_inv_scale,
-                        __global const float* restrict out_zero_point, __global void* restrict out,
-                        const int M, const int N, const int K, const int zero_point,
-                        const int a_signed, const int has_bias, const int activation,
-                        const int out_type, __global const float* restrict x_scale,
-                        __global const uchar* restrict x_zero_point,
-                        __global const int* restrict row_sums,
-                        __global const int* restrict w_zero_point,
-                        __global const float* restrict row_scale PLACE_PARAMETER) {
+ONE_ITEM KERNEL gemm_s8(GEMM_S8_PARAMETERS PLACE_PARAMETER) {
   const Tile at = tile_of_item(PLACE, BLOCK_TILES);
   const int row0 = at.row * TILE_ROWS, column0 = at.panel * TILE_COLUMNS;
   const int rows = min(TILE_ROWS, M - row0);

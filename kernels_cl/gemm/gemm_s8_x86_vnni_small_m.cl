@@ -42,18 +42,7 @@ static void add_block(int16* sums, __global const uchar* const* row, __global co
   }
 }
 
-ONE_ITEM KERNEL gemm_s8(__global const uchar* restrict a, __global const char* restrict b,
-                        __global const int* restrict colsum, __global const float* restrict scale,
-                        __global const float* restrict bias,
-                        __global const float* restrict out_inv_scale,
-                        __global const float* restrict out_zero_point, __global void* restrict out,
-                        const int M, const int N, const int K, const int zero_point,
-                        const int a_signed, const int has_bias, const int activation,
-                        const int out_type, __global const float* restrict x_scale,
-                        __global const uchar* restrict x_zero_point,
-                        __global const int* restrict row_sums,
-                        __global const int* restrict w_zero_point,
-                        __global const float* restrict row_scale PLACE_PARAMETER) {
+ONE_ITEM KERNEL gemm_s8(GEMM_S8_PARAMETERS PLACE_PARAMETER) {
   const int row0 = PLACE.id.x * ITEM_TILES * TILE_ROWS;
   const int rows = min(ITEM_TILES * TILE_ROWS, M - row0),
             tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
