@@ -24,6 +24,13 @@
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {
+
+// One function for each command, in the file of its name: adds it; the command line that names it
+// sets the action.
+using AddCommand = void(CLI::App& program, Action& action);
+AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify, add_answer,
+    add_bench, add_tune;
+
 namespace {
 
 constexpr const char* kOutOfMemory = "out of memory; a smaller batch needs less";

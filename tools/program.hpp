@@ -34,18 +34,6 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
 /// --help shows the options without a group, --help-all these and the others.
 void shorten_help(CLI::App& command);
 
-// One function for each command, in the file of its name: adds it; the command line that names it
-// sets `action`.
-void add_devices(CLI::App& program, Action& action);
-void add_inspect(CLI::App& program, Action& action);
-void add_quantize(CLI::App& program, Action& action);
-void add_eval(CLI::App& program, Action& action);
-void add_run(CLI::App& program, Action& action);
-void add_verify(CLI::App& program, Action& action);
-void add_answer(CLI::App& program, Action& action);
-void add_bench(CLI::App& program, Action& action);
-void add_tune(CLI::App& program, Action& action);
-
 /// Parses, runs, reports: the whole of main(). Every failure is one message on standard error that
 /// begins with "bertcl: ".
 int run_program(int argc, const char* const* argv);

@@ -12,6 +12,7 @@
 // compares them.
 #pragma once
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -23,7 +24,7 @@ namespace bertcl::kernels {
 ///   f32          a buffer of that type
 ///   u8|i8        of one of them
 ///   size4        of any type of so many bytes; any: of any type
-///   T, U         of the types that the kernel's row in contracts.cpp names
+///   T, U         of the types that the kernel's row names
 ///   f32|bf16@y   and the argument y is the code of its type (types.clh)
 ///   size4=x      and of the type of the argument x
 ///   f32?         or no buffer
@@ -46,6 +47,19 @@ inline constexpr auto parameters_of = [] {
     list[i] = {Contract<int>::fields[i].name, Contract<int>::fields[i].takes};
   return list;
 }();
+
+/// A kernel and its contract.
+struct KernelContract {
+  std::string_view kernel;
+  std::span<const Parameter> parameters;
+  std::string_view t = "", u = "";  // what T and U in Parameter::takes stand for
+};
+
+template <template <class> class Contract>
+constexpr KernelContract row(std::string_view kernel, std::string_view t = "",
+                             std::string_view u = "") {
+  return {kernel, parameters_of<Contract>, t, u};
+}
 
 /// The arguments in the kernel's order.
 template <template <class> class Contract, class A>

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "bertcl/error.hpp"
 #include "kernels/contracts/attention.hpp"
@@ -21,89 +22,23 @@
 namespace bertcl::kernels {
 namespace {
 
-template <template <class> class Contract>
-constexpr KernelContract row(std::string_view kernel, std::string_view t = "",
-                             std::string_view u = "") {
-  return {kernel, parameters_of<Contract>, t, u};
-}
-
-constexpr KernelContract contract_rows[] = {
-    row<AddNorm>("add_norm"),
-    row<ArgMax>("argmax_f32"),
-    row<AttentionFloat>("attention_bf16", "bf16"),
-    row<AttentionFloat>("attention_f32", "f32"),
-    row<AttentionS8>("attention_s8"),
-    row<Binary>("binary_bool", "bool"),
-    row<Binary>("binary_f32", "f32"),
-    row<Binary>("binary_i32", "i32"),
-    row<Binary>("binary_i64", "i64"),
-    row<Cast>("cast"),
-    row<LibraryGemm>("clblast_fp16", "f16"),
-    row<LibraryGemm>("clblast_fp32", "f32"),
-    row<CopyStrided>("copy_strided_1", "size1"),
-    row<CopyStrided>("copy_strided_2", "size2"),
-    row<CopyStrided>("copy_strided_4", "size4"),
-    row<CopyStrided>("copy_strided_8", "size8"),
-    row<CumSum>("cumsum_f32", "f32"),
-    row<CumSum>("cumsum_i32", "i32"),
-    row<CumSum>("cumsum_i64", "i64"),
-    row<Dequantize>("dequantize"),
-    row<DynamicQuantize>("dynamic_quantize"),
-    row<DynamicRange>("dynamic_range"),
-    row<EmbedNorm>("embed_norm"),
-    row<FillStrided>("fill_strided_1", "size1"),
-    row<FillStrided>("fill_strided_2", "size2"),
-    row<FillStrided>("fill_strided_4", "size4"),
-    row<FillStrided>("fill_strided_8", "size8"),
-    row<FindNonfinite>("find_nonfinite"),
-    row<Gather>("gather_1", "size1"),
-    row<Gather>("gather_2", "size2"),
-    row<Gather>("gather_4", "size4"),
-    row<Gather>("gather_8", "size8"),
-    row<GatherElements>("gather_elements_1", "size1"),
-    row<GatherElements>("gather_elements_2", "size2"),
-    row<GatherElements>("gather_elements_4", "size4"),
-    row<GatherElements>("gather_elements_8", "size8"),
-    row<GatherND>("gather_nd_1", "size1"),
-    row<GatherND>("gather_nd_2", "size2"),
-    row<GatherND>("gather_nd_4", "size4"),
-    row<GatherND>("gather_nd_8", "size8"),
-    row<GemmBf16>("gemm_bf16"),
-    row<GemmF32>("gemm_f32"),
-    row<GemmS8>("gemm_s8"),
-    row<MatMulF32>("matmul_f32_batched"),
-    row<MatMulS32>("matmul_s32_batched"),
-    row<ObserveChannels>("observe_channels"),
-    row<ObserveGather>("observe_gather"),
-    row<ObserveGram>("observe_gram"),
-    row<ObserveHistogram>("observe_histogram"),
-    row<ObserveMerge>("observe_merge"),
-    row<ObserveRange>("observe_range"),
-    row<ObserveShift>("observe_shift"),
-    row<Pack>("pack"),
-    row<PrepackFloat>("prepack_f32"),
-    row<PrepackFloat>("prepack_pairs"),
-    row<PrepackS8>("prepack_s8"),
-    row<Quantize>("quantize"),
-    row<QuantizeRows>("quantize_rows"),
-    row<Range>("range_i32", "i32"),
-    row<Range>("range_i64", "i64"),
-    row<Reduce>("reduce_f32", "f32"),
-    row<Reduce>("reduce_i32", "i32"),
-    row<Reduce>("reduce_i64", "i64"),
-    row<RowSums>("row_sums"),
-    row<SoftmaxF32>("softmax_f32"),
-    row<Unary>("unary_bool", "bool", "bool"),
-    row<Unary>("unary_f32", "f32", "f32|bool"),
-    row<Unary>("unary_i32", "i32", "i32"),
-    row<Unary>("unary_i64", "i64", "i64"),
-    row<Unpack>("unpack"),
-    row<Where>("where_1", "size1"),
-    row<Where>("where_2", "size2"),
-    row<Where>("where_4", "size4"),
-    row<Where>("where_8", "size8"),
-};
-static_assert(std::ranges::is_sorted(contract_rows, {}, &KernelContract::kernel));
+/// All of them, by name.
+constexpr auto contract_rows = [] {
+  constexpr std::span<const KernelContract> folders[] = {
+      attention_contracts, elementwise_contracts, gemm_contracts,
+      move_contracts,      observe_contracts,     prepack_contracts,
+      quantize_contracts,  reduce_contracts,      row_contracts};
+  std::array<KernelContract, std::size(attention_contracts) + std::size(elementwise_contracts) +
+                                 std::size(gemm_contracts) + std::size(move_contracts) +
+                                 std::size(observe_contracts) + std::size(prepack_contracts) +
+                                 std::size(quantize_contracts) + std::size(reduce_contracts) +
+                                 std::size(row_contracts)>
+      all;
+  auto to = all.begin();
+  for (const auto folder : folders) to = std::ranges::copy(folder, to).out;
+  std::ranges::sort(all, {}, &KernelContract::kernel);
+  return all;
+}();
 
 /// Whether `types`, parted by '|', has `name`.
 bool lists(std::string_view types, std::string_view name) {
@@ -163,7 +98,7 @@ void check_argument(const std::string& who, const KernelContract& row,
 
 const KernelContract& contract_of(const std::string& who, std::string_view kernel) {
   if (const KernelContract* contract = find_contract(kernel)) return *contract;
-  throw Error(fmt::format("{}: kernel {} has no row in kernels/contracts.cpp", who, kernel));
+  throw Error(fmt::format("{}: kernel {} has no row in kernels/contracts", who, kernel));
 }
 
 }  // namespace

@@ -11,12 +11,6 @@
 
 namespace bertcl::kernels {
 
-struct KernelContract {
-  std::string_view kernel;
-  std::span<const Parameter> parameters;
-  std::string_view t = "", u = "";  // what T and U in `takes` stand for
-};
-
 /// All rows, in alphabetical order.
 std::span<const KernelContract> contracts();
 

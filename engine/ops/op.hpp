@@ -88,20 +88,4 @@ const Traits& traits(const ir::Node& node);
 /// Names of all operators, sorted.
 std::vector<std::string> names();
 
-/// The families that make up the registry, one file each.
-std::vector<OpDef> unary_ops();
-std::vector<OpDef> binary_ops();
-std::vector<OpDef> selection_ops();
-std::vector<OpDef> shape_ops();
-std::vector<OpDef> layout_ops();
-std::vector<OpDef> gather_ops();
-std::vector<OpDef> reduce_ops();
-std::vector<OpDef> matmul_ops();
-std::vector<OpDef> norm_ops();
-std::vector<OpDef> quantize_ops();
-std::vector<OpDef> linear_ops();
-std::vector<OpDef> attention_ops();
-std::vector<OpDef> fused_norm_ops();
-std::vector<OpDef> packing_ops();
-
 }  // namespace bertcl::ops

@@ -8,6 +8,12 @@
 #include "ops/op.hpp"
 
 namespace bertcl::ops {
+
+// The operators, one file for each family.
+using Family = std::vector<OpDef>();
+Family unary_ops, binary_ops, selection_ops, shape_ops, layout_ops, gather_ops, reduce_ops,
+    matmul_ops, norm_ops, quantize_ops, linear_ops, attention_ops, fused_norm_ops, packing_ops;
+
 namespace {
 
 using Registry = std::map<std::string, OpDef, std::less<>>;

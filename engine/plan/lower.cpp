@@ -18,6 +18,13 @@
 #include "plan/persistent_kernel.hpp"
 
 namespace bertcl::plan {
+
+// The files of plan/ops.
+using Lowerings = void(LoweringTable&);
+Lowerings add_attention, add_cast, add_cumsum, add_dynamic_quantize, add_elementwise, add_gather,
+    add_gather_elements, add_gather_nd, add_linear, add_linear_q, add_matmul, add_matmul_integer,
+    add_norm, add_packing, add_quantize, add_reduce, add_shape;
+
 namespace {
 
 namespace symbols = ops::symbols;
@@ -25,23 +32,11 @@ namespace symbols = ops::symbols;
 const LoweringTable& lowerings() {
   static const LoweringTable table = [] {
     LoweringTable t;
-    add_attention(t);
-    add_cast(t);
-    add_cumsum(t);
-    add_dynamic_quantize(t);
-    add_elementwise(t);
-    add_gather(t);
-    add_gather_elements(t);
-    add_gather_nd(t);
-    add_linear(t);
-    add_linear_q(t);
-    add_matmul(t);
-    add_matmul_integer(t);
-    add_norm(t);
-    add_packing(t);
-    add_quantize(t);
-    add_reduce(t);
-    add_shape(t);
+    for (const auto add :
+         {add_attention, add_cast, add_cumsum, add_dynamic_quantize, add_elementwise, add_gather,
+          add_gather_elements, add_gather_nd, add_linear, add_linear_q, add_matmul,
+          add_matmul_integer, add_norm, add_packing, add_quantize, add_reduce, add_shape})
+      add(t);
     return t;
   }();
   return table;

@@ -66,7 +66,7 @@ TEST(Contracts, BuffersThatMayBeAbsent) {
 TEST(Contracts, AKernelWithoutARowIsRefused) {
   const TypedArgument buffer{.is_buffer = true, .type = ir::DType::f32};
   EXPECT_EQ(error_of([&] { check_contract("New 'y'", "new_f32", std::span(&buffer, 1)); }),
-            "New 'y': kernel new_f32 has no row in kernels/contracts.cpp");
+            "New 'y': kernel new_f32 has no row in kernels/contracts");
 }
 
 TEST(Contracts, AnotherContractsArgumentsAreRefused) {

@@ -134,7 +134,7 @@ TEST_P(GemmF32, Activations) {
     check(29, 101, 17, activation, true);
 }
 
-TEST_P(GemmF32, ARowWithNaNIsNaNBehindEveryActivation) {
+TEST_P(GemmF32, ARowWithNaNIsNaNAfterEveryActivation) {
   for (const float nan : nans())
     for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh}) {
       auto a = normal_values(29 * 17, 1);

@@ -81,4 +81,11 @@ struct AttentionS8 {
   };
 };
 
+/// The kernels of these contracts.
+inline constexpr KernelContract attention_contracts[] = {
+    row<AttentionFloat>("attention_bf16", "bf16"),
+    row<AttentionFloat>("attention_f32", "f32"),
+    row<AttentionS8>("attention_s8"),
+};
+
 }  // namespace bertcl::kernels

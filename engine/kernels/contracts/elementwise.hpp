@@ -71,4 +71,23 @@ struct Range {
   };
 };
 
+/// The kernels of these contracts.
+inline constexpr KernelContract elementwise_contracts[] = {
+    row<Binary>("binary_bool", "bool"),
+    row<Binary>("binary_f32", "f32"),
+    row<Binary>("binary_i32", "i32"),
+    row<Binary>("binary_i64", "i64"),
+    row<Cast>("cast"),
+    row<Range>("range_i32", "i32"),
+    row<Range>("range_i64", "i64"),
+    row<Unary>("unary_bool", "bool", "bool"),
+    row<Unary>("unary_f32", "f32", "f32|bool"),
+    row<Unary>("unary_i32", "i32", "i32"),
+    row<Unary>("unary_i64", "i64", "i64"),
+    row<Where>("where_1", "size1"),
+    row<Where>("where_2", "size2"),
+    row<Where>("where_4", "size4"),
+    row<Where>("where_8", "size8"),
+};
+
 }  // namespace bertcl::kernels

@@ -153,4 +153,16 @@ struct LibraryGemm {
   };
 };
 
+/// The kernels of these contracts.
+inline constexpr KernelContract gemm_contracts[] = {
+    row<LibraryGemm>("clblast_fp16", "f16"),
+    row<LibraryGemm>("clblast_fp32", "f32"),
+    row<GemmBf16>("gemm_bf16"),
+    row<GemmF32>("gemm_f32"),
+    row<GemmS8>("gemm_s8"),
+    row<MatMulF32>("matmul_f32_batched"),
+    row<MatMulS32>("matmul_s32_batched"),
+    row<RowSums>("row_sums"),
+};
+
 }  // namespace bertcl::kernels

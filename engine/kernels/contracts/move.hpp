@@ -125,4 +125,30 @@ struct Unpack {
   };
 };
 
+/// The kernels of these contracts.
+inline constexpr KernelContract move_contracts[] = {
+    row<CopyStrided>("copy_strided_1", "size1"),
+    row<CopyStrided>("copy_strided_2", "size2"),
+    row<CopyStrided>("copy_strided_4", "size4"),
+    row<CopyStrided>("copy_strided_8", "size8"),
+    row<FillStrided>("fill_strided_1", "size1"),
+    row<FillStrided>("fill_strided_2", "size2"),
+    row<FillStrided>("fill_strided_4", "size4"),
+    row<FillStrided>("fill_strided_8", "size8"),
+    row<Gather>("gather_1", "size1"),
+    row<Gather>("gather_2", "size2"),
+    row<Gather>("gather_4", "size4"),
+    row<Gather>("gather_8", "size8"),
+    row<GatherElements>("gather_elements_1", "size1"),
+    row<GatherElements>("gather_elements_2", "size2"),
+    row<GatherElements>("gather_elements_4", "size4"),
+    row<GatherElements>("gather_elements_8", "size8"),
+    row<GatherND>("gather_nd_1", "size1"),
+    row<GatherND>("gather_nd_2", "size2"),
+    row<GatherND>("gather_nd_4", "size4"),
+    row<GatherND>("gather_nd_8", "size8"),
+    row<Pack>("pack"),
+    row<Unpack>("unpack"),
+};
+
 }  // namespace bertcl::kernels

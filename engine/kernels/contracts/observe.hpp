@@ -110,4 +110,12 @@ struct FindNonfinite {
   };
 };
 
+/// The kernels of these contracts.
+inline constexpr KernelContract observe_contracts[] = {
+    row<FindNonfinite>("find_nonfinite"),       row<ObserveChannels>("observe_channels"),
+    row<ObserveGather>("observe_gather"),       row<ObserveGram>("observe_gram"),
+    row<ObserveHistogram>("observe_histogram"), row<ObserveMerge>("observe_merge"),
+    row<ObserveRange>("observe_range"),         row<ObserveShift>("observe_shift"),
+};
+
 }  // namespace bertcl::kernels

@@ -35,4 +35,11 @@ struct PrepackFloat {
   };
 };
 
+/// The kernels of these contracts.
+inline constexpr KernelContract prepack_contracts[] = {
+    row<PrepackFloat>("prepack_f32"),
+    row<PrepackFloat>("prepack_pairs"),
+    row<PrepackS8>("prepack_s8"),
+};
+
 }  // namespace bertcl::kernels

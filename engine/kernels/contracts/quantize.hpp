@@ -66,4 +66,12 @@ struct DynamicQuantize {
   };
 };
 
+/// The kernels of these contracts.
+inline constexpr KernelContract quantize_contracts[] = {
+    row<Dequantize>("dequantize"),
+    row<DynamicQuantize>("dynamic_quantize"),
+    row<DynamicRange>("dynamic_range"),
+    row<Quantize>("quantize"),
+};
+
 }  // namespace bertcl::kernels

@@ -45,4 +45,12 @@ struct CumSum {
   };
 };
 
+/// The kernels of these contracts.
+inline constexpr KernelContract reduce_contracts[] = {
+    row<ArgMax>("argmax_f32"),        row<CumSum>("cumsum_f32", "f32"),
+    row<CumSum>("cumsum_i32", "i32"), row<CumSum>("cumsum_i64", "i64"),
+    row<Reduce>("reduce_f32", "f32"), row<Reduce>("reduce_i32", "i32"),
+    row<Reduce>("reduce_i64", "i64"),
+};
+
 }  // namespace bertcl::kernels

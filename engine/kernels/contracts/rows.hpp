@@ -110,4 +110,12 @@ struct QuantizeRows {
   };
 };
 
+/// The kernels of these contracts.
+inline constexpr KernelContract row_contracts[] = {
+    row<AddNorm>("add_norm"),
+    row<EmbedNorm>("embed_norm"),
+    row<QuantizeRows>("quantize_rows"),
+    row<SoftmaxF32>("softmax_f32"),
+};
+
 }  // namespace bertcl::kernels

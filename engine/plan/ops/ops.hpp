@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The variants of lowerings; each file of this folder adds its ops to the table.
+// The table of lowerings, to which each file of this folder adds its ops.
 #pragma once
 #include <map>
 #include <string>
@@ -13,23 +13,5 @@
 namespace bertcl::plan {
 
 using LoweringTable = std::map<std::string, Lowering, std::less<>>;
-
-void add_attention(LoweringTable& table);
-void add_cast(LoweringTable& table);
-void add_cumsum(LoweringTable& table);
-void add_dynamic_quantize(LoweringTable& table);
-void add_elementwise(LoweringTable& table);
-void add_gather(LoweringTable& table);
-void add_gather_elements(LoweringTable& table);
-void add_gather_nd(LoweringTable& table);
-void add_linear(LoweringTable& table);
-void add_linear_q(LoweringTable& table);
-void add_matmul(LoweringTable& table);
-void add_matmul_integer(LoweringTable& table);
-void add_norm(LoweringTable& table);
-void add_packing(LoweringTable& table);
-void add_quantize(LoweringTable& table);
-void add_reduce(LoweringTable& table);
-void add_shape(LoweringTable& table);
 
 }  // namespace bertcl::plan
