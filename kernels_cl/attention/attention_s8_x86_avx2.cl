@@ -51,6 +51,9 @@ static intv dot2(intv a, intv b) {
   return __builtin_astype(PMADDWD(__builtin_astype(a, Shorts), __builtin_astype(b, Shorts)), intv);
 }
 
+#define MULTIPLY_ADD(sum, p, x) (sum) += dot2(p, x)
+#include "attention/attention_values.clh"
+
 static intv pair(intv low, intv high) { return (low & 0xffff) | high << 16; }
 
 // Up to LANES rows, from `row` on and at most `last`, to packed[d/2 * 2].
@@ -192,28 +195,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
         scores[g * 2] = p0;
         scores[g * 2 + 1] = p1;
       }
-      for (int d = 0; d < head_size; d += TILE) {
-        intv a0[TILE], a1[TILE];
-#pragma unroll
-        for (int t = 0; t < TILE; t++) a0[t] = a1[t] = 0;
-        for (int g = 0; g < key_groups; g++) {
-          const int* value = packed_v + g * head_size + d;
-          const intv p0 = scores[g * 2], p1 = scores[g * 2 + 1];
-#pragma unroll
-          for (int t = 0; t < TILE; t++) {
-            const intv x = value[t];
-            a0[t] += dot2(p0, x);
-            a1[t] += dot2(p1, x);
-          }
-        }
-#pragma unroll
-        for (int t = 0; t < TILE; t++) {
-          if (d + t < head_size) {
-            result[(d + t) * 2] += a0[t];
-            result[(d + t) * 2 + 1] += a1[t];
-          }
-        }
-      }
+      add_values(scores, packed_v, key_groups, head_size, result);
     }
 
     const floatv scale0 = result_scale(p_sum0, pv_scale, unnormalized);

@@ -47,6 +47,8 @@ typedef intv scorev;
 
 // acc += the four products of each lane: a unsigned bytes, b signed bytes.
 #define VPDPBUSD(acc, a, b) __asm__("vpdpbusd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b))
+#define MULTIPLY_ADD VPDPBUSD
+#include "attention/attention_values.clh"
 
 ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const int head = PLACE.id.y;
@@ -167,28 +169,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
         scores[g * 2] = p0;
         scores[g * 2 + 1] = p1;
       }
-      for (int d = 0; d < head_size; d += TILE) {
-        int16 a0[TILE], a1[TILE];
-#pragma unroll
-        for (int t = 0; t < TILE; t++) a0[t] = a1[t] = 0;
-        for (int g = 0; g < key_groups; g++) {
-          const int* value = packed_v + g * head_size + d;
-          const int16 p0 = scores[g * 2], p1 = scores[g * 2 + 1];
-#pragma unroll
-          for (int t = 0; t < TILE; t++) {
-            const int16 x = value[t];
-            VPDPBUSD(a0[t], p0, x);
-            VPDPBUSD(a1[t], p1, x);
-          }
-        }
-#pragma unroll
-        for (int t = 0; t < TILE; t++) {
-          if (d + t < head_size) {
-            result[(d + t) * 2] += a0[t];
-            result[(d + t) * 2 + 1] += a1[t];
-          }
-        }
-      }
+      add_values(scores, packed_v, key_groups, head_size, result);
     }
 
     const int16 base0 = p_sum0 * v_zero, base1 = p_sum1 * v_zero;
