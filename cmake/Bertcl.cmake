@@ -57,9 +57,9 @@ function(bertcl_test)
     add_dependencies(${arg_NAME} bertcl-probe)  # capabilities are found by it
   endif()
   if(arg_ON_DEVICE)
-    set_tests_properties(${arg_NAME} PROPERTIES LABELS device)
+    set_tests_properties(${arg_NAME} PROPERTIES LABELS device COST 100)  # ctest begins with those of high cost
     add_test(NAME ${arg_NAME}_intel COMMAND "${PROJECT_SOURCE_DIR}/tests/opencl/on_intel" "${PROJECT_BINARY_DIR}"
                                             "$<TARGET_FILE:${arg_NAME}>")
-    set_tests_properties(${arg_NAME}_intel PROPERTIES LABELS intel SKIP_RETURN_CODE 77)
+    set_tests_properties(${arg_NAME}_intel PROPERTIES LABELS intel COST 200 SKIP_RETURN_CODE 77)
   endif()
 endfunction()

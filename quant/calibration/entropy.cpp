@@ -189,10 +189,11 @@ class EntropyObserver final : public HistogramObserver {
 
 }  // namespace
 
-const Method entropy{"entropy", "range that loses least information (KL divergence)",
-                     [](opencl::Context& context, const MethodOptions& options,
-                        const std::string& tensor) -> std::unique_ptr<Observer> {
-                       return std::make_unique<EntropyObserver>(context, options, tensor);
-                     }};
+extern const Method entropy{"entropy", "range that loses least information (KL divergence)",
+                            [](opencl::Context& context, const MethodOptions& options,
+                               const std::string& tensor) -> std::unique_ptr<Observer> {
+                              return std::make_unique<EntropyObserver>(context, options, tensor);
+                            },
+                            "--bins"};
 
 }  // namespace bertcl::quant

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
@@ -11,6 +11,8 @@
 #include "quant/calibration/observer.hpp"
 
 namespace bertcl::quant {
+
+extern const Method minmax, percentile, entropy, mse, torch_percentile, torch_entropy;
 
 std::span<const Method> methods() {
   static const Method all[] = {minmax, percentile, entropy, mse, torch_percentile, torch_entropy};
@@ -28,22 +30,18 @@ const Method& method(std::string_view name) {
 }
 
 void check_settings(const Method& method, const MethodOptions& options) {
-  struct Setting {
-    bool made;
-    std::string_view option;
+  const std::pair<bool, std::string_view> made[] = {
+      {options.percentile.has_value(), "--percentile"},
+      {options.bins.has_value(), "--bins"},
+      {options.moving_average, "--moving-average"}};
+  for (const auto& [is_made, option] : made) {
+    if (!is_made || method.settings.find(option) != std::string_view::npos) continue;
     std::vector<std::string_view> readers;
-  };
-  const std::string_view p = percentile.name, tp = torch_percentile.name;
-  const Setting settings[] = {
-      {options.percentile.has_value(), "--percentile", {p, tp}},
-      {options.bins.has_value(), "--bins", {p, entropy.name, mse.name, tp, torch_entropy.name}},
-      {options.moving_average, "--moving-average", {minmax.name}}};
-  for (const auto& [made, option, readers] : settings)
-    if (made && std::find(readers.begin(), readers.end(), method.name) == readers.end())
-      throw Error(fmt::format("method {} does not read {}; {}", method.name, option,
-                              readers.size() == 1
-                                  ? fmt::format("{} does", readers[0])
-                                  : fmt::format("{} do", fmt::join(readers, ", "))));
+    for (const Method& m : methods())
+      if (m.settings.find(option) != std::string_view::npos) readers.push_back(m.name);
+    throw Error(fmt::format("method {} does not read {}; {} {}", method.name, option,
+                            fmt::join(readers, ", "), readers.size() == 1 ? "does" : "do"));
+  }
 }
 
 void check_search(const MethodOptions& options) {

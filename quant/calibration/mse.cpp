@@ -112,13 +112,14 @@ class AsymmetricMseObserver final : public HistogramObserver {
 
 }  // namespace
 
-const Method mse{"mse", "range that changes the values least (mean of squares)",
-                 [](opencl::Context& context, const MethodOptions& options,
-                    const std::string& tensor) -> std::unique_ptr<Observer> {
-                   check_search(options);
-                   if (options.symmetric.value_or(options.scheme.symmetric))
-                     return std::make_unique<SymmetricMseObserver>(context, options, tensor);
-                   return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
-                 }};
+extern const Method mse{"mse", "range that changes the values least (mean of squares)",
+                        [](opencl::Context& context, const MethodOptions& options,
+                           const std::string& tensor) -> std::unique_ptr<Observer> {
+                          check_search(options);
+                          if (options.symmetric.value_or(options.scheme.symmetric))
+                            return std::make_unique<SymmetricMseObserver>(context, options, tensor);
+                          return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
+                        },
+                        "--bins"};
 
 }  // namespace bertcl::quant

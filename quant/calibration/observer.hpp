@@ -48,13 +48,14 @@ struct MethodOptions {
   Scheme scheme;  ///< the integers that the range is for
 };
 
-/// A calibration method.
+/// A calibration method: a file of its own, and a line in methods.cpp.
 struct Method {
   std::string_view name;     ///< as on the command line
   std::string_view summary;  ///< one line
   /// `tensor` is named in messages. Throws Error on settings out of range.
   std::unique_ptr<Observer> (*observer)(opencl::Context&, const MethodOptions&,
                                         const std::string& tensor);
+  std::string_view settings;  ///< of these options it reads: "--percentile --bins"
 };
 
 /// All methods, the default first.
@@ -64,12 +65,5 @@ const Method& method(std::string_view name);
 
 /// Throws Error if a setting was made that only other methods read.
 void check_settings(const Method& method, const MethodOptions& options);
-
-extern const Method minmax;            // minmax.cpp
-extern const Method percentile;        // percentile.cpp
-extern const Method entropy;           // entropy.cpp
-extern const Method mse;               // mse.cpp
-extern const Method torch_percentile;  // percentile.cpp
-extern const Method torch_entropy;     // torch_entropy.cpp
 
 }  // namespace bertcl::quant

@@ -75,17 +75,20 @@ class TorchPercentileObserver final : public HistogramObserver {
 
 }  // namespace
 
-const Method percentile{"percentile", "range that holds a share of all values",
-                        [](opencl::Context& context, const MethodOptions& options,
-                           const std::string& tensor) -> std::unique_ptr<Observer> {
-                          return std::make_unique<PercentileObserver>(context, options, tensor);
-                        }};
+extern const Method percentile{"percentile", "range that holds a share of all values",
+                               [](opencl::Context& context, const MethodOptions& options,
+                                  const std::string& tensor) -> std::unique_ptr<Observer> {
+                                 return std::make_unique<PercentileObserver>(context, options,
+                                                                             tensor);
+                               },
+                               "--percentile --bins"};
 
-const Method torch_percentile{"torch-percentile", "the same as pytorch-quantization defines it",
-                              [](opencl::Context& context, const MethodOptions& options,
-                                 const std::string& tensor) -> std::unique_ptr<Observer> {
-                                return std::make_unique<TorchPercentileObserver>(context, options,
-                                                                                 tensor);
-                              }};
+extern const Method torch_percentile{
+    "torch-percentile", "the same as pytorch-quantization defines it",
+    [](opencl::Context& context, const MethodOptions& options,
+       const std::string& tensor) -> std::unique_ptr<Observer> {
+      return std::make_unique<TorchPercentileObserver>(context, options, tensor);
+    },
+    "--percentile --bins"};
 
 }  // namespace bertcl::quant

@@ -79,11 +79,12 @@ class TorchEntropyObserver final : public HistogramObserver {
 
 }  // namespace
 
-const Method torch_entropy{"torch-entropy", "the same as pytorch-quantization defines it",
-                           [](opencl::Context& context, const MethodOptions& options,
-                              const std::string& tensor) -> std::unique_ptr<Observer> {
-                             return std::make_unique<TorchEntropyObserver>(context, options,
-                                                                           tensor);
-                           }};
+extern const Method torch_entropy{"torch-entropy", "the same as pytorch-quantization defines it",
+                                  [](opencl::Context& context, const MethodOptions& options,
+                                     const std::string& tensor) -> std::unique_ptr<Observer> {
+                                    return std::make_unique<TorchEntropyObserver>(context, options,
+                                                                                  tensor);
+                                  },
+                                  "--bins"};
 
 }  // namespace bertcl::quant

@@ -10,6 +10,12 @@
 #include "quant/calibration/observer.hpp"
 #include "tests/kernels_cl/device_test.hpp"
 
+namespace bertcl::quant {
+
+extern const Method minmax, percentile, entropy, mse, torch_percentile, torch_entropy;
+
+}  // namespace bertcl::quant
+
 namespace bertcl::quant::tests {
 
 using bertcl::tests::device;
