@@ -8,9 +8,22 @@
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "ops/verify.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+// The passes, a file each in the folder of their group.
+using MakePass = Pass();
+MakePass find_quantize, resolve_shapes, unmerge_transpose, gather_one_hot, split_qlinear_matmul,
+    dequantize_tables, widen_halves, drop_identity, fold_weight_transpose, share_common, dead_code;
+Pass fold_constants(const ir::Limits& limits);
+MakePass find_layer_norm, find_gelu, fold_channel_factor, lift_quantize, find_linear, find_linear_q,
+    find_quantize_rows, find_attention, find_positions, find_embedding, find_add_norm,
+    expand_layer_norm;
+MakePass lower_linear_q, lower_attention_q, lower_add_norm_q;
+Pass fold_dequantize(const ir::Limits& limits);
+MakePass fuse_qkv, fuse_activation, fuse_quantize, pack_tokens;
+Pass choose_precision(const Precision& precision);
 
 namespace {
 

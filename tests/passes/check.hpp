@@ -7,7 +7,7 @@
 
 #include "ir/text.hpp"
 #include "ops/verify.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 

@@ -6,6 +6,8 @@
 #include "ops/interpret.hpp"
 
 namespace bertcl::passes {
+
+Pass choose_precision(const Precision& precision);
 namespace {
 
 const Pass bf16 = choose_precision({ir::DType::bf16});

@@ -12,7 +12,7 @@
 
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 #include "tests/support/scratch_folder.hpp"
 #include "tests/support/shared.hpp"
 

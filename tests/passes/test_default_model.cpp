@@ -12,16 +12,23 @@
 #include "onnx/read_model.hpp"
 #include "ops/interpret.hpp"
 #include "ops/recognize_by_value.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
+
+Pass fold_constants(const ir::Limits& limits);
+Pass resolve_shapes();
+Pass drop_identity();
+Pass fold_weight_transpose();
+Pass share_common();
+Pass dead_code();
 namespace {
 
 const std::filesystem::path model =
     std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad/model.onnx";
 
 void normalize(ir::Graph& graph) {
-  for (const Pass& pass : {resolve_shapes(), fold_constants(), drop_identity(),
+  for (const Pass& pass : {resolve_shapes(), fold_constants({}), drop_identity(),
                            fold_weight_transpose(), share_common(), dead_code()}) {
     pass.run(graph);
     ir::verify(graph, pass.name);

@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass dequantize_tables();
 namespace {
 
 TEST(DequantizeTables, RowsAreReadInFloat) {

@@ -3,6 +3,9 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass drop_identity();
+Pass dead_code();
 namespace {
 
 TEST(DropIdentity, WhatHandsItsOperandOnDisappears) {

@@ -7,7 +7,7 @@
 #include "ir/text.hpp"
 #include "ops/interpret.hpp"
 #include "ops/verify.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 #include "tests/random_graphs/random_graph.hpp"
 #include "tests/random_graphs/reference.hpp"
 

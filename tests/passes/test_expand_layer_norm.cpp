@@ -4,6 +4,8 @@
 #include "ops/interpret.hpp"
 
 namespace bertcl::passes {
+
+Pass expand_layer_norm();
 namespace {
 
 TEST(ExpandLayerNorm, OverTheLastTwoAxes) {

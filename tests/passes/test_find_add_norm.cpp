@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass find_add_norm();
 namespace {
 
 TEST(FindAddNorm, ResidualSumAndNorm) {

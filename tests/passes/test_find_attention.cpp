@@ -4,6 +4,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass find_attention();
 namespace {
 
 /// Attention of 2 heads of size 4; `mask` makes %mask from %m, `scores` the operand of Softmax from

@@ -5,6 +5,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass find_embedding();
 namespace {
 
 TEST(FindEmbedding, ThreeTablesWithPositionsBySlice) {

@@ -2,6 +2,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass find_gelu();
 namespace {
 
 constexpr std::string_view gelu = R"(graph g(%x: f32[batch, seq, 64]) {

@@ -2,6 +2,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass find_layer_norm();
 namespace {
 
 TEST(FindLayerNorm, DecomposedSpelling) {

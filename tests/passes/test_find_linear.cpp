@@ -2,6 +2,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass find_linear();
 namespace {
 
 TEST(FindLinear, ProductAndBias) {

@@ -3,6 +3,11 @@
 #include "tests/passes/check.hpp"
 
 namespace bertcl::passes {
+
+Pass split_qlinear_matmul();
+Pass dequantize_tables();
+Pass find_linear_q();
+Pass fuse_qkv();
 namespace {
 
 TEST(FindLinearQ, DynamicallyQuantizedInputWithBias) {

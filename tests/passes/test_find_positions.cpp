@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass find_positions();
 namespace {
 
 // What torch wrote around 2019: the end of the slice is clamped in float.

@@ -5,6 +5,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass find_quantize();
 namespace {
 
 /// `body` with %x f32[batch, 4] as its operand and %y f32[batch, 4] as its result.

@@ -5,6 +5,8 @@
 #include "tests/passes/check.hpp"
 
 namespace bertcl::passes {
+
+Pass find_quantize_rows();
 namespace {
 
 std::string rows(const std::string& axes, const std::string& least, const std::string& steps) {

@@ -3,6 +3,10 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass share_common();
+Pass dead_code();
+Pass fold_channel_factor();
 namespace {
 
 // What every spelling becomes: x quantized with the scales 0.5 / [1, 2, 4].

@@ -3,10 +3,13 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass fold_constants(const ir::Limits& limits);
+Pass fold_dequantize(const ir::Limits& limits);
 namespace {
 
 TEST(FoldConstants, ArithmeticOnConstants) {
-  EXPECT_REWRITE(fold_constants(), R"(graph g(%x: f32[4]) {
+  EXPECT_REWRITE(fold_constants({}), R"(graph g(%x: f32[4]) {
   const %d: f32[] = 64
   %s: f32[] = Sqrt(%d)
   %y: f32[4] = Div(%x, %s)
@@ -27,8 +30,8 @@ TEST(FoldConstants, Int8WeightsStayQuantized) {
   %y: f32[2, 2] = MatMul(%x, %d)
   return %y as y
 })";
-  EXPECT_UNCHANGED(fold_constants(), weight);
-  EXPECT_REWRITE(fold_dequantize(), weight, R"(graph g(%x: f32[2, 2]) {
+  EXPECT_UNCHANGED(fold_constants({}), weight);
+  EXPECT_REWRITE(fold_dequantize({}), weight, R"(graph g(%x: f32[2, 2]) {
   const %d_0: f32[2, 2] = [0.5, 0.5, 1.5, 1]
   %y: f32[2, 2] = MatMul(%x, %d_0)
   return %y as y
@@ -36,7 +39,7 @@ TEST(FoldConstants, Int8WeightsStayQuantized) {
 }
 
 TEST(FoldConstants, QuantizedVectorsFold) {
-  EXPECT_REWRITE(fold_constants(), R"(graph g(%x: f32[2]) {
+  EXPECT_REWRITE(fold_constants({}), R"(graph g(%x: f32[2]) {
   const %w: i8[2] = [1, -2]
   const %s: f32[] = 0.5
   %d: f32[2] = DequantizeLinear(%w, %s)
@@ -51,7 +54,7 @@ TEST(FoldConstants, QuantizedVectorsFold) {
 }
 
 TEST(FoldConstants, FloatWeightsThatAreQuantizedBecomeInt8) {
-  EXPECT_REWRITE(fold_constants(), R"(graph g(%x: f32[1, 2]) {
+  EXPECT_REWRITE(fold_constants({}), R"(graph g(%x: f32[1, 2]) {
   const %w: f32[2, 2] = [1.0, -0.26, 0.75, 9.0]
   const %s: f32[2] = [0.5, 0.25]
   const %z: i8[2] = [0, 0]
@@ -79,12 +82,12 @@ TEST(FoldDequantize, WeightsOfFloatProductsBecomeFloat) {
   %y: f32[batch, 2] = linear(%x, %real)
   return %y as y
 })";
-  EXPECT_REWRITE(fold_dequantize(), before, R"(graph g(%x: f32[batch, 2]) {
+  EXPECT_REWRITE(fold_dequantize({}), before, R"(graph g(%x: f32[batch, 2]) {
   const %real: f32[2, 2] = [0, 0.5, 1, 1.5]
   %y: f32[batch, 2] = linear(%x, %real)
   return %y as y
 })");
-  EXPECT_UNCHANGED(fold_constants(), before);
+  EXPECT_UNCHANGED(fold_constants({}), before);
 }
 
 }  // namespace

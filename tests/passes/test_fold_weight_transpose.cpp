@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass fold_weight_transpose();
 namespace {
 
 TEST(FoldWeightTranspose, AxisMovesWithTheWeight) {

@@ -8,6 +8,8 @@
 #include "tests/support/error_of.hpp"
 
 namespace bertcl::passes {
+
+Pass fold_constants(const ir::Limits& limits);
 namespace {
 
 /// Two constants that are joined in both orders, again and again: 2^levels times the first.
@@ -30,7 +32,7 @@ ir::Graph doubling(int levels, int elements) {
 
 TEST(FoldedBytes, AreLimited) {
   ir::Graph graph = doubling(30, 1000);
-  EXPECT_THAT(tests::error_of([&] { fold_constants().run(graph); }),
+  EXPECT_THAT(tests::error_of([&] { fold_constants({}).run(graph); }),
               testing::AllOf(testing::HasSubstr("Concat"), testing::HasSubstr("--max-memory")));
 }
 

@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass fuse_activation();
 namespace {
 
 TEST(FuseActivation, GeluMovesIntoTheProduct) {

@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass fuse_qkv();
 namespace {
 
 TEST(FuseQkv, WeightsAndParametersSideBySide) {

@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass gather_one_hot();
 namespace {
 
 TEST(GatherOneHot, ALookUpWrittenAsAProduct) {

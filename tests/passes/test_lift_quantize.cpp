@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass lift_quantize();
 namespace {
 
 TEST(LiftQuantize, PairMovesAboveHeadsAndScale) {

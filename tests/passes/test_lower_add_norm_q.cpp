@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass lower_add_norm_q();
 namespace {
 
 TEST(LowerAddNormQ, EachOperandByItself) {

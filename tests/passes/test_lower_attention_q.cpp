@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass lower_attention_q();
 namespace {
 
 TEST(LowerAttentionQ, AllOperandsQuantized) {

@@ -6,6 +6,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass lower_linear_q();
 namespace {
 
 TEST(LowerLinearQ, QuantizedOperandsMakeAnIntegerProduct) {

@@ -6,6 +6,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass pack_tokens();
 namespace {
 
 TEST(PackTokens, EncoderWorksOnRowsAndTheHeadOnThePaddedBatch) {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "bertcl/error.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

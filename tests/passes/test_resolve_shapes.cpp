@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass resolve_shapes();
 namespace {
 
 TEST(ResolveShapes, ReshapeByShapeArithmeticTakesTheShapeFromItsType) {

@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass share_common();
 namespace {
 
 TEST(ShareCommon, EqualPairsBecomeOneAndOthersStay) {

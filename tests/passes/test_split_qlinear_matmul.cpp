@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass split_qlinear_matmul();
 namespace {
 
 TEST(SplitQLinearMatMul, IntegerSumsAndTheirScales) {

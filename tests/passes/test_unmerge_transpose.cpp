@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass unmerge_transpose();
 namespace {
 
 TEST(UnmergeTranspose, TakesTheLeadingAxesBack) {

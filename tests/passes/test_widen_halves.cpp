@@ -3,6 +3,8 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
+
+Pass widen_halves();
 namespace {
 
 TEST(WidenHalves, InputsConstantsAndOutputs) {

@@ -15,7 +15,7 @@
 #include "bertcl/error.hpp"
 #include "ir/text.hpp"
 #include "ops/interpret.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 #include "runtime/session.hpp"
 #include "tests/random_graphs/random_graph.hpp"
 #include "tests/random_graphs/reference.hpp"

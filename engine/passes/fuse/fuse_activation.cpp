@@ -4,7 +4,7 @@
 //   linear -> Gelu -> y       becomes       linear {activation = "gelu"} -> y
 #include "ops/op.hpp"
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

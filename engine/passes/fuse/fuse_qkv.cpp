@@ -16,7 +16,7 @@
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 

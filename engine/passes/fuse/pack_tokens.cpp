@@ -22,7 +22,7 @@
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {

@@ -4,7 +4,7 @@
 //   Gather(table u8, ids) -> DQ(scale, zero_point)      becomes      Gather(table' f32, ids)
 #include "ops/interpret.hpp"
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {

@@ -13,7 +13,7 @@
 #include <cmath>
 
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -8,7 +8,7 @@
 // TensorFlow's BERT embeds its segments so. An id outside the table gives zeros in the product; a
 // model whose ids are within its table, as they have to be, gives the same.
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -14,7 +14,7 @@
 // Dividing by y_scale at the end instead of multiplying by a_scale * b_scale / y_scale may change a
 // result next to a rounding tie.
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

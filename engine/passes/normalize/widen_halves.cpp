@@ -6,7 +6,7 @@
 //
 // Changes numbers: what the file rounds to 11 (f16) or 8 (bf16) bits after every operator keeps the
 // 24 bits of f32 up to the outputs.
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

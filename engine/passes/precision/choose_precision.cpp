@@ -15,7 +15,7 @@
 #include <algorithm>
 
 #include "ops/operands.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

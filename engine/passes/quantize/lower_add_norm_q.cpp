@@ -10,7 +10,7 @@
 // Scales are per tensor or per column.
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {

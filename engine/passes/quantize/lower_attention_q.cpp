@@ -9,7 +9,7 @@
 // find_attention has made sure that either all of them are quantized or none.
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {

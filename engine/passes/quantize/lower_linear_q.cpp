@@ -15,7 +15,7 @@
 #include "ops/operands.hpp"
 #include "passes/int8_weight.hpp"
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {

@@ -5,7 +5,7 @@
 //   becomes
 //   add_norm(x, residual, gamma, beta) -> y          residual may be absent
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -4,7 +4,7 @@
 //   mean = ReduceMean(x);  d = x - mean;  var = ReduceMean(d^2)
 //   y = d / sqrt(var + eps) * gamma + beta
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -15,7 +15,7 @@
 //
 // The order of float additions changes, and so may the last bits.
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "ops/recognize_by_value.hpp"
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::passes {
 namespace {

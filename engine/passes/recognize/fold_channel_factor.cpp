@@ -12,7 +12,7 @@
 #include <cmath>
 
 #include "passes/match.hpp"
-#include "passes/passes.hpp"
+#include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
 
 namespace bertcl::passes {
