@@ -58,7 +58,7 @@ __kernel void peak_pmaddwd(__global int8* out, const int steps) {
   for (int s = 0; s < steps; s++) {
 #pragma unroll
     for (int i = 0; i < CHAINS; i++) {
-      int8 GEMMs;
+      int8 products;
       __asm__ volatile("vpmaddwd %1, %1, %0" : "=x"(products) : "x"(a));
       c[i] += products;
     }
