@@ -62,7 +62,7 @@ void check_types(const Options& options) {
   if (options.activations.type == ir::DType::i8 && options.weights.scheme.type == ir::DType::u8)
     throw Error(
         "activations in s8 with weights in u8 are not supported, nor by onnxruntime's "
-        "products; take weights in s8, or activations in u8");
+        "MatMulInteger; take weights in s8, or activations in u8");
   const WeightOptions& weights = options.weights;
   if (weights.scale == WeightScale::mse && weights.as_float &&
       saturation_of(weights.scheme) != integers_of(weights.scheme.type))
@@ -115,10 +115,10 @@ void check_dynamic(const Options& options, ActivationScales scales) {
   if (!per_token && options.activations != Scheme{})
     throw Error("DynamicQuantizeLinear gives u8, asymmetric; take activations so, or calibrate");
   if (per_token && options.weights.scheme.type != ir::DType::i8)
-    throw Error("products of activations with a scale for each token take weights in s8");
+    throw Error("MatMuls of activations with a scale for each token take weights in s8");
   if (options.weights.as_float || options.weights.transposed)
     throw Error(
-        "products that are quantized dynamically read weights as integers in their own layout, not "
+        "MatMuls that are quantized dynamically read weights as integers in their own layout, not "
         "in float or transposed");
 }
 
@@ -152,7 +152,7 @@ std::optional<std::size_t> Quantization::rank_of(const std::string& tensor) cons
   return type ? std::optional(type->shape.size()) : std::nullopt;
 }
 
-/// The results of Softmax that can be unnormalized if their product is quantized.
+/// The results of Softmax that can be unnormalized if their MatMul is quantized.
 std::set<std::string> Quantization::deferrable() {
   return deferrable_softmaxes(placement_, index_,
                               [this](const std::string& tensor) { return rank_of(tensor); });
@@ -253,7 +253,7 @@ void Quantization::correct_biases(std::span<const Sample> samples, const PassPro
 std::set<std::string> Quantization::unnormalized_of(const Placement& part, bool defer) {
   std::set<std::string> all = defer ? deferrable() : deferrable_;
   for (const auto& [tensor, override_] : options_.overrides) all.erase(tensor);
-  // Without those whose product is not in this part.
+  // Without those whose MatMul is not in this part.
   std::set<std::string> unnormalized = tensors_of(part, Role::activation);
   std::erase_if(unnormalized, [&](const std::string& tensor) { return !all.contains(tensor); });
   return unnormalized;
@@ -281,7 +281,7 @@ Encodings Quantization::encodings_of(const Placement& part,
   return used;
 }
 
-/// Gives the part's products their corrected biases. Returns the biases of before.
+/// Gives the part's MatMuls their corrected biases. Returns the biases of before.
 std::vector<std::string> Quantization::replace_biases(Model& model, const Placement& part) const {
   std::vector<std::string> before;
   for (const Site& site : part.sites) {
@@ -300,7 +300,7 @@ Model Quantization::quantized(const Placement& part, bool defer) {
   const GraphIndex index(model.graph());
   Constants constants(model, index);
   const bool calibrated = scales_ == ActivationScales::calibrated;
-  const auto dynamic = calibrated ? std::set<std::string>{} : product_results(part, index);
+  const auto dynamic = calibrated ? std::set<std::string>{} : matmul_results(part, index);
   const auto biases = replace_biases(model, part);
   report_.corrected_biases = static_cast<std::int64_t>(biases.size());
   std::set<int> makers;  // of the biases of before

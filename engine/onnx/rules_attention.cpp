@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole attention operators, taken apart into the products that exporters write: Attention and
+// Whole attention operators, taken apart into the MatMuls that exporters write: Attention and
 // MultiHeadAttention of com.microsoft, Attention of opset 23.
 #include <fmt/format.h>
 
@@ -145,7 +145,7 @@ ir::Value* attention_bias_of(NodeImport& node, std::size_t i) {
   return bias;
 }
 
-/// What the packed forms of com.microsoft have in common after their product: `packed` is
+/// What the packed forms of com.microsoft have in common after their MatMul: `packed` is
 /// [batch, rows, queries | keys | values], the mask and the bias of the scores may be null.
 void finish_packed_attention(NodeImport& node, ir::Value* packed, ir::Value* mask,
                              ir::Value* attention_bias) {
@@ -187,7 +187,7 @@ void import_packed_attention(NodeImport& node) {
 }
 
 /// com.microsoft::QAttention(input, weight, bias, input_scale, weight_scale, mask_index,
-/// input_zero_point, weight_zero_point, past): the product is of integers, all else is float.
+/// input_zero_point, weight_zero_point, past): the MatMul is of integers, all else is float.
 void import_quantized_attention(NodeImport& node) {
   refuse_operands(node, 8, 8, "past");
   std::vector<ir::Value*> operands{node.need(0), node.need(1), node.in(6), node.in(7)};

@@ -134,8 +134,8 @@ ir::Value* convolved(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Valu
         node.reshape(slice(node, x, first, last, w.strides), {from[0], w.groups, shape[1], points});
     ir::Value* rows = node.reshape(slice(node, weight, at, end, Ints(w.rank(), 1)),
                                    {w.groups, *outputs, shape[1]});
-    ir::Value* product = node.emit("MatMul", {rows, columns});
-    sum = sum ? node.add(sum, product) : product;
+    ir::Value* matmul = node.emit("MatMul", {rows, columns});
+    sum = sum ? node.add(sum, matmul) : matmul;
   }
   if (bias) sum = node.add(sum, node.reshape(bias, {w.groups, *outputs, 1}));
   return node.reshape(sum, result);

@@ -63,14 +63,14 @@ void import_gemm(NodeImport& node) {
     node.fail(fmt::format("alpha {} and beta {} have to be whole numbers for matrices of {}", alpha,
                           beta, ir::name_of(a->type.dtype)));
   if (alpha == 1 && !c) return node.finish("MatMul", {a, b});
-  ir::Value* product = node.emit("MatMul", {a, b});
+  ir::Value* matmul = node.emit("MatMul", {a, b});
   if (alpha != 1) {
-    ir::Value* factor = node.scalar(alpha, product->type.dtype);
-    if (!c) return node.finish("Mul", {product, factor});
-    product = node.mul(product, factor);
+    ir::Value* factor = node.scalar(alpha, matmul->type.dtype);
+    if (!c) return node.finish("Mul", {matmul, factor});
+    matmul = node.mul(matmul, factor);
   }
   if (beta != 1) c = node.mul(c, node.scalar(beta, c->type.dtype));
-  node.finish("Add", {product, c});
+  node.finish("Add", {matmul, c});
 }
 
 /// com.microsoft::FusedMatMul: alpha * A' x B'
@@ -83,8 +83,8 @@ void import_fused_matmul(NodeImport& node) {
   if (node.int_attribute("transB", 0)) b = node.transpose_last(b);
   const double alpha = node.float_attribute("alpha", 1);
   if (alpha == 1) return node.finish("MatMul", {a, b});
-  ir::Value* product = node.emit("MatMul", {a, b});
-  node.finish("Mul", {product, node.scalar(alpha, product->type.dtype)});
+  ir::Value* matmul = node.emit("MatMul", {a, b});
+  node.finish("Mul", {matmul, node.scalar(alpha, matmul->type.dtype)});
 }
 
 /// The power in the type of the base. The exponent may be of another type: 16-bit floats are raised

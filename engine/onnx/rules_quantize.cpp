@@ -165,9 +165,9 @@ void import_dequantize(NodeImport& node) {
 }
 
 /// Float of a MatMulInteger: Cast, times both scales, plus the bias.
-void finish_scaled(NodeImport& node, ir::Value* product, ir::Value* a_scale, ir::Value* b_scale,
+void finish_scaled(NodeImport& node, ir::Value* sums, ir::Value* a_scale, ir::Value* b_scale,
                    ir::Value* bias) {
-  ir::Value* number = node.cast(product, a_scale->type.dtype);
+  ir::Value* number = node.cast(sums, a_scale->type.dtype);
   ir::Value* scale = node.mul(a_scale, b_scale);
   if (!bias) return node.finish("Mul", {number, scale});
   node.finish("Add", {node.mul(number, scale), bias});
@@ -196,7 +196,7 @@ ir::Value* dequantized(NodeImport& node, ir::Value* x, ir::Value* scale, ir::Val
 
 /// A MatMulIntegerToFloat of two computed operands by head, with constant scales: in the spelling
 /// with DequantizeLinear attention is recognized.
-bool is_product_of_heads(NodeImport& node) {
+bool is_matmul_of_heads(NodeImport& node) {
   for (const std::size_t x : {0u, 1u})
     if (node.need(x)->is_constant() || node.shape(x).size() != 4) return false;
   for (const std::size_t parameter : {2u, 3u, 4u, 5u})
@@ -216,7 +216,7 @@ void import_matmul_integer_to_float(NodeImport& node) {
     node.bind(0, node.in(6) ? node.add(y, node.in(6)) : y);
     return;
   }
-  if (is_product_of_heads(node)) {
+  if (is_matmul_of_heads(node)) {
     ir::Value* y = node.emit("MatMul", {dequantized(node, node.need(0), node.need(2), node.in(4)),
                                         dequantized(node, node.need(1), node.need(3), node.in(5))});
     node.bind(0, node.in(6) ? node.add(y, node.in(6)) : y);
@@ -224,8 +224,8 @@ void import_matmul_integer_to_float(NodeImport& node) {
   }
   std::vector<ir::Value*> inputs{node.need(0), node.need(1), node.in(4), node.in(5)};
   while (!inputs.back()) inputs.pop_back();
-  ir::Value* product = node.emit("MatMulInteger", std::move(inputs));
-  finish_scaled(node, product, node.need(2), node.need(3), node.in(6));
+  ir::Value* sums = node.emit("MatMulInteger", std::move(inputs));
+  finish_scaled(node, sums, node.need(2), node.need(3), node.in(6));
 }
 
 /// DynamicQuantizeMatMul(a, b, b_scale, b_zero_point, bias)
@@ -233,8 +233,8 @@ void import_dynamic_quantize_matmul(NodeImport& node) {
   const auto a = node.emit_many("DynamicQuantizeLinear", {node.need(0)}, {}, 3);
   std::vector<ir::Value*> inputs{a[0], node.need(1), a[2]};
   if (node.in(3)) inputs.push_back(node.in(3));
-  ir::Value* product = node.emit("MatMulInteger", std::move(inputs));
-  finish_scaled(node, product, a[1], node.need(2), node.in(4));
+  ir::Value* sums = node.emit("MatMulInteger", std::move(inputs));
+  finish_scaled(node, sums, a[1], node.need(2), node.in(4));
 }
 
 /// Operand `first` and the scale and zero point after it, as a real tensor.

@@ -143,8 +143,8 @@ void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
   }
 }
 
-/// Products that a Q/DQ file asks to be int8 and that run in float, with the reason.
-void note_float_products(const ir::Graph& graph, Plan& plan) {
+/// MatMuls that a Q/DQ file asks to be int8 and that run in float, with the reason.
+void note_float_matmuls(const ir::Graph& graph, Plan& plan) {
   for (const auto& node : graph.nodes()) {
     if (node->has("float_reason")) {
       plan.notes.push_back(fmt::format("{} runs in fp32: {}", node->describe(),
@@ -246,7 +246,7 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   builder.check_contracts();
   add_persistent_kernel(builder);
   builder.finish();
-  note_float_products(graph, plan);
+  note_float_matmuls(graph, plan);
   return plan;
 }
 

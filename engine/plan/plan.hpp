@@ -168,7 +168,7 @@ struct Plan {
 const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
                                    std::size_t compute_units);
 
-/// True if a product runs in integers.
+/// True if a linear or attention runs in integers.
 bool computes_in_int8(const Plan& plan);
 
 /// Why the plan is not all that int8 can be: its notes, or that the model is float. Empty if it is.

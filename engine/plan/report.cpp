@@ -45,7 +45,7 @@ StepCost cost_of(const Plan& plan, const Step& step, const ir::Bindings& sizes) 
     if (const auto* c = std::get_if<Constant>(&argument))
       constants += static_cast<double>(plan.constants[static_cast<std::size_t>(c->index)].size());
   }
-  // Products read all of their weights; look-ups only as much of a table as they write.
+  // GEMMs read all of their weights; look-ups only as much of a table as they write.
   if (step.operations_per_unit == 0) constants = std::min(constants, writes);
   return {step.operations_per_unit * evaluate(step.unit, sizes), constants, reads + writes};
 }

@@ -6,7 +6,7 @@
 //   sequence
 //
 //   q, k, v  [tokens][stride]: head h of a row starts at column offset + h * head_size, so that one
-//            [tokens][3 * hidden] product can be passed three times. Strides and offsets in
+//            [tokens][3 * hidden] matrix can be passed three times. Strides and offsets in
 //            elements.
 //   out      [tokens][heads * head_size]
 //   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence

@@ -16,7 +16,7 @@
 //              qk_scale * s
 //
 //   q, k, v  [tokens][stride] u8 or s8: head h of a row starts at column offset + h * head_size, so
-//            that one [tokens][3 * hidden] product can be passed three times. Offsets in elements.
+//            that one [tokens][3 * hidden] matrix can be passed three times. Offsets in elements.
 //   out      [tokens][heads * head_size]: f32, or round(out * out_inv_scale) + out_zero_point
 //            saturated
 //   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence

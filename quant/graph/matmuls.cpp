@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices in a graph, and what comes before and after them.
+// MatMuls in a graph, and what comes before and after them.
 #include "quant/graph/matmuls.hpp"
 
 #include <algorithm>
@@ -10,18 +10,17 @@ namespace bertcl::quant {
 namespace {
 
 /// The first three may be quantized, the others stay in float.
-constexpr std::string_view kProducts[] = {
+constexpr std::string_view kMatMuls[] = {
     "MatMul",    "Gemm", "Conv", "Attention", "MultiHeadAttention", "QAttention", "FusedMatMul",
     "FusedGemm", "LSTM", "GRU",  "Einsum"};
 
 }  // namespace
 
 bool is_matmul(const onnx::NodeProto& node) {
-  return std::find(std::begin(kProducts), std::end(kProducts), node.op_type()) !=
-         std::end(kProducts);
+  return std::find(std::begin(kMatMuls), std::end(kMatMuls), node.op_type()) != std::end(kMatMuls);
 }
 
-int product_before(const GraphIndex& index, const std::string& tensor) {
+int matmul_before(const GraphIndex& index, const std::string& tensor) {
   return search_back(index, tensor, is_matmul, [](const auto&) { return true; });
 }
 

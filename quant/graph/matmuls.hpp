@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of matrices in a graph, and what comes before and after them.
+// MatMuls in a graph, and what comes before and after them.
 #pragma once
 #include <map>
 #include <string>
@@ -12,10 +12,10 @@ namespace bertcl::quant {
 /// inside.
 bool is_matmul(const onnx::NodeProto& node);
 
-/// The nearest product towards the inputs, the tensor's own producer first; -1 if there is none.
-int product_before(const GraphIndex& index, const std::string& tensor);
+/// The nearest MatMul towards the inputs, the tensor's own producer first; -1 if there is none.
+int matmul_before(const GraphIndex& index, const std::string& tensor);
 
-/// Whether another product lies on a way from the node to an output, or from an input to it.
+/// Whether another MatMul lies on a way from the node to an output, or from an input to it.
 class MatMuls {
  public:
   explicit MatMuls(const GraphIndex& index) : index_(index) {}

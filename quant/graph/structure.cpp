@@ -198,7 +198,7 @@ std::string module_of(const GraphIndex& index, int node) {
   if (n.output_size() == 0) return module_path(n.name());
   for (const Use use : index.uses(n.output(0))) {
     const auto& reader = index.node(use.node);
-    // The bias tells the product's module, gamma that of the LayerNorm's parent.
+    // The bias tells the MatMul's module, gamma that of the LayerNorm's parent.
     for (const auto& input : reader.input())
       if (auto module = module_of_constant(index, input); !module.empty())
         return is_op(reader, "LayerNormalization") ? module_path(module) : module;

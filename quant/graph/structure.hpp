@@ -33,7 +33,7 @@ bool moves_elements(const onnx::NodeProto& node);
 /// The results of all LayerNorms, with gamma and beta.
 std::vector<std::string> layer_norm_outputs(const GraphIndex& index, Constants& constants);
 
-/// The result of a product with the bias that is added to it; the product's own without one.
+/// The result of a product with the bias that is added to it; the MatMul's own without one.
 std::string with_bias(const GraphIndex& index, Constants& constants, int product);
 
 /// True for what depends on an attention mask alone (an input with "mask" in its name): masks have

@@ -107,15 +107,15 @@ std::string QuantizerNames::operator()(int node, int input, bool weight) const {
     quantizer =
         fmt::format("matmul_{}_input_quantizer", it->second[static_cast<std::size_t>(input)]);
   } else if (is_op(proto, "Add")) {
-    // The local input comes from a product, the other one around it.
-    const auto from_product = [&](int producer) {
+    // The local input comes from a MatMul, the other one around it.
+    const auto from_matmul = [&](int producer) {
       return producer >= 0 && is_op(index_.node(producer), "MatMul");
     };
     const int producer = index_.producer(proto.input(input));
-    bool local = from_product(producer);
+    bool local = from_matmul(producer);
     if (producer >= 0 && is_op(index_.node(producer), "Add"))
       for (const auto& i : index_.node(producer).input())
-        local = local || from_product(index_.producer(i));
+        local = local || from_matmul(index_.producer(i));
     quantizer = local ? "add_local_input_quantizer" : "add_residual_input_quantizer";
   }
   std::string module = module_of(index_, node);

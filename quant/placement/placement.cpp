@@ -234,7 +234,7 @@ class Placer {
            });
   }
 
-  /// A product with a weight that is not the head: another product lies past it.
+  /// A product with a weight that is not the head: another MatMul lies past it.
   bool is_linear(int n) {
     const auto& node = index_.node(n);
     return is_op(node, "MatMul") && node.input_size() == 2 && constants_.contains(node.input(1)) &&

@@ -16,13 +16,13 @@ namespace bertcl::quant {
 /// Which Adds are quantized where `Add` is among the operators.
 enum class Adds {
   layer_norm,  ///< those whose result a LayerNorm normalizes: the residual stream, embeddings too
-  encoder,     ///< of these the ones after a product: without the embeddings
+  encoder,     ///< of these the ones after a MatMul: without the embeddings
   all,         ///< every sum of floats: biases, masks aside
 };
 
 /// Results in a BERT that can be quantized for all their readers.
 enum class Place {
-  linear,         ///< a product with a weight, after its bias; not where the residual is added next
+  linear,         ///< a MatMul with a weight, after its bias; not where the residual is added next
   scores,         ///< Q x K^T, before scale and mask
   probabilities,  ///< Softmax
   context,        ///< P x V
@@ -35,11 +35,11 @@ struct PlacementOptions {
   /// Operators whose inputs are quantized, of quantizable_operators().
   std::set<std::string> op_types{"MatMul"};
   Adds adds = Adds::layer_norm;
-  /// A scale for each index of the last axis of what Adds in front of a LayerNorm read: no product
+  /// A scale for each index of the last axis of what Adds in front of a LayerNorm read: no MatMul
   /// sums over it, so finer scales cost nothing. Not with Adds::all, nor where their results are
   /// quantized.
   bool add_channels = false;
-  /// Quantize the products after which no other product comes: the head of the model.
+  /// Quantize the MatMuls after which no other MatMul comes: the head of the model.
   bool head = true;
   /// Of these operators the results are quantized, too, for all who read them.
   std::set<std::string> output_op_types{};

@@ -58,7 +58,7 @@ class Kinds {
     const auto layer = layers_[static_cast<std::size_t>(n)];
     if (std::binary_search(residual_.begin(), residual_.end(), n)) known_[n] = {"residual", layer};
     if (!is_matmul(node) || known_.contains(n)) return;
-    const int before = product_before(index_, node.input(0));
+    const int before = matmul_before(index_, node.input(0));
     const auto known = known_.find(before);
     if (known != known_.end() && known->second.name == "context") {
       known_[n] = {"attention output", layer};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds a weight so that the error of its product, not of itself, is small.
+// Rounds a weight so that the error of its MatMul, not of itself, is small.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace bertcl::quant {
 
-/// H = x^T x [K][K] of the inputs x of a product, in the order of rounding and factored: H = L L^T.
+/// H = x^T x [K][K] of the inputs x of a MatMul, in the order of rounding and factored: H = L L^T.
 /// `damping` times the mean of its diagonal is added to the diagonal. Serves all weights that x is
 /// multiplied with, from several threads at once.
 class GramFactor {

@@ -17,7 +17,7 @@
 
 namespace bertcl::quant {
 
-/// An activation whose channels may be scaled: all its quantized readers are products x W with
+/// An activation whose channels may be scaled: all its quantized readers are MatMuls x W with
 /// constant W that nothing else reads.
 struct SmoothTarget {
   std::string tensor;
@@ -56,7 +56,7 @@ struct SmoothOptions {
   bool gptq = false;              ///< as AccuracyOptions
 };
 
-/// Mean squared error to expect in the products x W when x / s and s W are quantized: with steps
+/// Mean squared error to expect in the MatMuls x W when x / s and s W are quantized: with steps
 /// evenly spread, each value of x / s errs by its step^2 / 12, and each of s W by that of its
 /// column, row or matrix, as `options` say; GPTQ leaves about half of the latter. Summed over
 /// columns, per row of x.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves the normalization of a quantized Softmax after the product that reads it.
+// Moves the normalization of a quantized Softmax after the MatMul that reads it.
 #include "quant/transforms/unnormalized_softmax.hpp"
 
 #include <map>
@@ -18,7 +18,7 @@ bool is_over_last_axis(const onnx::NodeProto& softmax, const RankOf& rank_of) {
   return rank && axis + 1 == static_cast<std::int64_t>(*rank);
 }
 
-/// Writes the nodes of one Softmax and of its product.
+/// Writes the nodes of one Softmax and of its MatMul.
 class Deferral {
  public:
   explicit Deferral(Model& model) : model_(model), index_(model.graph()) {}
@@ -27,7 +27,7 @@ class Deferral {
     const int softmax = index_.producer(result);
     const int quantize = only_reader(result);
     const std::string& dequantized = output_of(only_reader(output_of(quantize)));
-    const int product = only_reader(dequantized);
+    const int reader = only_reader(dequantized);
 
     const std::string scores = index_.node(softmax).input(0);
     const std::string largest = model_.fresh_name(result + "_largest");
@@ -38,13 +38,13 @@ class Deferral {
                           node("Exp", result, {shifted}, powers)};
     mutable_node(quantize).set_input(0, powers);
 
-    const std::string y = output_of(product);
+    const std::string y = output_of(reader);
     const std::string sum = model_.fresh_name(y + "_sum");
     const std::string undivided = model_.fresh_name(y + "_undivided");
-    onnx::NodeProto matmul = index_.node(product);
+    onnx::NodeProto matmul = index_.node(reader);
     matmul.set_output(0, undivided);
-    replaced_[product] = {std::move(matmul), reduction("ReduceSum", y, dequantized, sum),
-                          node("Div", y, {undivided, sum}, y)};
+    replaced_[reader] = {std::move(matmul), reduction("ReduceSum", y, dequantized, sum),
+                         node("Div", y, {undivided, sum}, y)};
   }
 
   void write() {

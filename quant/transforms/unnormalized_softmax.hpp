@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves the normalization of a quantized Softmax after the product that reads it.
+// Moves the normalization of a quantized Softmax after the MatMul that reads it.
 #pragma once
 #include <set>
 #include <string>

@@ -21,15 +21,15 @@ bool reads(const Site& site, int input, Role role) {
 /// Keeps the scales of rows of zeros, and of all that is next to nothing, normal numbers.
 constexpr float kLeastMagnitude = 1e-30f;
 
-/// Writes one product after the other.
+/// Writes one MatMul after the other.
 class DynamicMatMuls {
  public:
   DynamicMatMuls(Model& model, bool per_token)
       : model_(model), index_(model.graph()), per_token_(per_token) {}
 
   void quantize(const std::string& y) {
-    const int product = index_.producer(y);
-    onnx::NodeProto& matmul = *model_.proto().mutable_graph()->mutable_node(product);
+    const int node = index_.producer(y);
+    onnx::NodeProto& matmul = *model_.proto().mutable_graph()->mutable_node(node);
     const std::string dequantized = matmul.input(1), label = label_of(matmul);
     const onnx::NodeProto& weight = index_.node(index_.producer(dequantized));
     unread_.insert(dequantized);
@@ -45,7 +45,7 @@ class DynamicMatMuls {
     matmul.add_input(weight.input(2));
     matmul.set_output(0, sums);
 
-    auto& following = added_[product];
+    auto& following = added_[node];
     following.push_back(make_node(model_, "Cast", sums + "_cast", {sums}, {floats}));
     set_attribute(following.back(), "to", onnx::TensorProto::FLOAT);
     // The scales of columns and rows would make a matrix: both are multiplied in one by one.
@@ -136,12 +136,12 @@ void keep_dynamic(Placement& placement, const GraphIndex& index) {
     const auto& node = index.node(site.node);
     placement.skipped.push_back(
         {label_of(node), node.op_type(),
-         "products of an activation and a weight are quantized dynamically"});
+         "MatMuls of an activation and a weight are quantized dynamically"});
     return true;
   });
 }
 
-std::set<std::string> product_results(const Placement& placement, const GraphIndex& index) {
+std::set<std::string> matmul_results(const Placement& placement, const GraphIndex& index) {
   std::set<std::string> results;
   for (const Site& site : placement.sites)
     if (reads(site, 1, Role::weight)) results.insert(index.node(site.node).output(0));
@@ -150,9 +150,9 @@ std::set<std::string> product_results(const Placement& placement, const GraphInd
 
 void quantize_dynamically(Model& model, const std::set<std::string>& results,
                           ActivationScales scales) {
-  DynamicMatMuls products(model, scales == ActivationScales::per_token);
-  for (const std::string& y : results) products.quantize(y);
-  products.write();
+  DynamicMatMuls matmuls(model, scales == ActivationScales::per_token);
+  for (const std::string& y : results) matmuls.quantize(y);
+  matmuls.write();
 }
 
 }  // namespace bertcl::quant

@@ -17,15 +17,15 @@ enum class ActivationScales {
   per_token,   ///< each run: one for each row, s8, symmetric
 };
 
-/// Leaves in `placement` the products of an activation and a weight, whose activation is no operand
+/// Leaves in `placement` the MatMuls of an activation and a weight, whose activation is no operand
 /// any more since it has no scale beforehand, and what reads constants alone (the tables of
 /// Gather). The rest moves to `left`.
 void keep_dynamic(Placement& placement, const GraphIndex& index);
 
-/// The results of these products.
-std::set<std::string> product_results(const Placement& placement, const GraphIndex& index);
+/// The results of these MatMuls.
+std::set<std::string> matmul_results(const Placement& placement, const GraphIndex& index);
 
-/// In a model whose weights stand after DequantizeLinear, rewrites the product that makes each of
+/// In a model whose weights stand after DequantizeLinear, rewrites the MatMul that makes each of
 /// `results` as onnxruntime's quantize_dynamic does, with its names:
 ///
 ///   x, Wq -> DQ(w_scale, w_zero_point) -> MatMul -> y
@@ -39,7 +39,7 @@ std::set<std::string> product_results(const Placement& placement, const GraphInd
 ///   x -> Div(x_scale) -> Round -> Cast(i8) -> xq
 ///   MatMulInteger(xq, Wq, _, w_zero_point) -> Cast -> Mul(w_scale) -> Mul(x_scale) -> y
 ///
-/// A tensor that several products read is quantized once. `scales` is not `calibrated`.
+/// A tensor that several MatMuls read is quantized once. `scales` is not `calibrated`.
 void quantize_dynamically(Model& model, const std::set<std::string>& results,
                           ActivationScales scales);
 

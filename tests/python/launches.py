@@ -164,7 +164,7 @@ def main():
     parser.add_argument("--questions", type=int, default=50)
     options = parser.parse_args()
     logging.disable(logging.WARNING)
-    print("| file | launches | products in int8 | equal answers (ONNX Runtime, optimized) | rms of logits | "
+    print("| file | launches | MatMuls in int8 | equal answers (ONNX Runtime, optimized) | rms of logits | "
           "more launches than the first, and why |")
     print("| --- | --- | --- | --- | --- | --- |")
     first = None

@@ -84,7 +84,7 @@ void add_inspect(CLI::App& program, Action& action) {
       program, "inspect",
       "Show what a model compiles to and which kernel runs each operation\n\n"
       "For each launch: the operation, the type of its arithmetic, the variant that was\n"
-      "chosen on this device and why each faster one was not. Products that the file quantizes "
+      "chosen on this device and why each faster one was not. MatMuls that the file quantizes "
       "and\n"
       "that run in float are listed with the reason; --require int8 makes them an error.",
       "bertcl inspect int8.onnx --require int8", *options);
@@ -93,7 +93,7 @@ void add_inspect(CLI::App& program, Action& action) {
       command->add_option(
           "--html", options->html,
           "Write the report as one HTML page: launches by layer, what they cost, what keeps\n"
-          "products from int8, and what became of each node of the file"))
+          "MatMuls from int8, and what became of each node of the file"))
       ->type_name("FILE");
   command->add_flag("--run", options->run, "Run it once, too, on made-up inputs");
   command->add_flag("--dump-passes", options->dump_passes,

@@ -33,7 +33,7 @@ struct TuneOptions : ModelOptions {
 };
 
 /// The GEMMs of a plan that can be tuned, each once.
-std::vector<TunedStep> products_of(const plan::Plan& plan, bool half) {
+std::vector<TunedStep> gemms_of(const plan::Plan& plan, bool half) {
   std::vector<TunedStep> gemms;
   for (const plan::Step& step : plan.steps) {
     if (!step.tunable || step.tunable->variants.size() < 2) continue;
@@ -95,7 +95,7 @@ int run_tune(const TuneOptions& options) {
 
   const std::vector<TunedStep> gemms = [&] {
     const runtime::Session session = load_model(options.model, settings.session);
-    return products_of(session.plan(), options.precision == "fp16");
+    return gemms_of(session.plan(), options.precision == "fp16");
   }();
   ordered_json rows = ordered_json::array();
   Table table({"op", "type", ">k", ">n", "default", ">us", "fastest", ">us", ">gain"});
@@ -103,7 +103,7 @@ int run_tune(const TuneOptions& options) {
   std::size_t wrong = 0;
   for (const TunedStep& step : gemms) {
     if (!complete) break;
-    const TuneResult result = tune_product(step, settings);
+    const TuneResult result = tune_gemm(step, settings);
     complete = result.complete;
     ordered_json variants = ordered_json::array();
     for (const Measured& m : result.variants) {

@@ -239,7 +239,7 @@ TuneResult Tuner::run() {
 
 }  // namespace
 
-TuneResult tune_product(const TunedStep& step, const TuneSettings& settings) {
+TuneResult tune_gemm(const TunedStep& step, const TuneSettings& settings) {
   return Tuner(step, settings).run();
 }
 

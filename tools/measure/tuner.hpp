@@ -45,6 +45,6 @@ inline constexpr double kLeastGain = 1.03;
 /// results within one step where at most one of a thousand differs at all, floats within 1e-4
 /// (fp16: 5e-3) of the largest. Every further number of rows repeats the same rows, so that all
 /// results are compared.
-TuneResult tune_product(const TunedStep& step, const TuneSettings& settings);
+TuneResult tune_gemm(const TunedStep& step, const TuneSettings& settings);
 
 }  // namespace bertcl::tools

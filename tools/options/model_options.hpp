@@ -61,7 +61,7 @@ runtime::Session load_model(const std::filesystem::path& path,
 /// reasons are on standard error then.
 bool meets_requirement(const runtime::Session& session, const ModelOptions& options);
 
-/// "int8" if products run in integers, else what was asked for float ones if it changed any.
+/// "int8" if linears run in integers, else what was asked for float ones if it changed any.
 std::string precision_of(const plan::Plan& plan, const ModelOptions& options);
 
 /// Bytes of the file and of external data beside it (MODEL.data, MODEL_data).

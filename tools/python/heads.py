@@ -72,7 +72,7 @@ class HuggingFaceModel(torch.nn.Module):
 
 class OnnxEncoder(torch.nn.Module):
     """An ONNX graph in float. If its outputs are those of the task it is trained as it is; otherwise its
-    last hidden state [batch, seq, hidden] gets a new head: a product with a bias, for classes at [CLS].
+    last hidden state [batch, seq, hidden] gets a new head: a MatMul with a bias, for classes at [CLS].
     Embedding tables are not trained, and there is no dropout."""
 
     def __init__(self, path, task, classes, device):

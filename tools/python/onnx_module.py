@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An ONNX graph as a torch module that can be trained and written back into the same graph.
 
-What depends on constants alone is computed once. Float constants that products, sums and norms read
+What depends on constants alone is computed once. Float constants that MatMuls, sums and norms read
 are parameters; tables that Gather reads (embeddings) stay as they are. A QuantizeLinear with the
 DequantizeLinear after it is a fake quantizer, a DequantizeLinear of integer weights a float weight
 after one. Files: onnx_operators.py has the operators, fake_quantize.py the quantizers.

@@ -144,20 +144,20 @@ ordered_json mix_view(const ordered_json& ops) {
 }
 
 ordered_json tiles_view(const ordered_json& report) {
-  int products = 0, integer = 0;
+  int matmuls = 0, integer = 0;
   Sum sum;
   for (const auto& op : report.at("ops")) {
     sum.add(op);
     if (op.at("operations").get<double>() == 0) continue;
-    ++products;
+    ++matmuls;
     integer += kind_of(op.at("type").get<std::string>()) == std::string("int8");
   }
   const ordered_json& times = report.at("load_ms");
   return {{{"value", fmt::format("{}", report.at("launches").get<int>())},
            {"label", "launches"},
            {"note", "kernels of one run"}},
-          {{"value", fmt::format("{} of {}", integer, products)},
-           {"label", "products in int8"},
+          {{"value", fmt::format("{} of {}", integer, matmuls)},
+           {"label", "MatMuls in int8"},
            {"note", "GEMMs and attention"}},
           {{"value", operations_text(sum.operations)},
            {"label", "arithmetic"},

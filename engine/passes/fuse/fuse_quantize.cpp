@@ -5,9 +5,9 @@
 //   add_norm -> y, y -> Q -> yq            becomes  add_norm(.., out_scale, out_zero_point) -> y,
 //   yq
 //
-// A product whose float result is needed elsewhere too stays as it is. The norms can give both, and
+// A linear whose float result is needed elsewhere too stays as it is. The norms can give both, and
 // up to two quantized results: the residual goes on, in float or with scales of its own, while the
-// next product reads bytes. A scale for each column is loaded like a bias; attention takes one
+// next linear reads bytes. A scale for each column is loaded like a bias; attention takes one
 // scale.
 #include "ops/op.hpp"
 #include "ops/operands.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product of one-hot rows with a table is a look-up in the table.
+// A MatMul of one-hot rows with a table is a look-up in the table.
 //
 //   ids -> OneHot(depth, [0, 1]) -> MatMul(table [depth, hidden]) -> y
 //   becomes
 //   Gather(table, ids) -> y
 //
-// TensorFlow's BERT embeds its segments so. An id outside the table gives zeros in the product; a
+// TensorFlow's BERT embeds its segments so. An id outside the table gives zeros in the MatMul; a
 // model whose ids are within its table, as they have to be, gives the same.
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
@@ -13,10 +13,10 @@
 namespace bertcl::passes {
 namespace {
 
-bool gather_one_hot_at(ir::Graph& g, ir::Node& product) {
-  if (product.op != "MatMul") return false;
-  ir::Node* one_hot = product.inputs[0]->producer;
-  const ir::Shape& table = product.inputs[1]->type.shape;
+bool gather_one_hot_at(ir::Graph& g, ir::Node& matmul) {
+  if (matmul.op != "MatMul") return false;
+  ir::Node* one_hot = matmul.inputs[0]->producer;
+  const ir::Shape& table = matmul.inputs[1]->type.shape;
   if (!one_hot || one_hot->op != "OneHot" || table.size() != 2) return false;
   const auto axis = one_hot->int_attribute("axis", -1);
   const ir::Value* values = one_hot->inputs[2];
@@ -24,8 +24,8 @@ bool gather_one_hot_at(ir::Graph& g, ir::Node& product) {
       !values->is_constant() || values->constant->to_doubles() != std::vector<double>{0, 1})
     return false;
   Match m;
-  m.nodes = {one_hot, &product};
-  replace(g, &product, m, "Gather", {product.inputs[1], one_hot->inputs[0]},
+  m.nodes = {one_hot, &matmul};
+  replace(g, &matmul, m, "Gather", {matmul.inputs[1], one_hot->inputs[0]},
           {{"axis", std::int64_t{0}}});
   return true;
 }

@@ -6,7 +6,7 @@
 //   MatMulInteger(a, b, a_zero, b_zero) -> Cast -> Mul(a_scale * b_scale) -> Q(y_scale, y_zero) ->
 //   y
 //
-// A product of two computed operands by head (four axes) takes the spelling with DequantizeLinear,
+// A MatMul of two computed operands by head (four axes) takes the spelling with DequantizeLinear,
 // in which attention is recognized:
 //
 //   DQ(a, a_scale, a_zero), DQ(b, b_scale, b_zero) -> MatMul -> Q(y_scale, y_zero) -> y
@@ -33,7 +33,7 @@ ir::Value* reshaped(ir::Graph& g, ir::Value* v, ir::Shape shape, ir::Node* befor
 bool is_scalar_constant(const ir::Value* v) { return v->is_constant() && v->constant->size() == 1; }
 
 /// False if the operands are no heads.
-bool rewrite_product_of_heads(ir::Graph& g, ir::Node& node) {
+bool rewrite_matmul_of_heads(ir::Graph& g, ir::Node& node) {
   const auto& in = node.inputs;
   for (const std::size_t x : {0u, 3u})
     if (in[x]->is_constant() || in[x]->type.shape.size() != 4) return false;
@@ -46,18 +46,18 @@ bool rewrite_product_of_heads(ir::Graph& g, ir::Node& node) {
                          {ir::DType::f32, in[x]->type.shape}, &node, in[x]->name + ".real"));
     real.back()->producer->sources = node.sources;
   }
-  ir::Value* product = g.add("MatMul", real, {}, {ir::DType::f32, node.output()->type.shape}, &node,
-                             node.output()->name + ".real");
-  product->producer->sources = node.sources;
+  ir::Value* matmul = g.add("MatMul", real, {}, {ir::DType::f32, node.output()->type.shape}, &node,
+                            node.output()->name + ".real");
+  matmul->producer->sources = node.sources;
   Match m;
   m.nodes = {&node};
-  replace(g, &node, m, "QuantizeLinear", {product, scalar(6), scalar(7)});
+  replace(g, &node, m, "QuantizeLinear", {matmul, scalar(6), scalar(7)});
   return true;
 }
 
 bool split_qlinear_matmul_at(ir::Graph& g, ir::Node& node) {
   if (node.op != "QLinearMatMul") return false;
-  if (rewrite_product_of_heads(g, node)) return true;
+  if (rewrite_matmul_of_heads(g, node)) return true;
   const auto& in = node.inputs;
   const ir::Shape& a = in[0]->type.shape;
   const ir::Shape& b = in[3]->type.shape;

@@ -41,7 +41,7 @@ bool is_read_by_linear_only(const ir::Graph& g, const ir::Value* value) {
                      [&](const ir::Node* user) { return is_bf16_operand(*user, value); });
 }
 
-/// Why float attention between products in bf16 stays in f32; "" if it need not.
+/// Why float attention between linears in bf16 stays in f32; "" if it need not.
 std::string why_not_bf16(const ir::Graph& g, const ir::Node& attention) {
   const std::int64_t hidden = attention.output()->type.shape.back().constant();
   if (hidden / attention.int_attribute("heads") % 2 != 0)
@@ -76,7 +76,7 @@ void choose_for_attention(ir::Graph& g, ir::Node& attention) {
   store_in_bf16(attention.output());
 }
 
-/// The second result of a norm that products read: the first in bf16.
+/// The second result of a norm that linears read: the first in bf16.
 void add_bf16_result(ir::Graph& g, ir::Node& norm) {
   ir::Value* value = norm.output();
   const std::vector<ir::Node*> users = value->users;

@@ -190,7 +190,7 @@ ir::Node* only_user(const ir::Graph& g, const ir::Value* v) {
 
 /// Takes the MatMul of `p` and v, and where the normalization is unnormalized its division by the
 /// sum of p. Returns the context [batch, heads, seq, size], null if the readers of p are others.
-ir::Value* match_product(const ir::Graph& g, ir::Value* p, Found& found) {
+ir::Value* match_context(const ir::Graph& g, ir::Value* p, Found& found) {
   ir::Node* matmul = only_user(g, p);
   ir::Value* sum = nullptr;
   if (found.unnormalized) {
@@ -232,7 +232,7 @@ ir::Node* match_context(const ir::Graph& g, ir::Node& softmax, Found& found) {
     found.nodes.insert(found.nodes.end(), {user, dq});
     p = dq->output();
   }
-  const ir::Value* context = match_product(g, p, found);
+  const ir::Value* context = match_context(g, p, found);
   if (!context) return nullptr;
   if (ir::Node* q = only_user(g, context); q && q->op == "QuantizeLinear")
     if (ir::Node* dq = only_user(g, q->output()); pair_of(dq) == q) {

@@ -34,13 +34,13 @@ bool is_bias(const ir::Value* b, const ir::Dim& n) {
 
 /// A MatMul with a constant weight, or the float form of one of integers: Cast and factors after
 /// MatMulInteger.
-bool is_product(const ir::Graph& g, const ir::Value* v) {
+bool is_matmul(const ir::Graph& g, const ir::Value* v) {
   const ir::Node* n = v->producer;
   if (!n || !g.used_once(v)) return false;
   if (n->op == "linear") return !n->input(2);
   if (n->op == "MatMulInteger") return n->inputs[1]->is_constant();
-  if (n->op == "Cast") return is_product(g, n->inputs[0]);
-  if (n->op == "Mul") return is_product(g, n->inputs[0]) || is_product(g, n->inputs[1]);
+  if (n->op == "Cast") return is_matmul(g, n->inputs[0]);
+  if (n->op == "Mul") return is_matmul(g, n->inputs[0]) || is_matmul(g, n->inputs[1]);
   return n->op == "MatMul" && is_weight(n->inputs[1]);
 }
 
@@ -56,7 +56,7 @@ bool hoist_bias(ir::Graph& g, ir::Node& node) {
     for (const std::size_t j : {0u, 1u}) {
       ir::Value *matmul = sum->inputs[j], *residual = sum->inputs[1 - j];
       if (residual->is_constant() || matmul->type != type || residual->type != type ||
-          !is_product(g, matmul))
+          !is_matmul(g, matmul))
         continue;
       ir::Value* biased = g.add("Add", {matmul, bias}, {}, type, sum, matmul->name + ".biased");
       biased->producer->sources = node.sources;

@@ -98,7 +98,7 @@ bool take_factor(const ir::Value* matmul, ir::Value* factor, const ir::Dim& n, S
 }
 
 /// A linear_q that this pass made and that may still take scales and a bias; null for all else.
-ir::Node* open_product(const ir::Graph& g, const ir::Value* v) {
+ir::Node* open_matmul(const ir::Graph& g, const ir::Value* v) {
   ir::Node* n = v->producer;
   if (!n || n->op != "linear_q" || n->input(linear_q::bias) || n->input(linear_q::out_scale) ||
       n->has("activation") || !g.used_once(v))
@@ -108,7 +108,7 @@ ir::Node* open_product(const ir::Graph& g, const ir::Value* v) {
 
 bool take_scale(ir::Graph& g, ir::Node& mul) {
   for (const std::size_t i : {0u, 1u}) {
-    ir::Node* matmul = open_product(g, mul.inputs[i]);
+    ir::Node* matmul = open_matmul(g, mul.inputs[i]);
     if (!matmul || mul.output()->type != matmul->output()->type) continue;
     const ir::Dim n = matmul->inputs[linear_q::w]->type.shape[1];
     ir::Value* x_scale = matmul->inputs[linear_q::x_scale];
@@ -135,7 +135,7 @@ bool take_scale(ir::Graph& g, ir::Node& mul) {
 
 bool take_bias(ir::Graph& g, ir::Node& add) {
   for (const std::size_t i : {0u, 1u}) {
-    ir::Node* matmul = open_product(g, add.inputs[i]);
+    ir::Node* matmul = open_matmul(g, add.inputs[i]);
     ir::Value* bias = add.inputs[1 - i];
     if (!matmul || add.output()->type != matmul->output()->type) continue;
     const ir::Dim n = matmul->output()->type.shape.back();

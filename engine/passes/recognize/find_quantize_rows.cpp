@@ -26,7 +26,7 @@ bool keeps_last_axis(const ir::Node& reduce) {
 }
 
 /// True if only MatMuls without a zero point read `q`, as their first operand.
-bool only_products_read(const ir::Graph& g, const ir::Value* q) {
+bool only_matmuls_read(const ir::Graph& g, const ir::Value* q) {
   return !g.is_output(q) && std::all_of(q->users.begin(), q->users.end(), [&](const ir::Node* n) {
     return n->op == "MatMulInteger" && n->inputs[0] == q && n->inputs[1] != q && !n->input(2);
   });
@@ -48,7 +48,7 @@ bool find_quantize_rows_at(ir::Graph& g, ir::Node& cast) {
 
   ir::Value *q = cast.output(), *s = m["scale"];
   ir::Type type = q->type;
-  if (only_products_read(g, q)) {
+  if (only_matmuls_read(g, q)) {
     type.dtype = ir::DType::u8;
     ir::Value* zero = g.add_constant("zero_point", ir::Tensor::scalar(std::uint8_t{128}));
     for (ir::Node* matmul : std::vector<ir::Node*>(q->users)) g.set_input(matmul, 2, zero);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Q/DQ pairs on the heads of attention move up to the product that makes them.
+// Q/DQ pairs on the heads of attention move up to the linear that makes them.
 //
 //   x -> Reshape -> Transpose -> [Mul c] -> Q(s) -> DQ(s) -> MatMul
 //   becomes

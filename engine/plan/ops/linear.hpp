@@ -27,11 +27,11 @@ inline GemmVariant for_device(const GemmVariant& variant, Builder& b) {
 /// tiles too: what a device can be tuned to.
 std::vector<GemmVariant> tunable_variants_of(Builder& b, std::span<const GemmVariant> variants);
 
-/// What tuning has to know of a product [k, n]; `otherwise` is its variant without tuning.
+/// What tuning has to know of a GEMM [k, n]; `otherwise` is its variant without tuning.
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
                        const std::string& otherwise);
 
-/// What the device was tuned to for this product, by rows; empty where it was not, where that is
+/// What the device was tuned to for this GEMM, by rows; empty where it was not, where that is
 /// not among the variants here, or where these do not read the same weights.
 struct TunedVariant {
   std::int64_t rows;
@@ -64,7 +64,7 @@ void count_operations(Step& step, const ir::Dim& rows, std::int64_t n, std::int6
 /// "" where the op has none.
 std::string activation_of(const ir::Node& node);
 
-/// y = activation(x w + bias) by CLBlast: the bias goes into the result first, the product adds to
+/// y = activation(x w + bias) by CLBlast: the bias goes into the result first, the GEMM adds to
 /// it. In half, x is cast before and the result after.
 void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch steps of a linear whose product CLBlast makes.
+// Launch steps of a linear whose GEMM CLBlast makes.
 #include <fmt/format.h>
 
 #include <utility>
@@ -45,12 +45,12 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
 
   Argument x = b.in(&input);
   const Argument y = b.out(node.output());
-  Argument product = y;
+  Argument gemm_out = y;
   if (half) {
     const Argument cast_x = b.scratch_out(label + ".x", {type, input.type.shape});
     cast(b, node, x, ir::DType::f32, cast_x, type, element_count(input.type.shape));
     x = Builder::read(cast_x);
-    product = b.scratch_out(label + ".half", {type, shape});
+    gemm_out = b.scratch_out(label + ".half", {type, shape});
   }
   const ir::Value* bias = node.input(o::bias);
   if (bias) {
@@ -58,7 +58,7 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
     b.launch(node, "copy", "strided",
              b.kernel("copy_strided", fmt::format("copy_strided_{}", ir::size_of(type))),
              kernels::CopyStrided<Argument>{.source = b.constant(bias->constant->converted(type)),
-                                            .target = product,
+                                            .target = gemm_out,
                                             .source_start = 0,
                                             .target_start = 0,
                                             .shape = table_of(view),
@@ -78,11 +78,11 @@ void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable) {
                                                  *buffers[2], label);
   };
   Step& step = b.call(node, half ? "fp16" : "fp32", "clblast", call,
-                      {.a = x, .b = b.constant(w), .c = product});
+                      {.a = x, .b = b.constant(w), .c = gemm_out});
   step.why_not_faster = why_not_faster(node, "");
   step.tunable = std::move(tunable);
   count_operations(step, rows, n, k);
-  if (half) cast(b, node, Builder::read(product), type, y, ir::DType::f32, count);
+  if (half) cast(b, node, Builder::read(gemm_out), type, y, ir::DType::f32, count);
   const std::string activation = activation_of(node);
   if (activation.empty()) return;
   b.launch(node, "fp32", "elements", b.kernel("elementwise_unary", "unary_f32"),

@@ -38,7 +38,7 @@ void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::
   add(2, arguments.r, arguments.r_type, arguments.r_inv_scale, arguments.r_zero_point);
 }
 
-/// What a norm computes in, and what it writes for products beside that or instead of it.
+/// What a norm computes in, and what it writes for linears beside that or instead of it.
 const char* type_of(const ir::Node& node) {
   if (node.outputs.size() == 1) return "fp32";
   return node.outputs[1]->type.dtype == ir::DType::bf16 ? "fp32 > bf16" : "fp32 > int8";
