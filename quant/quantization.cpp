@@ -167,7 +167,8 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
       model_(load()),
       index_(model_.graph()),
       constants_(model_, index_),
-      placement_(place(index_, constants_, options.placement,
+      structure_(recognize(workspace.model().import(), index_)),
+      placement_(place(index_, constants_, structure_, options.placement,
                        [this](const std::string& tensor) -> std::optional<ir::DType> {
                          const ir::Type* type = workspace_.type_of(tensor);
                          return type ? std::optional(type->dtype) : std::nullopt;
@@ -227,7 +228,7 @@ std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
 
 void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const Sample> samples,
                           const PassProgress& progress) {
-  apply(options_.ranges, options_.weights, index_, constants_, ranges, channels);
+  apply(options_.ranges, options_.weights, index_, constants_, structure_, ranges, channels);
   for (const std::string& tensor : deferrable_) {
     ranges[tensor] = kPowers;
     if (const auto it = options_.overrides.find(tensor); it != options_.overrides.end())
@@ -245,8 +246,8 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
 }
 
 void Quantization::correct_biases(std::span<const Sample> samples, const PassProgress& progress) {
-  corrections_ = quant::correct_biases(encodings_, placement_, index_, constants_, workspace_,
-                                       samples, progress);
+  corrections_ = quant::correct_biases(encodings_, placement_, index_, constants_, structure_,
+                                       workspace_, samples, progress);
 }
 
 /// The Softmax results that are unnormalized in `part`.

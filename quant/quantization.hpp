@@ -48,7 +48,7 @@ class Quantization {
   /// Finds the biases that take the mean error of MatMuls over the samples away.
   void correct_biases(std::span<const Sample> samples, const PassProgress& progress);
   const Placement& placement() const { return placement_; }
-  std::vector<QuantizedOp> ops() { return quantized_ops(placement_, index_, constants_); }
+  std::vector<QuantizedOp> ops() { return quantized_ops(placement_, index_, structure_); }
   /// True if the options leave Softmax plain where it could be unnormalized.
   bool can_defer() {
     return options_.softmax == Softmax::plain && !unnormalized_of(placement_, true).empty();
@@ -75,6 +75,7 @@ class Quantization {
   Model model_;
   GraphIndex index_;
   Constants constants_;
+  Structure structure_;
   Placement placement_;
   const std::set<std::string> deferrable_;  // known to be in kPowers
   Encodings encodings_;

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "quant/graph/structure.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -31,11 +30,11 @@ void unite(const std::vector<std::string>& tensors, Ranges& ranges) {
     if (const auto it = ranges.find(tensor); it != ranges.end()) it->second = *all;
 }
 
-void fuse_qkv(const GraphIndex& index, Constants& constants, bool weights, Ranges& ranges) {
-  const auto attentions = find_attentions(index, constants);
-  if (attentions.empty())
+void fuse_qkv(const GraphIndex& index, Constants& constants, const Structure& structure,
+              bool weights, Ranges& ranges) {
+  if (structure.attentions.empty())
     throw Error("the ranges of Q, K and V cannot be fused: the model has no attention");
-  for (const auto& parts : attentions) {
+  for (const auto& parts : structure.attentions) {
     unite({parts.q, parts.k, parts.v}, ranges);
     std::vector<std::string> matrices;
     for (const int linear : {parts.q_linear, parts.k_linear, parts.v_linear})
@@ -52,12 +51,12 @@ void fuse_qkv(const GraphIndex& index, Constants& constants, bool weights, Range
   }
 }
 
-void clip_gelu(const GraphIndex& index, float limit, Ranges& ranges) {
+void clip_gelu(const Structure& structure, float limit, Ranges& ranges) {
   if (!(limit > 0.0f))
     throw Error(fmt::format("GELU cannot be clipped at {}; give a number above 0", limit));
   bool found = false;
   for (auto& [tensor, range] : ranges)
-    if (is_gelu(index, tensor)) {
+    if (structure.gelus.contains(tensor)) {
       found = true;
       range.high = std::min(range.high, limit);
       range.low = std::min(range.low, range.high);
@@ -68,11 +67,12 @@ void clip_gelu(const GraphIndex& index, float limit, Ranges& ranges) {
 }  // namespace
 
 void apply(const RangeOptions& options, const WeightOptions& weights, const GraphIndex& index,
-           Constants& constants, Ranges& ranges, ChannelRanges& channels) {
+           Constants& constants, const Structure& structure, Ranges& ranges,
+           ChannelRanges& channels) {
   if (options.recalibrate_weights)
     std::erase_if(ranges, [&](const auto& entry) { return constants.contains(entry.first); });
-  if (options.fuse_qkv) fuse_qkv(index, constants, !weights.per_channel, ranges);
-  if (options.clip_gelu) clip_gelu(index, *options.clip_gelu, ranges);
+  if (options.fuse_qkv) fuse_qkv(index, constants, structure, !weights.per_channel, ranges);
+  if (options.clip_gelu) clip_gelu(structure, *options.clip_gelu, ranges);
   if (!options.symmetric) return;
   for (auto& [tensor, range] : ranges) make_symmetric(range.low, range.high);
   for (auto& [tensor, statistics] : channels)

@@ -6,6 +6,7 @@
 #include "quant/encoding/encode.hpp"
 #include "quant/graph/constants.hpp"
 #include "quant/graph/graph_index.hpp"
+#include "quant/graph/structure.hpp"
 
 namespace bertcl::quant {
 
@@ -25,6 +26,7 @@ struct RangeOptions {
 /// and to ranges of channels, each for itself. Throws Error if clip_gelu is not positive or the
 /// model has no GELU, or has no attention for fuse_qkv.
 void apply(const RangeOptions& options, const WeightOptions& weights, const GraphIndex& index,
-           Constants& constants, Ranges& ranges, ChannelRanges& channels);
+           Constants& constants, const Structure& structure, Ranges& ranges,
+           ChannelRanges& channels);
 
 }  // namespace bertcl::quant

@@ -26,7 +26,6 @@ int matmul_before(const GraphIndex& index, const std::string& tensor) {
 
 bool MatMuls::is_followed(int node) {
   if (const auto it = followed_.find(node); it != followed_.end()) return it->second;
-  followed_[node] = false;  // a graph that is wrong may hold a cycle
   bool found = false;
   for (const auto& output : index_.node(node).output())
     for (const Use use : index_.uses(output))
@@ -36,7 +35,6 @@ bool MatMuls::is_followed(int node) {
 
 bool MatMuls::before(int node) {
   if (const auto it = before_.find(node); it != before_.end()) return it->second;
-  before_[node] = false;
   bool found = false;
   for (const auto& input : index_.node(node).input())
     if (const int producer = index_.producer(input); producer >= 0)

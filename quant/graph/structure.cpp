@@ -1,209 +1,202 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognizes the parts of a BERT in an ONNX graph, by tensors and operators and not by names.
+// The parts of a transformer, told in nodes and tensors of the file.
 #include "quant/graph/structure.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
-#include <set>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "ir/input_role.hpp"
+#include "passes/pass.hpp"
 
 namespace bertcl::quant {
 namespace {
 
-bool is_any(const onnx::NodeProto& node, std::initializer_list<std::string_view> ops) {
-  return std::any_of(ops.begin(), ops.end(), [&](std::string_view op) { return is_op(node, op); });
+bool is_any(std::string_view op, std::initializer_list<std::string_view> ops) {
+  return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-/// The only node that reads the tensor, or -1.
-int only_reader(const GraphIndex& index, const std::string& tensor) {
-  const auto& uses = index.uses(tensor);
-  return uses.size() == 1 && !index.read_elsewhere(tensor) ? uses.front().node : -1;
-}
+using Test = std::function<bool(const ir::Node&)>;
 
-bool moves(const onnx::NodeProto& n) {
-  return is_any(n, {"Identity", "Cast", "Dropout", "Reshape", "Transpose", "Split", "Slice",
-                    "Squeeze", "Unsqueeze", "Gather", "Add", "Mul", "Div"});
-}
-
-int linear_before(const GraphIndex& index, Constants& constants, const std::string& tensor) {
-  return search_back(
-      index, tensor,
-      [&](const auto& n) {
-        return is_op(n, "MatMul") && n.input_size() == 2 && constants.contains(n.input(1));
-      },
-      moves);
-}
-
-/// The node that multiplies the probabilities, or -1.
-int context_of(const GraphIndex& index, const std::string& probabilities) {
-  std::vector<std::string> tensors{probabilities};
-  std::set<int> seen;
-  for (std::size_t i = 0; i < tensors.size(); ++i)
-    for (const Use use : index.uses(std::string(tensors[i]))) {
-      const auto& node = index.node(use.node);
-      if (use.input != 0 || node.output_size() == 0 || !seen.insert(use.node).second) continue;
-      if (is_op(node, "MatMul")) return use.node;
-      if (is_any(node,
-                 {"Identity", "Cast", "Dropout", "Mul", "QuantizeLinear", "DequantizeLinear"}))
-        tensors.push_back(node.output(0));
-    }
-  return -1;
-}
-
-std::string module_path(const std::string& name) {
-  std::string path = name.starts_with('/') ? name.substr(1) : name;
-  std::replace(path.begin(), path.end(), '/', '.');
-  const auto last = path.rfind('.');
-  return last == std::string::npos ? "" : path.substr(0, last);
-}
-
-/// "....query.bias", also after Casts and Transposes.
-std::string module_of_constant(const GraphIndex& index, std::string tensor) {
-  for (int steps = 0; steps < 4; ++steps) {
-    if (tensor.ends_with(".weight") || tensor.ends_with(".bias")) return module_path(tensor);
-    const int producer = index.producer(tensor);
-    if (producer < 0 || index.node(producer).input_size() == 0 ||
-        !is_any(index.node(producer),
-                {"Identity", "Cast", "Transpose", "DequantizeLinear", "QuantizeLinear"}))
-      break;
-    tensor = index.node(producer).input(0);
+/// The nearest node towards the inputs that `wanted` accepts, through nodes that `passes` accepts;
+/// null if there is none.
+const ir::Node* search_back(const ir::Value* from, const Test& wanted, const Test& passes) {
+  std::vector<const ir::Value*> values{from};
+  std::unordered_set<const ir::Node*> seen;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const ir::Node* node = values[i] ? values[i]->producer : nullptr;
+    if (!node || !seen.insert(node).second) continue;
+    if (wanted(*node)) return node;
+    if (passes(*node)) values.insert(values.end(), node->inputs.begin(), node->inputs.end());
   }
-  return "";
+  return nullptr;
+}
+
+bool is_quantization(const ir::Node& node) {
+  return is_any(node.op, {"QuantizeLinear", "DequantizeLinear"});
+}
+
+/// Constants are folded, weights may still stand after DequantizeLinear.
+bool is_constant(const ir::Value* v) {
+  return v->is_constant() || (v->producer && v->producer->op == "DequantizeLinear" &&
+                              v->producer->inputs[0]->is_constant());
+}
+
+bool multiplies_activations(const ir::Node& n) {
+  return n.op == "MatMul" && !is_constant(n.inputs[0]) && !is_constant(n.inputs[1]);
+}
+
+/// The MatMul that multiplies the probabilities, or null.
+const ir::Node* context_of(const ir::Value* probabilities) {
+  std::vector<const ir::Value*> values{probabilities};
+  std::unordered_set<const ir::Node*> seen;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    for (const ir::Node* user : values[i]->users) {
+      if (user->inputs[0] != values[i] || !seen.insert(user).second) continue;
+      if (user->op == "MatMul") return user;
+      if (user->op == "Mul" || is_quantization(*user)) values.push_back(user->output());
+    }
+  return nullptr;
+}
+
+/// The way from a compiled graph back to the nodes of the file.
+class Recognizer {
+ public:
+  Recognizer(const ir::Graph& graph, const GraphIndex& index) : graph_(graph), index_(index) {}
+
+  void add_to(Structure& structure) const {
+    for (const auto& node : graph_.nodes()) {
+      const std::string& result = node->output()->name;
+      if (node->op == "Gelu") structure.gelus.insert(result);
+      if (node->op == "LayerNormalization") add_layer_norm(*node, structure);
+      if (node->op == "MatMul") add_bias(*node, structure);
+      if (node->op == "Softmax") add_attention(*node, structure);
+    }
+    std::sort(structure.residual_adds.begin(), structure.residual_adds.end());
+    const auto last = std::unique(structure.residual_adds.begin(), structure.residual_adds.end());
+    structure.residual_adds.erase(last, structure.residual_adds.end());
+    std::sort(structure.attentions.begin(), structure.attentions.end(),
+              [](const auto& a, const auto& b) { return a.softmax < b.softmax; });
+  }
+
+ private:
+  /// The node of the file that makes the value, if it is such an operator; else -1.
+  int node_of(const ir::Value* v, std::string_view op) const {
+    const int node = index_.producer(v->name);
+    return node >= 0 && is_op(index_.node(node), op) ? node : -1;
+  }
+
+  void add_layer_norm(const ir::Node& norm, Structure& structure) const {
+    if (index_.producer(norm.output()->name) >= 0)
+      structure.layer_norms.push_back(norm.output()->name);
+    if (const int add = node_of(norm.inputs[0], "Add"); add >= 0)
+      structure.residual_adds.push_back(add);
+  }
+
+  void add_bias(const ir::Node& matmul, Structure& structure) const {
+    const ir::Value* result = matmul.output();
+    if (!graph_.used_once(result) || result->users.empty()) return;
+    const ir::Node& add = *result->users.front();
+    if (add.op != "Add" || !is_constant(add.inputs[add.inputs[0] == result ? 1 : 0])) return;
+    const auto& uses = index_.uses(result->name);
+    if (const int node = node_of(add.output(), "Add");
+        node >= 0 && uses.size() == 1 && uses.front().node == node)
+      structure.biased[result->name] = add.output()->name;
+  }
+
+  void add_attention(const ir::Node& softmax, Structure& structure) const {
+    const ir::Node* context = context_of(softmax.output());
+    const ir::Node* scores =
+        search_back(softmax.inputs[0], multiplies_activations, [](const ir::Node& n) {
+          return is_quantization(n) ||
+                 is_any(n.op, {"Add", "Sub", "Mul", "Div", "Where", "Max", "Clip"});
+        });
+    if (!context || !scores) return;
+    AttentionParts parts;
+    parts.softmax = node_of(softmax.output(), "Softmax");
+    parts.scores = node_of(scores->output(), "MatMul");
+    parts.context = node_of(context->output(), "MatMul");
+    if (parts.softmax < 0 || parts.scores < 0 || parts.context < 0) return;
+    parts.q = index_.node(parts.scores).input(0);
+    parts.k = index_.node(parts.scores).input(1);
+    parts.v = index_.node(parts.context).input(1);
+    parts.q_linear = linear_before(scores->inputs[0]);
+    parts.k_linear = linear_before(scores->inputs[1]);
+    parts.v_linear = linear_before(context->inputs[1]);
+    structure.attentions.push_back(std::move(parts));
+  }
+
+  /// The MatMul with a weight that makes the heads, or -1.
+  int linear_before(const ir::Value* heads) const {
+    const ir::Node* linear = search_back(
+        heads, [](const ir::Node& n) { return n.op == "MatMul" && is_constant(n.inputs[1]); },
+        [](const ir::Node& n) {
+          return is_any(n.op, {"Reshape", "Transpose", "Split", "Slice", "Squeeze", "Unsqueeze",
+                               "Gather", "Add", "Mul", "Div"});
+        });
+    return linear ? node_of(linear->output(), "MatMul") : -1;
+  }
+
+  const ir::Graph& graph_;
+  const GraphIndex& index_;
+};
+
+/// Masks have ranges of which the scores are no part.
+std::set<std::string> masks_of(const ir::Graph& graph) {
+  struct Origin {
+    bool mask = false, other = false;
+  };
+  std::unordered_map<const ir::Value*, Origin> origins;
+  std::set<std::string> masks;
+  const auto add = [&](const ir::Value* value, Origin origin) {
+    origins[value] = origin;
+    if (origin.mask && !origin.other) masks.insert(value->name);
+  };
+  for (const ir::Value* input : graph.inputs()) {
+    const bool mask = ir::role_of_input(input->name) == ir::InputRole::mask;
+    add(input, {mask, !mask});
+  }
+  for (const auto& node : graph.nodes()) {
+    Origin origin;
+    for (const ir::Value* input : node->inputs)
+      if (const auto it = origins.find(input); it != origins.end() && node->op != "Shape") {
+        origin.mask = origin.mask || it->second.mask;
+        origin.other = origin.other || it->second.other;
+      }
+    for (const ir::Value* output : node->outputs) add(output, origin);
+  }
+  return masks;
 }
 
 }  // namespace
 
-std::vector<AttentionParts> find_attentions(const GraphIndex& index, Constants& constants) {
-  std::vector<AttentionParts> all;
-  for (int n = 0; n < index.node_count(); ++n) {
-    const auto& softmax = index.node(n);
-    if (!is_op(softmax, "Softmax") || softmax.input_size() == 0 || softmax.output_size() == 0)
-      continue;
-    AttentionParts parts;
-    parts.softmax = n;
-    parts.context = context_of(index, softmax.output(0));
-    parts.scores = search_back(
-        index, softmax.input(0),
-        [&](const auto& node) {
-          return is_op(node, "MatMul") && node.input_size() == 2 &&
-                 !constants.contains(node.input(0)) && !constants.contains(node.input(1));
-        },
-        [](const auto& node) {
-          return is_any(node, {"Identity", "Cast", "Add", "Sub", "Mul", "Div", "Where", "Max",
-                               "Clip", "QuantizeLinear", "DequantizeLinear"});
-        });
-    if (parts.scores < 0 || parts.context < 0 || index.node(parts.context).input_size() < 2)
-      continue;
-    parts.q = index.node(parts.scores).input(0);
-    parts.k = index.node(parts.scores).input(1);
-    parts.v = index.node(parts.context).input(1);
-    parts.q_linear = linear_before(index, constants, parts.q);
-    parts.k_linear = linear_before(index, constants, parts.k);
-    parts.v_linear = linear_before(index, constants, parts.v);
-    all.push_back(std::move(parts));
+bool Structure::is_residual(int node) const {
+  return std::binary_search(residual_adds.begin(), residual_adds.end(), node);
+}
+
+const std::string& Structure::with_bias(const std::string& matmul) const {
+  const auto it = biased.find(matmul);
+  return it == biased.end() ? matmul : it->second;
+}
+
+Structure recognize(ir::Graph graph, const GraphIndex& index) {
+  Structure structure;
+  structure.masks = masks_of(graph);
+  for (const passes::Pass& pass : passes::pipeline({})) {
+    pass.run(graph);
+    if (pass.name == "find_gelu") break;
   }
-  return all;
+  Recognizer(graph, index).add_to(structure);
+  return structure;
 }
 
 bool moves_elements(const onnx::NodeProto& node) {
-  return node.input_size() > 0 && is_any(node, {"Identity", "Reshape", "Transpose", "Squeeze",
-                                                "Unsqueeze", "Split", "Slice"});
-}
-
-bool is_gelu(const GraphIndex& index, const std::string& tensor) {
-  const int producer = index.producer(tensor);
-  if (producer < 0) return false;
-  const std::string& op = index.node(producer).op_type();
-  if (op == "Gelu" || op == "FastGelu" || op == "BiasGelu" || op == "QuickGelu") return true;
-  if (!is_op(index.node(producer), "Mul")) return false;
-  const int curve = search_back(
-      index, tensor,
-      [](const auto& n) {
-        return is_any(n, {"Erf", "Tanh"});
-      },
-      [](const auto& n) {
-        return is_any(n, {"Mul", "Add"});
-      });
-  if (curve < 0) return false;
-  // 1 + curve: what is added is no other activation.
-  const auto& uses = index.uses(index.node(curve).output(0));
-  return std::any_of(uses.begin(), uses.end(),
-                     [&](Use use) { return is_op(index.node(use.node), "Add"); });
-}
-
-std::vector<std::string> layer_norm_outputs(const GraphIndex& index, Constants& constants) {
-  std::vector<std::string> outputs;
-  const auto is_scaled = [&](int node) {
-    const auto& n = index.node(node);
-    return is_any(n, {"Mul", "Add"}) && n.input_size() == 2 && n.output_size() > 0 &&
-           (constants.contains(n.input(0)) || constants.contains(n.input(1)));
-  };
-  for (int n = 0; n < index.node_count(); ++n) {
-    const auto& node = index.node(n);
-    if (node.output_size() == 0) continue;
-    if (is_op(node, "LayerNormalization")) outputs.push_back(node.output(0));
-    if (!is_op(node, "Sqrt")) continue;
-    // Sqrt -> Div -> Mul(gamma) -> Add(beta), or with the Reciprocal multiplied.
-    int at = only_reader(index, node.output(0));
-    if (at >= 0 && is_op(index.node(at), "Reciprocal") && index.node(at).output_size() > 0)
-      at = only_reader(index, index.node(at).output(0));
-    if (at < 0 || !is_any(index.node(at), {"Div", "Mul"}) || index.node(at).output_size() == 0)
-      continue;
-    for (int next = only_reader(index, index.node(at).output(0)); next >= 0 && is_scaled(next);
-         next = only_reader(index, index.node(at).output(0))) {
-      at = next;
-      if (is_op(index.node(at), "Add")) break;
-    }
-    if (is_op(index.node(at), "Add")) outputs.push_back(index.node(at).output(0));
-  }
-  return outputs;
-}
-
-std::string with_bias(const GraphIndex& index, Constants& constants, int product) {
-  const std::string& result = index.node(product).output(0);
-  const int reader = only_reader(index, result);
-  if (reader < 0 || !is_op(index.node(reader), "Add") || index.node(reader).output_size() == 0)
-    return result;
-  const auto& add = index.node(reader);
-  for (const auto& input : add.input())
-    if (input != result && constants.contains(input)) return add.output(0);
-  return result;
-}
-
-bool is_mask(const GraphIndex& index, const std::string& tensor) {
-  bool mask = false, other = false;
-  std::set<int> seen;
-  std::vector<std::string> tensors{tensor};
-  for (std::size_t i = 0; i < tensors.size() && !other; ++i) {
-    const std::string name = tensors[i];
-    const int producer = index.producer(name);
-    if (producer < 0) {
-      if (!index.is_input(name)) continue;
-      (ir::role_of_input(name) == ir::InputRole::mask ? mask : other) = true;
-    } else if (seen.insert(producer).second && !is_op(index.node(producer), "Shape")) {
-      const auto& inputs = index.node(producer).input();
-      tensors.insert(tensors.end(), inputs.begin(), inputs.end());
-    }
-  }
-  return mask && !other;
-}
-
-std::string module_of(const GraphIndex& index, int node) {
-  const auto& n = index.node(node);
-  if (n.name().find('/') != std::string::npos) return module_path(n.name());
-  for (const auto& input : n.input())
-    if (auto module = module_of_constant(index, input); !module.empty()) return module;
-  if (n.output_size() == 0) return module_path(n.name());
-  for (const Use use : index.uses(n.output(0))) {
-    const auto& reader = index.node(use.node);
-    // The bias tells the MatMul's module, gamma that of the LayerNorm's parent.
-    for (const auto& input : reader.input())
-      if (auto module = module_of_constant(index, input); !module.empty())
-        return is_op(reader, "LayerNormalization") ? module_path(module) : module;
-  }
-  return module_path(n.name());
+  return node.input_size() > 0 && node.domain().empty() &&
+         is_any(node.op_type(),
+                {"Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Split", "Slice"});
 }
 
 }  // namespace bertcl::quant

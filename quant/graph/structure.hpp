@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognizes the parts of a BERT in an ONNX graph, by tensors and operators and not by names.
+// The parts of a transformer, told in nodes and tensors of the file.
+//
+// The compiler's own passes recognize them, in every spelling that the engine knows; this leads
+// from the values of its graph back to the file, by their names.
 #pragma once
-#include <optional>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "quant/graph/constants.hpp"
+#include "ir/graph.hpp"
 #include "quant/graph/graph_index.hpp"
 
 namespace bertcl::quant {
@@ -20,29 +24,24 @@ struct AttentionParts {
   int q_linear = -1, k_linear = -1, v_linear = -1;
 };
 
-/// All of them, by the place of the Softmax in the file.
-std::vector<AttentionParts> find_attentions(const GraphIndex& index, Constants& constants);
+struct Structure {
+  std::vector<AttentionParts> attentions;     ///< by the place of the Softmax in the file
+  std::vector<int> residual_adds;             ///< nodes whose sum a LayerNorm reads, ascending
+  std::vector<std::string> layer_norms;       ///< their results
+  std::set<std::string> gelus;                ///< their results
+  std::map<std::string, std::string> biased;  ///< result of a MatMul -> its sum with a constant
+  std::set<std::string> masks;  ///< what depends on an attention mask alone among the inputs
 
-/// True for the result of a GELU: the operator, or x * (1 + erf or tanh of x) in primitives. The
-/// Tanh of a pooler is none.
-bool is_gelu(const GraphIndex& index, const std::string& tensor);
+  bool is_residual(int node) const;
+  /// The result of a MatMul with the bias that is added to it; the MatMul's own without one.
+  const std::string& with_bias(const std::string& matmul) const;
+};
 
-/// True if the node's results are elements of its first input, elsewhere: Reshape, Transpose, ...
+/// `graph` as it was imported; `index` tells the nodes of the same model, which may have been
+/// brought to another opset.
+Structure recognize(ir::Graph graph, const GraphIndex& index);
+
+/// True if the node's result holds elements of its first input: Reshape, Transpose, ...
 bool moves_elements(const onnx::NodeProto& node);
-
-/// The results of all LayerNorms, with gamma and beta.
-std::vector<std::string> layer_norm_outputs(const GraphIndex& index, Constants& constants);
-
-/// The result of a product with the bias that is added to it; the MatMul's own without one.
-std::string with_bias(const GraphIndex& index, Constants& constants, int product);
-
-/// True for what depends on an attention mask alone (an input with "mask" in its name): masks have
-/// ranges of which the scores are no part.
-bool is_mask(const GraphIndex& index, const std::string& tensor);
-
-/// The path of the module that a node was exported from, with dots
-/// ("bert.encoder.layer.0.attention.self.query"): of its name, else of a constant that it or the
-/// node after it reads; empty where neither tells.
-std::string module_of(const GraphIndex& index, int node);
 
 }  // namespace bertcl::quant

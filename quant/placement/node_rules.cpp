@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "quant/placement/module_path.hpp"
 
 namespace bertcl::quant {
 

@@ -10,9 +10,7 @@
 
 #include "bertcl/did_you_mean.hpp"
 #include "bertcl/error.hpp"
-#include "quant/graph/layer_norm.hpp"
 #include "quant/graph/matmuls.hpp"
-#include "quant/graph/structure.hpp"
 #include "quant/placement/node_rules.hpp"
 
 namespace bertcl::quant {
@@ -37,16 +35,15 @@ const Operator* find_operator(const onnx::NodeProto& node) {
 
 class Placer {
  public:
-  Placer(const GraphIndex& index, Constants& constants, const PlacementOptions& options,
-         const TypeOf& type_of)
+  Placer(const GraphIndex& index, Constants& constants, const Structure& structure,
+         const PlacementOptions& options, const TypeOf& type_of)
       : index_(index),
         constants_(constants),
+        structure_(structure),
         options_(options),
         type_of_(type_of),
-        residual_(adds_feeding_layer_norm(index)),
-        attentions_(find_attentions(index, constants)),
         matmuls_(index),
-        quantizer_name_(index, attentions_),
+        quantizer_name_(index, structure.attentions),
         include_(options.include, "was to be quantized"),
         exclude_(options.exclude, "was to be excluded"),
         keywords_(options.disable_keywords, options.disable_layer_modules,
@@ -87,11 +84,7 @@ class Placer {
   bool has_channels(int n) const {
     return options_.add_channels && options_.adds != Adds::all &&
            !options_.places.contains(Place::sum) && !options_.output_op_types.contains("Add") &&
-           is_residual(n);
-  }
-
-  bool is_residual(int n) const {
-    return std::binary_search(residual_.begin(), residual_.end(), n);
+           structure_.is_residual(n);
   }
 
   bool may_be_float(const std::string& tensor) const {
@@ -107,9 +100,10 @@ class Placer {
     if (excluded) return fmt::format("excluded by '{}'", *excluded);
     if (!include_.empty() && !included) return "not among the nodes to include";
     if (!options_.op_types.contains(node.op_type()))
-      return is_residual(n) ? "the residual stream stays in float; operator Add quantizes it"
-                            : fmt::format("operator {} is not quantized, {} is", node.op_type(),
-                                          fmt::join(options_.op_types, " and "));
+      return structure_.is_residual(n)
+                 ? "the residual stream stays in float; operator Add quantizes it"
+                 : fmt::format("operator {} is not quantized, {} is", node.op_type(),
+                               fmt::join(options_.op_types, " and "));
     if (is_op(node, "Add") && options_.adds == Adds::encoder && !matmuls_.before(n))
       return "the sum of the embeddings stays in float";
     if (is_matmul(node) && !options_.head && !matmuls_.is_followed(n))
@@ -121,8 +115,9 @@ class Placer {
     const auto& node = index_.node(n);
     const Operator* op = find_operator(node);
     const bool wanted = op && options_.op_types.contains(std::string(op->name));
-    if (!wanted && !is_matmul(node) && !is_residual(n)) return;
-    if (op && is_op(node, "Add") && options_.adds != Adds::all && !is_residual(n)) return;
+    if (!wanted && !is_matmul(node) && !structure_.is_residual(n)) return;
+    if (op && is_op(node, "Add") && options_.adds != Adds::all && !structure_.is_residual(n))
+      return;
     Site site{n, {}};
     std::string reason = left_by_options(n);
     if (reason.empty()) {
@@ -144,7 +139,7 @@ class Placer {
       const int producer = index_.producer(tensor);
       if (producer >= 0 && is_op(index_.node(producer), "DequantizeLinear"))
         return leave(operands, fmt::format("input '{}' is quantized already", tensor));
-      if (is_mask(index_, tensor))
+      if (structure_.masks.contains(tensor))
         return leave(operands, fmt::format("input '{}' is an attention mask", tensor));
       const bool constant = constants_.contains(tensor);
       const bool weight = constant && op.weight && i == 1;
@@ -186,14 +181,14 @@ class Placer {
       if (node.output_size() == 0) continue;
       const std::string& output = node.output(0);
       if (is_by_operator(n)) by_operator_.insert(output);
-      if (wants(Place::gelu) && ends_gelu(output)) outputs.insert(output);
-      if (wants(Place::sum) && is_residual(n)) outputs.insert(output);
+      if (wants(Place::gelu) && structure_.gelus.contains(output)) outputs.insert(output);
+      if (wants(Place::sum) && structure_.is_residual(n)) outputs.insert(output);
       if (wants(Place::linear) && is_linear(n))
-        if (const std::string result = with_bias(index_, constants_, n); !feeds_residual(result))
+        if (const std::string& result = structure_.with_bias(output); !feeds_residual(result))
           outputs.insert(result);
     }
     if (wants(Place::layer_norm))
-      for (const auto& output : layer_norm_outputs(index_, constants_)) outputs.insert(output);
+      outputs.insert(structure_.layer_norms.begin(), structure_.layer_norms.end());
     outputs.insert(by_operator_.begin(), by_operator_.end());
     for (const auto& output : outputs)
       if (!constants_.contains(output) && !exclude_.find(index_.node(index_.producer(output))))
@@ -207,7 +202,7 @@ class Placer {
 
   std::set<std::string> outputs_of_attention() const {
     std::set<std::string> outputs;
-    for (const auto& parts : attentions_) {
+    for (const auto& parts : structure_.attentions) {
       const auto add = [&](Place place, int n) {
         if (wants(place)) outputs.insert(index_.node(n).output(0));
       };
@@ -225,15 +220,6 @@ class Placer {
            chosen(n) && may_be_float(node.output(0));
   }
 
-  /// The last tensor of a GELU, not one inside.
-  bool ends_gelu(const std::string& output) const {
-    const auto& uses = index_.uses(output);
-    return is_gelu(index_, output) && std::none_of(uses.begin(), uses.end(), [&](Use use) {
-             const auto& user = index_.node(use.node);
-             return user.output_size() > 0 && is_gelu(index_, user.output(0));
-           });
-  }
-
   /// A product with a weight that is not the head: another MatMul lies past it.
   bool is_linear(int n) {
     const auto& node = index_.node(n);
@@ -243,7 +229,8 @@ class Placer {
 
   bool feeds_residual(const std::string& tensor) const {
     const auto& uses = index_.uses(tensor);
-    return std::any_of(uses.begin(), uses.end(), [&](Use u) { return is_residual(u.node); });
+    return std::any_of(uses.begin(), uses.end(),
+                       [&](Use u) { return structure_.is_residual(u.node); });
   }
 
   /// An operand that only moves the elements of a quantized place holds integers already. After an
@@ -272,10 +259,9 @@ class Placer {
 
   const GraphIndex& index_;
   Constants& constants_;
+  const Structure& structure_;
   const PlacementOptions& options_;
   const TypeOf& type_of_;
-  std::vector<int> residual_;
-  std::vector<AttentionParts> attentions_;
   MatMuls matmuls_;
   QuantizerNames quantizer_name_;
   NodePatterns include_, exclude_;
@@ -313,9 +299,9 @@ const char* name_of(Role role) {
   return "";
 }
 
-Placement place(const GraphIndex& index, Constants& constants, const PlacementOptions& options,
-                const TypeOf& type_of) {
-  return Placer(index, constants, options, type_of).place();
+Placement place(const GraphIndex& index, Constants& constants, const Structure& structure,
+                const PlacementOptions& options, const TypeOf& type_of) {
+  return Placer(index, constants, structure, options, type_of).place();
 }
 
 }  // namespace bertcl::quant

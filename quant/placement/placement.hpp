@@ -10,6 +10,7 @@
 #include "ir/dtype.hpp"
 #include "quant/graph/constants.hpp"
 #include "quant/graph/graph_index.hpp"
+#include "quant/graph/structure.hpp"
 
 namespace bertcl::quant {
 
@@ -100,7 +101,7 @@ using TypeOf = std::function<std::optional<ir::DType>(const std::string& tensor)
 /// Chooses sites and outputs. A tensor that is known to be no float is none. Throws Error if an
 /// operator cannot be quantized, a pattern fits no node, a keyword no quantizer, or if nothing is
 /// left to quantize.
-Placement place(const GraphIndex& index, Constants& constants, const PlacementOptions& options,
-                const TypeOf& type_of = {});
+Placement place(const GraphIndex& index, Constants& constants, const Structure& structure,
+                const PlacementOptions& options, const TypeOf& type_of = {});
 
 }  // namespace bertcl::quant

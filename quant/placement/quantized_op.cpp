@@ -5,20 +5,18 @@
 #include <algorithm>
 #include <map>
 
-#include "quant/graph/layer_norm.hpp"
 #include "quant/graph/matmuls.hpp"
-#include "quant/graph/structure.hpp"
 
 namespace bertcl::quant {
 namespace {
 
 class Kinds {
  public:
-  Kinds(const GraphIndex& index, Constants& constants) : index_(index), matmuls_(index) {
-    const auto attentions = find_attentions(index, constants);
+  Kinds(const GraphIndex& index, const Structure& structure)
+      : index_(index), structure_(structure), matmuls_(index) {
     std::map<int, int> softmaxes;
-    for (std::size_t a = 0; a < attentions.size(); ++a) {
-      const AttentionParts& parts = attentions[a];
+    for (std::size_t a = 0; a < structure.attentions.size(); ++a) {
+      const AttentionParts& parts = structure.attentions[a];
       const auto layer = static_cast<int>(a);
       softmaxes[parts.softmax] = layer;
       for (const int linear : {parts.q_linear, parts.k_linear, parts.v_linear})
@@ -35,7 +33,6 @@ class Kinds {
           layer = std::max(layer, layers_[static_cast<std::size_t>(producer)]);
       if (const auto it = softmaxes.find(n); it != softmaxes.end()) layer = it->second;
     }
-    residual_ = adds_feeding_layer_norm(index);
     for (int n = 0; n < index.node_count(); ++n) classify(n);
   }
 
@@ -56,13 +53,13 @@ class Kinds {
   void classify(int n) {
     const auto& node = index_.node(n);
     const auto layer = layers_[static_cast<std::size_t>(n)];
-    if (std::binary_search(residual_.begin(), residual_.end(), n)) known_[n] = {"residual", layer};
+    if (structure_.is_residual(n)) known_[n] = {"residual", layer};
     if (!is_matmul(node) || known_.contains(n)) return;
     const int before = matmul_before(index_, node.input(0));
     const auto known = known_.find(before);
     if (known != known_.end() && known->second.name == "context") {
       known_[n] = {"attention output", layer};
-    } else if (is_gelu(index_, node.input(0))) {
+    } else if (structure_.gelus.contains(node.input(0))) {
       if (known != known_.end()) known->second.name = "feed-forward in";
       known_[n] = {"feed-forward out", layer};
     } else if (!matmuls_.is_followed(n)) {
@@ -73,8 +70,8 @@ class Kinds {
   }
 
   const GraphIndex& index_;
+  const Structure& structure_;
   MatMuls matmuls_;
-  std::vector<int> residual_;
   std::vector<std::optional<int>> layers_;  // by node: of the last Softmax in front of it
   std::map<int, Kind> known_;
 };
@@ -82,8 +79,8 @@ class Kinds {
 }  // namespace
 
 std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIndex& index,
-                                       Constants& constants) {
-  const Kinds kinds(index, constants);
+                                       const Structure& structure) {
+  const Kinds kinds(index, structure);
   std::vector<QuantizedOp> ops;
   for (std::size_t i = 0; i < placement.sites.size(); ++i) {
     QuantizedOp& op = ops.emplace_back();

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "quant/graph/constants.hpp"
 #include "quant/graph/graph_index.hpp"
+#include "quant/graph/structure.hpp"
 #include "quant/placement/placement.hpp"
 
 namespace bertcl::quant {
@@ -26,6 +26,6 @@ struct QuantizedOp {
 
 /// Of every site, then of every output of `placement`.
 std::vector<QuantizedOp> quantized_ops(const Placement& placement, const GraphIndex& index,
-                                       Constants& constants);
+                                       const Structure& structure);
 
 }  // namespace bertcl::quant

@@ -22,7 +22,8 @@ struct Linear {
 /// By the tensor that is multiplied.
 std::map<std::string, std::vector<Linear>> linears(const Encodings& encodings,
                                                    const Placement& placement,
-                                                   const GraphIndex& index, Constants& constants) {
+                                                   const GraphIndex& index, Constants& constants,
+                                                   const Structure& structure) {
   std::set<int> sites;
   for (const Site& site : placement.sites) sites.insert(site.node);
   std::map<std::string, std::vector<Linear>> all;
@@ -32,7 +33,7 @@ std::map<std::string, std::vector<Linear>> linears(const Encodings& encodings,
         site.operands[0].role != Role::activation || site.operands[1].role != Role::weight)
       continue;
     const auto& integers = encodings.at({node.input(1), Role::weight}).constant.values;
-    const std::string sum = with_bias(index, constants, site.node);
+    const std::string& sum = structure.with_bias(node.output(0));
     const int add = index.producer(sum);
     if (integers.shape().size() != 2 || add == site.node || sites.contains(add)) continue;
     const int input = index.node(add).input(0) == node.output(0) ? 1 : 0;
@@ -99,10 +100,10 @@ std::vector<double> product_shift(const ChannelShift& x, std::span<const float> 
 
 std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,
                                              const GraphIndex& index, Constants& constants,
-                                             const Workspace& workspace,
+                                             const Structure& structure, const Workspace& workspace,
                                              std::span<const Sample> samples,
                                              const PassProgress& progress) {
-  const auto inputs = linears(encodings, placement, index, constants);
+  const auto inputs = linears(encodings, placement, index, constants, structure);
   std::set<std::string> tensors;
   for (const auto& [tensor, list] : inputs) tensors.insert(tensor);
   std::map<int, BiasCorrection> corrections;

@@ -11,6 +11,7 @@
 #include "quant/encoding/encode.hpp"
 #include "quant/graph/constants.hpp"
 #include "quant/graph/graph_index.hpp"
+#include "quant/graph/structure.hpp"
 #include "quant/placement/placement.hpp"
 
 namespace bertcl::quant {
@@ -59,7 +60,7 @@ struct BiasCorrection {
 /// the float model, so that each correction holds whatever else is quantized.
 std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,
                                              const GraphIndex& index, Constants& constants,
-                                             const Workspace& workspace,
+                                             const Structure& structure, const Workspace& workspace,
                                              std::span<const Sample> samples,
                                              const PassProgress& progress = {});
 

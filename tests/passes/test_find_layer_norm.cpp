@@ -31,6 +31,29 @@ TEST(FindLayerNorm, DecomposedSpelling) {
 })");
 }
 
+TEST(FindLayerNorm, WithoutBeta) {
+  EXPECT_REWRITE(find_layer_norm(), R"(graph g(%x: f32[batch, seq, 4]) {
+  %m: f32[batch, seq, 1] = ReduceMean(%x) {axes = [-1], keepdims = 1}
+  %d: f32[batch, seq, 4] = Sub(%x, %m)
+  %p: f32[batch, seq, 4] = Mul(%d, %d)
+  %v: f32[batch, seq, 1] = ReduceMean(%p) {axes = [2], keepdims = 1}
+  const %eps: f32[] = 0.5
+  %e: f32[batch, seq, 1] = Add(%v, %eps)
+  %s: f32[batch, seq, 1] = Sqrt(%e)
+  %n: f32[batch, seq, 4] = Div(%d, %s)
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  %g: f32[batch, seq, 4] = Mul(%n, %gamma)
+  %y: f32[batch, seq, 4] = Add(%g, %x)
+  return %y
+})",
+                 R"(graph g(%x: f32[batch, seq, 4]) {
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  %g: f32[batch, seq, 4] = LayerNormalization(%x, %gamma) {axis = -1, epsilon = 0.5}
+  %y: f32[batch, seq, 4] = Add(%g, %x)
+  return %y
+})");
+}
+
 TEST(FindLayerNorm, AMeanOverAnotherAxisIsNoLayerNorm) {
   EXPECT_UNCHANGED(find_layer_norm(), R"(graph g(%x: f32[batch, seq, 4]) {
   %m: f32[batch, 1, 4] = ReduceMean(%x) {axes = [1], keepdims = 1}

@@ -2,12 +2,15 @@
 // Small ONNX graphs made by hand.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "quant/graph/constants.hpp"
 #include "quant/graph/graph_index.hpp"
 #include "quant/graph/model.hpp"
+#include "quant/graph/structure.hpp"
+#include "quant/placement/placement.hpp"
 
 namespace bertcl::quant::tests {
 
@@ -137,7 +140,19 @@ struct Analysed {
   Model model;
   GraphIndex index{model.graph()};
   Constants constants{model, index};
+  /// Of a graph that can be imported.
+  const Structure& structure() {
+    if (!structure_) structure_ = recognize(model.import(), index);
+    return *structure_;
+  }
+
+ private:
+  std::optional<Structure> structure_;
 };
+
+inline Placement place(Analysed& a, const PlacementOptions& options = {}) {
+  return place(a.index, a.constants, a.structure(), options);
+}
 
 /// The first node of that operator, or null.
 inline const onnx::NodeProto* find_node(const onnx::GraphProto& graph, const std::string& op) {

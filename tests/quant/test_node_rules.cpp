@@ -29,7 +29,7 @@ const std::string kSelf = "/bert/encoder/layer.0/attention/self";
 class NodeRules : public testing::Test {
  protected:
   std::vector<std::string> sites(const PlacementOptions& options) {
-    placement_ = place(bert_.index, bert_.constants, options);
+    placement_ = place(bert_, options);
     std::vector<std::string> nodes;
     for (const Site& s : placement_.sites) nodes.push_back(label_of(bert_.index.node(s.node)));
     return nodes;
@@ -45,7 +45,7 @@ class NodeRules : public testing::Test {
 };
 
 TEST_F(NodeRules, AttentionIsFound) {
-  const auto all = find_attentions(bert_.index, bert_.constants);
+  const auto& all = bert_.structure().attentions;
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(label_of(bert_.index.node(all[0].scores)), kSelf + "/MatMul");
   EXPECT_EQ(label_of(bert_.index.node(all[0].context)), kSelf + "/MatMul_1");
@@ -54,38 +54,39 @@ TEST_F(NodeRules, AttentionIsFound) {
 }
 
 TEST_F(NodeRules, GeluIsItsLastTensorAndAPoolerNone) {
-  EXPECT_TRUE(is_gelu(bert_.index, "/bert/encoder/layer.0/intermediate/Mul_1_output_0"));
-  EXPECT_FALSE(is_gelu(bert_.index, "/bert/encoder/layer.0/intermediate/Erf_output_0"));
-  EXPECT_FALSE(is_gelu(bert_.index, "/bert/encoder/layer.0/attention/output/Add_output_0"));
+  EXPECT_TRUE(bert_.structure().gelus.contains("/bert/encoder/layer.0/intermediate/Mul_1_output_0"));
+  EXPECT_FALSE(bert_.structure().gelus.contains("/bert/encoder/layer.0/intermediate/Erf_output_0"));
+  EXPECT_FALSE(
+      bert_.structure().gelus.contains("/bert/encoder/layer.0/attention/output/Add_output_0"));
   GraphBuilder g;
   g.input("x", {2, 4});
   g.node("Tanh", {"x"}, "pooled");
   g.node("Mul", {"pooled", g.weight("two", {}, {2.0f})}, "doubled");
   g.output("doubled");
-  const Analysed pooler(std::move(g));
-  EXPECT_FALSE(is_gelu(pooler.index, "pooled"));
-  EXPECT_FALSE(is_gelu(pooler.index, "doubled"));
+  Analysed pooler(std::move(g));
+  EXPECT_FALSE(pooler.structure().gelus.contains("pooled"));
+  EXPECT_FALSE(pooler.structure().gelus.contains("doubled"));
 }
 
 TEST_F(NodeRules, LayerNormOutputsInBothSpellings) {
-  EXPECT_EQ(layer_norm_outputs(bert_.index, bert_.constants).size(), 3u);
+  EXPECT_EQ(bert_.structure().layer_norms.size(), 3u);
   GraphBuilder g(18);
   g.input("x", {3, 4});
   g.output(g.decomposed_layer_norm("x", "ln_", true));
   Analysed decomposed(std::move(g));
-  EXPECT_THAT(layer_norm_outputs(decomposed.index, decomposed.constants), ElementsAre("ln_out"));
+  EXPECT_THAT(decomposed.structure().layer_norms, ElementsAre("ln_out"));
 }
 
 TEST_F(NodeRules, MasksAreWhatDependsOnTheMaskAlone) {
-  EXPECT_TRUE(is_mask(bert_.index, "/bert/Mul_output_0"));
-  EXPECT_FALSE(is_mask(bert_.index, kSelf + "/Add_output_0"));
-  EXPECT_FALSE(is_mask(bert_.index, "one"));
+  EXPECT_TRUE(bert_.structure().masks.contains("/bert/Mul_output_0"));
+  EXPECT_FALSE(bert_.structure().masks.contains(kSelf + "/Add_output_0"));
+  EXPECT_FALSE(bert_.structure().masks.contains("one"));
 }
 
 TEST_F(NodeRules, QuantizersAreNamedAsInQdqbert) {
   for (const bool nameless : {false, true}) {
     Analysed bert(std::move(TinyBert({.nameless = nameless}).builder()));
-    const auto attentions = find_attentions(bert.index, bert.constants);
+    const auto& attentions = bert.structure().attentions;
     const QuantizerNames name(bert.index, attentions);
     const std::string layer = "bert.encoder.layer.0.";
     EXPECT_EQ(name(attentions[0].q_linear, 0, false),
@@ -221,41 +222,48 @@ class RangeRules : public NodeRules {
 };
 
 TEST_F(RangeRules, FuseQkv) {
-  apply({.fuse_qkv = true}, {}, bert_.index, bert_.constants, ranges_, channels_);
+  apply({.fuse_qkv = true}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_, channels_);
   for (const auto& tensor : {q_, k_, v_}) EXPECT_EQ(ranges_.at(tensor), (Range{-3, 2}));
   EXPECT_EQ(ranges_.size(), 4u) << "weights per channel keep their own";
-  apply({.fuse_qkv = true}, {.per_channel = false}, bert_.index, bert_.constants, ranges_,
-        channels_);
+  apply({.fuse_qkv = true}, {.per_channel = false}, bert_.index, bert_.constants, bert_.structure(),
+        ranges_, channels_);
   ASSERT_EQ(ranges_.size(), 7u);
   EXPECT_EQ(ranges_.at("onnx::MatMul_0"), ranges_.at("onnx::MatMul_1"));
   EXPECT_EQ(ranges_.at("onnx::MatMul_0"), ranges_.at("onnx::MatMul_2"));
 }
 
 TEST_F(RangeRules, ClipGelu) {
-  apply({.clip_gelu = 10.0f}, {}, bert_.index, bert_.constants, ranges_, channels_);
+  apply({.clip_gelu = 10.0f}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_,
+        channels_);
   EXPECT_EQ(ranges_.at(gelu_), (Range{-0.2f, 10}));
   EXPECT_EQ(ranges_.at(q_), (Range{-1, 2}));
   EXPECT_THAT(
-      [&] { apply({.clip_gelu = -1.0f}, {}, bert_.index, bert_.constants, ranges_, channels_); },
+      [&] {
+        apply({.clip_gelu = -1.0f}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_,
+              channels_);
+      },
       ThrowsMessage<Error>(HasSubstr("-1")));
   ranges_.erase(gelu_);
   EXPECT_THAT(
-      [&] { apply({.clip_gelu = 5.0f}, {}, bert_.index, bert_.constants, ranges_, channels_); },
+      [&] {
+        apply({.clip_gelu = 5.0f}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_,
+              channels_);
+      },
       ThrowsMessage<Error>(HasSubstr("GELU")));
 }
 
 TEST_F(RangeRules, Symmetry) {
   ranges_ = {{q_, {0.5f, 0.6f}}, {k_, {-3, 1}}};
-  apply({.symmetric = true}, {}, bert_.index, bert_.constants, ranges_, channels_);
+  apply({.symmetric = true}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_, channels_);
   EXPECT_EQ(ranges_.at(k_), (Range{-3, 3}));
   EXPECT_EQ(ranges_.at(q_), (Range{-0.6f, 0.6f}));
 }
 
 TEST_F(RangeRules, SymmetryOfChannels) {
   channels_["x"] = {{-3, 0.5f}, {1, 0.6f}, {1, 1}, 4};
-  apply({}, {}, bert_.index, bert_.constants, ranges_, channels_);
+  apply({}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_, channels_);
   EXPECT_THAT(channels_.at("x").low, ElementsAre(-3, 0.5f));
-  apply({.symmetric = true}, {}, bert_.index, bert_.constants, ranges_, channels_);
+  apply({.symmetric = true}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_, channels_);
   EXPECT_THAT(channels_.at("x").low, ElementsAre(-3, -0.6f));
   EXPECT_THAT(channels_.at("x").high, ElementsAre(3, 0.6f));
 }
@@ -263,12 +271,12 @@ TEST_F(RangeRules, SymmetryOfChannels) {
 TEST_F(RangeRules, AWeightTakesTheRangeOfATableUnlessRecalibrated) {
   for (const bool recalibrate : {false, true}) {
     Analysed bert(std::move(TinyBert().builder()));
-    Placement p = place(bert.index, bert.constants, {.include = {"*/query/*"}});
+    Placement p = place(bert, {.include = {"*/query/*"}});
     Ranges ranges{{"/bert/embeddings/LayerNorm/LayerNormalization_output_0", {-1, 1}},
                   {"onnx::MatMul_0", {-127, 127}}};
     const WeightOptions weights{.per_channel = false};
-    apply({.recalibrate_weights = recalibrate}, weights, bert.index, bert.constants, ranges,
-          channels_);
+    apply({.recalibrate_weights = recalibrate}, weights, bert.index, bert.constants, bert.structure(),
+          ranges, channels_);
     const auto e = encode(p, bert.index, bert.constants, ranges, {{}, weights});
     EXPECT_EQ(e.at({"onnx::MatMul_0", Role::weight}).parameters.scale == 1.0f, !recalibrate);
   }

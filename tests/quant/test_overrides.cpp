@@ -100,7 +100,7 @@ Encodings encoded(const std::string& overrides, EncodeOptions options = {}) {
   g.node("MatMul", {"x", g.weight("w", {2, 2}, {1, -2, 3, 4})}, "y");
   g.output("y");
   Analysed a(std::move(g));
-  Placement p = place(a.index, a.constants, {});
+  Placement p = place(a);
   options.overrides = read(overrides);
   return encode(p, a.index, a.constants, {{"x", {-1.0f, 2.0f}}}, options);
 }

@@ -43,7 +43,7 @@ const Ranges kRanges{{"x", {-1.0f, 1.0f}}, {"h", {-0.1f, 2.7f}}};
 
 void quantize(Analysed& a, Scheme activations = {}, const RewriteOptions& options = {},
               const PlacementOptions& where = {}) {
-  Placement p = place(a.index, a.constants, where);
+  Placement p = place(a, where);
   const Encodings e = encode(p, a.index, a.constants, kRanges, {activations, {}});
   rewrite(a.model, p, e, a.index, a.constants, options);
 }
@@ -137,7 +137,7 @@ TEST(Rewrite, TakesANewNameWhereOneIsTaken) {
 
 TEST(Encode, NamesTheTensorWithoutRange) {
   Analysed a(two_products());
-  Placement p = place(a.index, a.constants, {});
+  Placement p = place(a);
   EXPECT_THAT(
       [&] {
         encode(p, a.index, a.constants, {{"x", {0, 1}}}, {});
@@ -147,7 +147,7 @@ TEST(Encode, NamesTheTensorWithoutRange) {
 
 TEST(Encode, LeavesMasksAndUnsuitableConstantsInFloat) {
   Analysed a(two_products());
-  Placement p = place(a.index, a.constants, {});
+  Placement p = place(a);
   const Ranges masked{{"x", {-3.4e38f, 1.0f}}, {"h", {0, 1}}};
   const Encodings e = encode(p, a.index, a.constants, masked, {});
   EXPECT_EQ(p.sites.size(), 1u);
@@ -157,13 +157,15 @@ TEST(Encode, LeavesMasksAndUnsuitableConstantsInFloat) {
 
   GraphBuilder g;
   g.input("x", {2, 4});
-  g.node("MatMul", {"x", g.half_weight("w", {4, 1}, {1, 2, 3, 4})}, "y");
+  g.node("Cast", {"x"}, "half");
+  g.set("to", std::int64_t{onnx::TensorProto::FLOAT16});
+  g.node("MatMul", {"half", g.half_weight("w", {4, 1}, {1, 2, 3, 4})}, "y");
   g.output("y");
   Analysed half(std::move(g));
-  Placement q = place(half.index, half.constants, {});
+  Placement q = place(half);
   EXPECT_THAT(
       [&] {
-        encode(q, half.index, half.constants, {{"x", {0, 1}}}, {});
+        encode(q, half.index, half.constants, {{"half", {0, 1}}}, {});
       },
       ThrowsMessage<Error>(HasSubstr("f16")));
 }
@@ -351,7 +353,7 @@ PlacementOptions with_channels() {
 
 TEST(Rewrite, GivesAddsAScaleForEachChannel) {
   Analysed a(residual());
-  Placement p = place(a.index, a.constants, with_channels());
+  Placement p = place(a, with_channels());
   ChannelStatistics s;
   s.low = {-1.0f, -2.0f, 0.0f, -0.5f};
   s.high = {1.0f, 6.0f, 51.0f, 0.25f};
@@ -380,7 +382,7 @@ TEST(Rewrite, GivesAddsAScaleForEachChannel) {
 
 TEST(Rewrite, NeedsSamplesForScalesOfChannels) {
   Analysed a(residual());
-  Placement p = place(a.index, a.constants, with_channels());
+  Placement p = place(a, with_channels());
   const EncodeOptions how;
   EXPECT_THAT(
       [&] {

@@ -183,7 +183,7 @@ GraphBuilder product_pair() {
 
 TEST(Smooth, PutsFactorsInFrontOfTheProductsAlone) {
   Analysed a(product_pair());
-  const Placement placement = place(a.index, a.constants, {});
+  const Placement placement = place(a);
   const auto targets = smooth_targets(a.index, a.constants, placement);
   ASSERT_EQ(targets.size(), 1u);
   EXPECT_EQ(targets[0].tensor, "t");
@@ -211,9 +211,7 @@ TEST(Smooth, LeavesSharedWeightsAndViews) {
   g.node("MatMul", {"x", "w2"}, "z");  // w2 has another reader
   g.output("z");
   Analysed shared(g);
-  EXPECT_TRUE(
-      smooth_targets(shared.index, shared.constants, place(shared.index, shared.constants, {}))
-          .empty());
+  EXPECT_TRUE(smooth_targets(shared.index, shared.constants, place(shared)).empty());
 
   GraphBuilder view;
   view.input("x", {2, 4});
@@ -221,9 +219,7 @@ TEST(Smooth, LeavesSharedWeightsAndViews) {
   view.node("MatMul", {"t", view.weight("w", {2, 2}, {1, 2, 3, 4})}, "out");
   view.output("out");
   Analysed smoothed(view);
-  EXPECT_TRUE(smooth_targets(smoothed.index, smoothed.constants,
-                             place(smoothed.index, smoothed.constants, {}))
-                  .empty());
+  EXPECT_TRUE(smooth_targets(smoothed.index, smoothed.constants, place(smoothed)).empty());
 }
 
 TEST(Smooth, LeavesWeightsThatCannotBeEvaluated) {
@@ -236,13 +232,13 @@ TEST(Smooth, LeavesWeightsThatCannotBeEvaluated) {
   g.node("MatMul", {"t", "w"}, "out");
   g.output("out");
   Analysed a(g);
-  const Placement placement = place(a.index, a.constants, {});
+  const Placement placement = place(a);
   EXPECT_TRUE(smooth_targets(a.index, a.constants, placement).empty());
 }
 
 TEST(Smooth, LeavesWhatIsQuantizedForAllReaders) {
   Analysed a(product_pair());
-  Placement placement = place(a.index, a.constants, {});
+  Placement placement = place(a);
   placement.outputs = {"t"};
   EXPECT_TRUE(smooth_targets(a.index, a.constants, placement).empty());
 }

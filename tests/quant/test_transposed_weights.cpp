@@ -16,7 +16,7 @@ using tests::producer;
 
 void quantize(Analysed& a, const RewriteOptions& options) {
   const Ranges ranges{{"x", {-1.0f, 1.0f}}, {"h", {-0.1f, 2.7f}}};
-  Placement p = place(a.index, a.constants, {});
+  Placement p = place(a);
   const Encodings e = encode(p, a.index, a.constants, ranges, {Scheme{ir::DType::i8, true}, {}});
   rewrite(a.model, p, e, a.index, a.constants, options);
 }

@@ -35,13 +35,13 @@ std::optional<std::size_t> rank_3(const std::string&) { return 3; }
 
 std::set<std::string> deferrable(GraphBuilder g, const PlacementOptions& options = {}) {
   Analysed a(std::move(g));
-  return deferrable_softmaxes(place(a.index, a.constants, options), a.index, rank_3);
+  return deferrable_softmaxes(place(a, options), a.index, rank_3);
 }
 
 /// The model with Q/DQ and then unnormalized.
 Model unnormalized(GraphBuilder g, Scheme activations = {ir::DType::u8, false}) {
   Analysed a(std::move(g));
-  Placement p = place(a.index, a.constants, {});
+  Placement p = place(a);
   const auto results = deferrable_softmaxes(p, a.index, rank_3);
   const EncodeOptions options{activations, {}};
   const Encodings e =
@@ -120,11 +120,13 @@ TEST(UnnormalizedSoftmax, OverTheLastAxis) {
 
 TEST(UnnormalizedSoftmax, AsTheFirstInputOfAQuantizedProduct) {
   GraphBuilder second = attention();
-  second.graph().mutable_node(1)->set_input(0, "v");
+  second.input("u", {1, 3, 2});
+  second.graph().mutable_node(1)->set_input(0, "u");
   second.graph().mutable_node(1)->set_input(1, "p");
   EXPECT_THAT(deferrable(std::move(second)), IsEmpty());
   GraphBuilder two = attention();
-  two.node("MatMul", {"out", "v"}, "z");
+  two.input("w", {1, 4, 5});
+  two.node("MatMul", {"out", "w"}, "z");
   two.output("z");
   PlacementOptions options;
   options.exclude = {"y_node"};

@@ -171,7 +171,7 @@ QuantizedConstant encoded(const ir::Tensor& weight, const WeightOptions& options
   g.node("MatMul", {"x", g.weight("w", {k, n}, {all.begin(), all.end()})}, "y");
   g.output("y");
   Analysed a(std::move(g));
-  Placement p = place(a.index, a.constants, {});
+  Placement p = place(a);
   Ranges ranges = more;
   ranges["x"] = {-1.0f, 1.0f};
   return encode(p, a.index, a.constants, ranges, {{DType::u8, false}, options})

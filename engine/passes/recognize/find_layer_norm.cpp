@@ -2,7 +2,9 @@
 // The decomposed spelling of LayerNorm becomes LayerNormalization (ONNX operator, opset 17).
 //
 //   mean = ReduceMean(x);  d = x - mean;  var = ReduceMean(d^2)
-//   y = d / sqrt(var + eps) * gamma + beta
+//   y = d / sqrt(var + eps) * gamma + beta                       beta may be absent
+#include <utility>
+
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
@@ -16,7 +18,8 @@ bool reduces_last_axis(const ir::Node& mean) {
   return axes.size() == 1 && (axes[0] == -1 || axes[0] == rank - 1);
 }
 
-Pattern decomposed() {
+/// Without beta.
+Pattern scaled() {
   const Pattern x = any("x");
   const Pattern mean = op("ReduceMean", {x}, "mean");
   const Pattern d = op("Sub", {x, mean}, "d");
@@ -29,19 +32,32 @@ Pattern decomposed() {
   const Pattern normal =
       one_of({op("Div", {d, deviation}), op("Mul", {d, op("Reciprocal", {deviation})}),
               op("Div", {d2, deviation})});
-  return op("Add", {op("Mul", {normal, constant("gamma")}), constant("beta")});
+  return op("Mul", {normal, constant("gamma")});
+}
+
+/// True if beta follows.
+bool is_shifted(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Value* y = node.output();
+  if (!graph.used_once(y) || y->users.empty() || y->users.front()->op != "Add") return false;
+  const auto& operands = y->users.front()->inputs;
+  return operands[operands[0] == y ? 1 : 0]->is_constant();
 }
 
 bool find_layer_norm_at(ir::Graph& graph, ir::Node& node) {
-  static const Pattern pattern = decomposed();
+  static const Pattern without_beta = scaled(), with_beta = op("Add", {scaled(), constant("beta")});
   Match m;
-  if (node.op != "Add" || !matches(pattern, node.output(), m)) return false;
+  if (node.op == "Mul" ? is_shifted(graph, node) || !matches(without_beta, node.output(), m)
+                       : node.op != "Add" || !matches(with_beta, node.output(), m))
+    return false;
   if (!reduces_last_axis(*m["mean"]->producer) || !reduces_last_axis(*m["variance"]->producer))
     return false;
   const ir::Dim hidden = m["x"]->type.shape.back();
   const ir::Shape vector{hidden};
-  if (m["gamma"]->type.shape != vector || m["beta"]->type.shape != vector) return false;
-  replace(graph, &node, m, "LayerNormalization", {m["x"], m["gamma"], m["beta"]},
+  std::vector<ir::Value*> operands{m["x"], m["gamma"]};
+  if (m["beta"]) operands.push_back(m["beta"]);
+  for (std::size_t i = 1; i < operands.size(); ++i)
+    if (operands[i]->type.shape != vector) return false;
+  replace(graph, &node, m, "LayerNormalization", std::move(operands),
           {{"axis", std::int64_t{-1}}, {"epsilon", m.number("epsilon")}});
   return true;
 }

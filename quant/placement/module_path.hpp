@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The module that a node was exported from.
+#pragma once
+#include <string>
+
+#include "quant/graph/graph_index.hpp"
+
+namespace bertcl::quant {
+
+/// The path of the module that a node was exported from, with dots
+/// ("bert.encoder.layer.0.attention.self.query"): of its name, else of a constant that it or the
+/// node after it reads; empty where neither tells.
+std::string module_of(const GraphIndex& index, int node);
+
+}  // namespace bertcl::quant
