@@ -74,6 +74,11 @@ const Kernel& Kernel::build() const {
   return *this;
 }
 
+Kernel Kernel::duplicate() const {
+  return {state_->context, state_->program, state_->program_name, state_->kernel_name,
+          state_->defines};
+}
+
 const std::string& Kernel::name() const { return state_->kernel_name; }
 const std::string& Kernel::program_name() const { return state_->program_name; }
 const Defines& Kernel::defines() const { return state_->defines; }

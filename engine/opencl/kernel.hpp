@@ -36,7 +36,7 @@ class KernelArgument {
 };
 
 /// Handle of one kernel with one set of arguments. Copies share the arguments; a launch that keeps
-/// its own asks the context for a kernel of its own. Bound buffers are kept alive. One thread at a
+/// its own takes a duplicate(). Bound buffers are kept alive. One thread at a
 /// time may set arguments or launch it.
 ///
 /// Its program may be one that is still to be built: build() or the first launch does it then.
@@ -50,6 +50,9 @@ class Kernel {
   /// Builds the program where nobody has, and sets the arguments that were given before. Throws
   /// Error as Context::kernel() and set() do. Once it is built, calls do nothing.
   const Kernel& build() const;
+  /// The same function with arguments of its own, none of them set. Threads may duplicate a kernel
+  /// at once while none builds it.
+  Kernel duplicate() const;
 
   const std::string& name() const;          ///< kernel function
   const std::string& program_name() const;  ///< file stem

@@ -90,6 +90,11 @@ void Queue::finish() {
   check(status, "waiting for the device (clFinish)");
 }
 
+void Queue::wait(const EventHandle& point) {
+  cl_event event = point.get();
+  check(clWaitForEvents(1, &event), "waiting for the device (clWaitForEvents)");
+}
+
 bool Queue::is_drained() const noexcept {
   const QueueHandle queue = handle();
   if (clFinish(queue.get()) == CL_SUCCESS) return true;

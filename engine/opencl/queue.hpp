@@ -47,6 +47,10 @@ class Queue {
   /// queued may still read and write memory of the host then, see settle().
   void finish();
 
+  /// Waits until what was queued before mark() gave `point` has run, whatever came later. Throws as
+  /// finish() does.
+  void wait(const EventHandle& point);
+
   /// Lets go of `memory` that queued work reads or writes, as soon as none does: now, if the device
   /// can be waited for in any way, else at the next finish() that succeeds, and never if none does.
   void settle(std::shared_ptr<const void> memory) noexcept;
@@ -63,9 +67,10 @@ class Queue {
   std::vector<ProfileEntry> profile();
   void clear_profile();
 
-  /// For libraries that queue work of several kernels themselves (CLBlast): a point in the queue,
-  /// and an entry for the time from that point to the end of `event`.
+  /// A point in the queue.
   EventHandle mark();
+  /// For libraries that queue work of several kernels themselves (CLBlast): an entry for the time
+  /// from a point, or else from the start of `event`, to its end.
   void add_event(EventHandle event, std::string_view label, std::string_view kernel,
                  EventHandle since = nullptr);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a plan: places its slots for the shapes of a batch, binds arguments, enqueues the steps.
+// One run at a time of a plan, which other executors run, too: places its slots for the shapes of a
+// batch, binds arguments, enqueues the steps.
 #include "runtime/executor.hpp"
 
 #include <fmt/format.h>
@@ -14,14 +15,21 @@
 
 namespace bertcl::runtime {
 
-Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory)
+Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory,
+                   std::atomic<std::int64_t>& arenas)
     : plan_(plan),
       record_(record),
       most_bytes_(max_memory > 0
                       ? max_memory
-                      : static_cast<std::int64_t>(plan.context->info().global_mem_bytes)) {
+                      : static_cast<std::int64_t>(plan.context->info().global_mem_bytes)),
+      arenas_(arenas) {
   find_lifetimes();
-  if (plan.persistent_kernel) persistent_kernel_ = std::make_unique<PersistentKernel>(plan);
+  if (plan.error_constant >= 0) {
+    index_error_ = plan.context->allocate(sizeof(std::int32_t));
+    index_error_.fill(0);
+  }
+  if (plan.persistent_kernel)
+    persistent_kernel_ = std::make_unique<PersistentKernel>(plan, index_error_);
   if (!record) return;
   for (const plan::Step& step : plan.steps)
     if (step.call)
@@ -33,6 +41,7 @@ Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory)
 }
 
 Executor::~Executor() {
+  arenas_ -= static_cast<std::int64_t>(memory_.arena.size());
   // What is queued reads the staged inputs, tables and steps, and finds the memory of merged steps
   // by its address: the queue keeps none of them.
   if (opencl::process_is_ending()) return;
@@ -67,7 +76,8 @@ ir::Sizes Executor::shape(int slot) const {
 
 void Executor::bind(const ir::Bindings& sizes) {
   // An earlier run may still read what is staged, and memory that it finds by address.
-  plan_.context->queue().finish();
+  if (!settled_) plan_.context->queue().finish();
+  settled_ = true;
   if (bound_ && sizes == sizes_) return;
   bound_ = arguments_bound_ = false;
   buffers_.clear();
@@ -87,28 +97,29 @@ std::int64_t Executor::bytes_of(std::size_t slot, const ir::Bindings& sizes) con
                      static_cast<std::int64_t>(ir::size_of(type.dtype)), "a value");
 }
 
-void Executor::check_memory(const std::vector<plan::Lifetime>& values,
-                            std::int64_t arena_bytes) const {
+void Executor::check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes,
+                            std::int64_t others) const {
   std::int64_t constants = 0;
   for (const opencl::Buffer& buffer : plan_.constants)
     constants += static_cast<std::int64_t>(buffer.size());
   const auto largest = std::ranges::max_element(values, {}, &plan::Lifetime::bytes);
-  if (largest == values.end() || std::max(arena_bytes, largest->bytes) <= most_bytes_ - constants)
+  if (largest == values.end() ||
+      std::max(arena_bytes, largest->bytes) <= most_bytes_ - constants - others)
     return;
   const plan::Slot& slot = plan_.slots[static_cast<std::size_t>(largest - values.begin())];
   throw Error(fmt::format(
       "{} bytes of weights and {} of values are needed, {} are allowed; the largest value is '{}' "
       "{} with {} bytes; a smaller batch needs less, --max-memory allows up to what the device has",
-      constants, std::max(arena_bytes, largest->bytes), most_bytes_, slot.name, ir::str(slot.type),
-      largest->bytes));
+      constants, std::max(arena_bytes, largest->bytes) + others, most_bytes_, slot.name,
+      ir::str(slot.type), largest->bytes));
 }
 
-Executor::Places Executor::places_of(const ir::Bindings& sizes) const {
+Executor::Places Executor::places_of(const ir::Bindings& sizes, std::int64_t others) const {
   std::vector<plan::Lifetime> values(plan_.slots.size());
   for (std::size_t i = 0; i < plan_.slots.size(); ++i)
     if (plan_.slots[i].root == static_cast<int>(i) && lifetimes_[i].second >= lifetimes_[i].first)
       values[i] = {bytes_of(i, sizes), lifetimes_[i].first, lifetimes_[i].second};
-  check_memory(values, 0);  // one by one, so that their sum has 64 bits
+  check_memory(values, 0, others);  // one by one, so that their sum has 64 bits
   std::vector<plan::Lifetime> computed = values;
   for (const plan::Input& in : plan_.inputs) computed[static_cast<std::size_t>(in.slot)].bytes = 0;
   const std::int64_t alignment = std::max(64u, plan_.context->info().base_align_bytes);
@@ -121,19 +132,22 @@ Executor::Places Executor::places_of(const ir::Bindings& sizes) const {
     places.offsets[slot] = places.arena_bytes;
     places.arena_bytes += aligned(bytes_of(slot, sizes));
   }
-  check_memory(values, places.arena_bytes);
+  check_memory(values, places.arena_bytes, others);
   return places;
 }
 
 void Executor::place_slots() {
-  Places places = places_of(sizes_);
+  const auto before = static_cast<std::int64_t>(memory_.arena.size());
+  Places places = places_of(sizes_, arenas_ - before);
   memory_.slot_offsets = std::move(places.offsets);
   memory_.arena_bytes = places.arena_bytes;
   inputs_begin_ = places.inputs_begin;
   staging_.resize(static_cast<std::size_t>(places.arena_bytes - places.inputs_begin));
-  if (static_cast<std::int64_t>(memory_.arena.size()) < memory_.arena_bytes) {
+  if (before < memory_.arena_bytes) {
     memory_.arena = {};
+    arenas_ -= before;
     memory_.arena = plan_.context->allocate(static_cast<std::size_t>(memory_.arena_bytes));
+    arenas_ += memory_.arena_bytes;
     ++memory_.allocations;
   }
 }
@@ -156,7 +170,14 @@ std::span<std::byte> Executor::staging(int slot) {
 }
 
 void Executor::upload() {
+  settled_ = false;
   memory_.arena.write_async(staging_, static_cast<std::size_t>(inputs_begin_));
+}
+
+void Executor::wait() {
+  opencl::Queue& queue = plan_.context->queue();
+  queue.wait(queue.mark());
+  settled_ = true;
 }
 
 void Executor::fill_tables() {
@@ -180,11 +201,23 @@ void Executor::fill_tables() {
     tables = plan_.context->allocate(host.size() * 4);
     ++memory_.allocations;
   }
+  settled_ = false;
   tables.write_async(std::as_bytes(std::span(host)));
   for (const auto& [offset, bytes] : ranges) {
     table_views_.push_back(tables.view(offset, bytes));
     memory_.table_offsets.push_back(offset);
   }
+}
+
+opencl::Kernel& Executor::own(const opencl::Kernel& kernel) {
+  opencl::Kernel& mine = kernels_[&kernel];
+  if (!mine) mine = kernel.duplicate();
+  return mine;
+}
+
+opencl::Buffer& Executor::constant(int index) {
+  return index == plan_.error_constant ? index_error_
+                                       : plan_.constants[static_cast<std::size_t>(index)];
 }
 
 void Executor::choose_launches() {
@@ -198,7 +231,7 @@ void Executor::choose_launches() {
     const auto take = [&](const opencl::Kernel& kernel, int persistent_index,
                           const std::array<plan::Size, 3>& global,
                           const std::array<std::size_t, 3>& local) {
-      launch.kernel = &kernel;
+      launch.kernel = &own(kernel);
       launch.persistent_index = persistent_index;
       launch.local = local;
       for (std::size_t d = 0; d < 3; ++d)
@@ -237,7 +270,7 @@ void Executor::bind_arguments() {
       else if (has_constants)
         continue;
       else if (const auto* c = std::get_if<plan::Constant>(&a))
-        kernel.set(i, plan_.constants[static_cast<std::size_t>(c->index)]);
+        kernel.set(i, constant(c->index));
       else if (const auto* n = std::get_if<std::int32_t>(&a))
         kernel.set(i, *n);
       else if (const auto* f = std::get_if<float>(&a))
@@ -255,8 +288,7 @@ void Executor::bind_call(const plan::Step& step) {
   for (const plan::Argument& a : step.arguments) {
     if (const auto* r = std::get_if<plan::Reads>(&a)) buffers.push_back(&buffer(r->slot));
     if (const auto* w = std::get_if<plan::Writes>(&a)) buffers.push_back(&buffer(w->slot));
-    if (const auto* c = std::get_if<plan::Constant>(&a))
-      buffers.push_back(&plan_.constants[static_cast<std::size_t>(c->index)]);
+    if (const auto* c = std::get_if<plan::Constant>(&a)) buffers.push_back(&constant(c->index));
   }
   calls_[&step] = std::move(buffers);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a plan: places its slots for the shapes of a batch, binds arguments, enqueues the steps.
+// One run at a time of a plan, which other executors run, too: places its slots for the shapes of a
+// batch, binds arguments, enqueues the steps.
 #pragma once
+#include <atomic>
 #include <map>
 #include <memory>
 #include <set>
@@ -21,12 +23,14 @@ class Executor {
   /// With `record` the launches of a shape are recorded at its first run and replayed as one
   /// command later, except while they are profiled or observed. Throws Error where the device has
   /// no command buffers, or a library queues some of the work itself.
-  /// `max_memory`: bytes that constants and arena may take together; 0: what the device has.
-  explicit Executor(plan::Plan& plan, bool record = false, std::int64_t max_memory = 0);
+  /// `max_memory`: bytes that constants and arenas may take together; 0: what the device has.
+  /// `arenas`: bytes of those of all executors of the plan, which this one keeps up to date.
+  Executor(plan::Plan& plan, bool record, std::int64_t max_memory,
+           std::atomic<std::int64_t>& arenas);
   ~Executor();
 
-  /// Waits for the run before, then places every slot for these sizes, unless they are those of the
-  /// last call.
+  /// Places every slot for these sizes, unless they are those of the last call. Waits where wait()
+  /// was not called after the last run.
   void bind(const ir::Bindings& sizes);
   /// Host memory for the value of an input after bind(), and the transfer of all of them. It is
   /// read until the queue has passed the transfer.
@@ -37,13 +41,22 @@ class Executor {
   ir::Sizes shape(int slot) const;
   /// Enqueues all steps; nothing waits.
   void enqueue(const Tap& tap);
+  /// Waits for what this executor has queued, and for reads of its buffers. Throws Error where the
+  /// driver fails to.
+  void wait();
+  /// Set by kernels when an index was outside its table; nothing where none can be.
+  opencl::Buffer& index_error() { return index_error_; }
   std::int64_t arena_bytes() const { return memory_.arena_bytes; }
   /// The same for other sizes; nothing is allocated. Throws Error as bind() does if it is too much.
-  std::int64_t arena_bytes(const ir::Bindings& sizes) const { return places_of(sizes).arena_bytes; }
+  std::int64_t arena_bytes(const ir::Bindings& sizes) const {
+    return places_of(sizes, 0).arena_bytes;
+  }
 
  private:
   int root(int slot) const { return plan_.slots[static_cast<std::size_t>(slot)].root; }
   void find_lifetimes();
+  opencl::Kernel& own(const opencl::Kernel& kernel);
+  opencl::Buffer& constant(int index);
   std::int64_t bytes_of(std::size_t slot) const { return bytes_of(slot, sizes_); }
   std::int64_t bytes_of(std::size_t slot, const ir::Bindings& sizes) const;
   /// Offsets of the slots in the arena: first those that steps make, then, side by side, the
@@ -52,8 +65,9 @@ class Executor {
     std::vector<std::int64_t> offsets;
     std::int64_t inputs_begin = 0, arena_bytes = 0;
   };
-  Places places_of(const ir::Bindings& sizes) const;
-  void check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes) const;
+  Places places_of(const ir::Bindings& sizes, std::int64_t others) const;
+  void check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes,
+                    std::int64_t others) const;
   void place_slots();
   void fill_tables();
   void choose_launches();
@@ -67,11 +81,15 @@ class Executor {
   std::vector<std::pair<int, int>> lifetimes_;  // first and last step of each root slot
   ir::Bindings sizes_;
   const bool record_;
-  const std::int64_t most_bytes_;                    // of constants and arena
+  const std::int64_t most_bytes_;  // of constants and arenas
+  std::atomic<std::int64_t>& arenas_;
   std::unique_ptr<opencl::CommandBuffer> recorded_;  // of the sizes that are bound
   bool bound_ = false, arguments_bound_ = false;
+  bool settled_ = true;  // nothing is queued that reads what this holds
+  std::map<const opencl::Kernel*, opencl::Kernel> kernels_;  // of steps, with arguments of our own
   std::set<const opencl::Kernel*> with_constants_;  // whose arguments that no size changes are set
   Memory memory_;
+  opencl::Buffer index_error_;
   std::int64_t inputs_begin_ = 0;        // in the arena, where they lie side by side
   std::vector<std::byte> staging_;       // of all inputs
   std::vector<std::int32_t> tables_;     // on their way to the device

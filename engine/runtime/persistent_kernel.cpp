@@ -17,9 +17,12 @@ namespace {
 constexpr double kMostOperations = 4e9;
 constexpr std::size_t kMostItems = std::numeric_limits<std::int32_t>::max();
 
-std::vector<const opencl::Buffer*> pointers_to(std::span<const opencl::Buffer> buffers) {
+std::vector<const opencl::Buffer*> constants_of(const plan::Plan& plan,
+                                                const opencl::Buffer& index_error) {
   std::vector<const opencl::Buffer*> pointers;
-  for (const opencl::Buffer& buffer : buffers) pointers.push_back(&buffer);
+  for (const opencl::Buffer& buffer : plan.constants) pointers.push_back(&buffer);
+  if (plan.error_constant >= 0)
+    pointers[static_cast<std::size_t>(plan.error_constant)] = &index_error;
   return pointers;
 }
 
@@ -29,9 +32,9 @@ std::size_t items_of(const Launch& launch) {
 
 }  // namespace
 
-PersistentKernel::PersistentKernel(const plan::Plan& plan)
+PersistentKernel::PersistentKernel(const plan::Plan& plan, const opencl::Buffer& index_error)
     : plan_(plan),
-      constants_(opencl::addresses_of(*plan.context, pointers_to(plan.constants))),
+      constants_(opencl::addresses_of(*plan.context, constants_of(plan, index_error))),
       state_(plan.context->allocate(opencl::kPersistentStateBytes)),
       steps_(
           plan.context->allocate(plan.steps.size() * opencl::kStepWords * sizeof(std::uint64_t))) {}
@@ -120,7 +123,7 @@ void PersistentKernel::bind(std::span<const Launch> launches, const Memory& memo
 
 std::size_t PersistentKernel::enqueue(std::size_t first) {
   const auto segment = std::find_if(segments_.begin(), segments_.end(),
-                                 [&](const Segment& l) { return l.first == first; });
+                                    [&](const Segment& l) { return l.first == first; });
   if (segment == segments_.end()) return 0;
   opencl::Kernel kernel = plan_.persistent_kernel;
   kernel.args(steps_, state_, *arena_, static_cast<std::int32_t>(segment->first_in_words),

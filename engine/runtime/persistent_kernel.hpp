@@ -10,12 +10,13 @@
 
 namespace bertcl::runtime {
 
-/// The persistent kernel of a plan (kernels_cl/persistent/persistent.cl). Its steps reach their values by
-/// address: slots in the arena, tables and the constants of the plan, all of which have to stay
-/// until the queue is finished.
+/// The persistent kernel of a plan (kernels_cl/persistent/persistent.cl). Its steps reach their
+/// values by address: slots in the arena, tables and the constants of the plan, all of which have
+/// to stay until the queue is finished.
 class PersistentKernel {
  public:
-  explicit PersistentKernel(const plan::Plan& plan);
+  /// `index_error` stands for the constant of that name in the plan.
+  PersistentKernel(const plan::Plan& plan, const opencl::Buffer& index_error);
 
   /// Writes the steps for one run's sizes. Launches of an earlier bind() have finished: the
   /// device reads the steps from here.

@@ -8,30 +8,26 @@
 #include <algorithm>
 #include <atomic>
 #include <charconv>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
+#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "bertcl/error.hpp"
 #include "bertcl/stopwatch.hpp"
-#include "ir/checked.hpp"
 #include "ir/text.hpp"
 #include "onnx/read_model.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
-#include "ops/symbols.hpp"
 #include "passes/pass.hpp"
 #include "plan/builder.hpp"
 #include "plan/precision.hpp"
-#include "runtime/executor.hpp"
-#include "runtime/inputs.hpp"
+#include "runtime/request.hpp"
 
 namespace bertcl::runtime {
 namespace {
-
-namespace symbols = ops::symbols;
 
 /// Marks the tensors that calibration wants to see by a user of their own, so that no fusion
 /// swallows them.
@@ -47,124 +43,95 @@ void add_observers(ir::Graph& graph, const std::vector<std::string>& names) {
 
 }  // namespace
 
+/// The shared part, and the requests that run it.
 struct Session::State {
   std::filesystem::path path;
-  bool drop_padding = true;
   plan::Plan plan;
-  std::unique_ptr<Executor> executor;
-  Tap tap;
-  RunStatistics statistics;
   LoadTimes times;
   std::vector<passes::NodeStatus> node_statuses;
-  std::atomic<std::thread::id> inside;  // the thread in a call, see Turn
-  std::thread::id started_by;           // of the run that is not finished yet
-  void start(const Tensors& inputs);
-  Tensors finish();
-  std::vector<std::int64_t> packed_source(const Tensors& inputs, const std::string& name) const;
-  ir::Tensor default_of(const plan::Input& in) const;
-  void bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const;
-  const plan::Input* packed_ids() const;  // null where the model does not pack
-  std::int64_t arena_bytes(const Shapes& inputs) const;
-  void upload(const Tensors& inputs, const ops::Packing* packing);
+  std::function<std::unique_ptr<Request>()> make_request;
+  std::size_t most_requests = 1;
+
+  std::atomic<std::thread::id> tapping;  // the thread in a run that a tap follows
+  std::atomic<std::int64_t> arenas = 0;  // bytes of all requests
+
+  mutable std::mutex mutex;  // of what follows
+  std::condition_variable returned;
+  std::vector<std::unique_ptr<Request>> requests;  // all of them
+  std::vector<Request*> idle;                      // the one that ran last at the end
+  Tap tap;
+  RunStatistics statistics;
+  std::int64_t arena_bytes = 0;
+
+  std::size_t in_use() const { return requests.size() - idle.size(); }
+  void check_tap() const;
+  Request& take(bool wait);
+  void give_back(Request& request) noexcept;
 };
 
-/// The time that a thread spends in a call of a session.
-class Session::Turn {
- public:
-  explicit Turn(State& state) : state_(state) {
-    std::thread::id other;
-    if (!state_.inside.compare_exchange_strong(other, std::this_thread::get_id())) refuse(other);
-  }
-  ~Turn() { state_.inside = std::thread::id(); }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+/// A tap cannot run its own session: it would follow that run, too.
+void Session::State::check_tap() const {
+  if (tapping.load() == std::this_thread::get_id())
+    throw Error("this session is running: its tap cannot start or change another run of it");
+}
 
-  /// Throws Error if a thread other than this one is in a call: for what a tap may ask.
-  static void check(const State& state) {
-    const std::thread::id thread = state.inside;
-    if (thread != std::thread::id() && thread != std::this_thread::get_id()) refuse(thread);
-  }
-  [[noreturn]] static void refuse(std::thread::id running) {
-    if (running == std::this_thread::get_id())
-      throw Error("this session is running: its tap cannot start or change another run of it");
+/// A request that is idle, or a new one. With a tap there is one run at a time.
+Request& Session::State::take(bool wait) {
+  std::unique_lock lock(mutex);
+  check_tap();
+  const auto is_free = [&] { return in_use() < (tap ? 1 : most_requests); };
+  if (!wait && !is_free())
     throw Error(
-        "this session is already running in another thread; make a session for each thread");
-  }
+        fmt::format("{} runs of this session are started and not finished; "
+                    "SessionOptions::requests allows more",
+                    in_use()));
+  returned.wait(lock, is_free);
+  if (idle.empty()) idle.push_back(requests.emplace_back(make_request()).get());
+  Request& request = *idle.back();
+  idle.pop_back();
+  return request;
+}
 
- private:
-  State& state_;
-};
+void Session::State::give_back(Request& request) noexcept {
+  {
+    const std::scoped_lock lock(mutex);
+    statistics = request.statistics();
+    arena_bytes = request.arena_bytes();
+    idle.push_back(&request);  // has the room: it was there before
+  }
+  returned.notify_one();
+}
+
+Session::Run::Run(State& state, const Tensors& inputs, bool wait)
+    : state_(&state), request_(&state.take(wait)) {
+  try {
+    if (state.tap) state.tapping = std::this_thread::get_id();
+    request_->start(inputs, state.tap);
+    state.tapping = std::thread::id();
+  } catch (...) {
+    state.tapping = std::thread::id();
+    state.give_back(*request_);
+    throw;
+  }
+}
+
+Session::Run::Run(Run&& other) noexcept
+    : state_(other.state_), request_(std::exchange(other.request_, nullptr)) {}
+
+Session::Run::~Run() {
+  if (request_) state_->give_back(*request_);
+}
+
+Tensors Session::Run::finish() {
+  if (!request_) throw Error("this run is finished");
+  const Run ended = std::move(*this);  // gives the request back
+  return ended.request_->finish();
+}
 
 void Session::Settle::operator()(State* state) const noexcept {
   const std::shared_ptr<State> owned(state);
   const std::shared_ptr<opencl::Context> context = state->plan.context;
   if (context && !opencl::process_is_ending()) context->queue().settle(owned);
-}
-
-void Session::State::bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const {
-  sizes[symbols::batch] = packing.batch;
-  sizes[symbols::tokens] = packing.tokens();
-  sizes[symbols::offsets] = packing.batch + 1;
-  sizes[symbols::longest] = packing.longest;
-  // One work-item for all rows of a head packs its keys once; more items keep more units busy.
-  const std::int64_t heads = std::max<std::int64_t>(1, plan.attention_heads * packing.batch);
-  const std::int64_t wanted = 4 * static_cast<std::int64_t>(plan.context->info().compute_units);
-  const std::int64_t blocks = std::max<std::int64_t>(1, (wanted + heads - 1) / heads);
-  const std::int64_t rows = (packing.longest + blocks - 1) / blocks;
-  sizes[symbols::attention_rows] = std::max<std::int64_t>(32, (rows + 31) / 32 * 32);
-}
-
-/// An absent mask or absent token types that a generic op reads.
-ir::Tensor Session::State::default_of(const plan::Input& in) const {
-  const ir::Sizes shape = executor->shape(in.slot);
-  return ir::Tensor::of(
-      shape, std::vector<std::int64_t>(static_cast<std::size_t>(ir::element_count(shape)),
-                                       in.source == plan.mask_input ? 1 : 0));
-}
-
-void Session::State::upload(const Tensors& inputs, const ops::Packing* packing) {
-  for (const plan::Input& in : plan.inputs) {
-    const auto stage = [&](const auto& values) {
-      const auto from = std::as_bytes(std::span(values));
-      const std::span<std::byte> to = executor->staging(in.slot);
-      if (from.size() != to.size())
-        throw Error(fmt::format("input '{}': {} bytes where the plan takes {}", in.source,
-                                from.size(), to.size()));
-      std::ranges::copy(from, to.begin());
-    };
-    switch (in.kind) {
-      case plan::InputKind::dense: {
-        const ir::DType wanted = plan.slots[static_cast<std::size_t>(in.slot)].type.dtype;
-        const auto given = inputs.find(in.source);
-        const ir::Tensor t = given != inputs.end() ? given->second.converted(wanted)
-                                                   : default_of(in).converted(wanted);
-        stage(t.bytes());
-        break;
-      }
-      case plan::InputKind::packed_ids:
-      case plan::InputKind::packed_types:
-        stage(packing->gather(packed_source(inputs, in.source)));
-        break;
-      case plan::InputKind::positions:
-        stage(in.source.empty() ? packing->positions
-                                : packing->gather(packed_source(inputs, in.source)));
-        break;
-      case plan::InputKind::seq_offsets:
-        stage(packing->seq_offsets);
-        break;
-      case plan::InputKind::key_mask:
-        stage(packing->key_mask);
-        break;
-    }
-  }
-  executor->upload();
-}
-
-/// Values [batch, seq] of an input; zeros where it is absent.
-std::vector<std::int64_t> Session::State::packed_source(const Tensors& inputs,
-                                                        const std::string& name) const {
-  if (inputs.contains(name)) return integers_of(plan, inputs, name);
-  return std::vector<std::int64_t>(static_cast<std::size_t>(statistics.batch * statistics.seq));
 }
 
 Session::Session(std::unique_ptr<State, Settle> state) : state_(std::move(state)) {}
@@ -214,7 +181,6 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
                          const std::filesystem::path& path) {
   std::unique_ptr<State, Settle> state(new State);
   state->path = path;
-  state->drop_padding = options.drop_padding;
   plan::Options plan_options;
   plan_options.gemm = options.gemm;
   plan_options.allow_nonfinite = options.allow_nonfinite;
@@ -257,128 +223,44 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
     if (const auto reasons = plan::why_not_int8(state->plan); !reasons.empty())
       throw Error(fmt::format("{}: int8 is required, but\n  {}", path.string(),
                               fmt::join(reasons, "\n  ")));
-  state->executor =
-      std::make_unique<Executor>(state->plan, options.command_buffer, memory_limit(options));
+  state->most_requests = static_cast<std::size_t>(std::max(1, options.requests));
+  state->requests.reserve(state->most_requests);
+  state->idle.reserve(state->most_requests);
+  const RequestOptions requests{options.drop_padding, options.command_buffer,
+                                memory_limit(options)};
+  state->make_request = [&state = *state, requests] {
+    return std::make_unique<Request>(state.plan, requests, state.arenas);
+  };
+  state->idle.push_back(state->requests.emplace_back(state->make_request()).get());
   state->times.programs = state->plan.program_ms;
   state->times.plan = planning.milliseconds() - state->times.programs;
   return Session(std::move(state));
 }
 
-void Session::State::start(const Tensors& inputs) {
-  if (started_by != std::thread::id() && started_by != std::this_thread::get_id())
-    Turn::refuse(started_by);
-  check_names(plan, inputs);
-  ir::Bindings sizes = bind_shapes(plan, shapes_of(inputs));
-  std::optional<ops::Packing> packing;
-  if (const plan::Input* ids = packed_ids()) {
-    const ir::Sizes& shape = inputs.find(ids->source)->second.shape();
-    packing = ops::make_packing(shape[0], shape[1], mask_of(plan, inputs),
-                                drop_padding && plan.keeps_padding.empty(), plan.mask_is_length);
-    check_length(plan, *packing);
-    bind_packing(*packing, sizes);
-    statistics = {packing->batch, packing->seq, packing->tokens()};
-  }
-  executor->bind(sizes);
-  upload(inputs, packing ? &*packing : nullptr);
-  executor->enqueue(tap);
-  started_by = std::this_thread::get_id();
-}
+Session::Run Session::start(const Tensors& inputs) { return {*state_, inputs, false}; }
 
-const plan::Input* Session::State::packed_ids() const {
-  const auto ids = std::find_if(plan.inputs.begin(), plan.inputs.end(), [](const plan::Input& in) {
-    return in.kind == plan::InputKind::packed_ids;
-  });
-  return ids == plan.inputs.end() ? nullptr : &*ids;
-}
-
-std::int64_t Session::State::arena_bytes(const Shapes& inputs) const {
-  ir::Bindings sizes = bind_shapes(plan, inputs);
-  if (const plan::Input* ids = packed_ids()) {
-    const auto shape = inputs.find(ids->source);
-    if (shape == inputs.end()) throw Error(fmt::format("input '{}' is missing", ids->source));
-    ops::Packing packing;  // of full sequences
-    packing.batch = shape->second[0];
-    packing.seq = packing.longest = shape->second[1];
-    const std::int64_t tokens = ir::product(packing.batch, packing.seq, "a batch");
-    if (tokens > std::numeric_limits<std::int32_t>::max())
-      throw Error(fmt::format("a batch of {} tokens is too large", tokens));
-    packing.seq_offsets = {static_cast<std::int32_t>(tokens)};
-    check_length(plan, packing);
-    bind_packing(packing, sizes);
-  }
-  return executor->arena_bytes(sizes);
-}
-
-Tensors Session::State::finish() {
-  started_by = {};
-  // Where the device cannot be waited for, queued reads write here after this call has thrown.
-  struct Results {
-    Tensors outputs;
-    std::int32_t index_error = 0;
-  };
-  const auto results = std::make_shared<Results>();
-  for (const plan::Output& out : plan.outputs)
-    results->outputs[out.name] =
-        out.slot < 0 ? out.constant
-                     : ir::Tensor::zeros(plan.slots[static_cast<std::size_t>(out.slot)].type.dtype,
-                                         executor->shape(out.slot));
-  opencl::Queue& queue = plan.context->queue();
-  opencl::Buffer* flag = plan.error_constant < 0
-                             ? nullptr
-                             : &plan.constants[static_cast<std::size_t>(plan.error_constant)];
-  // All reads are queued before the one wait.
-  try {
-    for (const plan::Output& out : plan.outputs)
-      if (ir::Tensor& t = results->outputs.at(out.name); out.slot >= 0 && !t.bytes().empty())
-        executor->buffer(out.slot).read_async(t.mutable_bytes());
-    if (flag) flag->read_async(std::as_writable_bytes(std::span(&results->index_error, 1)));
-    queue.finish();
-  } catch (...) {
-    queue.settle(results);
-    throw;
-  }
-  if (results->index_error == 0) return std::move(results->outputs);
-  flag->fill(0);
-  throw Error(
-      "an index was outside its table: a token id beyond the vocabulary, a token type or a "
-      "position beyond its table");
-}
-
-void Session::start(const Tensors& inputs) {
-  const Turn turn(*state_);
-  state_->start(inputs);
-}
-
-Tensors Session::finish() {
-  const Turn turn(*state_);
-  return state_->finish();
-}
-
-Tensors Session::run(const Tensors& inputs) {
-  const Turn turn(*state_);
-  state_->start(inputs);
-  return state_->finish();
-}
+Tensors Session::run(const Tensors& inputs) { return Run(*state_, inputs, true).finish(); }
 
 void Session::set_tap(Tap tap) {
-  const Turn turn(*state_);
+  const std::scoped_lock lock(state_->mutex);
+  state_->check_tap();
+  if (state_->in_use() > 0) throw Error("this session is running: its tap cannot be changed");
   state_->tap = std::move(tap);
 }
 
-const RunStatistics& Session::statistics() const {
-  Turn::check(*state_);
+RunStatistics Session::statistics() const {
+  const std::scoped_lock lock(state_->mutex);
   return state_->statistics;
 }
 
 std::int64_t Session::arena_bytes() const {
-  Turn::check(*state_);
-  return state_->executor->arena_bytes();
+  const std::scoped_lock lock(state_->mutex);
+  return state_->arena_bytes;
 }
 
 std::int64_t Session::arena_bytes(
     const std::map<std::string, ir::Sizes, std::less<>>& inputs) const {
-  Turn::check(*state_);
-  return state_->arena_bytes(inputs);
+  return state_->requests.front()->arena_bytes(inputs);
 }
 
 const std::vector<plan::Port>& Session::inputs() const { return state_->plan.model_inputs; }

@@ -27,6 +27,7 @@ struct SessionOptions {
   /// Of float linear and attention. f16: weights in half, and products where the device has the
   /// kernels; bf16: both, where the device multiplies it.
   ir::DType precision = ir::DType::f32;
+  int requests = 4;              // most runs in flight
   bool command_buffer = false;   // record the launches of a shape once and replay them
   bool allow_nonfinite = false;  // weights may hold NaN and infinity, as plan::Options says
   /// Bytes: of constants that compiling makes, and of weights and values on the device together. 0:
@@ -70,11 +71,13 @@ struct LoadTimes {
 using Tap = std::function<void(const std::string& name, const opencl::Buffer& buffer,
                                ir::DType dtype, const ir::Sizes& shape)>;
 
-/// Threads: a session is used by one thread at a time, and says so: a call that meets one of
-/// another thread throws Error and changes nothing, and so does start() where another thread has
-/// started a run that nobody has finished. Sessions on one context may run in threads at once;
-/// their runs are queued one after the other, since a context has one queue. Moving and destroying
-/// a session are not checked.
+class Request;
+
+/// A loaded model. Threads: all of it may be called from any thread at any time. Weights and
+/// programs are shared; each run in flight has a request, with an arena and arguments of kernels of
+/// its own, of which there are at most SessionOptions::requests. Runs are queued one after the
+/// other, since a context has one queue: while the device works on one, the host prepares others.
+/// Moving and destroying a session are not safe beside other calls.
 class Session {
  public:
   /// Reads, compiles and plans a model. Throws bertcl::Error naming file, node and reason.
@@ -94,21 +97,24 @@ class Session {
   const std::filesystem::path& path() const;
 
   /// Runs one batch. Integer inputs may be int32 or int64; a mask or ids that the model declares as
-  /// float hold whole numbers; inputs that the model has but the caller
-  /// leaves out are an error, except token types (zeros) and the mask (ones). Rows of padding in
-  /// the outputs are 0 where padding was dropped, and what the ONNX graph gives otherwise.
+  /// float hold whole numbers; inputs that the model has but the caller leaves out are an error,
+  /// except token types (zeros) and the mask (ones). Rows of padding in the outputs are 0 where
+  /// padding was dropped, and what the ONNX graph gives otherwise. Waits for a request where all
+  /// are in use.
   Tensors run(const Tensors& inputs);
-  /// The same in two halves: start() queues everything and returns at once, finish() waits for the
-  /// outputs of the last start(), of any thread.
-  void start(const Tensors& inputs);
-  Tensors finish();
+  /// The same in two halves: start() queues everything and returns at once, Run::finish() waits for
+  /// the outputs. Throws Error where all requests are in use.
+  class Run;
+  Run start(const Tensors& inputs);
 
+  /// With a tap there is one run at a time; others wait. Throws Error while there is one.
   void set_tap(Tap tap);
-  const RunStatistics& statistics() const;
+  /// Of the run that ended last.
+  RunStatistics statistics() const;
   const LoadTimes& load_times() const;
   /// What became of each node of the file; empty without SessionOptions::follow_nodes.
   const std::vector<passes::NodeStatus>& node_statuses() const;
-  /// Bytes of the arena of the last run.
+  /// Bytes of the arena of the run that ended last.
   std::int64_t arena_bytes() const;
   /// The same for inputs of these extents, without a run: nothing is allocated. Throws Error as
   /// run() does where they do not suit the model, or need too much memory.
@@ -116,13 +122,28 @@ class Session {
 
  private:
   struct State;
-  class Turn;
   /// Deletes what queued work may still use as soon as none does.
   struct Settle {
     void operator()(State* state) const noexcept;
   };
   explicit Session(std::unique_ptr<State, Settle> state);
   std::unique_ptr<State, Settle> state_;
+};
+
+/// A run that is queued. Its session outlives it. Without finish() its outputs are lost.
+class Session::Run {
+ public:
+  Run(Run&& other) noexcept;
+  Run& operator=(Run&&) = delete;
+  ~Run();
+  /// Waits for the outputs; once. Any thread may call it.
+  Tensors finish();
+
+ private:
+  friend class Session;
+  Run(State& state, const Tensors& inputs, bool wait);
+  State* state_;
+  Request* request_;
 };
 
 }  // namespace bertcl::runtime

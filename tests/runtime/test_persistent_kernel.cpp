@@ -161,12 +161,11 @@ TEST_F(PersistentSession, TellsOfIdsOutsideOfTheirTableAndGoesOn) {
 }
 
 TEST_F(PersistentSession, MayBeStartedAgainOrLeftBeforeItHasFinished) {
-  Session session = merged();
+  Session session = merged();  // its run that was left goes on in the request of the next one
   const Tensors inputs = batch_of({40}, 40, 6);
   const Tensors expected = session.run(inputs);
   session.start(batch_of({200, 200}, 200, 7));
-  session.start(inputs);
-  EXPECT_EQ(session.finish(), expected);
+  EXPECT_EQ(session.start(inputs).finish(), expected);
   merged().start(batch_of({200, 200}, 200, 8));
   EXPECT_EQ(session.run(inputs), expected);
 }
