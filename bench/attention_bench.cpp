@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/attention.hpp"
 #include "kernels/contracts/quantize.hpp"

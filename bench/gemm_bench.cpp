@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/variants.hpp"

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <map>
 
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "opencl/capabilities.hpp"
 
 namespace bertcl::bench {

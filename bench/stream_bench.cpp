@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "ir/input_role.hpp"
 #include "squad/batch.hpp"
 #include "squad/dataset.hpp"

@@ -32,12 +32,9 @@ function(bertcl_library)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   add_library(bertcl_${arg_NAME} STATIC ${sources})
   target_include_directories(bertcl_${arg_NAME} PUBLIC
-    "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR};${PROJECT_SOURCE_DIR}/engine;${PROJECT_SOURCE_DIR}/engine/include>"
-    "$<INSTALL_INTERFACE:include/bertcl>")
+    "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/engine" "${PROJECT_SOURCE_DIR}/include")
   target_link_libraries(bertcl_${arg_NAME} PUBLIC ${arg_DEPENDS} PRIVATE bertcl_settings)
   target_compile_features(bertcl_${arg_NAME} PUBLIC cxx_std_20)
-  set_target_properties(bertcl_${arg_NAME} PROPERTIES EXPORT_NAME ${arg_NAME})
-  set_property(GLOBAL APPEND PROPERTY BERTCL_LIBRARIES bertcl_${arg_NAME})
 endfunction()
 
 # bertcl_test(NAME test_text [ON_DEVICE] DEPENDS bertcl_text ...): all *.cpp of the current folder as one GoogleTest
@@ -47,7 +44,7 @@ function(bertcl_test)
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   add_executable(${arg_NAME} ${sources})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/engine"
-                                                 "${PROJECT_SOURCE_DIR}/engine/include")
+                                                 "${PROJECT_SOURCE_DIR}/include")
   target_compile_definitions(${arg_NAME} PRIVATE "BERTCL_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\""
                                                  "BERTCL_SHARED_DIR=\"${PROJECT_SOURCE_DIR}/../shared\"")
   target_link_libraries(${arg_NAME} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main bertcl_settings)

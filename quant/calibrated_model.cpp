@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "quant/calibration/calibrate.hpp"
 #include "quant/calibration/channel_pass.hpp"
 #include "quant/graph/workspace.hpp"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "bertcl/pending_file.hpp"
+#include "support/pending_file.hpp"
 #include "onnx/read_model.hpp"
 #include "quant/graph/graph_edit.hpp"
 #include "quant/graph/opset.hpp"

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "ir/graph.hpp"
 #include "quant/calibration/sample_pass.hpp"
 #include "quant/encoding/encode.hpp"

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "bertcl/error.hpp"
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 
 namespace bertcl::squad {
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <thread>
 
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "squad/bounded_queue.hpp"
 
 namespace bertcl::squad {

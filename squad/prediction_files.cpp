@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
-#include "bertcl/pending_file.hpp"
+#include "support/pending_file.hpp"
 #include "squad/pipeline.hpp"
 #include "text/json_file.hpp"
 

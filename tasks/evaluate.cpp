@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 
 namespace bertcl::tasks {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "bertcl/pending_file.hpp"
+#include "support/pending_file.hpp"
 #include "npz/npy.hpp"
 
 namespace bertcl::npz {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "bertcl/did_you_mean.hpp"
+#include "support/did_you_mean.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/inputs.hpp"
 #include "ops/op.hpp"

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "bertcl/error.hpp"
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/sources.hpp"

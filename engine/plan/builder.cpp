@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "bertcl/error.hpp"
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
 

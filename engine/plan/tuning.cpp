@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "bertcl/pending_file.hpp"
+#include "support/pending_file.hpp"
 #include "kernels/variants.hpp"
 #include "opencl/context.hpp"
 

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "ir/text.hpp"
 #include "onnx/read_model.hpp"
 #include "opencl/exit_guard.hpp"

@@ -3,7 +3,7 @@
 #include <optional>
 #include <system_error>
 
-#include "bertcl/pending_file.hpp"
+#include "support/pending_file.hpp"
 #include "quant/graph/model.hpp"
 
 namespace bertcl::quant {

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "bertcl/did_you_mean.hpp"
+#include "support/did_you_mean.hpp"
 #include "bertcl/error.hpp"
 #include "quant/graph/matmuls.hpp"
 #include "quant/placement/node_rules.hpp"

@@ -11,7 +11,7 @@
 #include <functional>
 
 #include "bertcl/error.hpp"
-#include "bertcl/pending_file.hpp"
+#include "support/pending_file.hpp"
 #include "text/file.hpp"
 
 namespace bertcl::quant {

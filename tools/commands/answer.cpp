@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "bertcl/error.hpp"
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "opencl/context_future.hpp"
 #include "text/file.hpp"
 #include "text/unicode.hpp"

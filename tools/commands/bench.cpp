@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "bertcl/stopwatch.hpp"
+#include "support/stopwatch.hpp"
 #include "plan/persistent_kernel.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/options/file_options.hpp"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bertcl/pending_file.hpp"
+#include "support/pending_file.hpp"
 #include "tasks/evaluate.hpp"
 #include "tools/commands/eval.hpp"
 #include "tools/models/task_model.hpp"

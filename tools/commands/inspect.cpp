@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "bertcl/pending_file.hpp"
-#include "bertcl/stopwatch.hpp"
+#include "support/pending_file.hpp"
+#include "support/stopwatch.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "bertcl/pending_file.hpp"
+#include "support/pending_file.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {

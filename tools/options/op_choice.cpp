@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "bertcl/pending_file.hpp"
+#include "support/pending_file.hpp"
 #include "quant/analysis/output_error.hpp"
 #include "tools/measure/score_drop.hpp"
 #include "tools/measure/sensitivity.hpp"

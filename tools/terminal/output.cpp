@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "bertcl/pending_file.hpp"
+#include "support/pending_file.hpp"
 #include "text/unicode.hpp"
 #include "tools/terminal/terminal.hpp"
 

@@ -4,10 +4,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "bertcl/export.h"
+
 namespace bertcl {
 
 /// A failure whose message names the place (file, node, operator), what was found and what to do.
-class Error : public std::runtime_error {
+class BERTCL_API Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message) : std::runtime_error(message) {}
 };

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface over the C++ one.
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bertcl/bertcl.h"
+#include "bertcl/bertcl.hpp"
+
+struct bertcl_session {
+  bertcl::Session session;
+};
+
+struct bertcl_results {
+  std::vector<std::pair<std::string, bertcl::Tensor>> outputs;
+};
+
+namespace {
+
+static_assert(BERTCL_BOOL == static_cast<int>(bertcl::ElementType::boolean) &&
+              BERTCL_I64 == static_cast<int>(bertcl::ElementType::i64));
+static_assert(BERTCL_PRECISION_BF16 == static_cast<int>(bertcl::Precision::bf16));
+
+std::string& last_error() {
+  thread_local std::string message;
+  return message;
+}
+
+bertcl_status refuse(const char* what) noexcept {
+  try {
+    last_error() = what;
+  } catch (...) {  // no memory for it
+  }
+  return BERTCL_INVALID_ARGUMENT;
+}
+
+template <class Work>
+bertcl_status guarded(const Work& work) noexcept {
+  try {
+    try {
+      work();
+      return BERTCL_OK;
+    } catch (const std::exception& error) {
+      last_error() = error.what();
+    }
+  } catch (...) {  // no memory for the message
+  }
+  return BERTCL_ERROR;
+}
+
+/// What the caller's version of a struct lacks is 0.
+template <class Struct>
+bool read(const Struct* given, Struct& all) {
+  all = {};
+  if (!given || given->size < sizeof(given->size) || given->size > 16 * sizeof(Struct))
+    return false;
+  std::memcpy(&all, given, std::min(given->size, sizeof(Struct)));
+  return true;
+}
+
+template <class Struct>
+bool write(const Struct& all, Struct* given) {
+  if (!given || given->size < sizeof(given->size)) return false;
+  const std::size_t size = given->size;
+  std::memcpy(given, &all, std::min(size, sizeof(Struct)));
+  given->size = size;
+  return true;
+}
+
+bertcl_status describe(const std::vector<bertcl::Port>& ports, std::size_t index,
+                       bertcl_tensor* tensor) {
+  if (index >= ports.size()) return refuse("there is no such input or output");
+  const bertcl::Port& port = ports[index];
+  const bertcl_tensor all{sizeof(bertcl_tensor),
+                          port.name.c_str(),
+                          static_cast<std::int32_t>(port.type),
+                          static_cast<std::int32_t>(port.shape.size()),
+                          port.shape.data(),
+                          nullptr,
+                          0};
+  return write(all, tensor) ? BERTCL_OK : refuse("the tensor has no size");
+}
+
+bertcl_status give(const bertcl_results& results, std::size_t index, bertcl_tensor* tensor) {
+  if (index >= results.outputs.size()) return refuse("there is no such result");
+  const auto& [name, output] = results.outputs[index];
+  const bertcl_tensor all{sizeof(bertcl_tensor),
+                          name.c_str(),
+                          static_cast<std::int32_t>(output.type()),
+                          static_cast<std::int32_t>(output.shape().size()),
+                          output.shape().data(),
+                          output.bytes().data(),
+                          output.bytes().size()};
+  return write(all, tensor) ? BERTCL_OK : refuse("the tensor has no size");
+}
+
+bertcl::Tensor tensor_of(const bertcl_tensor& given) {
+  if (given.type < BERTCL_F32 || given.type > BERTCL_BOOL)
+    throw bertcl::Error(std::string("input '") + given.name + "' is of no known type");
+  const std::vector<std::int64_t> shape(given.shape, given.shape + given.rank);
+  return bertcl::Tensor(static_cast<bertcl::ElementType>(given.type), shape,
+                        {static_cast<const std::byte*>(given.data), given.bytes});
+}
+
+bertcl_results* results_of(bertcl::Tensors tensors) {
+  auto* results = new bertcl_results;
+  for (auto& [name, tensor] : tensors) results->outputs.emplace_back(name, std::move(tensor));
+  return results;
+}
+
+}  // namespace
+
+const char* bertcl_version(void) { return bertcl::version(); }
+
+const char* bertcl_last_error(void) { return last_error().c_str(); }
+
+bertcl_status bertcl_session_load(const char* model, const bertcl_session_options* options,
+                                  bertcl_session** session) {
+  if (!model || !session) return refuse("model and session may not be NULL");
+  *session = nullptr;
+  bertcl_session_options given{};
+  if (options && !read(options, given)) return refuse("the options have no size");
+  if (given.precision < BERTCL_PRECISION_FP32 || given.precision > BERTCL_PRECISION_BF16)
+    return refuse("unknown precision");
+  return guarded([&] {
+    bertcl::SessionOptions all;
+    if (given.device) all.device = given.device;
+    all.precision = static_cast<bertcl::Precision>(given.precision);
+    if (given.requests > 0) all.requests = given.requests;
+    all.max_memory = given.max_memory;
+    all.require_int8 = given.require_int8 != 0;
+    all.allow_nonfinite = given.allow_nonfinite != 0;
+    *session = new bertcl_session{bertcl::Session::load(model, all)};
+  });
+}
+
+void bertcl_session_free(bertcl_session* session) { delete session; }
+
+size_t bertcl_session_input_count(const bertcl_session* session) {
+  return session ? session->session.info().inputs.size() : 0;
+}
+
+size_t bertcl_session_output_count(const bertcl_session* session) {
+  return session ? session->session.info().outputs.size() : 0;
+}
+
+bertcl_status bertcl_session_input(const bertcl_session* session, size_t index,
+                                   bertcl_tensor* tensor) {
+  if (!session) return refuse("the session is NULL");
+  return describe(session->session.info().inputs, index, tensor);
+}
+
+bertcl_status bertcl_session_output(const bertcl_session* session, size_t index,
+                                    bertcl_tensor* tensor) {
+  if (!session) return refuse("the session is NULL");
+  return describe(session->session.info().outputs, index, tensor);
+}
+
+bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* inputs, size_t count,
+                                 bertcl_results** results) {
+  if (!session || !results || (!inputs && count > 0))
+    return refuse("session, inputs and results may not be NULL");
+  *results = nullptr;
+  // Inputs lie one after the other by the size that the caller's header gives a tensor.
+  const std::size_t stride = count > 0 ? inputs->size : 0;
+  if (count > 0 && stride < sizeof(bertcl_tensor)) return refuse("a tensor has no size");
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto* input = reinterpret_cast<const bertcl_tensor*>(
+        reinterpret_cast<const std::byte*>(inputs) + i * stride);
+    if (input->size != stride) return refuse("the tensors are of different sizes");
+    if (!input->name || input->rank < 0 || (!input->shape && input->rank > 0) ||
+        (!input->data && input->bytes > 0))
+      return refuse("a tensor lacks name, shape or data");
+  }
+  return guarded([&] {
+    bertcl::Tensors tensors;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& input = *reinterpret_cast<const bertcl_tensor*>(
+          reinterpret_cast<const std::byte*>(inputs) + i * stride);
+      if (!tensors.emplace(input.name, tensor_of(input)).second)
+        throw bertcl::Error(std::string("input '") + input.name + "' is given twice");
+    }
+    *results = results_of(session->session.run(tensors));
+  });
+}
+
+bertcl_status bertcl_session_run_sequences(bertcl_session* session,
+                                           const bertcl_sequences* sequences,
+                                           bertcl_results** results) {
+  bertcl_sequences given{};
+  if (!session || !results || !read(sequences, given))
+    return refuse("session, sequences and results may not be NULL, and sequences have a size");
+  *results = nullptr;
+  if (given.count < 1 || !given.offsets || !given.ids)
+    return refuse("sequences need a count, offsets and ids");
+  return guarded([&] {
+    bertcl::Sequences all;
+    all.offsets.assign(given.offsets, given.offsets + given.count + 1);
+    const std::int64_t tokens = all.offsets.back();
+    if (tokens < 0) throw bertcl::Error("the last offset of the sequences is negative");
+    all.ids.assign(given.ids, given.ids + tokens);
+    if (given.types) all.types.assign(given.types, given.types + tokens);
+    *results = results_of(session->session.run(all));
+  });
+}
+
+size_t bertcl_results_count(const bertcl_results* results) {
+  return results ? results->outputs.size() : 0;
+}
+
+bertcl_status bertcl_results_get(const bertcl_results* results, size_t index,
+                                 bertcl_tensor* tensor) {
+  return results ? give(*results, index, tensor) : refuse("the results are NULL");
+}
+
+bertcl_status bertcl_results_find(const bertcl_results* results, const char* name,
+                                  bertcl_tensor* tensor) {
+  if (!results || !name) return refuse("results and name may not be NULL");
+  for (std::size_t i = 0; i < results->outputs.size(); ++i)
+    if (results->outputs[i].first == name) return give(*results, i, tensor);
+  return refuse("no output has this name");
+}
+
+void bertcl_results_free(bertcl_results* results) { delete results; }

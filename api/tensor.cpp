@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors of the public interface hold those of the engine.
+#include "bertcl/tensor.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/tensor_data.hpp"
+#include "bertcl/error.hpp"
+
+namespace bertcl {
+namespace {
+
+// The numbers of both enumerations are the same.
+static_assert(static_cast<int>(ElementType::boolean) == static_cast<int>(ir::DType::boolean) &&
+              static_cast<int>(ElementType::i64) == static_cast<int>(ir::DType::i64) &&
+              static_cast<int>(ElementType::i8) == static_cast<int>(ir::DType::i8));
+
+ir::Tensor copied(ElementType type, std::vector<std::int64_t> shape,
+                  std::span<const std::byte> bytes) {
+  for (const std::int64_t extent : shape)
+    if (extent < 0) throw Error(fmt::format("a tensor has an extent of {}", extent));
+  const std::int64_t count = ir::element_count(shape);
+  if (bytes.size() != static_cast<std::size_t>(count) * size_of(type))
+    throw Error(fmt::format("{} bytes were given for a tensor of {} elements of {}", bytes.size(),
+                            count, name_of(type)));
+  auto owner = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  const std::span<const std::byte> view(*owner);
+  return {internal(type), std::move(shape), std::move(owner), view};
+}
+
+}  // namespace
+
+std::size_t size_of(ElementType type) { return ir::size_of(internal(type)); }
+
+const char* name_of(ElementType type) { return ir::name_of(internal(type)).data(); }
+
+Tensor::Tensor() : Tensor(ElementType::f32, {0}, {}) {}
+
+Tensor::Tensor(ElementType type, std::vector<std::int64_t> shape, std::span<const std::byte> bytes)
+    : data_(std::make_shared<const Data>(Data{copied(type, std::move(shape), bytes)})) {}
+
+ElementType Tensor::type() const { return external(data_->tensor.dtype()); }
+const std::vector<std::int64_t>& Tensor::shape() const { return data_->tensor.shape(); }
+std::int64_t Tensor::size() const { return data_->tensor.size(); }
+std::span<const std::byte> Tensor::bytes() const { return data_->tensor.bytes(); }
+
+std::span<const std::byte> Tensor::bytes_as(ElementType asked) const {
+  if (asked != type())
+    throw Error(fmt::format("the tensor is of {}, its elements were asked for as {}",
+                            name_of(type()), name_of(asked)));
+  return bytes();
+}
+
+Tensor external(ir::Tensor tensor) {
+  return Tensor(std::make_shared<const Tensor::Data>(Tensor::Data{std::move(tensor)}));
+}
+
+Tensors external(runtime::Tensors tensors) {
+  Tensors result;
+  for (auto& [name, tensor] : tensors) result.emplace(name, external(std::move(tensor)));
+  return result;
+}
+
+runtime::Tensors internal(const Tensors& tensors) {
+  runtime::Tensors result;
+  for (const auto& [name, tensor] : tensors) result.emplace(name, tensor.data()->tensor);
+  return result;
+}
+
+}  // namespace bertcl

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tokenizer of the public interface.
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "api/boundary.hpp"
+#include "bertcl/sequences.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl {
+
+struct Tokenizer::Impl {
+  text::WordPieceTokenizer tokenizer;
+  std::int64_t begin, end;  // [CLS] and [SEP]
+
+  /// [CLS] first [SEP], and second [SEP] where there is one.
+  void add(Sequences& to, std::string_view first, const std::string* second,
+           std::int64_t max_length) const;
+};
+
+void Tokenizer::Impl::add(Sequences& to, std::string_view first, const std::string* second,
+                          std::int64_t max_length) const {
+  auto a = tokenizer.encode(first), b = second ? tokenizer.encode(*second) : a;
+  if (!second) b.clear();
+  const std::int64_t special = second ? 3 : 2;
+  if (max_length < special)
+    throw Error("sequences of " + std::to_string(max_length) + " tokens have no room for text");
+  while (static_cast<std::int64_t>(a.size() + b.size()) + special > max_length)
+    (a.size() > b.size() || !second ? a : b).pop_back();
+  const auto push = [&](std::int64_t id, std::int64_t type) {
+    to.ids.push_back(id);
+    to.types.push_back(type);
+  };
+  push(begin, 0);
+  for (const std::int32_t id : a) push(id, 0);
+  push(end, 0);
+  if (second) {
+    for (const std::int32_t id : b) push(id, 1);
+    push(end, 1);
+  }
+  to.offsets.push_back(static_cast<std::int64_t>(to.ids.size()));
+}
+
+Tokenizer::Tokenizer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Tokenizer::Tokenizer(Tokenizer&&) noexcept = default;
+Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
+Tokenizer::~Tokenizer() = default;
+
+Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
+  return at_boundary([&] {
+    auto tokenizer = text::WordPieceTokenizer::from_file(vocabulary);
+    const std::int64_t begin = tokenizer.token_id("[CLS]"), end = tokenizer.token_id("[SEP]");
+    return Tokenizer(std::unique_ptr<Impl>(new Impl{std::move(tokenizer), begin, end}));
+  });
+}
+
+std::vector<std::int64_t> Tokenizer::encode(std::string_view text) const {
+  return at_boundary([&] {
+    const auto ids = impl_->tokenizer.encode(text);
+    return std::vector<std::int64_t>(ids.begin(), ids.end());
+  });
+}
+
+Sequences Tokenizer::encode_texts(const std::vector<std::string>& texts,
+                                  std::int64_t max_length) const {
+  return at_boundary([&] {
+    Sequences sequences;
+    for (const std::string& text : texts) impl_->add(sequences, text, nullptr, max_length);
+    return sequences;
+  });
+}
+
+Sequences Tokenizer::encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
+                                  std::int64_t max_length) const {
+  return at_boundary([&] {
+    Sequences sequences;
+    for (const auto& [first, second] : pairs) impl_->add(sequences, first, &second, max_length);
+    return sequences;
+  });
+}
+
+std::int64_t Tokenizer::id(std::string_view token) const {
+  return at_boundary([&] { return std::int64_t{impl_->tokenizer.token_id(token)}; });
+}
+
+std::string Tokenizer::token(std::int64_t id) const {
+  return at_boundary([&] {
+    if (id < 0 || id > std::numeric_limits<std::int32_t>::max())
+      throw Error("the vocabulary has no token " + std::to_string(id));
+    return impl_->tokenizer.token(static_cast<std::int32_t>(id));
+  });
+}
+
+std::int64_t Tokenizer::size() const {
+  return static_cast<std::int64_t>(impl_->tokenizer.vocabulary_size());
+}
+
+}  // namespace bertcl

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C++ interface of bertcl.
+#pragma once
+#include "bertcl/error.hpp"
+#include "bertcl/sequences.hpp"
+#include "bertcl/session.hpp"
+#include "bertcl/tensor.hpp"
+#include "bertcl/version.hpp"

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Token sequences without padding, and the tokenizer that makes them.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bertcl/export.h"
+
+namespace bertcl {
+
+/// Sequences one after the other: sequence i is [offsets[i], offsets[i + 1]) of `ids`.
+struct Sequences {
+  std::vector<std::int64_t> ids;
+  std::vector<std::int64_t> types = {};  ///< segments, as long as `ids`; empty: all 0
+  std::vector<std::int64_t> offsets = {0};
+
+  std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
+};
+
+/// BERT's tokenizer (WordPiece). Immutable: any number of threads may use one.
+class BERTCL_API Tokenizer {
+ public:
+  /// Reads a vocab.txt or a tokenizer.json. Throws Error if it cannot be read, is of another
+  /// tokenizer, or lacks [PAD], [UNK], [CLS] or [SEP].
+  static Tokenizer load(const std::filesystem::path& vocabulary);
+  Tokenizer(Tokenizer&&) noexcept;
+  Tokenizer& operator=(Tokenizer&&) noexcept;
+  ~Tokenizer();
+
+  /// Ids of the word pieces of a text in UTF-8, without special tokens.
+  std::vector<std::int64_t> encode(std::string_view text) const;
+  /// [CLS] text [SEP] for each. Longer ones are truncated to `max_length` tokens.
+  Sequences encode_texts(const std::vector<std::string>& texts,
+                         std::int64_t max_length = 512) const;
+  /// [CLS] first [SEP] second [SEP] for each, with segments 0 and 1. Where a pair is longer than
+  /// `max_length` tokens, the longer of the two is truncated token by token.
+  Sequences encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
+                         std::int64_t max_length = 512) const;
+  /// Throws Error if the token is not in the vocabulary.
+  std::int64_t id(std::string_view token) const;
+  /// Throws Error if the id is outside the vocabulary.
+  std::string token(std::int64_t id) const;
+  std::int64_t size() const;
+
+ private:
+  struct Impl;
+  explicit Tokenizer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace bertcl

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named tensors, as models take and give them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bertcl/export.h"
+
+namespace bertcl {
+
+/// Element types of ONNX. `boolean` is one byte, 0 or 1.
+enum class ElementType { f32, f16, bf16, f64, i8, u8, i16, u16, i32, u32, i64, u64, boolean };
+
+/// Bytes of one element.
+BERTCL_API std::size_t size_of(ElementType type);
+/// "f32", "i64", "bool", ...
+BERTCL_API const char* name_of(ElementType type);
+
+template <class T>
+struct ElementTypeOf;  // of C++'s numbers; f16 and bf16 have none
+template <>
+struct ElementTypeOf<float> {
+  static constexpr ElementType value = ElementType::f32;
+};
+template <>
+struct ElementTypeOf<double> {
+  static constexpr ElementType value = ElementType::f64;
+};
+template <>
+struct ElementTypeOf<std::int8_t> {
+  static constexpr ElementType value = ElementType::i8;
+};
+template <>
+struct ElementTypeOf<std::uint8_t> {
+  static constexpr ElementType value = ElementType::u8;
+};
+template <>
+struct ElementTypeOf<std::int32_t> {
+  static constexpr ElementType value = ElementType::i32;
+};
+template <>
+struct ElementTypeOf<std::int64_t> {
+  static constexpr ElementType value = ElementType::i64;
+};
+
+/// An immutable dense row-major tensor. Copies share its memory; any thread may read it.
+class BERTCL_API Tensor {
+ public:
+  /// f32 of shape [0].
+  Tensor();
+  /// Copies `bytes`, whose number has to be that of the shape. Throws Error if it is not.
+  Tensor(ElementType type, std::vector<std::int64_t> shape, std::span<const std::byte> bytes);
+  /// The same from numbers.
+  template <class T>
+  static Tensor of(std::vector<std::int64_t> shape, const std::vector<T>& values) {
+    return Tensor(ElementTypeOf<T>::value, std::move(shape), std::as_bytes(std::span(values)));
+  }
+
+  ElementType type() const;
+  const std::vector<std::int64_t>& shape() const;
+  /// Number of elements.
+  std::int64_t size() const;
+  std::span<const std::byte> bytes() const;
+  /// The elements. Throws Error if T is not their type.
+  template <class T>
+  std::span<const T> values() const {
+    const std::span<const std::byte> all = bytes_as(ElementTypeOf<T>::value);
+    return {reinterpret_cast<const T*>(all.data()), all.size() / sizeof(T)};
+  }
+
+  struct Data;
+  explicit Tensor(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
+  const std::shared_ptr<const Data>& data() const { return data_; }
+
+ private:
+  std::span<const std::byte> bytes_as(ElementType type) const;
+  std::shared_ptr<const Data> data_;
+};
+
+/// By name.
+using Tensors = std::map<std::string, Tensor, std::less<>>;
+
+}  // namespace bertcl

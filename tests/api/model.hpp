@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The default model and sequences for it.
+#pragma once
+#include <filesystem>
+#include <random>
+#include <vector>
+
+#include "bertcl/sequences.hpp"
+
+namespace bertcl::tests {
+
+inline const std::filesystem::path folder =
+    std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad";
+
+inline Sequences sequences_of(const std::vector<std::int64_t>& lengths, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<std::int64_t> id(1000, 20000);
+  Sequences sequences;
+  for (const std::int64_t length : lengths) {
+    for (std::int64_t place = 0; place < length; ++place) {
+      sequences.ids.push_back(id(random));
+      sequences.types.push_back(place > length / 2);
+    }
+    sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
+  }
+  return sequences;
+}
+
+}  // namespace bertcl::tests

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface: the bits of the C++ one, and a status for whatever is wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "bertcl/bertcl.h"
+#include "bertcl/session.hpp"
+#include "tests/api/model.hpp"
+
+namespace bertcl {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kModel = (tests::folder / "model.onnx").string();
+
+class CApi : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    ASSERT_EQ(bertcl_session_load(kModel.c_str(), nullptr, &session_), BERTCL_OK)
+        << bertcl_last_error();
+  }
+  static void TearDownTestSuite() { bertcl_session_free(session_); }
+  static bertcl_session* session_;
+};
+bertcl_session* CApi::session_ = nullptr;
+
+bertcl_tensor empty_tensor() {
+  bertcl_tensor tensor{};
+  tensor.size = sizeof(tensor);
+  return tensor;
+}
+
+TEST_F(CApi, GivesTheBitsOfTheCppInterface) {
+  const Sequences s = tests::sequences_of({7, 19}, 1);
+  const Session reference = Session::load(kModel);
+  const Tensors expected = reference.run(s);
+  const bertcl_sequences given{sizeof(given), 2, s.offsets.data(), s.ids.data(), s.types.data()};
+  bertcl_results* results = nullptr;
+  ASSERT_EQ(bertcl_session_run_sequences(session_, &given, &results), BERTCL_OK)
+      << bertcl_last_error();
+  ASSERT_EQ(bertcl_results_count(results), 2u);
+  for (const auto& [name, tensor] : expected) {
+    bertcl_tensor found = empty_tensor();
+    ASSERT_EQ(bertcl_results_find(results, name.c_str(), &found), BERTCL_OK);
+    EXPECT_EQ(found.type, BERTCL_F32);
+    ASSERT_EQ(found.rank, 1);
+    EXPECT_EQ(found.shape[0], 26);
+    ASSERT_EQ(found.bytes, tensor.bytes().size());
+    EXPECT_EQ(std::memcmp(found.data, tensor.bytes().data(), found.bytes), 0);
+  }
+  bertcl_tensor other = empty_tensor();
+  EXPECT_EQ(bertcl_results_find(results, "logits", &other), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_results_get(results, 2, &other), BERTCL_INVALID_ARGUMENT);
+  bertcl_results_free(results);
+}
+
+TEST_F(CApi, TensorsAreRunAndTheirErrorsTold) {
+  const std::int64_t shape[] = {1, 3}, ids[] = {101, 2040, 102};
+  const bertcl_tensor input{sizeof(input), "input_ids", BERTCL_I64, 2, shape, ids, sizeof(ids)};
+  bertcl_results* results = nullptr;
+  ASSERT_EQ(bertcl_session_run(session_, &input, 1, &results), BERTCL_OK) << bertcl_last_error();
+  bertcl_tensor output = empty_tensor();
+  ASSERT_EQ(bertcl_results_get(results, 0, &output), BERTCL_OK);
+  EXPECT_STREQ(output.name, "end_logits");
+  EXPECT_EQ(output.rank, 2);
+  bertcl_results_free(results);
+
+  bertcl_tensor wrong = input;
+  wrong.bytes = 8;
+  EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, &results), BERTCL_ERROR);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("8 bytes"));
+  EXPECT_EQ(results, nullptr);
+  wrong = input;
+  wrong.name = "ids";
+  EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, &results), BERTCL_ERROR);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("'input_ids'"));
+  wrong = input;
+  wrong.type = 99;
+  EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, &results), BERTCL_ERROR);
+  const bertcl_tensor twice[] = {input, input};
+  EXPECT_EQ(bertcl_session_run(session_, twice, 2, &results), BERTCL_ERROR);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("twice"));
+}
+
+TEST_F(CApi, PortsAreDescribed) {
+  EXPECT_EQ(bertcl_session_input_count(session_), 3u);
+  EXPECT_EQ(bertcl_session_output_count(session_), 2u);
+  bertcl_tensor port = empty_tensor();
+  ASSERT_EQ(bertcl_session_input(session_, 0, &port), BERTCL_OK);
+  EXPECT_STREQ(port.name, "input_ids");
+  EXPECT_EQ(port.type, BERTCL_I64);
+  EXPECT_EQ(port.shape[1], -1);
+  EXPECT_EQ(bertcl_session_output(session_, 2, &port), BERTCL_INVALID_ARGUMENT);
+}
+
+// A caller that was compiled with an older header, whose structs end earlier.
+TEST_F(CApi, ShorterStructsAreFilledUpWithDefaults) {
+  bertcl_tensor port;
+  std::memset(&port, 0x5a, sizeof(port));
+  port.size = offsetof(bertcl_tensor, rank);
+  ASSERT_EQ(bertcl_session_input(session_, 0, &port), BERTCL_OK);
+  EXPECT_EQ(port.size, offsetof(bertcl_tensor, rank));
+  EXPECT_EQ(port.type, BERTCL_I64);
+  EXPECT_EQ(port.rank, 0x5a5a5a5a) << "beyond the caller's struct";
+
+  bertcl_session_options options{};
+  options.size = offsetof(bertcl_session_options, require_int8);
+  options.require_int8 = 1;  // beyond it
+  bertcl_session* session = nullptr;
+  ASSERT_EQ(bertcl_session_load(kModel.c_str(), &options, &session), BERTCL_OK);
+  bertcl_session_free(session);
+  options.size = sizeof(options);
+  EXPECT_EQ(bertcl_session_load(kModel.c_str(), &options, &session), BERTCL_ERROR);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("int8"));
+  EXPECT_EQ(session, nullptr);
+}
+
+TEST_F(CApi, NullAndEmptyStructsAreRefused) {
+  bertcl_results* results = nullptr;
+  bertcl_session* session = nullptr;
+  bertcl_tensor tensor{};
+  bertcl_session_options options{};
+  bertcl_sequences sequences{};
+  EXPECT_EQ(bertcl_session_load(nullptr, nullptr, &session), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_load("x", nullptr, nullptr), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_load("x", &options, &session), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_input(session_, 0, &tensor), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_input(nullptr, 0, &tensor), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_run(session_, nullptr, 1, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_run(session_, &tensor, 1, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_run(nullptr, &tensor, 1, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_run_sequences(session_, &sequences, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_results_get(nullptr, 0, &tensor), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_results_find(nullptr, "x", &tensor), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_results_count(nullptr), 0u);
+  bertcl_session_free(nullptr);
+  bertcl_results_free(nullptr);
+}
+
+TEST_F(CApi, EachThreadHasItsOwnLastError) {
+  bertcl_session* session = nullptr;
+  ASSERT_EQ(bertcl_session_load("/nowhere/a.onnx", nullptr, &session), BERTCL_ERROR);
+  std::thread([&] {
+    EXPECT_STREQ(bertcl_last_error(), "");
+    EXPECT_EQ(bertcl_session_load("/nowhere/b.onnx", nullptr, &session), BERTCL_ERROR);
+    EXPECT_THAT(bertcl_last_error(), HasSubstr("b.onnx"));
+  }).join();
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("a.onnx"));
+}
+
+}  // namespace
+}  // namespace bertcl

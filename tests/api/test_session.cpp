@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public session: packed sequences and padded tensors give the same, from any thread.
+#include "bertcl/session.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "bertcl/error.hpp"
+#include "bertcl/version.hpp"
+#include "tests/api/model.hpp"
+
+namespace bertcl {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+using tests::sequences_of;
+
+class ApiSession : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    session_ = new Session(Session::load(tests::folder / "model.onnx"));
+  }
+  static void TearDownTestSuite() {
+    delete session_;
+    session_ = nullptr;
+  }
+  static Session* session_;
+};
+Session* ApiSession::session_ = nullptr;
+
+std::vector<float> floats(const Tensor& tensor) {
+  const auto values = tensor.values<float>();
+  return {values.begin(), values.end()};
+}
+
+/// Sequences as tensors [batch, seq], with garbage where padding is.
+Tensors padded(const Sequences& s, std::int64_t seq) {
+  std::vector<std::int64_t> ids, types, mask;
+  for (std::size_t i = 0; i + 1 < s.offsets.size(); ++i)
+    for (std::int64_t place = 0; place < seq; ++place) {
+      const bool inside = place < s.offsets[i + 1] - s.offsets[i];
+      const auto token = static_cast<std::size_t>(s.offsets[i] + place);
+      ids.push_back(inside ? s.ids[token] : 77);
+      types.push_back(inside ? s.types[token] : 1);
+      mask.push_back(inside);
+    }
+  const std::vector<std::int64_t> shape{s.count(), seq};
+  return {{"input_ids", Tensor::of(shape, ids)},
+          {"token_type_ids", Tensor::of(shape, types)},
+          {"attention_mask", Tensor::of(shape, mask)}};
+}
+
+TEST_F(ApiSession, TellsOfTheModel) {
+  const ModelInfo& info = session_->info();
+  ASSERT_EQ(info.inputs.size(), 3u);
+  EXPECT_EQ(info.inputs[0].name, "input_ids");
+  EXPECT_EQ(info.inputs[0].type, ElementType::i64);
+  EXPECT_THAT(info.inputs[0].shape, ElementsAre(-1, -1));
+  ASSERT_EQ(info.outputs.size(), 2u);
+  EXPECT_EQ(info.outputs[0].type, ElementType::f32);
+  EXPECT_EQ(info.max_length, 512);
+  EXPECT_EQ(info.vocabulary, 30522);
+  EXPECT_EQ(info.heads, 12);
+  EXPECT_FALSE(info.int8);
+  EXPECT_FALSE(info.device.empty());
+  EXPECT_THAT(version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+}
+
+TEST_F(ApiSession, SequencesAndPaddedTensorsGiveTheSame) {
+  const Sequences sequences = sequences_of({5, 33, 1, 16}, 1);
+  const Tensors packed = session_->run(sequences);
+  const Tensors rows = session_->run(padded(sequences, 40));
+  ASSERT_EQ(packed.size(), 2u);
+  for (const auto& [name, tensor] : packed) {
+    EXPECT_THAT(tensor.shape(), ElementsAre(55)) << name;
+    const auto all = floats(rows.at(name)), found = floats(tensor);
+    std::vector<float> expected;
+    for (std::size_t i = 0; i + 1 < sequences.offsets.size(); ++i)
+      for (std::int64_t p = 0; p < sequences.offsets[i + 1] - sequences.offsets[i]; ++p)
+        expected.push_back(all[i * 40 + static_cast<std::size_t>(p)]);
+    EXPECT_EQ(found, expected) << name;
+    for (const float logit : found) EXPECT_TRUE(std::isfinite(logit));
+  }
+}
+
+TEST_F(ApiSession, ASequenceDoesNotDependOnItsNeighbours) {
+  const Sequences all = sequences_of({20, 7, 41}, 2);
+  const auto together = floats(session_->run(all).at("start_logits"));
+  Sequences second;
+  second.ids.assign(all.ids.begin() + 20, all.ids.begin() + 27);
+  second.types.assign(all.types.begin() + 20, all.types.begin() + 27);
+  second.offsets = {0, 7};
+  const auto alone = floats(session_->run(second).at("start_logits"));
+  ASSERT_EQ(alone.size(), 7u);
+  for (std::size_t i = 0; i < 7; ++i) EXPECT_NEAR(alone[i], together[20 + i], 1e-4);
+}
+
+TEST_F(ApiSession, EightThreadsGetTheBitsOfOne) {
+  std::vector<Sequences> inputs;
+  std::vector<std::vector<float>> expected;
+  for (const std::vector<std::int64_t>& lengths :
+       {std::vector<std::int64_t>{9}, {64, 3}, {1, 1, 30}, {120}}) {
+    inputs.push_back(sequences_of(lengths, 3));
+    expected.push_back(floats(session_->run(inputs.back()).at("end_logits")));
+  }
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (std::size_t run = t; run < t + 12; ++run)
+        EXPECT_EQ(floats(session_->run(inputs[run % 4]).at("end_logits")), expected[run % 4]);
+    });
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_F(ApiSession, StartedRunsAreFinishedLater) {
+  const Tensors inputs = padded(sequences_of({12}, 4), 12);
+  const auto expected = floats(session_->run(inputs).at("start_logits"));
+  Session::Run first = session_->start(inputs), second = session_->start(inputs);
+  EXPECT_EQ(floats(second.finish().at("start_logits")), expected);
+  EXPECT_EQ(floats(first.finish().at("start_logits")), expected);
+  EXPECT_THAT([&] { first.finish(); }, ThrowsMessage<Error>(HasSubstr("finished")));
+}
+
+TEST_F(ApiSession, WrongSequencesAreErrors) {
+  const auto run = [](Sequences s) { return [s] { session_->run(s); }; };
+  EXPECT_THAT(run({}), ThrowsMessage<Error>(HasSubstr("offsets")));
+  EXPECT_THAT(run({{1, 2}, {}, {0, 3}}), ThrowsMessage<Error>(HasSubstr("offsets")));
+  EXPECT_THAT(run({{1, 2}, {}, {0, 2, 1, 2}}), ThrowsMessage<Error>(HasSubstr("sequence 1")));
+  EXPECT_THAT(run({{1, 2}, {0}, {0, 2}}), ThrowsMessage<Error>(HasSubstr("segments")));
+  EXPECT_THAT(run({{1, 1 << 20}, {}, {0, 2}}), ThrowsMessage<Error>(HasSubstr("token id")));
+  EXPECT_THAT(run(sequences_of({513}, 5)), ThrowsMessage<Error>(HasSubstr("512")));
+}
+
+TEST(ApiLoad, ErrorsNameTheFile) {
+  EXPECT_THAT([] { Session::load("/nowhere/model.onnx"); },
+              ThrowsMessage<Error>(HasSubstr("/nowhere/model.onnx")));
+  SessionOptions options;
+  options.require_int8 = true;
+  EXPECT_THAT([&] { Session::load(tests::folder / "model.onnx", options); },
+              ThrowsMessage<Error>(HasSubstr("int8")));
+}
+
+TEST(ApiTensor, HoldsACopyAndChecksTypeAndSize) {
+  std::vector<float> values{1, 2, 3, 4, 5, 6};
+  const Tensor tensor = Tensor::of({2, 3}, values);
+  values[0] = 9;
+  EXPECT_THAT(floats(tensor), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(tensor.size(), 6);
+  EXPECT_EQ(Tensor().size(), 0);
+  EXPECT_THAT([&] { tensor.values<std::int64_t>(); },
+              ThrowsMessage<Error>(HasSubstr("the tensor is of f32")));
+  EXPECT_THAT([&] { Tensor::of({2, 2}, values); }, ThrowsMessage<Error>(HasSubstr("24 bytes")));
+  EXPECT_THAT([&] { Tensor::of({-1, 6}, values); }, ThrowsMessage<Error>(HasSubstr("-1")));
+}
+
+}  // namespace
+}  // namespace bertcl

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public tokenizer: special tokens, segments, truncation.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bertcl/error.hpp"
+#include "tests/api/model.hpp"
+
+namespace bertcl {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class ApiTokenizer : public testing::Test {
+ protected:
+  std::vector<std::string> tokens(const Sequences& s) const {
+    std::vector<std::string> all;
+    for (const std::int64_t id : s.ids) all.push_back(tokenizer_.token(id));
+    return all;
+  }
+  Tokenizer tokenizer_ = Tokenizer::load(tests::folder / "vocab.txt");
+};
+
+TEST_F(ApiTokenizer, TextsAndPairsAreFramed) {
+  const Sequences texts = tokenizer_.encode_texts({"Hello world!", "Who?"});
+  EXPECT_THAT(tokens(texts),
+              ElementsAre("[CLS]", "hello", "world", "!", "[SEP]", "[CLS]", "who", "?", "[SEP]"));
+  EXPECT_THAT(texts.offsets, ElementsAre(0, 5, 9));
+  EXPECT_THAT(texts.types, testing::Each(0));
+  const Sequences pair = tokenizer_.encode_pairs({{"Who?", "Ada did."}});
+  EXPECT_THAT(tokens(pair), ElementsAre("[CLS]", "who", "?", "[SEP]", "ada", "did", ".", "[SEP]"));
+  EXPECT_THAT(pair.types, ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
+  EXPECT_EQ(tokenizer_.size(), 30522);
+  EXPECT_EQ(tokenizer_.id("[CLS]"), 101);
+}
+
+TEST_F(ApiTokenizer, TheLongerOneIsTruncated) {
+  EXPECT_THAT(tokens(tokenizer_.encode_texts({"a b c d e"}, 4)),
+              ElementsAre("[CLS]", "a", "b", "[SEP]"));
+  EXPECT_THAT(tokens(tokenizer_.encode_pairs({{"a b", "c d e f g h"}}, 8)),
+              ElementsAre("[CLS]", "a", "b", "[SEP]", "c", "d", "e", "[SEP]"));
+  EXPECT_THAT([&] { tokenizer_.encode_texts({"a"}, 1); },
+              ThrowsMessage<Error>(HasSubstr("no room")));
+}
+
+TEST_F(ApiTokenizer, WhatIsNotThereIsAnError) {
+  EXPECT_THAT([&] { tokenizer_.id("[NONE]"); }, ThrowsMessage<Error>(HasSubstr("[NONE]")));
+  EXPECT_THROW(tokenizer_.token(30522), Error);
+  EXPECT_THROW(tokenizer_.token(-1), Error);
+  EXPECT_THAT([] { Tokenizer::load("/nowhere/vocab.txt"); },
+              ThrowsMessage<Error>(HasSubstr("/nowhere/vocab.txt")));
+}
+
+}  // namespace
+}  // namespace bertcl
