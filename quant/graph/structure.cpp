@@ -69,8 +69,7 @@ class Recognizer {
 
   void add_to(Structure& structure) const {
     for (const auto& node : graph_.nodes()) {
-      const std::string& result = node->output()->name;
-      if (node->op == "Gelu") structure.gelus.insert(result);
+      if (node->op == "Gelu") add_gelu(node->output(), structure);
       if (node->op == "LayerNormalization") add_layer_norm(*node, structure);
       if (node->op == "MatMul") add_bias(*node, structure);
       if (node->op == "Softmax") add_attention(*node, structure);
@@ -87,6 +86,14 @@ class Recognizer {
   int node_of(const ir::Value* v, std::string_view op) const {
     const int node = index_.producer(v->name);
     return node >= 0 && is_op(index_.node(node), op) ? node : -1;
+  }
+
+  /// With what smoothing makes of it: the result times factors of its channels.
+  static void add_gelu(const ir::Value* result, Structure& structure) {
+    structure.gelus.insert(result->name);
+    for (const ir::Node* user : result->users)
+      if (user->op == "Mul" && is_constant(user->inputs[user->inputs[0] == result ? 1 : 0]))
+        structure.gelus.insert(user->output()->name);
   }
 
   void add_layer_norm(const ir::Node& norm, Structure& structure) const {

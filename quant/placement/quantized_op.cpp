@@ -65,7 +65,7 @@ class Kinds {
     } else if (!matmuls_.is_followed(n)) {
       known_[n] = {"head", std::nullopt};
     } else {
-      known_[n] = {"product", layer};
+      known_[n] = {"linear", layer};
     }
   }
 

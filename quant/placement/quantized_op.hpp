@@ -17,7 +17,7 @@ struct QuantizedOp {
   std::string node;  ///< its label
   std::string op;    ///< the operator
   /// "qkv", "scores", "context", "attention output", "feed-forward in", "feed-forward out", "head",
-  /// "product", "residual", "result", or the operator where it is none of these.
+  /// "linear", "residual", "result", or the operator where it is none of these.
   std::string kind;
   std::optional<int> layer;  ///< encoder layer, from 0; empty before and after them
   bool result = false;       ///< of Placement::outputs, not of its sites
