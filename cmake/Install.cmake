@@ -1,10 +1,19 @@
-# Installation: the program, libbertcl with its headers, a CMake package (find_package(bertcl) gives bertcl::bertcl) and
-# a file for pkg-config.
+# Installation: the program, libbertcl with its headers, a CMake package (find_package(bertcl) gives bertcl::bertcl, and
+# the programs as bertcl::program and bertcl::probe) and a file for pkg-config.
 include(CMakePackageConfigHelpers)
 
 set(package "${CMAKE_INSTALL_LIBDIR}/cmake/bertcl")
 
-install(TARGETS bertcl_api EXPORT bertclTargets)
+# Other builds name the targets alike, whether bertcl is installed or part of the build (python/CMakeLists.txt).
+set_target_properties(bertcl PROPERTIES EXPORT_NAME program)
+set_target_properties(bertcl-probe PROPERTIES EXPORT_NAME probe)
+add_library(bertcl::bertcl ALIAS bertcl_api)
+add_executable(bertcl::program ALIAS bertcl)
+add_executable(bertcl::probe ALIAS bertcl-probe)
+
+install(TARGETS bertcl_api bertcl EXPORT bertclTargets)  # kernels are part of the program
+# Run by the library and the program, not by hand: engine/opencl/probe_process.cpp looks there.
+install(TARGETS bertcl-probe EXPORT bertclTargets DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/bertcl")
 install(DIRECTORY include/bertcl DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT bertclTargets NAMESPACE bertcl:: DESTINATION "${package}")
 configure_package_config_file(cmake/bertclConfig.cmake.in "${PROJECT_BINARY_DIR}/bertclConfig.cmake"
@@ -17,8 +26,3 @@ configure_file(cmake/bertcl.pc.in "${PROJECT_BINARY_DIR}/bertcl.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/bertcl.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-if(TARGET bertcl)
-  install(TARGETS bertcl)  # kernels are part of the program
-endif()
-# Run by the library and the program, not by hand: engine/opencl/probe_process.cpp looks there.
-install(TARGETS bertcl-probe DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/bertcl")

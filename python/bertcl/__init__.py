@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""int8 BERT inference on any OpenCL device."""
+from ._bertcl import Error, __version__
+from .program import evaluate, quantize
+from .session import ModelInfo, NodeArg, Session
+
+
+def pipeline(task, model, **options):
+    """A pipeline with the inputs and results of those of Hugging Face; see bertcl.pipelines."""
+    from . import pipelines  # needs tokenizers, which a Session does not
+
+    return pipelines.pipeline(task, model, **options)
+
+
+__all__ = ["Error", "ModelInfo", "NodeArg", "Session", "__version__", "evaluate", "pipeline",
+           "quantize"]

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks with the inputs and results of Hugging Face's pipelines. They need the package tokenizers."""
+from .feature_extraction import FeatureExtraction
+from .fill_mask import FillMask
+from .question_answering import QuestionAnswering
+from .text_classification import TextClassification
+from .token_classification import TokenClassification
+
+TASKS = {
+    "feature-extraction": FeatureExtraction,
+    "fill-mask": FillMask,
+    "question-answering": QuestionAnswering,
+    "text-classification": TextClassification,
+    "token-classification": TokenClassification,
+}
+
+
+def pipeline(task, model, **options):
+    """The pipeline of a task. model: an .onnx file, or a folder with model.onnx, beside which lie tokenizer.json or
+    vocab.txt, and config.json with the labels. options: those of the pipeline, then those of bertcl.Session."""
+    if task not in TASKS:
+        raise ValueError(f"unknown task '{task}' (choose from {', '.join(TASKS)})")
+    return TASKS[task](model, **options)
+
+
+__all__ = ["pipeline", *sorted(each.__name__ for each in TASKS.values())]

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pipelines share: model, tokenizer and labels of a folder, and batches without padding."""
+import json
+import pathlib
+import threading
+
+import numpy as np
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+
+from ..session import Session
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+class Pipeline:
+    """batch_tokens: tokens of a batch at most. Texts longer than the model takes are truncated."""
+
+    def __init__(self, model, *, batch_tokens=4096, **session):
+        path = pathlib.Path(model)
+        path = path / "model.onnx" if path.is_dir() else path
+        self.session = Session(path, **session)
+        self.config = read_json(path.with_name("config.json"))
+        self.tokenizer = load_tokenizer(path.parent)
+        self.tokenizer.no_padding()
+        self.batch_tokens = batch_tokens
+        self.max_length = self.session.info.max_length or 512
+        self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
+
+    def encode(self, inputs, max_length=None, **truncation):
+        """Encodings of texts, or of pairs of them."""
+        with self._lock:
+            self.tokenizer.enable_truncation(max_length or self.max_length, **truncation)
+            return self.tokenizer.encode_batch(inputs)
+
+    def rows(self, encodings, *names):
+        """For each encoding a tuple of its part of the outputs `names`: [tokens, ...], or [...] of an output that
+        has one row for a text."""
+        for batch in batches(encodings, self.batch_tokens):
+            outputs = self.session.run_sequences([each.ids for each in batch], [each.type_ids for each in batch],
+                                                 output_names=names)
+            begins = np.cumsum([0] + [len(each.ids) for each in batch])
+            by_token = [output.shape[0] == begins[-1] and self.per_token(name)
+                        for name, output in zip(names, outputs)]
+            for i in range(len(batch)):
+                yield tuple(output[begins[i]:begins[i + 1]] if tokens else output[i]
+                            for output, tokens in zip(outputs, by_token))
+
+    def per_token(self, name):
+        """Whether an output has a row for each token: its second extent is the length of the batch."""
+        shape = next(each.shape for each in self.session.get_outputs() if each.name == name)
+        ids = self.session.get_inputs()[0].shape
+        return len(shape) >= 2 and shape[1] == ids[1]
+
+    def output(self, *wanted):
+        """The first of these outputs that the model has, else its first one."""
+        known = [each.name for each in self.session.get_outputs()]
+        return next((name for name in wanted if name in known), known[0])
+
+    def label(self, index):
+        return self.config.get("id2label", {}).get(str(index), f"LABEL_{index}")
+
+    def decode_tokens(self, tokens):
+        decoder = self.tokenizer.decoder
+        return decoder.decode(tokens) if decoder else " ".join(tokens)
+
+
+def batches(encodings, tokens):
+    batch, count = [], 0
+    for encoding in encodings:
+        if batch and count + len(encoding.ids) > tokens:
+            yield batch
+            batch, count = [], 0
+        batch.append(encoding)
+        count += len(encoding.ids)
+    if batch:
+        yield batch
+
+
+def softmax(logits):
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def read_json(path):
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def load_tokenizer(folder):
+    """That of tokenizer.json, else BERT's with vocab.txt."""
+    if (folder / "tokenizer.json").exists():
+        return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    vocabulary = folder / "vocab.txt"
+    if not vocabulary.exists():
+        raise FileNotFoundError(f"{folder}: neither tokenizer.json nor vocab.txt is beside the model")
+    settings = read_json(folder / "tokenizer_config.json")
+    tokenizer = tokenizers.Tokenizer(models.WordPiece.from_file(str(vocabulary), unk_token="[UNK]"))
+    tokenizer.add_special_tokens([token for token in SPECIAL if tokenizer.token_to_id(token) is not None])
+    tokenizer.normalizer = normalizers.BertNormalizer(
+        lowercase=settings.get("do_lower_case", True), strip_accents=settings.get("strip_accents"),
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True))
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(
+        ("[SEP]", tokenizer.token_to_id("[SEP]")), ("[CLS]", tokenizer.token_to_id("[CLS]")))
+    tokenizer.decoder = decoders.WordPiece()
+    return tokenizer

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words that may stand for [MASK]."""
+import numpy as np
+
+from .base import Pipeline, softmax
+
+
+class FillMask(Pipeline):
+    """A text with one mask token: a list of {"score", "token", "token_str", "sequence"}, the likeliest first; with
+    several: a list of such lists. A list of texts: a list of results. targets: only these tokens."""
+
+    def __call__(self, texts, top_k=5, targets=None):
+        one = isinstance(texts, str)
+        encodings = self.encode([texts] if one else list(texts))
+        mask = self._mask_id()
+        for encoding, text in zip(encodings, [texts] if one else texts):
+            if mask not in encoding.ids:
+                raise ValueError(f"fill-mask: no {self.tokenizer.id_to_token(mask)} in '{text}'")
+        chosen = None if targets is None else self._ids([targets] if isinstance(targets, str) else targets)
+        results = [self._result(np.array(encoding.ids), logits, mask, top_k, chosen) for encoding, (logits,) in
+                   zip(encodings, self.rows(encodings, self.output("logits")))]
+        return results[0] if one or len(results) == 1 else results
+
+    def _result(self, ids, logits, mask, top_k, chosen):
+        places = np.flatnonzero(ids == mask)
+        return_one = len(places) == 1
+        lists = []
+        for place in places:
+            scores = softmax(logits[place])
+            known = np.arange(len(scores)) if chosen is None else chosen
+            best = known[np.argsort(-scores[known], kind="stable")[:top_k]]
+            lists.append([self._candidate(ids, place, token, scores[token], return_one) for token in best])
+        return lists[0] if return_one else lists
+
+    def _candidate(self, ids, place, token, score, skip_special):
+        filled = ids.copy()
+        filled[place] = token
+        return {"score": float(score), "token": int(token),
+                "token_str": self.tokenizer.decode([int(token)], skip_special_tokens=False),
+                "sequence": self.tokenizer.decode(filled.tolist(), skip_special_tokens=skip_special)}
+
+    def _mask_id(self):
+        for token in ("[MASK]", "<mask>"):
+            if (known := self.tokenizer.token_to_id(token)) is not None:
+                return known
+        raise ValueError("fill-mask: the tokenizer has no mask token")
+
+    def _ids(self, targets):
+        ids = {target: self.tokenizer.token_to_id(target) for target in targets}
+        for target, token in ids.items():
+            if token is None:
+                raise ValueError(f"fill-mask: '{target}' is not in the vocabulary")
+        return np.unique(list(ids.values()))

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A class, or a score, of a text or of a pair of texts."""
+import numpy as np
+
+from .base import Pipeline, softmax
+
+FUNCTIONS = {"softmax": softmax, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "none": lambda x: x}
+
+
+class TextClassification(Pipeline):
+    """A text, or {"text": a, "text_pair": b}: {"label", "score"}; a list of inputs: a list of results.
+    top_k: the best so many of each input, or all with None, as a list; function_to_apply: "softmax", "sigmoid" or
+    "none", by default as config.json says (problem_type), else softmax, or sigmoid of a single output."""
+
+    def __call__(self, inputs, top_k="one", function_to_apply=None):
+        one = isinstance(inputs, (str, dict))
+        texts = [_pair(each) for each in ([inputs] if one else inputs)]
+        # A list of one has its results in a list, and so has a single text with top_k.
+        results = [self._result(logits, top_k, function_to_apply)
+                   for logits, in self.rows(self.encode(texts), self.output("logits"))]
+        return results[0] if one and top_k != "one" else results
+
+    def _result(self, logits, top_k, function):
+        scores = self._function(function, logits.size)(logits.reshape(-1).astype(np.float32))
+        order = np.argsort(-scores, kind="stable")
+        ranked = [{"label": self.label(i), "score": float(scores[i])} for i in order]
+        return ranked[0] if top_k == "one" else ranked[:top_k]
+
+    def _function(self, name, labels):
+        if name is None:
+            name = {"regression": "none", "multi_label_classification": "sigmoid",
+                    "single_label_classification": "softmax"}.get(
+                        self.config.get("problem_type"), "sigmoid" if labels == 1 else "softmax")
+        if name not in FUNCTIONS:
+            raise ValueError(f"unknown function '{name}' (choose from {', '.join(FUNCTIONS)})")
+        return FUNCTIONS[name]
+
+
+def _pair(given):
+    if not isinstance(given, dict):
+        return given
+    return (given["text"], given["text_pair"]) if given.get("text_pair") is not None else given["text"]

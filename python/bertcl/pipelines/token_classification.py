@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labels of the tokens or words of a text, or the entities that they mark."""
+import numpy as np
+
+from .base import Pipeline, softmax
+
+STRATEGIES = ["none", "simple", "first", "average", "max"]
+
+
+class TokenClassification(Pipeline):
+    """A text: a list of {"entity", "score", "index", "word", "start", "end"}, one for each token whose label is not
+    of ignore_labels; with another aggregation_strategy than "none" of {"entity_group", "score", "word", "start",
+    "end"}. A list of texts: a list of such lists.
+
+    simple: neighbouring tokens of one label are one entity, by their B- and I- prefixes. first, average, max: words
+    are labelled as a whole before, as their first token, by the mean of their scores, as their surest token."""
+
+    def __call__(self, texts, aggregation_strategy="none", ignore_labels=("O",)):
+        if aggregation_strategy not in STRATEGIES:
+            raise ValueError(f"unknown aggregation strategy '{aggregation_strategy}' "
+                             f"(choose from {', '.join(STRATEGIES)})")
+        one = isinstance(texts, str)
+        texts = [texts] if one else list(texts)
+        encodings = self.encode(texts)
+        results = []
+        for text, encoding, (logits,) in zip(texts, encodings, self.rows(encodings, self.output("logits"))):
+            entities = self._entities(self._tokens(text, encoding, softmax(logits)), aggregation_strategy)
+            results.append([each for each in entities
+                            if each.get("entity", each.get("entity_group")) not in ignore_labels])
+        return results[0] if one or len(results) == 1 else results
+
+    def _tokens(self, text, encoding, scores):
+        unknown = getattr(self.tokenizer.model, "unk_token", None)
+        marked = getattr(self.tokenizer.model, "continuing_subword_prefix", None)  # "##" of WordPiece
+        for i, token in enumerate(encoding.tokens):
+            if encoding.special_tokens_mask[i]:
+                continue
+            start, end = encoding.offsets[i]
+            if token == unknown:
+                token, continues = text[start:end], False
+            elif marked:
+                continues = len(token) != end - start
+            else:
+                continues = start > 0 and " " not in text[start - 1:start + 1]
+            yield {"scores": scores[i], "index": i, "word": token, "start": start, "end": end, "continues": continues}
+
+    def _entities(self, tokens, strategy):
+        if strategy in ("none", "simple"):
+            labelled = [self._labelled(token["scores"], index=token["index"], word=token["word"],
+                                       start=token["start"], end=token["end"]) for token in tokens]
+            return labelled if strategy == "none" else self._groups(labelled)
+        words = []
+        for token in tokens:
+            if words and token["continues"]:
+                words[-1].append(token)
+            else:
+                words.append([token])
+        return self._groups([self._word(word, strategy) for word in words])
+
+    def _word(self, tokens, strategy):
+        scores = [token["scores"] for token in tokens]
+        chosen = {"first": lambda: scores[0], "max": lambda: max(scores, key=np.max),
+                  "average": lambda: np.mean(scores, axis=0)}[strategy]()
+        return self._labelled(chosen, word=self.decode_tokens([token["word"] for token in tokens]),
+                              start=tokens[0]["start"], end=tokens[-1]["end"])
+
+    def _labelled(self, scores, **rest):
+        best = int(np.argmax(scores))
+        return {"entity": self.label(best), "score": float(scores[best]), **rest}
+
+    def _groups(self, labelled):
+        groups = []
+        for each in labelled:
+            begins, kind = _parts(each["entity"])
+            if groups and not begins and _parts(groups[-1][-1]["entity"])[1] == kind:
+                groups[-1].append(each)
+            else:
+                groups.append([each])
+        return [{"entity_group": group[0]["entity"].split("-", 1)[-1],
+                 "score": float(np.mean([each["score"] for each in group])),
+                 "word": self.decode_tokens([each["word"] for each in group]),
+                 "start": group[0]["start"], "end": group[-1]["end"]} for group in groups]
+
+
+def _parts(label):
+    """Whether an entity begins here, and of which kind it is."""
+    return label.startswith("B-"), label[2:] if label[:2] in ("B-", "I-") else label

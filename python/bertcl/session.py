@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model on a device, with the interface of onnxruntime.InferenceSession."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from . import _bertcl
+
+
+class NodeArg(NamedTuple):
+    """An input or output: its name, extents (None where free) and type as "tensor(int64)"."""
+
+    name: str
+    shape: list[int | None]
+    type: str
+
+
+class ModelInfo(NamedTuple):
+    """max_length: tokens of the longest sequence; vocabulary: rows of the word table; heads: of attention (0: not
+    known, each); int8: whether linears or attention compute in int8; device: its name."""
+
+    max_length: int
+    vocabulary: int
+    heads: int
+    int8: bool
+    device: str
+
+
+class Session:
+    """An ONNX model, compiled for a device. Any thread may call it: weights and programs are shared, each run in
+    flight has memory of its own, and runs release the interpreter's lock.
+
+    device: part of a name, or "gpu", "cpu"; by default the first GPU, else the CPU.
+    precision: of float linears and attention: "fp32", "fp16" or "bf16".
+    requests: most runs in flight; further callers wait.
+    max_memory: bytes of weights and values; 0: what the device has.
+    require_int8: Error where a MatMul that the file quantizes would run in float.
+    allow_nonfinite: weights may hold NaN and infinity.
+    Raises bertcl.Error, which names file, node and reason.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, device: str = "", precision: str = "fp32", requests: int = 4,
+                 max_memory: int = 0, require_int8: bool = False, allow_nonfinite: bool = False):
+        self._session = _bertcl.Session(os.fspath(path), device, precision, requests, max_memory, require_int8,
+                                        allow_nonfinite)
+        self._inputs = [NodeArg(*port) for port in self._session.inputs()]
+        self._outputs = [NodeArg(*port) for port in self._session.outputs()]
+
+    @property
+    def info(self) -> ModelInfo:
+        return ModelInfo(**self._session.info())
+
+    def get_inputs(self) -> list[NodeArg]:
+        return list(self._inputs)
+
+    def get_outputs(self) -> list[NodeArg]:
+        return list(self._outputs)
+
+    def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+        """One batch of padded sequences; outputs in the order of `output_names`, or all of them (None). Token types
+        may be left out (zeros), and so may the mask (ones). Rows of padding are 0 in the outputs."""
+        names = self._names(output_names)
+        made = self._session.run({name: np.ascontiguousarray(array) for name, array in feeds.items()})
+        return [made[name] for name in names]
+
+    def run_sequences(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None, *,
+                      output_names: Sequence[str] | None = None) -> list[np.ndarray]:
+        """Sequences of token ids of any lengths, without padding. An output [batch, seq, ...] of the model is
+        [tokens, ...]: the rows of the first sequence, then those of the second, and so on."""
+        names = self._names(output_names)
+        offsets = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum([len(sequence) for sequence in ids], out=offsets[1:])
+        if types is not None and [len(each) for each in types] != [len(each) for each in ids]:
+            raise ValueError("run_sequences: types and ids differ in length")
+        made = self._session.run_sequences(_joined(ids), None if types is None else _joined(types), offsets)
+        return [made[name] for name in names]
+
+    def _names(self, wanted):
+        known = [output.name for output in self._outputs]
+        if wanted is None:
+            return known
+        for name in wanted:
+            if name not in known:
+                raise ValueError(f"unknown output '{name}' (choose from {', '.join(known)})")
+        return wanted
+
+
+def _joined(sequences):
+    arrays = [np.asarray(sequence, np.int64).reshape(-1) for sequence in sequences]
+    return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

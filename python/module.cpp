@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl._bertcl: Session over NumPy arrays. The public classes are those of bertcl/session.py.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "bertcl/bertcl.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using Result = nb::ndarray<nb::numpy, nb::c_contig>;
+
+struct NumpyType {
+  bertcl::ElementType type;
+  nb::dlpack::dtype_code code;
+  const char* name;  // as onnxruntime names it
+};
+
+// NumPy has no bf16: it comes as its 16 bits.
+constexpr NumpyType kTypes[] = {
+    {bertcl::ElementType::f32, nb::dlpack::dtype_code::Float, "float"},
+    {bertcl::ElementType::f16, nb::dlpack::dtype_code::Float, "float16"},
+    {bertcl::ElementType::f64, nb::dlpack::dtype_code::Float, "double"},
+    {bertcl::ElementType::i8, nb::dlpack::dtype_code::Int, "int8"},
+    {bertcl::ElementType::i16, nb::dlpack::dtype_code::Int, "int16"},
+    {bertcl::ElementType::i32, nb::dlpack::dtype_code::Int, "int32"},
+    {bertcl::ElementType::i64, nb::dlpack::dtype_code::Int, "int64"},
+    {bertcl::ElementType::u8, nb::dlpack::dtype_code::UInt, "uint8"},
+    {bertcl::ElementType::u16, nb::dlpack::dtype_code::UInt, "uint16"},
+    {bertcl::ElementType::u32, nb::dlpack::dtype_code::UInt, "uint32"},
+    {bertcl::ElementType::u64, nb::dlpack::dtype_code::UInt, "uint64"},
+    {bertcl::ElementType::boolean, nb::dlpack::dtype_code::Bool, "bool"},
+    {bertcl::ElementType::bf16, nb::dlpack::dtype_code::UInt, "bfloat16"},
+};
+
+const NumpyType& numpy_type(bertcl::ElementType type) {
+  for (const NumpyType& known : kTypes)
+    if (known.type == type) return known;
+  throw bertcl::Error("NumPy has no " + std::string(bertcl::name_of(type)));
+}
+
+bertcl::Tensor tensor_of(const std::string& name, const Array& array) {
+  const nb::dlpack::dtype type = array.dtype();
+  for (const NumpyType& known : kTypes) {
+    if (type.lanes != 1 || type.code != static_cast<std::uint8_t>(known.code) ||
+        type.bits != 8 * bertcl::size_of(known.type))
+      continue;
+    std::vector<std::int64_t> shape;
+    for (std::size_t i = 0; i < array.ndim(); ++i)
+      shape.push_back(static_cast<std::int64_t>(array.shape(i)));
+    return bertcl::Tensor(known.type, std::move(shape),
+                          {static_cast<const std::byte*>(array.data()), array.nbytes()});
+  }
+  throw bertcl::Error("input '" + name + "': its element type is not one of ONNX");
+}
+
+Result array_of(const bertcl::Tensor& tensor) {
+  const std::span<const std::byte> bytes = tensor.bytes();
+  std::byte* copy = new std::byte[bytes.size() + 1];  // the caller may write to it
+  nb::capsule owner(copy, [](void* data) noexcept { delete[] static_cast<std::byte*>(data); });
+  if (!bytes.empty()) std::memcpy(copy, bytes.data(), bytes.size());
+  const std::vector<std::size_t> shape(tensor.shape().begin(), tensor.shape().end());
+  const nb::dlpack::dtype type{static_cast<std::uint8_t>(numpy_type(tensor.type()).code),
+                               static_cast<std::uint8_t>(8 * bertcl::size_of(tensor.type())), 1};
+  return Result(copy, shape.size(), shape.data(), owner, nullptr, type);
+}
+
+nb::dict arrays_of(const bertcl::Tensors& tensors) {
+  nb::dict arrays;
+  for (const auto& [name, tensor] : tensors) arrays[name.c_str()] = array_of(tensor);
+  return arrays;
+}
+
+bertcl::Precision precision_of(const std::string& name) {
+  if (name == "fp32") return bertcl::Precision::fp32;
+  if (name == "fp16") return bertcl::Precision::fp16;
+  if (name == "bf16") return bertcl::Precision::bf16;
+  throw bertcl::Error("unknown precision '" + name + "' (choose from fp32, fp16, bf16)");
+}
+
+void load(bertcl::Session* session, const std::string& path, const std::string& device,
+          const std::string& precision, int requests, std::int64_t max_memory, bool require_int8,
+          bool allow_nonfinite) {
+  bertcl::SessionOptions options;
+  options.device = device;
+  options.precision = precision_of(precision);
+  options.requests = requests;
+  options.max_memory = max_memory;
+  options.require_int8 = require_int8;
+  options.allow_nonfinite = allow_nonfinite;
+  nb::gil_scoped_release others_run;
+  new (session) bertcl::Session(bertcl::Session::load(path, options));
+}
+
+nb::dict run(const bertcl::Session& session, const std::map<std::string, Array>& feeds) {
+  bertcl::Tensors inputs, outputs;
+  for (const auto& [name, array] : feeds) inputs.emplace(name, tensor_of(name, array));
+  {
+    nb::gil_scoped_release others_run;
+    outputs = session.run(inputs);
+  }
+  return arrays_of(outputs);
+}
+
+using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+std::vector<std::int64_t> numbers(const Ids& ids) {
+  return {ids.data(), ids.data() + ids.size()};
+}
+
+nb::dict run_sequences(const bertcl::Session& session, const Ids& ids,
+                       const std::optional<Ids>& types, const Ids& offsets) {
+  bertcl::Sequences sequences{numbers(ids), {}, numbers(offsets)};
+  if (types) sequences.types = numbers(*types);
+  bertcl::Tensors outputs;
+  {
+    nb::gil_scoped_release others_run;
+    outputs = session.run(sequences);
+  }
+  return arrays_of(outputs);
+}
+
+nb::list ports(const std::vector<bertcl::Port>& ports) {
+  nb::list all;
+  for (const bertcl::Port& port : ports) {
+    nb::list shape;
+    for (const std::int64_t extent : port.shape) {
+      if (extent < 0)
+        shape.append(nb::none());
+      else
+        shape.append(extent);
+    }
+    all.append(nb::make_tuple(port.name, shape,
+                              "tensor(" + std::string(numpy_type(port.type).name) + ")"));
+  }
+  return all;
+}
+
+nb::dict info(const bertcl::Session& session) {
+  const bertcl::ModelInfo& model = session.info();
+  nb::dict all;
+  all["max_length"] = model.max_length;
+  all["vocabulary"] = model.vocabulary;
+  all["heads"] = model.heads;
+  all["int8"] = model.int8;
+  all["device"] = model.device;
+  return all;
+}
+
+}  // namespace
+
+NB_MODULE(_bertcl, m) {
+  m.attr("__version__") = bertcl::version();
+  nb::exception<bertcl::Error>(m, "Error", PyExc_RuntimeError);
+  nb::class_<bertcl::Session>(m, "Session")
+      .def("__init__", &load, "path"_a, "device"_a, "precision"_a, "requests"_a, "max_memory"_a,
+           "require_int8"_a, "allow_nonfinite"_a)
+      .def("run", &run, "feeds"_a)
+      .def("run_sequences", &run_sequences, "ids"_a, "types"_a.none(), "offsets"_a)
+      .def("inputs", [](const bertcl::Session& session) { return ports(session.info().inputs); })
+      .def("outputs", [](const bertcl::Session& session) { return ports(session.info().outputs); })
+      .def("info", &info);
+}

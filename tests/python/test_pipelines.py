@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines of transformers and of bertcl on one model with random weights, 200 texts each."""
+import json
+import pathlib
+import random
+import tempfile
+import unittest
+
+import torch
+import transformers
+from package import DEFAULT_MODEL, bertcl
+
+from support import ROOT  # noqa: F401 (finds tools/python)
+from export_bert import spread_parameters
+
+torch.set_num_threads(1)
+LABELS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
+CLASSES = {"text-classification": "BertForSequenceClassification",
+           "token-classification": "BertForTokenClassification",
+           "fill-mask": "BertForMaskedLM", "feature-extraction": "BertModel"}
+OUTPUTS = {"feature-extraction": "last_hidden_state"}
+
+
+def texts(count, mask=None):
+    """Of words that the vocabulary has whole, in pieces, and not at all, with accents and punctuation."""
+    chosen = random.Random(0)
+    words = ["London", "engine", "Lovelace", "Analytical", "unaffable", "Zürich", "naïve", "it's", "3.14", "(sic)",
+             "\u2603\u2603", "tokenization", "東京", "well-known", "E.U.", "the", "was", "Babbage's", "programmable"]
+    made = [[chosen.choice(words) for _ in range(chosen.randint(1, 40))] for _ in range(count)]
+    for text in made:
+        if mask:
+            text.insert(chosen.randrange(len(text) + 1), mask)
+    return [" ".join(text) for text in made]
+
+
+class Exported(torch.nn.Module):
+    def __init__(self, model, output):
+        super().__init__()
+        self.model, self.output = model, output
+
+    def forward(self, ids, mask, types):
+        made = self.model(input_ids=ids, attention_mask=mask, token_type_ids=types)
+        return made[self.output]
+
+
+class PipelinesTest(unittest.TestCase):
+    def pipelines(self, task, **config):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = pathlib.Path(folder.name)
+        torch.manual_seed(0)
+        settings = transformers.BertConfig(
+            hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+            id2label=dict(enumerate(LABELS)), label2id={label: i for i, label in enumerate(LABELS)}, **config)
+        settings._attn_implementation = "eager"
+        model = getattr(transformers, CLASSES[task])(settings).eval()
+        spread_parameters(model, 6)
+        tokenizer = transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL))
+        tokenizer.save_pretrained(path)
+        (path / "config.json").write_text(json.dumps(settings.to_dict(), default=str))
+        inputs = ["input_ids", "attention_mask", "token_type_ids"]
+        output = OUTPUTS.get(task, "logits")
+        axes = {name: {0: "batch", 1: "sequence"} for name in inputs}
+        axes[output] = {0: "batch"} if task == "text-classification" else {0: "batch", 1: "sequence"}
+        example = torch.ones(2, 6, dtype=torch.int64)
+        torch.onnx.export(Exported(model, output).eval(), (example,) * 3, str(path / "model.onnx"), dynamo=False,
+                          opset_version=17, input_names=inputs, output_names=[output], dynamic_axes=axes)
+        return (bertcl.pipeline(task, model=path),
+                transformers.pipeline(task, model=model, tokenizer=tokenizer))
+
+    def assert_same(self, ours, theirs):
+        if isinstance(theirs, dict):
+            self.assertEqual(list(sorted(ours)), list(sorted(theirs)))
+            for key in theirs:
+                self.assert_same(ours[key], theirs[key])
+        elif isinstance(theirs, (list, tuple)):
+            self.assertEqual(len(ours), len(theirs))
+            for a, b in zip(ours, theirs):
+                self.assert_same(a, b)
+        elif isinstance(theirs, (str, int)):
+            self.assertEqual(ours, theirs)
+        else:
+            self.assertAlmostEqual(ours, float(theirs), delta=1e-4)
+
+    def test_text_classification(self):
+        ours, theirs = self.pipelines("text-classification")
+        given = texts(200)
+        self.assert_same(ours(given), theirs(given))
+        self.assert_same(ours(given[:20], top_k=3), theirs(given[:20], top_k=3))
+        self.assert_same(ours(given[0], top_k=None), theirs(given[0], top_k=None))
+        self.assert_same(ours(given[:20], function_to_apply="sigmoid"),
+                         theirs(given[:20], function_to_apply="sigmoid"))
+        pairs = [{"text": a, "text_pair": b} for a, b in zip(given[:20], given[20:])]
+        self.assert_same(ours(pairs), theirs(pairs))
+
+    def test_token_classification(self):
+        ours, theirs = self.pipelines("token-classification")
+        given = texts(200)
+        for strategy in "none", "simple", "first", "average", "max":
+            with self.subTest(strategy=strategy):
+                self.assert_same(ours(given, aggregation_strategy=strategy),
+                                 theirs(given, aggregation_strategy=strategy))
+
+    def test_fill_mask(self):
+        ours, theirs = self.pipelines("fill-mask")
+        given = texts(200, "[MASK]")
+        self.assert_same(ours(given), theirs(given))
+        self.assert_same(ours(given[0], targets=["london", "engine"]),
+                         theirs(given[0], targets=["london", "engine"]))
+        two = "[MASK] was in [MASK] ."
+        self.assert_same(ours(two, top_k=2), theirs(two, top_k=2))
+        with self.assertRaisesRegex(ValueError, r"\[MASK\]"):
+            ours("nothing hidden")
+
+    def test_feature_extraction(self):
+        ours, theirs = self.pipelines("feature-extraction")
+        given = texts(200)
+        self.assert_same(ours(given), theirs(given))
+        self.assert_same(ours(given[0]), theirs(given[0]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bertcl.Session beside onnxruntime.InferenceSession, in one process."""
+import pathlib
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import onnxruntime
+from package import DEFAULT_MODEL, bertcl
+
+MODEL = DEFAULT_MODEL / "model.onnx"
+
+
+def padded(sequences):
+    ids = np.zeros((len(sequences), max(map(len, sequences))), np.int64)
+    for row, sequence in zip(ids, sequences):
+        row[:len(sequence)] = sequence
+    lengths = np.array([len(sequence) for sequence in sequences])
+    mask = (np.arange(ids.shape[1]) < lengths[:, None]).astype(np.int64)
+    return {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+
+
+def sequences(count, seed=0):
+    random = np.random.default_rng(seed)
+    return [[101, *random.integers(1000, 30000, random.integers(1, 60)), 102] for _ in range(count)]
+
+
+class SessionTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.session = bertcl.Session(MODEL, device="cpu")
+        cls.reference = onnxruntime.InferenceSession(str(MODEL), providers=["CPUExecutionProvider"])
+
+    def test_inputs_and_outputs_are_named_and_typed_as_onnxruntime_does(self):
+        for ours, theirs in [(self.session.get_inputs(), self.reference.get_inputs()),
+                             (self.session.get_outputs(), self.reference.get_outputs())]:
+            self.assertEqual([(a.name, a.type) for a in ours], [(a.name, a.type) for a in theirs])
+            for a, b in zip(ours, theirs):
+                self.assertEqual(a.shape, [x if isinstance(x, int) else None for x in b.shape])
+
+    def test_run_gives_what_onnxruntime_gives_at_real_tokens(self):
+        feeds = padded(sequences(3))
+        real = feeds["attention_mask"].astype(bool)
+        for ours, theirs in zip(self.session.run(None, feeds), self.reference.run(None, feeds)):
+            self.assertEqual((ours.dtype, ours.shape), (theirs.dtype, theirs.shape))
+            np.testing.assert_allclose(ours[real], theirs[real], atol=2e-4)
+            self.assertFalse(ours[~real].any())
+
+    def test_outputs_come_in_the_order_asked_for(self):
+        feeds = padded(sequences(1))
+        start, end = self.session.run(["start_logits", "end_logits"], feeds)
+        swapped = self.session.run(["end_logits", "start_logits"], feeds)
+        np.testing.assert_array_equal(swapped[0], end)
+        np.testing.assert_array_equal(swapped[1], start)
+        self.assertFalse((start == end).all())
+
+    def test_an_output_may_be_written_to(self):
+        output, = self.session.run(["end_logits"], padded(sequences(1)))
+        output[:] = 0
+
+    def test_views_and_other_integers_are_taken(self):
+        feeds = padded(sequences(2))
+        expected = self.session.run(None, feeds)
+        strided = {name: np.repeat(array, 2, axis=1)[:, ::2] for name, array in feeds.items()}
+        narrow = {name: array.astype(np.int32) for name, array in feeds.items()}
+        for other in strided, narrow:
+            for a, b in zip(expected, self.session.run(None, other)):
+                np.testing.assert_array_equal(a, b)
+
+    def test_sequences_give_the_rows_of_the_padded_batch(self):
+        some = sequences(5)
+        feeds = padded(some)
+        real = feeds["attention_mask"].astype(bool)
+        for rows, batch in zip(self.session.run_sequences(some), self.session.run(None, feeds)):
+            np.testing.assert_allclose(rows, batch[real], atol=1e-5)
+        with_types = self.session.run_sequences(some, [[1] * len(each) for each in some])
+        self.assertGreater(np.abs(with_types[0] - self.session.run_sequences(some)[0]).max(), 1e-3)
+
+    def test_info(self):
+        self.assertEqual(self.session.info[:4], (512, 30522, 12, False))
+        self.assertTrue(self.session.info.device)
+
+    def test_bad_input_is_an_error_that_names_it(self):
+        with self.assertRaisesRegex(bertcl.Error, "/nowhere/model.onnx"):
+            bertcl.Session("/nowhere/model.onnx")
+        with self.assertRaisesRegex(bertcl.Error, "fp8.*choose from fp32"):
+            bertcl.Session(MODEL, precision="fp8")
+        with self.assertRaisesRegex(bertcl.Error, "input_ids"):
+            self.session.run(None, {"attention_mask": np.ones((1, 3), np.int64)})
+        with self.assertRaisesRegex(ValueError, "scores.*start_logits"):
+            self.session.run(["scores"], padded(sequences(1)))
+        with self.assertRaisesRegex(bertcl.Error, "input_ids"):
+            self.session.run(None, {"input_ids": np.ones((1, 3), np.complex64)})
+        with self.assertRaisesRegex(bertcl.Error, "token id beyond the vocabulary"):
+            self.session.run_sequences([[101, 40000, 102]])
+        with self.assertRaisesRegex(ValueError, "differ"):
+            self.session.run_sequences([[101, 102]], [[0]])
+
+    def test_threads_get_the_bits_of_one_thread(self):
+        work = [sequences(1 + seed % 3, seed) for seed in range(24)]
+        expected = [self.session.run_sequences(each) for each in work]
+        made = [None] * len(work)
+
+        def take(first):
+            for i in range(first, len(work), 4):
+                made[i] = self.session.run_sequences(work[i])
+
+        threads = [threading.Thread(target=take, args=(first,)) for first in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for ours, alone in zip(made, expected):
+            for a, b in zip(ours, alone):
+                np.testing.assert_array_equal(a, b)
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = pathlib.Path(self.folder.name)
+
+    def test_quantize_writes_an_int8_model(self):
+        made = self.path / "int8.onnx"
+        report = bertcl.quantize(MODEL, made, dynamic=True, progress=False)
+        self.assertIsInstance(report, dict)
+        info = bertcl.Session(made, require_int8=True).info
+        self.assertTrue(info.int8)
+
+    def test_evaluate_scores_a_model(self):
+        data = self.path / "data.json"
+        data.write_text("""{"version": "1.1", "data": [{"title": "", "paragraphs": [{"context":
+            "The engine was made by Ada Lovelace in London.", "qas": [{"id": "1", "question": "Who made the engine?",
+            "answers": [{"text": "Ada Lovelace", "answer_start": 23}]}]}]}]}""")
+        report = bertcl.evaluate(MODEL, data=data, progress=False)
+        model, = report["models"]
+        self.assertIn("100", str(model))
+
+    def test_errors_are_those_of_the_command(self):
+        with self.assertRaisesRegex(bertcl.Error, "/nowhere.json"):
+            bertcl.evaluate(MODEL, data="/nowhere.json", progress=False)
+
+
+if __name__ == "__main__":
+    unittest.main()
