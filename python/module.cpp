@@ -116,9 +116,7 @@ nb::dict run(const bertcl::Session& session, const std::map<std::string, Array>&
 
 using Ids = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-std::vector<std::int64_t> numbers(const Ids& ids) {
-  return {ids.data(), ids.data() + ids.size()};
-}
+std::vector<std::int64_t> numbers(const Ids& ids) { return {ids.data(), ids.data() + ids.size()}; }
 
 nb::dict run_sequences(const bertcl::Session& session, const Ids& ids,
                        const std::optional<Ids>& types, const Ids& offsets) {

@@ -35,22 +35,14 @@ class Pipeline:
 
     def rows(self, encodings, *names):
         """For each encoding a tuple of its part of the outputs `names`: [tokens, ...], or [...] of an output that
-        has one row for a text."""
+        has one row for a text. With [CLS] and [SEP] there are more tokens than texts."""
         for batch in batches(encodings, self.batch_tokens):
             outputs = self.session.run_sequences([each.ids for each in batch], [each.type_ids for each in batch],
                                                  output_names=names)
             begins = np.cumsum([0] + [len(each.ids) for each in batch])
-            by_token = [output.shape[0] == begins[-1] and self.per_token(name)
-                        for name, output in zip(names, outputs)]
             for i in range(len(batch)):
-                yield tuple(output[begins[i]:begins[i + 1]] if tokens else output[i]
-                            for output, tokens in zip(outputs, by_token))
-
-    def per_token(self, name):
-        """Whether an output has a row for each token: its second extent is the length of the batch."""
-        shape = next(each.shape for each in self.session.get_outputs() if each.name == name)
-        ids = self.session.get_inputs()[0].shape
-        return len(shape) >= 2 and shape[1] == ids[1]
+                yield tuple(output[begins[i]:begins[i + 1]] if output.shape[0] == begins[-1] else output[i]
+                            for output in outputs)
 
     def output(self, *wanted):
         """The first of these outputs that the model has, else its first one."""
