@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipelines of transformers and of bertcl on one model with random weights, 200 texts each."""
+import importlib.util
 import json
 import pathlib
 import random
 import tempfile
 import unittest
+
+if importlib.util.find_spec("torch") is None:
+    raise unittest.SkipTest("torch is not installed: "
+                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
 
 import torch
 import transformers
