@@ -93,4 +93,15 @@ Buffer Buffer::view(size_t offset, size_t bytes) const {
   return part;
 }
 
+Buffer Buffer::front(size_t bytes) const {
+  check_range("front", 0, bytes);
+  Buffer part;
+  part.context_ = context_;
+  part.root_ = root_;
+  part.mem_ = mem_;
+  part.root_offset_ = root_offset_;
+  part.size_ = bytes;
+  return part;
+}
+
 }  // namespace bertcl::opencl

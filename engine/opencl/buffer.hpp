@@ -45,6 +45,9 @@ class Buffer {
   /// DeviceInfo::base_align_bytes.
   Buffer view(size_t offset, size_t bytes) const;
 
+  /// The first bytes of this buffer, by the same handle: no view is made of it.
+  Buffer front(size_t bytes) const;
+
   template <typename T>
   void upload(const std::vector<T>& values, size_t offset = 0) {
     write(std::as_bytes(std::span(values)), offset);

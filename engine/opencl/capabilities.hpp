@@ -16,6 +16,9 @@ namespace bertcl::opencl {
 ///
 /// The environment variable BERTCL_DISABLE hides capabilities by name: "avx512_vnni,avx2,fp16".
 struct Capabilities {
+  /// Views of one buffer may overlap.
+  bool overlapping_views = false;
+
   /// Kernels run as threads of this process (PoCL, Intel's runtime): what they find at an address
   /// stays there between launches.
   bool in_process_cpu = false;

@@ -12,7 +12,8 @@ struct CapabilityName {
   bool Capabilities::*flag;
 };
 
-inline constexpr std::array<CapabilityName, 25> kCapabilityNames = {{
+inline constexpr std::array<CapabilityName, 26> kCapabilityNames = {{
+    {"overlapping_views", &Capabilities::overlapping_views},
     {"in_process_cpu", &Capabilities::in_process_cpu},
     {"persistent_kernel", &Capabilities::persistent_kernel},
     {"assembly_binaries", &Capabilities::assembly_binaries},

@@ -18,6 +18,10 @@ namespace bertcl::opencl {
 
 Capabilities Prober::run() {
   const DeviceInfo& device = context_.info();
+  // NVIDIA's driver 580 reads freed memory at launches and releases once sub-buffers overlap.
+  found_.overlapping_views = device.platform != "NVIDIA CUDA";
+  if (!found_.overlapping_views)
+    found_.notes["overlapping_views"] = "the driver crashes where sub-buffers overlap";
   // rusticl on llvmpipe and Oclgrind run in this process too, but compile for a virtual target:
   // x86 builtins and assembly end the process there.
   found_.in_process_cpu =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement of values with known lifetimes in one arena.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,8 +19,18 @@ struct Placement {
   std::int64_t arena_bytes = 0;
 };
 
+/// Buffers that values share whose lives do not meet.
+struct SharedBuffers {
+  std::vector<std::size_t> of;      // of each value
+  std::vector<std::int64_t> bytes;  // of each buffer: those of its largest value
+};
+
 /// Greedy by size (the "offsets" form of TFLite GPU's memory planner): the largest value first,
 /// each at the lowest gap that fits between the values that live at the same time.
 Placement place(const std::vector<Lifetime>& lifetimes, std::int64_t alignment);
+
+/// The same for devices on which no two views of a buffer may overlap: the largest value first, each
+/// in the first buffer that is free while it lives.
+SharedBuffers share_buffers(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace bertcl::plan

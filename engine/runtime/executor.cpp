@@ -9,6 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "ir/checked.hpp"
+#include "opencl/capabilities.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "plan/memory.hpp"
@@ -22,7 +23,9 @@ Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory,
       most_bytes_(max_memory > 0
                       ? max_memory
                       : static_cast<std::int64_t>(plan.context->info().global_mem_bytes)),
-      arenas_(arenas) {
+      arenas_(arenas),
+      // Steps of the persistent kernel find their values by address, in the arena.
+      has_arena_(plan.context->capabilities().overlapping_views || plan.persistent_kernel) {
   find_lifetimes();
   if (plan.error_constant >= 0) {
     index_error_ = plan.context->allocate(sizeof(std::int32_t));
@@ -41,7 +44,7 @@ Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory,
 }
 
 Executor::~Executor() {
-  arenas_ -= static_cast<std::int64_t>(memory_.arena.size());
+  arenas_ -= allocated_bytes();
   // What is queued reads the staged inputs, tables and steps, and finds the memory of merged steps
   // by its address: the queue keeps none of them.
   if (opencl::process_is_ending()) return;
@@ -125,24 +128,34 @@ Executor::Places Executor::places_of(const ir::Bindings& sizes, std::int64_t oth
   const std::int64_t alignment = std::max(64u, plan_.context->info().base_align_bytes);
   const auto aligned = [&](std::int64_t n) { return (n + alignment - 1) / alignment * alignment; };
   const plan::Placement placement = plan::place(computed, alignment);
-  Places places{placement.offsets, aligned(placement.arena_bytes), 0};
+  Places places{.offsets = placement.offsets, .inputs_begin = aligned(placement.arena_bytes)};
   places.arena_bytes = places.inputs_begin;
   for (const plan::Input& in : plan_.inputs) {
     const auto slot = static_cast<std::size_t>(in.slot);
     places.offsets[slot] = places.arena_bytes;
     places.arena_bytes += aligned(bytes_of(slot, sizes));
   }
+  places.inputs_end = places.arena_bytes;
+  if (!has_arena_) {
+    places.shared = plan::share_buffers(values);
+    places.arena_bytes = 0;
+    for (const std::int64_t bytes : places.shared.bytes) places.arena_bytes += aligned(bytes);
+  }
   check_memory(values, places.arena_bytes, others);
   return places;
 }
 
 void Executor::place_slots() {
-  const auto before = static_cast<std::int64_t>(memory_.arena.size());
+  const std::int64_t before = allocated_bytes();
   Places places = places_of(sizes_, arenas_ - before);
   memory_.slot_offsets = std::move(places.offsets);
   memory_.arena_bytes = places.arena_bytes;
   inputs_begin_ = places.inputs_begin;
-  staging_.resize(static_cast<std::size_t>(places.arena_bytes - places.inputs_begin));
+  staging_.resize(static_cast<std::size_t>(places.inputs_end - places.inputs_begin));
+  if (!has_arena_) {
+    value_of_ = std::move(places.shared.of);
+    return allocate_values(places.shared.bytes);
+  }
   if (before < memory_.arena_bytes) {
     memory_.arena = {};
     arenas_ -= before;
@@ -152,13 +165,33 @@ void Executor::place_slots() {
   }
 }
 
+std::int64_t Executor::allocated_bytes() const {
+  std::size_t bytes = memory_.arena.size();
+  for (const opencl::Buffer& buffer : memory_.values) bytes += buffer.size();
+  return static_cast<std::int64_t>(bytes);
+}
+
+void Executor::allocate_values(const std::vector<std::int64_t>& bytes) {
+  memory_.values.resize(std::max(memory_.values.size(), bytes.size()));
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    opencl::Buffer& buffer = memory_.values[i];
+    if (static_cast<std::int64_t>(buffer.size()) >= bytes[i]) continue;
+    arenas_ -= static_cast<std::int64_t>(buffer.size());
+    buffer = {};
+    buffer = plan_.context->allocate(static_cast<std::size_t>(bytes[i]));
+    arenas_ += bytes[i];
+    ++memory_.allocations;
+  }
+}
+
 opencl::Buffer& Executor::buffer(int slot) {
   const auto r = static_cast<std::size_t>(root(slot));
   opencl::Buffer& view = buffers_[r];
   if (!view && lifetimes_[r].second >= lifetimes_[r].first)
     if (const std::int64_t bytes = bytes_of(r); bytes > 0)
-      view = memory_.arena.view(static_cast<std::size_t>(memory_.slot_offsets[r]),
-                                static_cast<std::size_t>(bytes));
+      view = has_arena_ ? memory_.arena.view(static_cast<std::size_t>(memory_.slot_offsets[r]),
+                                             static_cast<std::size_t>(bytes))
+                        : memory_.values[value_of_[r]].front(static_cast<std::size_t>(bytes));
   return view;
 }
 
@@ -171,7 +204,10 @@ std::span<std::byte> Executor::staging(int slot) {
 
 void Executor::upload() {
   settled_ = false;
-  memory_.arena.write_async(staging_, static_cast<std::size_t>(inputs_begin_));
+  if (has_arena_)
+    memory_.arena.write_async(staging_, static_cast<std::size_t>(inputs_begin_));
+  else
+    for (const plan::Input& in : plan_.inputs) buffer(in.slot).write_async(staging(in.slot));
 }
 
 void Executor::wait() {
@@ -193,8 +229,9 @@ void Executor::fill_tables() {
         for (const plan::Size& s : table->values) host.push_back(as_int(s.evaluate(sizes_), step));
         if (table->values.empty()) host.push_back(0);
       }
-  table_views_.clear();
   memory_.table_offsets.clear();
+  if (!has_arena_) return fill_tables(ranges);
+  table_views_.clear();
   if (host.empty()) return;
   opencl::Buffer& tables = memory_.tables;
   if (tables.size() < host.size() * 4) {
@@ -206,6 +243,17 @@ void Executor::fill_tables() {
   for (const auto& [offset, bytes] : ranges) {
     table_views_.push_back(tables.view(offset, bytes));
     memory_.table_offsets.push_back(offset);
+  }
+}
+
+void Executor::fill_tables(const std::vector<std::pair<std::size_t, std::size_t>>& ranges) {
+  table_views_.resize(ranges.size());
+  settled_ = ranges.empty() && settled_;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const auto [offset, bytes] = ranges[i];
+    opencl::Buffer& table = table_views_[i];
+    if (table.size() < bytes) table = plan_.context->allocate(bytes);
+    table.write_async(std::as_bytes(std::span(tables_)).subspan(offset, bytes));
   }
 }
 

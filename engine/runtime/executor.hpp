@@ -63,13 +63,18 @@ class Executor {
   /// inputs.
   struct Places {
     std::vector<std::int64_t> offsets;
-    std::int64_t inputs_begin = 0, arena_bytes = 0;
+    std::int64_t inputs_begin = 0, inputs_end = 0, arena_bytes = 0;
+    plan::SharedBuffers shared = {};  // what takes the place of the arena, if anything
   };
   Places places_of(const ir::Bindings& sizes, std::int64_t others) const;
   void check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes,
                     std::int64_t others) const;
   void place_slots();
+  void allocate_values(const std::vector<std::int64_t>& bytes);
+  std::int64_t allocated_bytes() const;
   void fill_tables();
+  /// As buffers of their own: where in tables_ they begin, and their bytes.
+  void fill_tables(const std::vector<std::pair<std::size_t, std::size_t>>& ranges);
   void choose_launches();
   void bind_arguments();
   void bind_call(const plan::Step& step);
@@ -90,6 +95,8 @@ class Executor {
   std::set<const opencl::Kernel*> with_constants_;  // whose arguments that no size changes are set
   Memory memory_;
   opencl::Buffer index_error_;
+  const bool has_arena_;                 // else values share memory_.values
+  std::vector<std::size_t> value_of_;    // of those, by root slot
   std::int64_t inputs_begin_ = 0;        // in the arena, where they lie side by side
   std::vector<std::byte> staging_;       // of all inputs
   std::vector<std::int32_t> tables_;     // on their way to the device

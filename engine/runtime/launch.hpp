@@ -22,6 +22,7 @@ struct Launch {
 struct Memory {
   opencl::Buffer arena, tables;
   int allocations = 0;                     // of these two, so far
+  std::vector<opencl::Buffer> values;      // instead of the arena, where views may not overlap
   std::int64_t arena_bytes = 0;            // of it in use
   std::vector<std::int64_t> slot_offsets;  // in the arena, by root slot
   std::vector<std::size_t> table_offsets;  // in `tables`, in the order of the steps' arguments
