@@ -53,6 +53,13 @@ GemmVariant of_groups(std::string name, std::string program, std::int32_t k_grou
   return variant;
 }
 
+GemmVariant of_mma() {
+  GemmVariant variant = of_groups("mma", "gemm_s8_mma", 16, mma, Unit::matrix);
+  variant.takes_epilogue = true;
+  variant.smaller_tiles = {{64, 128}, {64, 64}, {32, 64}};
+  return variant;
+}
+
 GemmVariant with_small_m(GemmVariant variant, std::string program) {
   variant.small_m_program = std::move(program);
   return variant;
@@ -77,7 +84,7 @@ GemmVariant reference(std::string program) {
 
 // clang-format off
 const std::vector<GemmVariant> s8{
-    of_groups("mma", "gemm_s8_matrix", 4, mma, Unit::matrix),
+    of_mma(),
     of_groups("dpas", "gemm_s8_matrix", 4, dpas, Unit::matrix),
     of_groups("mfma", "gemm_s8_matrix", 4, mfma, Unit::matrix),
     of_groups("wmma", "gemm_s8_matrix", 4, wmma, Unit::matrix),
@@ -180,14 +187,20 @@ GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> 
   return variant;
 }
 
-GemmVariant for_idle_units(const GemmVariant& variant, const opencl::DeviceInfo& info,
-                           const opencl::Capabilities& capabilities) {
+std::vector<GemmVariant> with_all_smaller_tiles(const GemmVariant& variant,
+                                                const opencl::DeviceInfo& info,
+                                                const opencl::Capabilities& capabilities) {
   const auto same_weights = [&](const GemmVariant& v) {
     return !v.smaller_tiles.empty() && v.layout() == variant.layout();
   };
   const auto found = std::ranges::find_if(s8, same_weights);
   if (found == s8.end()) throw Error(fmt::format("{} has no smaller tiles", variant.name));
-  return with_smaller_tiles(for_device(*found, info, capabilities), found->smaller_tiles.back());
+  std::vector<GemmVariant> smaller;
+  for (const auto& tiles : found->smaller_tiles)
+    if (tiles[0] * tiles[1] < variant.tile_rows * variant.tile_columns)
+      smaller.push_back(with_smaller_tiles(for_device(*found, info, capabilities), tiles));
+  std::ranges::reverse(smaller);
+  return smaller;
 }
 
 bool gains_by_prefetch(const opencl::DeviceInfo& info) {

@@ -31,9 +31,10 @@ struct GemmVariant {
   Unit unit = Unit::none;
   bool is_reference = false;
   bool takes_prefetch = false;       // has the option PREFETCH
+  bool takes_epilogue = false;       // has the options ACTIVATION and OUT_TYPE
   std::string small_m_program = "";  // for few rows, on the same panels, on CPUs; "": none
-  /// Smaller tiles, rows and columns, that a device can be tuned to; the last is taken where the
-  /// large ones leave compute units idle.
+  /// Smaller tiles, rows and columns, largest first, for launches of which larger ones leave
+  /// compute units idle; a device can be tuned to them, too.
   std::vector<std::array<std::int32_t, 2>> smaller_tiles = {};
   std::string tiles_of = name;  // the variant whose tiles this one makes smaller, or itself
 
@@ -65,10 +66,11 @@ GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
 /// A variant of its own with tiles of `rows` x `columns`: "dot4_64x128".
 GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles);
 
-/// The variant for launches of which `variant`, one of work-groups, leaves compute units idle, on
-/// the same weights.
-GemmVariant for_idle_units(const GemmVariant& variant, const opencl::DeviceInfo& info,
-                           const opencl::Capabilities& capabilities);
+/// The variants for launches of which `variant`, one of work-groups, leaves compute units idle, on
+/// the same weights; smallest tiles first.
+std::vector<GemmVariant> with_all_smaller_tiles(const GemmVariant& variant,
+                                                const opencl::DeviceInfo& info,
+                                                const opencl::Capabilities& capabilities);
 
 /// Tiles, one below the other, that a work-item of `small_m_program` makes. Of 1 to 16 tiles 4 and
 /// more are as fast (Xeon model 207, 2026-11-22, 16 and 32 rows).

@@ -23,8 +23,9 @@ struct Capabilities {
   /// stays there between launches.
   bool in_process_cpu = false;
 
-  /// Steps that share a launch (kernels_cl/persistent/persistent.cl): functions of programs that are compiled
-  /// alone and linked, buffers that kernels find by address, work-groups that wait for one another.
+  /// Steps that share a launch (kernels_cl/persistent/persistent.cl): functions of programs that
+  /// are compiled alone and linked, buffers that kernels find by address, work-groups that wait for
+  /// one another.
   bool persistent_kernel = false;
 
   /// Built programs with inline assembly can be asked for their binary (PoCL 6 crashes).

@@ -166,10 +166,11 @@ void note_float_matmuls(const ir::Graph& graph, Plan& plan) {
 
 namespace {
 
-bool leaves_units_idle(const Step& step, const ir::Bindings& sizes, std::size_t compute_units) {
+/// `launch`: a step or an alternative.
+bool leaves_units_idle(const auto& launch, const ir::Bindings& sizes, std::size_t compute_units) {
   std::size_t groups = 1;
   for (std::size_t d = 0; d < 3; ++d)
-    groups *= static_cast<std::size_t>(step.global[d].evaluate(sizes)) / step.local[d];
+    groups *= static_cast<std::size_t>(launch.global[d].evaluate(sizes)) / launch.local[d];
   return groups < compute_units;
 }
 
@@ -177,10 +178,15 @@ bool leaves_units_idle(const Step& step, const ir::Bindings& sizes, std::size_t 
 
 const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
                                    std::size_t compute_units) {
-  for (const Alternative& other : step.alternatives)
-    if (other.up_to_rows > 0 ? step.unit.evaluate(sizes) <= other.up_to_rows
-                             : leaves_units_idle(step, sizes, compute_units))
-      return &other;
+  const auto end = step.alternatives.end();
+  const auto fits = [&](auto other) {
+    if (other->up_to_rows > 0) return step.unit.evaluate(sizes) <= other->up_to_rows;
+    const auto larger = std::next(other);
+    return larger == end ? leaves_units_idle(step, sizes, compute_units)
+                         : leaves_units_idle(*larger, sizes, compute_units);
+  };
+  for (auto other = step.alternatives.begin(); other != end; ++other)
+    if (fits(other)) return &*other;
   return nullptr;
 }
 

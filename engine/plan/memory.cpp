@@ -53,8 +53,8 @@ SharedBuffers share_buffers(const std::vector<Lifetime>& lifetimes) {
   std::vector<std::vector<std::size_t>> values;  // of each buffer
   for (const std::size_t i : largest_first(lifetimes)) {
     const auto is_free = [&](const std::vector<std::size_t>& others) {
-      return std::ranges::none_of(
-          others, [&](std::size_t j) { return meet(lifetimes[i], lifetimes[j]); });
+      return std::ranges::none_of(others,
+                                  [&](std::size_t j) { return meet(lifetimes[i], lifetimes[j]); });
     };
     const auto found = std::ranges::find_if(values, is_free);
     result.of[i] = static_cast<std::size_t>(found - values.begin());

@@ -29,8 +29,8 @@ struct SharedBuffers {
 /// each at the lowest gap that fits between the values that live at the same time.
 Placement place(const std::vector<Lifetime>& lifetimes, std::int64_t alignment);
 
-/// The same for devices on which no two views of a buffer may overlap: the largest value first, each
-/// in the first buffer that is free while it lives.
+/// The same for devices on which no two views of a buffer may overlap: the largest value first,
+/// each in the first buffer that is free while it lives.
 SharedBuffers share_buffers(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace bertcl::plan

@@ -65,7 +65,8 @@ using LibraryCall =
 
 /// Another kernel on the buffers of a step, for runs of some sizes.
 struct Alternative {
-  std::int64_t up_to_rows = 0;  // 0: where the step's own groups leave compute units idle
+  /// 0: where the next alternative, or after the last one the step itself, leaves units idle.
+  std::int64_t up_to_rows = 0;
   std::string variant;
   opencl::Kernel kernel;
   std::array<Size, 3> global;

@@ -37,7 +37,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void 
       const float4 s = vload4(0, own + (r + lane / LANES_N) * SUMS_PITCH + lane % LANES_N * 4);
       if (row >= M || column >= N) continue;
       const float4 x = activate_v4(s + c, activation);
-      STORE4(x, out + (size_t)row * N + column, N - column);
+      STORE4(x, out + (size_t)row * N + column, N - column, float4);
     }
   }
 }

@@ -110,10 +110,23 @@ TEST(Variants, TilesForTheDevice) {
   const GemmVariant dot4 = for_device(gemm_variant_of_program("gemm_s8_dot4"), gpu, amd);
   EXPECT_EQ(dot4.tile_rows, 64);
   EXPECT_EQ(dot4.defines, (opencl::Defines{{"DOT4", 4}, {"TILE_M", 64}, {"TILE_N", 128}}));
-  const GemmVariant idle = for_idle_units(gemm_s8_variants().front(), gpu, {});
-  EXPECT_EQ(idle.name, "dot4_32x64");
-  EXPECT_EQ(idle.tiles_of, "dot4");
-  EXPECT_EQ(idle.layout(), gemm_s8_variants().front().layout());
+}
+
+TEST(Variants, SmallerTilesOfTheSameWeights) {
+  opencl::Capabilities unit;
+  unit.ptx_mma_s8 = true;
+  const auto smaller = [&](const char* name) {
+    const auto variants = gemm_s8_variants();
+    const auto found = std::ranges::find(variants, name, &GemmVariant::name);
+    std::string names;
+    for (const GemmVariant& v : with_all_smaller_tiles(*found, device_of("gpu"), unit)) {
+      EXPECT_EQ(v.layout(), found->layout());
+      names += v.name + " ";
+    }
+    return names;
+  };
+  EXPECT_EQ(smaller("mma"), "mma_32x64 mma_64x64 mma_64x128 ");
+  EXPECT_EQ(smaller("dpas"), "dot4_32x64 dot4_64x64 dot4_64x128 ");
 }
 
 TEST(Variants, OfProgramsWithOptions) {

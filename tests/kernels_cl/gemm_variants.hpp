@@ -2,7 +2,9 @@
 // The variants of the GEMMs, how each wants its operands, and one way to run them.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/bind.hpp"
@@ -56,14 +58,16 @@ inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines&
 /// gives the capability that this takes.
 template <typename Native>
 void add_matrix_kernels(std::vector<GemmKernel>& list, const char* program, const Native& native) {
+  const bool halves = std::string_view(program) == "gemm_f16_matrix";
   for (const opencl::MatrixUnit& unit : opencl::matrix_units()) {
+    if (!halves && unit.flag == &opencl::Capabilities::ptx_mma_s8) continue;  // gemm_s8_mma
     const int tile = unit.flag == &opencl::Capabilities::amd_wmma ? 64 : 128;
     opencl::Defines defines{{"MATRIX_UNIT", unit.code}, {"TILE_M", tile}};
     list.push_back(gemm_kernel(program, defines));
     defines["MATRIX_EMULATED"] = 0;
     if (auto flag = native(unit)) list.push_back(gemm_kernel(program, defines, flag));
   }
-  list.push_back(gemm_kernel(program, {{"COPY_ASYNC", 1}}));
+  if (halves) list.push_back(gemm_kernel(program, {{"COPY_ASYNC", 1}}));
 }
 
 inline const std::vector<GemmKernel>& gemm_s8_variants() {
@@ -83,8 +87,12 @@ inline const std::vector<GemmKernel>& gemm_s8_variants() {
         gemm_kernel("gemm_s8_dot4", {{"DOT4", 2}}, &Capabilities::ptx_dp4a),
     };
     add_matrix_kernels(list, "gemm_s8_matrix", [](const auto& unit) { return unit.flag; });
-    list.push_back(gemm_kernel("gemm_s8_matrix", {{"COPY_ASYNC", 2}, {"MATRIX_EMULATED", 0}},
-                               &Capabilities::ptx_cp_async));
+    for (const auto& [rows, columns] : {std::array{128, 128}, {64, 64}, {32, 64}}) {
+      opencl::Defines defines{{"TILE_M", rows}, {"TILE_N", columns}};
+      list.push_back(gemm_kernel("gemm_s8_mma", defines));
+      defines["COPY_ASYNC"] = 2, defines["MATRIX_EMULATED"] = 0;
+      list.push_back(gemm_kernel("gemm_s8_mma", defines, &Capabilities::ptx_cp_async));
+    }
     return list;
   }();
   return variants;

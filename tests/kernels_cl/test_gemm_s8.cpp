@@ -248,5 +248,18 @@ TEST(PackS8, PanelsAndColumnSums) {
     }
 }
 
+// What the builder of a plan knows is compiled in; the arguments are not read then.
+TEST(GemmS8Mma, AnEpilogueCompiledInGivesTheSame) {
+  GemmS8Case c = make_case(33, 65, 48, false, 7);
+  const size_t n = 65;
+  c.scale.assign(n, 1e-3f), c.bias.assign(n, 0.25f), c.activation = kGelu;
+  c.out_inv_scale.assign(n, 40.0f), c.out_zero_point.assign(n, 100.0f);
+  opencl::Defines defines{{"TILE_M", 32}, {"TILE_N", 64}};
+  const auto expected = run_gemm_s8<uint8_t>(gemm_kernel("gemm_s8_mma", defines), c, kOutU8);
+  defines["ACTIVATION"] = kGelu, defines["OUT_TYPE"] = kOutU8;
+  c.activation = kNone;
+  EXPECT_EQ(run_gemm_s8<uint8_t>(gemm_kernel("gemm_s8_mma", defines), c, kOutU8), expected);
+}
+
 }  // namespace
 }  // namespace bertcl::tests

@@ -42,8 +42,8 @@ PrepackedWeights prepack_weights(Builder& b, const ir::Tensor& w, const GemmVari
 }
 
 /// The builds of a tuned step for fewer rows than its own.
-void add_builds(Builder& b, Step& step, const std::vector<TunedVariant>& tuned, const ir::Dim& rows,
-                std::int64_t n) {
+void add_builds(Step& step, const std::vector<TunedVariant>& tuned, const ir::Dim& rows,
+                std::int64_t n, const auto& kernel_of) {
   for (std::size_t i = 0; i + 1 < tuned.size(); ++i) {
     const GemmVariant& r = *tuned[i].variant;
     // Between two measured numbers of rows their geometric mean parts them.
@@ -51,7 +51,7 @@ void add_builds(Builder& b, Step& step, const std::vector<TunedVariant>& tuned, 
         std::sqrt(static_cast<double>(tuned[i].rows) * static_cast<double>(tuned[i + 1].rows));
     step.alternatives.push_back({static_cast<std::int64_t>(border),
                                  r.name,
-                                 b.kernel(r.program, "gemm_s8", r.defines),
+                                 kernel_of(r),
                                  grid_of(r, rows, n),
                                  {static_cast<std::size_t>(r.items), 1, 1}});
   }
@@ -110,41 +110,46 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
              {Size{rows, b.rows_per_item()}, Size{}, Size{}});
     row_sums = Builder::read(sums);
   }
-  Step& step =
-      b.launch(node, "int8", variant.name, b.kernel(variant.program, "gemm_s8", variant.defines),
-               kernels::GemmS8<Argument>{
-                   .a = b.in(x),
-                   .b = b.constant(std::move(prepacked.panels)),
-                   .colsum = b.constant(std::move(prepacked.column_sums)),
-                   .scale = b.constant(ir::Tensor::of({n}, std::move(scale))),
-                   .bias = b.in(bias),
-                   .out_inv_scale = inv_scale,
-                   .out_zero_point = zero_point,
-                   .out = b.out(node.output()),
-                   .M = Size{rows},
-                   .N = static_cast<std::int32_t>(n),
-                   .K = static_cast<std::int32_t>(k),
-                   .zero_point = static_zero,
-                   .a_signed = static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
-                   .has_bias = static_cast<std::int32_t>(bias != nullptr),
-                   .activation = activation_code(activation_of(node)),
-                   .out_type = type_code(node.output()->type.dtype),
-                   .x_scale = b.in(measured_scale),
-                   .x_zero_point = b.in(measured_zero),
-                   .row_sums = row_sums,
-                   .w_zero_point = w_zero,
-                   .row_scale = b.in(row_scale)},
-               grid_of(variant, rows, n));
+  const std::int32_t activation = activation_code(activation_of(node));
+  const std::int32_t out_type = type_code(node.output()->type.dtype);
+  const auto kernel_of = [&](const GemmVariant& v) {
+    opencl::Defines defines = v.defines;
+    if (v.takes_epilogue) defines["ACTIVATION"] = activation, defines["OUT_TYPE"] = out_type;
+    return b.kernel(v.program, "gemm_s8", defines);
+  };
+  Step& step = b.launch(node, "int8", variant.name, kernel_of(variant),
+                        kernels::GemmS8<Argument>{
+                            .a = b.in(x),
+                            .b = b.constant(std::move(prepacked.panels)),
+                            .colsum = b.constant(std::move(prepacked.column_sums)),
+                            .scale = b.constant(ir::Tensor::of({n}, std::move(scale))),
+                            .bias = b.in(bias),
+                            .out_inv_scale = inv_scale,
+                            .out_zero_point = zero_point,
+                            .out = b.out(node.output()),
+                            .M = Size{rows},
+                            .N = static_cast<std::int32_t>(n),
+                            .K = static_cast<std::int32_t>(k),
+                            .zero_point = static_zero,
+                            .a_signed = static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
+                            .has_bias = static_cast<std::int32_t>(bias != nullptr),
+                            .activation = activation,
+                            .out_type = out_type,
+                            .x_scale = b.in(measured_scale),
+                            .x_zero_point = b.in(measured_zero),
+                            .row_sums = row_sums,
+                            .w_zero_point = w_zero,
+                            .row_scale = b.in(row_scale)},
+                        grid_of(variant, rows, n));
   step.local[0] = static_cast<std::size_t>(variant.items);
   step.tunable = tunable_of(variants, n, k, choice.variant->name);
   if (!tuned.empty()) {
     step.tunable->gain = b.tuning().find("linear_q", "int8", n, k)->gain();
-    add_builds(b, step, tuned, rows, n);
+    add_builds(step, tuned, rows, n, kernel_of);
   } else if (variant.items > 1) {
-    const GemmVariant few =
-        kernels::for_idle_units(variant, b.context().info(), b.context().capabilities());
-    step.alternatives.push_back({0, few.name, b.kernel(few.program, "gemm_s8", few.defines),
-                                 grid_of(few, rows, n), step.local});
+    for (const GemmVariant& few :
+         kernels::with_all_smaller_tiles(variant, b.context().info(), b.context().capabilities()))
+      step.alternatives.push_back({0, few.name, kernel_of(few), grid_of(few, rows, n), step.local});
   } else if (auto few = small_m_variant(b, variant, "gemm_s8", variant.defines, rows, n)) {
     step.alternatives.push_back(std::move(*few));
   }
