@@ -87,7 +87,7 @@ inline const std::vector<GemmKernel>& gemm_s8_variants() {
         gemm_kernel("gemm_s8_dot4", {{"DOT4", 2}}, &Capabilities::ptx_dp4a),
     };
     add_matrix_kernels(list, "gemm_s8_matrix", [](const auto& unit) { return unit.flag; });
-    for (const auto& [rows, columns] : {std::array{128, 128}, {64, 64}, {32, 64}}) {
+    for (const auto& [rows, columns] : {std::array{128, 128}, {64, 128}, {64, 64}, {32, 64}}) {
       opencl::Defines defines{{"TILE_M", rows}, {"TILE_N", columns}};
       list.push_back(gemm_kernel("gemm_s8_mma", defines));
       defines["COPY_ASYNC"] = 2, defines["MATRIX_EMULATED"] = 0;
