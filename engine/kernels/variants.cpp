@@ -53,13 +53,6 @@ GemmVariant of_groups(std::string name, std::string program, std::int32_t k_grou
   return variant;
 }
 
-GemmVariant of_mma() {
-  GemmVariant variant = of_groups("mma", "gemm_s8_mma", 16, mma, Unit::matrix);
-  variant.takes_epilogue = true;
-  variant.smaller_tiles = {{64, 128}, {64, 64}, {32, 64}};
-  return variant;
-}
-
 GemmVariant with_small_m(GemmVariant variant, std::string program) {
   variant.small_m_program = std::move(program);
   return variant;
@@ -71,8 +64,13 @@ GemmVariant of_lanes(GemmVariant variant, int lanes) {
   return with_small_m(std::move(variant), "gemm_f32_x86_small_m");
 }
 
-GemmVariant with_tile_sizes(GemmVariant variant, std::vector<std::array<std::int32_t, 2>> smaller) {
-  variant.smaller_tiles = std::move(smaller);
+GemmVariant with_tile_sizes(GemmVariant variant) {
+  variant.smaller_tiles = {{64, 128}, {64, 64}, {32, 64}};
+  return variant;
+}
+
+GemmVariant with_known_epilogue(GemmVariant variant) {
+  variant.takes_epilogue = true;
   return variant;
 }
 
@@ -84,7 +82,7 @@ GemmVariant reference(std::string program) {
 
 // clang-format off
 const std::vector<GemmVariant> s8{
-    of_mma(),
+    with_known_epilogue(with_tile_sizes(of_groups("mma", "gemm_s8_mma", 16, mma, Unit::matrix))),
     of_groups("dpas", "gemm_s8_matrix", 4, dpas, Unit::matrix),
     of_groups("mfma", "gemm_s8_matrix", 4, mfma, Unit::matrix),
     of_groups("wmma", "gemm_s8_matrix", 4, wmma, Unit::matrix),
@@ -93,7 +91,7 @@ const std::vector<GemmVariant> s8{
     of_items("x86_avx_vnni", "gemm_s8_x86_avx_vnni", 6, 16, 4, avx_vnni),
     of_items("x86_avx2", "gemm_s8_x86_avx2", 6, 64, 2, avx2),
     of_items("portable", "gemm_s8_portable", 6, 64, 1, cpu_only),
-    with_tile_sizes(of_groups("dot4", "gemm_s8_dot4", 4, groups, Unit::dot4), {{64, 128}, {64, 64}, {32, 64}}),
+    with_tile_sizes(of_groups("dot4", "gemm_s8_dot4", 4, groups, Unit::dot4)),
     reference("gemm_s8_ref")};
 
 const std::vector<GemmVariant> f32{

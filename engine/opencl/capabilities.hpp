@@ -16,7 +16,8 @@ namespace bertcl::opencl {
 ///
 /// The environment variable BERTCL_DISABLE hides capabilities by name: "avx512_vnni,avx2,fp16".
 struct Capabilities {
-  /// Views of one buffer may overlap.
+  /// Views of one buffer may overlap. Told by the name of the platform: a driver that breaks over
+  /// it does so at some later call.
   bool overlapping_views = false;
 
   /// Kernels run as threads of this process (PoCL, Intel's runtime): what they find at an address

@@ -168,7 +168,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
       load_columns(strip + A_CELLS * CELLS_K + c * B_CELLS + sub_column, lane, columns);
       MATRIX_UNROLL
       for (int i = 0; i < SUB_ROWS; i++) {
-        if (!UNIT_A_U8) rows[i] ^= flip;
+        rows[i] ^= flip;
         MATRIX_UNROLL
         for (int j = 0; j < SUB_COLUMNS; j++)
           MATRIX_MULTIPLY(&sums[i][j], &rows[i], &columns[j], exchange, item);
@@ -184,8 +184,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
   const int function = activation, type = out_type;
 #endif
   // A lane finishes columns 4 (lane % LANES_N) .. of every LANES_M-th row.
-  const int zero =
-      zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed || UNIT_A_U8 ? 0 : 128);
+  const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
   const int column = o.column0 + sub_column + lane % LANES_N * 4;
   const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
                                    out_zero_point, has_bias, type, x_scale, w_zero_point);
