@@ -72,7 +72,7 @@ bool write(const Struct& all, Struct* given) {
 
 bertcl_status describe(const std::vector<bertcl::Port>& ports, std::size_t index,
                        bertcl_tensor* tensor) {
-  if (index >= ports.size()) return refuse("there is no such input or output");
+  if (index >= ports.size()) return refuse("no such input or output");
   const bertcl::Port& port = ports[index];
   const bertcl_tensor all{sizeof(bertcl_tensor),
                           port.name.c_str(),
@@ -81,11 +81,11 @@ bertcl_status describe(const std::vector<bertcl::Port>& ports, std::size_t index
                           port.shape.data(),
                           nullptr,
                           0};
-  return write(all, tensor) ? BERTCL_OK : refuse("the tensor has no size");
+  return write(all, tensor) ? BERTCL_OK : refuse("the tensor's size is not set");
 }
 
 bertcl_status give(const bertcl_results& results, std::size_t index, bertcl_tensor* tensor) {
-  if (index >= results.outputs.size()) return refuse("there is no such result");
+  if (index >= results.outputs.size()) return refuse("no such result");
   const auto& [name, output] = results.outputs[index];
   const bertcl_tensor all{sizeof(bertcl_tensor),
                           name.c_str(),
@@ -94,7 +94,7 @@ bertcl_status give(const bertcl_results& results, std::size_t index, bertcl_tens
                           output.shape().data(),
                           output.bytes().data(),
                           output.bytes().size()};
-  return write(all, tensor) ? BERTCL_OK : refuse("the tensor has no size");
+  return write(all, tensor) ? BERTCL_OK : refuse("the tensor's size is not set");
 }
 
 bertcl::Tensor tensor_of(const bertcl_tensor& given) {
@@ -119,10 +119,10 @@ const char* bertcl_last_error(void) { return last_error().c_str(); }
 
 bertcl_status bertcl_session_load(const char* model, const bertcl_session_options* options,
                                   bertcl_session** session) {
-  if (!model || !session) return refuse("model and session may not be NULL");
+  if (!model || !session) return refuse("model and session must not be NULL");
   *session = nullptr;
   bertcl_session_options given{};
-  if (options && !read(options, given)) return refuse("the options have no size");
+  if (options && !read(options, given)) return refuse("the options' size is not set");
   if (given.precision < BERTCL_PRECISION_FP32 || given.precision > BERTCL_PRECISION_BF16)
     return refuse("unknown precision");
   return guarded([&] {
@@ -162,11 +162,11 @@ bertcl_status bertcl_session_output(const bertcl_session* session, size_t index,
 bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* inputs, size_t count,
                                  bertcl_results** results) {
   if (!session || !results || (!inputs && count > 0))
-    return refuse("session, inputs and results may not be NULL");
+    return refuse("session, inputs and results must not be NULL");
   *results = nullptr;
   // Inputs lie one after the other by the size that the caller's header gives a tensor.
   const std::size_t stride = count > 0 ? inputs->size : 0;
-  if (count > 0 && stride < sizeof(bertcl_tensor)) return refuse("a tensor has no size");
+  if (count > 0 && stride < sizeof(bertcl_tensor)) return refuse("a tensor's size is not set");
   for (std::size_t i = 0; i < count; ++i) {
     const auto* input = reinterpret_cast<const bertcl_tensor*>(
         reinterpret_cast<const std::byte*>(inputs) + i * stride);
@@ -192,7 +192,8 @@ bertcl_status bertcl_session_run_sequences(bertcl_session* session,
                                            bertcl_results** results) {
   bertcl_sequences given{};
   if (!session || !results || !read(sequences, given))
-    return refuse("session, sequences and results may not be NULL, and sequences have a size");
+    return refuse(
+        "session, sequences and results must not be NULL, and the sequences' size must be set");
   *results = nullptr;
   if (given.count < 1 || !given.offsets || !given.ids)
     return refuse("sequences need a count, offsets and ids");
@@ -218,10 +219,10 @@ bertcl_status bertcl_results_get(const bertcl_results* results, size_t index,
 
 bertcl_status bertcl_results_find(const bertcl_results* results, const char* name,
                                   bertcl_tensor* tensor) {
-  if (!results || !name) return refuse("results and name may not be NULL");
+  if (!results || !name) return refuse("results and name must not be NULL");
   for (std::size_t i = 0; i < results->outputs.size(); ++i)
     if (results->outputs[i].first == name) return give(*results, i, tensor);
-  return refuse("no output has this name");
+  return refuse("no output of this name");
 }
 
 void bertcl_results_free(bertcl_results* results) { delete results; }

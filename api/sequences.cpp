@@ -46,13 +46,14 @@ void check(const Sequences& s) {
   if (s.offsets.size() < 2 || s.offsets.front() != 0 ||
       s.offsets.back() != static_cast<std::int64_t>(s.ids.size()))
     throw Error(
-        fmt::format("the offsets of sequences go from 0 to the number of ids, {}", s.ids.size()));
+        fmt::format("sequence offsets must run from 0 to the number of ids, {}", s.ids.size()));
   for (std::size_t i = 0; i + 1 < s.offsets.size(); ++i)
     if (length(s, i) <= 0)
-      throw Error(fmt::format("sequence {} ends at {} and begins at {}; it needs a token", i,
-                              s.offsets[i + 1], s.offsets[i]));
+      throw Error(
+          fmt::format("sequence {} ends at {} but begins at {}; it needs at least one token", i,
+                      s.offsets[i + 1], s.offsets[i]));
   if (!s.types.empty() && s.types.size() != s.ids.size())
-    throw Error(fmt::format("{} segments were given for {} ids", s.types.size(), s.ids.size()));
+    throw Error(fmt::format("got {} segments for {} ids", s.types.size(), s.ids.size()));
 }
 
 runtime::Tensors padded(const Sequences& s, const std::vector<plan::Port>& inputs) {
@@ -82,11 +83,9 @@ runtime::Tensors padded(const Sequences& s, const std::vector<plan::Port>& input
   for (const plan::Port& port : inputs) {
     const ir::InputRole role = ir::role_of_input(port.name);
     if (role == ir::InputRole::ids && &port != ids)
-      throw Error(
-          fmt::format("the input '{}' {} is none of token ids, mask, segments and positions; run "
-                      "the model with "
-                      "tensors",
-                      port.name, ir::str(port.type)));
+      throw Error(fmt::format(
+          "input '{}' {} is not token ids, mask, segments or positions; run the model on tensors",
+          port.name, ir::str(port.type)));
     tensors.emplace(port.name, value(role));
   }
   return tensors;

@@ -23,8 +23,8 @@ ir::Tensor copied(ElementType type, std::vector<std::int64_t> shape,
     if (extent < 0) throw Error(fmt::format("a tensor has an extent of {}", extent));
   const std::int64_t count = ir::element_count(shape);
   if (bytes.size() != static_cast<std::size_t>(count) * size_of(type))
-    throw Error(fmt::format("{} bytes were given for a tensor of {} elements of {}", bytes.size(),
-                            count, name_of(type)));
+    throw Error(fmt::format("got {} bytes for a tensor of {} elements of {}", bytes.size(), count,
+                            name_of(type)));
   auto owner = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
   const std::span<const std::byte> view(*owner);
   return {internal(type), std::move(shape), std::move(owner), view};
@@ -48,7 +48,7 @@ std::span<const std::byte> Tensor::bytes() const { return data_->tensor.bytes();
 
 std::span<const std::byte> Tensor::bytes_as(ElementType asked) const {
   if (asked != type())
-    throw Error(fmt::format("the tensor is of {}, its elements were asked for as {}",
+    throw Error(fmt::format("the tensor holds {}, but its elements were requested as {}",
                             name_of(type()), name_of(asked)));
   return bytes();
 }

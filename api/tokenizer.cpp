@@ -26,7 +26,7 @@ void Tokenizer::Impl::add(Sequences& to, std::string_view first, const std::stri
   if (!second) b.clear();
   const std::int64_t special = second ? 3 : 2;
   if (max_length < special)
-    throw Error("sequences of " + std::to_string(max_length) + " tokens have no room for text");
+    throw Error("sequences of " + std::to_string(max_length) + " tokens leave no room for text");
   while (static_cast<std::int64_t>(a.size() + b.size()) + special > max_length)
     (a.size() > b.size() || !second ? a : b).pop_back();
   const auto push = [&](std::int64_t id, std::int64_t type) {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <utility>
 
-#include "support/stopwatch.hpp"
 #include "quant/calibration/calibrate.hpp"
 #include "quant/calibration/channel_pass.hpp"
 #include "quant/graph/workspace.hpp"
 #include "quant/quantization.hpp"
+#include "support/stopwatch.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -72,12 +72,12 @@ Ranges find_ranges(Quantization& quantization, const Options& options, const Wor
 std::string why_not_smoothed(const Options& options) {
   const PlacementOptions& placement = options.placement;
   if (!options.accuracy.smooth) return "";
-  if (options.ranges.clip_gelu) return "GELU is cut off at a bound";
-  if (!options.overrides.empty()) return "overrides are those of the tensors as they are";
+  if (options.ranges.clip_gelu) return "GELU is clipped";
+  if (!options.overrides.empty()) return "overrides apply to the tensors before smoothing";
   if (!placement.output_op_types.empty() || !placement.places.empty())
     return "results of operators are quantized";
   if (options.all_readers && !placement.add_channels)
-    return "all readers of a tensor take its one scale";
+    return "all readers of a tensor share its one scale";
   return "";
 }
 

@@ -99,9 +99,8 @@ Options qordered() {
 
 std::span<const Preset> presets() {
   static const Preset all[] = {
-      {"default", "inputs of MatMuls in u8, residual stream in float: the smallest loss",
-       our_default},
-      {"fast", "default, and the residual stream in u8, a scale for each channel", fast},
+      {"default", "u8 inputs of MatMuls, float residual stream: the smallest loss", our_default},
+      {"fast", "default, plus the residual stream in u8 with per-channel scales", fast},
       {"ort-tensorrt",
        "ONNX Runtime's TensorRT example: s8, percentile, MatMul and residual Adds; smoothed",
        ort_tensorrt},
@@ -110,8 +109,7 @@ std::span<const Preset> presets() {
       {"qdqbert",
        "Hugging Face's QDQBERT model: s8, layers and their residual Adds, no head; smoothed",
        qdqbert},
-      {"migraphx-native", "MIGraphX's own quantize_int8: s8, one scale for each weight",
-       migraphx_native},
+      {"migraphx-native", "MIGraphX's own quantize_int8: s8, per-tensor weights", migraphx_native},
       {"qordered", "ONNX Runtime's QAT example (QOrdered operators): s8 at results, not at inputs",
        qordered}};
   return all;

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "support/pending_file.hpp"
 #include "onnx/read_model.hpp"
 #include "quant/graph/graph_edit.hpp"
 #include "quant/graph/opset.hpp"
 #include "quant/transforms/round_weights.hpp"
 #include "quant/transforms/smooth_model.hpp"
 #include "quant/writing/rewrite.hpp"
+#include "support/pending_file.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -61,14 +61,14 @@ void record(onnx::ModelProto& model, const Report& report) {
 void check_types(const Options& options) {
   if (options.activations.type == ir::DType::i8 && options.weights.scheme.type == ir::DType::u8)
     throw Error(
-        "activations in s8 with weights in u8 are not supported, nor by onnxruntime's "
-        "MatMulInteger; take weights in s8, or activations in u8");
+        "s8 activations with u8 weights are not supported (nor by onnxruntime's MatMulInteger); "
+        "use s8 weights or u8 activations");
   const WeightOptions& weights = options.weights;
   if (weights.scale == WeightScale::mse && weights.as_float &&
       saturation_of(weights.scheme) != integers_of(weights.scheme.type))
     throw Error(
-        "QuantizeLinear clips weights at 8 bits; to clip them at fewer, write them as integers, "
-        "not in float after Q -> DQ");
+        "QuantizeLinear clips weights to 8 bits; for fewer bits, write them as integers, not as "
+        "float after Q -> DQ");
 }
 
 /// True for operators that make integers of activations, or compute on such.
@@ -93,8 +93,7 @@ void check_float(const onnx::GraphProto& graph, const std::filesystem::path& pat
   std::vector<std::string> found;
   for (const auto& [op, count] : counts) found.push_back(fmt::format("{} {}", count, op));
   throw Error(
-      fmt::format("{}: it is quantized already, with {} nodes; give the float model that it was "
-                  "made of",
+      fmt::format("{}: already quantized, it has {} nodes; give the float model it was made from",
                   path.string(), fmt::join(found, " and ")));
 }
 
@@ -104,22 +103,26 @@ void check_dynamic(const Options& options, ActivationScales scales) {
   for (const std::string& op : placement.op_types)
     if (op != "MatMul" && op != "Gather")
       throw Error(
-          fmt::format("operator {} is not quantized dynamically, MatMul and Gather are; name "
-                      "these, or calibrate",
+          fmt::format("operator {} cannot be quantized dynamically (only MatMul and Gather can); "
+                      "calibrate instead",
                       op));
   if (!placement.output_op_types.empty() || !placement.places.empty())
-    throw Error("results are not quantized dynamically, inputs of MatMuls are; calibrate");
+    throw Error(
+        "results cannot be quantized dynamically, only inputs of MatMuls; calibrate instead");
   if (options.softmax == Softmax::unnormalized)
-    throw Error("MatMuls after Softmax are not quantized dynamically; take plain Softmax");
+    throw Error(
+        "MatMuls after an unnormalized Softmax cannot be quantized dynamically; use --softmax "
+        "plain");
   const bool per_token = scales == ActivationScales::per_token;
   if (!per_token && options.activations != Scheme{})
-    throw Error("DynamicQuantizeLinear gives u8, asymmetric; take activations so, or calibrate");
+    throw Error(
+        "DynamicQuantizeLinear makes asymmetric u8; use that for activations, or calibrate");
   if (per_token && options.weights.scheme.type != ir::DType::i8)
-    throw Error("MatMuls of activations with a scale for each token take weights in s8");
+    throw Error("per-token activation scales need s8 weights");
   if (options.weights.as_float || options.weights.transposed)
     throw Error(
-        "MatMuls that are quantized dynamically read weights as integers in their own layout, not "
-        "in float or transposed");
+        "dynamically quantized MatMuls read integer weights in MatMul's layout, not float or "
+        "transposed ones");
 }
 
 std::set<std::string> tensors_of(const Placement& placement, Role role) {
@@ -232,10 +235,9 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
   for (const std::string& tensor : deferrable_) {
     ranges[tensor] = kPowers;
     if (const auto it = options_.overrides.find(tensor); it != options_.overrides.end())
-      throw Error(
-          fmt::format("{}: an unnormalized Softmax has a known range; override "
-                      "it with plain Softmax",
-                      it->second.place));
+      throw Error(fmt::format(
+          "{}: an unnormalized Softmax has a known range; overrides need --softmax plain",
+          it->second.place));
   }
   encodings_ = quant::encode(
       placement_, index_, constants_, ranges,

@@ -58,7 +58,7 @@ Dataset parse_dataset(std::string_view text, const std::string& origin) {
         Question question = read_question(qa, dataset.contexts.size() - 1, dataset.version_2);
         const auto [other, is_new] = path_of_id.emplace(question.id, qa.path());
         if (!is_new) {
-          throw Error(fmt::format("{}: {}.id \"{}\" stands already at {}.id; ids must be unique",
+          throw Error(fmt::format("{}: {}.id \"{}\" is already used at {}.id; ids must be unique",
                                   origin, qa.path(), question.id, other->second));
         }
         if (question.answers.empty() && without_answers.empty()) without_answers = qa.path();
@@ -66,7 +66,7 @@ Dataset parse_dataset(std::string_view text, const std::string& origin) {
       });
     });
   });
-  if (dataset.questions.empty()) throw Error(fmt::format("{}: holds no question", origin));
+  if (dataset.questions.empty()) throw Error(fmt::format("{}: contains no questions", origin));
   if (!dataset.version_2 && !without_answers.empty()) {
     throw Error(
         fmt::format("{}: {}.answers is empty; only v2.0 files (with is_impossible keys) "

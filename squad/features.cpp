@@ -92,9 +92,8 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
                     static_cast<std::int64_t>(query.size()) - 3;
   if (room < 1) {
     throw Error(
-        fmt::format("max_seq_length {} leaves no room for the document beside a question "
-                    "of {} word pieces and 3 special tokens; raise it or lower "
-                    "max_query_length",
+        fmt::format("max_seq_length {} leaves no room for the context beside a question of {} word "
+                    "pieces and 3 special tokens; raise it or lower max_query_length",
                     options.max_seq_length, query.size()));
   }
   const std::int32_t cls = tokenizer.token_id("[CLS]");

@@ -40,8 +40,8 @@ void check(const WindowLogits& window, bool allow_nonfinite) {
   if (!std::all_of(window.start.begin(), window.start.end(), is_finite) ||
       !std::all_of(window.end.begin(), window.end.end(), is_finite)) {
     throw Error(
-        fmt::format("the model returned NaN or infinite logits for a window of {} tokens "
-                    "(question {} of the data, counted from 0); --allow-nonfinite goes on",
+        fmt::format("the model returned NaN or infinite logits for a window of {} tokens (question "
+                    "{} of the data, counted from 0); --allow-nonfinite continues",
                     length, window.feature->example_index));
   }
 }

@@ -52,7 +52,7 @@ Encoded encode_items(const Task& task, const text::WordPieceTokenizer& tokenizer
     encoded.items_cut += cut ? 1 : 0;
   }
   if (encoded.sequences.empty())
-    throw Error(fmt::format("{}: nothing to score: no word piece in the {} {} that were read",
+    throw Error(fmt::format("{}: nothing to score: no word pieces in the {} {} read",
                             options.origin, count, task.unit()));
   return encoded;
 }
@@ -94,7 +94,7 @@ Evaluation evaluate(const Task& task, const text::WordPieceTokenizer& tokenizer,
           !std::all_of(own.begin(), own.end(), [](float value) { return std::isfinite(value); }))
         throw Error(
             fmt::format("the model returned NaN or infinite values for item {} of the data, "
-                        "counted from 0; --allow-nonfinite goes on",
+                        "counted from 0; --allow-nonfinite continues",
                         encoded.items[index]));
       evaluation.results->add(encoded.items[index], sequences[index], own);
       evaluation.tokens += sequences[index].length();

@@ -51,7 +51,7 @@ class MaskedTask : public Task {
  public:
   MaskedTask(std::vector<std::string> texts, std::size_t vocabulary) : texts_(std::move(texts)) {
     head_ = {true, vocabulary, true,
-             fmt::format("a class for each of the {} tokens of the vocabulary", vocabulary)};
+             fmt::format("one class per vocabulary token ({})", vocabulary)};
   }
 
   std::size_t size() const override { return texts_.size(); }

@@ -45,8 +45,8 @@ void add(Reviews& reviews, const std::filesystem::path& name, std::string text,
   const std::string id = id_of(name);
   if (!reviews.emplace(id, std::move(text)).second)
     throw Error(
-        fmt::format("{}: two reviews are '{}', '{}' is one of them; name the folder in "
-                    "which neg and pos lie once",
+        fmt::format("{}: two reviews are named '{}', one of them is '{}'; give a folder that has "
+                    "one neg and one pos folder below it",
                     origin.string(), id, name.string()));
 }
 
@@ -64,7 +64,7 @@ std::string read_entry(zip_t* archive, const zip_stat_t& stat, const std::string
     if (count < 0) throw Error(fmt::format("{}: {}", origin, zip_file_strerror(file.get())));
     done += static_cast<std::size_t>(count);
   }
-  if (done != stat.size) throw Error(origin + ": is not as long as the archive says");
+  if (done != stat.size) throw Error(origin + ": its length differs from the one in the archive");
   bytes.resize(done);
   return bytes;
 }
@@ -78,10 +78,9 @@ void read_archive(const std::filesystem::path& path, BothClasses& reviews) {
     zip_error_init_with_code(&error, code);
     const std::string reason = zip_error_strerror(&error);
     zip_error_fini(&error);
-    throw Error(
-        fmt::format("{}: cannot open as .zip: {}; movie reviews are a .zip, or a folder, "
-                    "with neg/*.txt and pos/*.txt",
-                    path.string(), reason));
+    throw Error(fmt::format(
+        "{}: cannot open as .zip: {}; expected a .zip or folder with neg/*.txt and pos/*.txt",
+        path.string(), reason));
   }
   const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
   for (zip_int64_t i = 0; i < entries; ++i) {
@@ -124,8 +123,7 @@ std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path
       ++positive;
     }
   }
-  if (texts.empty())
-    throw Error(path.string() + ": holds no review: neither neg/*.txt nor pos/*.txt");
+  if (texts.empty()) throw Error(path.string() + ": contains no reviews (neg/*.txt, pos/*.txt)");
   return texts;
 }
 

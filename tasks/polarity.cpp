@@ -36,8 +36,8 @@ std::array<std::size_t, 2> classes_of(const std::vector<std::string>& labels) {
   }
   if (labels.size() != 2 || at[0] < 0 || at[1] < 0) {
     throw Error(
-        fmt::format("the classes of the model are {}; the task has two, negative and positive; "
-                    "give them in the order of the model's output, as --labels negative,positive",
+        fmt::format("the model's classes are {}, but the task has two, negative and positive; list "
+                    "them in output order: --labels negative,positive",
                     fmt::join(labels, ", ")));
   }
   return {static_cast<std::size_t>(at[0]), static_cast<std::size_t>(at[1])};

@@ -110,7 +110,7 @@ std::vector<ClassifiedText> read_sst2(const std::filesystem::path& path) {
     texts.push_back({std::to_string(texts.size()), std::string(trimmed(line.substr(0, tab))),
                      label == "1" ? 1 : 0});
   });
-  if (texts.empty()) throw Error(path.string() + ": holds no text");
+  if (texts.empty()) throw Error(path.string() + ": contains no texts");
   return texts;
 }
 
@@ -155,7 +155,7 @@ Table parse_table(std::string_view text, char separator, bool quotes, const std:
       field += c;
     }
   }
-  if (in_quotes) throw Error(fmt::format("{}:{}: the quote is not closed", origin, quote_line));
+  if (in_quotes) throw Error(fmt::format("{}:{}: unterminated quote", origin, quote_line));
   end_row();
   return table;
 }
@@ -187,7 +187,7 @@ std::vector<ScoredPair> read_stsb(const std::filesystem::path& path) {
     pairs.push_back(
         {std::to_string(pairs.size()), row[columns.first], row[columns.second], *score});
   }
-  if (pairs.empty()) throw Error(path.string() + ": holds no pair of texts");
+  if (pairs.empty()) throw Error(path.string() + ": contains no pairs of texts");
   return pairs;
 }
 
@@ -216,7 +216,7 @@ std::vector<TaggedSentence> read_conll(const std::filesystem::path& path) {
     sentences.back().words.emplace_back(line.substr(0, word_end));
     sentences.back().tags.emplace_back(tag);
   });
-  if (sentences.empty()) throw Error(path.string() + ": holds no sentence");
+  if (sentences.empty()) throw Error(path.string() + ": contains no sentences");
   return sentences;
 }
 
@@ -226,7 +226,7 @@ std::vector<std::string> read_lines(const std::filesystem::path& path) {
   each_line(text, [&](std::string_view line, std::size_t) {
     if (!is_blank(line)) lines.emplace_back(line);
   });
-  if (lines.empty()) throw Error(path.string() + ": holds no text");
+  if (lines.empty()) throw Error(path.string() + ": contains no texts");
   return lines;
 }
 

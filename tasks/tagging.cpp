@@ -17,9 +17,9 @@ namespace bertcl::tasks {
 void check_tags_are_known(const std::vector<std::string>& labels) {
   if (labels.empty()) {
     throw Error(
-        "which tag each class of the model stands for is not known; give the tags in the order of "
-        "its output as --labels O,B-person,I-person,.. (or a file with one on each line), or put "
-        "the model's config.json with id2label beside it");
+        "the tags of the model's classes are unknown; list them in output order with --labels "
+        "O,B-person,I-person,.. (or a file, one per line), or put the model's config.json with "
+        "id2label beside it");
   }
 }
 
@@ -33,10 +33,10 @@ void check_labels(const std::vector<TaggedSentence>& sentences,
     unknown.insert(sentence.tags.begin(), sentence.tags.end());
   for (const std::string& label : labels) unknown.erase(label);
   if (!unknown.empty()) {
-    throw Error(fmt::format(
-        "the data have {}, which the model cannot give: its classes are {}; if it "
-        "only calls them otherwise, give the tags in the order of its output as --labels",
-        fmt::join(unknown, ", "), fmt::join(labels, ", ")));
+    throw Error(
+        fmt::format("the data contain {}, which is not among the model's classes: {}; if the model "
+                    "only names it differently, list the tags in output order with --labels",
+                    fmt::join(unknown, ", "), fmt::join(labels, ", ")));
   }
 }
 

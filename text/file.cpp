@@ -17,7 +17,7 @@ namespace bertcl::text {
 std::string read_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()));
+    throw Error(fmt::format("{}: is a directory, expected a file", path.string()));
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));

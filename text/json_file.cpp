@@ -30,8 +30,8 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
   } catch (const nlohmann::json::parse_error& error) {
     if (error.byte > text.size()) {
       throw Error(fmt::format(
-          "{}broken JSON: the file ends too early, after {} bytes; was it copied in full? {}",
-          place, text.size(), reason_of(error)));
+          "{}broken JSON: unexpected end of file after {} bytes; was it copied in full? {}", place,
+          text.size(), reason_of(error)));
     }
     throw Error(fmt::format("{}broken JSON (byte {} of {}): {}", place, error.byte, text.size(),
                             reason_of(error)));

@@ -79,7 +79,7 @@ std::int64_t JsonNode::integer() const {
   expect(value_->is_number_integer(), "integer");
   if (value_->is_number_unsigned() &&
       value_->get<std::uint64_t>() > std::numeric_limits<std::int64_t>::max())
-    fail(fmt::format("is {}, which no 64-bit integer holds", value_->dump()));
+    fail(fmt::format("is {}, which overflows 64 bits", value_->dump()));
   return value_->get<std::int64_t>();
 }
 

@@ -33,9 +33,9 @@ constexpr std::array<std::string_view, 5> kSpecial{"[PAD]", "[UNK]", "[CLS]", "[
 /// The type of a part of the tokenizer has to be this one; null counts as none.
 JsonNode part(const JsonNode& root, const char* name, const char* type) {
   const std::optional<JsonNode> found = root.find(name);
-  if (!found) root.fail(fmt::format("has no {}; {} is supported", name, type));
+  if (!found) root.fail(fmt::format("has no {}; expected {}", name, type));
   const std::string other = found->at("type").string();
-  if (other != type) found->fail(fmt::format("is of kind {}; {} is supported", other, type));
+  if (other != type) found->fail(fmt::format("is of kind {}; expected {}", other, type));
   return *found;
 }
 
@@ -48,7 +48,7 @@ std::optional<bool> setting(const JsonNode& node, const char* key) {
 void require(const JsonNode& node, const char* key, const std::string& value) {
   const auto found = node.find(key);
   if (found && found->string() != value)
-    found->fail(fmt::format("is \"{}\"; \"{}\" is supported", found->string(), value));
+    found->fail(fmt::format("is \"{}\"; expected \"{}\"", found->string(), value));
 }
 
 /// Tokens by their ids, each with one.
@@ -64,10 +64,10 @@ class Vocabulary {
       taken_.resize(at + 1);
     }
     if (taken_[at] && tokens[at] != token)
-      node.fail(fmt::format("is the id {}, which \"{}\" has already", id, tokens[at]));
+      node.fail(fmt::format("is the id {}, which \"{}\" already has", id, tokens[at]));
     if (const auto known = ids_.emplace(token, id).first; known->second != id)
       node.fail(
-          fmt::format("is the id {}, but \"{}\" has the id {} already", id, token, known->second));
+          fmt::format("is the id {}, but \"{}\" already has the id {}", id, token, known->second));
     tokens[at] = token;
     taken_[at] = true;
   }
@@ -84,10 +84,9 @@ class Vocabulary {
 void add_special(const JsonNode& token, Vocabulary& vocabulary) {
   const std::string content = token.at("content").string();
   if (std::find(kSpecial.begin(), kSpecial.end(), std::string_view(content)) == kSpecial.end())
-    token.fail(
-        fmt::format("adds the token \"{}\", to be found in texts before words are; only {} "
-                    "are supported",
-                    content, fmt::join(kSpecial, ", ")));
+    token.fail(fmt::format(
+        "adds the token \"{}\", which is matched before words are split; only {} are supported",
+        content, fmt::join(kSpecial, ", ")));
   vocabulary.add(content, token.at("id"));
 }
 
@@ -96,7 +95,7 @@ void add_special(const JsonNode& token, Vocabulary& vocabulary) {
 TokenizerFile parse_tokenizer_json(std::string_view content, const std::string& origin) {
   const nlohmann::json document = parse_json(content, origin);
   const JsonNode root(document, origin, kWordPieceOnly);
-  if (!document.contains("model")) root.fail("is JSON, but no tokenizer.json: it has no model");
+  if (!document.contains("model")) root.fail("is JSON, but not a tokenizer.json: it has no model");
   const JsonNode model = part(root, "model", "WordPiece");
   require(model, "unk_token", "[UNK]");
   require(model, "continuing_subword_prefix", "##");
@@ -112,7 +111,7 @@ TokenizerFile parse_tokenizer_json(std::string_view content, const std::string& 
   }
   const JsonNode normalizer = part(root, "normalizer", "BertNormalizer");
   if (!setting(normalizer, "clean_text").value_or(true))
-    normalizer.at("clean_text").fail("is false; control characters are dropped always");
+    normalizer.at("clean_text").fail("is false; control characters are always dropped");
   file.options.split_cjk = setting(normalizer, "handle_chinese_chars").value_or(true);
   file.options.lower_case = setting(normalizer, "lowercase").value_or(true);
   file.options.strip_accents = setting(normalizer, "strip_accents");

@@ -11,8 +11,8 @@ namespace bertcl::text {
 
 /// What messages about other tokenizers say.
 inline constexpr const char* kWordPieceOnly =
-    "texts are tokenized by WordPiece as BERT, DistilBERT, ELECTRA and MiniLM do. A model of "
-    "another tokenizer runs on token ids: bertcl run, verify, bench and inspect need no vocabulary";
+    "only WordPiece tokenizers are supported (BERT, DistilBERT, ELECTRA, MiniLM). Other models run "
+    "on token ids: bertcl run, verify, bench and inspect need no vocabulary";
 
 /// A vocabulary, and what its file says of how texts are tokenized.
 struct TokenizerFile {

@@ -86,8 +86,8 @@ WordPieceTokenizer WordPieceTokenizer::from_tokens(std::vector<std::string> toke
   }
   if (!missing.empty()) {
     throw Error(
-        fmt::format("{}: the vocabulary of {} tokens lacks {}; one of BERT holds [PAD], [UNK], "
-                    "[CLS] and [SEP], in a vocab.txt each token on a line",
+        fmt::format("{}: the vocabulary of {} tokens lacks {}; a BERT vocabulary has [PAD], [UNK], "
+                    "[CLS] and [SEP], and a vocab.txt one token per line",
                     origin, tokenizer.tokens_.size(), missing));
   }
   tokenizer.unknown_ = tokenizer.token_id("[UNK]");

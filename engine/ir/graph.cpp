@@ -151,8 +151,7 @@ void Graph::set_input(Node* node, std::size_t index, Value* value) {
 void Graph::erase(Node* node) {
   for (const Value* out : node->outputs)
     if (!out->users.empty() || is_output(out))
-      throw Error(
-          fmt::format("{} was to be removed but '{}' is still used", node->describe(), out->name));
+      throw Error(fmt::format("cannot remove {}: '{}' is still used", node->describe(), out->name));
   for (std::size_t i = 0; i < node->inputs.size(); ++i) set_input(node, i, nullptr);
   for (Value* out : node->outputs) drop_value(out);
   const auto it = position_.find(node);

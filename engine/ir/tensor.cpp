@@ -143,8 +143,8 @@ Tensor::Tensor(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
   const auto size = static_cast<std::int64_t>(size_of(dtype_));
   const auto expected = static_cast<std::size_t>(product(element_count(shape_), size, "a tensor"));
   if (bytes_.size() != expected)
-    throw Error(fmt::format("a {} tensor of {} elements needs {} bytes, {} were given",
-                            name_of(dtype_), element_count(shape_), expected, bytes_.size()));
+    throw Error(fmt::format("a {} tensor of {} elements needs {} bytes, got {}", name_of(dtype_),
+                            element_count(shape_), expected, bytes_.size()));
 }
 
 Tensor Tensor::of_file(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
@@ -163,7 +163,7 @@ Tensor Tensor::concat(DType dtype, const std::vector<Tensor>& parts) {
   for (const Tensor& part : parts) {
     const std::int64_t columns = part.shape_.back();
     if (!std::equal(shape.begin(), shape.end() - 1, part.shape_.begin(), part.shape_.end() - 1))
-      throw Error("tensors of other extents than the first cannot be concatenated with it");
+      throw Error("cannot concatenate tensors whose extents differ from the first one's");
     shape.back() = sum(shape.back(), columns, "a concatenated tensor");
     const std::vector<Tensor> inner = part.dtype_ == dtype ? part.parts() : std::vector{part};
     lazy->parts.insert(lazy->parts.end(), inner.begin(), inner.end());

@@ -22,7 +22,7 @@ void verify(const Graph& graph, std::string_view where) {
     defined.insert(c);
     const auto sizes = constant_shape(c->type.shape);
     if (!sizes || *sizes != c->constant->shape() || c->type.dtype != c->constant->dtype())
-      fail(fmt::format("constant '{}' is declared {} but its bytes are of another type", c->name,
+      fail(fmt::format("constant '{}' is declared {} but its data has another type", c->name,
                        str(c->type)));
   }
   std::vector<std::pair<const Value*, const Node*>> read, listed;  // uses, by nodes and by values
@@ -35,7 +35,7 @@ void verify(const Graph& graph, std::string_view where) {
     }
     for (const Value* out : node->outputs) {
       if (out->producer != node.get())
-        fail(fmt::format("'{}' does not know that {} makes it", out->name, node->describe()));
+        fail(fmt::format("'{}' does not record {} as its producer", out->name, node->describe()));
       if (!defined.insert(out).second) fail(fmt::format("'{}' is defined twice", out->name));
     }
   }
@@ -48,7 +48,7 @@ void verify(const Graph& graph, std::string_view where) {
     const bool unlisted = l == listed.end() || (r != read.end() && *r < *l);
     const Value& v = *(unlisted ? r : l)->first;
     fail(unlisted ? fmt::format("the use list of '{}' lacks {}", v.name, r->second->describe())
-                  : fmt::format("'{}' lists a use that no node makes", v.name));
+                  : fmt::format("'{}' lists a use that no node has", v.name));
   }
   for (const GraphOutput& out : graph.outputs())
     if (!out.value || !defined.contains(out.value))

@@ -61,29 +61,29 @@ std::string mismatch(const Takes& expected, const Parameter& other,
   const TypedArgument& found = arguments[i];
   if (expected.is_number()) {
     if (found.is_buffer)
-      return fmt::format("a buffer, the kernel takes a number ({})", expected.types);
+      return fmt::format("a buffer; the kernel expects a number ({})", expected.types);
     if (found.is_absent)
-      return fmt::format("absent, the kernel takes a number ({})", expected.types);
+      return fmt::format("absent; the kernel expects a number ({})", expected.types);
     return found.is_float == (expected.types == "float")
                ? ""
-               : fmt::format("a number of another type, the kernel takes {}", expected.types);
+               : fmt::format("a number of another type; the kernel expects {}", expected.types);
   }
   if (found.is_absent)
     return expected.may_be_absent
                ? ""
-               : fmt::format("absent, the kernel takes a buffer of {}", expected.types);
+               : fmt::format("absent; the kernel expects a buffer of {}", expected.types);
   if (!found.is_buffer)
-    return fmt::format("a number, the kernel takes a buffer of {}", expected.types);
+    return fmt::format("a number; the kernel expects a buffer of {}", expected.types);
   if (expected.types == "raw") return "";
   if (!found.type)
-    return fmt::format("of no known element type, the kernel takes {}", expected.types);
+    return fmt::format("of unknown element type; the kernel expects {}", expected.types);
   const std::string name{ir::name_of(*found.type)};
   if (!takes_type(expected.types, *found.type))
-    return fmt::format("of element type {}, the kernel takes {}", name, expected.types);
+    return fmt::format("of element type {}; the kernel expects {}", name, expected.types);
   if (expected.relation == '=' && arguments[expected.other].type != found.type)
-    return fmt::format("of element type {}, the kernel takes that of {}", name, other.name);
+    return fmt::format("of element type {}; the kernel expects that of {}", name, other.name);
   if (expected.relation == '@' && arguments[expected.other].number != type_code(*found.type))
-    return fmt::format("of element type {}, but {} says another", name, other.name);
+    return fmt::format("of element type {}, which contradicts {}", name, other.name);
   return "";
 }
 
@@ -129,7 +129,7 @@ void check_contract(const std::string& who, std::string_view kernel,
                     std::span<const TypedArgument> arguments) {
   const KernelContract& row = contract_of(who, kernel);
   if (row.parameters.size() != arguments.size())
-    throw Error(fmt::format("{}: kernel {} takes {} arguments, {} were planned", who, kernel,
+    throw Error(fmt::format("{}: kernel {} takes {} arguments, got {}", who, kernel,
                             row.parameters.size(), arguments.size()));
   for (std::size_t i = 0; i < arguments.size(); ++i) check_argument(who, row, arguments, i);
 }
@@ -141,8 +141,7 @@ void check_first_argument(const std::string& who, std::string_view kernel,
 
 void check_kernel(std::string_view kernel, const Parameter* contract) {
   if (contract_of("launch", kernel).parameters.data() != contract)
-    throw Error(
-        fmt::format("kernel {} is launched with the arguments of another contract", kernel));
+    throw Error(fmt::format("kernel {} was launched with arguments for another contract", kernel));
 }
 
 }  // namespace bertcl::kernels

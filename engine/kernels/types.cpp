@@ -30,7 +30,7 @@ std::int32_t type_code(ir::DType type) {
       break;
   }
   throw Error(
-      fmt::format("element type {} has no kernels; f32, f16, i32, i64, u8, i8 and bool have",
+      fmt::format("no kernels for element type {} (supported: f32, f16, i32, i64, u8, i8, bool)",
                   ir::name_of(type)));
 }
 

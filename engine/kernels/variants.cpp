@@ -159,7 +159,7 @@ GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defi
       variant.tile_rows *= kSmallMTiles;
       return variant;
     }
-  throw Error(fmt::format("no variant of a product has the program '{}'", program));
+  throw Error(fmt::format("no GEMM variant uses the program '{}'", program));
 }
 
 GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,

@@ -67,21 +67,21 @@ class HeaderParser {
         header.shape = shape();
         found |= 4;
       } else {
-        fail(fmt::format("the unknown key '{}'", key));
+        fail(fmt::format("unknown key '{}'", key));
       }
       if (!take(',')) {
         expect('}');
         break;
       }
     }
-    if (found != 7) fail("not all of descr, fortran_order and shape");
+    if (found != 7) fail("descr, fortran_order and shape must all be present");
     return header;
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(
-        fmt::format("{}: the header of the array has {} (position {})", origin_, what, position_));
+        fmt::format("{}: invalid array header: {} (position {})", origin_, what, position_));
   }
   bool take(char c) {
     while (position_ < text_.size() && (text_[position_] == ' ' || text_[position_] == '\n')) {
@@ -92,12 +92,12 @@ class HeaderParser {
     return true;
   }
   void expect(char c) {
-    if (!take(c)) fail(fmt::format("no '{}' where one is needed", c));
+    if (!take(c)) fail(fmt::format("expected '{}'", c));
   }
   std::string_view string() {
     expect('\'');
     const std::size_t end = text_.find('\'', position_);
-    if (end == std::string_view::npos) fail("a string without end");
+    if (end == std::string_view::npos) fail("unterminated string");
     const std::string_view value = text_.substr(position_, end - position_);
     position_ = end + 1;
     return value;
@@ -110,7 +110,7 @@ class HeaderParser {
         return value;
       }
     }
-    fail("neither True nor False in fortran_order");
+    fail("fortran_order must be True or False");
   }
   ir::Sizes shape() {
     ir::Sizes sizes;
@@ -121,9 +121,9 @@ class HeaderParser {
       std::int64_t size = 0;
       const char* begin = text_.data() + position_;
       const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), size);
-      if (error != std::errc() || size < 0) fail("a shape that is not a list of sizes");
+      if (error != std::errc() || size < 0) fail("shape must be a tuple of sizes");
       if (size != 0 && total > std::numeric_limits<std::int64_t>::max() / 16 / size) {
-        fail("a shape beyond any memory");
+        fail("the shape is too large");
       }
       total *= std::max<std::int64_t>(size, 1);
       position_ += static_cast<std::size_t>(end - begin);
@@ -136,15 +136,15 @@ class HeaderParser {
     return sizes;
   }
   void element_type(Header& header) {
-    if (take('[')) fail("fields of several types; arrays of one number type are supported");
+    if (take('[')) fail("structured types are not supported; use an array of one number type");
     const std::string_view descr = string();
     const std::string_view name = descr.substr(std::min<std::size_t>(1, descr.size()));
     const auto known = std::find_if(kTypes.begin(), kTypes.end(),
                                     [&](const auto& type) { return type.first == name; });
     if (known == kTypes.end() ||
         std::string_view("<>|=").find(descr[0]) == std::string_view::npos) {
-      fail(fmt::format("the element type '{}'; f2, f4, f8, i1 to i8, u1 to u8 and b1 are supported",
-                       descr));
+      fail(fmt::format(
+          "unsupported element type '{}' (supported: f2, f4, f8, i1 to i8, u1 to u8, b1)", descr));
     }
     header.dtype = known->second;
     header.big_endian = descr[0] == '>';
@@ -195,8 +195,7 @@ ir::Tensor parse_npy(std::vector<std::byte> bytes, const std::string& origin) {
   }
   const int version = static_cast<unsigned char>(text[6]);
   if (version < 1 || version > 3) {
-    throw Error(
-        fmt::format("{}: .npy format {} is unknown; 1 to 3 are supported", origin, version));
+    throw Error(fmt::format("{}: unknown .npy format {} (supported: 1 to 3)", origin, version));
   }
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   std::size_t header_length = 0;
@@ -211,7 +210,7 @@ ir::Tensor parse_npy(std::vector<std::byte> bytes, const std::string& origin) {
   const std::size_t element = ir::size_of(header.dtype);
   const std::size_t needed = static_cast<std::size_t>(ir::element_count(header.shape)) * element;
   if (text.size() - data_begin != needed) {
-    throw Error(fmt::format("{}: {} bytes of data, but {} [{}] takes {}", origin,
+    throw Error(fmt::format("{}: {} bytes of data, but {} [{}] needs {}", origin,
                             text.size() - data_begin, ir::name_of(header.dtype),
                             fmt::join(header.shape, ", "), needed));
   }

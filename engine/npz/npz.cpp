@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "support/pending_file.hpp"
 #include "npz/npy.hpp"
+#include "support/pending_file.hpp"
 
 namespace bertcl::npz {
 namespace {
@@ -67,7 +67,7 @@ Arrays load(const std::filesystem::path& path,
             const std::function<bool(const std::string&)>& wanted) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory; a .npz file is needed", path.string()));
+    throw Error(fmt::format("{}: is a directory, expected a .npz file", path.string()));
   }
   const Archive archive = open_archive(path, ZIP_RDONLY);
   std::map<std::string, zip_stat_t> entries;

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "support/did_you_mean.hpp"
 #include "bertcl/error.hpp"
 #include "onnx/inputs.hpp"
 #include "ops/op.hpp"
+#include "support/did_you_mean.hpp"
 
 namespace bertcl::onnx_io {
 namespace {
@@ -149,8 +149,7 @@ Importer::Opsets Importer::read_opsets(
   for (const auto& o : imports) {
     const bool standard = o.domain().empty() || o.domain() == "ai.onnx";
     if (standard && o.version() < oldest_opset)
-      fail(fmt::format("opset {} is not supported; opset {} and newer are", o.version(),
-                       oldest_opset));
+      fail(fmt::format("opset {} is not supported (minimum: {})", o.version(), oldest_opset));
     opsets[standard ? "" : o.domain()] = o.version();
   }
   return opsets;
@@ -168,7 +167,7 @@ std::string Importer::describe(const onnx::NodeProto& node) const {
 ir::Value* Importer::lookup(const std::string& name, const std::string& user) const {
   for (std::size_t s = scopes_.size(); s-- > scope_floor_;)
     if (const auto it = scopes_[s].find(name); it != scopes_[s].end()) return it->second;
-  fail(fmt::format("{} reads '{}', which nothing before it defines", user, name));
+  fail(fmt::format("{} reads '{}', which no earlier node defines", user, name));
 }
 void Importer::define(const std::string& name, ir::Value* value) {
   if (!scopes_.back().emplace(name, value).second)
@@ -179,8 +178,8 @@ void Importer::check_nodes() const {
   const std::int64_t nodes = NodeCounter(functions_).count(model_.graph().node());
   if (nodes > options_.limits.nodes)
     fail(fmt::format(
-        "the graph has {} nodes{} with its local functions and branches in place, the limit is {}; "
-        "export the model without functions that call each other over and over",
+        "the graph has {} nodes{} after inlining local functions and branches, the limit is {}; "
+        "export the model without deeply nested function calls",
         nodes, nodes == NodeCounter::uncountable ? " or more" : "", options_.limits.nodes));
 }
 
@@ -254,7 +253,7 @@ void Importer::import_node(const onnx::NodeProto& node) {
         did_you_mean(name, supported_operators())));
   for (const auto& a : node.attribute())
     if (!rule->second.attributes.contains(a.name()))
-      fail(fmt::format("{}: attribute '{}' is not supported; supported are: {}", describe(node),
+      fail(fmt::format("{}: attribute '{}' is not supported (supported: {})", describe(node),
                        a.name(), fmt::join(rule->second.attributes, ", ")));
   graph_.source_nodes.push_back(
       {node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(), name});
@@ -285,7 +284,7 @@ void Importer::inline_function(const onnx::NodeProto& node, const onnx::Function
   if (++depth_ > max_depth) fail(too_deep);
   std::map<std::string, ir::Value*> scope;
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
-    fail(fmt::format("{}: the function takes {} operands and gives {} results", describe(node),
+    fail(fmt::format("{}: the function takes {} operands and returns {} results", describe(node),
                      function.input_size(), function.output_size()));
   for (int i = 0; i < node.input_size(); ++i)
     if (!node.input(i).empty()) scope[function.input(i)] = lookup(node.input(i), describe(node));

@@ -34,7 +34,7 @@ std::optional<std::vector<std::int64_t>> NodeImport::constant_ints(std::size_t i
   if (!value) return std::nullopt;
   if (auto ints = importer_.values().constants(value)) return ints;
   if (value->is_constant()) return value->constant->to_ints();
-  fail(fmt::format("operand {} '{}' has to be a constant", i, value->name));
+  fail(fmt::format("operand {} '{}' must be constant", i, value->name));
 }
 const onnx::AttributeProto* NodeImport::attribute(std::string_view name) const {
   for (const auto& a : proto_.attribute())
@@ -160,7 +160,7 @@ ir::Value* NodeImport::cast(ir::Value* value, ir::DType dtype) {
 ir::Value* NodeImport::reshape(ir::Value* value, ir::Shape shape) {
   if (const ir::Dim from = ir::element_count(value->type.shape), to = ir::element_count(shape);
       from != to)
-    fail(fmt::format("{} does not reshape to {}", ir::str(value->type), ir::str(shape)));
+    fail(fmt::format("cannot reshape {} to {}", ir::str(value->type), ir::str(shape)));
   return emit_typed("Reshape", {value}, {value->type.dtype, std::move(shape)});
 }
 ir::Value* NodeImport::transpose(ir::Value* value, std::vector<std::int64_t> perm) {
@@ -168,7 +168,7 @@ ir::Value* NodeImport::transpose(ir::Value* value, std::vector<std::int64_t> per
 }
 ir::Value* NodeImport::transpose_last(ir::Value* value) {
   std::vector<std::int64_t> perm(value->type.shape.size());
-  if (perm.size() < 2) fail("a matrix is needed");
+  if (perm.size() < 2) fail("expected a matrix");
   std::iota(perm.begin(), perm.end(), 0);
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
   return transpose(value, std::move(perm));

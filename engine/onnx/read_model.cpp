@@ -40,7 +40,7 @@ ModelFile open_model(const std::filesystem::path& path) {
     throw Error(
         fmt::format("{}: not an ONNX file, or a truncated one ({} bytes)", name, bytes.size()));
   if (!opened.model.has_graph())
-    throw Error(fmt::format("{}: not an ONNX model: no graph in it", name));
+    throw Error(fmt::format("{}: not an ONNX model: it has no graph", name));
   opened.weights = std::move(skeleton->weights);
   return opened;
 }

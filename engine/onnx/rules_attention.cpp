@@ -35,7 +35,7 @@ Attended attend_in_stages(NodeImport& node, const Heads& h) {
   const ir::Shape& q = h.query->type.shape;
   double scale = h.scale;
   if (scale == no_scale) {
-    if (!q.back().is_constant()) node.fail("the size of a head is not a number");
+    if (!q.back().is_constant()) node.fail("the head size is not constant");
     scale = 1.0 / std::sqrt(static_cast<double>(q.back().constant()));
   }
   Attended a{};
@@ -51,7 +51,7 @@ Attended attend_in_stages(NodeImport& node, const Heads& h) {
   for (ir::Value* term : h.score_terms) scores = node.add(scores, node.cast(term, dtype));
   a.scores[masked] = scores;
   if (scores->type.shape != shape)
-    node.fail(fmt::format("a mask or bias does not broadcast to the scores {}", ir::str(shape)));
+    node.fail(fmt::format("a mask or bias cannot be broadcast to the scores {}", ir::str(shape)));
   a.scores[weights] = node.emit("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
   ir::Value* mixed =
       node.transpose(node.emit("MatMul", {a.scores[weights], h.value}), {0, 2, 1, 3});
@@ -67,7 +67,7 @@ ir::Value* with_past(NodeImport& node, ir::Value* past, ir::Value* now) {
   if (!past) return now;
   const ir::Shape &p = past->type.shape, &n = now->type.shape;
   if (p.size() != 4 || p[0] != n[0] || p[1] != n[1] || p[3] != n[3])
-    node.fail(fmt::format("past keys or values {} do not fit those of this run {}",
+    node.fail(fmt::format("past keys or values {} do not match those of this run {}",
                           ir::str(past->type), ir::str(now->type)));
   return node.emit("Concat", {past, now}, {{"axis", std::int64_t{2}}});
 }
@@ -93,8 +93,7 @@ ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads) {
   const ir::Shape& s = x->type.shape;
   const auto size = heads > 0 && s.size() == 3 ? ir::Dim::divide(s.back(), heads) : std::nullopt;
   if (!size)
-    node.fail(
-        fmt::format("'{}' {} does not split into {} heads", x->name, ir::str(x->type), heads));
+    node.fail(fmt::format("cannot split '{}' {} into {} heads", x->name, ir::str(x->type), heads));
   return node.transpose(node.reshape(x, {s[0], s[1], heads, *size}), {0, 2, 1, 3});
 }
 
@@ -102,7 +101,7 @@ ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
                         const ir::Dim& rows, const ir::Dim& keys, double filter) {
   const ir::Shape& s = mask->type.shape;
   if (ir::is_float(mask->type.dtype))
-    node.fail(fmt::format("mask '{}' {} has to be of integers", mask->name, ir::str(mask->type)));
+    node.fail(fmt::format("mask '{}' {} must hold integers", mask->name, ir::str(mask->type)));
   const bool has_starts = s == ir::Shape{batch * ir::Dim(2)};
   if (has_starts || s == ir::Shape{batch}) {
     ir::Value* places = range(node, keys, mask->type.dtype);
@@ -120,11 +119,11 @@ ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
   if (s == ir::Shape{batch, keys}) wide = {batch, 1, 1, keys};
   if (s == ir::Shape{batch, rows, keys}) wide = {batch, 1, rows, keys};
   if (wide.empty())
-    node.fail(fmt::format(
-        "mask '{}' {} is not supported; [{}], [{}, {}] and [{}, {}, {}] are, and [{}] of "
-        "ends and first keys",
-        mask->name, ir::str(mask->type), batch.str(), batch.str(), keys.str(), batch.str(),
-        rows.str(), keys.str(), (batch * ir::Dim(2)).str()));
+    node.fail(
+        fmt::format("mask '{}' {} is not supported (supported: [{}], [{}, {}] and [{}, {}, {}], "
+                    "and [{}] of ends and first keys)",
+                    mask->name, ir::str(mask->type), batch.str(), batch.str(), keys.str(),
+                    batch.str(), rows.str(), keys.str(), (batch * ir::Dim(2)).str()));
   ir::Value* keep = node.emit("Cast", {node.reshape(mask, wide)}, {{"to", std::string("bool")}});
   return filtered(node, keep, filter);
 }
@@ -140,8 +139,8 @@ void refuse_operands(NodeImport& node, std::size_t from, std::size_t to, const c
 ir::Value* attention_bias_of(NodeImport& node, std::size_t i) {
   ir::Value* bias = node.in(i);
   if (bias && (bias->type.shape.size() != 4 || !ir::is_float(bias->type.dtype)))
-    node.fail(fmt::format("the attention bias '{}' {} has to be of rank 4 and of a float type",
-                          bias->name, ir::str(bias->type)));
+    node.fail(fmt::format("the attention bias '{}' {} must be a float tensor of rank 4", bias->name,
+                          ir::str(bias->type)));
   return bias;
 }
 
@@ -149,18 +148,18 @@ ir::Value* attention_bias_of(NodeImport& node, std::size_t i) {
 /// [batch, rows, queries | keys | values], the mask and the bias of the scores may be null.
 void finish_packed_attention(NodeImport& node, ir::Value* packed, ir::Value* mask,
                              ir::Value* attention_bias) {
-  if (node.output_count() > 1) node.fail("the output present is not supported");
+  if (node.output_count() > 1) node.fail("output 'present' is not supported");
   const std::int64_t heads = node.int_attribute("num_heads", 0);
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
   const ir::Shape input = node.shape(0);
-  if (input.size() != 3) node.fail(fmt::format("the input {} has to be of rank 3", ir::str(input)));
+  if (input.size() != 3) node.fail(fmt::format("the input {} must have rank 3", ir::str(input)));
   if (packed->type.shape.size() != 3 || !packed->type.shape[2].is_constant())
-    node.fail("weights or bias do not fit the input");
+    node.fail("weights or bias do not match the input");
   const std::int64_t width = packed->type.shape[2].constant();
   auto sizes = node.ints_attribute("qkv_hidden_sizes");
   if (!sizes) sizes = std::vector<std::int64_t>(3, width / 3);
   if (sizes->size() != 3 || (*sizes)[0] != (*sizes)[1])
-    node.fail("qkv_hidden_sizes has to name three sizes, those of queries and keys equal");
+    node.fail("qkv_hidden_sizes must hold three sizes, equal for queries and keys");
   const auto parts =
       node.emit_many("Split", {packed}, {{"axis", std::int64_t{2}}, {"split", *sizes}}, 3);
   Heads h{split_heads(node, parts[0], heads),
@@ -220,11 +219,11 @@ void import_multi_head_attention(NodeImport& node) {
   if (!operands[1] || !operands[2]) node.fail("packed queries, keys and values are not supported");
   for (const ir::Value* x : operands)
     if (x->type.shape.size() != 3 && x->type.shape.size() != 4)
-      node.fail(fmt::format("'{}' {} has to be of rank 3 or 4", x->name, ir::str(x->type)));
+      node.fail(fmt::format("'{}' {} must have rank 3 or 4", x->name, ir::str(x->type)));
   if (ir::Value* bias = node.in(3)) {
     // Keys and values that come divided into heads have their bias already.
     const bool divided = operands[1]->type.shape.size() == 4;
-    if (bias->type.shape.empty()) node.fail("the bias has to be a vector");
+    if (bias->type.shape.empty()) node.fail("the bias must be a vector");
     const ir::Dim query = operands[0]->type.shape.back(), all = bias->type.shape.back();
     const ir::Dim key = divided ? ir::Dim(0) : operands[1]->type.shape.back();
     if (!query.is_constant() || !key.is_constant() || !all.is_constant())
@@ -252,7 +251,7 @@ void import_multi_head_attention(NodeImport& node) {
           node.float_attribute("scale", 0)};
   const ir::Shape q = h.query->type.shape, k = h.key->type.shape, v = h.value->type.shape;
   if (k[0] != q[0] || k[1] != q[1] || k[3] != q[3] || v[0] != q[0] || v[1] != q[1] || v[2] != k[2])
-    node.fail(fmt::format("query {}, key {} and value {} do not fit", ir::str(node.shape(0)),
+    node.fail(fmt::format("query {}, key {} and value {} do not match", ir::str(node.shape(0)),
                           ir::str(node.shape(1)), ir::str(node.shape(2))));
   node.bind(1, h.key);
   node.bind(2, h.value);
@@ -281,7 +280,7 @@ void import_attention(NodeImport& node) {
   const bool together = node.shape(0).size() == 3;
   const std::int64_t heads = node.int_attribute("q_num_heads", 0);
   if (together && heads != node.int_attribute("kv_num_heads", 0))
-    node.fail("fewer heads of keys than of queries are not supported");
+    node.fail("fewer key heads than query heads are not supported");
   const auto as_heads = [&](std::size_t i) {
     return together ? split_heads(node, node.need(i), heads) : node.need(i);
   };
@@ -293,7 +292,7 @@ void import_attention(NodeImport& node) {
           node.float_attribute("softcap", 0)};
   const ir::Shape q = h.query->type.shape, k = h.key->type.shape;
   if (q.size() != 4 || k.size() != 4 || q[1] != k[1] || h.value->type.shape.size() != 4)
-    node.fail("queries, keys and values have to have the same number of heads");
+    node.fail("queries, keys and values must have the same number of heads");
   if (ir::Value* mask = node.in(3))
     h.score_terms.push_back(
         mask->type.dtype == ir::DType::boolean ? filtered(node, mask, masked_score) : mask);
@@ -304,7 +303,7 @@ void import_attention(NodeImport& node) {
   const Attended attended = attend_in_stages(node, h);
   const std::int64_t mode = node.int_attribute("qk_matmul_output_mode", 0);
   if (mode < 0 || mode >= std::int64_t{stages})
-    node.fail(fmt::format("qk_matmul_output_mode {} is none of 0 to 3", mode));
+    node.fail(fmt::format("qk_matmul_output_mode {} is outside 0 to 3", mode));
   node.bind(1, h.key);
   node.bind(2, h.value);
   node.bind(3, attended.scores[mode]);

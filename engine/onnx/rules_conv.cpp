@@ -29,18 +29,16 @@ Ints spatial(NodeImport& node, const char* name, std::size_t count, std::int64_t
              std::int64_t least) {
   Ints list = node.ints_attribute(name).value_or(Ints(count, otherwise));
   if (list.size() != count)
-    node.fail(fmt::format("attribute '{}' has {} entries, {} fit the operands", name, list.size(),
-                          count));
+    node.fail(fmt::format("attribute '{}' has {} entries, expected {}", name, list.size(), count));
   for (const std::int64_t n : list)
     if (n < least || n > most)
-      node.fail(fmt::format("attribute '{}' has the number {}; {} to {} are supported", name, n,
-                            least, most));
+      node.fail(fmt::format("attribute '{}' holds {} (supported: {} to {})", name, n, least, most));
   return list;
 }
 
 Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) {
   if (x.size() < 3 || weight.size() != x.size())
-    node.fail(fmt::format("input {} and weight {} do not fit", ir::str(x), ir::str(weight)));
+    node.fail(fmt::format("input {} and weight {} do not match", ir::str(x), ir::str(weight)));
   const std::size_t rank = x.size() - 2;
   Window w{{},
            spatial(node, "strides", rank, 1, 1),
@@ -50,7 +48,7 @@ Window window_of(NodeImport& node, const ir::Shape& x, const ir::Shape& weight) 
   if (w.groups < 1) node.fail(fmt::format("attribute 'group' is {}", w.groups));
   for (std::size_t i = 0; i < rank; ++i) {
     if (!weight[i + 2].is_constant() || !x[i + 2].is_constant())
-      node.fail("the spatial extents of input and weight have to be numbers");
+      node.fail("the spatial extents of input and weight must be constant");
     if (weight[i + 2].constant() < 1 || std::max(weight[i + 2], x[i + 2]).constant() > most)
       node.fail(fmt::format("input {} or weight {} is too large, or the kernel is empty",
                             ir::str(x), ir::str(weight)));
@@ -103,7 +101,7 @@ ir::Value* convolved(NodeImport& node, ir::Value* x, ir::Value* weight, ir::Valu
   const ir::Shape from = x->type.shape, shape = weight->type.shape;
   const auto outputs = ir::Dim::divide(shape[0], w.groups);
   if (!outputs || !(from[1] == shape[1] * ir::Dim(w.groups)))
-    node.fail(fmt::format("input {} and weight {} do not fit {} groups", ir::str(from),
+    node.fail(fmt::format("input {} and weight {} do not match {} groups", ir::str(from),
                           ir::str(shape), w.groups));
   x = padded(node, x, w);
   Ints ends;
@@ -170,7 +168,7 @@ void import_conv_transpose(NodeImport& node) {
   const Ints end = spatial(node, "output_padding", w.rank(), 0, 0);
   const ir::Shape shape = weight->type.shape;
   const auto inputs = ir::Dim::divide(shape[0], w.groups);
-  if (!inputs) node.fail("the channels do not divide into groups");
+  if (!inputs) node.fail("the number of channels is not a multiple of the number of groups");
   ir::Shape grouped{w.groups, *inputs, shape[1]}, turned{shape[1] * ir::Dim(w.groups), *inputs};
   Ints perm{0, 2, 1};
   for (std::size_t i = 0; i < w.rank(); ++i) {
@@ -206,8 +204,7 @@ void import_qlinear_conv(NodeImport& node) {
   const auto x = parameters(node, 1), w = parameters(node, 4), y = parameters(node, 6);
   ir::Value* bias = node.in(8);
   if (bias && bias->type.dtype != ir::DType::i32)
-    node.fail(
-        fmt::format("the bias '{}' is {}; i32 is supported", bias->name, ir::str(bias->type)));
+    node.fail(fmt::format("the bias '{}' is {}, expected i32", bias->name, ir::str(bias->type)));
   if (bias) bias = node.mul(node.cast(bias, x.scale->type.dtype), node.mul(x.scale, w.scale));
   ir::Value* image = node.emit("DequantizeLinear", {node.need(0), x.scale, x.zero}, x.attributes);
   ir::Value* weight = node.emit("DequantizeLinear", {node.need(3), w.scale, w.zero}, w.attributes);

@@ -53,14 +53,15 @@ void import_skip_layer_norm(NodeImport& node) {
   const ir::Shape& shape = input->type.shape;
   const ir::Shape& with = skip->type.shape;
   if ((shape.size() != 3 && shape.size() != 2) || with.size() > shape.size())
-    node.fail(fmt::format("input {} and skip {} do not fit", ir::str(shape), ir::str(with)));
+    node.fail(fmt::format("input {} and skip {} do not match", ir::str(shape), ir::str(with)));
   for (std::size_t i = 2; i < 5; ++i)
     if (node.in(i) && (node.shape(i).size() != 1 || node.shape(i)[0] != shape.back()))
-      node.fail(fmt::format("operand {} '{}' {} has to be a vector of the hidden size {}", i,
+      node.fail(fmt::format("operand {} '{}' {} must be a vector of the hidden size {}", i,
                             node.in(i)->name, ir::str(node.shape(i)), shape.back().str()));
   ir::Value* sum = node.add(input, skip);
   if (sum->type.shape != shape)
-    node.fail(fmt::format("skip {} does not broadcast to input {}", ir::str(with), ir::str(shape)));
+    node.fail(
+        fmt::format("skip {} cannot be broadcast to input {}", ir::str(with), ir::str(shape)));
   if (node.in(4)) sum = node.add(sum, node.in(4));
   std::vector<ir::Value*> inputs{sum, node.need(2)};
   if (node.in(3)) inputs.push_back(node.in(3));
@@ -93,7 +94,7 @@ struct Table {
 void embed_layer_norm(NodeImport& node, const std::array<Table, 5>& tables, ir::Value* positions,
                       ir::Value* mask) {
   ir::Value* ids = node.need(0);
-  if (ids->type.shape.size() != 2) node.fail("input_ids has to be [batch, seq]");
+  if (ids->type.shape.size() != 2) node.fail("input_ids must be [batch, seq]");
   ir::Value* sum = tables[0].rows(node, ids);
   if (!positions)
     positions = node.emit_typed("Range", {}, {ir::DType::i64, {ids->type.shape[1]}},
@@ -129,7 +130,7 @@ void import_quantized_embed_layer_norm(NodeImport& node) {
   const auto scalar = [&](std::size_t operand) {
     ir::Value* v = node.need(operand);
     if (!v->is_constant() || v->constant->size() != 1)
-      node.fail(fmt::format("operand {} '{}' {} has to be a constant of one element", operand,
+      node.fail(fmt::format("operand {} '{}' {} must be a constant with one element", operand,
                             v->name, ir::str(v->type)));
     return v->type.shape.empty() ? v : node.constant(v->constant->reshaped({}), v->name);
   };
@@ -138,7 +139,7 @@ void import_quantized_embed_layer_norm(NodeImport& node) {
     if (i == 2 && !node.in(1)) continue;
     tables[i] = {node.need(i + 2), scalar(i + 8), scalar(i + 13)};
     if (tables[i].zero->type.dtype != tables[i].values->type.dtype)
-      node.fail(fmt::format("operand {} '{}' {} is the zero point of {}", i + 13,
+      node.fail(fmt::format("operand {} '{}' {} does not have the type of its values {}", i + 13,
                             tables[i].zero->name, ir::str(tables[i].zero->type),
                             ir::str(tables[i].values->type)));
   }

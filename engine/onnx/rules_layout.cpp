@@ -13,7 +13,7 @@ std::int64_t positive_axis(const NodeImport& node, std::int64_t otherwise) {
   const auto rank = static_cast<std::int64_t>(node.shape(0).size());
   const std::int64_t axis = node.int_attribute("axis", otherwise);
   if (axis < -rank || axis >= rank)
-    node.fail(fmt::format("axis {} is outside a tensor of rank {}", axis, rank));
+    node.fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
   return axis < 0 ? axis + rank : axis;
 }
 
@@ -72,19 +72,19 @@ void import_slice(NodeImport& node) {
 
 void import_pad(NodeImport& node) {
   if (node.string_attribute("mode", "constant") != "constant")
-    node.fail(fmt::format("mode '{}' is not supported; 'constant' is",
+    node.fail(fmt::format("mode '{}' is not supported (supported: 'constant')",
                           node.string_attribute("mode", "")));
   auto pads = node.ints_attribute("pads");
   if (!pads) pads = node.constant_ints(1);
   if (!pads) node.fail("the pads are missing");
   const std::size_t rank = node.shape(0).size();
   if (const auto axes = node.constant_ints(3)) {
-    if (pads->size() != 2 * axes->size()) node.fail("pads and axes do not fit each other");
+    if (pads->size() != 2 * axes->size()) node.fail("pads and axes do not match");
     std::vector<std::int64_t> all(2 * rank, 0);
     for (std::size_t i = 0; i < axes->size(); ++i) {
       const auto axis = static_cast<std::size_t>(
           (*axes)[i] < 0 ? (*axes)[i] + static_cast<std::int64_t>(rank) : (*axes)[i]);
-      if (axis >= rank) node.fail("an axis is outside the tensor");
+      if (axis >= rank) node.fail("an axis is out of range");
       all[axis] = (*pads)[i];
       all[rank + axis] = (*pads)[axes->size() + i];
     }

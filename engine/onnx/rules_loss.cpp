@@ -11,11 +11,11 @@ namespace {
 /// ignore_index): the mean of -log(softmax(scores)) at the labels, and the logarithms.
 void import_cross_entropy(NodeImport& node) {
   ir::Value *scores = node.need(0), *labels = node.need(1);
-  if (node.in(2)) node.fail("weights of the classes are not supported");
+  if (node.in(2)) node.fail("class weights are not supported");
   if (node.string_attribute("reduction", "mean") != "mean")
     node.fail("a reduction other than 'mean' is not supported");
   if (scores->type.shape.size() != 2 || labels->type.shape.size() != 1)
-    node.fail(fmt::format("scores {} and labels {} have to be a matrix and a vector",
+    node.fail(fmt::format("scores {} and labels {} must be a matrix and a vector",
                           ir::str(scores->type), ir::str(labels->type)));
   const ir::Dim rows = scores->type.shape[0], classes = scores->type.shape[1];
   const ir::DType real = scores->type.dtype, id = labels->type.dtype;

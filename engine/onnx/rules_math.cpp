@@ -39,8 +39,8 @@ void import_clip(NodeImport& node) {
     ir::Value* value = node.in(i);
     if (!value) return value;
     if (value->type.dtype != dtype || ir::element_count(value->type.shape) != ir::Dim(1))
-      node.fail(fmt::format("the bound '{}' {} has to be one {}", value->name, ir::str(value->type),
-                            ir::name_of(dtype)));
+      node.fail(fmt::format("the bound '{}' {} must be a single {}", value->name,
+                            ir::str(value->type), ir::name_of(dtype)));
     return node.cast(value->type.shape.empty() ? value : node.reshape(value, {}), inner);
   };
   ir::Value* y = node.cast(node.need(0), inner);
@@ -54,14 +54,14 @@ void import_gemm(NodeImport& node) {
   ir::Value* a = node.need(0);
   ir::Value* b = node.need(1);
   if (a->type.shape.size() != 2 || b->type.shape.size() != 2)
-    node.fail("operands have to be matrices");
+    node.fail("operands must be matrices");
   if (node.int_attribute("transA", 0)) a = node.transpose_last(a);
   if (node.int_attribute("transB", 0)) b = node.transpose_last(b);
   const double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
   ir::Value* c = beta != 0 ? node.in(2) : nullptr;
   if (!ir::is_float(a->type.dtype) && (alpha != std::floor(alpha) || beta != std::floor(beta)))
-    node.fail(fmt::format("alpha {} and beta {} have to be whole numbers for matrices of {}", alpha,
-                          beta, ir::name_of(a->type.dtype)));
+    node.fail(fmt::format("alpha {} and beta {} must be integers for matrices of {}", alpha, beta,
+                          ir::name_of(a->type.dtype)));
   if (alpha == 1 && !c) return node.finish("MatMul", {a, b});
   ir::Value* matmul = node.emit("MatMul", {a, b});
   if (alpha != 1) {
@@ -96,20 +96,19 @@ void import_pow(NodeImport& node) {
   if (type == other || (!real && type != ir::DType::i32 && type != ir::DType::i64))
     return node.finish("Pow", {base, exponent});
   if (other == ir::DType::boolean)
-    node.fail(fmt::format("the exponent '{}' is {}; Pow takes numbers there", exponent->name,
+    node.fail(fmt::format("the exponent '{}' is {}; Pow expects a number", exponent->name,
                           ir::str(exponent->type)));
   if (!real && (ir::is_float(other) || other == ir::DType::u64)) {
     if (!exponent->is_constant())
       node.fail(
-          fmt::format("integers '{}' {} to the power of '{}' {}: an exponent of that type has to "
-                      "be a constant; cast it to i64",
+          fmt::format("integers '{}' {} to the power of '{}' {}: an exponent of that type must be "
+                      "constant; otherwise cast it to i64",
                       base->name, ir::str(base->type), exponent->name, ir::str(exponent->type)));
     for (const double e : exponent->constant->to_doubles())
       if (std::abs(e) > 0x1p31 || e != std::floor(e) || e < 0)
-        node.fail(
-            fmt::format("integers '{}' {} to the power of {}: powers of integers are "
-                        "supported where the exponent is a whole number of at least 0",
-                        base->name, ir::str(base->type), e));
+        node.fail(fmt::format(
+            "integers '{}' {} to the power of {}: integers need a non-negative integer exponent",
+            base->name, ir::str(base->type), e));
   }
   const ir::DType inner = !real ? ir::DType::i64 : type == ir::DType::f64 ? type : ir::DType::f32;
   ir::Value* power = node.emit("Pow", {node.cast(base, inner), node.cast(exponent, inner)});
@@ -123,7 +122,7 @@ void import_softmax(NodeImport& node) {
   const bool flattens = node.opset() < 13;
   std::int64_t axis = node.int_attribute("axis", flattens ? 1 : -1);
   if (axis < -rank || axis >= rank)
-    node.fail(fmt::format("axis {} is outside rank {}", axis, rank));
+    node.fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
   if (axis < 0) axis += rank;
   if (!flattens || axis == rank - 1)
     return node.finish(node.proto().op_type(), {x}, {{"axis", axis}});

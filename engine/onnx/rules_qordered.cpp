@@ -19,8 +19,8 @@ enum Order : std::int64_t { column = 0, row = 1, col32 = 2, col4_4r2_8c = 3, col
 ir::Dim part(NodeImport& node, const ir::Dim& extent, std::int64_t by, std::int64_t order) {
   const auto parts = ir::Dim::divide(extent, by);
   if (!parts)
-    node.fail(fmt::format("order {} needs an extent that divides by {}, found {}", order, by,
-                          extent.str()));
+    node.fail(
+        fmt::format("order {} needs an extent divisible by {}, found {}", order, by, extent.str()));
   return *parts;
 }
 
@@ -46,7 +46,7 @@ Layout layout_of(NodeImport& node, std::int64_t order, const ir::Dim& rows, cons
                         // col
       return {{of_cols(32), of_rows(32), 4, 4, 2, 32}, {1, 3, 2, 4, 0, 5}};
     default:
-      node.fail(fmt::format("order {} is not supported; 0 to 4 are", order));
+      node.fail(fmt::format("order {} is not supported (supported: 0 to 4)", order));
   }
 }
 
@@ -95,7 +95,7 @@ ir::Value* from_rows(NodeImport& node, ir::Value* x, std::int64_t order) {
 ir::Value* weight_to_rows(NodeImport& node, ir::Value* weight, std::int64_t order) {
   const ir::Shape shape = weight->type.shape;
   if (order != col4_4r2_8c && order != col32_2r_4r4) return to_rows(node, weight, order);
-  if (shape.size() != 2) node.fail("the weight has to be a matrix");
+  if (shape.size() != 2) node.fail("the weight must be a matrix");
   return node.transpose_last(to_rows(node, node.reshape(weight, {shape[1], shape[0]}), order));
 }
 
@@ -149,7 +149,7 @@ void import_dequantize_with_order(NodeImport& node) {
 void import_matmul(NodeImport& node) {
   const std::int64_t order_a = order(node, "order_A"),
                      order_b = node.int_attribute("order_B", column);
-  if (order(node, "order_Y") != order_a) node.fail("order_A and order_Y have to be equal");
+  if (order(node, "order_Y") != order_a) node.fail("order_A and order_Y must be equal");
   ir::Value* a = dequantized(node, to_rows(node, node.need(0), order_a), 1);
   ir::Value* b = dequantized(node, weight_to_rows(node, node.need(2), order_b), 3, 1);
   ir::Value* y = node.emit("MatMul", {a, b});
@@ -161,14 +161,14 @@ void import_matmul(NodeImport& node) {
 /// QOrderedGelu(X, scale_X, scale_Y): no element meets another, so the order does not matter.
 void import_qordered_gelu(NodeImport& node) {
   if (order(node, "order_X") != order(node, "order_Y"))
-    node.fail("order_X and order_Y have to be equal");
+    node.fail("order_X and order_Y must be equal");
   node.bind(0, quantized(node, node.emit("Gelu", {dequantized(node, node.need(0), 1)}), 2));
 }
 
 /// QOrderedLayerNormalization(X, scale_X, gamma, beta, scale_Y)
 void import_qordered_layer_norm(NodeImport& node) {
   const std::int64_t order_x = order(node, "order_X");
-  if (order(node, "order_Y") != order_x) node.fail("order_X and order_Y have to be equal");
+  if (order(node, "order_Y") != order_x) node.fail("order_X and order_Y must be equal");
   ir::Value* x = dequantized(node, to_rows(node, node.need(0), order_x), 1);
   std::vector<ir::Value*> operands{x, node.cast(node.need(2), ir::DType::f32)};
   if (node.in(3)) operands.push_back(node.cast(node.in(3), ir::DType::f32));
@@ -183,7 +183,8 @@ void import_qordered_layer_norm(NodeImport& node) {
 /// Scores are quantized before they are divided by the root of the head's size.
 void import_qordered_attention(NodeImport& node) {
   for (const std::size_t i : {18u, 19u})
-    if (node.in(i)) node.fail(fmt::format("operand {} is not supported: past, relative bias", i));
+    if (node.in(i))
+      node.fail(fmt::format("operand {} (past or relative bias) is not supported", i));
   const std::int64_t heads = node.int_attribute("num_heads", 0);
   if (heads <= 0) node.fail("attribute 'num_heads' is missing");
   if (node.int_attribute("unidirectional", 0)) node.fail("unidirectional is not supported");
@@ -197,7 +198,7 @@ void import_qordered_attention(NodeImport& node) {
     qkv[i] = split_heads(node, y, heads);
   }
   const ir::Shape q = qkv[0]->type.shape;
-  if (!q.back().is_constant()) node.fail("the size of a head is not a number");
+  if (!q.back().is_constant()) node.fail("the head size is not constant");
   ir::Value* scores = node.emit("MatMul", {qkv[0], node.transpose_last(qkv[1])});
   scores = dequantized(node, quantized(node, scores, 14), 14);
   const double root = std::sqrt(static_cast<double>(q.back().constant()));

@@ -37,7 +37,7 @@ void import_constant(NodeImport& node) {
 void import_constant_of_shape(NodeImport& node) {
   ir::Tensor value = ir::Tensor::scalar(0.0f);
   if (const auto* a = node.attribute("value")) value = node.importer().tensors().read(a->t());
-  if (value.size() != 1) node.fail("attribute 'value' has to hold one element");
+  if (value.size() != 1) node.fail("attribute 'value' must hold one element");
   node.finish("Expand", {node.constant(value.reshaped({}), "value"), node.need(0)});
 }
 
@@ -63,8 +63,8 @@ void import_axes(NodeImport& node) {
 void import_if(NodeImport& node) {
   const auto condition = node.importer().values().constants(node.need(0));
   if (!condition || condition->size() != 1)
-    node.fail("control flow that depends on the run is not supported; the condition '" +
-              node.need(0)->name + "' is not a constant");
+    node.fail("data-dependent control flow is not supported: the condition '" + node.need(0)->name +
+              "' is not constant");
   const auto* branch = node.attribute(condition->front() ? "then_branch" : "else_branch");
   if (!branch) node.fail("a branch is missing");
   const auto results = node.importer().inline_branch(branch->g());

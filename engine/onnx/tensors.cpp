@@ -80,7 +80,7 @@ ir::Tensor typed_tensor(const onnx::TensorProto& p, DType dtype, ir::Sizes sizes
     case DType::boolean:
       return typed<std::uint8_t>(p.int32_data(), dtype, std::move(sizes), where);
   }
-  throw Error(fmt::format("{} is of an unknown type", where));
+  throw Error(fmt::format("{} has an unknown type", where));
 }
 
 std::uint64_t number(const std::string& text, const std::string& where) {
@@ -129,10 +129,10 @@ ir::DType element_type(std::int32_t onnx_type, const std::string& where) {
       {17, "float8e4m3fn"}, {18, "float8e4m3fnuz"}, {19, "float8e5m2"}, {20, "float8e5m2fnuz"},
       {21, "uint4"},        {22, "int4"},           {23, "float4e2m1"}};
   const auto it = others.find(onnx_type);
-  throw Error(fmt::format(
-      "{}: element type {} is not supported; supported are f32, f16, bf16, f64, i8 to i64, u8 to "
-      "u64 and bool",
-      where, it == others.end() ? std::to_string(onnx_type) : it->second));
+  throw Error(
+      fmt::format("{}: element type {} is not supported (supported: f32, f16, bf16, f64, i8 to "
+                  "i64, u8 to u64, bool)",
+                  where, it == others.end() ? std::to_string(onnx_type) : it->second));
 }
 
 ir::Tensor TensorReader::read(const onnx::TensorProto& proto,
@@ -181,24 +181,23 @@ ir::Tensor TensorReader::external(const onnx::TensorProto& proto, DType dtype, i
   bool inside = !location.empty() && relative.is_relative();
   for (const auto& part : relative.lexically_normal()) inside = inside && part != "..";
   if (!inside)
-    throw Error(fmt::format("{}: external data '{}' does not lie in the folder of the model", where,
-                            location));
+    throw Error(
+        fmt::format("{}: external data '{}' is outside the model's folder", where, location));
   auto& file = external_[location];
   if (!file) {
     const auto path = model_.parent_path() / relative;
     if (!std::filesystem::exists(path))
       throw Error(fmt::format("{}: its external data file {} is missing", where, path.string()));
     if (!lies_beside(path, model_))
-      throw Error(
-          fmt::format("{}: external data '{}' is a link to {}, outside of the folder of the model",
-                      where, location, std::filesystem::canonical(path).string()));
+      throw Error(fmt::format("{}: external data '{}' is a link to {}, outside the model's folder",
+                              where, location, std::filesystem::canonical(path).string()));
     file = MappedFile::open(path);
   }
   const auto bytes = file->bytes();
   const auto size =
       length.value_or(static_cast<std::uint64_t>(ir::element_count(sizes)) * ir::size_of(dtype));
   if (offset > bytes.size() || size > bytes.size() - offset)
-    throw Error(fmt::format("{}: bytes {} to {} of '{}' are needed, it has {}", where, offset,
+    throw Error(fmt::format("{}: needs bytes {} to {} of '{}', which has {}", where, offset,
                             offset + size, location, bytes.size()));
   return view_or_copy(dtype, std::move(sizes), bytes.subspan(offset, size), file, where);
 }

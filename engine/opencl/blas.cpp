@@ -110,8 +110,7 @@ void gemm(Context& context, Gemm g, const Buffer& a, const Buffer& b, Buffer& c,
           std::string_view label) {
   if (g.m == 0 || g.n == 0 || g.batch == 0) return;
   const auto where = [&] {
-    return fmt::format("{}: product of {}x{}x{} (m, n, k), batch {}", label, g.m, g.n, g.k,
-                       g.batch);
+    return fmt::format("{}: GEMM of {}x{}x{} (m, n, k), batch {}", label, g.m, g.n, g.k, g.batch);
   };
   const size_t a_rows = g.transpose_a ? g.k : g.m, a_columns = g.transpose_a ? g.m : g.k;
   const size_t b_rows = g.transpose_b ? g.n : g.k, b_columns = g.transpose_b ? g.k : g.n;
@@ -120,7 +119,7 @@ void gemm(Context& context, Gemm g, const Buffer& a, const Buffer& b, Buffer& c,
   if (g.ldc == 0) g.ldc = g.n;
   const auto fits = [&](const char* matrix, const Buffer& buffer, size_t offset, size_t elements) {
     if ((offset + elements) * sizeof(T) > buffer.size())
-      throw Error(fmt::format("{}: {} needs {} bytes, its buffer has {}", where(), matrix,
+      throw Error(fmt::format("{}: {} needs {} bytes, but its buffer has {}", where(), matrix,
                               (offset + elements) * sizeof(T), buffer.size()));
   };
   fits("A", a, g.a_offset, extent(a_rows, a_columns, g.lda, g.a_stride, g.batch));
@@ -172,8 +171,8 @@ void gemm_f32(Context& context, const Gemm& g, const Buffer& a, const Buffer& b,
 void gemm_f16(Context& context, const Gemm& g, const Buffer& a, const Buffer& b, Buffer& c,
               std::string_view label) {
   if (!context.capabilities().fp16)
-    throw Error(fmt::format("{}: device '{}' has no arithmetic in half ({}); use float", label,
-                            context.info().name, context.capabilities().notes.at("fp16")));
+    throw Error(fmt::format("{}: device '{}' does not support fp16 arithmetic ({}); use fp32",
+                            label, context.info().name, context.capabilities().notes.at("fp16")));
   gemm<half>(context, g, a, b, c, FloatToHalf(g.alpha), FloatToHalf(g.beta), label);
 }
 

@@ -13,7 +13,7 @@ namespace bertcl::opencl {
 
 void Buffer::check_range(const char* action, size_t offset, size_t bytes) const {
   if (offset <= size_ && bytes <= size_ - offset) return;
-  throw Error(fmt::format("{} of {} bytes at offset {} is outside of a buffer of {} bytes", action,
+  throw Error(fmt::format("{} of {} bytes at offset {} is outside a buffer of {} bytes", action,
                           bytes, offset, size_));
 }
 
@@ -76,8 +76,8 @@ Buffer Buffer::view(size_t offset, size_t bytes) const {
   check_range("view", offset, bytes);
   const unsigned align = context_ ? context_->info().base_align_bytes : 1;
   if (offset % align != 0)
-    throw Error(
-        fmt::format("view at offset {}: the device wants a multiple of {} bytes", offset, align));
+    throw Error(fmt::format("view at offset {}: the device requires a multiple of {} bytes", offset,
+                            align));
   Buffer part;
   part.context_ = context_;
   part.root_ = root_;

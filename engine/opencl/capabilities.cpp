@@ -67,8 +67,7 @@ void hide(Capabilities& capabilities, const std::string& names) {
       if (name == entry.name) found = &entry;
     }
     if (!found)
-      throw Error("BERTCL_DISABLE names '" + name + "', an unknown capability; choose from" +
-                  known);
+      throw Error("BERTCL_DISABLE: unknown capability '" + name + "' (choose from" + known + ")");
     if (capabilities.*(found->flag)) capabilities.notes[name] = "hidden by BERTCL_DISABLE";
     capabilities.*(found->flag) = false;
   }
@@ -116,12 +115,12 @@ Capabilities stored_or_probed(Context& context, const ProgramCache& cache) {
   }
   ChildProbes probes;
   if (program.empty())
-    probes.failure = "the program bertcl-probe was not found; BERTCL_PROBE names it";
+    probes.failure = "bertcl-probe was not found (set BERTCL_PROBE to its path)";
   else
     probes = probe_in_child(program, context.info());
   if (!probes.found) {
     cache.report("capabilities", "probed in this process, " + probes.failure);
-    const std::string reason = "not tried in this process: " + probes.failure;
+    const std::string reason = "not probed in this process: " + probes.failure;
     ProbeOptions options;
     for (const char* name : {"persistent_kernel", "assembly_binaries", "command_buffer"})
       options.skipped[name] = reason;

@@ -36,7 +36,8 @@ struct CommandBuffer::State {
         function = reinterpret_cast<std::decay_t<decltype(function)>>(
             clGetExtensionFunctionAddressForPlatform(platform, name));
         if (!function)
-          throw Error(fmt::format("the driver gives no {}; run without --command-buffer", name));
+          throw Error(
+              fmt::format("the driver does not provide {}; run without --command-buffer", name));
       };
       find(create, "clCreateCommandBufferKHR");
       find(finalize, "clFinalizeCommandBufferKHR");

@@ -98,20 +98,20 @@ Buffer Context::allocate(size_t bytes) {
   const DeviceInfo& device = info();
   const auto failure = [&](const std::string& reason) {
     return Error(fmt::format(
-        "device memory: {} bytes asked for, {} bytes held by this context; '{}' has {} bytes in "
-        "all and at most {} in one buffer ({}); use smaller batches or another device",
+        "device memory: cannot allocate {} bytes; this context holds {} bytes, '{}' has {} bytes "
+        "in all and at most {} in one buffer ({}); use smaller batches or another device",
         bytes, allocated_bytes(), device.name, device.global_mem_bytes, device.max_alloc_bytes,
         reason));
   };
   // Drivers allocate lazily and would report this at a later launch, without its size.
-  if (bytes > device.max_alloc_bytes) throw failure("larger than one buffer may be");
+  if (bytes > device.max_alloc_bytes) throw failure("larger than the largest buffer");
   const size_t size = std::max<size_t>(bytes, 1);  // CL knows no empty buffer
   // Counted first, so that two threads are never given the same rest.
   const size_t held = state_->allocated->fetch_add(size);
   const auto release = [size, counter = state_->allocated] { *counter -= size; };
   if (bytes > device.global_mem_bytes - std::min<uint64_t>(held, device.global_mem_bytes)) {
     release();
-    throw failure("more than is left");
+    throw failure("more than is free");
   }
   // Unified memory: let the driver choose memory that the host can map without a copy.
   const cl_mem_flags flags =

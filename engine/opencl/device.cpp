@@ -130,8 +130,8 @@ Device find_device(const std::string& selector) {
     std::vector<DeviceInfo> infos;
     for (const Device& d : devices) infos.push_back(d.info);
     throw Error(source + " '" + (selector.empty() ? wanted : selector) +
-                "' fits no OpenCL device; give an index, cpu, gpu, accelerator or a part of a "
-                "platform or device name of:" +
+                "' matches no OpenCL device; give an index, cpu, gpu, accelerator or part of the "
+                "name of a platform or device:" +
                 listing(infos));
   }
   return *chosen;

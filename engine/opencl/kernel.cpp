@@ -89,7 +89,7 @@ _cl_kernel* Kernel::native() const { return build().state_->kernel.get(); }
 
 void Kernel::check_count(size_t given) const {
   if (given == argument_count()) return;
-  throw Error(fmt::format("kernel '{}' of program '{}' has {} arguments, {} were given", name(),
+  throw Error(fmt::format("kernel '{}' of program '{}' takes {} arguments, got {}", name(),
                           program_name(), argument_count(), given));
 }
 

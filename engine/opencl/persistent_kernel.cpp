@@ -30,7 +30,7 @@ void append_step(std::vector<std::uint64_t>& words, const PersistentStep& step) 
   words.insert(words.end(), step.grid.begin(), step.grid.end());
   words.insert(words.end(), step.arguments.begin(), step.arguments.end());
   if (words.size() > end)
-    throw Error(fmt::format("a step with {} arguments; the persistent kernel takes up to {}",
+    throw Error(fmt::format("a step has {} arguments; the persistent kernel takes at most {}",
                             step.arguments.size(), kStepWords - kStepHeader));
   words.resize(end);
 }

@@ -21,7 +21,7 @@ Capabilities Prober::run() {
   // NVIDIA's driver 580 reads freed memory at launches and releases once sub-buffers overlap.
   found_.overlapping_views = device.platform != "NVIDIA CUDA";
   if (!found_.overlapping_views)
-    found_.notes["overlapping_views"] = "the driver crashes where sub-buffers overlap";
+    found_.notes["overlapping_views"] = "the driver crashes on overlapping sub-buffers";
   // rusticl on llvmpipe and Oclgrind run in this process too, but compile for a virtual target:
   // x86 builtins and assembly end the process there.
   found_.in_process_cpu =
@@ -29,7 +29,7 @@ Capabilities Prober::run() {
       (device.platform.starts_with("Portable Computing") || device.platform.starts_with("Intel"));
   if (!found_.in_process_cpu)
     found_.notes["in_process_cpu"] =
-        "kernels of " + device.platform + " do not run in this process as code of its CPU";
+        "kernels of " + device.platform + " do not run in this process as native CPU code";
   x86();
   dot_products();
   extension("fp16", &Capabilities::fp16, "cl_khr_fp16", [&] { return sixteen("probe_fp16", 2); });
@@ -38,7 +38,7 @@ Capabilities Prober::run() {
   if (device.has_subgroups)
     probe("subgroups", &Capabilities::subgroups, [&] { return subgroups(); });
   else
-    found_.notes["subgroups"] = "the driver lists no sub-groups";
+    found_.notes["subgroups"] = "the driver reports no sub-groups";
   extension("command_buffer", &Capabilities::command_buffer, "cl_khr_command_buffer",
             [&] { return command_buffer_probe(); });
   in_process();
@@ -59,10 +59,10 @@ void Prober::probe(const std::string& name, bool Capabilities::*flag,
   if (!begins(name)) return;
   try {
     found_.*flag = works();
-    if (!(found_.*flag)) found_.notes[name] = "the probe kernel gives wrong numbers";
+    if (!(found_.*flag)) found_.notes[name] = "the probe kernel returns wrong results";
   } catch (const Error& error) {
     const std::string message = error.what();
-    found_.notes[name] = "the probe kernel fails: " + message.substr(0, message.find('\n'));
+    found_.notes[name] = "the probe kernel failed: " + message.substr(0, message.find('\n'));
   }
 }
 
@@ -71,7 +71,7 @@ void Prober::extension(const char* name, bool Capabilities::*flag,
   if (context_.info().has_extension(extension_name))
     probe(name, flag, works);
   else
-    found_.notes[name] = extension_name + " is not listed by the driver";
+    found_.notes[name] = extension_name + " is not reported by the driver";
 }
 
 // Programs of the form out[i] = a[i] + added for small integers.

@@ -33,7 +33,7 @@ void tell(const std::string& text) {
 int main(int argc, char** argv) {
   using namespace bertcl::opencl;
   if (argc < 3) {
-    std::fputs("bertcl-probe is run by bertcl, to try what a driver might not survive\n", stderr);
+    std::fputs("bertcl-probe is run by bertcl to try what might crash a driver\n", stderr);
     return 2;
   }
   const rlimit none{0, 0};

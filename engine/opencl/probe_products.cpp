@@ -47,7 +47,7 @@ void Prober::dot_products() {
     else if (name == "ptx_dp4a" ? nvidia : amd)
       probe(backend.name, backend.flag, works);
     else
-      found_.notes[name] = name == "ptx_dp4a" ? "no NVIDIA device" : "no AMD GPU";
+      found_.notes[name] = name == "ptx_dp4a" ? "not an NVIDIA device" : "not an AMD GPU";
   }
 }
 
@@ -61,10 +61,10 @@ void Prober::matrix_units_of(bool nvidia, bool amd) {
     const char* otherwise;
   };
   const Home homes[] = {
-      {"ptx_mma_s8", nvidia, "no NVIDIA device"},
-      {"amd_mfma_k16", named("gfx908", "gfx90a"), "no gfx908 or gfx90a of AMD"},
-      {"amd_mfma_k32", named("gfx94", "gfx95"), "no gfx940 or later of AMD"},
-      {"amd_wmma", named("gfx11"), "no gfx11 of AMD"},
+      {"ptx_mma_s8", nvidia, "not an NVIDIA device"},
+      {"amd_mfma_k16", named("gfx908", "gfx90a"), "not an AMD gfx908 or gfx90a"},
+      {"amd_mfma_k32", named("gfx94", "gfx95"), "not an AMD gfx940 or later"},
+      {"amd_wmma", named("gfx11"), "not an AMD gfx11"},
   };
   for (const MatrixUnit& unit : matrix_units()) {
     const auto works = [&] { return matrix_probe(unit, false); };
@@ -84,7 +84,7 @@ void Prober::matrix_units_of(bool nvidia, bool amd) {
   if (nvidia)
     probe("ptx_cp_async", &Capabilities::ptx_cp_async, [&] { return copy_async_probe(); });
   else
-    found_.notes["ptx_cp_async"] = "no NVIDIA device";
+    found_.notes["ptx_cp_async"] = "not an NVIDIA device";
 }
 
 // A tile of a matrix multiplication whose elements are all different along each row and column, in

@@ -82,7 +82,7 @@ void Prober::x86() {
   const auto correct = [&](const std::vector<int32_t>& out, size_t section) {
     const auto* row = out.data() + section * kLanes;
     if (std::all_of(row, row + kLanes, [](int32_t value) { return value == kUntouched; }))
-      throw Error("the compiler of the driver does not use the registers of this instruction set");
+      throw Error("the driver's compiler does not use the registers of this instruction set");
     return std::equal(row, row + kLanes, sections[section].expected.begin());
   };
   std::vector<size_t> wanted;
@@ -103,7 +103,7 @@ void Prober::x86() {
   // All sections in one program: a build and a first launch cost some 0.4 s on PoCL. Where the
   // compiler refuses one of them, or breaks down, each is tried alone.
   try {
-    if (!begins("x86")) throw Error("all sections at once are skipped");
+    if (!begins("x86")) throw Error("the combined x86 probe is skipped");
     const std::vector<int32_t> out = run(wanted);
     for (const size_t i : wanted)
       probe(sections[i].name, sections[i].flag, [&] { return correct(out, i); });

@@ -103,7 +103,7 @@ std::optional<std::vector<std::byte>> ProgramCache::load(const std::string& key,
   if (!stream.read(reinterpret_cast<char*>(&header), sizeof(header)))
     return absent("miss, the file is shorter than its header");
   if (header.magic != kMagic || header.format != kFormat || header.header_bytes != sizeof(Header))
-    return absent("miss, the header is of another format");
+    return absent("miss, the header has another format");
   // By the open file, not by its name: another process may rename a new file into place now.
   stream.seekg(0, std::ios::end);
   const auto bytes = static_cast<uint64_t>(stream.tellg());

@@ -9,11 +9,11 @@
 #include <span>
 
 #include "bertcl/error.hpp"
-#include "support/stopwatch.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/sources.hpp"
 #include "opencl/status.hpp"
+#include "support/stopwatch.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -123,7 +123,7 @@ ProgramHandle Programs::load(std::string_view program, const std::string& key,
     cache_.report(program, fmt::format("loaded in {:.1f} ms", clock.milliseconds()));
     return loaded;
   }
-  cache_.report(program, "refused by the driver, " + status_name(status));
+  cache_.report(program, "rejected by the driver, " + status_name(status));
   return nullptr;
 }
 
@@ -200,7 +200,7 @@ void Programs::store(double seconds, bool assembly) {
   const Stopwatch clock;
   for (const Unstored& entry : programs) {
     if (entry.assembly && !assembly) {
-      cache_.report(entry.name, "not stored, the capability assembly_binaries is absent");
+      cache_.report(entry.name, "not stored, capability assembly_binaries is missing");
       continue;
     }
     if (clock.seconds() > seconds) {
@@ -212,7 +212,7 @@ void Programs::store(double seconds, bool assembly) {
     if (clGetProgramInfo(entry.program.get(), CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes,
                          nullptr) != CL_SUCCESS ||
         bytes == 0) {
-      cache_.report(entry.name, "not stored, the driver gives no binary");
+      cache_.report(entry.name, "not stored, the driver returned no binary");
       continue;
     }
     std::vector<std::byte> binary(bytes);

@@ -24,8 +24,8 @@ std::string file_text(const std::string& name, const std::string& wanted_by) {
     if (source.name == name) return std::string(source.text);
   std::string known;
   for (const std::string& program : program_names()) known += " " + program;
-  throw Error("kernel file '" + name + "' (wanted by " + wanted_by +
-              ") is not in this build; programs are:" + known);
+  throw Error("kernel file '" + name + "' (required by " + wanted_by +
+              ") is not part of this build; programs:" + known);
 }
 
 // The file name of a line `#include "name"`, else empty.
@@ -79,8 +79,7 @@ std::string path_of(const std::string& stem) {
 std::vector<std::string> program_names() {
   std::vector<std::string> names;
   for (const SourceFile& source : embedded_sources())
-    if (source.name.ends_with(".cl"))
-      names.emplace_back(stem_of(source.name));
+    if (source.name.ends_with(".cl")) names.emplace_back(stem_of(source.name));
   std::sort(names.begin(), names.end());
   return names;
 }

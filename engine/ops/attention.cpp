@@ -48,21 +48,21 @@ std::vector<ir::Type> infer_heads(InferContext& context, const Positions& at) {
   const bool in_place = node.has("offsets");
   shape.back() = in_place && !declared.empty() ? declared.back() : context.shape(2).back();
   if (!shape.back().is_constant() || heads < 1 || shape.back().constant() % heads != 0)
-    context.fail(fmt::format("{} columns are not {} heads", shape.back().str(), heads));
+    context.fail(fmt::format("cannot split {} columns into {} heads", shape.back().str(), heads));
   const std::int64_t hidden = shape.back().constant();
   for (std::size_t i = 0; i < 3; ++i) {
     const ir::Shape& operand = context.shape(i);
     const std::int64_t first = in_place ? node.ints_attribute("offsets").at(i) : 0;
     if (operand.empty() || !operand.back().is_constant() || first < 0 ||
         first + hidden > operand.back().constant())
-      context.fail(fmt::format("'{}' {} does not hold columns {} to {}", node.input(i)->name,
+      context.fail(fmt::format("'{}' {} does not contain columns {} to {}", node.input(i)->name,
                                ir::str(context.type(i)), first, first + hidden));
   }
   if (context.has(at.seq_offsets) != (shape.size() == 2) ||
       context.has(at.key_mask) != context.has(at.seq_offsets))
     context.fail(
-        "packed tokens [tokens, hidden] have seq_offsets and key_mask, [batch, seq, "
-        "hidden] has neither");
+        "packed tokens [tokens, hidden] need seq_offsets and key_mask, [batch, seq, hidden] takes "
+        "neither");
   return {{type_of_result(context, 0, at.out_scale), std::move(shape)}};
 }
 
@@ -91,7 +91,7 @@ std::vector<Sequence> sequences_of(const EvaluateContext& context, const Positio
   if (context.has(operands::attention::mask))
     mask = context.in(operands::attention::mask).to_doubles();
   if (static_cast<std::int64_t>(mask.size()) != batch * seq)
-    context.fail("the mask is not one of [batch, seq]");
+    context.fail("the mask is not [batch, seq]");
   for (std::int64_t b = 0; b < batch; ++b) {
     const auto row = mask.begin() + b * seq;
     all.push_back({b * seq, (b + 1) * seq, {}});

@@ -34,7 +34,7 @@ void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,
   if ((shape.size() == 1 && shape[0] == n) ||
       (or_one_element && element_count(shape) == ir::Dim(1)))
     return;
-  context.fail(fmt::format("'{}' {} is not one of {} columns", context.node.input(i)->name,
+  context.fail(fmt::format("'{}' {} does not have {} columns", context.node.input(i)->name,
                            ir::str(context.type(i)), n.str()));
 }
 
@@ -43,7 +43,7 @@ ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t
   if (!context.has(scale))
     return result.type.dtype == ir::DType::bf16 ? ir::DType::bf16 : ir::DType::f32;
   if (!ir::is_int8(result.type.dtype))
-    context.fail(fmt::format("'{}' has the scale '{}' and is {}", result.name,
+    context.fail(fmt::format("'{}' has the scale '{}' but is {}", result.name,
                              context.node.input(scale)->name, ir::str(result.type)));
   return result.type.dtype;
 }

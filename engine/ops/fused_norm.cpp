@@ -17,8 +17,7 @@ std::vector<ir::Type> results(const InferContext& context, ir::Shape shape, std:
     const std::size_t scale = out_scale + 2 * (i - 1);
     const bool is_bf16 = context.node.outputs[i]->type.dtype == ir::DType::bf16;
     if (i > 2 || context.has(scale) == is_bf16)
-      context.fail(
-          fmt::format("result {} {} scale", i, is_bf16 ? "is bf16 and has a" : "has no"));
+      context.fail(fmt::format("result {} {} scale", i, is_bf16 ? "is bf16 and has a" : "has no"));
     check_vector(context, scale, shape.back(), /*or_one_element=*/true);
     check_vector(context, scale + 1, shape.back(), /*or_one_element=*/true);
     types.push_back({type_of_result(context, i, scale), shape});
@@ -49,7 +48,7 @@ std::vector<ir::Type> infer_add_norm(InferContext& context) {
     if (!context.has(term.value)) continue;
     const ir::Type& type = context.type(term.value);
     if (type.shape != shape || ir::is_int8(type.dtype) != context.has(term.scale))
-      context.fail(fmt::format("'{}' {} is no term of a sum {}, or has no scale",
+      context.fail(fmt::format("'{}' {} is not a term of the sum {}, or has no scale",
                                context.node.input(term.value)->name, ir::str(type),
                                ir::str(shape)));
     check_vector(context, term.scale, shape.back(), /*or_one_element=*/true);
@@ -72,10 +71,10 @@ std::vector<ir::Tensor> evaluate_add_norm(const EvaluateContext& context) {
 std::vector<ir::Type> infer_embed_norm(InferContext& context) {
   namespace o = operands::embed_norm;
   const ir::Shape& word = context.shape(o::word);
-  if (word.size() != 2) context.fail("the table of words is not one of [words, hidden]");
+  if (word.size() != 2) context.fail("the word table is not [words, hidden]");
   for (const std::size_t i : {+o::position, +o::type})
     if (context.has(i) && (context.shape(i).size() != 2 || context.shape(i)[1] != word[1]))
-      context.fail(fmt::format("the table '{}' {} is not one of {} columns",
+      context.fail(fmt::format("the table '{}' {} does not have {} columns",
                                context.node.input(i)->name, ir::str(context.type(i)),
                                word[1].str()));
   check_vector(context, o::gamma, word[1]);
@@ -83,9 +82,10 @@ std::vector<ir::Type> infer_embed_norm(InferContext& context) {
   ir::Shape shape = context.shape(o::ids);
   for (const std::size_t i : {+o::types, +o::positions})
     if (context.has(i) && context.shape(i) != shape)
-      context.fail(fmt::format("'{}' {} is not of the shape of '{}'", context.node.input(i)->name,
-                               ir::str(context.type(i)), context.node.input(o::ids)->name));
-  if (context.has(o::types) && !context.has(o::type)) context.fail("types without their table");
+      context.fail(fmt::format("'{}' {} does not have the shape of '{}'",
+                               context.node.input(i)->name, ir::str(context.type(i)),
+                               context.node.input(o::ids)->name));
+  if (context.has(o::types) && !context.has(o::type)) context.fail("token types without a table");
   shape.push_back(word[1]);
   return results(context, std::move(shape), o::out_scale);
 }
@@ -106,7 +106,7 @@ std::vector<ir::Tensor> evaluate_embed_norm(const EvaluateContext& context) {
       std::int64_t at = given.empty() ? otherwise(i) : given[static_cast<std::size_t>(i)];
       if (at < 0) at += count;  // as Gather counts from the end
       if (at < 0 || at >= count)
-        context.fail(fmt::format("row {} is outside of a table of {}", at, count));
+        context.fail(fmt::format("row {} is outside a table of {}", at, count));
       for (std::int64_t d = 0; d < hidden; ++d)
         sum[static_cast<std::size_t>(i * hidden + d)] +=
             values[static_cast<std::size_t>(at * hidden + d)];

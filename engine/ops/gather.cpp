@@ -13,7 +13,7 @@ namespace {
 /// An index counted from the start; throws if it is outside.
 std::int64_t index_within(const EvaluateContext& context, std::int64_t i, std::int64_t extent) {
   if (i < -extent || i >= extent)
-    context.fail(fmt::format("index {} is outside an axis of {}", i, extent));
+    context.fail(fmt::format("index {} is out of range for an axis of {}", i, extent));
   return i < 0 ? i + extent : i;
 }
 
@@ -50,7 +50,7 @@ std::vector<ir::Tensor> evaluate_gather(const EvaluateContext& context) {
 
 std::vector<ir::Type> infer_gather_elements(InferContext& context) {
   if (context.shape(0).size() != context.shape(1).size())
-    context.fail("data and indices have to be of one rank");
+    context.fail("data and indices must have the same rank");
   return {{context.type(0).dtype, context.shape(1)}};
 }
 std::vector<ir::Tensor> evaluate_gather_elements(const EvaluateContext& context) {
@@ -60,8 +60,8 @@ std::vector<ir::Tensor> evaluate_gather_elements(const EvaluateContext& context)
   const ir::Sizes& sizes = context.in(1).shape();
   for (std::size_t d = 0; d < sizes.size(); ++d)
     if (d != static_cast<std::size_t>(axis) && sizes[d] > x.shape()[d])
-      context.fail(fmt::format("the indices have {} entries along axis {}, the data {}", sizes[d],
-                               d, x.shape()[d]));
+      context.fail(fmt::format("the indices have {} entries along axis {}, the data has {}",
+                               sizes[d], d, x.shape()[d]));
   ir::Sizes strides = dense_strides(x.shape());
   const std::int64_t step = strides[axis];
   strides[axis] = 0;
@@ -81,12 +81,12 @@ std::vector<ir::Type> infer_gather_nd(InferContext& context) {
   const ir::Shape& indices = context.shape(1);
   const std::int64_t batch = context.node.int_attribute("batch_dims", 0);
   if (indices.empty() || !indices.back().is_constant())
-    context.fail("the last extent of the indices has to be a number");
+    context.fail("the last extent of the indices must be constant");
   const std::int64_t depth = indices.back().constant();
   if (batch < 0 || depth < 1 || batch >= static_cast<std::int64_t>(indices.size()) ||
       batch + depth > static_cast<std::int64_t>(data.shape.size()))
     context.fail(
-        fmt::format("indices {} do not fit data {}", ir::str(indices), ir::str(data.shape)));
+        fmt::format("indices {} do not match data {}", ir::str(indices), ir::str(data.shape)));
   ir::Type type{data.dtype, {indices.begin(), indices.end() - 1}};
   type.shape.insert(type.shape.end(), data.shape.begin() + batch + depth, data.shape.end());
   return {type};
@@ -125,9 +125,8 @@ std::vector<ir::Tensor> evaluate_gather_nd(const EvaluateContext& context) {
 /// `off` elsewhere; nowhere `on` for an index outside.
 std::vector<ir::Type> infer_one_hot(InferContext& context) {
   const auto* depth = context.elements(1);
-  if (!depth || depth->size() != 1) context.fail("the depth has to be a known size");
-  if (ir::element_count(context.shape(2)) != ir::Dim(2))
-    context.fail("the values have to be the two of off and on");
+  if (!depth || depth->size() != 1) context.fail("the depth must be a known size");
+  if (ir::element_count(context.shape(2)) != ir::Dim(2)) context.fail("values must be [off, on]");
   ir::Type type{context.type(2).dtype, context.shape(0)};
   const auto axis = context.axis("axis", -1, type.shape.size() + 1);
   type.shape.insert(type.shape.begin() + axis, depth->front());
@@ -187,7 +186,7 @@ std::vector<ir::Tensor> evaluate_cum_sum(const EvaluateContext& context) {
   const auto rank = static_cast<std::int64_t>(x.shape().size());
   std::int64_t axis = context.in(1).to_ints().at(0);
   if (axis < 0) axis += rank;
-  if (axis < 0 || axis >= rank) context.fail(fmt::format("axis {} is outside", axis));
+  if (axis < 0 || axis >= rank) context.fail(fmt::format("axis {} is out of range", axis));
   const bool exclusive = context.node.int_attribute("exclusive", 0) != 0;
   const bool reverse = context.node.int_attribute("reverse", 0) != 0;
   const std::int64_t n = x.shape()[axis], step = dense_strides(x.shape())[axis];

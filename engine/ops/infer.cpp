@@ -46,7 +46,7 @@ bool small_integers(const ir::Type& type) {
 void infer(ir::Graph& graph, ir::Node& node, SymbolicValues& values) {
   const OpDef& def = get(node);
   if (node.inputs.size() < def.min_inputs || node.inputs.size() > def.max_inputs)
-    throw Error(fmt::format("{}: {} operands were given, {} to {} are allowed", node.describe(),
+    throw Error(fmt::format("{}: got {} operands, expected {} to {}", node.describe(),
                             node.inputs.size(), def.min_inputs, def.max_inputs));
   for (std::size_t i = 0; i < def.min_inputs; ++i)
     if (!node.inputs[i]) throw Error(fmt::format("{}: operand {} is missing", node.describe(), i));

@@ -25,8 +25,7 @@ class Interpreter {
   const ir::Tensor& get(const ir::Value* value) const {
     if (value->is_constant()) return *value->constant;
     const auto it = known_.find(value);
-    if (it == known_.end())
-      throw Error(fmt::format("the value '{}' is needed but was not given", value->name));
+    if (it == known_.end()) throw Error(fmt::format("the value '{}' is missing", value->name));
     return it->second;
   }
   bool has(const ir::Value* value) const { return value->is_constant() || known_.contains(value); }
@@ -91,7 +90,7 @@ bool bind(const ir::Shape& shape, const ir::Sizes& sizes, ir::Bindings& bindings
 void check_assumptions(const ir::Graph& graph, const ir::Bindings& bindings) {
   for (const auto& [a, b] : graph.assumptions())
     if (a.evaluate(bindings) != b.evaluate(bindings))
-      throw Error(fmt::format("the model needs {} and {} to be equal, they are {} and {}", a.str(),
+      throw Error(fmt::format("the model requires {} and {} to be equal, got {} and {}", a.str(),
                               b.str(), a.evaluate(bindings), b.evaluate(bindings)));
 }
 

@@ -45,13 +45,13 @@ std::vector<ir::Type> infer_concat(InferContext& context) {
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i) {
     const ir::Type& in = context.type(i);
     if (in.dtype != out.dtype || in.shape.size() != out.shape.size())
-      context.fail(fmt::format("'{}' {} does not concatenate with {}", context.node.input(i)->name,
-                               ir::str(in), ir::str(out)));
+      context.fail(fmt::format("'{}' {} cannot be concatenated with {}",
+                               context.node.input(i)->name, ir::str(in), ir::str(out)));
     for (std::size_t d = 0; d < out.shape.size(); ++d) {
       if (d == static_cast<std::size_t>(axis)) {
         const auto sum = context.values.apply(context.graph, "Add", out.shape[d], in.shape[d]);
         if (sum->is_constant() && sum->constant() < 0)
-          context.fail(fmt::format("extents {} and {} do not add up to an extent",
+          context.fail(fmt::format("extents {} and {} add up to a negative extent",
                                    out.shape[d].str(), in.shape[d].str()));
         out.shape[d] = *sum;
       } else {
@@ -94,7 +94,8 @@ std::vector<ir::Type> infer_split(InferContext& context) {
   std::vector<ir::Type> types;
   for (const std::int64_t n : extents) {
     if (n < 0) context.fail("an extent is negative");
-    if (__builtin_add_overflow(sum, n, &sum)) context.fail("the extents do not fit into 64 bits");
+    if (__builtin_add_overflow(sum, n, &sum))
+      context.fail("the sum of the extents overflows 64 bits");
     types.push_back(in);
     types.back().shape[axis] = n;
   }
@@ -148,15 +149,15 @@ std::vector<ir::Type> infer_slice(InferContext& context) {
   const auto steps = context.has(4) ? context.values.constants(context.node.input(4))
                                     : std::optional<std::vector<std::int64_t>>{};
   if ((context.has(3) && !axes) || (context.has(4) && !steps))
-    context.fail("axes and steps have to be constants");
+    context.fail("axes and steps must be constant");
   const auto count = ir::element_count(context.shape(1));
   if (!count.is_constant() || count.constant() > rank || (axes && ir::Dim(axes->size()) != count) ||
       (steps && ir::Dim(steps->size()) != count) || ir::element_count(context.shape(2)) != count)
-    context.fail("starts, ends, axes and steps have to be of equal length");
+    context.fail("starts, ends, axes and steps must have the same length");
   for (std::int64_t i = 0; i < count.constant(); ++i) {
     std::int64_t axis = axes ? (*axes)[i] : i;
     if (axis < 0) axis += rank;
-    if (axis < 0 || axis >= rank) context.fail(fmt::format("axis {} is outside", axis));
+    if (axis < 0 || axis >= rank) context.fail(fmt::format("axis {} is out of range", axis));
     const std::int64_t step = steps ? (*steps)[i] : 1;
     if (step == 0) context.fail("a step is 0");
     ir::Dim& d = type.shape[axis];
@@ -212,8 +213,8 @@ std::vector<ir::Tensor> evaluate_slice_op(const EvaluateContext& context) {
     if (!by_type) s = clamp_slice(starts[i], context.in(2).to_ints().at(i), steps.at(i), extent);
     const std::int64_t last = s.start + (s.count - 1) * s.step;
     if (s.count > 0 && (s.start < 0 || last < 0 || s.start >= extent || last >= extent))
-      context.fail(fmt::format("elements {} to {} of axis {} are asked, it has {}", s.start, last,
-                               a, extent));
+      context.fail(fmt::format("elements {} to {} are out of range for axis {} of {}", s.start,
+                               last, a, extent));
     sizes[a] = s.count;
     base += s.count > 0 ? s.start * strides[a] : 0;
     if (s.count > 1) strides[a] *= s.step;  // less than the extent then
@@ -231,10 +232,10 @@ std::vector<ir::Type> infer_pad(InferContext& context) {
   for (std::size_t d = 0; d < rank; ++d) {
     std::int64_t more = 0;
     if (__builtin_add_overflow(pads[d], pads[rank + d], &more))
-      context.fail("the pads do not fit into 64 bits");
+      context.fail("the pads overflow 64 bits");
     type.shape[d] = *context.values.apply(context.graph, "Add", type.shape[d], more);
     if (type.shape[d].is_constant() && type.shape[d].constant() < 0)
-      context.fail("the cut is longer than the axis");
+      context.fail("negative pads exceed the axis");
   }
   return {type};
 }

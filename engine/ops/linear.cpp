@@ -17,7 +17,7 @@ ir::Shape linear_shape(const InferContext& context) {
   ir::Shape shape = context.shape(0);
   const ir::Shape& w = context.shape(1);
   if (shape.empty() || w.size() != 2)
-    context.fail(fmt::format("'{}' {} and the weight '{}' {} make no product",
+    context.fail(fmt::format("cannot multiply '{}' {} by the weight '{}' {}",
                              context.node.input(0)->name, ir::str(context.type(0)),
                              context.node.input(1)->name, ir::str(context.type(1))));
   same_extent(context, shape.back(), w[0], "the inner extent");
@@ -85,7 +85,7 @@ std::vector<ir::Type> infer_linear_q(InferContext& context) {
   const ir::Dim rows = *ir::Dim::divide(element_count(shape), n);
   const ir::Dim scales = element_count(context.shape(o::x_scale));
   if (scales != ir::Dim(1) && scales != rows)
-    context.fail(fmt::format("'{}' {} is neither one scale nor one for each row of '{}' {}",
+    context.fail(fmt::format("'{}' {} is neither one scale nor one per row of '{}' {}",
                              context.node.input(o::x_scale)->name,
                              ir::str(context.type(o::x_scale)), context.node.input(o::x)->name,
                              ir::str(context.type(o::x))));
@@ -120,8 +120,8 @@ std::vector<ir::Tensor> evaluate_linear_q(const EvaluateContext& context) {
 
 std::vector<OpDef> linear_ops() {
   return {
-      own_op("linear", {{types::real_or_bf16}, {types::real}}, operands::linear::names, infer_linear,
-             evaluate_linear, {.row_wise = true, .takes_activation = true}),
+      own_op("linear", {{types::real_or_bf16}, {types::real}}, operands::linear::names,
+             infer_linear, evaluate_linear, {.row_wise = true, .takes_activation = true}),
       own_op(
           "linear_q",
           {{types::bytes, 'A'},

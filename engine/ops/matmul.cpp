@@ -15,7 +15,7 @@ namespace {
 /// before the last two extents broadcasts.
 ir::Shape product_shape(const InferContext& context, std::size_t a, std::size_t b) {
   ir::Shape left = context.shape(a), right = context.shape(b);
-  if (left.empty() || right.empty()) context.fail("a product of scalars is not supported");
+  if (left.empty() || right.empty()) context.fail("MatMul of scalars is not supported");
   const bool row = left.size() == 1, column = right.size() == 1;
   if (row) left.insert(left.begin(), 1);
   if (column) right.push_back(1);
@@ -87,7 +87,7 @@ std::vector<std::int64_t> centred(const EvaluateContext& context, std::size_t op
   if (zero.size() > 1) {
     const auto axis = static_cast<std::int64_t>(x.shape().size()) - axis_from_end;
     if (axis < 0 || x.shape()[axis] != static_cast<std::int64_t>(zero.size()))
-      context.fail("the number of zero points differs from the extent they stand for");
+      context.fail("the number of zero points differs from the extent of their axis");
     extent = x.shape()[axis];
     stride = dense_strides(x.shape())[axis];
   }
@@ -110,7 +110,7 @@ void check_quantized(const InferContext& context, std::size_t operand, std::size
         context, type.shape[type.shape.size() - axis_from_end], n,
         fmt::format("the number of zero points '{}'", context.node.input(zero_point)->name));
   if (!ranks)
-    context.fail(fmt::format("zero point '{}' {} does not fit '{}' {}",
+    context.fail(fmt::format("zero point '{}' {} does not match '{}' {}",
                              context.node.input(zero_point)->name, ir::str(zero),
                              context.node.input(operand)->name, ir::str(type)));
 }

@@ -48,7 +48,7 @@ std::vector<ir::Type> infer_layer_norm(InferContext& context) {
   const ir::Shape normalized(in.shape.begin() + axis, in.shape.end());
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i)
     if (context.has(i) && broadcast(context, normalized, context.shape(i)) != normalized)
-      context.fail(fmt::format("'{}' {} does not fit the normalized extents {}",
+      context.fail(fmt::format("'{}' {} does not match the normalized extents {}",
                                context.node.input(i)->name, ir::str(context.type(i)),
                                ir::str(normalized)));
   return {in};

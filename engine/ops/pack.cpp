@@ -21,8 +21,9 @@ std::vector<ir::Type> infer_pack_inputs(InferContext& context) {
   if (ids.size() != 2) context.fail("ids are not [batch, seq]");
   for (std::size_t i = 1; i < context.node.inputs.size(); ++i)
     if (context.has(i) && context.shape(i) != ids)
-      context.fail(fmt::format("'{}' {} is not of the shape of '{}'", context.node.input(i)->name,
-                               ir::str(context.type(i)), context.node.input(o::ids)->name));
+      context.fail(fmt::format("'{}' {} does not have the shape of '{}'",
+                               context.node.input(i)->name, ir::str(context.type(i)),
+                               context.node.input(o::ids)->name));
   const ir::Shape rows{symbols::dim(symbols::tokens)};
   return {{ir::DType::i32, rows},
           {ir::DType::i32, rows},
@@ -95,7 +96,7 @@ std::vector<ir::Tensor> evaluate_unpack(const EvaluateContext& context) {
 std::vector<ir::Type> infer_quantize_rows(InferContext& context) {
   const ir::DType type = context.node.output()->type.dtype;
   if (!ir::is_int8(type) || context.shape(0).empty())
-    context.fail(fmt::format("rows of '{}' {} do not become {}", context.node.input(0)->name,
+    context.fail(fmt::format("cannot quantize rows of '{}' {} to {}", context.node.input(0)->name,
                              ir::str(context.type(0)), ir::name_of(type)));
   ir::Shape scales = context.shape(0);
   scales.back() = ir::Dim(1);

@@ -18,11 +18,12 @@ void check_parameters(const InferContext& context) {
   const ir::Type& x = context.type(0);
   const ir::Type& scale = context.type(1);
   if (context.node.int_attribute("block_size", 0) != 0)
-    context.fail("blocked quantization (block_size) is not supported; per tensor and per axis are");
+    context.fail(
+        "blocked quantization (block_size) is not supported; use per-tensor or per-axis scales");
   if (ir::element_count(scale.shape) != ir::Dim(1)) {
     const auto axis = context.axis("axis", 1, x.shape.size());
     if (scale.shape.size() != 1 || scale.shape[0] != x.shape[axis])
-      context.fail(fmt::format("scale '{}' {} does not fit axis {} of '{}' {}",
+      context.fail(fmt::format("scale '{}' {} does not match axis {} of '{}' {}",
                                context.node.input(1)->name, ir::str(scale), axis,
                                context.node.input(0)->name, ir::str(x)));
   }
@@ -31,7 +32,7 @@ void check_parameters(const InferContext& context) {
   const bool scalars =
       ir::element_count(scale.shape) == ir::Dim(1) && ir::element_count(zero.shape) == ir::Dim(1);
   if (zero.shape != scale.shape && !scalars)
-    context.fail(fmt::format("zero point '{}' {} is not of the shape of scale '{}' {}",
+    context.fail(fmt::format("zero point '{}' {} does not have the shape of scale '{}' {}",
                              context.node.input(2)->name, ir::str(zero),
                              context.node.input(1)->name, ir::str(scale)));
 }

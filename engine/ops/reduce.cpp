@@ -18,8 +18,7 @@ std::vector<bool> reduced(const Context& context, std::size_t rank) {
   std::vector<bool> flags(rank, false);
   const auto n = static_cast<std::int64_t>(rank);
   for (std::int64_t a : context.node.ints_attribute("axes")) {
-    if (a < -n || a >= n)
-      context.fail(fmt::format("axis {} is outside a tensor of rank {}", a, rank));
+    if (a < -n || a >= n) context.fail(fmt::format("axis {} is out of range for rank {}", a, rank));
     flags[a < 0 ? a + n : a] = true;
   }
   return flags;

@@ -36,7 +36,7 @@ std::int64_t axis_of(const ir::Node& node, std::string_view key, std::int64_t ot
   const std::int64_t n = static_cast<std::int64_t>(rank);
   if (given < -n || given >= n)
     throw Error(
-        fmt::format("{}: {} {} is outside a tensor of rank {}", node.describe(), key, given, rank));
+        fmt::format("{}: {} {} is out of range for rank {}", node.describe(), key, given, rank));
   return given < 0 ? given + n : given;
 }
 
@@ -53,7 +53,7 @@ const OpDef* find(std::string_view op) {
 
 const OpDef& get(const ir::Node& node) {
   if (const OpDef* def = find(node.op)) return *def;
-  fail_at(node, "this operator has no host evaluation");
+  fail_at(node, "this operator cannot be evaluated on the host");
 }
 
 const Traits& traits(const ir::Node& node) {

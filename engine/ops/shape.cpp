@@ -50,7 +50,7 @@ std::vector<ir::Tensor> evaluate_size(const EvaluateContext& context) {
 /// The elements of a shape operand; where they are not known, as many fresh symbols.
 std::vector<ir::Dim> shape_operand(InferContext& context, std::size_t i) {
   if (ir::is_float(context.type(i).dtype) || context.shape(i).size() != 1)
-    context.fail(fmt::format("'{}' has to be a vector of integers", context.node.input(i)->name));
+    context.fail(fmt::format("'{}' must be a vector of integers", context.node.input(i)->name));
   if (const auto* elements = context.elements(i)) return *elements;
   const ir::Dim rank = context.shape(i)[0];
   if (!rank.is_constant() || rank.constant() > static_cast<std::int64_t>(max_rank))
@@ -75,8 +75,8 @@ std::vector<ir::Type> infer_reshape(InferContext& context) {
     }
     if (out[i] == ir::Dim(0) && !keep_zero) {
       if (i >= in.shape.size())
-        context.fail(
-            fmt::format("shape {} copies extent {} of {}", ir::str(out), i, ir::str(in.shape)));
+        context.fail(fmt::format("shape {} copies extent {}, which {} does not have", ir::str(out),
+                                 i, ir::str(in.shape)));
       out[i] = in.shape[i];
     }
     if (out[i].is_constant() && out[i].constant() < 0)
@@ -87,10 +87,10 @@ std::vector<ir::Type> infer_reshape(InferContext& context) {
   if (inferred) {
     const auto rest = ir::Dim::divide(total, known);
     if (!rest && total.is_constant() && known.is_constant() && known != ir::Dim(0))
-      context.fail(fmt::format("{} does not reshape to {}", ir::str(in.shape), ir::str(out)));
+      context.fail(fmt::format("cannot reshape {} to {}", ir::str(in.shape), ir::str(out)));
     out[*inferred] = rest ? *rest : context.graph.fresh_symbol();
   } else if (known != total && known.is_constant() && total.is_constant()) {
-    context.fail(fmt::format("{} ({} elements) does not reshape to {} ({} elements)",
+    context.fail(fmt::format("cannot reshape {} ({} elements) to {} ({} elements)",
                              ir::str(in.shape), total.str(), ir::str(out), known.str()));
   }
   return {{in.dtype, std::move(out)}};
@@ -123,7 +123,7 @@ std::vector<ir::Tensor> evaluate_expand(const EvaluateContext& context) {
   const ir::Sizes out = context.inputs.size() == 1
                             ? context.result_sizes()
                             : broadcast(context, x.shape(), context.in(1).to_ints());
-  if (broadcast(context, x.shape(), out) != out) context.fail("the input does not expand");
+  if (broadcast(context, x.shape(), out) != out) context.fail("the input cannot be expanded");
   return {gather_strided(x, out, broadcast_strides(x.shape(), out))};
 }
 
@@ -132,13 +132,12 @@ std::vector<std::int64_t> sorted_axes(const InferContext& context, std::size_t r
   std::vector<std::int64_t> axes = context.node.ints_attribute("axes");
   const auto n = static_cast<std::int64_t>(rank);
   for (std::int64_t& a : axes) {
-    if (a < -n || a >= n)
-      context.fail(fmt::format("axis {} is outside a tensor of rank {}", a, rank));
+    if (a < -n || a >= n) context.fail(fmt::format("axis {} is out of range for rank {}", a, rank));
     if (a < 0) a += n;
   }
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
-    context.fail("an axis is named twice");
+    context.fail("an axis is given twice");
   return axes;
 }
 
@@ -171,7 +170,7 @@ std::vector<ir::Type> infer_flatten(InferContext& context) {
   const auto rank = static_cast<std::int64_t>(in.shape.size());
   std::int64_t axis = context.node.int_attribute("axis", 1);
   if (axis < -rank || axis > rank)
-    context.fail(fmt::format("axis {} is outside a tensor of rank {}", axis, rank));
+    context.fail(fmt::format("axis {} is out of range for rank {}", axis, rank));
   if (axis < 0) axis += rank;
   return {{in.dtype,
            {ir::element_count(ir::Shape{in.shape.begin(), in.shape.begin() + axis}),
@@ -186,10 +185,10 @@ std::vector<ir::Tensor> evaluate_by_type(const EvaluateContext& context) {
 std::vector<ir::Type> infer_range(InferContext& context) {
   if (context.node.inputs.empty()) return {context.node.output()->type};
   const ir::DType dtype = context.type(0).dtype;
-  if (context.node.inputs.size() != 3) context.fail("three operands or none are supported");
+  if (context.node.inputs.size() != 3) context.fail("expected three operands or none");
   for (std::size_t i = 0; i < 3; ++i)
     if (ir::element_count(context.shape(i)) != ir::Dim(1) || context.type(i).dtype != dtype)
-      context.fail("start, limit and step have to be scalars of one type");
+      context.fail("start, limit and step must be scalars of one type");
   bool constant = true;
   for (const ir::Value* in : context.node.inputs) constant = constant && in->is_constant();
   if (constant) {

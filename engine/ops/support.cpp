@@ -70,7 +70,7 @@ ir::Shape broadcast(const InferContext& context, const ir::Shape& a, const ir::S
     } else if (const auto united = unite(context, da, db)) {
       d = *united;
     } else {
-      context.fail(fmt::format("shapes {} and {} do not broadcast: {} against {}", ir::str(a),
+      context.fail(fmt::format("shapes {} and {} cannot be broadcast: {} against {}", ir::str(a),
                                ir::str(b), da.str(), db.str()));
     }
   }
@@ -83,7 +83,7 @@ ir::Sizes broadcast(const EvaluateContext& context, const ir::Sizes& a, const ir
     const std::int64_t da = i < a.size() ? a[a.size() - 1 - i] : 1;
     const std::int64_t db = i < b.size() ? b[b.size() - 1 - i] : 1;
     if (da != db && da != 1 && db != 1)
-      context.fail(fmt::format("extents {} and {} do not broadcast", da, db));
+      context.fail(fmt::format("extents {} and {} cannot be broadcast", da, db));
     out[out.size() - 1 - i] = da == 1 ? db : da;
   }
   return out;

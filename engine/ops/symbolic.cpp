@@ -106,7 +106,7 @@ std::optional<ir::Dim> SymbolicValues::apply(ir::Graph& graph, const std::string
       const std::int64_t cb = ir::Dim::divide(b, bare(b))->constant();
       std::int64_t sum = 0;
       if (op == "Add" ? __builtin_add_overflow(ca, cb, &sum) : __builtin_sub_overflow(ca, cb, &sum))
-        throw Error(fmt::format("the size {} {} {} does not fit into 64 bits", a.str(),
+        throw Error(fmt::format("the size {} {} {} overflows 64 bits", a.str(),
                                 op == "Add" ? '+' : '-', b.str()));
       return ir::Dim(sum) * bare(a);
     }

@@ -45,13 +45,13 @@ void check_operand_types(const ir::Node& node, const std::vector<OperandConstrai
       const ir::Value*& first = bound[static_cast<std::size_t>(allowed.variable)];
       if (!first) first = in;
       if (!are_alike(allowed.variable, first->type.dtype, in->type.dtype))
-        throw Error(fmt::format("{}: operands are of different types: '{}' {} and '{}' {}",
+        throw Error(fmt::format("{}: operands have different types: '{}' {} and '{}' {}",
                                 node.describe(), first->name, ir::str(first->type), in->name,
                                 ir::str(in->type)));
     }
     if (!allowed.types.contains(in->type.dtype))
-      throw Error(fmt::format("{}: operand '{}' is {}; {} takes {} there", node.describe(),
-                              in->name, ir::str(in->type), node.op, allowed.types.str()));
+      throw Error(fmt::format("{}: operand '{}' is {}; {} expects {}", node.describe(), in->name,
+                              ir::str(in->type), node.op, allowed.types.str()));
   }
 }
 

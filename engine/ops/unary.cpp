@@ -101,7 +101,7 @@ ir::DType cast_target(const ir::Node& node) {
 }
 std::vector<ir::Type> infer_cast(InferContext& context) {
   if (!context.node.has("to") || !ir::dtype_from_name(context.node.string_attribute("to")))
-    context.fail("attribute 'to' has to name an element type (f32, i64, ...)");
+    context.fail("attribute 'to' must name an element type (f32, i64, ...)");
   return {{cast_target(context.node), context.shape(0)}};
 }
 /// Float to integer truncates; what an integer type cannot hold is clamped to its range.

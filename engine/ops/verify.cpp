@@ -13,7 +13,7 @@ namespace {
 
 void check_operands(const ir::Node& node, const OpDef& def) {
   if (node.inputs.size() > def.max_inputs)
-    throw Error(fmt::format("{}: {} operands, at most {} are allowed", node.describe(),
+    throw Error(fmt::format("{}: got {} operands, expected at most {}", node.describe(),
                             node.inputs.size(), def.max_inputs));
   for (std::size_t i = 0; i < def.min_inputs; ++i)
     if (!node.input(i)) throw Error(fmt::format("{}: operand {} is missing", node.describe(), i));
@@ -28,11 +28,10 @@ void check_results(ir::Graph& graph, const ir::Node& node, const OpDef& def) {
   InferContext context{graph, node, no_values};
   const std::vector<ir::Type> types = def.infer(context);
   if (node.outputs.size() > types.size())
-    context.fail(
-        fmt::format("{} results, at most {} are allowed", node.outputs.size(), types.size()));
+    context.fail(fmt::format("{} results, expected at most {}", node.outputs.size(), types.size()));
   for (std::size_t i = 0; i < node.outputs.size(); ++i)
     if (node.outputs[i]->type != types[i])
-      context.fail(fmt::format("result '{}' is declared {}, the operands give {}",
+      context.fail(fmt::format("result '{}' is declared {}, but the operands give {}",
                                node.outputs[i]->name, ir::str(node.outputs[i]->type),
                                ir::str(types[i])));
 }

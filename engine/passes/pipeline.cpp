@@ -58,7 +58,7 @@ std::vector<Pass> pipeline(const Options& options) {
            options.disabled.end();
   };
   if (left_out("resolve_shapes"))
-    throw Error("the compiler pass 'resolve_shapes' cannot be left out: Shape has no kernel");
+    throw Error("the compiler pass 'resolve_shapes' cannot be skipped: Shape has no kernel");
   std::erase_if(all, [&](const Pass& pass) {
     return left_out(pass.name) ||
            std::any_of(std::begin(dependencies), std::end(dependencies), [&](const auto& pair) {

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "bertcl/error.hpp"
-#include "support/stopwatch.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
+#include "support/stopwatch.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -39,7 +39,7 @@ bool Options::is_disabled(std::string_view variant) const {
 int Builder::slot_of(const ir::Value* value) const {
   const auto it = slots_.find(value);
   if (it == slots_.end())
-    throw Error(fmt::format("'{}' is read before any step makes it", value->name));
+    throw Error(fmt::format("'{}' is read before any step writes it", value->name));
   return it->second;
 }
 
@@ -241,9 +241,8 @@ void Builder::finish() {
   for (const Step& step : plan_.steps) {
     const auto check = [&step](const opencl::Kernel& kernel) {
       if (kernel.argument_count() != step.arguments.size())
-        throw Error(fmt::format("{} '{}': kernel {} takes {} arguments, {} were planned", step.op,
-                                step.name, kernel.name(), kernel.argument_count(),
-                                step.arguments.size()));
+        throw Error(fmt::format("{} '{}': kernel {} takes {} arguments, got {}", step.op, step.name,
+                                kernel.name(), kernel.argument_count(), step.arguments.size()));
     };
     if (step.call) continue;
     if (!is_merged(step.persistent_index)) check(step.kernel);

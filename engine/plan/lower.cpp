@@ -96,10 +96,10 @@ void check_sizes(const ir::Node& node, const KnownSizes& known) {
   for (const ir::Value* out : node.outputs)
     for (const ir::Dim& d : out->type.shape)
       if (const std::string* symbol = known.unknown(d))
-        throw Error(fmt::format(
-            "{}: the size '{}' of its result '{}' ({}) does not follow from the shapes of the "
-            "inputs; kernels take results whose sizes do",
-            node.describe(), *symbol, out->name, ir::str(out->type)));
+        throw Error(
+            fmt::format("{}: the size '{}' of its result '{}' ({}) does not follow from the shapes "
+                        "of the inputs; kernels need sizes that do",
+                        node.describe(), *symbol, out->name, ir::str(out->type)));
 }
 
 /// Why an operator that the compiler has not made runs alone, where quantization around it is the
@@ -117,18 +117,18 @@ std::string why_not_fused(const ir::Node& node) {
                            [&](const ir::Node* user) { return is(user, "QuantizeLinear"); });
       });
   if (!dequantized && !quantized) return "";
-  return fmt::format("the file rounds {}: part of no other launch, which would round elsewhere",
-                     dequantized && quantized ? "its operands and its result"
-                     : dequantized            ? "its operands"
-                                              : "its result");
+  return fmt::format(
+      "the file rounds {}: not fused into another launch, which would round elsewhere",
+      dequantized && quantized ? "its operands and its result"
+      : dequantized            ? "its operands"
+                               : "its result");
 }
 
 /// Lowers a node; whatever cannot be done is told with its name.
 void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
   const Lowering* lowering = find_lowering(node.op);
   if (!lowering)
-    throw Error(
-        fmt::format("{}: no kernel runs this operator on an OpenCL device", node.describe()));
+    throw Error(fmt::format("{}: this operator has no OpenCL kernel", node.describe()));
   const std::size_t first = builder.plan().steps.size();
   builder.begin(node);
   try {
@@ -199,8 +199,8 @@ bool computes_in_int8(const Plan& plan) {
 std::vector<std::string> why_not_int8(const Plan& plan) {
   if (!plan.notes.empty() || computes_in_int8(plan)) return plan.notes;
   return {
-      "no MatMul of the model is quantized: it is a float model; `bertcl quantize` makes an int8 "
-      "one of it"};
+      "the model has no quantized MatMul: it is a float model (quantize it with `bertcl "
+      "quantize`)"};
 }
 
 const Lowering* find_lowering(std::string_view op) {

@@ -12,16 +12,15 @@ namespace bertcl::plan {
 passes::Precision precision_on(opencl::Context& context, ir::DType asked, const Options& options) {
   if (asked == ir::DType::f32 || asked == ir::DType::f16) return {asked};
   if (asked != ir::DType::bf16)
-    throw Error(fmt::format("no kernels compute in {} (choose from f32, f16, bf16)",
-                            ir::name_of(asked)));
+    throw Error(
+        fmt::format("no kernels compute in {} (choose from f32, f16, bf16)", ir::name_of(asked)));
   const kernels::GemmVariant& variant = kernels::gemm_bf16_variant();
   if (options.is_disabled(variant.name))
-    return {ir::DType::f32, fmt::format("{}: switched off", variant.name)};
+    return {ir::DType::f32, fmt::format("{}: disabled", variant.name)};
   const kernels::Refusal why =
       kernels::why_not(variant.needs, context.info(), context.capabilities());
   if (why.reason.empty()) return {ir::DType::bf16};
-  return {ir::DType::f32,
-          why.is_other_kind ? "" : fmt::format("{}: {}", variant.name, why.reason)};
+  return {ir::DType::f32, why.is_other_kind ? "" : fmt::format("{}: {}", variant.name, why.reason)};
 }
 
 std::string precision_of(const ir::Node& node) {

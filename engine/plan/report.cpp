@@ -111,8 +111,8 @@ std::vector<Section> sections_of(const Plan& plan) {
 std::vector<std::string> host_work(const Plan& plan) {
   std::set<std::string> packed;
   std::vector<std::string> work{
-      "the sizes of tensors are evaluated from the shapes of the inputs, and values get their "
-      "places in device memory; for the same shapes this is done once"};
+      "tensor sizes are evaluated from the input shapes, and values are placed in device memory, "
+      "once per set of shapes"};
   for (const Input& in : plan.inputs) {
     if (in.kind != InputKind::dense) {
       if (!in.source.empty()) packed.insert(in.source);
@@ -123,8 +123,8 @@ std::vector<std::string> host_work(const Plan& plan) {
   }
   if (!packed.empty())
     work.push_back(
-        fmt::format("{} are checked and uploaded, without the rows of padding where the mask is a "
-                    "run of ones, with the offset of each sequence",
+        fmt::format("{} are checked and uploaded with the offset of each sequence; padding rows "
+                    "are dropped where the mask is ones followed by zeros",
                     fmt::join(packed, ", ")));
   for (const Output& out : plan.outputs)
     if (out.slot < 0) work.push_back(fmt::format("output '{}' is a constant", out.name));

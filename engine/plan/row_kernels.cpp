@@ -15,10 +15,11 @@ constexpr std::int64_t most_columns = 8192;  // kept by a group: eight vectors o
 /// Why no work-group keeps such rows; "" if one does.
 std::string why_not_kept(const RowColumns& columns) {
   if (!columns.kept) return "";
-  if (!columns.count.is_constant()) return "its row size is known only at run time";
+  if (!columns.count.is_constant()) return "its row size is known at run time only";
   const std::int64_t count = columns.count.constant();
   if (count <= most_columns) return "";
-  return fmt::format("its rows have {} columns, a work-group keeps up to {}", count, most_columns);
+  return fmt::format("its rows have {} columns, a work-group holds at most {}", count,
+                     most_columns);
 }
 
 /// Work-items for a row: as few as hold it in four vectors of four columns each, since what crosses

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "support/pending_file.hpp"
 #include "kernels/variants.hpp"
 #include "opencl/context.hpp"
+#include "support/pending_file.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -34,7 +34,7 @@ TunedGemm tuned_gemm_of(const ordered_json& json) {
     throw Error("by_rows is empty or not in ascending order");
   for (const TunedRows& row : gemm.by_rows)
     if (row.rows <= 0 || !(row.us > 0) || !(row.default_us > 0))
-      throw Error("rows, us and default_us are numbers above 0");
+      throw Error("rows, us and default_us must be positive");
   return gemm;
 }
 
@@ -65,7 +65,7 @@ Tuning parse_tuning(const std::string& text) {
   try {
     const ordered_json json = ordered_json::parse(text);
     if (const int format = json.at("format"); format != kFormat)
-      throw Error(fmt::format("it is of format {}, not {}", format, kFormat));
+      throw Error(fmt::format("it has format {}, expected {}", format, kFormat));
     Tuning tuning{json.at("device"), json.at("driver"), json.at("date"), {}};
     for (const ordered_json& gemm : json.at("gemms")) tuning.put(tuned_gemm_of(gemm));
     return tuning;

@@ -30,7 +30,7 @@ auto choose(Builder& builder, const ir::Node& node, const Variants& variants,
   };
   for (const Variant& variant : variants) {
     const kernels::Refusal why =
-        builder.is_disabled(variant.name) ? kernels::Refusal{"switched off"} : refusal(variant);
+        builder.is_disabled(variant.name) ? kernels::Refusal{"disabled"} : refusal(variant);
     if (why.reason.empty()) {
       choice.variant = &variant;
       return choice;

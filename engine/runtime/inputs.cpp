@@ -89,9 +89,8 @@ ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs) {
   for (const auto& [name, shape] : inputs) bind_shape(*find_port(plan, name), shape, given);
   for (const auto& [a, b] : plan.equal_sizes)
     if (a.evaluate(given.sizes) != b.evaluate(given.sizes))
-      throw Error(
-          fmt::format("the model needs {} and {} to be equal, the inputs make them {} and {}",
-                      a.str(), b.str(), a.evaluate(given.sizes), b.evaluate(given.sizes)));
+      throw Error(fmt::format("the model requires {} and {} to be equal, the inputs give {} and {}",
+                              a.str(), b.str(), a.evaluate(given.sizes), b.evaluate(given.sizes)));
   return std::move(given.sizes);
 }
 
@@ -103,13 +102,13 @@ std::vector<std::int64_t> integers_of(const plan::Plan& plan, const Tensors& inp
   if (!ir::is_float(tensor.dtype())) return tensor.to_ints();
   if (!ir::is_float(find_port(plan, name)->type.dtype))
     throw Error(
-        fmt::format("input '{}' is {}, integers are expected", name, ir::name_of(tensor.dtype())));
+        fmt::format("input '{}' is {}, expected integers", name, ir::name_of(tensor.dtype())));
   std::vector<std::int64_t> integers;
   for (const double v : tensor.to_doubles()) {
     if (v != std::trunc(v) || std::abs(v) > std::numeric_limits<std::int32_t>::max())
       throw Error(
-          fmt::format("input '{}' holds {} at element {}; ids and masks are whole numbers, "
-                      "a mask is 1 for tokens and 0 for padding",
+          fmt::format("input '{}' holds {} at element {}; ids and masks must be whole numbers, a "
+                      "mask is 1 for tokens and 0 for padding",
                       name, v, integers.size()));
     integers.push_back(static_cast<std::int64_t>(v));
   }
@@ -129,13 +128,12 @@ std::vector<std::int64_t> mask_of(const plan::Plan& plan, const Tensors& inputs)
 
 void check_length(const plan::Plan& plan, const ops::Packing& packing) {
   if (plan.max_positions > 0 && packing.longest > plan.max_positions)
-    throw Error(
-        fmt::format("a sequence of {} tokens was given, the model's position table ends at {}",
-                    packing.longest, plan.max_positions));
+    throw Error(fmt::format("got a sequence of {} tokens, the model's position table ends at {}",
+                            packing.longest, plan.max_positions));
   if (plan.max_keys > 0 && packing.longest > plan.max_keys)
     throw Error(
-        fmt::format("a sequence of {} tokens was given, integer attention sums up to {} in int32 "
-                    "without overflow; use shorter sequences",
+        fmt::format("got a sequence of {} tokens, int8 attention sums at most {} in int32 without "
+                    "overflow; use shorter sequences",
                     packing.longest, plan.max_keys));
 }
 

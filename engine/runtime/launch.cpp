@@ -12,10 +12,9 @@ namespace bertcl::runtime {
 
 std::int32_t as_int(std::int64_t size, const plan::Step& step) {
   if (size > std::numeric_limits<std::int32_t>::max())
-    throw Error(
-        fmt::format("{} '{}': a size of {} is beyond what a kernel takes (2^31 - 1); use a "
-                    "smaller batch",
-                    step.op, step.name, size));
+    throw Error(fmt::format(
+        "{} '{}': a size of {} exceeds the kernels' limit of 2^31 - 1; use a smaller batch",
+        step.op, step.name, size));
   return static_cast<std::int32_t>(size);
 }
 

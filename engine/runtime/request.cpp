@@ -46,8 +46,8 @@ void Request::upload(const Tensors& inputs, const ops::Packing* packing) {
       const auto from = std::as_bytes(std::span(values));
       const std::span<std::byte> to = executor_.staging(in.slot);
       if (from.size() != to.size())
-        throw Error(fmt::format("input '{}': {} bytes where the plan takes {}", in.source,
-                                from.size(), to.size()));
+        throw Error(
+            fmt::format("input '{}' has {} bytes, expected {}", in.source, from.size(), to.size()));
       std::ranges::copy(from, to.begin());
     };
     switch (in.kind) {
@@ -154,8 +154,8 @@ Tensors Request::finish() {
   if (results->index_error == 0) return std::move(results->outputs);
   flag.fill(0);
   throw Error(
-      "an index was outside its table: a token id beyond the vocabulary, a token type or a "
-      "position beyond its table");
+      "an index is outside its table: a token id beyond the vocabulary, a token type or a position "
+      "beyond its table");
 }
 
 }  // namespace bertcl::runtime

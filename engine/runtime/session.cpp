@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "support/stopwatch.hpp"
 #include "ir/text.hpp"
 #include "onnx/read_model.hpp"
 #include "opencl/exit_guard.hpp"
@@ -25,6 +24,7 @@
 #include "plan/builder.hpp"
 #include "plan/precision.hpp"
 #include "runtime/request.hpp"
+#include "support/stopwatch.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -35,8 +35,7 @@ void add_observers(ir::Graph& graph, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     ir::Value* value = graph.find_value(name);
     if (!value)
-      throw Error(
-          fmt::format("tensor '{}' was to be observed but the graph has none of that name", name));
+      throw Error(fmt::format("cannot observe tensor '{}': the graph has none of that name", name));
     graph.add_node("observe", {value}, {{"name", name}}, {});
   }
 }
@@ -72,7 +71,7 @@ struct Session::State {
 /// A tap cannot run its own session: it would follow that run, too.
 void Session::State::check_tap() const {
   if (tapping.load() == std::this_thread::get_id())
-    throw Error("this session is running: its tap cannot start or change another run of it");
+    throw Error("this session is running: a tap cannot start or change another run of its session");
 }
 
 /// A request that is idle, or a new one. With a tap there is one run at a time.
@@ -81,10 +80,8 @@ Request& Session::State::take(bool wait) {
   check_tap();
   const auto is_free = [&] { return in_use() < (tap ? 1 : most_requests); };
   if (!wait && !is_free())
-    throw Error(
-        fmt::format("{} runs of this session are started and not finished; "
-                    "SessionOptions::requests allows more",
-                    in_use()));
+    throw Error(fmt::format(
+        "{} runs of this session are in flight (raise SessionOptions::requests)", in_use()));
   returned.wait(lock, is_free);
   if (idle.empty()) idle.push_back(requests.emplace_back(make_request()).get());
   Request& request = *idle.back();
@@ -123,7 +120,7 @@ Session::Run::~Run() {
 }
 
 Tensors Session::Run::finish() {
-  if (!request_) throw Error("this run is finished");
+  if (!request_) throw Error("this run has already finished");
   const Run ended = std::move(*this);  // gives the request back
   return ended.request_->finish();
 }
@@ -158,8 +155,7 @@ void check_constants(const ir::Graph& graph, std::int64_t limit) {
   for (const ir::Value* c : graph.constants())
     bytes += c->constant->size() * static_cast<std::int64_t>(ir::size_of(c->constant->dtype()));
   if (limit > 0 && bytes > limit)
-    throw Error(
-        fmt::format("{} bytes of weights are needed, --max-memory allows {}", bytes, limit));
+    throw Error(fmt::format("the weights need {} bytes, --max-memory allows {}", bytes, limit));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, dou
   }
   if (!holds(order.size()))
     throw Error(
-        fmt::format("the drop cannot be kept within {}: with all {} ops in float it is {} already",
+        fmt::format("the drop cannot be kept within {}: with all {} ops in float it is already {}",
                     most, order.size(), result.steps.back().drop));
   std::size_t fails = 0, works = order.size();
   while (works - fails > 1) {

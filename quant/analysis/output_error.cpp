@@ -53,7 +53,7 @@ double OutputError::operator()(const Model& model) const {
       const auto found = outputs.find(name);
       const auto values = found == outputs.end() ? std::vector<float>() : floats_of(found->second);
       if (values.size() != expected[s].size())
-        throw Error(fmt::format("{}: output '{}' is not that of the float model",
+        throw Error(fmt::format("{}: output '{}' does not match the float model's",
                                 model.path().string(), name));
       Sum& sum = sums[name];
       for (std::size_t i = 0; i < values.size(); ++i) {

@@ -126,8 +126,8 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
       inputs[name] = filled(port, [](const Sample& s, std::size_t i) { return s.ids[i]; });
     } else {
       throw Error(
-          fmt::format("model input '{}' is not known to calibration: '{}' takes the token "
-                      "ids; masks, token types, segments and positions are supported too",
+          fmt::format("calibration cannot fill model input '{}': '{}' takes the token ids; masks, "
+                      "token types, segments and positions are supported, too",
                       name, ids));
     }
   }

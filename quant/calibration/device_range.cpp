@@ -34,8 +34,8 @@ Division divide(const opencl::Context& context, const Slice& slice) {
   if (slice.first + slice.count >
       static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
     throw Error(
-        fmt::format("a tensor of {} elements was to be observed; at most 2^31 - 1 are "
-                    "supported: calibrate with smaller batches",
+        fmt::format("cannot observe a tensor of {} elements, at most 2^31 - 1 are supported; "
+                    "calibrate with smaller batches",
                     slice.first + slice.count));
   const std::size_t least = is_gpu(context) ? 64 : kMinChunk;
   const std::size_t items = std::clamp<std::size_t>(slice.count / least, 1, most_items(context));

@@ -157,8 +157,8 @@ class EntropyObserver final : public HistogramObserver {
         symmetric_(options.symmetric.value_or(false)) {
     const int bins = options.bins.value_or(128);
     if (merged_ < 2 || merged_ > bins)
-      throw Error(fmt::format("{} bins cannot be merged into {}; 2 to {} are supported", bins,
-                              merged_, bins));
+      throw Error(
+          fmt::format("cannot merge {} bins into {} (supported: 2 to {})", bins, merged_, bins));
   }
 
  protected:
@@ -189,7 +189,7 @@ class EntropyObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method entropy{"entropy", "range that loses least information (KL divergence)",
+extern const Method entropy{"entropy", "range that loses the least information (KL divergence)",
                             [](opencl::Context& context, const MethodOptions& options,
                                const std::string& tensor) -> std::unique_ptr<Observer> {
                               return std::make_unique<EntropyObserver>(context, options, tensor);

@@ -35,8 +35,8 @@ std::vector<float> even_edges(float low, float high, int bins) {
 Histogram::Histogram(int bins, Binning binning, int max_bins)
     : bins_(bins), max_bins_(max_bins), binning_(binning) {
   if (bins < 2 || bins > max_bins)
-    throw Error(
-        fmt::format("a histogram of {} bins was asked for; 2 to {} are supported", bins, max_bins));
+    throw Error(fmt::format("a histogram of {} bins is not supported (supported: 2 to {})", bins,
+                            max_bins));
 }
 
 bool Histogram::must_extend(const Extent& batch) const {

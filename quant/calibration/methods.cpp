@@ -39,7 +39,7 @@ void check_settings(const Method& method, const MethodOptions& options) {
     std::vector<std::string_view> readers;
     for (const Method& m : methods())
       if (m.settings.find(option) != std::string_view::npos) readers.push_back(m.name);
-    throw Error(fmt::format("method {} does not read {}; {} {}", method.name, option,
+    throw Error(fmt::format("method {} does not use {}; {} {}", method.name, option,
                             fmt::join(readers, ", "), readers.size() == 1 ? "does" : "do"));
   }
 }
@@ -48,8 +48,8 @@ void check_search(const MethodOptions& options) {
   const int bins = options.bins.value_or(2048);
   if (options.start_bin < 1 || options.start_bin >= bins || options.stride < 1)
     throw Error(
-        fmt::format("a search from bin {} in steps of {} over {} bins tries nothing; the first is "
-                    "1 to {}, a step 1 or more",
+        fmt::format("a search from bin {} in steps of {} over {} bins tries no range; start at bin "
+                    "1 to {}, with steps of 1 or more",
                     options.start_bin, options.stride, bins, bins - 1));
 }
 

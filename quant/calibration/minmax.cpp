@@ -48,7 +48,7 @@ class MovingAverageObserver final : public Observer {
       throw Error(
           fmt::format("averaging constant {} is outside 0 to 1", options.averaging_constant));
     if (together_ < 0)
-      throw Error(fmt::format("{} samples cannot be averaged; give 0 (all) or more", together_));
+      throw Error(fmt::format("cannot average over {} samples; give 0 (all) or more", together_));
   }
   void observe(const opencl::Buffer& values, std::span<const Slice> samples) override {
     const std::vector<Extent> extents = extents_.measure(values, samples);

@@ -112,7 +112,7 @@ class AsymmetricMseObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method mse{"mse", "range that changes the values least (mean of squares)",
+extern const Method mse{"mse", "range with the least mean squared error",
                         [](opencl::Context& context, const MethodOptions& options,
                            const std::string& tensor) -> std::unique_ptr<Observer> {
                           check_search(options);

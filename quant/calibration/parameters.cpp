@@ -27,7 +27,7 @@ Limits limits_of(Scheme scheme) {
   Limits limits = type_limits(scheme.type);
   const bool is_signed = scheme.type == ir::DType::i8;
   if (scheme.bits < 2 || scheme.bits > 8)
-    throw Error(fmt::format("{} bits are not supported; 2 to 8 are", scheme.bits));
+    throw Error(fmt::format("{} bits are not supported (supported: 2 to 8)", scheme.bits));
   if (scheme.steps == Steps::reduced) return is_signed ? Limits{-64, 64} : Limits{0, 127};
   if (scheme.bits < 8) {
     const std::int32_t half = 1 << (scheme.bits - 1), zero = is_signed ? 0 : 128;
@@ -41,7 +41,7 @@ Limits limits_of(Scheme scheme) {
 
 std::span<const float> floats(const ir::Tensor& constant, const std::string& name) {
   if (constant.dtype() != ir::DType::f32)
-    throw Error(fmt::format("constant '{}' is {}; only f32 is quantized", name,
+    throw Error(fmt::format("constant '{}' is {}; only f32 can be quantized", name,
                             ir::name_of(constant.dtype())));
   const auto values = constant.as<float>();
   const auto bad =

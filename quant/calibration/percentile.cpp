@@ -75,7 +75,7 @@ class TorchPercentileObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method percentile{"percentile", "range that holds a share of all values",
+extern const Method percentile{"percentile", "range that contains a given share of all values",
                                [](opencl::Context& context, const MethodOptions& options,
                                   const std::string& tensor) -> std::unique_ptr<Observer> {
                                  return std::make_unique<PercentileObserver>(context, options,
@@ -83,12 +83,12 @@ extern const Method percentile{"percentile", "range that holds a share of all va
                                },
                                "--percentile --bins"};
 
-extern const Method torch_percentile{
-    "torch-percentile", "the same as pytorch-quantization defines it",
-    [](opencl::Context& context, const MethodOptions& options,
-       const std::string& tensor) -> std::unique_ptr<Observer> {
-      return std::make_unique<TorchPercentileObserver>(context, options, tensor);
-    },
-    "--percentile --bins"};
+extern const Method torch_percentile{"torch-percentile", "percentile as in pytorch-quantization",
+                                     [](opencl::Context& context, const MethodOptions& options,
+                                        const std::string& tensor) -> std::unique_ptr<Observer> {
+                                       return std::make_unique<TorchPercentileObserver>(
+                                           context, options, tensor);
+                                     },
+                                     "--percentile --bins"};
 
 }  // namespace bertcl::quant

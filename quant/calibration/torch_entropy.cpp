@@ -79,7 +79,7 @@ class TorchEntropyObserver final : public HistogramObserver {
 
 }  // namespace
 
-extern const Method torch_entropy{"torch-entropy", "the same as pytorch-quantization defines it",
+extern const Method torch_entropy{"torch-entropy", "entropy as in pytorch-quantization",
                                   [](opencl::Context& context, const MethodOptions& options,
                                      const std::string& tensor) -> std::unique_ptr<Observer> {
                                     return std::make_unique<TorchEntropyObserver>(context, options,

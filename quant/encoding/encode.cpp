@@ -88,8 +88,8 @@ class Encoder {
   static void check(const Encoding& e, const std::string& tensor) {
     if (std::max(-e.range.low, e.range.high) > kLargestQuantized)
       throw Refusal{
-          fmt::format("tensor '{}' takes values from {} to {}, as masks do; the scale "
-                      "would leave nothing for the others",
+          fmt::format("tensor '{}' takes values from {} to {}, like a mask; its scale would round "
+                      "all other values to zero",
                       tensor, e.range.low, e.range.high)};
   }
 
@@ -120,7 +120,7 @@ class Encoder {
   static Parameters checked(const Parameters& p, ir::DType type, const TensorOverride& o) {
     const auto [low, high] = integers_of(type);
     if (p.zero_point < low || p.zero_point > high)
-      throw Error(fmt::format("{}: its zero_point is {}, integers of {} are {} to {}", o.place,
+      throw Error(fmt::format("{}: its zero_point is {}, but {} ranges from {} to {}", o.place,
                               p.zero_point, ir::name_of(type), low, high));
     return p;
   }
@@ -159,7 +159,7 @@ class Encoder {
     }
     const auto ranges = ranges_along(value, axis, operand.tensor);
     if (tensor.channels.size() > 1 && tensor.channels.size() != ranges.size())
-      throw Error(fmt::format("{}: there are {} entries for {} channels", tensor.place,
+      throw Error(fmt::format("{}: {} entries for {} channels", tensor.place,
                               tensor.channels.size(), ranges.size()));
     const Override& first = tensor.channels.front();
     const Scheme usual = weight ? options_.weights.scheme : options_.activations;
@@ -182,15 +182,14 @@ class Encoder {
     const auto it = options_.channels.find(tensor);
     if (it == options_.channels.end())
       throw Error(
-          fmt::format("tensor '{}' of node '{}' has no ranges of its channels: they come "
-                      "from samples alone; give it one scale, or exclude the node",
+          fmt::format("tensor '{}' of node '{}' has no per-channel ranges, which only calibration "
+                      "finds; give it one scale, or exclude the node",
                       tensor, label_of(node)));
     const ChannelStatistics& s = it->second;
     if (const TensorOverride* o = override_of(tensor))
-      throw Error(
-          fmt::format("{}: its channels have scales of their own (add_channels); give it one scale "
-                      "to override it",
-                      o->place));
+      throw Error(fmt::format(
+          "{}: it has per-channel scales (add_channels); give it one scale to override it",
+          o->place));
     Encoding e;
     e.role = Role::channels;
     e.type = options_.activations.type;
@@ -212,8 +211,9 @@ class Encoder {
     try {
       value = constants_.value(operand.tensor);
       if (value.dtype() != ir::DType::f32)
-        throw Refusal{fmt::format("constant '{}' is {}; models that compute in f32 are quantized",
-                                  operand.tensor, ir::name_of(value.dtype()))};
+        throw Refusal{
+            fmt::format("constant '{}' is {}; only models that compute in f32 can be quantized",
+                        operand.tensor, ir::name_of(value.dtype()))};
       e.range = range_of(value, operand.tensor);
     } catch (const Error& error) {
       throw Refusal{error.what()};

@@ -26,7 +26,7 @@ constexpr std::array kKeys{"quant_type",   "scale", "zero_point", "symmetric",
 class Entry {
  public:
   Entry(const Json& json, std::string place) : json_(json), place_(std::move(place)) {
-    if (!json.is_object()) fail("", fmt::format("has to be an object, it is {}", json.dump()));
+    if (!json.is_object()) fail("", fmt::format("must be an object, it is {}", json.dump()));
     for (const auto& [key, value] : json.items())
       if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end())
         fail("." + key, fmt::format("is an unknown key (choose from {})", fmt::join(kKeys, ", ")));
@@ -53,14 +53,14 @@ class Entry {
     const auto scale = number("scale");
     const auto zero_point = integer("zero_point");
     if (scale.has_value() != zero_point.has_value())
-      fail(scale ? ".scale" : ".zero_point", "needs the other of scale and zero_point beside it");
+      fail(scale ? ".scale" : ".zero_point", "needs both scale and zero_point");
     if (scale) {
       if (!std::isnormal(*scale) || *scale < 0)
-        fail(".scale", fmt::format("is {}; a scale is a number above 0", *scale));
+        fail(".scale", fmt::format("is {}; a scale must be above 0", *scale));
       o.parameters = {*scale, *zero_point};
       for (const char* key : {"symmetric", "reduce_range", "rmin", "rmax"})
         if (json_.contains(key))
-          fail(std::string(".") + key, "has no meaning beside scale and zero_point");
+          fail(std::string(".") + key, "has no effect with scale and zero_point");
     }
     if (o.low && o.high && *o.low > *o.high)
       fail(".rmin", fmt::format("is {}, above rmax, which is {}", *o.low, *o.high));
@@ -78,7 +78,7 @@ class Entry {
   const Json* find(const char* key, const char* kind, Check check) const {
     const Json* value = find(key);
     if (value && !check(*value))
-      fail(std::string(".") + key, fmt::format("has to be {}, it is {}", kind, value->dump()));
+      fail(std::string(".") + key, fmt::format("must be {}, it is {}", kind, value->dump()));
     return value;
   }
   std::optional<float> number(const char* key) const {
@@ -108,7 +108,7 @@ class Entry {
 
 TensorOverride read_tensor(const Json& json, const std::string& place) {
   if (!json.is_array() || json.empty())
-    throw Error(fmt::format("{} has to be a list of objects, it is {}", place, json.dump()));
+    throw Error(fmt::format("{} must be a list of objects, it is {}", place, json.dump()));
   TensorOverride tensor{{}, {}, place};
   for (std::size_t i = 0; i < json.size(); ++i) {
     const Entry entry(json[i], fmt::format("{}[{}]", place, i));
@@ -116,10 +116,9 @@ TensorOverride read_tensor(const Json& json, const std::string& place) {
     const auto axis = entry.axis();
     if (i == 0) {
       tensor.axis = axis;
-      if (json.size() > 1 && !axis)
-        entry.fail("", "needs an axis: there is an entry for each channel");
+      if (json.size() > 1 && !axis) entry.fail("", "needs an axis: there is one entry per channel");
       if (axis && o.low.has_value() != o.high.has_value())
-        entry.fail(o.low ? ".rmin" : ".rmax", "needs the other of rmin and rmax beside it");
+        entry.fail(o.low ? ".rmin" : ".rmax", "needs both rmin and rmax");
     } else {
       const Override& first = tensor.channels.front();
       const auto same = [&](const char* key, const auto& mine, const auto& of_first) {
@@ -148,7 +147,7 @@ TensorOverride read_tensor(const Json& json, const std::string& place) {
 Overrides read_overrides(const std::filesystem::path& path) {
   const Json json = text::read_json(path);
   if (!json.is_object())
-    throw Error(fmt::format("{}: has to be an object of lists by tensor", path.string()));
+    throw Error(fmt::format("{}: must be an object of lists by tensor", path.string()));
   Overrides overrides;
   for (const auto& [tensor, entries] : json.items())
     overrides.emplace(tensor,

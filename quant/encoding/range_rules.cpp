@@ -33,7 +33,7 @@ void unite(const std::vector<std::string>& tensors, Ranges& ranges) {
 void fuse_qkv(const GraphIndex& index, Constants& constants, const Structure& structure,
               bool weights, Ranges& ranges) {
   if (structure.attentions.empty())
-    throw Error("the ranges of Q, K and V cannot be fused: the model has no attention");
+    throw Error("cannot fuse the ranges of Q, K and V: the model has no attention");
   for (const auto& parts : structure.attentions) {
     unite({parts.q, parts.k, parts.v}, ranges);
     std::vector<std::string> matrices;
@@ -53,7 +53,7 @@ void fuse_qkv(const GraphIndex& index, Constants& constants, const Structure& st
 
 void clip_gelu(const Structure& structure, float limit, Ranges& ranges) {
   if (!(limit > 0.0f))
-    throw Error(fmt::format("GELU cannot be clipped at {}; give a number above 0", limit));
+    throw Error(fmt::format("cannot clip GELU at {}; give a number above 0", limit));
   bool found = false;
   for (auto& [tensor, range] : ranges)
     if (structure.gelus.contains(tensor)) {
@@ -61,7 +61,7 @@ void clip_gelu(const Structure& structure, float limit, Ranges& ranges) {
       range.high = std::min(range.high, limit);
       range.low = std::min(range.low, range.high);
     }
-  if (!found) throw Error("GELU cannot be clipped: no quantized tensor is the result of one");
+  if (!found) throw Error("cannot clip GELU: no quantized tensor is the result of one");
 }
 
 }  // namespace

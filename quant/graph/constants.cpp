@@ -124,10 +124,9 @@ ir::Tensor Constants::evaluate(const onnx::NodeProto& node) {
     };
     return evaluated(op, {factor(0), factor(1)}, {});
   }
-  throw Error(
-      fmt::format("operator {} in front of a weight cannot be evaluated; fold the constants "
-                  "of the model first",
-                  node.op_type()));
+  throw Error(fmt::format(
+      "operator {} before a weight cannot be evaluated; fold the model's constants first",
+      node.op_type()));
 }
 
 }  // namespace bertcl::quant

@@ -27,7 +27,7 @@ std::int32_t onnx_type(ir::DType type) {
     case ir::DType::i64:
       return T::INT64;
     default:
-      throw Error(fmt::format("an initializer of type {} cannot be added", ir::name_of(type)));
+      throw Error(fmt::format("cannot add an initializer of type {}", ir::name_of(type)));
   }
 }
 
@@ -101,7 +101,7 @@ Model Model::load(const std::filesystem::path& path) {
     throw Error(fmt::format("{}: not an ONNX file, or a truncated one ({} bytes)", name,
                             model.file_->bytes().size()));
   if (!model.proto_.has_graph())
-    throw Error(fmt::format("{}: not an ONNX model: no graph in it", name));
+    throw Error(fmt::format("{}: not an ONNX model: it has no graph", name));
   const auto& initializers = model.graph().initializer();
   for (int i = 0; i < initializers.size(); ++i)
     if (const auto raw = skeleton->weights[static_cast<std::size_t>(i)])

@@ -36,12 +36,12 @@ class Raiser {
   void raise(onnx::NodeProto& node, std::int64_t to) {
     if (!node.domain().empty() && node.domain() != "ai.onnx") return;
     if (node.op_type() == "BatchNormalization" && from_ < 15 && to >= 14)
-      fail(node, fmt::format("cannot be raised from opset {} to {}", from_, to));
+      fail(node, fmt::format("cannot be upgraded from opset {} to {}", from_, to));
     if (from_ >= kQuantizedOpset) return;
     const std::string& op = node.op_type();
     for (const auto& u : kUnsupported)
       if (op == u.op && from_ < u.since)
-        fail(node, fmt::format("cannot be raised from opset {} to {}; convert the model to opset "
+        fail(node, fmt::format("cannot be upgraded from opset {} to {}; convert the model to opset "
                                "{} first (onnx.version_converter)",
                                from_, kQuantizedOpset, kQuantizedOpset));
     if (op == "Squeeze" || op == "Unsqueeze" || op == "ReduceSum") ints_to_input(node, "axes", 1);
@@ -111,7 +111,7 @@ class Raiser {
                        "{}; convert the model first (onnx.version_converter)",
                        axis, kQuantizedOpset));
     if (axis != -1 && axis != static_cast<std::int64_t>(*rank) - 1)
-      fail(node, fmt::format("works on axes {} to {} as one, which opset {} cannot say", axis,
+      fail(node, fmt::format("works on axes {} to {} as one, which opset {} cannot express", axis,
                              *rank - 1, kQuantizedOpset));
     remove(node, "axis");
     auto* a = node.add_attribute();
@@ -130,11 +130,11 @@ class Raiser {
 void raise_opset(Model& model, const RankOf& rank_of, std::int64_t wanted) {
   const std::int64_t from = opset_of(model.proto());
   if (wanted > std::max(from, kNewestRaised))
-    throw Error(fmt::format("{}: opset {} cannot be raised to {}; up to {} is supported",
+    throw Error(fmt::format("{}: cannot upgrade opset {} to {} (supported: up to {})",
                             model.path().string(), from, wanted, kNewestRaised));
   if (from < kOldest)
-    throw Error(fmt::format("{}: opset {} is not supported; {} and newer are",
-                            model.path().string(), from, kOldest));
+    throw Error(fmt::format("{}: opset {} is not supported (minimum: {})", model.path().string(),
+                            from, kOldest));
   const std::int64_t to = std::max({from, kQuantizedOpset, wanted});
   if (from == to) return;
   Raiser raiser(model, from, rank_of);

@@ -77,17 +77,17 @@ const std::string* NodePatterns::find(const onnx::NodeProto& node) {
 void NodePatterns::check_all_used(const GraphIndex& graph) const {
   for (std::size_t i = 0; i < patterns_.size(); ++i) {
     if (used_[i] || asked_.empty()) continue;
-    std::string what =
-        fmt::format("no node has a name like '{}', which {}", patterns_[i], purpose_);
+    std::string what = fmt::format("no node to {} matches '{}'", purpose_, patterns_[i]);
     for (int n = 0; n < graph.node_count(); ++n)
       if (const auto& node = graph.node(n); fits(patterns_[i], label_of(node))) {
-        what = fmt::format("'{}' {}, but node '{}' ({}) is none that these options could quantize",
-                           patterns_[i], purpose_, label_of(node), node.op_type());
+        what = fmt::format(
+            "no node to {} matches '{}': node '{}' ({}) is not quantized with these options",
+            purpose_, patterns_[i], label_of(node), node.op_type());
         break;
       }
     throw Error(
-        fmt::format("{}; the nearest of the {} nodes that could be: {}; names have to fit as "
-                    "a whole, * stands for any characters",
+        fmt::format("{}; nearest of the {} candidates: {}; a pattern must match the whole name, * "
+                    "matches any characters",
                     what, asked_.size(), fmt::join(nearest(patterns_[i], asked_), ", ")));
   }
 }
@@ -153,8 +153,8 @@ const std::string* Keywords::disabled_by(const std::string& quantizer) {
 void Keywords::check_all_used() const {
   for (const auto& e : expressions_)
     if (!e.used)
-      throw Error(fmt::format("no quantizer has a name that matches '{}'; one of them is '{}'",
-                              e.text, example_));
+      throw Error(
+          fmt::format("no quantizer name matches '{}' (one of them is '{}')", e.text, example_));
 }
 
 }  // namespace bertcl::quant

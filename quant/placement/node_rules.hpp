@@ -16,7 +16,7 @@ namespace bertcl::quant {
 /// Patterns on node names, `*` and `?` as in file names.
 class NodePatterns {
  public:
-  /// `purpose` ends the message about a pattern that fits nothing: "was to be excluded".
+  /// `purpose` is the verb in the message about a pattern that matches nothing: "exclude".
   NodePatterns(const std::vector<std::string>& patterns, std::string purpose)
       : patterns_(patterns), purpose_(std::move(purpose)), used_(patterns.size(), false) {}
   bool empty() const { return patterns_.empty(); }

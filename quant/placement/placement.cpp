@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <string_view>
 
-#include "support/did_you_mean.hpp"
 #include "bertcl/error.hpp"
 #include "quant/graph/matmuls.hpp"
 #include "quant/placement/node_rules.hpp"
+#include "support/did_you_mean.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -44,8 +44,8 @@ class Placer {
         type_of_(type_of),
         matmuls_(index),
         quantizer_name_(index, structure.attentions),
-        include_(options.include, "was to be quantized"),
-        exclude_(options.exclude, "was to be excluded"),
+        include_(options.include, "quantize"),
+        exclude_(options.exclude, "exclude"),
         keywords_(options.disable_keywords, options.disable_layer_modules,
                   options.enable_layer_modules) {
     for (const auto* ops : {&options.op_types, &options.output_op_types})
@@ -53,8 +53,8 @@ class Placer {
         if (const auto known = quantizable_operators();
             std::find(known.begin(), known.end(), op) == known.end())
           throw Error(
-              fmt::format("operator {} cannot be quantized{}; bertcl quantize --help lists those "
-                          "that can, at --op-types",
+              fmt::format("operator {} cannot be quantized{}; `bertcl quantize --help` lists the "
+                          "others at --op-types",
                           op, did_you_mean(op, known)));
   }
 
@@ -101,13 +101,13 @@ class Placer {
     if (!include_.empty() && !included) return "not among the nodes to include";
     if (!options_.op_types.contains(node.op_type()))
       return structure_.is_residual(n)
-                 ? "the residual stream stays in float; operator Add quantizes it"
-                 : fmt::format("operator {} is not quantized, {} is", node.op_type(),
+                 ? "residual Adds stay float (use --residual to quantize them)"
+                 : fmt::format("operator {} is not among those to quantize ({})", node.op_type(),
                                fmt::join(options_.op_types, " and "));
     if (is_op(node, "Add") && options_.adds == Adds::encoder && !matmuls_.before(n))
-      return "the sum of the embeddings stays in float";
+      return "the sum of the embeddings stays float (use --adds layer-norm to quantize it)";
     if (is_matmul(node) && !options_.head && !matmuls_.is_followed(n))
-      return "the head stays in float";
+      return "the head stays float (use --head to quantize it)";
     return "";
   }
 
@@ -138,7 +138,7 @@ class Placer {
       const std::string& tensor = node.input(i);
       const int producer = index_.producer(tensor);
       if (producer >= 0 && is_op(index_.node(producer), "DequantizeLinear"))
-        return leave(operands, fmt::format("input '{}' is quantized already", tensor));
+        return leave(operands, fmt::format("input '{}' is already quantized", tensor));
       if (structure_.masks.contains(tensor))
         return leave(operands, fmt::format("input '{}' is an attention mask", tensor));
       const bool constant = constants_.contains(tensor);
@@ -156,7 +156,7 @@ class Placer {
     }
     if (!varies) return leave(operands, "all its inputs are constant");
     if (is_op(node, "Add") && feeds_root(n))
-      return leave(operands, "the variance of a LayerNorm stays in float");
+      return leave(operands, "the variance of a LayerNorm stays float");
     return reason;
   }
 

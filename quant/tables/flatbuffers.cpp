@@ -20,7 +20,7 @@ bool recognizes_flatbuffers(std::string_view bytes) {
 }
 
 Table parse_flatbuffers(std::string_view bytes) {
-  if (!recognizes_flatbuffers(bytes)) throw Error("no flatbuffers table, or damaged");
+  if (!recognizes_flatbuffers(bytes)) throw Error("not a flatbuffers table, or a damaged one");
   Table table;
   for (const fb::KeyValue* entry : *fb::GetTrtTable(bytes.data())->dict()) {
     if (!entry->key() || !entry->value()) throw Error("an entry without key or value");
@@ -46,7 +46,7 @@ std::string format_flatbuffers(const Table& table) {
 
 const TableFormat flatbuffers_table{"flatbuffers",
                                     ".flatbuffers",
-                                    "calibration.flatbuffers of onnxruntime: magnitudes",
+                                    "onnxruntime's calibration.flatbuffers: magnitudes",
                                     true,
                                     recognizes_flatbuffers,
                                     parse_flatbuffers,

@@ -56,8 +56,7 @@ std::string format_json(const Table& table) {
 }  // namespace
 
 const TableFormat json_table{
-    "json",     ".json",         "both ends of each range, and where they come from",
-    false,      recognizes_json, parse_json,
-    format_json};
+    "json",     ".json",    "both ends of each range, and their origin", false, recognizes_json,
+    parse_json, format_json};
 
 }  // namespace bertcl::quant

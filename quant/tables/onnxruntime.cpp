@@ -35,8 +35,8 @@ float number(JsonNode node, const char* end) {
       node = node.element(0);
     } else if (value.is_array()) {
       node.fail(
-          fmt::format("has {} values as its {} end; ranges for each channel of an activation "
-                      "are not supported, calibrate with per_channel=False",
+          fmt::format("has {} values as its {} end; per-channel ranges of activations are not "
+                      "supported, calibrate with per_channel=False",
                       value.size(), end));
     } else {
       node.fail(
@@ -53,8 +53,8 @@ Range range(const JsonNode& node) {
   if (value.is_object() && value.contains("lowest") && value.contains("highest"))
     return {number(node.at("lowest"), "lower"), number(node.at("highest"), "upper")};
   node.fail(
-      "has no 'lowest' and 'highest'; ranges are needed, which the methods MinMax, Entropy and "
-      "Percentile give");
+      "has no 'lowest' and 'highest'; calibrate with MinMax, Entropy or Percentile, which give "
+      "ranges");
 }
 
 bool recognizes_onnxruntime(std::string_view bytes) { return text::begins_as_object(bytes); }
@@ -103,7 +103,7 @@ std::string format_onnxruntime(const Table& table) {
 
 const TableFormat onnxruntime_table{"onnxruntime",
                                     ".json",
-                                    "calibration.json of onnxruntime: both ends of each range",
+                                    "onnxruntime's calibration.json: both ends of each range",
                                     false,
                                     recognizes_onnxruntime,
                                     parse_onnxruntime,

@@ -18,7 +18,7 @@ namespace bertcl::quant {
 namespace {
 
 void check(const Table& table) {
-  if (table.ranges.empty()) throw Error("the table names no tensor");
+  if (table.ranges.empty()) throw Error("the table lists no tensor");
   for (const auto& [tensor, range] : table.ranges)
     if (!std::isfinite(range.low) || !std::isfinite(range.high) || range.low > range.high)
       throw Error(
@@ -44,11 +44,12 @@ std::span<const TableFormat> table_formats() {
 const TableFormat& table_format(std::string_view name, const std::filesystem::path& path) {
   for (const TableFormat& f : table_formats())
     if (name.empty() ? f.extension == path.extension().string() : f.name == name) return f;
-  throw Error(name.empty() ? fmt::format("{}: unknown extension of a scale table; name its "
-                                         "format (choose from {})",
-                                         path.string(), list_of_formats())
-                           : fmt::format("unknown scale table format '{}' (choose from {})", name,
-                                         list_of_formats()));
+  throw Error(
+      name.empty()
+          ? fmt::format("{}: unknown scale table extension; name the format (choose from {})",
+                        path.string(), list_of_formats())
+          : fmt::format("unknown scale table format '{}' (choose from {})", name,
+                        list_of_formats()));
 }
 
 ReadTable read_table(const std::filesystem::path& path, std::string_view format) {
@@ -60,7 +61,7 @@ ReadTable read_table(const std::filesystem::path& path, std::string_view format)
                          : formats.begin() + (&table_format(format, path) - formats.data());
   if (found == formats.end())
     throw Error(
-        fmt::format("{}: not a scale table; known are {}", path.string(), list_of_formats()));
+        fmt::format("{}: not a scale table (known formats: {})", path.string(), list_of_formats()));
   try {
     ReadTable read{found->parse(bytes), &*found};
     check(read.table);
@@ -81,7 +82,7 @@ Range symmetric_range(float magnitude) { return {-std::abs(magnitude), std::abs(
 
 void add_range(Table& table, const std::string& tensor, Range range) {
   if (!table.ranges.emplace(tensor, range).second)
-    throw Error(fmt::format("tensor '{}' is named twice", tensor));
+    throw Error(fmt::format("tensor '{}' is listed twice", tensor));
 }
 
 }  // namespace bertcl::quant

@@ -29,8 +29,7 @@ float scale(std::string_view text, const std::string& tensor) {
   std::uint32_t bits = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bits, 16);
   if (error != std::errc{} || end != text.data() + text.size())
-    throw Error(
-        fmt::format("tensor '{}': '{:.60}' are not the bits of a float in hex", tensor, text));
+    throw Error(fmt::format("tensor '{}': '{:.60}' is not a float's bits in hex", tensor, text));
   return std::bit_cast<float>(bits);
 }
 
@@ -57,7 +56,7 @@ Table parse_tensorrt(std::string_view bytes) {
       throw Error(fmt::format("line {}: '{:.60}' is not 'NAME: HEX'", number, line));
     const std::string tensor(line.substr(0, gap));
     const float step = scale(line.substr(gap + 2), tensor);
-    if (step < 0) throw Error(fmt::format("tensor '{}': a scale of {} is below 0", tensor, step));
+    if (step < 0) throw Error(fmt::format("tensor '{}': negative scale {}", tensor, step));
     add_range(table, tensor, symmetric_range(magnitude_of(step)));
   });
   return table;
@@ -75,7 +74,7 @@ std::string format_tensorrt(const Table& table) {
 
 const TableFormat tensorrt_table{"tensorrt",
                                  ".cache",
-                                 "calibration cache of TensorRT itself: scales in hex",
+                                 "TensorRT's own calibration cache: scales in hex",
                                  true,
                                  recognizes_tensorrt,
                                  parse_tensorrt,

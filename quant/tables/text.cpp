@@ -43,7 +43,7 @@ std::string format_text(const Table& table) {
 }  // namespace
 
 const TableFormat text_table{
-    "cache",    ".cache",        "calibration.cache of onnxruntime: lines NAME MAGNITUDE",
+    "cache",    ".cache",        "onnxruntime's calibration.cache: lines NAME MAGNITUDE",
     true,       recognizes_text, parse_text,
     format_text};
 

@@ -75,7 +75,7 @@ std::vector<std::int32_t> gptq_round(std::span<const float> weight, const GramFa
   const auto& [order, l] = *gram.data_;
   const Index k = l.rows();
   if (k == 0 || weight.size() % static_cast<std::size_t>(k) != 0)
-    throw Error(fmt::format("a weight of {} elements does not fit a Gram matrix of {} rows",
+    throw Error(fmt::format("a weight of {} elements does not match a Gram matrix of {} rows",
                             weight.size(), k));
   const auto n = static_cast<Index>(weight.size()) / k;
   const auto per_column = [&](const auto& values, Index j) {

@@ -136,7 +136,7 @@ void keep_dynamic(Placement& placement, const GraphIndex& index) {
     const auto& node = index.node(site.node);
     placement.skipped.push_back(
         {label_of(node), node.op_type(),
-         "MatMuls of an activation and a weight are quantized dynamically"});
+         "only MatMuls of an activation and a weight can be quantized dynamically"});
     return true;
   });
 }

@@ -155,7 +155,7 @@ TEST(ApiTensor, HoldsACopyAndChecksTypeAndSize) {
   EXPECT_EQ(tensor.size(), 6);
   EXPECT_EQ(Tensor().size(), 0);
   EXPECT_THAT([&] { tensor.values<std::int64_t>(); },
-              ThrowsMessage<Error>(HasSubstr("the tensor is of f32")));
+              ThrowsMessage<Error>(HasSubstr("the tensor holds f32")));
   EXPECT_THAT([&] { Tensor::of({2, 2}, values); }, ThrowsMessage<Error>(HasSubstr("24 bytes")));
   EXPECT_THAT([&] { Tensor::of({-1, 6}, values); }, ThrowsMessage<Error>(HasSubstr("-1")));
 }

@@ -34,7 +34,7 @@ TEST(Contracts, CodesOfTypesAreThoseOfTheirBuffers) {
   };
   EXPECT_EQ(check(1), error_of([] {}));
   EXPECT_EQ(check(2),
-            "Cast 'y': argument x of kernel cast is of element type u8, but from says another");
+            "Cast 'y': argument x of kernel cast is of element type u8, which contradicts from");
 }
 
 TEST(Contracts, BuffersAndNumbersAreInTheirPlaces) {
@@ -44,16 +44,17 @@ TEST(Contracts, BuffersAndNumbersAreInTheirPlaces) {
     return error_of([&] { check_contract("Max 'y'", "dynamic_range", arguments); });
   };
   EXPECT_EQ(check({buffer, buffer, number}), error_of([] {}));
-  EXPECT_THAT(check({buffer, absent, number}), HasSubstr("absent, the kernel takes a buffer"));
-  EXPECT_THAT(check({buffer, number, number}),
-              HasSubstr("argument ranges of kernel dynamic_range is a number, the kernel takes a "
-                        "buffer"));
-  EXPECT_THAT(check({buffer, buffer, buffer}),
-              HasSubstr("argument count of kernel dynamic_range is a buffer, the kernel takes a "
-                        "number"));
-  EXPECT_THAT(check({buffer, buffer, absent}), HasSubstr("absent, the kernel takes a number"));
-  EXPECT_THAT(check({buffer, buffer, real}), HasSubstr("the kernel takes int"));
-  EXPECT_THAT(check({buffer, buffer}), HasSubstr("takes 3 arguments, 2 were planned"));
+  EXPECT_THAT(check({buffer, absent, number}), HasSubstr("absent; the kernel expects a buffer"));
+  EXPECT_THAT(
+      check({buffer, number, number}),
+      HasSubstr(
+          "argument ranges of kernel dynamic_range is a number; the kernel expects a buffer"));
+  EXPECT_THAT(
+      check({buffer, buffer, buffer}),
+      HasSubstr("argument count of kernel dynamic_range is a buffer; the kernel expects a number"));
+  EXPECT_THAT(check({buffer, buffer, absent}), HasSubstr("absent; the kernel expects a number"));
+  EXPECT_THAT(check({buffer, buffer, real}), HasSubstr("the kernel expects int"));
+  EXPECT_THAT(check({buffer, buffer}), HasSubstr("takes 3 arguments, got 2"));
 }
 
 TEST(Contracts, BuffersThatMayBeAbsent) {
@@ -73,7 +74,7 @@ TEST(Contracts, AnotherContractsArgumentsAreRefused) {
   const auto context = opencl::Context::create("cpu");
   opencl::Kernel kernel = context->unbuilt_kernel("cast", "cast");
   EXPECT_THAT(error_of([&] { set(kernel, ArgMax<opencl::KernelArgument>{}); }),
-              HasSubstr("kernel cast is launched with the arguments of another contract"));
+              HasSubstr("kernel cast was launched with arguments for another contract"));
 }
 
 /// All but the probes of devices and the persistent kernel.

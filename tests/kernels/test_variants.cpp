@@ -82,14 +82,14 @@ TEST(Needs, SayWhatIsMissing) {
       .one_of = {&opencl::Capabilities::intel_dpas_8, &opencl::Capabilities::intel_dpas_16}};
   EXPECT_EQ(why_not(dpas, gpu, none).reason, "the device has no intel_dpas_8 or intel_dpas_16");
   EXPECT_FALSE(why_not(dpas, gpu, none).is_other_kind);
-  EXPECT_EQ(why_not(dpas, device_of("cpu"), none).reason, "made for GPUs");
+  EXPECT_EQ(why_not(dpas, device_of("cpu"), none).reason, "GPUs only");
   EXPECT_TRUE(why_not(dpas, device_of("cpu"), none).is_other_kind);
-  EXPECT_EQ(why_not({.kind = DeviceKind::cpu}, gpu, none).reason, "made for CPUs");
+  EXPECT_EQ(why_not({.kind = DeviceKind::cpu}, gpu, none).reason, "CPUs only");
   const Needs groups{.group_items = 256, .local_bytes = 17 * 1024};
   gpu.local_mem_bytes = 16 * 1024;
   EXPECT_EQ(why_not(groups, gpu, none).reason, "the device has no 17 KB of local memory");
   gpu.max_work_group_size = 64;
-  EXPECT_EQ(why_not(groups, gpu, none).reason, "the device has no work-groups of 256");
+  EXPECT_EQ(why_not(groups, gpu, none).reason, "the device does not support work-groups of 256");
   EXPECT_EQ(why_not({}, gpu, none).reason, "");
 }
 

@@ -87,7 +87,7 @@ TEST(Errors, NameAttributeAndType) {
                                  " attribute { name: 'to' type: INT i: 8 } }")),
               HasSubstr("element type string is not supported"));
   EXPECT_THAT(failure(model_of(5, "output { name: 'y' }")),
-              HasSubstr("opset 5 is not supported; opset 7 and newer are"));
+              HasSubstr("opset 5 is not supported (minimum: 7)"));
 }
 
 TEST(Errors, NameTensorAndShape) {
@@ -104,7 +104,7 @@ TEST(Errors, NameTensorAndShape) {
               HasSubstr("tensor 'w': 4 bytes of data, 3 elements of f32 need 12"));
   EXPECT_THAT(
       failure(with_input(17, "node { op_type: 'Add' input: 'x' input: 'gone' output: 'y' }")),
-      HasSubstr("reads 'gone', which nothing before it defines"));
+      HasSubstr("reads 'gone', which no earlier node defines"));
 }
 
 TEST(Errors, CyclesAndHugeTensors) {
@@ -112,7 +112,7 @@ TEST(Errors, CyclesAndHugeTensors) {
                                  "node { op_type: 'Add' input: 'x' input: 'b' output: 'a' }"
                                  "node { op_type: 'Add' input: 'x' input: 'a' output: 'b' }"
                                  "node { op_type: 'Neg' input: 'a' output: 'y' }")),
-              HasSubstr("which nothing before it defines"));
+              HasSubstr("which no earlier node defines"));
   EXPECT_THAT(failure(with_input(17,
                                  "node { op_type: 'Neg' input: 'w' output: 'y' }"
                                  "initializer { name: 'w' data_type: 1 dims: 4611686018427387904"

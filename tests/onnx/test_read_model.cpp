@@ -198,7 +198,7 @@ TEST(ReadModel, TakesTheBranchOfAKnownCondition) {
       13, "node { op_type: 'If' input: 'c' output: 'y' " + branches + "output { name: 'y' }");
   tests::add_value(*model.mutable_graph()->add_input(), "x", f32, {"n"});
   tests::add_value(*model.mutable_graph()->add_input(), "c", 9, {});
-  EXPECT_THAT(failure(model), HasSubstr("the condition 'c' is not a constant"));
+  EXPECT_THAT(failure(model), HasSubstr("the condition 'c' is not constant"));
 }
 
 TEST(ReadModel, ReadsExternalDataWithinTheFolder) {
@@ -228,7 +228,7 @@ TEST(ReadModel, ReadsExternalDataWithinTheFolder) {
   const tests::ScratchFolder elsewhere;
   std::filesystem::rename(folder / "w.bin", elsewhere / "blob1");
   std::filesystem::create_symlink(elsewhere / "blob1", folder / "w.bin");
-  EXPECT_THAT(load(), HasSubstr("outside of the folder of the model"));
+  EXPECT_THAT(load(), HasSubstr("outside the model's folder"));
   std::filesystem::rename(path, elsewhere / "blob2");
   std::filesystem::create_symlink(elsewhere / "blob2", path);
   EXPECT_THAT(load(), HasSubstr("const %w: f32[2] = [1.5, -2.0]"));
@@ -238,7 +238,7 @@ TEST(ReadModel, ReadsExternalDataWithinTheFolder) {
 
   auto& entries = *model.mutable_graph()->mutable_initializer(0)->mutable_external_data();
   entries[0].set_value("../w.bin");
-  EXPECT_THAT(load(), HasSubstr("does not lie in the folder of the model"));
+  EXPECT_THAT(load(), HasSubstr("is outside the model's folder"));
   std::filesystem::remove(folder / "w.bin");
   std::filesystem::copy(elsewhere / "blob1", folder / "w.bin");
   entries[0].set_value("w.bin");

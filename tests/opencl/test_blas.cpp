@@ -102,8 +102,8 @@ TEST(Blas, ErrorsNameTheMatrixAndTheSizes) {
     }
     return "(no error)";
   };
-  EXPECT_THAT(message(small, large, large), HasSubstr("ffn.0: product of 4x4x4"));
-  EXPECT_THAT(message(small, large, large), HasSubstr("A needs 64 bytes, its buffer has 16"));
+  EXPECT_THAT(message(small, large, large), HasSubstr("ffn.0: GEMM of 4x4x4"));
+  EXPECT_THAT(message(small, large, large), HasSubstr("A needs 64 bytes, but its buffer has 16"));
   EXPECT_THAT(message(large, small, large), HasSubstr("B needs"));
   EXPECT_THAT(message(large, large, small), HasSubstr("C needs"));
   g.k = 0;

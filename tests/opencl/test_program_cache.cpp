@@ -133,7 +133,7 @@ TEST_F(ProgramCacheTest, BinaryRefusedByTheDriverMeansRebuild) {
   cache.store(key, "nonsense", nonsense);
   const auto repaired = run(13);
   EXPECT_EQ(repaired.first, 13);
-  EXPECT_THAT(repaired.second, HasSubstr("refused by the driver"));
+  EXPECT_THAT(repaired.second, HasSubstr("rejected by the driver"));
   EXPECT_THAT(run(13).second, HasSubstr("hit"));
 }
 

@@ -258,7 +258,7 @@ TEST(Interpret, NamesAMissingInputAndAWrongShape) {
     }
   };
   const auto two = floats({1, 2}, {1, 2});
-  EXPECT_THAT(message({{"a", two}}), HasSubstr("'b' is needed but was not given"));
+  EXPECT_THAT(message({{"a", two}}), HasSubstr("'b' is missing"));
   EXPECT_THAT(message({{"a", two}, {"b", floats({2, 2}, {1, 2, 3, 4})}}),
               HasSubstr("'b' is declared f32[batch, 2] but is f32[2, 2]"));
   EXPECT_THAT(message({{"a", two}, {"x", two}}), HasSubstr("no input 'x'"));

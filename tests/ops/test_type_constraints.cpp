@@ -50,16 +50,16 @@ TEST(TypeConstraints, NameOperandItsTypeAndTheTypesThatAreTaken) {
 TEST(TypeConstraints, OperandsOfOneVariableAreOfOneType) {
   EXPECT_THAT(
       inference_error("graph g(%x: f32[3], %e: i64[]) { %y: f32[3] = Pow(%x, %e) return %y }"),
-      HasSubstr("operands are of different types: 'x' f32[3] and 'e' i64[]"));
+      HasSubstr("operands have different types: 'x' f32[3] and 'e' i64[]"));
   EXPECT_THAT(inference_error("graph g(%x: f32[2, 3], %s: f64[3]) {"
                               " %y: f32[2, 3] = LayerNormalization(%x, %s) return %y }"),
-              HasSubstr("operands are of different types: 'x' f32[2, 3] and 's' f64[3]"));
+              HasSubstr("operands have different types: 'x' f32[2, 3] and 's' f64[3]"));
   EXPECT_EQ(inference_error("graph g(%x: f16[2, 3], %s: f32[3]) {"
                             " %y: f16[2, 3] = LayerNormalization(%x, %s) return %y }"),
             error_of([] {}));
   EXPECT_THAT(inference_error("graph g(%x: u8[2, 3], %w: i8[3, 2], %z: i8[]) {"
                               " %y: i32[2, 2] = MatMulInteger(%x, %w, %z) return %y }"),
-              HasSubstr("operands are of different types: 'x' u8[2, 3] and 'z' i8[]"));
+              HasSubstr("operands have different types: 'x' u8[2, 3] and 'z' i8[]"));
 }
 
 /// The elements of a graph of constants.

@@ -35,7 +35,7 @@ TEST(Verify, NamesThePassAndTheNode) {
 
 TEST(Verify, CountsOperands) {
   EXPECT_THAT(error_in("%y: f32[batch, 4] = Tanh(%x, %x) return %y"),
-              HasSubstr("2 operands, at most 1 are allowed"));
+              HasSubstr("got 2 operands, expected at most 1"));
   EXPECT_THAT(error_in("%y: f32[batch, 4] = Add(%x) return %y"), HasSubstr("operand 1 is missing"));
   EXPECT_THAT(error_in("const %w: i8[4, 2] = ... const %s: f32[] = 1\n"
                        "%y: f32[batch, 2] = linear_q(%x, %w, _, %s) return %y",
@@ -50,12 +50,13 @@ TEST(Verify, ChecksTypesOfOperands) {
   EXPECT_THAT(error_in("const %w: i8[4, 2] = ... const %s: f32[] = 1 const %z: i8[] = 1\n"
                        "%y: f32[batch, 2] = linear_q(%x, %w, _, %s, %z, %s) return %y",
                        "%x: u8[batch, 4]"),
-              HasSubstr("operands are of different types: 'x' u8[batch, 4] and 'z' i8[]"));
+              HasSubstr("operands have different types: 'x' u8[batch, 4] and 'z' i8[]"));
 }
 
 TEST(Verify, ChecksResultsOfOwnOps) {
-  EXPECT_THAT(error_in("const %w: f32[4, 2] = ...\n%y: f32[batch, 3] = linear(%x, %w) return %y"),
-              HasSubstr("result 'y' is declared f32[batch, 3], the operands give f32[batch, 2]"));
+  EXPECT_THAT(
+      error_in("const %w: f32[4, 2] = ...\n%y: f32[batch, 3] = linear(%x, %w) return %y"),
+      HasSubstr("result 'y' is declared f32[batch, 3], but the operands give f32[batch, 2]"));
   EXPECT_THAT(error_in("const %w: f32[4, 2] = ... const %b: f32[3] = ...\n"
                        "%y: f32[batch, 2] = linear(%x, %w, %b) return %y"),
               HasSubstr("'b' f32[3] is not one of 2 columns"));
@@ -73,11 +74,11 @@ TEST(Verify, ChecksResultsOfOwnOps) {
   EXPECT_THAT(error_in("%y: f32[batch, seq, 4] = attention(%x, %x, %x) {heads = 3, scale = 1.0} "
                        "return %y",
                        "%x: f32[batch, seq, 4]"),
-              HasSubstr("4 columns are not 3 heads"));
+              HasSubstr("cannot split 4 columns into 3 heads"));
   EXPECT_THAT(error_in("%y: f32[batch, seq, 4] = attention(%x, %x, %x) {heads = 2, offsets = "
                        "[0, 4, 8], scale = 1.0} return %y",
                        "%x: f32[batch, seq, 8]"),
-              HasSubstr("does not hold columns 8 to 12"));
+              HasSubstr("does not contain columns 8 to 12"));
 }
 
 }  // namespace

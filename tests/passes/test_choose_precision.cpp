@@ -91,7 +91,7 @@ TEST(ChoosePrecision, AttentionTellsWhyItStaysInF32) {
        {std::tuple{4, "return %y as y", "bf16: its heads have an odd number of columns"},
         std::tuple{2, "return %y as y, %a as z", "bf16: its result is read in fp32"},
         std::tuple{2, "return %y as y, %qkv as z",
-                   "bf16: its operands are not results of linear that it reads alone"}}) {
+                   "bf16: its operands are not results of linear with a single use"}}) {
     const std::string text = after_of(heads, users);
     EXPECT_NE(text.find(fmt::format("precision_reason = \"{}\"", reason)), std::string::npos)
         << text;

@@ -88,7 +88,8 @@ TEST(LowerLinearQ, ProductsThatCouldOverflowStayInFloat) {
   EXPECT_THAT(lowered(65793), testing::HasSubstr("linear_q("));
   EXPECT_THAT(lowered(65794), testing::HasSubstr("it sums 65794 products"));
   EXPECT_THAT(lowered(33025, ", %z"), testing::HasSubstr("linear_q("));
-  EXPECT_THAT(lowered(33026, ", %z"), testing::HasSubstr("an int32 holds the sum of up to 33025"));
+  EXPECT_THAT(lowered(33026, ", %z"),
+              testing::HasSubstr("an int32 holds the sum of at most 33025"));
 }
 
 }  // namespace

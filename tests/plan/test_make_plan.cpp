@@ -132,7 +132,7 @@ TEST(MakePlan, AnEmbeddingOutsideOfPackedTokensIsRefused) {
   %e: f32[batch, seq, 4] = embed_norm(%ids, _, _, %word, _, %word, %gamma, _) {epsilon = 0.5}
   return %e as e
 })"),
-              HasSubstr("embed_norm (result 'e'): an embedding outside of packed tokens"));
+              HasSubstr("embed_norm (result 'e'): an embedding of tokens that are not packed"));
 }
 
 TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {
@@ -154,7 +154,7 @@ TEST(MakePlan, ClblastCanBeSwitchedOff) {
   const Plan plan = plan_of(product, options);
   ASSERT_EQ(plan.steps.size(), 1u);
   EXPECT_NE(plan.steps[0].variant, "clblast");
-  EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("clblast: switched off"));
+  EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("clblast: disabled"));
 }
 
 TEST(MakePlan, WeightsInHalfStayInHalfUnderClblast) {
@@ -210,7 +210,7 @@ TEST(MakePlan, ADeviceHasASayInThePrecision) {
   }
   options.disabled = "x86_bf16";
   EXPECT_EQ(precision_on(context, ir::DType::bf16, options).type, ir::DType::f32);
-  EXPECT_EQ(precision_on(context, ir::DType::bf16, options).reason, "x86_bf16: switched off");
+  EXPECT_EQ(precision_on(context, ir::DType::bf16, options).reason, "x86_bf16: disabled");
 }
 
 TEST(MakePlan, AnUnknownVariantIsRefusedWithTheList) {

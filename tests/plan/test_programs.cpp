@@ -74,7 +74,7 @@ TEST(Programs, EveryKernelOfAStepTakesItsArguments) {
     return error_of([&] { b.finish(); });
   };
   EXPECT_EQ(finish("one", "one", "one"), error_of([] {}));
-  const std::string refusal = "Relu 'r': kernel two takes 2 arguments, 1 were planned";
+  const std::string refusal = "Relu 'r': kernel two takes 2 arguments, got 1";
   EXPECT_EQ(finish("two", "one", "one"), refusal);
   EXPECT_EQ(finish("one", "two", "one"), refusal);
   EXPECT_EQ(finish("one", "one", "two"), refusal);

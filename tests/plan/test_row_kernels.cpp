@@ -56,9 +56,10 @@ TEST(RowKernels, RowsThatNoWorkGroupKeepsSayWhy) {
     return "";
   };
   EXPECT_EQ(refusal("8192"), "");
-  EXPECT_THAT(refusal("8193"),
-              HasSubstr("; group: its rows have 8193 columns, a work-group keeps up to 8192; rows: "
-                        "switched off"));
+  EXPECT_THAT(
+      refusal("8193"),
+      HasSubstr(
+          "; group: its rows have 8193 columns, a work-group holds at most 8192; rows: disabled"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Variant {
   kernels::Refusal refusal = {};
 };
 
-const kernels::Refusal no_wings{"the device has no wings"}, for_gpus{"made for GPUs", true};
+const kernels::Refusal no_wings{"the device has no wings"}, for_gpus{"GPUs only", true};
 
 const std::vector<Variant> all_variants{{"flying", no_wings}, {"running"}, {"ref"}};
 
@@ -47,7 +47,7 @@ TEST_F(Variants, TheFirstThatAppliesIsTaken) {
 TEST_F(Variants, OneThatIsSwitchedOffIsPassedOver) {
   const auto choice = choose_without("running");
   EXPECT_EQ(choice.variant->name, "ref");
-  EXPECT_EQ(choice.why_not_faster, "flying: the device has no wings; running: switched off");
+  EXPECT_EQ(choice.why_not_faster, "flying: the device has no wings; running: disabled");
 }
 
 TEST_F(Variants, NamesAreComparedWhole) {
@@ -66,18 +66,18 @@ TEST_F(Variants, WhatIsMadeForAnotherKindOfDeviceIsNoReason) {
     choose_without("ref", {{"mma", for_gpus}, {"ref"}});
     FAIL() << "a variant for another device was taken";
   } catch (const Error& e) {
-    EXPECT_THAT(e.what(), HasSubstr("mma: made for GPUs; ref: switched off"));
+    EXPECT_THAT(e.what(), HasSubstr("mma: GPUs only; ref: disabled"));
   }
 }
 
 TEST_F(Variants, TheReferenceIsNotTakenAgainstTheWishOfTheCaller) {
   try {
     choose_without("running,ref");
-    FAIL() << "a variant that is switched off was taken";
+    FAIL() << "a variant that is disabled was taken";
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), HasSubstr("Relu (result 'y')"));
-    EXPECT_THAT(e.what(), HasSubstr("flying: the device has no wings; running: switched off; "
-                                    "ref: switched off"));
+    EXPECT_THAT(e.what(),
+                HasSubstr("flying: the device has no wings; running: disabled; ref: disabled"));
   }
 }
 

@@ -194,7 +194,7 @@ TEST(Gptq, RefusesWhatDoesNotFit) {
         gptq_round(std::vector(6, 1.0f), GramFactor(std::vector(16, 1.0f)), std::vector{1.0f},
                    std::vector<std::int32_t>{0}, -127, 127);
       },
-      ThrowsMessage<Error>(HasSubstr("does not fit")));
+      ThrowsMessage<Error>(HasSubstr("does not match")));
   EXPECT_THAT(
       [] {
         gptq_round(std::vector(4, 1.0f), GramFactor(std::vector{NAN, 0.f, 0.f, 1.f}),

@@ -199,18 +199,19 @@ TEST_F(Dynamic, RefusesWhatHasNoDynamicForm) {
               }),
               HasSubstr("operator Add"));
   EXPECT_THAT(refusal([](Options& o) { o.placement.places = {Place::gelu}; }),
-              HasSubstr("results are not quantized"));
+              HasSubstr("results cannot be quantized"));
   EXPECT_THAT(refusal([](Options& o) {
                 o.activations = {ir::DType::i8, true};
               }),
-              HasSubstr("gives u8"));
-  EXPECT_THAT(refusal([](Options& o) { o.weights.as_float = true; }), HasSubstr("as integers"));
+              HasSubstr("makes asymmetric u8"));
+  EXPECT_THAT(refusal([](Options& o) { o.weights.as_float = true; }),
+              HasSubstr("read integer weights"));
   EXPECT_THAT(refusal([](Options& o) { o.softmax = Softmax::unnormalized; }), HasSubstr("Softmax"));
   scales_ = ActivationScales::per_token;
   EXPECT_THAT(refusal([](Options& o) {
                 o.weights.scheme = {ir::DType::u8, false};
               }),
-              HasSubstr("weights in s8"));
+              HasSubstr("s8 weights"));
 }
 
 }  // namespace

@@ -54,7 +54,8 @@ TEST_F(NodeRules, AttentionIsFound) {
 }
 
 TEST_F(NodeRules, GeluIsItsLastTensorAndAPoolerNone) {
-  EXPECT_TRUE(bert_.structure().gelus.contains("/bert/encoder/layer.0/intermediate/Mul_1_output_0"));
+  EXPECT_TRUE(
+      bert_.structure().gelus.contains("/bert/encoder/layer.0/intermediate/Mul_1_output_0"));
   EXPECT_FALSE(bert_.structure().gelus.contains("/bert/encoder/layer.0/intermediate/Erf_output_0"));
   EXPECT_FALSE(
       bert_.structure().gelus.contains("/bert/encoder/layer.0/attention/output/Add_output_0"));
@@ -125,12 +126,12 @@ TEST_F(NodeRules, APatternThatFitsNothingIsRefusedWithTheNearestNames) {
         sites({.include = {"*", "queery"}});
       },
       ThrowsMessage<Error>(testing::AllOf(
-          HasSubstr("no node has a name like 'queery', which was to be quantized"),
-          HasSubstr("nearest of the 12 nodes that could be: '" + kSelf + "/query/MatMul', "))));
+          HasSubstr("no node to quantize matches 'queery'; nearest"),
+          HasSubstr("nearest of the 12 candidates: '" + kSelf + "/query/MatMul', "))));
   // It is there, but nothing that could be quantized.
   EXPECT_THAT([&] { sites({.exclude = {"*/Softmax"}}); },
               ThrowsMessage<Error>(testing::AllOf(
-                  HasSubstr("'*/Softmax' was to be excluded, but node '" + kSelf + "/Softmax'"),
+                  HasSubstr("no node to exclude matches '*/Softmax': node '" + kSelf + "/Softmax'"),
                   HasSubstr("(Softmax)"))));
 }
 
@@ -222,7 +223,8 @@ class RangeRules : public NodeRules {
 };
 
 TEST_F(RangeRules, FuseQkv) {
-  apply({.fuse_qkv = true}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_, channels_);
+  apply({.fuse_qkv = true}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_,
+        channels_);
   for (const auto& tensor : {q_, k_, v_}) EXPECT_EQ(ranges_.at(tensor), (Range{-3, 2}));
   EXPECT_EQ(ranges_.size(), 4u) << "weights per channel keep their own";
   apply({.fuse_qkv = true}, {.per_channel = false}, bert_.index, bert_.constants, bert_.structure(),
@@ -254,7 +256,8 @@ TEST_F(RangeRules, ClipGelu) {
 
 TEST_F(RangeRules, Symmetry) {
   ranges_ = {{q_, {0.5f, 0.6f}}, {k_, {-3, 1}}};
-  apply({.symmetric = true}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_, channels_);
+  apply({.symmetric = true}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_,
+        channels_);
   EXPECT_EQ(ranges_.at(k_), (Range{-3, 3}));
   EXPECT_EQ(ranges_.at(q_), (Range{-0.6f, 0.6f}));
 }
@@ -263,7 +266,8 @@ TEST_F(RangeRules, SymmetryOfChannels) {
   channels_["x"] = {{-3, 0.5f}, {1, 0.6f}, {1, 1}, 4};
   apply({}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_, channels_);
   EXPECT_THAT(channels_.at("x").low, ElementsAre(-3, 0.5f));
-  apply({.symmetric = true}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_, channels_);
+  apply({.symmetric = true}, {}, bert_.index, bert_.constants, bert_.structure(), ranges_,
+        channels_);
   EXPECT_THAT(channels_.at("x").low, ElementsAre(-3, -0.6f));
   EXPECT_THAT(channels_.at("x").high, ElementsAre(3, 0.6f));
 }
@@ -275,8 +279,8 @@ TEST_F(RangeRules, AWeightTakesTheRangeOfATableUnlessRecalibrated) {
     Ranges ranges{{"/bert/embeddings/LayerNorm/LayerNormalization_output_0", {-1, 1}},
                   {"onnx::MatMul_0", {-127, 127}}};
     const WeightOptions weights{.per_channel = false};
-    apply({.recalibrate_weights = recalibrate}, weights, bert.index, bert.constants, bert.structure(),
-          ranges, channels_);
+    apply({.recalibrate_weights = recalibrate}, weights, bert.index, bert.constants,
+          bert.structure(), ranges, channels_);
     const auto e = encode(p, bert.index, bert.constants, ranges, {{}, weights});
     EXPECT_EQ(e.at({"onnx::MatMul_0", Role::weight}).parameters.scale == 1.0f, !recalibrate);
   }

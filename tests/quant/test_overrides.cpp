@@ -60,27 +60,26 @@ TEST(ReadOverrides, EveryKey) {
 TEST(ReadOverrides, MessagesNameThePlace) {
   const auto refusal = [](const std::string& text) { return refusal_of(read, text); };
   EXPECT_THAT(refusal("[]"), HasSubstr("object of lists"));
-  EXPECT_THAT(refusal("{"), HasSubstr(".json: broken JSON: the file ends too early"));
+  EXPECT_THAT(refusal("{"), HasSubstr(".json: broken JSON: unexpected end of file"));
   EXPECT_THAT(refusal(R"({"x": [{"rmin": 1e999}]})"), HasSubstr(".json: broken JSON"));
-  EXPECT_THAT(refusal(R"({"x": 1})"), HasSubstr("\"x\" has to be a list"));
-  EXPECT_THAT(refusal(R"({"x": []})"), HasSubstr("\"x\" has to be a list"));
-  EXPECT_THAT(refusal(R"({"x": [4]})"), HasSubstr("\"x\"[0] has to be an object"));
+  EXPECT_THAT(refusal(R"({"x": 1})"), HasSubstr("\"x\" must be a list"));
+  EXPECT_THAT(refusal(R"({"x": []})"), HasSubstr("\"x\" must be a list"));
+  EXPECT_THAT(refusal(R"({"x": [4]})"), HasSubstr("\"x\"[0] must be an object"));
   EXPECT_THAT(refusal(R"({"x": [{"convert": {}}]})"),
               HasSubstr("\"x\"[0].convert is an unknown key"));
   EXPECT_THAT(refusal(R"({"x": [{"quant_type": "QInt4"}]})"),
               HasSubstr("\"x\"[0].quant_type is \"QInt4\""));
-  EXPECT_THAT(refusal(R"({"x": [{"rmin": "low"}]})"),
-              HasSubstr("\"x\"[0].rmin has to be a finite"));
+  EXPECT_THAT(refusal(R"({"x": [{"rmin": "low"}]})"), HasSubstr("\"x\"[0].rmin must be a finite"));
   EXPECT_THAT(refusal(R"({"x": [{"rmin": 1, "rmax": 0}]})"), HasSubstr("above rmax"));
-  EXPECT_THAT(refusal(R"({"x": [{"scale": 1}]})"), HasSubstr("\"x\"[0].scale needs the other"));
-  EXPECT_THAT(refusal(R"({"x": [{"zero_point": 1}]})"), HasSubstr(".zero_point needs the other"));
+  EXPECT_THAT(refusal(R"({"x": [{"scale": 1}]})"), HasSubstr("\"x\"[0].scale needs both"));
+  EXPECT_THAT(refusal(R"({"x": [{"zero_point": 1}]})"), HasSubstr(".zero_point needs both"));
   EXPECT_THAT(refusal(R"({"x": [{"scale": 0, "zero_point": 1}]})"), HasSubstr("above 0"));
   EXPECT_THAT(refusal(R"({"x": [{"scale": 1, "zero_point": 1.5}]})"),
-              HasSubstr("\"x\"[0].zero_point has to be an integer"));
+              HasSubstr("\"x\"[0].zero_point must be an integer"));
   EXPECT_THAT(refusal(R"({"x": [{"scale": 1, "zero_point": 1, "symmetric": true}]})"),
-              HasSubstr("\"x\"[0].symmetric has no meaning"));
+              HasSubstr("\"x\"[0].symmetric has no effect"));
   EXPECT_THAT(refusal(R"({"x": [{}, {}]})"), HasSubstr("\"x\"[0] needs an axis"));
-  EXPECT_THAT(refusal(R"({"x": [{"axis": 0, "rmin": 0}]})"), HasSubstr(".rmin needs the other"));
+  EXPECT_THAT(refusal(R"({"x": [{"axis": 0, "rmin": 0}]})"), HasSubstr(".rmin needs both"));
   EXPECT_THAT(refusal(R"({"x": [{"axis": 0}, {"axis": 1}]})"), HasSubstr("\"x\"[1].axis differs"));
   EXPECT_THAT(refusal(R"({"x": [{"axis": 0}, {"quant_type": "QInt8"}]})"),
               HasSubstr("\"x\"[1].quant_type differs"));
@@ -157,10 +156,10 @@ TEST(Overrides, WhatDoesNotFitTheTensor) {
   EXPECT_THAT(refusal(R"({"x": [{"axis": 0}]})"), HasSubstr("an axis is for weights"));
   EXPECT_THAT(refusal(R"({"x": [{"reduce_range": true}]})"), HasSubstr("reduce_range"));
   EXPECT_THAT(refusal(R"({"x": [{"scale": 1, "zero_point": 256}]})"),
-              HasSubstr("its zero_point is 256, integers of u8 are 0 to 255"));
+              HasSubstr("its zero_point is 256, but u8 ranges from 0 to 255"));
   EXPECT_THAT(refusal(R"({"w": [{"axis": 2}]})"), HasSubstr("2 dimensions"));
   EXPECT_THAT(refusal(R"({"w": [{"axis": 0}, {}, {}]})"), HasSubstr("3 entries for 2 channels"));
-  EXPECT_THAT(refusal(R"({"w": [{"scale": 1, "zero_point": -200}]})"), HasSubstr("integers of i8"));
+  EXPECT_THAT(refusal(R"({"w": [{"scale": 1, "zero_point": -200}]})"), HasSubstr("i8 ranges from"));
 }
 
 }  // namespace

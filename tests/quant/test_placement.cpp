@@ -204,7 +204,7 @@ TEST(Placement, WhatIsQuantizedAlreadyStays) {
   Analysed a(std::move(g));
   const Placement p = place(a);
   EXPECT_THAT(site_outputs(a, p), ElementsAre("out"));
-  EXPECT_THAT(p.skipped.at(0).reason, HasSubstr("quantized already"));
+  EXPECT_THAT(p.skipped.at(0).reason, HasSubstr("already quantized"));
 }
 
 TEST(Placement, OtherProductsAreReported) {

@@ -388,7 +388,7 @@ TEST(Rewrite, NeedsSamplesForScalesOfChannels) {
       [&] {
         encode(p, a.index, a.constants, {{"x", {-2.0f, 51.0f}}}, how);
       },
-      ThrowsMessage<Error>(HasSubstr("no ranges of its channels")));
+      ThrowsMessage<Error>(HasSubstr("no per-channel ranges")));
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ TEST(Smooth, ExpectedErrorIsThatOfEvenValues) {
   const Scheme u8{ir::DType::u8, false}, s8{ir::DType::i8, true};
   const std::pair<const char*, SmoothOptions> cases[] = {
       {"u8, s8 per column", {}},
-      {"activations in s8", {.activations = s8}},
+      {"s8 activations", {.activations = s8}},
       {"full range", {.activations = {ir::DType::i8, true, Steps::full}}},
       {"symmetric ranges", {.symmetric_ranges = true}},
       {"per tensor", {.weights = {.per_channel = false}}},

@@ -78,7 +78,7 @@ TEST(InputChecks, ShapesGiveTheSizes) {
   EXPECT_THAT(error_of([&] {
                 sizes({2, 5}, {2, 4});
               }),
-              HasSubstr("needs batch and seq to be equal, the inputs make them 2 and 5"));
+              HasSubstr("requires batch and seq to be equal, the inputs give 2 and 5"));
 }
 
 TEST(InputChecks, IdsAreWholeNumbers) {
@@ -88,7 +88,7 @@ TEST(InputChecks, IdsAreWholeNumbers) {
   EXPECT_EQ(error_of([&] {
               integers_of(plan, {{"ids", floats({1, 2})}}, "ids");
             }),
-            "input 'ids' is f32, integers are expected");
+            "input 'ids' is f32, expected integers");
 }
 
 TEST(InputChecks, MasksAreZerosAndOnes) {
@@ -117,11 +117,11 @@ TEST(InputChecks, SequencesEndWithTheTableAndTheSums) {
   check_length(plan, packing);  // no limit
   plan.max_positions = 512;
   EXPECT_THAT(error_of([&] { check_length(plan, packing); }),
-              HasSubstr("513 tokens was given, the model's position table ends at 512"));
+              HasSubstr("513 tokens, the model's position table ends at 512"));
   plan.max_positions = 513;
   plan.max_keys = 512;
   EXPECT_THAT(error_of([&] { check_length(plan, packing); }),
-              HasSubstr("integer attention sums up to 512"));
+              HasSubstr("int8 attention sums at most 512"));
 }
 
 }  // namespace

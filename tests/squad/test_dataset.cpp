@@ -91,7 +91,7 @@ TEST(Dataset, BrokenJsonIsNamedWithLineColumnAndByte) {
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, text.size() / 2, text.size() - 1}) {
     EXPECT_THAT(error_for(text.substr(0, size)),
-                AllOf(HasSubstr("broken JSON: the file ends too early"),
+                AllOf(HasSubstr("broken JSON: unexpected end of file"),
                       HasSubstr(fmt::format("after {} bytes", size))));
   }
   EXPECT_THAT(error_for(replaced(v1, "dog", "d\xFFg")), HasSubstr("UTF-8"));
@@ -103,7 +103,7 @@ TEST(Dataset, SemanticFaultsAreNamed) {
                     HasSubstr("data[0].paragraphs[0].qas[0].id")));
   EXPECT_THAT(error_for(replaced(v1, R"([{"text": "dog", "answer_start": 2}])", "[]")),
               HasSubstr("data[1].paragraphs[0].qas[0].answers is empty"));
-  EXPECT_THAT(error_for(R"({"data": []})"), HasSubstr("holds no question"));
+  EXPECT_THAT(error_for(R"({"data": []})"), HasSubstr("contains no questions"));
 }
 
 TEST(Dataset, MissingFilesAreNamed) {

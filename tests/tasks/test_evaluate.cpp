@@ -150,10 +150,10 @@ TEST(Tasks, DataWithoutWordPiecesAreRefused) {
   };
   const auto masked = masked_task({"\x01", " ", "a"}, letter_tokenizer().vocabulary_size());
   EXPECT_EQ(error_of([&] { evaluate(*masked, letter_tokenizer(), options, model, {}, 2); }),
-            "blank.txt: nothing to score: no word piece in the 2 texts that were read");
+            "blank.txt: nothing to score: no word pieces in the 2 texts read");
   const auto tagged = tagging_task({{{"\x01"}, {"O"}}}, {"O", "B-x"});
   EXPECT_EQ(error_of([&] { evaluate(*tagged, letter_tokenizer(), options, model); }),
-            "blank.txt: nothing to score: no word piece in the 1 sentences that were read");
+            "blank.txt: nothing to score: no word pieces in the 1 sentences read");
 }
 
 TEST(Similarity, Correlations) {
@@ -205,10 +205,10 @@ TEST(Tagging, NeedsTheTagsOfTheModel) {
     return error_of([&] { tagging_task(sentences(), labels); });
   };
   EXPECT_THAT(refused({"O", "B-PER", "I-PER"}),
-              AllOf(HasSubstr("the data have B-x, I-x, which"), HasSubstr("O, B-PER, I-PER")));
-  EXPECT_THAT(refused({"O", "B-x"}),
-              AllOf(HasSubstr("the data have I-x, which"), HasSubstr("its classes are O, B-x; ")));
-  EXPECT_THAT(refused({"B-x", "I-x"}), HasSubstr("the data have O, which"));
+              AllOf(HasSubstr("the data contain B-x, I-x, which"), HasSubstr("O, B-PER, I-PER")));
+  EXPECT_THAT(refused({"O", "B-x"}), AllOf(HasSubstr("the data contain I-x, which"),
+                                           HasSubstr("the model's classes: O, B-x; ")));
+  EXPECT_THAT(refused({"B-x", "I-x"}), HasSubstr("the data contain O, which"));
 }
 
 TEST(Masked, Accuracy) {
@@ -227,7 +227,7 @@ TEST(Masked, Accuracy) {
                 evaluate(*task, letter_tokenizer(), {},
                          by_token(vocabulary - 1, [](std::int64_t) { return 0u; }));
               }),
-              HasSubstr("a class for each of the"));
+              HasSubstr("one class per vocabulary token"));
 }
 
 }  // namespace

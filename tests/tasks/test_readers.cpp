@@ -44,7 +44,7 @@ TEST(ReadSst2, RefusesOtherFiles) {
   EXPECT_THAT(refusal(read_sst2, std::string(59, 'x') + "é and more"),
               HasSubstr("'" + std::string(59, 'x') + " ..'"))
       << "long lines are cut between letters";
-  EXPECT_THAT(refusal(read_sst2, "sentence\tlabel\n"), HasSubstr("holds no text"));
+  EXPECT_THAT(refusal(read_sst2, "sentence\tlabel\n"), HasSubstr("contains no texts"));
   EXPECT_THAT(refusal(read_sst2, "ok\t1\ncaf\xe9\t1\n"), HasSubstr(".txt:2: invalid UTF-8"));
   EXPECT_THAT(error_of([] { read_sst2("/no/such.tsv"); }), HasSubstr("/no/such.tsv: cannot open"));
 }
@@ -84,10 +84,10 @@ TEST(ReadStsb, RefusesOtherFiles) {
   EXPECT_THAT(refusal(read_stsb, "a,b,1\na,b,high\n", ".csv"),
               AllOf(HasSubstr(".csv:2:"), HasSubstr("'high'")));
   EXPECT_THAT(refusal(read_stsb, "a,\"b\n,1\na,b,2\n", ".csv"),
-              HasSubstr(".csv:1: the quote is not closed"));
+              HasSubstr(".csv:1: unterminated quote"));
   EXPECT_THAT(refusal(read_stsb, "a,b,nan\n", ".csv"), HasSubstr("'nan'"));
   EXPECT_THAT(refusal(read_stsb, "a,b,c,1\n", ".csv"), HasSubstr("4 columns, expected 3"));
-  EXPECT_THAT(refusal(read_stsb, "\n \n", ".csv"), HasSubstr("holds no pair"));
+  EXPECT_THAT(refusal(read_stsb, "\n \n", ".csv"), HasSubstr("contains no pairs"));
 }
 
 TEST(ReadStsb, Dev) {
@@ -118,7 +118,7 @@ TEST(ReadConll, RefusesOtherFiles) {
   EXPECT_THAT(refusal(read_conll, "it\tO\nalone\n"),
               AllOf(HasSubstr(".txt:2:"), HasSubstr("'alone'"), HasSubstr("B-person")));
   EXPECT_THAT(refusal(read_conll, "it\tperson\n"), HasSubstr("'it\tperson'"));
-  EXPECT_THAT(refusal(read_conll, "\n"), HasSubstr("holds no sentence"));
+  EXPECT_THAT(refusal(read_conll, "\n"), HasSubstr("contains no sentences"));
 }
 
 TEST(ReadConll, Wnut17) {
@@ -157,7 +157,7 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
   std::filesystem::create_directories(folder / "test/neg");
   std::filesystem::create_directories(folder / "test/pos");
   std::ofstream(folder / "test/readme.txt") << "about";
-  EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }), HasSubstr("holds no review"));
+  EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }), HasSubstr("contains no reviews"));
   std::ofstream(folder / "test/neg/0_3.txt") << "bad";
   std::ofstream(folder / "test/pos/0_9.txt") << "good";
   std::ofstream(folder / "test/pos/1_8.txt") << "fine";
@@ -170,7 +170,7 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
   std::filesystem::create_directories(folder / "train/neg");
   std::ofstream(folder / "train/neg/0_3.txt") << "bad, too";
   EXPECT_THAT(error_of([&] { read_movie_reviews(folder); }),
-              HasSubstr("two reviews are 'neg/0_3.txt'"));
+              HasSubstr("two reviews are named 'neg/0_3.txt'"));
   ASSERT_EQ(reviews.size(), 3u);
   EXPECT_EQ(reviews[0].text, "bad");
   EXPECT_EQ(reviews[1].id, "pos/0_9.txt");
@@ -182,7 +182,7 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
 TEST(ReadLines, LeavesOutBlankOnes) {
   const ScratchFile file("one\r\n\n  \ntwo words\nthree");
   EXPECT_THAT(read_lines(file.path()), ElementsAre("one", "two words", "three"));
-  EXPECT_THAT(refusal(read_lines, " \n"), HasSubstr("holds no text"));
+  EXPECT_THAT(refusal(read_lines, " \n"), HasSubstr("contains no texts"));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ TEST(ParseJson, DamageIsNamed) {
   const auto error = [](const std::string& text) {
     return error_of([&] { parse_json(text, "a.json"); });
   };
-  EXPECT_THAT(error("{\"x\": "), StartsWith("a.json: broken JSON: the file ends too early"));
+  EXPECT_THAT(error("{\"x\": "), StartsWith("a.json: broken JSON: unexpected end of file"));
   EXPECT_THAT(error("{\"x\": 1]"), AllOf(StartsWith("a.json: broken JSON (byte 8 of 8)")));
   EXPECT_THAT(error("{\"x\": \"\xFF\"}"), HasSubstr("UTF-8"));
   EXPECT_THAT(error("{\"x\": 1e999}"), AllOf(StartsWith("a.json: broken JSON"), HasSubstr("1e999")))

@@ -117,9 +117,9 @@ TEST(TokenizerJson, DamageIsNamedByItsPlace) {
   EXPECT_THAT(refusal("/model/vocab/word", -1), HasSubstr("model.vocab.word is the id -1"));
   EXPECT_THAT(refusal("/model/vocab/word", 2000000000), HasSubstr("is the id 2000000000"));
   EXPECT_THAT(refusal("/model/vocab/word", 5),
-              HasSubstr("is the id 5, which \"café\" has already"));
+              HasSubstr("is the id 5, which \"café\" already has"));
   EXPECT_THAT(refusal("/added_tokens/0/id", 20),
-              HasSubstr("added_tokens[0].id is the id 20, but \"[PAD]\" has the id 0 already"));
+              HasSubstr("added_tokens[0].id is the id 20, but \"[PAD]\" already has the id 0"));
   EXPECT_THAT(refusal("/model/max_input_chars_per_word", 0), HasSubstr("is 0; expected"));
   EXPECT_THAT(refusal("/normalizer/lowercase", "yes"),
               HasSubstr("normalizer.lowercase is of type string, expected boolean"));
@@ -130,11 +130,11 @@ TEST(TokenizerJson, DamageIsNamedByItsPlace) {
   EXPECT_THAT(error_of([] {
                 tokenizer({{"<s>", 0}});
               }),
-              HasSubstr("is JSON, but no tokenizer.json"));
+              HasSubstr("is JSON, but not a tokenizer.json"));
   const std::string whole = saved.dump();
   for (std::size_t size = 1; size < whole.size(); size += 7)
     EXPECT_THAT(error_of([&] { parse_tokenizer_json(whole.substr(0, size), "t.json"); }),
-                StartsWith("t.json: broken JSON: the file ends too early"));
+                StartsWith("t.json: broken JSON: unexpected end of file"));
 }
 
 TEST(TokenizerJson, GivesTheTokensOfTheVocabularyItWasMadeOf) {

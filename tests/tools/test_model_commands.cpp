@@ -125,7 +125,7 @@ TEST_F(InspectTest, TakesALimitOfMemory) {
               AllOf(HasSubstr("model.onnx"), HasSubstr("10485760")));
   EXPECT_EQ(run_bertcl({"inspect", kModel, "--max-memory", "4G"}).code, 0);
   EXPECT_THAT(refusal(run_bertcl({"inspect", kModel, "--max-memory", "1G", "--batch", "4000"})),
-              AllOf(HasSubstr("1073741824 are allowed"), HasSubstr("a smaller batch")));
+              AllOf(HasSubstr("exceed the limit of 1073741824"), HasSubstr("a smaller batch")));
   EXPECT_THAT(refusal(run_bertcl({"inspect", kModel, "--max-memory", "much"})),
               HasSubstr("--max-memory"));
 }

@@ -179,7 +179,7 @@ TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return refusal(run_bertcl(arguments));
   };
-  EXPECT_THAT(refused({}), HasSubstr("give the tags in the order of its output as --labels"));
+  EXPECT_THAT(refused({}), HasSubstr("list them in output order with --labels"));
   EXPECT_THAT(refused({"--labels", path("absent.txt")}), HasSubstr("absent.txt"));
   EXPECT_THAT(refused({"--labels", "O,B-x"}), HasSubstr("d.conll")) << "the data are next";
 }

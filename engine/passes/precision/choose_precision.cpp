@@ -48,7 +48,7 @@ std::string why_not_bf16(const ir::Graph& g, const ir::Node& attention) {
     return "its heads have an odd number of columns";
   if (attention.has("offsets"))  // rows are read by pairs of columns
     for (const std::int64_t offset : attention.ints_attribute("offsets"))
-      if (offset % 2 != 0) return "its operands begin at an odd column";
+      if (offset % 2 != 0) return "its operands start at an odd column";
   for (std::size_t i = 0; i < 3; ++i) {
     const ir::Value* operand = attention.inputs[i];
     const bool is_read_by_others =
@@ -56,7 +56,7 @@ std::string why_not_bf16(const ir::Graph& g, const ir::Node& attention) {
         std::any_of(operand->users.begin(), operand->users.end(),
                     [&](const ir::Node* user) { return user != &attention; });
     if (!operand->producer || operand->producer->op != "linear" || is_read_by_others)
-      return "its operands are not results of linear that it reads alone";
+      return "its operands are not results of linear with a single use";
     if (operand->type.shape.back().constant() % 2 != 0)
       return "its operands have an odd number of columns";
   }

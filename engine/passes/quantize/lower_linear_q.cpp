@@ -29,7 +29,7 @@ std::string why_no_weight(const ir::Node& dq) {
   const ir::Value* q = dq.inputs[0];
   if (!q->is_constant()) return "the weight is not constant";
   if (!ir::is_int8(q->type.dtype))
-    return fmt::format("the weight is {}, int8 GEMMs take i8 and u8", ir::name_of(q->type.dtype));
+    return fmt::format("the weight is {}, int8 GEMMs take i8 or u8", ir::name_of(q->type.dtype));
   const ir::Dim n = q->type.shape.back();
   if (!dq.inputs[1]->is_constant() || (dq.input(2) && !dq.inputs[2]->is_constant()))
     return "the weight's scale or zero point is not constant";
@@ -37,8 +37,7 @@ std::string why_no_weight(const ir::Node& dq) {
   const std::int64_t axis = dq.int_attribute("axis", 1);
   if (count != ir::Dim(1) && (count != n || (axis != 1 && axis != -1)))
     return fmt::format(
-        "the weight's scale has {} elements along axis {}, an int8 GEMM needs "
-        "one for each of its {} columns",
+        "the weight's scale has {} elements along axis {}, an int8 GEMM needs one per column ({})",
         count.str(), axis, n.str());
   return "";
 }
@@ -65,7 +64,7 @@ bool lower_linear_q_at(ir::Graph& g, ir::Node& node) {
       most = max_exact_products(weight.zero_point);
       k > most) {
     node.attributes["float_reason"] =
-        fmt::format("it sums {} products, an int32 holds the sum of up to {}", k, most);
+        fmt::format("it sums {} products, an int32 holds the sum of at most {}", k, most);
     return true;
   }
   std::vector<ir::Value*> operands{x->quantized, weight.values, node.input(2),

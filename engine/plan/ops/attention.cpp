@@ -34,7 +34,7 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
   const std::int64_t hidden = node.output()->type.shape.back().constant();
   g.head_size = static_cast<std::int32_t>(hidden / g.heads);
   if (g.head_size > max_head_size)
-    throw Error(fmt::format("{}: heads of {} columns, the attention kernels take up to {}",
+    throw Error(fmt::format("{}: heads of {} columns; the attention kernels take at most {}",
                             node.describe(), g.head_size, max_head_size));
   for (std::size_t i = 0; i < 3; ++i) {
     g.strides[i] = static_cast<std::int32_t>(node.inputs[i]->type.shape.back().constant());
@@ -42,7 +42,7 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
       g.offsets[i] = static_cast<std::int32_t>(node.ints_attribute("offsets")[i]);
   }
   if (!seq_offsets)
-    throw Error(fmt::format("{}: attention outside of packed tokens", node.describe()));
+    throw Error(fmt::format("{}: attention over tokens that are not packed", node.describe()));
   return g;
 }
 
@@ -107,14 +107,14 @@ void count_operations(Step& step, const Geometry& g) {
 
 void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.input(ops::operands::attention::p_scale))
-    throw Error(fmt::format("{}: its probabilities are quantized and its operands are not",
+    throw Error(fmt::format("{}: its probabilities are quantized but its operands are not",
                             node.describe()));
   const ir::Value* seq_offsets = node.input(ops::operands::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
   const bool bf16 = precision_of(node) == "bf16";
-  const auto choice = choose(b, node,
-                             bf16 ? std::span(&kernels::attention_bf16_variant(), 1)
-                                  : kernels::attention_f32_variants());
+  const auto choice = choose(
+      b, node,
+      bf16 ? std::span(&kernels::attention_bf16_variant(), 1) : kernels::attention_f32_variants());
   const kernels::AttentionFloat<Argument> arguments{
       .q = b.in(node.inputs[0]),
       .q_stride = g.strides[0],

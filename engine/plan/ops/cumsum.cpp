@@ -9,21 +9,20 @@ namespace {
 void lower_cumsum(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* axis_operand = node.inputs[1];
   if (!axis_operand->is_constant())
-    throw Error(
-        fmt::format("{}: the axis '{}' is not constant", node.describe(), axis_operand->name));
+    throw Error(fmt::format("{}: axis '{}' is not constant", node.describe(), axis_operand->name));
   const ir::Type& type = node.output()->type;
   const auto rank = static_cast<std::int64_t>(type.shape.size());
   std::int64_t axis = axis_operand->constant->to_ints().at(0);
   if (axis < -rank || axis >= rank)
     throw Error(
-        fmt::format("{}: axis {} is outside a tensor of rank {}", node.describe(), axis, rank));
+        fmt::format("{}: axis {} is out of range for rank {}", node.describe(), axis, rank));
   if (axis < 0) axis += rank;
   const char* suffix = type.dtype == ir::DType::f32   ? "f32"
                        : type.dtype == ir::DType::i32 ? "i32"
                        : type.dtype == ir::DType::i64 ? "i64"
                                                       : nullptr;
   if (!suffix)
-    throw Error(fmt::format("{}: no kernel for element type {}; f32, i32 and i64 have one",
+    throw Error(fmt::format("{}: no kernel for element type {} (supported: f32, i32, i64)",
                             node.describe(), ir::name_of(type.dtype)));
   ir::Dim outer(1), inner(1);
   for (std::int64_t d = 0; d < rank; ++d) {

@@ -21,8 +21,8 @@ void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) 
                              .x = b.in(node.inputs[0]), .ranges = ranges, .count = Size{count}},
                          {Size{ir::Dim(parts)}, Size{}, Size{}});
   range.why_not_faster =
-      "its scale is that of the whole tensor: one launch finds the range, one quantizes. Scales "
-      "of a calibrated model need neither";
+      "its scale covers the whole tensor: one launch finds the range, another quantizes. A "
+      "calibrated model needs neither";
   b.launch(node, "fp32 <> int8", "elements", b.kernel("dynamic_quantize", "dynamic_quantize"),
            kernels::DynamicQuantize<Argument>{.x = b.in(node.inputs[0]),
                                               .ranges = Builder::read(ranges),

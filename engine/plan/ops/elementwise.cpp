@@ -24,7 +24,7 @@ std::string kernel_suffix(ir::DType type, const ir::Node& node) {
     default:
       break;
   }
-  throw Error(fmt::format("{}: no kernel for element type {}; f32, i32, i64 and bool have one",
+  throw Error(fmt::format("{}: no kernel for element type {} (supported: f32, i32, i64, bool)",
                           node.describe(), ir::name_of(type)));
 }
 

@@ -35,7 +35,7 @@ std::vector<GemmVariant> float_variants_of(const Builder& b, const ir::Node& nod
 /// With weights in half CLBlast computes in half too; of the own kernels only matrix_f16 does.
 kernels::Refusal why_not_float(Builder& b, const ir::Node& node, const GemmVariant& variant) {
   if (variant.program.empty() && precision_of(node) == "fp16" && !b.context().capabilities().fp16)
-    return {"weights in half need arithmetic in half, which the device does not have"};
+    return {"fp16 weights need fp16 arithmetic, which the device does not support"};
   return why_not(b, variant.needs);
 }
 

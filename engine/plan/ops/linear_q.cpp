@@ -67,7 +67,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const GemmVariant variant =
       tuned.empty() ? for_device(*choice.variant, b) : *tuned.back().variant;
   if (const auto most = passes::max_exact_products(node.input(o::w_zero_point)); k > most)
-    throw Error(fmt::format("{}: it sums {} products, an int32 holds the sum of up to {}",
+    throw Error(fmt::format("{}: it sums {} products, an int32 holds the sum of at most {}",
                             node.describe(), k, most));
   PrepackedWeights prepacked = prepack_weights(b, w, variant);
 

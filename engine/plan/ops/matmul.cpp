@@ -53,7 +53,7 @@ Step& lower_own(Builder& b, const ir::Node& node, const MatMulShape& p) {
 
 void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.output()->type.dtype != ir::DType::f32)
-    throw Error(fmt::format("{}: no kernel for element type {}; f32 has one", node.describe(),
+    throw Error(fmt::format("{}: no kernel for element type {} (supported: f32)", node.describe(),
                             ir::name_of(node.output()->type.dtype)));
   const MatMulShape p = matmul_shape_of(node.inputs[0]->type.shape, node.inputs[1]->type.shape);
   const bool by_clblast = b.options().gemm == "clblast" && p.batch.extents.size() <= 1;

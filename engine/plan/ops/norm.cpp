@@ -108,8 +108,8 @@ void lower_embed_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) 
   const ir::Value* positions = node.input(o::positions);
   if (!positions || !positions->producer || positions->producer->op != "pack_inputs")
     throw Error(
-        fmt::format("{}: an embedding outside of packed tokens; kernels take files with one "
-                    "encoder, and need the pass pack_tokens",
+        fmt::format("{}: an embedding of tokens that are not packed; its kernels need the pass "
+                    "pack_tokens and a file with one encoder",
                     node.describe()));
   const ir::Shape& shape = node.output()->type.shape;
   const std::int64_t hidden = node.inputs[o::gamma]->constant->size();

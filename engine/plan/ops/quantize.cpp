@@ -17,14 +17,15 @@ std::string why_alone(const ir::Node& node) {
   if (node.op == "QuantizeLinear") {
     const ir::Node* maker = node.inputs[0]->producer;
     return fmt::format(
-        "its operand is made by {}: embed_norm, add_norm, linear_q and attention_q quantize in "
-        "their own launch, the latter two where nothing reads their result in float",
+        "its operand comes from {}: only embed_norm, add_norm, linear_q and attention_q quantize "
+        "in their own launch, the latter two unless their result is also read in float",
         maker ? maker->op : "the caller");
   }
   std::set<std::string> readers;
   for (const ir::Node* user : node.output()->users) readers.insert(user->op);
   return fmt::format(
-      "it is read by {}, which computes in float: linear_q, attention_q and add_norm read bytes",
+      "it is read by {}, which computes in float: only linear_q, attention_q and add_norm read "
+      "int8",
       readers.empty() ? "the caller" : fmt::format("{}", fmt::join(readers, ", ")));
 }
 
@@ -37,8 +38,8 @@ Argument zero_points(Builder& b, const ir::Node& node) {
     const auto numbers = zero->constant->to_ints();
     if (std::all_of(numbers.begin(), numbers.end(), is_zero)) return nullptr;
   }
-  throw Error(fmt::format("{}: the zero point '{}' of i32 has to be a constant 0", node.describe(),
-                          zero->name));
+  throw Error(
+      fmt::format("{}: the i32 zero point '{}' must be a constant 0", node.describe(), zero->name));
 }
 
 void lower_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {

@@ -25,7 +25,7 @@ std::array<ir::Dim, 3> split(const ir::Node& node, const ir::Shape& shape,
   for (std::int64_t& a : axes) a += a < 0 ? rank : 0;
   std::sort(axes.begin(), axes.end());
   if (!axes.empty() && axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size()))
-    throw Error(fmt::format("{}: kernels reduce neighbouring axes only", node.describe()));
+    throw Error(fmt::format("{}: kernels reduce adjacent axes only", node.describe()));
   std::array<ir::Dim, 3> view{ir::Dim(1), ir::Dim(1), ir::Dim(1)};
   for (std::int64_t d = 0; d < rank; ++d) {
     const std::size_t part = axes.empty() || d < axes.front() ? 0 : d <= axes.back() ? 1 : 2;
@@ -44,10 +44,10 @@ void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
                        : type.dtype == ir::DType::i64 ? "reduce_i64"
                                                       : nullptr;
   if (!kernel)
-    throw Error(fmt::format("{}: no kernel for element type {}; f32, i32 and i64 have one",
+    throw Error(fmt::format("{}: no kernel for element type {} (supported: f32, i32, i64)",
                             node.describe(), ir::name_of(type.dtype)));
   if (node.op == "ReduceL2" && type.dtype != ir::DType::f32)
-    throw Error(fmt::format("{}: no kernel for element type {}; f32 has one", node.describe(),
+    throw Error(fmt::format("{}: no kernel for element type {} (supported: f32)", node.describe(),
                             ir::name_of(type.dtype)));
   const std::int32_t chunk = b.rows_per_item();
   b.launch(node, std::string(ir::name_of(type.dtype)), "rows", b.kernel("reduce", kernel),
@@ -63,7 +63,7 @@ void lower_reduce(Builder& b, const ir::Graph&, const ir::Node& node) {
 
 void lower_argmax(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.inputs[0]->type.dtype != ir::DType::f32)
-    throw Error(fmt::format("{}: no kernel for element type {}; f32 has one", node.describe(),
+    throw Error(fmt::format("{}: no kernel for element type {} (supported: f32)", node.describe(),
                             ir::name_of(node.inputs[0]->type.dtype)));
   const auto [outer, size, inner] =
       split(node, node.inputs[0]->type.shape, {node.int_attribute("axis", 0)});
@@ -85,7 +85,7 @@ void lower_softmax(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto rank = static_cast<std::int64_t>(shape.size());
   const std::int64_t axis = node.int_attribute("axis", -1);
   if (axis != -1 && axis != rank - 1)
-    throw Error(fmt::format("{}: kernels take the last axis, axis {} of rank {} was asked",
+    throw Error(fmt::format("{}: kernels work along the last axis, got axis {} of rank {}",
                             node.describe(), axis, rank));
   const ir::Dim rows = row_count(shape);
   launch_rows(

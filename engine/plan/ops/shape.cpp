@@ -78,7 +78,7 @@ void lower_slice(Builder& b, const ir::Graph&, const ir::Node& node) {
     if (first < 0 && from[axis].is_constant())
       first = std::max<std::int64_t>(first + from[axis].constant(), 0);
     if (steps[i] < 0 || first < 0)
-      throw Error(fmt::format("{}: kernels take slices that start at a known place and go forward",
+      throw Error(fmt::format("{}: kernels take slices with a constant start and a positive step",
                               node.describe()));
     if (first > 0) {
       const ir::Dim offset = ir::Dim(first) * strides[axis];
@@ -203,7 +203,7 @@ void lower_sizes(Builder& b, const ir::Graph&, const ir::Node& node) {
 void lower_range(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Type& type = node.output()->type;
   if (!node.inputs.empty() || (type.dtype != ir::DType::i64 && type.dtype != ir::DType::i32))
-    throw Error(fmt::format("{}: kernels take integer ranges whose length the shapes tell",
+    throw Error(fmt::format("{}: kernels take integer ranges whose length follows from the shapes",
                             node.describe()));
   const auto scalar = [&](std::string_view key, std::int64_t otherwise) {
     return b.constant(ir::Tensor::scalar(node.int_attribute(key, otherwise)).converted(type.dtype));
