@@ -33,7 +33,7 @@ AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify
 
 namespace {
 
-constexpr const char* kOutOfMemory = "out of memory; a smaller batch needs less";
+constexpr const char* kOutOfMemory = "out of memory; use a smaller batch";
 
 int fail(const std::string& message) {
   write_error(message);
@@ -120,8 +120,8 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
   command->footer("Example:\n  " + example + "\n");
   command
       ->add_option("--device", options.device,
-                   "OpenCL device: its index, cpu, gpu, or a part of its name; by default that of\n"
-                   "BERTCL_DEVICE, else the first GPU, else the CPU")
+                   "OpenCL device: index, cpu, gpu, or part of its name; by default "
+                   "BERTCL_DEVICE,\nelse the first GPU, else the CPU")
       ->type_name("DEVICE");
   command
       ->add_option_function<std::uint64_t>(
@@ -130,34 +130,33 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
             // Also for sessions that a command makes for others, as the quantizer's.
             setenv("BERTCL_MAX_MEMORY", std::to_string(bytes).c_str(), 1);
           },
-          "Refuse what takes more, in bytes or as 500M or 4G: weights and values on the device,\n"
-          "constants that compiling makes; by default BERTCL_MAX_MEMORY, else what the device has")
+          "Memory limit, in bytes or as 500M or 4G, for weights and values on the device and "
+          "for\nfolded constants; by default BERTCL_MAX_MEMORY, else what the device has")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE");
-  output_file(
-      command->add_option("--json", options.json,
-                          "Write the result as JSON to FILE; - prints it, and no other text"),
-      true)
+  output_file(command->add_option("--json", options.json,
+                                  "Write the result as JSON to FILE; - prints only the JSON"),
+              true)
       ->type_name("FILE");
   return command;
 }
 
 void shorten_help(CLI::App& command) {
-  command.set_help_all_flag("--help-all", "Print the help of all options");
+  command.set_help_all_flag("--help-all", "Print help for all options");
   command.formatter(std::make_shared<ShortHelpFormatter>());
 }
 
 int run_program(int argc, const char* const* argv) {
   CLI::App program(
-      "bertcl runs BERT on any OpenCL device, in int8 and in float; makes the int8 model; and\n"
-      "measures what int8 costs.",
+      "bertcl runs BERT on any OpenCL device, in int8 and in float; makes the int8 model; "
+      "and\nmeasures its accuracy and speed.",
       "bertcl");
   program.set_version_flag("--version", "bertcl " BERTCL_VERSION);
   program.formatter(std::make_shared<HelpFormatter>());
   program.require_subcommand(1);
   program.footer(
-      "bertcl COMMAND --help explains a command.\n"
-      "Exit codes: 0 done, 1 a check failed, 2 bad use or bad input.");
+      "bertcl COMMAND --help explains a command.\nExit codes: 0 success, 1 a check failed, 2 bad "
+      "usage or input.");
   Action action;
   for (const auto add : {add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify,
                          add_answer, add_bench, add_tune}) {

@@ -168,7 +168,7 @@ TEST(MakePlan, WeightsInHalfStayInHalfUnderClblast) {
   } else {
     ASSERT_EQ(plan.steps.size(), 1u);
     EXPECT_EQ(plan.steps[0].type, "fp16w");
-    EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("clblast: weights in half"));
+    EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("clblast: fp16 weights"));
   }
 }
 

@@ -50,12 +50,12 @@ TEST_F(FileOptionsTest, NoFileIsWrittenTwiceOrOverAnother) {
   const auto relative = std::filesystem::relative(other).string();
 
   EXPECT_EQ(complaint({"--html", other, "--json", other}),
-            "--html and --json would both write " + other + "; name a file for each");
+            "--html and --json would both write " + other + "; give each its own file");
   EXPECT_THAT(complaint({"-j", there, "--html", other}), HasSubstr("--html and --json would both"));
   EXPECT_THAT(complaint({"--json", relative, "--html", other}), HasSubstr("--html and --json"));
   EXPECT_EQ(
       complaint({path("a.onnx"), model, "--json", path("link")}),
-      "--json would write over " + path("link") + ", which is read as MODEL; name another file");
+      "--json would overwrite " + path("link") + ", which is read as MODEL; give another file");
   EXPECT_THAT(complaint({model, "--html", weights}), AllOf(HasSubstr("--html"), HasSubstr("MODEL")))
       << "the model's weights";
   EXPECT_THAT(complaint({"--vocab", vocabulary, "--json", path("hard")}),
@@ -103,7 +103,7 @@ TEST_F(FileOptionsTest, EveryCommandRefusesSharedFilesAndLeavesThemAsTheyAre) {
   for (const std::vector<std::string>& command : commands) {
     EXPECT_THAT(refusal(run_bertcl(command)),
                 testing::AnyOf(HasSubstr("would both write " + out),
-                               HasSubstr("would write over " + in + ", which is read as ")))
+                               HasSubstr("would overwrite " + in + ", which is read as ")))
         << testing::PrintToString(command);
     EXPECT_EQ(files(), std::vector<std::string>{"in"});
     EXPECT_EQ(read(in), "words");

@@ -172,9 +172,9 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   EXPECT_THAT(refused({"--json", path("none/q.json")}),
               AllOf(HasSubstr("--json"), HasSubstr("none: No such file")));
   EXPECT_THAT(refusal(quantize(path("none/q.onnx"))), HasSubstr("none"));
-  EXPECT_THAT(refusal(quantize("")), HasSubstr("the name of a file to write is empty"));
+  EXPECT_THAT(refusal(quantize("")), HasSubstr("the output file name is empty"));
   EXPECT_THAT(refusal(run_bertcl({"quantize", kModel, "-o", kModel, "--data", kCalibration})),
-              HasSubstr("--output would write over " + kModel + ", which is read as MODEL"));
+              HasSubstr("--output would overwrite " + kModel + ", which is read as MODEL"));
   EXPECT_THAT(refusal(run_bertcl({"quantize", write("m.onnx", "words"), "-o", path("q.onnx"),
                                   "--data", kCalibration, "--vocab", kVocabulary})),
               AllOf(HasSubstr("m.onnx"), HasSubstr("not an ONNX file")));

@@ -56,7 +56,7 @@ TEST(TaskOutput, AnotherHeadIsRefusedWithAllOutputs) {
         find_task_output({output("logits", {kBatch, 3}), output("start", {kBatch, kSeq})}, two);
       }),
       AllOf(HasSubstr("logits f32[batch, 3], start f32[batch, seq]"),
-            HasSubstr("one of [batch, 2], with 2 classes")));
+            HasSubstr("the task needs [batch, 2], with 2 classes")));
   EXPECT_THAT(error_of([&] {
                 find_task_output({output("y", {kBatch, kSeq, 99})}, words);
               }),
@@ -115,12 +115,12 @@ TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
   EXPECT_THAT(error_of([&] {
                 find_labels(options, {model, write("other/model.onnx", model_bytes({}))});
               }),
-              HasSubstr("name the classes differently"));
+              HasSubstr("name their classes differently"));
   for (const char* wrong :
        {R"({"id2label": ["O"]})", R"({"id2label": {"1": "O"}})", R"({"id2label": {"0": 1}})"}) {
     write("config.json", wrong);
     EXPECT_THAT(error_of([&] { find_labels(options, {model}); }),
-                AllOf(HasSubstr("config.json"), HasSubstr("id2label has to be")))
+                AllOf(HasSubstr("config.json"), HasSubstr("id2label must be")))
         << wrong;
   }
 }

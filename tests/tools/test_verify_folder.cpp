@@ -32,7 +32,7 @@ TEST_F(VerifyFolderTest, RefusedFilesAreCountedAndComparedWithTheTable) {
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("refused for another reason than 'another reason'"));
   EXPECT_THAT(with("bad/words.onnx\tpass\t\n").err, HasSubstr("refused instead of pass"));
-  EXPECT_THAT(with("").err, HasSubstr("the table does not list it"));
+  EXPECT_THAT(with("").err, HasSubstr("but not listed in the table"));
   EXPECT_THAT(with("bad/words.onnx\trefused\twords\nb.onnx\tpass\t\n").err,
               HasSubstr("b.onnx: not in the folder"));
   EXPECT_THAT(refusal(with("bad/words.onnx\trefused\n")), HasSubstr("needs a reason"));

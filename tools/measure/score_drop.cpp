@@ -28,8 +28,8 @@ std::vector<std::size_t> other_items(std::size_t total, const std::vector<std::s
     if (!skipped.contains(i)) left.push_back(i);
   if (left.empty())
     throw Error(
-        "nothing is left to measure the score on: all of the data are calibrated on; take fewer "
-        "--samples, or give other data by --drop-data FILE");
+        "no data left to measure the score on: calibration uses all of it; reduce --samples, or "
+        "give other data with --drop-data FILE");
   std::vector<std::size_t> chosen;
   for (const std::size_t i : quant::spread(left.size(), limit)) chosen.push_back(left[i]);
   return chosen;
@@ -98,7 +98,7 @@ ScoreDrop::ScoreDrop(const std::filesystem::path& model, const std::string& devi
   context_ = session.shared_context();
   float_score_ = measure_.measure(session, "float model");
   if (!std::isfinite(float_score_.points))
-    throw Error(fmt::format("{}: its {} is not defined on these {} {}: nothing is there to drop",
+    throw Error(fmt::format("{}: its {} is undefined on these {} {}, so no drop can be measured",
                             model.string(), float_score_.name, measure_.items, measure_.unit));
 }
 

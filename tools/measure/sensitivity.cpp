@@ -59,14 +59,14 @@ std::string sensitivity_text(const quant::Sensitivity& sensitivity,
          fmt::format("{:.1f} %", 100.0 * share(group, sensitivity)), percent(group.cost.rest)});
   }
   std::string text = fmt::format(
-      "\nRelative error of the outputs over {} ({}): {} with all ops quantized,\n"
-      "alone with one op, kind or layer of them, without with all but it.\n\n{}\n",
+      "\nRelative error of the outputs over {} ({}): {} with all ops quantized.\nalone: only this "
+      "op, kind or layer quantized; without: all but this quantized.\n\n{}\n",
       counted(sensitivity.samples, "samples"), counted(sensitivity.tokens, "tokens"),
       percent(sensitivity.all), group_table("kind", sensitivity.kinds));
   if (sensitivity.unnormalized)
     text += fmt::format(
-        "With --softmax unnormalized: {} with all ops quantized, alone {} at most\nof a "
-        "MatMul after a Softmax.\n\n",
+        "With --softmax unnormalized: {} with all ops quantized, at most {} alone\nfor a MatMul "
+        "after a Softmax.\n\n",
         percent(sensitivity.unnormalized->all), percent(largest_deferred(sensitivity)));
   if (!sensitivity.layers.empty()) text += group_table("layer", sensitivity.layers) + "\n";
   return text + table.str();

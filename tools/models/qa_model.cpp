@@ -34,7 +34,7 @@ QaPorts find_qa_ports(const std::vector<plan::Port>& inputs,
     ports.both.clear();
   } else if (ports.both.empty()) {
     throw Error(fmt::format(
-        "no start and end logits among the outputs {}; the model needs a question-answering head",
+        "no start and end logits among the outputs {}; expected a question-answering head",
         fmt::join(describe(outputs), ", ")));
   }
   return ports;

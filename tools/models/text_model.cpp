@@ -61,10 +61,10 @@ InputPorts find_input_ports(const std::vector<plan::Port>& inputs) {
       ports.batch = fixed_extent(port.type.shape, 0);
       ports.seq = fixed_extent(port.type.shape, 1);
     } else {
-      throw Error(fmt::format(
-          "the input '{}' is unknown; a model of texts takes input_ids, attention_mask and "
-          "token_type_ids, this one takes {}",
-          name, fmt::join(describe(inputs), ", ")));
+      throw Error(
+          fmt::format("unknown input '{}'; text models take input_ids, attention_mask and "
+                      "token_type_ids, this one takes {}",
+                      name, fmt::join(describe(inputs), ", ")));
     }
   }
   if (ports.ids.empty()) {
@@ -89,8 +89,9 @@ void TextModel::check_vocabulary(std::size_t tokens) const {
   const std::string sizes = fmt::format("{}: its word table has {} rows, the vocabulary {} tokens",
                                         session_.path().string(), rows, count);
   if (count > rows)
-    throw Error(sizes + ": it is that of another model; name the right one by --vocab");
-  warn("{}: if it is that of another model, answers are wrong; --vocab names one", sizes);
+    throw Error(sizes + ": it belongs to another model; give the right one with --vocab");
+  warn("{}: if it belongs to another model, answers are wrong; give the right one with --vocab",
+       sizes);
 }
 
 std::int64_t TextModel::longest() const {
@@ -101,10 +102,9 @@ std::int64_t TextModel::longest() const {
 
 void TextModel::check_length(int max_length) const {
   if (longest() == 0 || max_length <= longest()) return;
-  throw Error(
-      fmt::format("{}: sequences of {} tokens were asked for, the model takes at most {}; "
-                  "give --max-seq-length {}",
-                  session_.path().string(), max_length, longest(), longest()));
+  throw Error(fmt::format(
+      "{}: sequences of {} tokens exceed the model's limit of {}; give --max-seq-length {}",
+      session_.path().string(), max_length, longest(), longest()));
 }
 
 void TextModel::bound(text::BatchOptions& batches) const {

@@ -56,7 +56,7 @@ bool same_file(const fs::path& one, const fs::path& other) {
 
 CLI::Option* input_file(CLI::Option* option) {
   return option->check(CLI::Validator(
-      [](const std::string& path) { return path.empty() ? "the name of a file is empty" : ""; }, "",
+      [](const std::string& path) { return path.empty() ? "the file name is empty" : ""; }, "",
       kInput));
 }
 
@@ -78,13 +78,13 @@ void check_files(CLI::App& command) {
   for (std::size_t i = 0; i < written.size(); ++i)
     for (std::size_t k = 0; k < i; ++k)
       if (same_file(written[i].path, written[k].path))
-        throw Error(fmt::format("{} and {} would both write {}; name a file for each",
+        throw Error(fmt::format("{} and {} would both write {}; give each its own file",
                                 written[k].option, written[i].option, written[i].path.string()));
   for (const NamedFile& read : files_of(command, kInput))
     for (const char* suffix : {"", ".data", "_data"})
       for (const NamedFile& file : written)
         if (same_file(read.path.string() + suffix, file.path))
-          throw Error(fmt::format("{} would write over {}, which is read as {}; name another file",
+          throw Error(fmt::format("{} would overwrite {}, which is read as {}; give another file",
                                   file.option, file.path.string(), read.option));
 }
 

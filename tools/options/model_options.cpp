@@ -62,8 +62,8 @@ void note_precision(const runtime::Session& session, const ModelOptions& options
     note("--precision bf16: the device has no avx512_bf16, float GEMMs run in fp32");
   if (options.precision == "fp16" && options.gemm == "clblast" && !device.fp16)
     note(
-        "--precision fp16: the device has no arithmetic in half for CLBlast, own kernels stand in "
-        "for it: they read weights in half, and multiply in half where the device has matrix_f16");
+        "--precision fp16: the device has no fp16 arithmetic for CLBlast; bertcl's kernels are "
+        "used instead: they read fp16 weights, and multiply in fp16 if the device has matrix_f16");
 }
 
 }  // namespace
@@ -75,14 +75,14 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
   const char* group = "How models run";
   one_of(command->add_option(
              "--precision", options.precision,
-             "Float GEMMs: fp32; fp16 stores the weights in half, and multiplies in half by a\n"
-             "matrix unit or CLBlast where the device can (matrix_f16, fp16 in `bertcl devices`);\n"
-             "bf16 multiplies in it, where the CPU can (avx512_bf16), else in fp32"),
+             "Float GEMMs: fp32; fp16 stores weights in fp16, and multiplies in fp16 on a "
+             "matrix\nunit or with CLBlast if the device can (matrix_f16, fp16 in `bertcl "
+             "devices`);\nbf16 multiplies in bf16 if the CPU can (avx512_bf16), else in fp32"),
          {"fp32", "fp16", "bf16"})
       ->group(group);
   one_of(command->add_option("--gemm", options.gemm,
-                             "Float GEMMs: bertcl's kernels, or CLBlast's; auto: bertcl's,\n"
-                             "unless `bertcl tune` has found CLBlast's to be faster"),
+                             "Float GEMMs: bertcl's kernels or CLBlast's; auto: bertcl's,\nunless "
+                             "`bertcl tune` found CLBlast's to be faster"),
          {"auto", "own", "clblast"})
       ->group(group);
   command
@@ -91,17 +91,16 @@ CLI::App* add_model_command(CLI::App& program, const std::string& name,
       ->group(group);
   command
       ->add_flag("--command-buffer", options.command_buffer,
-                 "Record the launches of a shape at its first run and replay them as one command,\n"
-                 "where the device can (command_buffer in `bertcl devices`)")
+                 "Record the launches of a shape at its first run and replay them as one "
+                 "command,\nif the device can (command_buffer in `bertcl devices`)")
       ->group(group);
   command
       ->add_flag("--allow-nonfinite", options.allow_nonfinite,
-                 "Go on where weights or logits hold NaN or infinity, which is an error else")
+                 "Continue if weights or logits hold NaN or infinity, normally an error")
       ->group(group);
-  one_of(command->add_option(
-             "--require", options.require,
-             "int8: exit with 1 if the model is float, or if a quantized MatMul of the file would\n"
-             "run in float"),
+  one_of(command->add_option("--require", options.require,
+                             "int8: exit with 1 if the model is float, or a quantized MatMul of "
+                             "the file would\nrun in float"),
          {"int8"})
       ->group(group);
   command
@@ -202,7 +201,7 @@ BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
         continue;
       const std::int64_t fixed = shape[axis].constant();
       if (asked && *asked != fixed)
-        throw Error(fmt::format("{}: its input '{}' is {}: the model cannot run with {} {}",
+        throw Error(fmt::format("{}: its input '{}' is {}, so it cannot run with {} {}",
                                 session.path().string(), port.name, ir::str(port.type), option,
                                 *asked));
       return fixed;

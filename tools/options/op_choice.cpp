@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "support/pending_file.hpp"
 #include "quant/analysis/output_error.hpp"
+#include "support/pending_file.hpp"
 #include "tools/measure/score_drop.hpp"
 #include "tools/measure/sensitivity.hpp"
 #include "tools/options/file_options.hpp"
@@ -62,36 +62,35 @@ ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& dat
 }  // namespace
 
 void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOptions& task) {
-  const char* group = "What each op costs";
+  const char* group = "The cost of each op";
   command
       .add_flag("--sensitivity", options.sensitivity,
-                "Show by how much each quantized op, kind and layer changes the outputs, the most\n"
-                "costly first")
+                "Show how much each quantized op, kind and layer changes the outputs, the "
+                "most\ncostly first")
       ->group(group);
   output_file(
-      command.add_option("--sensitivity-plot", options.plot, "Show it, and draw it as a picture"))
+      command.add_option("--sensitivity-plot", options.plot, "The same, also plotted to this file"))
       ->type_name("FILE.svg")
       ->group(group);
   positive(command, "--sensitivity-samples", options.samples,
-           "Questions or texts to measure it on, of those to calibrate on")
+           "Calibration questions or texts to measure it on")
       ->group(group);
   auto* drop =
       any_number(
           command, "--max-drop", options.max_drop,
-          "Leave the most costly ops in float, as few as keep the task's score within X\n"
-          "points of the float model's: F1, accuracy, or hundredths of Pearson's correlation",
+          "Leave as few of the most costly ops in float as keep the task's score within X\npoints "
+          "of the float model's: F1, accuracy, or hundredths of Pearson's correlation",
           "X")
           ->group(group);
   any_number(command, "--max-error", options.max_error,
-             "The same by the relative error of the outputs, for any model; on the samples of\n"
-             "--sensitivity-samples",
+             "The same with the relative error of the outputs, for any model; on the samples "
+             "of\n--sensitivity-samples",
              "PERCENT")
       ->excludes(drop)
       ->group(group);
-  input_file(command.add_option(
-                 "--drop-data", options.drop_data,
-                 "File of the same task to measure the score on; by default what is in --data and\n"
-                 "not calibrated on"))
+  input_file(command.add_option("--drop-data", options.drop_data,
+                                "File of the same task to measure the score on; by default the "
+                                "part of --data not\nused for calibration"))
       ->type_name("FILE")
       ->needs(drop)
       ->group(group);
@@ -105,7 +104,7 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
 void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task,
                              const std::filesystem::path& model) {
   if (options.wanted() && task.data.empty())
-    throw Error("what ops cost is measured on questions or texts: give --data FILE");
+    throw Error("the cost of ops is measured on questions or texts: give --data FILE");
   check_labels(task);
   if (options.max_drop) check_labels_are_known(task, {model});
   if (!options.drop_data.empty()) check_readable(options.drop_data);

@@ -57,7 +57,8 @@ template <class T>
 T chosen(const Choices<T>& choices, const std::string& name) {
   for (const auto& [known, value] : choices)
     if (known == name) return value;
-  throw Error(fmt::format("'{}' is none of {}", name, fmt::join(names_of(choices), ", ")));
+  throw Error(
+      fmt::format("unknown value '{}' (choose from {})", name, fmt::join(names_of(choices), ", ")));
 }
 
 /// A choice that sets something else than a string.
@@ -88,11 +89,11 @@ void set_axis(quant::Options& options, const std::string& text) {
   const auto [rest, error] =
       std::from_chars(text.data() + std::min(equals + 1, text.size()), end, axis);
   if (op.empty() || error != std::errc{} || rest != end)
-    throw CLI::ValidationError("--axis", "'" + text + "' is not OPERATOR=AXIS, as in MatMul=1");
+    throw CLI::ValidationError("--axis", "'" + text + "' is not OPERATOR=AXIS, such as MatMul=1");
   if (const auto known = quant::weight_operators();
       std::find(known.begin(), known.end(), op) == known.end())
     throw CLI::ValidationError(
-        "--axis", fmt::format("'{}' has no weights; {} have", op, fmt::join(known, ", ")));
+        "--axis", fmt::format("'{}' has no weights (choose from {})", op, fmt::join(known, ", ")));
   options.weights.axes[op] = axis;
 }
 
@@ -120,13 +121,12 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
       ->group(group);
   add_choice(
       command, "--adds", kAdds, [&](quant::Adds adds) { placement.adds = adds; },
-      "Which Adds: layer-norm: in front of LayerNorms; encoder: these without the\n"
-      "embeddings; all: biases too")
+      "Which Adds: layer-norm: before LayerNorms; encoder: these without the embeddings;\nall: "
+      "biases, too")
       ->group(group);
   command
-      .add_flag(
-          "--add-channels,!--no-add-channels", placement.add_channels,
-          "A scale for each channel of what residual Adds read, or one for each tensor (default)")
+      .add_flag("--add-channels,!--no-add-channels", placement.add_channels,
+                "Per-channel scales for the inputs of residual Adds, or per-tensor (default)")
       ->group(group);
   command
       .add_flag("--head,!--no-head", placement.head,
@@ -137,7 +137,7 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
       [&](const std::vector<std::string>& ops) {
         placement.output_op_types = {ops.begin(), ops.end()};
       },
-      "OP,...", "Quantized operators whose results are quantized, too, for all who read them")
+      "OP,...", "Also quantize these operators' outputs")
       ->group(group);
   add_list(
       command, "--places",
@@ -146,7 +146,7 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
         for (const auto& name : names) placement.places.insert(chosen(kPlaces, name));
       },
       "PLACE,...",
-      fmt::format("Results that are quantized for all who read them, of\n{}",
+      fmt::format("Results to quantize for all their readers, of\n{}",
                   fmt::join(names_of(kPlaces), ", ")))
       ->group(group);
   const auto add_patterns = [&](const char* name, std::vector<std::string>& patterns,
@@ -157,16 +157,16 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
         ->group(group);
   };
   add_patterns("--include", placement.include, "PATTERN",
-               "Only nodes of these names; * and ? as in file names; repeatable");
+               "Only nodes with these names; * and ? as in file names; repeatable");
   add_patterns("--exclude", placement.exclude, "PATTERN",
-               "Nodes to leave in float, by name likewise; repeatable");
+               "Nodes to leave in float, by name as above; repeatable");
   add_patterns("--disable-keyword", placement.disable_keywords, "REGEX",
-               "Quantizers to leave out, by names as in QDQBERT, such as\n"
-               "bert.encoder.layer.0.attention.self.matmul_a_input_quantizer; repeatable");
+               "Quantizers to disable, by QDQBERT names, such "
+               "as\nbert.encoder.layer.0.attention.self.matmul_a_input_quantizer; repeatable");
   add_patterns("--disable-layer-module", placement.disable_layer_modules, "REGEX",
-               "The same for what follows \"layer.N.\" in the name");
+               "The same for the part after \"layer.N.\" in the name");
   add_patterns("--enable-layer-module", placement.enable_layer_modules, "REGEX",
-               "Exceptions from these");
+               "Exceptions to these");
 }
 
 void add_calibration_options(CLI::App& command, quant::Options& options) {
@@ -174,14 +174,14 @@ void add_calibration_options(CLI::App& command, quant::Options& options) {
   add_method_options(command, options);
   command
       .add_flag("--fuse-qkv", options.ranges.fuse_qkv,
-                "One range for Q, K and V of an attention, and for their weights if per tensor")
+                "One range for Q, K and V of an attention, and for their per-tensor weights")
       ->group(group);
   positive(command, "--clip-gelu", options.ranges.clip_gelu,
-           "Cut what MatMuls read of GELU off above N")
+           "Clip GELU results that MatMuls read at N")
       ->group(group);
   command
       .add_flag("--recalibrate-weights", options.ranges.recalibrate_weights,
-                "Ranges of weights from their values, not from a table of ranges")
+                "Weight ranges from the weights, not from a table of ranges")
       ->group(group);
   command
       .add_flag("--symmetric-ranges", options.ranges.symmetric,
@@ -194,7 +194,7 @@ void add_calibration_options(CLI::App& command, quant::Options& options) {
                                 options.activations.shortest_range =
                                     options.weights.scheme.shortest_range = length;
                               },
-                              "Length of every range at least, also of weights")
+                              "Minimum length of every range, also of weights")
                           ->type_name("X"),
                       0.0f, std::numeric_limits<float>::max(), "a number, 0 or more")
       ->group(group);
@@ -217,24 +217,22 @@ void add_number_options(CLI::App& command, quant::Options& options) {
       ->group(group);
   command
       .add_flag("--per-channel,!--per-tensor", options.weights.per_channel,
-                "A scale for each channel of a weight (default), or one for all of it")
+                "Per-channel weight scales (default), or per-tensor")
       ->group(group);
   add_list(
       command, "--axis",
       [&](const std::vector<std::string>& texts) {
         for (const auto& text : texts) set_axis(options, text);
       },
-      "OP=AXIS", "Axis of the channels of an operator's weights; MatMul=1 by default")
+      "OP=AXIS", "Channel axis of an operator's weights; MatMul=1 by default")
       ->group(group);
   add_choice(
       command, "--weight-scale", kWeightScales,
       [&](quant::WeightScale scale) { options.weights.scale = scale; },
-      "max: scales of weights hold all values (default); mse: the part of their range that rounds\n"
-      "with the least squared error, the rest is clipped. Worth it where one scale has to do for\n"
-      "a weight (--per-tensor), or with fewer than 8 bits")
+      "max: weight scales cover all values (default); mse: the part of their range with the\nleast "
+      "squared error, clipping the rest. Worth it with --per-tensor, or fewer than 8 bits")
       ->group(group);
-  in_range(command, "--weight-bits", options.weights.scheme.bits, 2, 8,
-           "Bits of weights that are used, 2 to 8")
+  in_range(command, "--weight-bits", options.weights.scheme.bits, 2, 8, "Bits of weights, 2 to 8")
       ->group(group);
   command
       .add_flag_function(
@@ -269,18 +267,18 @@ void add_accuracy_options(CLI::App& command, quant::AccuracyOptions& options) {
               throw CLI::ValidationError("--smooth", "'" + text + "' is not auto, off or 0 .. 1");
             options.alpha = alpha;
           },
-          "Scale the channels of inputs of MatMuls, and the rows of their weights against them:\n"
-          "auto: by the formula of least error for each (default), off, or ALPHA as SmoothQuant")
+          "Move scale from MatMul input channels to the rows of their weights: auto: with "
+          "the\nformula of least error for each (default), off, or ALPHA as in SmoothQuant")
       ->type_name("auto|off|ALPHA")
       ->group(group);
   add_choice(
       command, "--weight-rounding", kRoundings, [&](bool gptq) { options.gptq = gptq; },
-      "gptq: so that the MatMuls err least (default); nearest: each weight for itself")
+      "gptq: minimize the error of MatMuls (default); nearest: round each weight separately")
       ->group(group);
   command
       .add_flag("--bias-correction,!--no-bias-correction", options.bias_correction,
-                "Take the mean error of MatMuls over the samples out of the biases after them, or\n"
-                "not (default)")
+                "Subtract the mean error of MatMuls over the samples from the biases after them, "
+                "or\nnot (default)")
       ->group(group);
 }
 
@@ -288,31 +286,30 @@ void add_form_options(CLI::App& command, quant::Options& options) {
   const char* group = "What is written";
   add_choice(
       command, "--softmax", kSoftmax, [&](quant::Softmax softmax) { options.softmax = softmax; },
-      "plain: probabilities are quantized (default); unnormalized: exp(s - max) is quantized, and "
-      "its\n"
-      "sum divides the MatMul after it")
+      "plain: quantize probabilities (default); unnormalized: quantize exp(s - max), and "
+      "divide\nthe result of the MatMul after it by its sum")
       ->group(group);
   command
       .add_flag("--weights-qdq,!--weights-int8", options.weights.as_float,
-                "Keep weights as float after Q -> DQ, as TensorRT expects, or as int8 after DQ\n"
-                "(default)")
+                "Store weights as float before Q -> DQ, as TensorRT expects, or as int8 before "
+                "DQ\n(default)")
       ->group(group);
   command
       .add_flag("--weights-transposed,!--weights-plain", options.weights.transposed,
-                "Keep matrices as torch does, [out, in] after Transpose, or as MatMuls read them\n"
-                "(default)")
+                "Store matrices as torch does, [out, in] before Transpose, or as MatMuls read "
+                "them\n(default)")
       ->group(group);
   command
       .add_flag("--dedicated-pairs,!--shared-pairs", options.dedicated_pairs,
-                "A Q/DQ pair for each node that reads a tensor, or one for all (default)")
+                "One Q/DQ pair per reader of a tensor, or one for all (default)")
       ->group(group);
   command
       .add_flag("--all-readers,!--quantized-readers", options.all_readers,
-                "Whoever reads a quantized tensor reads it quantized, or only the nodes that are\n"
-                "quantized (default)")
+                "All readers of a quantized tensor read it quantized, or only the quantized "
+                "nodes\n(default)")
       ->group(group);
   in_range(command, "--opset", options.opset, 13, 23,
-           "Raise the file to this operator set: 13, the default, to 17, or what the model has")
+           "Upgrade the file to this opset: 13 (default) to 17, or the model's if newer")
       ->default_str("")
       ->group(group);
 }
@@ -321,7 +318,7 @@ void add_form_options(CLI::App& command, quant::Options& options) {
 
 void add_quantizer_options(CLI::App& command, quant::Options& options) {
   std::vector<std::string> names;
-  std::string summaries = "Options at once, which others override:";
+  std::string summaries = "Sets of options, which other options override:";
   for (const quant::Preset& preset : quant::presets()) {
     names.emplace_back(preset.name);
     summaries += fmt::format("\n{}: {}", preset.name, preset.summary);

@@ -16,17 +16,15 @@ namespace bertcl::tools {
 
 void add_table_options(CLI::App& command, TableOptions& options) {
   const char* group = "Scale tables";
-  input_file(command.add_option(
-                 "--read-table", options.read,
-                 "Take the ranges of this table instead of calibrating. Its format is recognized\n"
-                 "by its content; see --table-format. Without samples there is neither\n"
-                 "smoothing nor GPTQ"))
+  input_file(command.add_option("--read-table", options.read,
+                                "Take the ranges from this table instead of calibrating. Its "
+                                "format is detected from\nits content; see --table-format. Without "
+                                "samples there is neither smoothing nor GPTQ"))
       ->type_name("FILE")
       ->group(group);
-  output_file(command.add_option(
-                  "--write-table", options.write,
-                  "Write the ranges, too, of the model as it is: nothing is smoothed. The format\n"
-                  "follows the extension"))
+  output_file(command.add_option("--write-table", options.write,
+                                 "Also write the ranges of the original model: nothing is "
+                                 "smoothed. The format\nfollows the extension"))
       ->type_name("FILE")
       ->group(group);
   std::vector<std::string> names;

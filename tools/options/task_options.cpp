@@ -31,7 +31,7 @@ std::vector<std::string> read_classes(const std::filesystem::path& model) {
   const nlohmann::json names = text::parse_json(found->second, place);
   const auto is_name = [](const nlohmann::json& name) { return name.is_string(); };
   if (!names.is_array() || !std::all_of(names.begin(), names.end(), is_name))
-    throw Error(place + R"( has to be a list ["..", ..] of the names of all classes)");
+    throw Error(place + R"( must be a list ["..", ..] of the names of all classes)");
   return names.get<std::vector<std::string>>();
 }
 
@@ -43,7 +43,7 @@ std::vector<std::string> read_id2label(const std::filesystem::path& path) {
   const nlohmann::json& names = config["id2label"];
   const auto wrong = [&] {
     return Error(path.string() +
-                 R"(: id2label has to be an object {"0": "..", "1": "..", ..} of all classes)");
+                 R"(: id2label must be an object {"0": "..", "1": "..", ..} of all classes)");
   };
   if (!names.is_object()) throw wrong();
   std::vector<std::string> labels;
@@ -74,20 +74,18 @@ std::vector<Item> chosen(std::vector<Item> items, const ItemChoice& choice) {
 
 CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
                               const std::string& data_help) {
-  one_of(command.add_option("--task", options.name, "What the data are for"),
+  one_of(command.add_option("--task", options.name, "Task of the data"),
          {"squad", "sst2", "movie-reviews", "stsb", "wnut17", "mlm"});
   return input_file(command.add_option("--data", options.data, data_help))->type_name("FILE");
 }
 
 CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options) {
-  return input_file(command.add_option(
-                        "--labels", options.labels,
-                        "What the classes of the model stand for, in their order; or a file with "
-                        "one on\n"
-                        "each line. By default as finetune.py wrote them into the model, or "
-                        "id2label of\n"
-                        "config.json beside it; else, for sst2 and movie-reviews, "
-                        "negative,positive"))
+  return input_file(
+             command.add_option(
+                 "--labels", options.labels,
+                 "The model's class names in output order, or a file with one per line. By "
+                 "default\nthose that finetune.py wrote into the model, or id2label of config.json "
+                 "beside it;\nelse, for sst2 and movie-reviews, negative,positive"))
       ->type_name("LABEL,...");
 }
 
@@ -111,7 +109,7 @@ std::vector<std::string> find_labels(const TaskOptions& options,
       if (labels.back().empty())
         throw Error(fmt::format("--labels '{}': a class has no name", options.labels));
       if (std::find(labels.begin(), labels.end() - 1, labels.back()) != labels.end() - 1)
-        throw Error(fmt::format("--labels names '{}' twice", labels.back()));
+        throw Error(fmt::format("--labels lists '{}' twice", labels.back()));
     }
     return labels;
   }
@@ -127,8 +125,8 @@ std::vector<std::string> find_labels(const TaskOptions& options,
     if (read.empty() || read == labels) continue;
     if (!labels.empty())
       throw Error(
-          fmt::format("{} and {} name the classes differently; one list is used for all "
-                      "models: evaluate each alone, or give --labels",
+          fmt::format("{} and {} name their classes differently, but all models share one list: "
+                      "evaluate them separately, or give --labels",
                       from.string(), origin.string()));
     labels = std::move(read);
     from = origin;

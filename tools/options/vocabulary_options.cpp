@@ -17,11 +17,9 @@
 namespace bertcl::tools {
 
 void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
-  input_file(
-      command.add_option(
-          "--vocab", options.vocabulary,
-          "WordPiece vocabulary: vocab.txt, or tokenizer.json of Hugging Face's tokenizers;\n"
-          "by default that beside the model"))
+  input_file(command.add_option("--vocab", options.vocabulary,
+                                "WordPiece vocabulary: vocab.txt, or tokenizer.json of Hugging "
+                                "Face's tokenizers;\nby default the one beside the model"))
       ->type_name("FILE");
   // add_flag() would set an optional that no flag names.
   const auto flag = [&](const char* names, std::optional<bool>& value, const char* text) {
@@ -29,11 +27,11 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
         names, [&value](std::int64_t count) { value = count > 0; }, text);
   };
   flag("--lower-case,--no-lower-case{false},--cased{false}", options.lower_case,
-       "Lower-case the text, or keep case (--no-lower-case, --cased); by default as\n"
-       "tokenizer_config.json beside the vocabulary says, or tokenizer.json itself, else\n"
-       "lower case");
+       "Lower-case the text, or keep case (--no-lower-case, --cased); by default as "
+       "in\ntokenizer_config.json beside the vocabulary, else tokenizer.json itself, else\nlower "
+       "case");
   flag("--strip-accents,--no-strip-accents{false}", options.strip_accents,
-       "Drop accents, or keep them; by default as those files say, else as case is");
+       "Drop accents, or keep them; by default as in those files, else like case");
 }
 
 text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
@@ -53,10 +51,9 @@ text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
           vocabulary.empty() && std::filesystem::exists(other))
         vocabulary = other;
   if (vocabulary.empty()) {
-    throw Error(
-        fmt::format("no vocabulary at {}, and no tokenizer.json; name that of the model by "
-                    "--vocab FILE",
-                    fmt::join(tried, " or ")));
+    throw Error(fmt::format(
+        "no vocabulary at {}, and no tokenizer.json; give the model's with --vocab FILE",
+        fmt::join(tried, " or ")));
   }
   text::TokenizerOptions tokenizer;
   tokenizer.lower_case = options.lower_case;

@@ -154,7 +154,7 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
     text += fmt::format("launches are not merged: {}\n", plan.why_no_persistent_kernel);
   if (const NodeAccount a = account_of(session); a.total > 0)
     text += fmt::format(
-        "{} nodes of the file: {} in launches, {} views, {} constants, {} sizes, {} absorbed by "
+        "{} nodes in the file: {} in launches, {} views, {} constants, {} sizes, {} absorbed by "
         "others; none runs on the host\n",
         a.total, a.launched, a.views, a.constants, a.sizes, a.absorbed);
   if (!plan.keeps_padding.empty())
@@ -163,7 +163,7 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
   const runtime::LoadTimes& times = session.load_times();
   text += fmt::format(
       "loaded in {:.0f} ms: {:.0f} to parse, {:.0f} in passes, {:.0f} until the device was open, "
-      "{:.0f} for programs, {:.0f} to plan and pack weights\n",
+      "{:.0f} for programs, {:.0f} to plan and prepack weights\n",
       times.total(), times.parse, times.passes, times.device, times.programs, times.plan);
   return text;
 }

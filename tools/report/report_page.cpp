@@ -169,7 +169,7 @@ ordered_json tiles_view(const ordered_json& report) {
            {"note", "device memory"}},
           {{"value", fmt::format("{:.0f} ms", times.at("total").get<double>())},
            {"label", "to load"},
-           {"note", "program cache as it was"}}};
+           {"note", "with the current program cache"}}};
 }
 
 ordered_json account_view(const ordered_json& report) {
@@ -177,10 +177,10 @@ ordered_json account_view(const ordered_json& report) {
   ordered_json rows = ordered_json::array();
   for (const auto& [key, status, text] :
        {std::tuple{"launched", "launched", "are part of the launches above"},
-        std::tuple{"views", "view", "are the same memory under another shape, or packed on upload"},
-        std::tuple{"constants", "constant", "have constant operands: folded while compiling"},
-        std::tuple{"sizes", "size", "compute sizes, which the shapes of the inputs tell"},
-        std::tuple{"absorbed", "absorbed", "were absorbed by others, or do nothing"}}) {
+        std::tuple{"views", "view", "are views (same memory, another shape), or packed on upload"},
+        std::tuple{"constants", "constant", "have constant operands: folded at compile time"},
+        std::tuple{"sizes", "size", "compute sizes, which follow from the input shapes"},
+        std::tuple{"absorbed", "absorbed", "were absorbed by others, or have no effect"}}) {
     ordered_json names = ordered_json::array();
     for (const auto& node : report.at("nodes"))
       if (node.at("status") == status)

@@ -108,10 +108,11 @@ std::string sensitivity_svg(const quant::Sensitivity& sensitivity,
     return kColors[static_cast<std::size_t>(it - sensitivity.kinds.begin()) % kColors.size()];
   };
   Picture picture(sensitivity.all, largest);
-  picture.title(title, fmt::format("Relative error of the outputs over {} samples: {:.3f} % with "
-                                   "all ops quantized; alone: with these only; without: with all "
-                                   "but these (bold: less than all)",
-                                   sensitivity.samples, 100.0 * sensitivity.all));
+  picture.title(
+      title,
+      fmt::format("Relative error of the outputs over {} samples: {:.3f} % with all ops quantized; "
+                  "alone: only these quantized; without: all but these (bold: less than all)",
+                  sensitivity.samples, 100.0 * sensitivity.all));
   picture.head("Kinds");
   for (const quant::OpGroup& group : sensitivity.kinds)
     picture.bar(group.name, group.cost, color(group.name));

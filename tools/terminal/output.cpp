@@ -131,7 +131,7 @@ void check_readable(const std::filesystem::path& path) {
 }
 
 void check_writable(const std::filesystem::path& path) {
-  if (path.empty()) throw Error("the name of a file to write is empty");
+  if (path.empty()) throw Error("the output file name is empty");
   if (path == "-") throw Error("'-' is not a file; only --json - writes to the terminal");
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {

@@ -118,8 +118,8 @@ Golden reference_of(const ir::Graph& graph) {
       if (why.empty()) why = error.what();
     }
   }
-  throw Error(fmt::format("no inputs were found that the operators accept: {}",
-                          why.empty() ? "no sizes fit each other" : why));
+  throw Error(fmt::format("found no inputs that the operators accept: {}",
+                          why.empty() ? "found no consistent sizes" : why));
 }
 
 class Folder {
@@ -212,11 +212,11 @@ Expectations read_expectations(const fs::path& path) {
       if (ties.empty() || *end != '\0' || !(entry.ties >= 0.0 && entry.ties < 1.0)) {
         fail("the share of ties is not a number from 0 to 1");
       }
-      if (entry.reason.empty()) fail("an allowance for ties needs a reason");
+      if (entry.reason.empty()) fail("a share of ties needs a reason");
     }
-    if (!known.contains(entry.status)) fail("the status is none of pass, reference, refused, fail");
+    if (!known.contains(entry.status)) fail("the status must be pass, reference, refused or fail");
     if (entry.status != "pass" && entry.status != "reference" && entry.reason.empty()) {
-      fail("a file that is refused or fails needs a reason");
+      fail("refused and fail need a reason");
     }
     if (!expected.emplace(file, entry).second) fail("the file is listed twice");
   }
@@ -243,7 +243,7 @@ std::vector<std::string> unexpected(const std::vector<Outcome>& outcomes,
     const auto entry = expected.find(outcome.file);
     if (entry == expected.end()) {
       list.push_back(
-          fmt::format("{}: {}, and the table does not list it", outcome.file, outcome.status));
+          fmt::format("{}: {}, but not listed in the table", outcome.file, outcome.status));
     } else if (outcome.status != entry->second.status) {
       list.push_back(fmt::format("{}: {} instead of {}: {}", outcome.file, outcome.status,
                                  entry->second.status, outcome.message));
