@@ -63,7 +63,7 @@ TEST_F(QuantizeTest, TheTextTellsOfChannelsAndUnnormalizedSoftmax) {
   const ProgramResult made =
       quantize(path("q.onnx"), {"--preset", "fast", "--softmax", "unnormalized"});
   ASSERT_EQ(made.code, 0) << made.err;
-  EXPECT_THAT(made.out, AllOf(HasSubstr("24 activations with a scale for each channel\n"),
+  EXPECT_THAT(made.out, AllOf(HasSubstr("24 activations with per-channel scales\n"),
                               HasSubstr("6 Softmax unnormalized: ")));
 }
 

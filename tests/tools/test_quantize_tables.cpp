@@ -34,7 +34,7 @@ TEST_F(QuantizeTablesTest, ATableGivesTheModelOfItsCalibration) {
   const ProgramResult made = quantize("a.onnx", more);
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("t.json: ranges of 49 activations, format json"));
-  EXPECT_THAT(made.out, HasSubstr("without smoothing: a table has one range for each tensor"));
+  EXPECT_THAT(made.out, HasSubstr("without smoothing: a table has one range per tensor"));
 
   const ProgramResult again =
       quantize("b.onnx", {"--read-table", path("t.json"), "--json", path("b")});
@@ -81,7 +81,7 @@ TEST_F(QuantizeTablesTest, WhatATableLeavesOutIsTold) {
   more.insert(more.end(), {"--write-table", path("t.json")});
   const ProgramResult made = quantize("a.onnx", more);
   ASSERT_EQ(made.code, 0) << made.err;
-  EXPECT_THAT(made.out, HasSubstr("without smoothing, scales for each channel: a table"));
+  EXPECT_THAT(made.out, HasSubstr("without smoothing, per-channel scales: a table"));
   EXPECT_EQ(read_json(path("report")).at("left_out_by_table").size(), 2u);
 
   more = fast;

@@ -15,8 +15,8 @@
 #include <string_view>
 
 #include "bertcl/error.hpp"
-#include "support/stopwatch.hpp"
 #include "opencl/context_future.hpp"
+#include "support/stopwatch.hpp"
 #include "text/file.hpp"
 #include "text/unicode.hpp"
 #include "tools/models/default_model.hpp"
@@ -54,7 +54,7 @@ struct Reply {
 std::string read_text(const std::string& path) {
   std::string text = text::read_file(path);
   if (const auto bad = text::first_ill_formed(text))
-    throw Error(fmt::format("{}: invalid UTF-8 at byte {} of {}; name a text in UTF-8", path, *bad,
+    throw Error(fmt::format("{}: invalid UTF-8 at byte {} of {}; give a UTF-8 text", path, *bad,
                             text.size()));
   return text;
 }
@@ -142,7 +142,7 @@ nlohmann::ordered_json to_json(const Oracle& oracle, const std::string& question
 /// Questions from standard input, one a line; with a prompt where somebody types them.
 int answer_lines(Oracle& oracle) {
   const bool prompt = isatty(STDIN_FILENO) == 1;
-  if (prompt) print_text("{}\n\nAsk about this text; an empty line ends.\n", oracle.text());
+  if (prompt) print_text("{}\n\nAsk about this text; an empty line quits.\n", oracle.text());
   for (std::string line;;) {
     if (prompt) {
       print_text("\n? ");
@@ -183,16 +183,14 @@ void add_answer(CLI::App& program, Action& action) {
   const auto options = std::make_shared<AnswerCommandOptions>();
   CLI::App* command = add_model_command(
       program, "answer",
-      "Ask a question about a text and see the answer in it\n\n"
-      "Without -q, questions are read from standard input, one a line. The text may have any "
-      "length\n"
-      "and form; without --context a short one about OpenCL is asked. The score is the sum of the\n"
-      "start and end logits, the probability that among the n-best answers.",
+      "Ask a question about a text and see the answer in it\n\nWithout -q, questions are read from "
+      "standard input, one per line. The text may have any\nlength and format; without --context a "
+      "short one about OpenCL is used. The score is the sum\nof the start and end logits; the "
+      "probability is relative to the n-best answers.",
       "bertcl answer --context notes.txt -q \"Who maintains OpenCL?\"", *options);
-  input_file(command->add_option(
-                 "MODEL", options->model,
-                 "ONNX model with a question-answering head; by default that of BERTCL_MODEL,\n"
-                 "else the one of the project (models/minilm-l6-squad)"))
+  input_file(command->add_option("MODEL", options->model,
+                                 "ONNX model with a question-answering head; by default "
+                                 "BERTCL_MODEL,\nelse the bundled one (models/minilm-l6-squad)"))
       ->type_name("");
   input_file(command->add_option("--context", options->context, "Text file, UTF-8"))
       ->type_name("FILE");
@@ -206,9 +204,9 @@ void add_answer(CLI::App& program, Action& action) {
           ""))
       ->type_name("TEXT");
   command->add_flag("--may-be-absent", options->may_be_absent,
-                    "The text may hold no answer (models trained on SQuAD v2.0)");
+                    "The text may contain no answer (models trained on SQuAD v2.0)");
   any_number(*command, "--null-threshold", options->answer.predictions.null_score_diff_threshold,
-             "With --may-be-absent: no answer where the null odds are above this", "X");
+             "With --may-be-absent: no answer if the null odds exceed this", "X");
   add_vocabulary_options(*command, options->vocabulary);
   command->callback([options, &action] { action = [options] { return run_answer(*options); }; });
 }

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "support/stopwatch.hpp"
 #include "plan/persistent_kernel.hpp"
+#include "support/stopwatch.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
@@ -122,24 +122,23 @@ void add_bench(CLI::App& program, Action& action) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = add_model_command(
       program, "bench",
-      "Measure the latency and throughput of a model, and the time of each kernel\n\n"
-      "Runs the model on random token ids in sequences of full length. Latency is host time, with\n"
-      "transfers of inputs and outputs; the table of kernels comes from separate runs with device\n"
-      "events and a launch for each step, its figures are for one run. GOP/s counts a\n"
-      "multiplication and an addition as two; GB/s is that of each operand once.",
+      "Measure the latency and throughput of a model, and the time of each kernel\n\nRuns the "
+      "model on random token ids in full-length sequences. Latency is host time "
+      "including\ntransfers; the kernel table comes from separate runs with device events and one "
+      "launch per\nstep, and shows one run. GOP/s counts a multiplication and an addition as two; "
+      "GB/s counts\neach operand once.",
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 8 --seq 128", *options);
   input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   const auto number = [&](const char* name, auto& value, const char* text) {
     return positive(*command, name, value, text);
   };
-  number("--batch", options->batch, "Sequences of a batch; 1, or as the model fixes it");
-  number("--seq", options->seq, "Tokens of a sequence; 128, or as the model fixes it");
-  number("--runs", options->runs, "Runs that are measured");
-  not_negative(*command, "--warmup", options->warmup, "Runs before those");
-  number("--profiled", options->profiled, "Runs for the table of kernels");
-  number("--ids", options->ids,
-         "Token ids are random below this; the vocabulary has to be as large");
-  not_negative(*command, "--threads", options->threads, "CPU threads of PoCL; 0 is all");
+  number("--batch", options->batch, "Sequences per batch; 1, or the model's fixed size");
+  number("--seq", options->seq, "Tokens per sequence; 128, or the model's fixed size");
+  number("--runs", options->runs, "Measured runs");
+  not_negative(*command, "--warmup", options->warmup, "Warm-up runs");
+  number("--profiled", options->profiled, "Runs for the kernel table");
+  number("--ids", options->ids, "Random token ids are below this; at most the vocabulary size");
+  not_negative(*command, "--threads", options->threads, "PoCL's CPU threads; 0 is all");
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

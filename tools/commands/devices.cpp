@@ -44,7 +44,7 @@ void print_table(const std::vector<Found>& devices, int chosen) {
                info.platform + " " + info.driver});
   }
   print_text("{}", table.str());
-  print_text("* is the one that commands take without --device\n");
+  print_text("* is the default without --device\n");
 }
 
 void print_capabilities(const Found& found) {
@@ -60,7 +60,7 @@ void print_capabilities(const Found& found) {
                note == found.capabilities.notes.end() ? "" : note->second});
   }
   print_text("{}", table.str());
-  print_text("  dot products of bytes on GPUs: {}\n", opencl::dot4_of(found.capabilities).name);
+  print_text("  int8 dot products on GPUs: {}\n", opencl::dot4_of(found.capabilities).name);
 }
 
 nlohmann::ordered_json to_json(const std::vector<Found>& devices, int chosen) {
@@ -116,14 +116,13 @@ int run_devices(const CommonOptions& options) {
 
 void add_devices(CLI::App& program, Action& action) {
   const auto options = std::make_shared<CommonOptions>();
-  CLI::App* command = add_command(
-      program, "devices",
-      "List the OpenCL devices and what they can do\n\n"
-      "Each capability was found by a small kernel that was built, run and compared exactly; what "
-      "a\n"
-      "driver lists is only a hint. The environment variable BERTCL_DISABLE hides capabilities by\n"
-      "name (avx512_vnni,avx2,...), to try the kernels of lesser devices.",
-      "bertcl devices --device cpu", *options);
+  CLI::App* command =
+      add_command(program, "devices",
+                  "List the OpenCL devices and their capabilities\n\nEach capability was shown by "
+                  "a small kernel that was built, run and checked exactly; what a\ndriver reports "
+                  "is only a hint. The environment variable BERTCL_DISABLE hides capabilities\nby "
+                  "name (avx512_vnni,avx2,...), to try the kernels for lesser devices.",
+                  "bertcl devices --device cpu", *options);
   command->callback([options, &action] { action = [options] { return run_devices(*options); }; });
 }
 

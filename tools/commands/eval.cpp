@@ -26,8 +26,8 @@ void check_task(const EvalOptions& options) {
   const auto refuse = [&](bool given, const char* option,
                           std::initializer_list<const char*> tasks) {
     if (given && std::find(tasks.begin(), tasks.end(), task) == tasks.end())
-      throw Error(fmt::format("{} goes with --task {}, not with {}", option,
-                              fmt::join(tasks, " or "), task));
+      throw Error(
+          fmt::format("{} is for --task {}, not {}", option, fmt::join(tasks, " or "), task));
   };
   refuse(!options.null_odds.empty(), "--null-odds", {"squad"});
   refuse(!options.nbest.empty(), "--nbest", {"squad"});
@@ -44,11 +44,11 @@ std::string head_of(const std::vector<EvaluatedModel>& models, const std::string
       fmt::format("{} of {} on {}", counted(static_cast<std::int64_t>(first.total), unit),
                   options.task.data, device);
   if (const std::size_t cut = first.truncated.value_or(0); cut > 0) {
-    text += fmt::format("\n{} of them {} longer than {} tokens: the rest is cut",
+    text += fmt::format("\n{} of them {} longer than {} tokens and truncated",
                         grouped(static_cast<std::int64_t>(cut)), cut == 1 ? "is" : "are",
                         first.max_length);
     if (options.task.name == "movie-reviews" || options.task.name == "sst2")
-      text += "; --windows reads all of each";
+      text += "; --windows reads the full texts";
   }
   return text;
 }
@@ -97,15 +97,15 @@ void add_squad_options(CLI::App& command, EvalOptions& options) {
   const auto number = [&](const char* name, int& value, const char* text) {
     positive(command, name, value, text)->group(group);
   };
-  number("--doc-stride", options.squad.features.doc_stride, "Tokens from window to window");
+  number("--doc-stride", options.squad.features.doc_stride, "Step between windows, in tokens");
   number("--max-query-length", options.squad.features.max_query_length,
-         "Tokens of the question that are kept");
+         "Longest question, in tokens; the rest is truncated");
   number("--n-best", options.squad.predictions.n_best_size,
-         "Start and end positions of a window that are considered");
+         "Start and end positions considered per window");
   number("--max-answer-length", options.squad.predictions.max_answer_length,
-         "Tokens of the longest answer");
+         "Longest answer, in tokens");
   any_number(command, "--null-threshold", options.squad.predictions.null_score_diff_threshold,
-             "SQuAD v2.0: no answer where the null odds are above this", "X")
+             "SQuAD v2.0: no answer if the null odds exceed this", "X")
       ->group(group);
 }
 
@@ -132,24 +132,23 @@ void add_eval(CLI::App& program, Action& action) {
   const auto options = std::make_shared<EvalOptions>();
   CLI::App* command = add_model_command(
       program, "eval",
-      "Measure EM and F1 of models on SQuAD, or the scores of other tasks, and their speed\n\n"
-      "Each model answers every question of the file (SQuAD v1.1 or v2.0) on the same device; the\n"
-      "scores are those of the official scripts. Shown side by side: precision, size, EM, F1, "
-      "time\n"
-      "and tokens per second (real tokens, without padding). Other tasks, by --task:\n"
-      "  sst2           texts, negative or positive, of a .tsv: accuracy\n"
-      "  movie-reviews  long ones, of a .zip or folder with neg/*.txt and pos/*.txt: accuracy\n"
-      "  stsb           scores of pairs, of a .csv or .tsv: Pearson's and Spearman's correlation\n"
-      "  wnut17         tags of words, of a CoNLL file: F1, precision and recall of entities\n"
-      "  mlm            15 % of the tokens hidden, of any text or a SQuAD file: accuracy",
+      "Measure EM and F1 of models on SQuAD, or the scores of other tasks, and their speed\n\nEach "
+      "model answers every question of the file (SQuAD v1.1 or v2.0) on the same device; "
+      "the\nscores are those of the official scripts. Shown side by side: precision, size, EM, F1, "
+      "time\nand tokens per second (real tokens, without padding). Other tasks, with --task:\n  "
+      "sst2           negative or positive texts in a .tsv: accuracy\n  movie-reviews  long texts "
+      "in a .zip or folder with neg/*.txt and pos/*.txt: accuracy\n  stsb           scored pairs "
+      "in a .csv or .tsv: Pearson's and Spearman's correlation\n  wnut17         tagged words in a "
+      "CoNLL file: F1, precision and recall of entities\n  mlm            15 % of the tokens "
+      "masked, any text or a SQuAD file: accuracy",
       "bertcl eval int8.onnx --compare models/minilm-l6-squad/model.onnx --data "
       "data/sample-v2.0.json",
       *options);
-  input_file(command->add_option("MODEL", options->models, "ONNX models with the head of the task"))
+  input_file(command->add_option("MODEL", options->models, "ONNX models with a head for the task"))
       ->required()
       ->type_name("");
   input_file(command->add_option("--compare", options->compare,
-                                 "A further model, shown beside MODEL; repeatable"))
+                                 "Another model to compare with MODEL; repeatable"))
       ->type_name("MODEL")
       ->allow_extra_args(false);
   add_task_options(*command, options->task, "SQuAD file, or the file of another task")->required();
@@ -157,10 +156,10 @@ void add_eval(CLI::App& program, Action& action) {
   not_negative(*command, "--limit", options->limit,
                "Only the first N questions or texts; 0 is all");
   positive(*command, "--batch-tokens", options->batch_tokens,
-           "Tokens of a batch at most; by default 4096, for mlm 1024");
+           "Maximum tokens per batch; 4096, for mlm 1024");
   positive(*command, "--max-seq-length", options->max_length,
-           "Tokens of a sequence, separators included; by default 384 for SQuAD, else as many as\n"
-           "the model takes, or 512");
+           "Maximum tokens per sequence, with separators; by default 384 for SQuAD, else "
+           "the\nmodel's limit, or 512");
   const auto file = [&](const char* name, std::string& value, const char* text) {
     output_file(command->add_option(name, value, text))->type_name("FILE");
   };
@@ -173,7 +172,7 @@ void add_eval(CLI::App& program, Action& action) {
   add_labels_option(*command, options->task)->group(group);
   command
       ->add_flag("--windows", options->windows,
-                 "Read all of a long text, in windows of equal length, and average their logits")
+                 "Read long texts in full, in windows of equal length, and average their logits")
       ->group(group);
   command->callback([options, command, &action] {
     options->squad_only = given_of_squad(*command);

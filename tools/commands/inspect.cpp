@@ -61,7 +61,7 @@ int run_inspect(const InspectOptions& options) {
     print_text("\n{}", report_text(session, size));
     print_text("{} of arena for batch {}, sequence {}\n",
                bytes_text(static_cast<std::uint64_t>(arena_bytes)), size.batch, size.seq);
-    if (run_ms) print_text("the first run of it took {}\n", duration_text(*run_ms / 1000));
+    if (run_ms) print_text("its first run took {}\n", duration_text(*run_ms / 1000));
     if (!plan.notes.empty()) {
       print_text("\nquantized in the file, but run in float:\n  {}\n",
                  fmt::join(plan.notes, "\n  "));
@@ -82,26 +82,24 @@ void add_inspect(CLI::App& program, Action& action) {
   const auto options = std::make_shared<InspectOptions>();
   CLI::App* command = add_model_command(
       program, "inspect",
-      "Show what a model compiles to and which kernel runs each operation\n\n"
-      "For each launch: the operation, the type of its arithmetic, the variant that was\n"
-      "chosen on this device and why each faster one was not. MatMuls that the file quantizes "
-      "and\n"
-      "that run in float are listed with the reason; --require int8 makes them an error.",
+      "Show what a model compiles to and which kernel runs each operation\n\nFor each launch: the "
+      "operation, its arithmetic type, the variant chosen on this device, and\nwhy no faster one "
+      "was. MatMuls that the file quantizes but that run in float are listed with\nthe reason; "
+      "--require int8 makes them an error.",
       "bertcl inspect int8.onnx --require int8", *options);
   input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   output_file(
-      command->add_option(
-          "--html", options->html,
-          "Write the report as one HTML page: launches by layer, what they cost, what keeps\n"
-          "MatMuls from int8, and what became of each node of the file"))
+      command->add_option("--html", options->html,
+                          "Write the report as one HTML page: launches by layer, their cost, what "
+                          "keeps MatMuls\nfrom int8, and the outcome for each node of the file"))
       ->type_name("FILE");
-  command->add_flag("--run", options->run, "Run it once, too, on made-up inputs");
+  command->add_flag("--run", options->run, "Also run it once, on made-up inputs");
   command->add_flag("--dump-passes", options->dump_passes,
                     "Print the graph after each compiler pass that changed it");
   positive(*command, "--batch", options->batch,
-           "Batch for which memory and arithmetic are reported; 1, or as the model fixes it");
+           "Batch size for memory and arithmetic; 1, or the model's fixed size");
   positive(*command, "--seq", options->seq,
-           "Sequence length for that; 128, or as the model fixes it");
+           "Sequence length for them; 128, or the model's fixed size");
   command->callback([options, &action] { action = [options] { return run_inspect(*options); }; });
 }
 

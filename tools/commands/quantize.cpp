@@ -128,11 +128,10 @@ void check_accuracy(const CLI::App& command, const QuantizeOptions& options) {
     if (const std::string reason = quant::why_not_smoothed(quantizer); !reason.empty())
       refuse("--smooth", reason);
   if (smooths && !(options.table.read.empty() && options.table.write.empty()))
-    refuse("--smooth", "a table has one range for each tensor of the model as it is");
-  const std::string_view reason = options.dynamic ? "--dynamic takes no samples"
-                                  : !options.table.read.empty()
-                                      ? "with a table of ranges there are no samples"
-                                      : "";
+    refuse("--smooth", "a table has one range per tensor of the original model");
+  const std::string_view reason = options.dynamic               ? "--dynamic takes no samples"
+                                  : !options.table.read.empty() ? "a table of ranges has no samples"
+                                                                : "";
   if (reason.empty()) return;
   if (smooths) refuse("--smooth", reason);
   if (accuracy.gptq && command.count("--weight-rounding") > 0)
@@ -149,7 +148,7 @@ std::vector<std::string> left_out_by_table(const QuantizeOptions& options) {
   if (!reads && options.table.write.empty()) return left;
   if (quantizer.accuracy.smooth) left.push_back("smoothing");
   if (quantizer.placement.add_channels && quantizer.placement.op_types.contains("Add"))
-    left.push_back("scales for each channel");
+    left.push_back("per-channel scales");
   if (reads && quantizer.accuracy.gptq && !quantizer.weights.as_float) left.push_back("GPTQ");
   if (reads && quantizer.accuracy.bias_correction) left.push_back("bias correction");
   return left;
@@ -161,10 +160,10 @@ void check_source(const QuantizeOptions& options) {
   if (options.dynamic &&
       (!options.task.data.empty() || !table.read.empty() || !table.write.empty()))
     throw Error(
-        "--dynamic goes without --data and tables: each run finds the ranges of its activations");
+        "--dynamic excludes --data and tables: each run finds the ranges of its activations");
   if (!options.dynamic && options.task.data.empty() && table.read.empty())
     throw Error(
-        "nothing to take ranges from: give --data FILE to calibrate on, a table of ranges by "
+        "no source of ranges: give calibration data with --data FILE, a table of ranges with "
         "--read-table FILE, or --dynamic to find them in each run");
   if (!options.task.data.empty() && !table.read.empty())
     throw Error(
@@ -182,7 +181,7 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
              100.0 * static_cast<double>(size) /
                  static_cast<double>(std::max<std::int64_t>(1, report.float_bytes)));
   if (options.dynamic)
-    print_text("scales of activations are found in each run, one for each {}\n",
+    print_text("activation scales are found in each run, per {}\n",
                options.per_token ? "token" : "tensor");
   else if (options.table.read.empty())
     print_text("calibrated by {} on {} ({}) in {}\n", report.method,
@@ -199,13 +198,12 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
              report.weights.scale == quant::WeightScale::mse ? ", least squared error" : "",
              count_of(quant::Role::constant, "constants"));
   if (report.count(quant::Role::channels) > 0)
-    print_text("{} with a scale for each channel\n",
-               count_of(quant::Role::channels, "activations"));
+    print_text("{} with per-channel scales\n", count_of(quant::Role::channels, "activations"));
   if (report.unnormalized_softmaxes > 0)
-    print_text("{} Softmax unnormalized: powers quantized in place of probabilities\n",
+    print_text("{} Softmax unnormalized: exponentials quantized instead of probabilities\n",
                report.unnormalized_softmaxes);
   if (!report.smoothings.empty())
-    print_text("{} smoothed: their channels scaled, and their weights against them\n",
+    print_text("{} smoothed: scale moved from their channels to the weights\n",
                counted(static_cast<std::int64_t>(report.smoothings.size()), "activations"));
   if (!report.not_smoothed.empty()) print_text("not smoothed: {}\n", report.not_smoothed);
   if (report.gptq_weights > 0)
@@ -245,7 +243,7 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   const quant::Report& report = quantized.report;
   if (options.prints_text()) print_report(quantized, options);
   if (options.prints_text() && !left_out.empty())
-    print_text("without {}: a table has one range for each tensor of the model as it is{}\n",
+    print_text("without {}: a table has one range per tensor of the original model{}\n",
                fmt::join(left_out, ", "), options.table.read.empty() ? "" : ", and no samples");
   write_table(options.table, report, options.prints_text());
   nlohmann::ordered_json json = {{"path", options.model},       {"output", options.output},
@@ -266,44 +264,43 @@ void add_quantize(CLI::App& program, Action& action) {
   const auto options = std::make_shared<QuantizeOptions>();
   CLI::App* command = add_command(
       program, "quantize",
-      "Calibrate a float model and write an int8 model (ONNX with Q/DQ)\n\n"
-      "Runs the model on questions of a SQuAD file, or on texts of another task, spread evenly\n"
-      "over the file, and observes the inputs of its MatMuls on the device. The file that\n"
-      "is written is ordinary ONNX: any runtime that knows QuantizeLinear and DequantizeLinear\n"
-      "gives the same answers.",
+      "Calibrate a float model and write an int8 model (ONNX with Q/DQ)\n\nRuns the model on "
+      "questions of a SQuAD file, or on texts of another task, spread evenly\nover the file, and "
+      "observes the inputs of its MatMuls on the device. The result is\nordinary ONNX: any runtime "
+      "with QuantizeLinear and DequantizeLinear gives the same answers.",
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
       *options);
   shorten_help(*command);
-  input_file(command->add_option("MODEL", options->model, "ONNX model in float"))
+  input_file(command->add_option("MODEL", options->model, "Float ONNX model"))
       ->required()
       ->type_name("");
-  output_file(command->add_option("-o,--output", options->output, "The int8 model"))
+  output_file(command->add_option("-o,--output", options->output, "Int8 model to write"))
       ->required()
       ->type_name("OUT.onnx");
   add_task_options(*command, options->task,
-                   "SQuAD file with questions to calibrate on, or the file of another task (see\n"
-                   "bertcl eval --help)");
+                   "SQuAD file with calibration questions, or the file of another task "
+                   "(see\nbertcl eval --help)");
   not_negative(*command, "--samples", options->samples.wanted,
                "Questions or texts to calibrate on; 0 is all");
   command->add_flag("--first-samples", options->samples.first,
-                    "The first of the file, not some from all of it");
+                    "Take the first of the file, instead of spreading them over it");
   command->add_flag("--dynamic", options->dynamic,
-                    "No calibration: each run finds the scales of its activations\n"
-                    "(DynamicQuantizeLinear, MatMulInteger). Only MatMuls with weights");
+                    "No calibration: each run finds its activation scales "
+                    "(DynamicQuantizeLinear,\nMatMulInteger). Only MatMuls with weights");
   command
       ->add_flag("--per-token", options->per_token,
-                 "With --dynamic: a scale for each token in place of one for all, symmetric s8")
+                 "With --dynamic: per-token instead of per-tensor scales, symmetric s8")
       ->needs("--dynamic");
   positive(*command, "--max-seq-length", options->max_length,
-           "Tokens of a text, with its question, at most; by default 384, or as many as the\n"
-           "model takes if that is less");
+           "Maximum tokens of a text, with its question; by default 384, or the model's limit\nif "
+           "that is less");
   positive(*command, "--max-query-length", options->samples.features.max_query_length,
-           "Tokens of the question that are kept");
+           "Longest question, in tokens; the rest is truncated");
   add_vocabulary_options(*command, options->vocabulary);
   add_quantizer_options(*command, options->quantizer);
   input_file(command->add_option("--overrides", options->overrides,
-                                 "Scales, ranges and types of single tensors: a JSON file of\n"
-                                 "onnxruntime's TensorQuantOverrides. Nothing is smoothed then"))
+                                 "Scales, ranges and types of single tensors: a JSON file "
+                                 "of\nonnxruntime's TensorQuantOverrides. Disables smoothing"))
       ->type_name("FILE")
       ->group("Integers");
   add_table_options(*command, options->table);

@@ -68,14 +68,13 @@ int run_run(const RunOptions& options) {
 
 void add_run(CLI::App& program, Action& action) {
   const auto options = std::make_shared<RunOptions>();
-  CLI::App* command = add_model_command(
-      program, "run",
-      "Run a model on tensors of a NumPy .npz file\n\n"
-      "The arrays of the input file bear the names of the model's inputs; integers may be of any\n"
-      "width. A mask and token types that are left out are all ones and all zeros. With the mask "
-      "a\n"
-      "prefix of ones in each row, padding is not computed and outputs are 0 there.",
-      "bertcl run model.onnx --inputs x.npz --outputs y.npz", *options);
+  CLI::App* command =
+      add_model_command(program, "run",
+                        "Run a model on tensors of a NumPy .npz file\n\nThe arrays in the input "
+                        "file are named like the model's inputs; integers may have any\nwidth. The "
+                        "mask defaults to ones, token types to zeros. If each row of the mask is "
+                        "ones\nfollowed by zeros, padding is not computed and outputs are 0 there.",
+                        "bertcl run model.onnx --inputs x.npz --outputs y.npz", *options);
   input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   input_file(command->add_option("--inputs", options->inputs, "Arrays by input name"))
       ->required()

@@ -87,8 +87,7 @@ int run_tune(const TuneOptions& options) {
 
   opencl::Context& context = *opened;
   const std::filesystem::path file = plan::tuning_file(context);
-  if (file.empty())
-    throw Error("nowhere to store the result: BERTCL_TUNING or BERTCL_CACHE is off");
+  if (file.empty()) throw Error("cannot store the result: BERTCL_TUNING or BERTCL_CACHE is off");
   std::string note;
   plan::Tuning tuning = plan::stored_tuning(context, note);
   if (!note.empty()) write_error(note);
@@ -110,7 +109,7 @@ int run_tune(const TuneOptions& options) {
       variants.push_back(measured_json(m));
       wrong += m.wrong.empty() ? 0 : 1;
       if (!m.wrong.empty())
-        warn("{} for {} {}x{} is wrong and left out: {}", m.variant, step.op, step.gemm.k,
+        warn("{} for {} {}x{} is wrong and was skipped: {}", m.variant, step.op, step.gemm.k,
              step.gemm.n, m.wrong);
     }
     // What was measured in part says nothing; what is known from before stays then.
@@ -178,14 +177,14 @@ void add_tune(CLI::App& program, Action& action) {
   const auto options = std::make_shared<TuneOptions>();
   CLI::App* command = add_model_command(
       program, "tune",
-      "Find the fastest variant of each GEMM of a model on this device\n\n"
-      "Without it the variants are chosen by what the device can do, which is right for\n"
-      "most. Here each that can run is compared with the reference and then measured, at several\n"
-      "numbers of rows (tokens of a batch). What gains is stored for this device and driver, and\n"
-      "all commands use it; `bertcl inspect` shows it. BERTCL_TUNING=off runs without.",
+      "Find the fastest variant of each GEMM of a model on this device\n\nBy default variants are "
+      "chosen by device capabilities, which is right for most. Tuning\nchecks each variant that "
+      "can run against the reference and measures it at several numbers\nof rows (tokens of a "
+      "batch). Improvements are stored for this device and driver and used by\nall commands; "
+      "`bertcl inspect` shows them. BERTCL_TUNING=off ignores them.",
       "bertcl tune int8.onnx --seconds 30", *options);
   command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
-  command->add_option("--rows", options->rows, "Rows at which is measured; 32,128,512,2048")
+  command->add_option("--rows", options->rows, "Numbers of rows to measure; 32,128,512,2048")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""))

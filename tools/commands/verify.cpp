@@ -15,13 +15,13 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
-#include "tools/verify/golden.hpp"
-#include "tools/verify/verify_folder.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
+#include "tools/verify/golden.hpp"
+#include "tools/verify/verify_folder.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -207,19 +207,15 @@ void add_verify(CLI::App& program, Action& action) {
   const auto options = std::make_shared<VerifyOptions>();
   CLI::App* command = add_model_command(
       program, "verify",
-      "Compare a model with stored outputs of another program\n\n"
-      "A GOLDEN is a .npz file with arrays in__NAME and out__NAME, or an ONNX test_data_set "
-      "folder\n"
-      "(input_K.pb, output_K.pb). A value agrees if |found - expected| <= ATOL + RTOL * "
-      "|expected|;\n"
-      "8-bit outputs may differ by 1, other integers not at all. The relative difference shown is\n"
-      "that to the largest expected value. Exit code 1 if anything differs, 2 if the model is\n"
-      "refused or a file cannot be read.\n\n"
-      "--all FOLDER takes every model below a folder, each with FOLDER/goldens/A~b.npz or A/b.npz\n"
-      "for A/b.onnx; one without either is compared with the plain definitions of its operators\n"
-      "on the host (status \"reference\"). A refused model is not a failure there, unless the "
-      "table\n"
-      "of --expect says otherwise.",
+      "Compare a model with stored outputs of another program\n\nA GOLDEN is a .npz file with "
+      "arrays in__NAME and out__NAME, or an ONNX test_data_set folder\n(input_K.pb, output_K.pb). "
+      "A value agrees if |found - expected| <= ATOL + RTOL * |expected|;\n8-bit outputs may differ "
+      "by 1, other integers must be equal. Relative differences are\nrelative to the largest "
+      "expected value. Exit code 1 if anything differs, 2 if the model is\nrefused or a file "
+      "cannot be read.\n\n--all FOLDER takes every model below a folder, each with "
+      "FOLDER/goldens/A~b.npz or A/b.npz\nfor A/b.onnx; one without either is compared with the "
+      "plain definitions of its operators\non the host (status \"reference\"). A refused model is "
+      "not a failure there, unless the table\nof --expect says otherwise.",
       "bertcl verify model.onnx goldens/*.npz", *options);
   CLI::Option* model =
       input_file(command->add_option("MODEL", options->model, "ONNX model"))->type_name("");
@@ -232,14 +228,14 @@ void add_verify(CLI::App& program, Action& action) {
                          ->excludes(goldens);
   input_file(command->add_option(
                  "--expect", options->expected,
-                 "With --all: lines FILE<tab>STATUS<tab>REASON<tab>TIES; exit code 1 where\n"
-                 "they differ. TIES: share of the values that may be a rounding step away"))
+                 "With --all: lines FILE<tab>STATUS<tab>REASON<tab>TIES; exit code 1 if\nthey "
+                 "differ. TIES: share of the values that may be off by a rounding step"))
       ->type_name("TABLE")
       ->needs(all);
   not_negative(*command, "--rtol", options->relative, "Relative tolerance (0.001)", "RTOL");
   not_negative(*command, "--atol", options->absolute,
-               "Absolute tolerance; by default 0.001 of the largest value of the output, for\n"
-               "int8 models 0.02 of it",
+               "Absolute tolerance; by default 0.001 of the largest value of the output, for\nint8 "
+               "models 0.02",
                "ATOL");
   command->callback([options, &action] {
     if (options->folder.empty()) {
