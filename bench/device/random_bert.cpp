@@ -224,7 +224,7 @@ int main(int argc, char** argv) {
   const std::filesystem::path path = argv[1], temporary = path.string() + ".part";
   std::ofstream stream(temporary, std::ios::binary);
   if (!Writer(size->second).model().SerializeToOstream(&stream) || !stream.flush()) {
-    std::fprintf(stderr, "random_bert: %s cannot be written\n", temporary.c_str());
+    std::fprintf(stderr, "random_bert: cannot write %s\n", temporary.c_str());
     return 2;
   }
   stream.close();

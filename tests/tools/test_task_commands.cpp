@@ -200,13 +200,13 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(eval({"--task", "sst2", "--data", tagged}), HasSubstr("t.conll:1:"));
   EXPECT_THAT(eval({"--task", "stsb", "--data", sst2}), HasSubstr("dev.tsv:1: 2 columns"));
   EXPECT_THAT(eval({"--task", "stsb", "--data", sst2, "--windows"}),
-              HasSubstr("--windows goes with --task sst2 or movie-reviews, not with stsb"));
+              HasSubstr("--windows is for --task sst2 or movie-reviews, not stsb"));
   EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--nbest", path("n.json")}),
-              HasSubstr("--nbest goes with --task squad"));
+              HasSubstr("--nbest is for --task squad"));
   EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--doc-stride", "5"}),
-              HasSubstr("--doc-stride goes with --task squad"));
+              HasSubstr("--doc-stride is for --task squad"));
   EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--null-threshold", "3"}),
-              HasSubstr("--null-threshold goes with --task squad"));
+              HasSubstr("--null-threshold is for --task squad"));
   EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
   EXPECT_THAT(eval({"--data", sst2}), HasSubstr("broken JSON"));
 }
@@ -296,7 +296,7 @@ TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
               AllOf(HasSubstr(tests::kModel), HasSubstr("[batch, 2]")));
   EXPECT_THAT(refusal(run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--task", "mlm",
                                   "--data", data.at("mlm"), "--max-drop", "1", "--labels", "a,b"})),
-              HasSubstr("--labels goes with --task sst2"));
+              HasSubstr("--labels is for --task sst2"));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ void check_labels(const TaskOptions& options) {
       options.name == "sst2" || options.name == "movie-reviews" || options.name == "wnut17";
   if (!options.labels.empty() && !fits)
     throw Error(fmt::format(
-        "--labels goes with --task sst2 or movie-reviews or wnut17, not with {}", options.name));
+        "--labels is for --task sst2, movie-reviews or wnut17, not {}", options.name));
 }
 
 std::vector<std::string> find_labels(const TaskOptions& options,

@@ -48,9 +48,9 @@ class _Checker:
         answers = list(self.items(node, "answers", where))
         impossible = isinstance(node, dict) and node.get("is_impossible", False)
         if impossible and answers:
-            self.problems.append(f"{where}: is_impossible, and yet there are answers")
+            self.problems.append(f"{where}: is_impossible is true, but there are answers")
         if not impossible and not answers:
-            self.problems.append(f"{where}: no answer, and is_impossible is not true")
+            self.problems.append(f"{where}: no answer, but is_impossible is not true")
         for place, answer in answers:
             self.answer(context, answer, place)
 

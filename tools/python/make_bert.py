@@ -68,7 +68,7 @@ class Spec:
     def check(self):
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
-                raise ValueError(f"{name} is {getattr(self, name)!r}, not one of {', '.join(choices)}")
+                raise ValueError(f"{name} is {getattr(self, name)!r} (choose from {', '.join(choices)})")
         for name, value, least in (("opset", True, 11), ("layer_norm", self.layer_norm == "whole", 17),
                                    ("gelu", self.gelu == "whole", 20)):
             if value and self.opset < least:

@@ -76,7 +76,7 @@ class OnnxModule(torch.nn.Module):
         if taken:
             raise node.error(f"reads the integers {taken}; only DequantizeLinear may")
         if node.kind not in OPERATORS:
-            raise node.error("the operator is not supported; these are: " + ", ".join(sorted(OPERATORS)))
+            raise node.error("the operator is not supported (supported: " + ", ".join(sorted(OPERATORS)) + ")")
         if any(name and name not in self.constants for name in node.inputs):
             return False
         with torch.no_grad():
@@ -87,7 +87,7 @@ class OnnxModule(torch.nn.Module):
     def _read_quantizer(self, node):
         value, scale_name, zero_name = (node.inputs + [""])[:3]
         if scale_name not in self.constants or (zero_name and zero_name not in self.constants):
-            raise node.error("scale and zero point have to be constants")
+            raise node.error("scale and zero point must be constants")
         if node.get("block_size", 0):
             raise node.error("blocks of weights with a scale each are not supported")
         scale = self.constants[scale_name]

@@ -43,7 +43,7 @@ def parse(arguments):
     training.add_options(parser, steps=500, learning_rate=3e-5, tokens=1024)
     options = parser.parse_args(arguments)
     if not 0 <= options.labels <= 1 or options.temperature <= 0 or options.scale_rate < 0:
-        parser.error("--labels has to be 0 to 1, --temperature above 0, --scale-rate 0 or more")
+        parser.error("--labels must be 0 to 1, --temperature above 0, --scale-rate 0 or more")
     return options
 
 
@@ -119,10 +119,10 @@ def print_measures(measures, options):
     if not measures:
         return
     best = min(measures, key=lambda m: m[1])
-    print(f"divergence from the float model on what was held out: {measures[0][1]:.4f} before, "
+    print(f"divergence from the float model on held-out data: {measures[0][1]:.4f} before, "
           f"{best[1]:.4f} at step {best[0]}, whose weights are written")
     if best[0] == 0 and options.steps:
-        print("qat: training made it no better; try a smaller --learning-rate", file=sys.stderr)
+        print("qat: training gave no improvement; try a smaller --learning-rate", file=sys.stderr)
 
 
 def run(options):

@@ -68,7 +68,7 @@ def load_texts(path, limit=None, names=None):
     names = names or sorted({label for _, label in rows}, key=lambda s: (len(s), s))
     unknown = {label for _, label in rows} - set(names)
     if unknown:
-        raise ValueError(f"{path}: the label {sorted(unknown)[0]!r} is none of {', '.join(names)}")
+        raise ValueError(f"{path}: the label {sorted(unknown)[0]!r} is unknown (choose from {', '.join(names)})")
     return [(texts, names.index(label)) for texts, label in rows], names
 
 

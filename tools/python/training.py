@@ -24,14 +24,14 @@ def add_options(parser, steps, learning_rate, tokens):
 def prepare(options):
     """Seeds and threads; returns the device."""
     if options.steps < 0 or options.tokens < 1 or options.learning_rate <= 0:
-        raise ValueError("--steps has to be 0 or more, --tokens and --learning-rate above 0")
+        raise ValueError("--steps must be 0 or more, --tokens and --learning-rate above 0")
     random.seed(options.seed)
     torch.manual_seed(options.seed)
     if options.threads > 0:
         torch.set_num_threads(options.threads)
     device = torch.device(options.device)
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError("--device cuda: torch finds no CUDA device")
+        raise ValueError("--device cuda: torch found no CUDA device")
     return device
 
 
