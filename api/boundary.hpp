@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where exceptions leave the library: Error alone does.
+// Where exceptions leave the library: only as Error.
 #pragma once
 #include <exception>
 #include <new>

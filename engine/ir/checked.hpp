@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic on sizes out of files: what does not fit 64 bits is an error, not a wrong size.
+// Arithmetic on sizes read from files: overflow of 64 bits is an error, not a wrong size.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace bertcl::ir {
 
-/// a * b. Throws Error that names `what` if it does not fit.
+/// a * b. Throws Error that names `what` if it overflows.
 inline std::int64_t product(std::int64_t a, std::int64_t b, std::string_view what) {
   std::int64_t result = 0;
   if (__builtin_mul_overflow(a, b, &result))

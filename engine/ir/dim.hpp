@@ -14,9 +14,9 @@ namespace bertcl::ir {
 /// Sizes that a run gives to symbols: {"batch": 8, "seq": 128}.
 using Bindings = std::map<std::string, std::int64_t, std::less<>>;
 
-/// One extent of a shape: coefficient * product of symbols. Transformer graphs multiply and divide
-/// their extents (heads * head_size, batch * seq) and never need more than that; whatever does is
-/// given a fresh symbol by type inference.
+/// One extent of a shape: coefficient * product of symbols. Transformer graphs only multiply and
+/// divide their extents (heads * head_size, batch * seq); type inference gives anything else a
+/// fresh symbol.
 class Dim {
  public:
   Dim(std::int64_t value = 0) : coefficient_(value) {}  // NOLINT: a number is a Dim
@@ -51,7 +51,7 @@ using Shape = std::vector<Dim>;
 Dim element_count(const Shape& shape);
 /// Text form "[batch, seq, 768]".
 std::string str(const Shape& shape);
-/// Every extent as a number.
+/// Every extent evaluated to a number.
 std::vector<std::int64_t> evaluate(const Shape& shape, const Bindings& bindings);
 /// The shape as numbers if no symbol occurs in it.
 std::optional<std::vector<std::int64_t>> constant_shape(const Shape& shape);

@@ -42,8 +42,8 @@ struct Value {
   bool is_constant() const { return constant.has_value(); }
 };
 
-/// One operation. Operators of ONNX keep their ONNX names and are brought to one spelling by the
-/// importer; operators of bertcl's own are written in lower case (`linear`, `add_norm`).
+/// One operation. Operators of ONNX keep their names, and the importer normalizes their form;
+/// bertcl's own operators are in lower case (`linear`, `add_norm`).
 struct Node {
   std::string op;
   std::vector<Value*> inputs;  // null where an optional operand is absent
@@ -61,7 +61,7 @@ struct Node {
   double float_attribute(std::string_view key) const;
   const std::string& string_attribute(std::string_view key) const;
   const std::vector<std::int64_t>& ints_attribute(std::string_view key) const;
-  /// The same with a value for the case that it is absent.
+  /// The same with a default for an absent attribute.
   std::int64_t int_attribute(std::string_view key, std::int64_t otherwise) const;
   double float_attribute(std::string_view key, double otherwise) const;
 
@@ -72,7 +72,7 @@ struct Node {
 /// A node of the ONNX file, functions and branches inlined. Node::sources names those that a node
 /// stands for.
 struct SourceNode {
-  std::string name;  // its first output where the file gives none
+  std::string name;  // its first output if the file gives none
   std::string op;
 };
 
@@ -81,7 +81,8 @@ struct GraphOutput {
   Value* value;
 };
 
-/// A graph owns its values and nodes. Nodes stand in topological order, which every mutation keeps.
+/// A graph owns its values and nodes. Nodes are in topological order, which every mutation
+/// preserves.
 class Graph {
  public:
   Graph() = default;
@@ -93,7 +94,7 @@ class Graph {
 
   Value* add_input(std::string_view name, Type type);
   Value* add_constant(std::string_view name, Tensor tensor);
-  /// Appends a node, or puts it in front of `before`. Result names are made unique.
+  /// Appends a node, or inserts it before `before`. Result names are made unique.
   struct Result {
     std::string name;
     Type type;
@@ -109,10 +110,10 @@ class Graph {
 
   /// Redirects every use of `old`, graph outputs included, to `replacement`.
   void replace_uses(Value* old, Value* replacement);
-  /// Exchanges the names of two values, so that what replaces a value can be found by its name.
+  /// Swaps the names of two values, so that the replacement of a value can be found by its name.
   void swap_names(Value* a, Value* b);
   void set_input(Node* node, std::size_t index, Value* value);
-  /// Removes a node none of whose results is used.
+  /// Removes a node whose results are all unused.
   void erase(Node* node);
   /// Removes nodes and constants that nothing uses; true if there were any. Inputs stay.
   bool remove_dead();
@@ -122,18 +123,19 @@ class Graph {
   std::vector<GraphOutput>& outputs() { return outputs_; }
   /// Nodes in topological order. Stays valid while nodes are added; do not erase the current one.
   const std::list<std::unique_ptr<Node>>& nodes() const { return nodes_; }
-  /// A copy of the node list, safe to walk while rewriting (skip entries that contains() denies).
+  /// A copy of the node list, safe to iterate over while rewriting (skip entries that contains()
+  /// denies).
   std::vector<Node*> node_list() const;
   bool contains(const Node* node) const { return position_.contains(const_cast<Node*>(node)); }
   std::vector<Value*> constants() const;
   Value* find_value(std::string_view name) const;
-  /// True if `value` is read once in all, graph outputs counted.
+  /// True if `value` has exactly one use, graph outputs included.
   bool used_once(const Value* value) const;
   bool is_output(const Value* value) const;
   /// A symbol that no shape of this graph uses yet: "n0", "n1", ...
   Dim fresh_symbol();
-  /// Two sizes that every run has to give equal: the operators of the graph need it, but nothing in
-  /// the file says so.
+  /// Two sizes that must be equal in every run: the operators of the graph need it, but the file
+  /// does not state it.
   void assume_equal(const Dim& a, const Dim& b);
   const std::vector<std::pair<Dim, Dim>>& assumptions() const { return assumptions_; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the inputs of a BERT model mean, by the names that exporters give them.
+// The roles of a BERT model's inputs, by the names that exporters give them.
 #include "ir/input_role.hpp"
 
 namespace bertcl::ir {

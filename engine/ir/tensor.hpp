@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constant tensors: a view of bytes that somebody keeps alive (a mapped file, a vector, a string).
+// Constant tensors: a view of bytes kept alive by an owner (a mapped file, a vector, a string).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,8 @@ std::int64_t element_count(const Sizes& sizes);
 
 /// An immutable dense row-major tensor. Copying it shares the bytes. Several threads may read one.
 ///
-/// Large tensors that are made of others (concat(), and f32 out of f16) get bytes of their own when
-/// somebody asks for them: weights are packed from their parts, and never do.
+/// Large tensors made from others (concat(), and f32 from f16) get bytes of their own on first
+/// access; weights are prepacked from their parts and never need them.
 class Tensor {
  public:
   Tensor() = default;
@@ -27,8 +27,8 @@ class Tensor {
   Tensor(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
          std::span<const std::byte> bytes);
 
-  /// The same for bytes of a mapped file, which may lie at any address: as() copies them once if
-  /// they are not aligned for their type.
+  /// The same for bytes of a mapped file at any address: as() copies them once if they are not
+  /// aligned for their type.
   static Tensor of_file(DType dtype, Sizes shape, std::shared_ptr<const void> owner,
                         std::span<const std::byte> bytes);
 
@@ -36,7 +36,7 @@ class Tensor {
   /// last axis, as `dtype`.
   static Tensor concat(DType dtype, const std::vector<Tensor>& parts);
 
-  /// Takes the values over without copying them.
+  /// Takes ownership of the values without copying them.
   template <class T>
   static Tensor of(Sizes shape, std::vector<T> values, DType dtype = dtype_of<T>()) {
     auto owner = std::make_shared<const std::vector<T>>(std::move(values));
@@ -48,19 +48,19 @@ class Tensor {
   static Tensor scalar(T value) {
     return of<T>({}, std::vector<T>{value});
   }
-  /// A tensor of zero bytes with its own memory, for callers that fill it by mutable_bytes().
+  /// A tensor of zeros with its own memory, to be filled through mutable_bytes().
   static Tensor zeros(DType dtype, Sizes shape);
 
   DType dtype() const { return dtype_; }
   const Sizes& shape() const { return shape_; }
   std::int64_t size() const { return element_count(shape_); }
-  /// At any address where they are those of a file.
+  /// Possibly unaligned if they belong to a file.
   std::span<const std::byte> bytes() const;
-  /// What concat() was given, f16 where this was converted from it; the tensor itself if it has
-  /// bytes already.
+  /// The arguments of concat(), in f16 if this was converted from f16; the tensor itself if it
+  /// already has bytes.
   std::vector<Tensor> parts() const;
-  /// Tells the system that the bytes will not be read soon. Pages of a mapped file leave the memory
-  /// of the process, and come back when they are read after all.
+  /// Tells the system that the bytes will not be read soon. Pages of a mapped file leave memory,
+  /// and are reloaded if they are read again.
   void release_pages() const;
 
   /// The elements; throws bertcl::Error if T is not the element type. f16 and bf16 are read as
@@ -106,7 +106,7 @@ class Tensor {
   Sizes shape_{0};
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> bytes_;
-  std::shared_ptr<Lazy> lazy_;  // bytes that are made when they are asked for; shared by copies
+  std::shared_ptr<Lazy> lazy_;  // bytes that are made on first access; shared by copies
   bool of_file_ = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text form of a graph: what tests compare and `inspect --dump-passes` shows.
+// The text form of a graph, compared by tests and shown by `inspect --dump-passes`.
 //
 //   graph bert(%input_ids: i64[batch, seq]) {
 //     const %table: f32[30522, 384] = ...

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments for a kernel that is launched at once.
+// Arguments for a kernel that is launched immediately.
 #pragma once
 #include "kernels/contracts.hpp"
 #include "opencl/kernel.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel's arguments are: a struct with a field for each, and their order.
+// The arguments of a kernel: a struct with one field each, and their order.
 //
 //   template <class A>
 //   struct RowSums {
@@ -7,9 +7,8 @@
 //     static constexpr Field<RowSums, A> fields[] = {{&RowSums::a, "a", "u8|i8@a_type"}, ...};
 //   };
 //
-// A field that is left out is no buffer. The planner fills it with plan::Argument, who launches a
-// kernel at once with opencl::KernelArgument. The names are those of the .cl files; tests/kernels
-// compares them.
+// An omitted field is a null buffer. The planner uses plan::Argument, immediate launches
+// opencl::KernelArgument. The names are those of the .cl files; tests/kernels compares them.
 #pragma once
 #include <array>
 #include <span>
@@ -39,7 +38,7 @@ struct Field {
   std::string_view name, takes;
 };
 
-/// The fields of a contract without their places: one array a contract, which stands for it.
+/// The fields of a contract without their offsets: one array per contract, which identifies it.
 template <template <class> class Contract>
 inline constexpr auto parameters_of = [] {
   std::array<Parameter, std::size(Contract<int>::fields)> list;

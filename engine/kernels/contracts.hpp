@@ -17,8 +17,8 @@ std::span<const KernelContract> contracts();
 /// The row of a kernel; null if there is none.
 const KernelContract* find_contract(std::string_view kernel);
 
-/// What a parameter of that row takes: its types, with those that T and U stand for, and how they
-/// hang together with another parameter.
+/// What a parameter of that row takes: its types, with T and U resolved, and their relation to
+/// another parameter.
 struct Takes {
   std::string types;     // "u8|i8"
   char relation = '\0';  // '@': `other` is the code of its type; '=': the type of `other`
@@ -38,8 +38,8 @@ struct TypedArgument {
   std::optional<std::int32_t> number = {};  // where it is an integer that is known
 };
 
-/// Throws bertcl::Error that tells `who`, the argument, its type and what the kernel takes; also
-/// where the kernel has no row or another number of arguments.
+/// Throws bertcl::Error that names `who`, the argument, its type and what the kernel takes; also if
+/// the kernel has no row or another number of arguments.
 void check_contract(const std::string& who, std::string_view kernel,
                     std::span<const TypedArgument> arguments);
 
@@ -47,7 +47,7 @@ void check_contract(const std::string& who, std::string_view kernel,
 void check_first_argument(const std::string& who, std::string_view kernel,
                           const TypedArgument& argument);
 
-/// Throws bertcl::Error where the kernel's row is not that of `Contract`.
+/// Throws bertcl::Error if the kernel's row is not that of `Contract`.
 void check_kernel(std::string_view kernel, const Parameter* contract);
 
 }  // namespace bertcl::kernels

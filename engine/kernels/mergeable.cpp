@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels the persistent kernel can run as steps of its own.
+// Which kernels the persistent kernel can run as steps.
 #include "kernels/mergeable.hpp"
 
 #include <algorithm>

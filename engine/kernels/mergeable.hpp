@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels the persistent kernel can run as steps of its own.
+// Which kernels the persistent kernel can run as steps.
 #pragma once
 #include <span>
 #include <string_view>
@@ -11,7 +11,8 @@ struct MergeableKernel {
   friend auto operator<=>(const MergeableKernel&, const MergeableKernel&) = default;
 };
 
-/// Those whose source says MERGEABLE(kernel, ...) (kernels_cl/persistent/place.clh), in alphabetical order.
+/// Those whose source says MERGEABLE(kernel, ...) (kernels_cl/persistent/place.clh), in
+/// alphabetical order.
 std::span<const MergeableKernel> mergeable_kernels();
 
 bool is_mergeable(std::string_view program, std::string_view kernel);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a variant of a kernel needs of a device.
+// What a kernel variant requires of a device.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace bertcl::kernels {
 
-/// Kind of device that a variant is made for; `any`: it is right everywhere.
+/// Kind of device that a variant is made for; `any`: suitable everywhere.
 enum class DeviceKind { any, cpu, gpu };
 
 struct Needs {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The variants of each kernel that has several, fastest first and the reference last: the first
-// whose needs a device meets is used. All of them are in variants.cpp.
+// whose requirements the device meets is used. All of them are in variants.cpp.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace bertcl::kernels {
 
-/// What multiplies in a kernel of work-groups, and is chosen when it is built.
+/// The multiply instruction of a work-group kernel, chosen at build time.
 enum class Unit { none, dot4, matrix };
 
 /// GEMMs with constant weights. A work-item makes a tile of tile_rows x tile_columns, or all of
@@ -38,45 +38,45 @@ struct GemmVariant {
   std::vector<std::array<std::int32_t, 2>> smaller_tiles = {};
   std::string tiles_of = name;  // the variant whose tiles this one makes smaller, or itself
 
-  /// What the variants have in common that read the same prepacked weights.
+  /// What variants with the same prepacked weights have in common.
   std::string layout() const;
   std::string small_m_name() const { return name + "_small_m"; }
 };
 
 std::span<const GemmVariant> gemm_s8_variants();
-/// Without CLBlast, which is no kernel of ours.
+/// Without CLBlast, which is not one of bertcl's kernels.
 std::span<const GemmVariant> gemm_f32_variants();
 const GemmVariant& clblast_variant();
 /// Of operands rounded to half or bf16, where that is asked for.
 const GemmVariant& gemm_f16_variant();
 const GemmVariant& gemm_bf16_variant();
 
-/// The variant of the program with these defines, of the table above; for few rows too,
-/// with the tiles of that. Throws bertcl::Error where there is none.
+/// The variant in the table above with this program and defines; small-M ones, too, with their
+/// tiles. Throws bertcl::Error if there is none.
 GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines = {});
 
 /// The programs of all of them, sorted.
 std::vector<std::string> gemm_programs();
 
-/// What a kernel takes from the device: its instructions, as probes have shown them, and tiles that
-/// its registers hold.
+/// The build options of a kernel that depend on the device: its instructions, as probed, and tiles
+/// that fit its registers.
 GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
                        const opencl::Capabilities& capabilities);
 
-/// A variant of its own with tiles of `rows` x `columns`: "dot4_64x128".
+/// The same variant with tiles of `rows` x `columns`: "dot4_64x128".
 GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles);
 
-/// The variants for launches of which `variant`, one of work-groups, leaves compute units idle, on
-/// the same weights; smallest tiles first.
+/// The variants on the same weights for launches in which `variant`, a work-group variant, would
+/// leave compute units idle; smallest tiles first.
 std::vector<GemmVariant> with_all_smaller_tiles(const GemmVariant& variant,
                                                 const opencl::DeviceInfo& info,
                                                 const opencl::Capabilities& capabilities);
 
-/// Tiles, one below the other, that a work-item of `small_m_program` makes. Of 1 to 16 tiles 4 and
-/// more are as fast (Xeon model 207, 2026-11-22, 16 and 32 rows).
+/// Vertically adjacent tiles that a work-item of `small_m_program` computes. From 1 to 16, 4 or
+/// more are equally fast (Xeon model 207, 2026-11-22, 16 and 32 rows).
 inline constexpr std::int32_t kSmallMTiles = 4;
 
-/// Weights fetched ahead of their use: Intel's CPUs gain by it, AMD's do not (docs/performance.md).
+/// Weight prefetch: faster on Intel CPUs, not on AMD's (docs/performance-log.md).
 bool gains_by_prefetch(const opencl::DeviceInfo& info);
 
 struct AttentionVariant {
@@ -101,7 +101,7 @@ struct RowVariant {
 
 std::span<const RowVariant> row_variants();
 
-/// Names of all variants, those for few rows too; sorted, each once.
+/// Names of all variants, small-M ones included; sorted and unique.
 std::vector<std::string> variant_names();
 
 }  // namespace bertcl::kernels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules of attention operators share: heads and masks.
+// Shared by the rules of attention operators: heads and masks.
 #pragma once
 #include <limits>
 
@@ -13,9 +13,9 @@ inline constexpr double masked_score = std::numeric_limits<float>::lowest();
 /// [batch, rows, heads * size] -> [batch, heads, rows, size]
 ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads);
 
-/// What the mask forms of com.microsoft add to scores [batch, heads, rows, keys]: [batch] lengths,
-/// [2 * batch] ends and then first keys, [batch, keys], [batch, rows, keys], where 1 keeps a key
-/// and 0 gives `filter`.
+/// What com.microsoft's mask forms add to scores [batch, heads, rows, keys]: [batch] lengths, [2 *
+/// batch] ends and then first keys, [batch, keys], [batch, rows, keys], where 1 keeps a key and 0
+/// gives `filter`.
 ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
                         const ir::Dim& rows, const ir::Dim& keys, double filter);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The importer: walks the nodes of a model and lets the rule of each operator write IR nodes.
+// The importer: walks the nodes of a model and calls the rule of each operator to write IR nodes.
 #pragma once
 #include <functional>
 #include <map>
@@ -19,20 +19,20 @@ namespace bertcl::onnx_io {
 
 class Importer;
 
-/// One node while it is imported: what its rule reads and writes.
+/// One node during import: what its rule reads and writes.
 class NodeImport {
  public:
   NodeImport(Importer& importer, const onnx::NodeProto& proto, std::int64_t opset)
       : importer_(importer), proto_(proto), opset_(opset) {}
 
   const onnx::NodeProto& proto() const { return proto_; }
-  /// The version of the operator set the node's domain is imported with.
+  /// The opset version of the node's domain.
   std::int64_t opset() const { return opset_; }
   [[noreturn]] void fail(const std::string& what) const;
 
   // Operands.
   std::size_t input_count() const { return static_cast<std::size_t>(proto_.input_size()); }
-  /// Operand i, null where it is absent.
+  /// Operand i, null if absent.
   ir::Value* in(std::size_t i) const;
   /// Operand i; throws if it is absent.
   ir::Value* need(std::size_t i) const;
@@ -54,19 +54,18 @@ class NodeImport {
   std::size_t output_count() const;
   /// Adds an inner node with one result, typed by inference.
   ir::Value* emit(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
-  /// Adds an inner node whose result type says its shape (Reshape, Expand, Range).
+  /// Adds an inner node whose result type gives its shape (Reshape, Expand, Range).
   ir::Value* emit_typed(std::string op, std::vector<ir::Value*> inputs, ir::Type type,
                         ir::Attributes attributes = {});
   /// Adds a node with `count` results.
   std::vector<ir::Value*> emit_many(std::string op, std::vector<ir::Value*> inputs,
                                     ir::Attributes attributes, std::size_t count);
-  /// Adds the node that makes the outputs of this one, under their names.
+  /// Adds the node that produces the outputs of this one, under their names.
   void finish(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {});
-  /// The same with trailing outputs that nothing reads, and `least` results where the file lists
-  /// fewer.
+  /// The same with unused trailing outputs, and at least `least` results if the file lists fewer.
   void finish_all(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes = {},
                   std::size_t least = 1);
-  /// Says which value is output i.
+  /// Sets the value of output i.
   void bind(std::size_t i, ir::Value* value);
 
   ir::Value* constant(ir::Tensor tensor, std::string_view hint = "constant");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The protobuf classes of ONNX, with warnings that their headers would give switched off.
+// The protobuf classes of ONNX, with the warnings of their headers disabled.
 #pragma once
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wconversion"

@@ -19,8 +19,8 @@ namespace bertcl::onnx_io {
 class TensorReader;
 
 struct ReadOptions {
-  /// Call the dynamic extents of input_ids, attention_mask and their like `batch` and `seq`,
-  /// whatever the file calls them.
+  /// Name the dynamic extents of input_ids, attention_mask and the like `batch` and `seq`, whatever
+  /// the file calls them.
   bool unify_bert_symbols = true;
   ir::Limits limits = {};
 };
@@ -41,7 +41,7 @@ ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::pat
                        TensorReader& tensors, const InitializerReader& initializer,
                        const ReadOptions& options = {});
 
-/// metadata_props of a model: what its makers wrote beside the graph. Throws as read_model() does.
+/// metadata_props of a model. Throws as read_model() does.
 std::map<std::string, std::string> read_metadata(const std::filesystem::path& path);
 
 /// "Add", "com.microsoft::BiasGelu", ...: what read_model knows, sorted.

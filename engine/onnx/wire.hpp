@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the weights out of a serialized model without parsing them.
+// Extracts the weights from a serialized model without parsing them.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace bertcl::onnx_io {
 
-/// A serialized ModelProto without the raw_data of its initializers, and where those lie.
+/// A serialized ModelProto without the raw_data of its initializers, and the locations of these.
 struct Skeleton {
   std::string model;
   /// One for each initializer of the main graph in file order; empty where it has no raw_data.

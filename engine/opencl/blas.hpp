@@ -13,7 +13,7 @@ class Context;
 /// Sizes of C[m][n] = alpha * op(A)[m][k] * op(B)[k][n] + beta * C[m][n], all row-major, where op()
 /// is the matrix or, with the flag, its transpose: A is stored [m][k] or [k][m], B is stored [k][n]
 /// or [n][k]. Offsets, leading dimensions and strides count elements. A leading dimension of 0
-/// means rows without gaps. `batch` products stand `*_stride` elements apart; a batch of heads that
+/// means rows without gaps. `batch` matrices are `*_stride` elements apart; a batch of heads that
 /// are interleaved in their rows is ld = hidden, stride = head size.
 struct Gemm {
   size_t m = 0, n = 0, k = 0;
@@ -25,18 +25,17 @@ struct Gemm {
   size_t a_stride = 0, b_stride = 0, c_stride = 0;
 };
 
-/// Queues the product of float matrices; an empty C (m, n or batch 0) does nothing. The first call
-/// in a process builds CLBlast's kernels (9-17 s on PoCL with an empty kernel cache, 0.1 s with a
-/// warm one; AMD EPYC with AVX2, 2 cores). Throws Error naming label, sizes and the CLBlast status,
-/// or which matrix lies outside of its buffer. While the queue profiles, the entry covers all
-/// kernels of the call.
+/// Queues a float GEMM; an empty C (m, n or batch 0) does nothing. The first call in a process
+/// builds CLBlast's kernels (9-17 s on PoCL with an empty kernel cache, 0.1 s with a warm one; AMD
+/// EPYC with AVX2, 2 cores). Throws Error naming label, sizes and the CLBlast status, or which
+/// matrix exceeds its buffer. While the queue profiles, the entry covers all kernels of the call.
 ///
 /// On CPU devices CLBlast's parameters are replaced: its defaults reach a tenth of the speed on
 /// PoCL (figures in blas.cpp).
 void gemm_f32(Context& context, const Gemm& gemm, const Buffer& a, const Buffer& b, Buffer& c,
               std::string_view label = "gemm_f32");
 
-/// The same for matrices of half (2 bytes an element). Needs Capabilities::fp16.
+/// The same for fp16 matrices. Needs Capabilities::fp16.
 void gemm_f16(Context& context, const Gemm& gemm, const Buffer& a, const Buffer& b, Buffer& c,
               std::string_view label = "gemm_f16");
 

@@ -28,7 +28,7 @@ class Buffer {
   size_t size() const { return size_; }
   explicit operator bool() const { return mem_ != nullptr; }
 
-  /// Copies to the device; `data` may go when the call returns.
+  /// Copies to the device; `data` may be released when the call returns.
   void write(std::span<const std::byte> data, size_t offset = 0);
   /// Queues a copy to the device; `data` must live until Queue::finish() or a read() after it.
   void write_async(std::span<const std::byte> data, size_t offset = 0);
@@ -45,7 +45,7 @@ class Buffer {
   /// DeviceInfo::base_align_bytes.
   Buffer view(size_t offset, size_t bytes) const;
 
-  /// The first bytes of this buffer, by the same handle: no view is made of it.
+  /// The first bytes of this buffer through the same handle, without a view.
   Buffer front(size_t bytes) const;
 
   template <typename T>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device has shown it can do, found by probe kernels.
+// The capabilities of a device, as shown by probe kernels.
 #pragma once
 #include <map>
 #include <span>
@@ -12,27 +12,26 @@ namespace bertcl::opencl {
 /// the host (a driver's extension list only says what is worth trying). x86 instructions are probed
 /// only where kernels run inside this process and the CPU and the system have them: elsewhere the
 /// instruction would end the process. The probes run in a process of their own, `bertcl-probe`
-/// (probe.hpp): a driver that breaks down over one of them has not that capability.
+/// (probe.hpp): a driver that crashes in one of them does not have that capability.
 ///
 /// The environment variable BERTCL_DISABLE hides capabilities by name: "avx512_vnni,avx2,fp16".
 struct Capabilities {
-  /// Views of one buffer may overlap. Told by the name of the platform: a driver that breaks over
-  /// it does so at some later call.
+  /// Views of one buffer may overlap. Decided by the platform's name: a driver that fails here does
+  /// so at some later call.
   bool overlapping_views = false;
 
-  /// Kernels run as threads of this process (PoCL, Intel's runtime): what they find at an address
-  /// stays there between launches.
+  /// Kernels run as threads of this process (PoCL, Intel's runtime): addresses stay valid between
+  /// launches.
   bool in_process_cpu = false;
 
-  /// Steps that share a launch (kernels_cl/persistent/persistent.cl): functions of programs that
-  /// are compiled alone and linked, buffers that kernels find by address, work-groups that wait for
-  /// one another.
+  /// Steps that share a launch (kernels_cl/persistent/persistent.cl): separately compiled and
+  /// linked functions, buffers accessed by address, work-groups that wait for each other.
   bool persistent_kernel = false;
 
-  /// Built programs with inline assembly can be asked for their binary (PoCL 6 crashes).
+  /// The binary of a program with inline assembly can be queried (PoCL 6 crashes).
   bool assembly_binaries = false;
 
-  // Instructions that kernels reach by x86 builtins or inline assembly.
+  // Instructions that kernels use through x86 builtins or inline assembly.
   bool avx2 = false;         ///< 256-bit integers; pmaddwd
   bool avx512 = false;       ///< 512-bit vectors with F, BW, DQ, VL; pmaddwd on 512 bits
   bool avx512_vnni = false;  ///< vpdpbusd on 512 bits: four u8*s8 products into one s32, exact
@@ -71,13 +70,13 @@ struct Capabilities {
 /// The name of a flag, as in list().
 const char* capability_name(bool Capabilities::*flag);
 
-/// A back end of kernels_cl/units/dot4.clh: what makes dot products of four bytes.
+/// A back end of kernels_cl/units/dot4.clh for four-byte dot products.
 struct Dot4 {
   int code;  ///< for -DDOT4
   const char* name;
 };
 
-/// The first that the device has shown to be exact: PTX, Khronos, AMD, Arm; else the emulation.
+/// The first that the probes have shown to be exact: PTX, Khronos, AMD, Arm; else the emulation.
 Dot4 dot4_of(const Capabilities& capabilities);
 
 /// A unit of kernels_cl/units/matrix.clh: an instruction that multiplies matrices of s8.
@@ -89,13 +88,13 @@ struct MatrixUnit {
   bool Capabilities::*flag;
 };
 
-/// The unit that the device has shown; null where it has none.
+/// The matrix unit that the probes have found; null if none.
 const MatrixUnit* matrix_unit_of(const Capabilities& capabilities);
 
-/// Every unit, those to prefer first.
+/// Every unit, in order of preference.
 std::span<const MatrixUnit> matrix_units();
 
-/// Throws Error with the known names if BERTCL_DISABLE names one that is no capability.
+/// Throws Error with the known names if BERTCL_DISABLE names an unknown capability.
 void check_disabled_capabilities();
 
 }  // namespace bertcl::opencl

@@ -11,12 +11,12 @@
 namespace bertcl::opencl {
 
 /// Launches run one after the other, with the arguments that their kernels had when they were
-/// recorded. Kernels and what they are bound to have to live as long.
+/// recorded. Kernels and their bound buffers must outlive it.
 class CommandBuffer {
  public:
-  /// For the queue that `context` has now. Throws Error where the device has no command buffers.
+  /// For the current queue of `context`. Throws Error if the device has no command buffers.
   explicit CommandBuffer(Context& context);
-  /// The same where nobody knows yet: the probe.
+  /// The same without that check, for the probe.
   struct Unprobed {};
   CommandBuffer(Context& context, Unprobed);
   ~CommandBuffer();
@@ -31,7 +31,7 @@ class CommandBuffer {
   /// Queues all launches; does not wait.
   void enqueue();
 
-  /// False once the queue of the context is another one than that of the recording.
+  /// False once the context's queue is no longer the one recorded for.
   bool is_for(Context& context) const;
 
  private:

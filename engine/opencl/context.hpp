@@ -18,7 +18,7 @@ namespace bertcl::opencl {
 
 struct Capabilities;
 
-/// One of the programs of which another is linked.
+/// One of the programs that another one is linked from.
 struct LinkedPart {
   std::string program;
   Defines defines;
@@ -48,28 +48,28 @@ class Context : public std::enable_shared_from_this<Context> {
   Buffer allocate(size_t bytes);
   size_t allocated_bytes() const;
 
-  /// Memory that kernels only read, with these bytes: on a CPU the bytes themselves, which `owner`
-  /// keeps alive until no queued work reads them, elsewhere a copy. On x86 they may lie at any
-  /// address, so kernels have to load them by element or by vloadn(); elsewhere what is not
-  /// aligned to `alignment` bytes is copied too.
+  /// Read-only memory for kernels, with these bytes: on a CPU the bytes themselves, which `owner`
+  /// keeps alive until no queued work reads them, elsewhere a copy. On x86 they may be at any
+  /// address, so kernels must load them by element or with vloadn(); elsewhere bytes not aligned to
+  /// `alignment` are copied, too.
   Buffer hold(std::span<const std::byte> bytes, size_t alignment,
               std::shared_ptr<const void> owner);
 
-  /// The kernel `kernel_name` of `program`, a file of kernels_cl/, built with `defines`. Throws Error with
-  /// file, options, CL status name and build log where the build fails.
+  /// The kernel `kernel_name` of `program`, a file of kernels_cl/, built with `defines`. Throws
+  /// Error with file, options, CL status name and build log where the build fails.
   Kernel kernel(std::string_view program, std::string_view kernel_name,
                 const Defines& defines = {});
 
-  /// The same, but built by Kernel::build() or at its first launch, so that all that a plan needs
-  /// is known before the first of it is built.
+  /// The same, but built by Kernel::build() or at its first launch, so that everything a plan needs
+  /// is known before the first build.
   Kernel unbuilt_kernel(std::string_view program, std::string_view kernel_name,
                         const Defines& defines = {});
 
-  /// A kernel, not built yet, of a program that is linked of several.
+  /// A kernel, not built yet, of a program that is linked from several.
   Kernel linked_kernel(std::string_view name, std::string_view kernel_name,
                        const std::vector<LinkedPart>& parts);
 
-  /// A built one from source text that is not a file of the build; `program` names it in messages.
+  /// A built kernel from arbitrary source text; `program` names it in messages.
   Kernel kernel_from_source(std::string_view program, const std::string& source,
                             std::string_view kernel_name, const Defines& defines = {});
 
@@ -77,24 +77,23 @@ class Context : public std::enable_shared_from_this<Context> {
   /// `seconds` have passed; the destructor calls it. Call it after the first launches: the binary
   /// then holds what the driver compiled for them.
   ///
-  /// Why late and bounded: asking PoCL for a binary compiles each kernel once more, 0.03 to 0.41 s
-  /// a program, and gains 20 ms at each later start (1-5 ms from the binary, 22-28 ms from
-  /// source with PoCL's own kernel cache warm, 750 ms with it cold; PoCL 3.1, AMD EPYC with
-  /// AVX-512, 2026-11-21). So no run waits long, and after a few runs all binaries are there. Other
-  /// drivers answer at once. A binary is as fast as a build from source: PoCL compiles work-group
+  /// Why late and bounded: PoCL recompiles each kernel to return a binary, 0.03 to 0.41 s per
+  /// program, which saves 20 ms at each later start (1-5 ms from the binary, 22-28 ms from source
+  /// with PoCL's own kernel cache warm, 750 ms with it cold; PoCL 3.1, AMD EPYC with AVX-512,
+  /// 2026-11-21). So no run waits long, and after a few runs all binaries are stored. Other drivers
+  /// return immediately. A binary is as fast as a build from source: PoCL compiles work-group
   /// functions for further local sizes from it.
   void store_programs(double seconds = 0.5);
 
-  /// A file in the folder of the program cache for what was found out about these programs on this
-  /// device: `stem`-KEY.json, with a key of device, driver and their sources. Empty without a
-  /// cache.
+  /// A file in the program cache's folder for measurements of these programs on this device:
+  /// `stem`-KEY.json, with a key of device, driver and their sources. Empty without a cache.
   std::filesystem::path cache_file(std::string_view stem,
                                    std::span<const std::string> programs) const;
 
   Queue& queue();
 
-  /// Memory for the inside of one queued operation, shared by all: at least `bytes` bytes, valid
-  /// for what is queued before the next call. Hold the queue from the call on until it is queued.
+  /// Scratch memory for one queued operation, shared by all: at least `bytes` bytes, valid for work
+  /// queued before the next call. Hold the queue from this call until the operation is queued.
   _cl_mem* scratch(size_t bytes);
 
   _cl_context* native() const;

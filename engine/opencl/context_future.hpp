@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device that a thread of its own opens, while the host reads what is to run there.
+// A device that a separate thread opens while the host reads the model.
 #pragma once
 #include <future>
 #include <memory>
@@ -9,17 +9,18 @@ namespace bertcl::opencl {
 
 class Context;
 
-/// A context that is open already, or that another thread is opening: a driver takes long to start
-/// (PoCL loads LLVM), and a model is read and compiled without a device. Copies share the context;
-/// the destructor of the last one waits for the thread.
+/// A context that is open, or that another thread is opening: drivers are slow to start (PoCL loads
+/// LLVM), and reading and compiling a model needs no device. Copies share the context; the
+/// destructor of the last one waits for the thread.
 class ContextFuture {
  public:
   /// Of no device.
   ContextFuture() = default;
-  /// Not explicit: an open context goes wherever one that is being opened does.
+  /// Not explicit: an open context can be used wherever one that is being opened can.
   ContextFuture(std::shared_ptr<Context> context);
 
-  /// Begins to open the device that `selector` names (see select_device()), and returns at once.
+  /// Starts opening the device that `selector` names (see select_device()), and returns
+  /// immediately.
   static ContextFuture open(const std::string& selector);
 
   /// False: of no device.
@@ -29,8 +30,8 @@ class ContextFuture {
   /// each call.
   std::shared_ptr<Context> get() const { return context_.valid() ? context_.get() : nullptr; }
 
-  /// What `work` returns. Where both the work and the device fail, the error is that of the device:
-  /// it is found in every run, whatever the work is.
+  /// The result of `work`. If both the work and the device fail, the device's error is thrown: it
+  /// occurs in every run, whatever the work is.
   template <class Work>
   auto meanwhile(const Work& work) const {
     try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// x86 instructions that this CPU has and whose registers the system saves.
+// x86 instructions supported by this CPU and OS.
 #pragma once
 #include <string>
 
@@ -12,7 +12,7 @@ struct CpuFeatures {
   bool avx_vnni = false;
   bool avx512_bf16 = false;
 
-  /// The names of what is there, comma-separated: part of the key of the program cache.
+  /// The names of the supported ones, comma-separated: part of the key of the program cache.
   std::string names() const;
 };
 

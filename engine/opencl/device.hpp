@@ -7,7 +7,7 @@
 
 namespace bertcl::opencl {
 
-/// What a driver says about one device. What the device can really do is in capabilities.hpp.
+/// What a driver reports about one device. Its real capabilities are in capabilities.hpp.
 struct DeviceInfo {
   int index = 0;                 ///< position in list_devices()
   std::string platform;          ///< for example "Portable Computing Language"
@@ -28,18 +28,18 @@ struct DeviceInfo {
   bool has_subgroups = false;  ///< by cl_khr_subgroups, or as a part of OpenCL 2.1 and later
   std::vector<std::string> extensions;
 
-  /// True if the driver lists the extension: a hint about what is worth probing, no proof.
+  /// True if the driver reports the extension: a hint about what is worth probing, not a proof.
   bool has_extension(const std::string& extension) const;
 };
 
-/// All devices of all platforms; empty platforms are skipped.
-/// Throws Error, with how to install PoCL, where there is no device at all.
+/// All devices of all platforms; empty platforms are skipped. Throws Error that tells how to
+/// install PoCL if there is no device at all.
 std::vector<DeviceInfo> list_devices();
 
 /// The device that `selector` names: an index, "cpu", "gpu" or "accelerator" (the first of that
 /// type), or a part of a platform or device name in any case. An empty selector reads the
 /// environment variable BERTCL_DEVICE; where that is empty too, the first GPU, else the first CPU,
-/// else device 0. Throws Error with the list of devices where nothing fits.
+/// else device 0. Throws Error with the list of devices if none matches.
 DeviceInfo select_device(const std::string& selector);
 
 }  // namespace bertcl::opencl

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the process is running its exit handlers: CL compilers must not be asked for work then.
+// Whether the process is running its exit handlers: CL compilers must not be used then.
 #pragma once
 
 namespace bertcl::opencl {

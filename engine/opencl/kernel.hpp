@@ -19,7 +19,7 @@ class Context;
 /// -D options of a program. Sorted by name, so that the same values always give the same options.
 using Defines = std::map<std::string, int>;
 
-/// A value for one argument of a kernel, for those who keep them in a list. Keeps its buffer alive.
+/// A value for one kernel argument, for lists of arguments. Keeps its buffer alive.
 class KernelArgument {
  public:
   KernelArgument(std::nullptr_t = nullptr) {}
@@ -35,11 +35,11 @@ class KernelArgument {
   std::variant<MemHandle, int32_t, float> value_;
 };
 
-/// Handle of one kernel with one set of arguments. Copies share the arguments; a launch that keeps
-/// its own takes a duplicate(). Bound buffers are kept alive. One thread at a
-/// time may set arguments or launch it.
+/// Handle of one kernel with one set of arguments. Copies share the arguments; a launch that needs
+/// its own uses a duplicate(). Bound buffers are kept alive. One thread at a time may set arguments
+/// or launch it.
 ///
-/// Its program may be one that is still to be built: build() or the first launch does it then.
+/// Its program may not be built yet: build() or the first launch builds it.
 class Kernel {
  public:
   Kernel() = default;
@@ -47,11 +47,11 @@ class Kernel {
   Kernel(std::shared_ptr<Context> context, std::shared_future<ProgramHandle> program,
          std::string program_name, std::string kernel_name, Defines defines);
 
-  /// Builds the program where nobody has, and sets the arguments that were given before. Throws
-  /// Error as Context::kernel() and set() do. Once it is built, calls do nothing.
+  /// Builds the program unless it is built, and sets the arguments given before. Throws Error as
+  /// Context::kernel() and set() do. Does nothing once built.
   const Kernel& build() const;
-  /// The same function with arguments of its own, none of them set. Threads may duplicate a kernel
-  /// at once while none builds it.
+  /// The same function with separate arguments, none of them set. Threads may duplicate a kernel
+  /// concurrently while none builds it.
   Kernel duplicate() const;
 
   const std::string& name() const;          ///< kernel function

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of many steps: the kernel of kernels_cl/persistent/persistent.cl over functions made of other
-// kernels.
+// Launches of many steps: the kernel of kernels_cl/persistent/persistent.cl over functions made of
+// other kernels.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -33,8 +33,8 @@ void append_step(std::vector<std::uint64_t>& words, const PersistentStep& step);
 Kernel persistent_kernel_of(Context& context, std::span<const Kernel> kernels,
                             Defines defines = {});
 
-/// Where kernels find each buffer; 0 for one that holds nothing. On a CPU device a buffer stays
-/// there until it is released, and kernels may reach it by its address alone.
+/// The address of each buffer in kernels; 0 for an empty one. On a CPU device it stays valid until
+/// the buffer is released, and kernels may access the buffer through it.
 std::vector<std::uint64_t> addresses_of(Context& context, std::span<const Buffer* const> buffers);
 
 }  // namespace bertcl::opencl

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the probe kernels of kernels_cl/probe/*.cl, in a process of their own where that is
-// possible.
+// Runs the probe kernels of kernels_cl/probe/*.cl, in a separate process if possible.
 #pragma once
 #include <filesystem>
 #include <functional>
@@ -22,7 +21,7 @@ struct ProbeOptions {
 };
 
 /// Every capability as shown by a probe kernel of this process; nothing is hidden yet. Never throws
-/// for a capability that is absent: its note says why. What breaks a driver ends the process.
+/// for an absent capability: its note says why. A driver crash ends the process.
 Capabilities run_probes(Context& context, const ProbeOptions& options = {});
 
 /// The program `bertcl-probe`, which runs the probes for another process: the environment variable
@@ -36,21 +35,21 @@ struct ChildProbes {
   std::string failure;     // why there is nothing in `found`
 };
 
-/// Runs all probes in `program`. One that ends or hangs it is absent, with that as its note, and
-/// the others run again without it.
+/// Runs all probes in `program`. A capability whose probe crashes or hangs it is absent, with that
+/// as its note, and the others run again without it.
 ChildProbes probe_in_child(const std::filesystem::path& program, const DeviceInfo& device);
 
-/// What was found before on the same device, driver and CPU, from the cache; else the probes run,
-/// in a child process where find_probe_program() finds one. Where it does not, they run in this
-/// process, but for those that lean on the inside of a driver: these are absent then.
+/// The cached result for the same device, driver and CPU; else runs the probes, in a child process
+/// if find_probe_program() finds one. Otherwise they run in this process, except for those that
+/// rely on driver internals, which are then absent.
 Capabilities stored_or_probed(Context& context, const ProgramCache& cache);
 
 /// One line for each flag: name, 0 or 1, note.
 std::string to_text(const Capabilities& capabilities);
 std::optional<Capabilities> from_text(const std::string& text);
 
-/// Clears the flags named in the comma-separated list (BERTCL_DISABLE), with a note.
-/// Throws Error with the known names for one that is not a capability.
+/// Clears the flags named in the comma-separated list (BERTCL_DISABLE), with a note. Throws Error
+/// with the known names for an unknown one.
 void hide(Capabilities& capabilities, const std::string& names);
 
 }  // namespace bertcl::opencl

@@ -52,7 +52,7 @@ class Prober {
   Capabilities run();
 
  private:
-  /// False, with a note, for what the options skip; else tells that it begins.
+  /// False, with a note, for skipped probes; else reports that the probe begins.
   bool begins(const std::string& name);
   /// Sets one flag by a probe; a build error or a wrong number becomes a note.
   void probe(const std::string& name, bool Capabilities::*flag, const std::function<bool()>& works);

@@ -16,11 +16,12 @@ namespace bertcl::opencl {
 /// A folder of files `<key>.clbin`: a header (magic, format version, payload length, SHA-256 of the
 /// payload), then the payload. Many processes may use one folder at once.
 ///
-/// The cache never makes a program fail: what cannot be read counts as absent, what cannot be
-/// written is not kept.
+/// The cache never makes a program fail: unreadable entries count as absent, unwritable ones are
+/// dropped.
 ///
 /// Environment: BERTCL_CACHE=off turns it off, BERTCL_CACHE=DIR moves it from
-/// XDG_CACHE_HOME/bertcl; BERTCL_CACHE_DEBUG=1 says hits, misses and why on standard error.
+/// XDG_CACHE_HOME/bertcl; BERTCL_CACHE_DEBUG=1 reports hits and misses, with reasons, on standard
+/// error.
 class ProgramCache {
  public:
   explicit ProgramCache(const DeviceInfo& device);
@@ -28,9 +29,9 @@ class ProgramCache {
   bool enabled() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }
 
-  /// SHA-256, in hexadecimal, of all that decides what the compiler makes: format version, final
-  /// source, options, platform, device and driver with their versions, and on a CPU device the
-  /// features of this CPU (PoCL's device name does not tell the chip).
+  /// SHA-256, in hexadecimal, of everything that determines the compiler's output: format version,
+  /// final source, options, platform, device and driver with their versions, and on a CPU device
+  /// the features of this CPU (PoCL's device name does not tell the chip).
   std::string key(std::string_view source, std::string_view options) const;
 
   /// The payload stored under `key`; `name` names it in the debug output.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs of one context: built once each, kept in memory and on disk.
+// The programs of one context: each built once, cached in memory and on disk.
 #pragma once
 #include <future>
 #include <map>
@@ -25,7 +25,7 @@ class Programs {
   std::shared_future<ProgramHandle> get_source(std::string_view program, const std::string& source,
                                                const Defines& defines);
 
-  /// A program linked of several; it is named, cached and told about as one.
+  /// A program linked from several; named, cached and reported as one.
   std::shared_future<ProgramHandle> get_linked(std::string_view name,
                                                const std::vector<LinkedPart>& parts);
 
@@ -44,14 +44,14 @@ class Programs {
     std::string name;
     bool assembly;  // in its source
   };
-  /// What a compiler is given, and the file it comes from.
+  /// The compiler's input, and the file it comes from.
   struct Text {
     std::string program, source, options;
     auto operator<=>(const Text&) const = default;
   };
   const std::string& source_of(std::string_view program);
   std::shared_future<ProgramHandle> get(std::string_view name, std::vector<Text> parts);
-  /// From the cache, or made of its parts.
+  /// From the cache, or linked from its parts.
   ProgramHandle build(const std::string& name, const std::vector<Text>& parts);
   ProgramHandle create(const Text& text);
   /// Throws Error with options and build log; `program` may be null.

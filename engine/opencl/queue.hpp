@@ -25,16 +25,16 @@ struct ProfileEntry {
   uint64_t calls = 0;
 };
 
-/// Launches run in the order in which they are given, and launch() never waits for the device:
-/// finish() or a Buffer::read() does. Several threads may use a queue; one that queues operations
-/// which belong together holds it meanwhile.
+/// Launches run in order, and launch() never waits for the device: finish() or Buffer::read() does.
+/// Several threads may use a queue; a thread holds it while it queues operations that belong
+/// together.
 class Queue {
  public:
   Queue(_cl_context* context, _cl_device_id* device);
   ~Queue();
 
-  /// Until the result goes, other threads queue nothing, and profiling stays as it is. Waiting for
-  /// the device needs no hold.
+  /// While the result lives, other threads queue nothing, and profiling does not change. Waiting
+  /// for the device needs no hold.
   std::unique_lock<std::recursive_mutex> hold() const { return std::unique_lock(mutex_); }
 
   /// Queues one launch. `global` is a multiple of `local` in each dimension; all zeros in `local`
@@ -43,38 +43,37 @@ class Queue {
   void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
               std::string_view label = {});
 
-  /// Waits until everything queued has run. Throws Error where the driver fails to: work that is
-  /// queued may still read and write memory of the host then, see settle().
+  /// Waits until everything queued has run. Throws Error if the driver fails to wait: queued work
+  /// may then still access host memory, see settle().
   void finish();
 
-  /// Waits until what was queued before mark() gave `point` has run, whatever came later. Throws as
-  /// finish() does.
+  /// Waits until everything queued before mark() returned `point` has run. Throws like finish().
   void wait(const EventHandle& point);
 
-  /// Lets go of `memory` that queued work reads or writes, as soon as none does: now, if the device
-  /// can be waited for in any way, else at the next finish() that succeeds, and never if none does.
+  /// Releases `memory` once no queued work uses it: now, if waiting for the device succeeds in any
+  /// way, else at the next finish() that succeeds, or never if none does.
   void settle(std::shared_ptr<const void> memory) noexcept;
 
-  /// Turns timing by events on or off (off at first: an event for each launch costs host time).
-  /// Waits for the work queued so far.
+  /// Turns event timing on or off (initially off: an event per launch costs host time). Waits for
+  /// the work queued so far.
   void enable_profiling(bool on);
   bool profiling() const {
     const auto held = hold();
     return profiling_;
   }
 
-  /// Waits, then returns what has run since the last clear_profile(), in order of first launch.
+  /// Waits, then returns the launches since the last clear_profile(), in order of first launch.
   std::vector<ProfileEntry> profile();
   void clear_profile();
 
   /// A point in the queue.
   EventHandle mark();
-  /// For libraries that queue work of several kernels themselves (CLBlast): an entry for the time
-  /// from a point, or else from the start of `event`, to its end.
+  /// For libraries that queue several kernels themselves (CLBlast): an entry for the time from a
+  /// point, or from the start of `event`, to its end.
   void add_event(EventHandle event, std::string_view label, std::string_view kernel,
                  EventHandle since = nullptr);
 
-  /// While the handle lives, so does the queue, even if another takes its place.
+  /// The handle keeps the queue alive, even if another replaces it.
   QueueHandle handle() const {
     const auto held = hold();
     return queue_;

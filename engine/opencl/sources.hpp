@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel sources: embedded in the program, or read from a folder while one works on them.
+// The kernel sources: embedded in the program, or read from a folder during development.
 #pragma once
 #include <span>
 #include <string>
@@ -23,7 +23,7 @@ std::vector<std::string> program_names();
 /// The final source of the program `stem`: the text of `stem`.cl with each `#include "lib/x.clh"`
 /// replaced by the text of that file, once per program. `#line` directives keep the build log true.
 /// The environment variable BERTCL_KERNELS names a folder to read files from instead of the
-/// embedded ones. Throws Error where a file is absent.
+/// embedded ones. Throws Error if a file is missing.
 std::string final_source(std::string_view stem);
 
 }  // namespace bertcl::opencl

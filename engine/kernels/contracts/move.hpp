@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contracts of kernels that move elements and compute nothing.
+// Contracts of kernels that only move elements.
 #pragma once
 #include "kernels/contract.hpp"
 
@@ -95,7 +95,7 @@ struct GatherND {
   };
 };
 
-/// Rows of padded sequences, without those of padding.
+/// Rows of padded sequences, without the padding.
 template <class A>
 struct Pack {
   A padded{}, packed{}, seq_offsets{}, batch{}, seq{}, row_bytes{}, rows_per_item{};
@@ -110,7 +110,7 @@ struct Pack {
   };
 };
 
-/// The way back; rows of padding are 0.
+/// The inverse; padding rows are 0.
 template <class A>
 struct Unpack {
   A packed{}, padded{}, seq_offsets{}, batch{}, seq{}, row_bytes{}, rows_per_item{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contracts of the kernels that look at values: those of calibration, and the check of weights.
+// Contracts of the kernels that observe values: calibration and the weight check.
 #pragma once
 #include "kernels/contract.hpp"
 

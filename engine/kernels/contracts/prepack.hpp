@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contracts of kernels that prepack weights [K, N] into panels, part by part: n columns that stand
-// from `first` on.
+// Contracts of kernels that prepack weights [K, N] into panels, part by part: n columns starting at
+// `first`.
 #pragma once
 #include "kernels/contract.hpp"
 
