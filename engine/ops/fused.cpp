@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the definitions of bertcl's own ops share: quantized operands and results.
+// Shared by the definitions of bertcl's own ops: quantized operands and results.
 #include "ops/fused.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the definitions of bertcl's own ops share: quantized operands and results.
+// Shared by the definitions of bertcl's own ops: quantized operands and results.
 #pragma once
 #include <span>
 #include <string_view>
@@ -9,8 +9,7 @@
 
 namespace bertcl::ops {
 
-/// A definition whose operands have names; those before the first optional one are counted in
-/// min_inputs.
+/// A definition with named operands; min_inputs counts those before the first optional one.
 OpDef own_op(const char* name, std::vector<OperandConstraint> types,
              std::span<const std::string_view> operands,
              std::vector<ir::Type> (*infer)(InferContext&),
@@ -20,15 +19,15 @@ OpDef own_op(const char* name, std::vector<OperandConstraint> types,
 void check_vector(const InferContext& context, std::size_t i, const ir::Dim& n,
                   bool or_one_element = false);
 
-/// In place of the position of an operand that an op does not have.
+/// The position of an operand that an op does not have.
 inline constexpr std::size_t no_operand = 1u << 16;
 
-/// The declared element type of result i, which has to be u8 or i8 where the operand `scale` is
-/// given. Elsewhere it is f32, or bf16 where that is declared.
+/// The declared element type of result i, which must be u8 or i8 if the operand `scale` is given;
+/// otherwise f32, or bf16 if declared.
 ir::DType type_of_result(const InferContext& context, std::size_t i, std::size_t scale);
 
-/// Operand `value` as real numbers: (q - zero_point) * scale in f32 where it has a scale, of one
-/// element, or of one for each column.
+/// Operand `value` as real numbers: (q - zero_point) * scale in f32 if it has a scale, of one
+/// element or one per column.
 std::vector<float> real_numbers(const EvaluateContext& context, std::size_t value,
                                 std::size_t scale, std::size_t zero_point);
 

@@ -10,11 +10,11 @@
 
 namespace bertcl::ops {
 
-/// The tensors of values that are already known.
+/// The tensors of known values.
 using Known = std::map<const ir::Value*, ir::Tensor>;
 
 /// All outputs in the order of the graph. Throws bertcl::Error naming the node, input or output
-/// whose type does not fit, and for operators that have no host evaluation.
+/// whose type does not match, and for operators that cannot be evaluated on the host.
 std::vector<ir::Tensor> interpret(const ir::Graph& graph,
                                   const std::map<std::string, ir::Tensor>& inputs);
 
@@ -22,13 +22,13 @@ std::vector<ir::Tensor> interpret(const ir::Graph& graph,
 /// the known tensors; every tensor that is computed is checked against its declared type.
 ir::Tensor evaluate_slice(const ir::Value* wanted, Known known, ir::Bindings bindings = {});
 
-/// Evaluates one node whose operands are all constants; empty if there is no such evaluation.
+/// Evaluates one node with constant operands; empty if it cannot be evaluated.
 std::vector<ir::Tensor> evaluate_constant(const ir::Node& node);
 
 /// Throws bertcl::Error naming the sizes if the run breaks one of the graph's assumptions.
 void check_assumptions(const ir::Graph& graph, const ir::Bindings& bindings);
 
-/// Gives the symbols of `shape` the sizes they have in `sizes`; false if they contradict.
+/// Binds the symbols of `shape` to `sizes`; false on a contradiction.
 bool bind(const ir::Shape& shape, const ir::Sizes& sizes, ir::Bindings& bindings);
 
 }  // namespace bertcl::ops

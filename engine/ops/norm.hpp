@@ -6,7 +6,7 @@
 
 namespace bertcl::ops {
 
-/// Each row of n elements less its mean, divided by sqrt(variance + epsilon), times gamma, plus
+/// Each row of n elements minus its mean, divided by sqrt(variance + epsilon), times gamma, plus
 /// beta. gamma and beta have n elements; an empty beta is 0.
 void normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
                     std::span<const double> beta, double epsilon);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each operator of the IR means: the types of its results and its values on the host.
+// The semantics of each IR operator: the types of its results and its values on the host.
 #pragma once
 #include <optional>
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace bertcl::ops {
 
-/// What type inference knows about one node.
+/// The context of type inference for one node.
 struct InferContext {
   ir::Graph& graph;  // gives fresh symbols
   const ir::Node& node;
@@ -22,16 +22,16 @@ struct InferContext {
   bool has(std::size_t i) const { return node.input(i) != nullptr; }
   const ir::Type& type(std::size_t i) const;
   const ir::Shape& shape(std::size_t i) const { return type(i).shape; }
-  /// The elements of operand i as sizes, or null where they are not known.
+  /// The elements of operand i as sizes, or null if unknown.
   const std::vector<ir::Dim>* elements(std::size_t i) const;
   /// The attribute `key` as a dimension of a tensor of that rank, negative values counted from the
-  /// end. Throws if it is outside.
+  /// end. Throws if it is out of range.
   std::int64_t axis(std::string_view key, std::int64_t otherwise, std::size_t rank) const;
   /// Throws bertcl::Error that names the node.
   [[noreturn]] void fail(const std::string& what) const;
 };
 
-/// What evaluation knows about one node.
+/// The context of evaluation for one node.
 struct EvaluateContext {
   const ir::Node& node;
   std::vector<const ir::Tensor*> inputs;  // null where an optional operand is absent
@@ -45,7 +45,7 @@ struct EvaluateContext {
   [[noreturn]] void fail(const std::string& what) const;
 };
 
-/// What passes and planner rely on without knowing the operator.
+/// What passes and planner need to know about any operator.
 struct Traits {
   bool row_wise = false;          // a row of a result depends on the same row of the operands only
   bool moves_elements = false;    // the result holds elements of operand 0
@@ -55,7 +55,7 @@ struct Traits {
   std::optional<std::int32_t> unary_code = {}, binary_code = {};  // of elementwise_*.cl
   /// The ONNX operator of the same name means the same, and may have these attributes.
   std::optional<std::vector<std::string>> onnx_attributes = {};
-  /// The axes of operand 0 along which several elements make one of a result; null: none.
+  /// The axes of operand 0 along which several elements contribute to one of a result; null: none.
   std::vector<std::int64_t> (*mixed_axes)(const ir::Node&) = nullptr;
 };
 
@@ -83,7 +83,7 @@ inline constexpr std::size_t any_number = 1u << 20;
 const OpDef* find(std::string_view op);
 /// The definition; throws bertcl::Error that names the node if there is none.
 const OpDef& get(const ir::Node& node);
-/// The traits of a node's operator; none where it has no definition.
+/// The traits of a node's operator; none if it has no definition.
 const Traits& traits(const ir::Node& node);
 /// Names of all operators, sorted.
 std::vector<std::string> names();

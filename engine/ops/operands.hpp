@@ -17,9 +17,9 @@ enum : std::size_t { x, w, bias };
 inline constexpr std::string_view names[] = {"x", "w", "bias?"};
 }  // namespace linear
 
-/// The same between integers {activation?}; their sums are exact. x_scale and x_zero_point may be
-/// computed (DynamicQuantizeLinear), x_scale also with one element for each row (quantize_rows);
-/// all else but x is constant. w_scale and w_zero_point (i8) have one element or N.
+/// The same on integers {activation?}; the sums are exact. x_scale and x_zero_point may be computed
+/// (DynamicQuantizeLinear), x_scale also with one element for each row (quantize_rows); all else
+/// but x is constant. w_scale and w_zero_point (i8) have one element or N.
 namespace linear_q {
 enum : std::size_t {
   x,
@@ -44,17 +44,18 @@ inline constexpr std::string_view names[] = {
 /// that are wider.
 ///
 /// With p_scale, the probabilities are quantized: p_type says to what, with the zero point 0.
-/// mask_is_length = 1: as many first keys count as the mask has ones. unnormalized = 1: p are
-/// powers relative to the largest, and the product with v is divided by the sum of the quantized p.
-/// With score_scale the scores s = scale * q k^T are quantized, clamp(round(s / score_scale),
-/// score_lowest, score_lowest + 255) * score_scale, and then multiplied with score_factor.
+/// mask_is_length = 1: the first keys count, as many as the mask has ones. unnormalized = 1: p are
+/// exponentials relative to the largest, and the product with v is divided by the sum of the
+/// quantized p. With score_scale the scores s = scale * q k^T are quantized, clamp(round(s /
+/// score_scale), score_lowest, score_lowest + 255) * score_scale, and then multiplied with
+/// score_factor.
 namespace attention {
 enum : std::size_t { q, k, v, mask, p_scale, p_zero_point, seq_offsets, key_mask };
 inline constexpr std::string_view names[] = {
     "q", "k", "v", "mask?", "p_scale?", "p_zero_point?", "seq_offsets?", "key_mask?"};
 }  // namespace attention
 
-/// The same of bytes.
+/// The same on bytes.
 namespace attention_q {
 enum : std::size_t {
   q,
@@ -91,7 +92,7 @@ inline constexpr std::string_view names[] = {"q",
 }  // namespace attention_q
 
 /// LayerNorm of x + residual {epsilon} -> f32 [, quantized [, quantized]]: f32, and the same
-/// quantized for one or two kinds of readers (the next product, the next residual sum).
+/// quantized for one or two kinds of readers (the next GEMM, the next residual sum).
 namespace add_norm {
 enum : std::size_t {
   x,
@@ -120,7 +121,7 @@ inline constexpr Term terms[] = {{x, x_scale, x_zero_point},
 }  // namespace add_norm
 
 /// LayerNorm of word[ids] + type[types] + position[positions] {epsilon}, with the results of
-/// add_norm. Absent types are 0; absent positions count along the sequence.
+/// add_norm. Absent types are 0; absent positions count up along the sequence.
 namespace embed_norm {
 enum : std::size_t {
   ids,
@@ -153,7 +154,7 @@ namespace observe {
 inline constexpr std::string_view names[] = {"x"};
 }
 
-/// What the host fills while it uploads {keeps_padding?, mask_is_length?}
+/// Values that the host fills during upload {keeps_padding?, mask_is_length?}
 ///   -> ids, positions, seq_offsets, key_mask [, types];
 /// positions count from 0 in each sequence where they are no operand.
 namespace pack_inputs {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows of a padded batch are computed, and where they lie.
+// Which rows of a padded batch are computed, and where they are stored.
 #include "ops/packing.hpp"
 
 #include <algorithm>

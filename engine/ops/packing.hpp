@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rows of a padded batch are computed, and where they lie.
+// Which rows of a padded batch are computed, and where they are stored.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -17,14 +17,14 @@ struct Packing {
   std::vector<std::uint8_t> key_mask;     // [tokens]
 
   std::int64_t tokens() const { return seq_offsets.empty() ? 0 : seq_offsets.back(); }
-  /// The packed rows of a padded [batch, seq] matrix of ids. One beyond 32 bits becomes the nearest
-  /// that they hold, which is outside of every table as well.
+  /// The packed rows of a padded [batch, seq] matrix of ids. Ids beyond 32 bits are clamped, which
+  /// keeps them outside every table.
   std::vector<std::int32_t> gather(std::span<const std::int64_t> padded) const;
 };
 
 /// Decides from the mask ([batch, seq], non-zero = attend; empty: all ones). Padding is dropped if
-/// that is allowed and every row of the mask is a prefix of ones. `mask_is_length`: as many first
-/// keys count as a row has ones.
+/// allowed and if each row of the mask is ones followed by zeros. `mask_is_length`: the first keys
+/// count, as many as a row has ones.
 Packing make_packing(std::int64_t batch, std::int64_t seq, std::span<const std::int64_t> mask,
                      bool may_drop, bool mask_is_length = false);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of quantized numbers.
+// Arithmetic on quantized numbers.
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognizes what a subgraph computes by running it on the host with small inputs.
+// Recognizes subgraphs by running them on the host with small inputs.
 #include "ops/recognize_by_value.hpp"
 
 #include <algorithm>

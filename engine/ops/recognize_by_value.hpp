@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognizes what a subgraph computes by running it on the host with small inputs.
+// Recognizes subgraphs by running them on the host with small inputs.
 //
 // Exporters spell a key mask or the numbers 0..seq-1 in dozens of ways (Cast, Sub, Mul -10000,
-// finfo.min, Where, Expand, Range, GreaterOrEqual, GatherND, ...). All that matters is the result.
+// finfo.min, Where, Expand, Range, GreaterOrEqual, GatherND, ...). Only the result matters.
 #pragma once
 #include <optional>
 
@@ -10,11 +10,11 @@
 
 namespace bertcl::ops {
 
-/// What a graph makes of its input attention_mask, 1 for a token and 0 for padding.
+/// How a graph interprets its input attention_mask, 1 for a token and 0 for padding.
 struct KeyMask {
   ir::Value* input;
-  /// As many first keys count as the row has ones, wherever these are. The same as the mask itself
-  /// where its ones come first.
+  /// The first keys count, as many as the row has ones, wherever these are. Equivalent to the mask
+  /// itself if its ones come first.
   bool mask_is_length = false;
 
   friend bool operator==(const KeyMask&, const KeyMask&) = default;
@@ -28,10 +28,10 @@ std::optional<KeyMask> additive_key_mask(const ir::Graph& graph, ir::Value* valu
 /// The same for a boolean mask that is true where a key counts (`keeps`) or where it does not.
 std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value, bool keeps);
 
-/// True if `value` is 0, 1, ..., seq-1 along its last axis whatever the inputs are.
+/// True if `value` is 0, 1, ..., seq-1 along its last axis for all inputs.
 bool is_position_ids(const ir::Graph& graph, ir::Value* value);
 
-/// True if every element of `value` is 0 whatever the inputs are.
+/// True if every element of `value` is 0 for all inputs.
 bool is_all_zero(const ir::Graph& graph, ir::Value* value);
 
 }  // namespace bertcl::ops

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers shared by the operator families: broadcasting, walking tensors, symbolic movement.
+// Helpers shared by the operators: broadcasting, iterating over tensors, symbolic movement.
 #pragma once
 #include <array>
 #include <cmath>
@@ -22,9 +22,9 @@ ir::Sizes broadcast(const EvaluateContext& context, const ir::Sizes& a, const ir
 ir::Dim same_extent(const InferContext& context, const ir::Dim& a, const ir::Dim& b,
                     std::string_view what);
 
-/// Distance in elements between neighbours along each dimension of a dense tensor.
+/// Stride in elements along each dimension of a dense tensor.
 ir::Sizes dense_strides(const ir::Sizes& sizes);
-/// Strides for reading a tensor of extents `from` while walking one of extents `to`: 0 where it is
+/// Strides for reading a tensor of extents `from` while iterating over extents `to`: 0 where it is
 /// repeated.
 ir::Sizes broadcast_strides(const ir::Sizes& from, const ir::Sizes& to);
 

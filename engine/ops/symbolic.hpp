@@ -14,8 +14,8 @@ namespace bertcl::ops {
 /// The elements of a tensor of rank 0 or 1; empty where they are not known.
 using SymbolicElements = std::optional<std::vector<ir::Dim>>;
 
-/// What is known of the elements of integer and boolean tensors. Symbols stand for sizes, so they
-/// are taken to be positive.
+/// What is known about the elements of integer and boolean tensors. Symbols are sizes, so they are
+/// assumed positive.
 class SymbolicValues {
  public:
   /// The elements of a value, or null. Constants of up to 64 elements are always known.
@@ -24,8 +24,8 @@ class SymbolicValues {
   /// The elements if all of them are numbers.
   std::optional<std::vector<std::int64_t>> constants(const ir::Value* value);
 
-  /// The result of Add, Sub, Mul, Div, Min, Max, Equal, ... of two sizes: a size where it can be
-  /// written as one, otherwise a fresh symbol, the same one each time the same is asked. Empty for
+  /// The result of Add, Sub, Mul, Div, Min, Max, Equal, ... of two sizes: a size if it can be
+  /// expressed as one, otherwise a fresh symbol, the same for the same operands. Empty for
   /// comparisons that depend on the run.
   std::optional<ir::Dim> apply(ir::Graph& graph, const std::string& op, const ir::Dim& a,
                                const ir::Dim& b);

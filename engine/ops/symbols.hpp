@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes that packing brings into a graph; the one place where they are named.
+// The sizes that packing adds to a graph; the one place where they are named.
 //
-// They start with '$', which the importer takes out of the symbols of a file (onnx/inputs.hpp): a
-// model may call an axis `tokens` or `batch` and means a size of its own.
+// They start with '$', which the importer removes from the symbols of a file (onnx/inputs.hpp): a
+// model may call an axis `tokens` or `batch` and mean another size.
 #pragma once
 #include "ir/dim.hpp"
 

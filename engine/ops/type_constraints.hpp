@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types that the operators take: the type constraints of ONNX.
+// Element types of the operators' operands: the type constraints of ONNX.
 #pragma once
 #include <cstdint>
 #include <initializer_list>

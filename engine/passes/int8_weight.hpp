@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized weights in the one form that int8 GEMMs take.
+// Quantized weights in the form that int8 GEMMs take.
 #pragma once
 #include "ir/graph.hpp"
 

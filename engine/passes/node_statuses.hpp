@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of each node of the ONNX file: the account by which a report shows that none is lost.
+// The outcome for each node of the ONNX file, which shows in a report that none is lost.
 #pragma once
 #include <set>
 #include <string>
@@ -20,15 +20,15 @@ enum class Status {
 struct NodeStatus {
   std::string name, op;  // as the file has them
   Status status = Status::computed;
-  std::string pass;  // after which it was gone; "import" where no node was made of it
+  std::string pass;  // after which it was gone; "import" if no node was created for it
 };
 
-/// Follows the names of nodes through the compiler.
+/// Tracks node names through the compiler.
 class NodeStatuses {
  public:
   /// `graph` as it was imported.
   explicit NodeStatuses(const ir::Graph& graph);
-  /// Takes note of what a pass has removed.
+  /// Records what a pass has removed.
   void after(const std::string& pass, const ir::Graph& graph);
   /// One entry for each node of the file, in its order.
   std::vector<NodeStatus> result() const { return nodes_; }

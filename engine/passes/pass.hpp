@@ -10,16 +10,16 @@
 
 namespace bertcl::passes {
 
-/// What float linear and attention compute in: f32, f16 or bf16, and for the report, why it is not
-/// what was asked for.
+/// The arithmetic of float linear and attention: f32, f16 or bf16, and for the report, why it is
+/// not the requested one.
 struct Precision {
   ir::DType type = ir::DType::f32;
   std::string reason = {};
 };
 
-/// What the caller wants of the compiled graph.
+/// The caller's compile options.
 struct Options {
-  std::vector<std::string> disabled;  // names of passes to leave out
+  std::vector<std::string> disabled;  // names of passes to skip
   ir::Limits limits = {};
   Precision precision = {};
 };
@@ -31,8 +31,8 @@ struct Pass {
   std::function<bool(ir::Graph&)> run;
 };
 
-/// The whole compiler: the passes in their order, less those that are disabled and those that serve
-/// these alone. Throws Error if one is disabled that every graph needs.
+/// The whole compiler: the passes in order, without the disabled ones and those that only serve
+/// them. Throws Error if a disabled pass is needed by every graph.
 std::vector<Pass> pipeline(const Options& options);
 
 /// Runs the pipeline, verifying after each pass. `after` is called with the name of each pass that

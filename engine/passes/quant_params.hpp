@@ -7,8 +7,8 @@
 
 namespace bertcl::passes {
 
-/// Most products of two bytes whose sum fits an int32 whatever their values are: bytes of x less
-/// their zero point are within 255, those of the weight within 128, or 255 with a zero point.
+/// The most products of two bytes whose sum always fits an int32: bytes of x minus their zero point
+/// are within 255, those of the weight within 128, or 255 with a zero point.
 constexpr std::int64_t max_exact_products(bool weight_has_zero_point = false) {
   return ((std::int64_t{1} << 31) - 1) / (255 * (weight_has_zero_point ? 255 : 128));
 }
@@ -33,7 +33,7 @@ bool is_per_tensor(const ir::Node& node);
 /// True if they are constants of one element, or of one for each index of the last axis.
 bool is_per_column(const ir::Node& node);
 
-/// Same scale and zero point, whether or not they are the same initializers.
+/// Same scale and zero point, even if they are different initializers.
 bool same_parameters(const ir::Node& a, const ir::Node& b);
 
 /// Zero point as a number; 0 where absent.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lowering of one op works with: slots, constants, and the list of steps.
+// The context for lowering one op: slots, constants, and the list of steps.
 #pragma once
 #include <functional>
 #include <map>
@@ -26,7 +26,7 @@ struct Options {
   std::string disabled;          // comma-separated variants that are left out
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
-  /// Called before each program is built or loaded: how many are, of how many.
+  /// Called before each program is built or loaded, with the number done and the total.
   std::function<void(std::size_t built, std::size_t programs)> on_program;
 
   bool is_disabled(std::string_view variant) const;
@@ -51,15 +51,15 @@ class Builder {
   Argument out(const ir::Value* value);
   /// A result if anything reads it, otherwise null.
   Argument out_if_used(const ir::Value* value, const ir::Graph& graph);
-  /// A slot for a value that only this op knows.
+  /// A slot for a value that only this op uses.
   Argument scratch_out(std::string name, ir::Type type);
-  /// Reads what scratch_out() or out() gave.
+  /// Reads a result of scratch_out() or out().
   static Argument read(const Argument& written);
-  /// `result` is `operand` under another shape: no step, the same memory.
+  /// `result` is `operand` with another shape: no step, the same memory.
   void alias(const ir::Value* result, const ir::Value* operand);
   /// Device memory with these bytes.
   Argument constant(const ir::Tensor& tensor);
-  /// Device memory that the caller has filled.
+  /// Device memory filled by the caller.
   Argument constant(opencl::Buffer buffer);
   /// The same bytes for a kernel that loads them by element or by vloadn(): see
   /// opencl::Context::hold().
@@ -68,16 +68,15 @@ class Builder {
   /// with one work-item for each of `count`. Its first argument is that tensor, as by
   /// constant_in_place().
   void make_constant(opencl::Kernel kernel, const ir::Tensor& tensor, std::size_t count);
-  /// Throws Error where a step gives a kernel another element type than it reads (contracts.hpp).
+  /// Throws Error if a step gives a kernel another element type than it reads (contracts.hpp).
   void check_contracts() const;
-  /// Builds all programs but those of steps that the persistent kernel runs, and makes those
-  /// constants. Throws Error where one of the kernels built takes another number of arguments than
-  /// its step has.
+  /// Builds all programs except those of steps that the persistent kernel runs, and makes those
+  /// constants. Throws Error if a built kernel takes another number of arguments than its step has.
   void finish();
   /// The int that kernels set when an index was outside its table.
   Argument error_flag();
 
-  /// Appends a launch of a kernel that has this contract. `kernel` must be that of this step alone.
+  /// Appends a launch of a kernel with this contract. `kernel` must belong to this step only.
   template <template <class> class Contract>
   Step& launch(const ir::Node& node, std::string type, std::string variant, opencl::Kernel kernel,
                const Contract<Argument>& arguments, std::array<Size, 3> global) {
@@ -85,24 +84,24 @@ class Builder {
     return launch(node, std::move(type), std::move(variant), std::move(kernel),
                   kernels::in_order(arguments), std::move(global));
   }
-  /// The same with arguments in the kernel's order, of a contract that the caller has checked.
+  /// The same with arguments in the kernel's order, for a contract that the caller has checked.
   Step& launch(const ir::Node& node, std::string type, std::string variant, opencl::Kernel kernel,
                std::vector<Argument> arguments, std::array<Size, 3> global);
   /// Appends a call of a library.
   Step& call(const ir::Node& node, std::string type, std::string variant, LibraryCall call,
              const kernels::LibraryGemm<Argument>& arguments);
-  /// Lets finish() look for NaN and infinity in what constant(), constant_in_place() and
-  /// make_constant() are given from now on. `weights` has to live as long.
+  /// Makes finish() look for NaN and infinity in the arguments of constant(), constant_in_place()
+  /// and make_constant() from now on. `weights` must outlive it.
   void check_weights(WeightCheck& weights) { weights_ = &weights; }
-  /// The node that is lowered from now on.
+  /// Sets the node being lowered.
   void begin(const ir::Node& node) { node_ = &node; }
   /// A kernel for one step, built by finish().
   opencl::Kernel kernel(std::string_view program, std::string_view name,
                         const opencl::Defines& defines = {});
 
   /// Gives the plan a persistent kernel over `kernels`, for the steps that have a number in it;
-  /// finish() builds it, and leaves their own programs to the first launch that needs one. Where
-  /// the driver does not build it, the plan has none, and every step its own program.
+  /// finish() builds it, and leaves their own programs to the first launch that needs one. If the
+  /// driver cannot build it, the plan has none, and every step its own program.
   void merge(std::span<const opencl::Kernel> kernels);
 
   int slot_of(const ir::Value* value) const;
@@ -118,13 +117,13 @@ class Builder {
   const Options& options_;
   std::shared_ptr<const Tuning> tuning_;
   std::map<const ir::Value*, int> slots_;
-  // By the address of the constant's bytes, which kept_ keeps from being used again.
+  // By the address of the constant's bytes, which kept_ keeps alive.
   std::map<const void*, int> uploaded_;
   std::vector<ir::Tensor> kept_;
   std::map<int, ir::DType> constant_types_;  // of constants that are no prepacked weights
   const ir::Node* node_ = nullptr;
-  /// A program by the first kernel of it that was asked for, and the node that did; none for the
-  /// persistent kernel.
+  /// A program by its first requested kernel, and the requesting node; none for the persistent
+  /// kernel.
   struct Wanted {
     opencl::Kernel kernel;
     const ir::Node* node;
@@ -157,14 +156,14 @@ class Builder {
   void give_up_persistent_kernel(const std::string& reason);
   /// Those that are still queued.
   std::span<Prepacking> queue_prepackings();
-  /// Waits, and lets go of what they hold.
+  /// Waits, and releases what they hold.
   void wait_for(std::span<Prepacking> queued);
 };
 
 /// Lowers one node to steps.
 using Lowering = std::function<void(Builder&, const ir::Graph&, const ir::Node&)>;
 
-/// The lowering of an op; null where there is none.
+/// The lowering of an op; null if there is none.
 const Lowering* find_lowering(std::string_view op);
 
 /// Makes the plan of a compiled graph. Throws bertcl::Error naming a node that no kernel can run,

@@ -19,7 +19,7 @@ struct Placement {
   std::int64_t arena_bytes = 0;
 };
 
-/// Buffers that values share whose lives do not meet.
+/// Buffers shared by values whose lifetimes do not overlap.
 struct SharedBuffers {
   std::vector<std::size_t> of;      // of each value
   std::vector<std::int64_t> bytes;  // of each buffer: those of its largest value
@@ -30,7 +30,7 @@ struct SharedBuffers {
 Placement place(const std::vector<Lifetime>& lifetimes, std::int64_t alignment);
 
 /// The same for devices on which no two views of a buffer may overlap: the largest value first,
-/// each in the first buffer that is free while it lives.
+/// each in the first buffer that is free during its lifetime.
 SharedBuffers share_buffers(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace bertcl::plan

@@ -7,12 +7,12 @@ namespace bertcl::plan {
 class Builder;
 struct Plan;
 
-/// Gives the plan a kernel that runs steps one after the other (kernels_cl/persistent/persistent.cl), and
-/// their kernels a number in it, where the device has shown that it runs one (`persistent_kernel`).
-/// To be called when all steps are there, and nothing is built.
+/// Gives the plan a kernel that runs steps one after the other
+/// (kernels_cl/persistent/persistent.cl), and their kernels a number in it, if the device has the
+/// capability `persistent_kernel`. Call it when all steps exist and nothing is built yet.
 void add_persistent_kernel(Builder& b);
 
-/// How many steps of a plan share launches with their neighbours, except while they are profiled.
+/// The number of steps that share launches with their neighbours, except while profiled.
 int merged_steps(const Plan& plan);
 
 }  // namespace bertcl::plan

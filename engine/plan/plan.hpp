@@ -40,7 +40,7 @@ struct Slot {
   int root = 0;  // index of the slot that owns the memory, itself in most cases
 };
 
-// What a kernel argument can be.
+// The kinds of kernel arguments.
 struct Reads {
   int slot;
 };
@@ -74,13 +74,13 @@ struct Alternative {
   int persistent_index = -1;  // as that of a step
 };
 
-/// A variant that a device can be tuned to; those of one layout read the same weights.
+/// A variant for tuning; variants of one layout read the same weights.
 struct TunableVariant {
   std::string name, layout;
   std::string variant;  // whose tiles it changes, or itself
 };
 
-/// What tuning knows of a GEMM with constant weights [k, n].
+/// Tuning data of a GEMM with constant weights [k, n].
 struct TunableGemm {
   std::int64_t n = 0, k = 0;
   std::vector<TunableVariant> variants;
@@ -88,7 +88,7 @@ struct TunableGemm {
   double gain = 0;        // measured speedup over `otherwise`; 0 where that is taken
 };
 
-/// One kernel launch, maybe together with its neighbours, or one call of a library.
+/// One kernel launch, possibly merged with its neighbours, or one library call.
 struct Step {
   std::string name;                  // of the value that it makes
   std::string op;                    // of the graph: linear_q, attention, ...
@@ -109,7 +109,7 @@ struct Step {
   ir::Dim unit{0};
 };
 
-/// Where the bytes of a slot come from before the first step.
+/// The source of a slot's bytes before the first step.
 enum class InputKind { dense, packed_ids, packed_types, positions, seq_offsets, key_mask };
 struct Input {
   InputKind kind = InputKind::dense;
@@ -123,13 +123,13 @@ struct Output {
   ir::Tensor constant;
 };
 
-/// A tensor the user passes in or gets out.
+/// A tensor that the user passes in or gets back.
 struct Port {
   std::string name;
   ir::Type type;
 };
 
-/// A value that calibration wants to see: read after step `after`.
+/// A value observed by calibration: read after step `after`.
 struct Tap {
   std::string name;
   int slot = 0;
@@ -164,15 +164,15 @@ struct Plan {
   int error_constant = -1;  // int buffer that kernels set when an index was outside its table
 };
 
-/// The alternative that a run of these sizes takes; null where it is the step's own kernel. Throws
-/// bertcl::Error where that depends on a size that is not bound.
+/// The alternative for a run of these sizes; null for the step's own kernel. Throws bertcl::Error
+/// if that depends on an unbound size.
 const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
                                    std::size_t compute_units);
 
-/// True if a linear or attention runs in integers.
+/// True if a linear or attention runs in int8.
 bool computes_in_int8(const Plan& plan);
 
-/// Why the plan is not all that int8 can be: its notes, or that the model is float. Empty if it is.
+/// Why the plan is not fully int8: its notes, or that the model is float. Empty if it is.
 std::vector<std::string> why_not_int8(const Plan& plan);
 
 }  // namespace bertcl::plan

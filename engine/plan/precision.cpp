@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What float linear and attention compute in.
+// The arithmetic of float linear and attention.
 #include "plan/precision.hpp"
 
 #include <fmt/format.h>

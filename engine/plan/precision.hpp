@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What float linear and attention compute in.
+// The arithmetic of float linear and attention.
 #pragma once
 #include <string>
 
@@ -8,15 +8,15 @@
 
 namespace bertcl::plan {
 
-/// What the device offers of `asked`, which is f32, f16 or bf16. Throws bertcl::Error for another
-/// type.
+/// The closest to `asked` (f32, f16 or bf16) that the device supports. Throws bertcl::Error for
+/// another type.
 passes::Precision precision_on(opencl::Context& context, ir::DType asked, const Options& options);
 
 /// What the pass choose_precision wrote into a node: "fp16", "bf16", or "fp32" where it wrote
 /// nothing.
 std::string precision_of(const ir::Node& node);
 
-/// The reasons why a float node does not run faster: those that passes found, before `refusals` of
+/// The reasons why a float node does not run faster: those found by passes, then `refusals` of
 /// variants.
 std::string why_not_faster(const ir::Node& node, const std::string& refusals);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan as a report shows it: its steps by part of the model, and what each of them costs.
+// A plan for reports: its steps by part of the model, and the cost of each.
 #include "plan/report.hpp"
 
 #include <fmt/format.h>

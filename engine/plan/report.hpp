@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan as a report shows it: its steps by part of the model, and what each of them costs.
+// A plan for reports: its steps by part of the model, and the cost of each.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -33,11 +33,11 @@ struct Section {
   std::string title;  // "embeddings", "layer 3", "head"
   std::vector<std::size_t> steps;
 };
-/// The plan in parts, told by its order: a layer starts after the LayerNorm in front of its
-/// attention, the last one ends at its second LayerNorm. A plan without attention is one part.
+/// The plan in parts, in order: a layer starts after the LayerNorm before its attention, the last
+/// one ends at its second LayerNorm. A plan without attention is one part.
 std::vector<Section> sections_of(const Plan& plan);
 
-/// What the host does in a run, as sentences: all else is done by the steps.
+/// What the host does in a run, as sentences: the steps do everything else.
 std::vector<std::string> host_work(const Plan& plan);
 
 /// True if both consist of the same launches: op, type, variant and reasons.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that take a matrix row by row: a work-item a row on CPUs, a work-group a row on GPUs.
+// Row-wise kernels: a work-item per row on CPUs, a work-group per row on GPUs.
 #pragma once
 #include <string>
 #include <vector>

@@ -10,7 +10,7 @@ namespace bertcl::plan {
 
 using Strides = std::vector<ir::Dim>;
 
-/// Several operands walked together in row-major order of `extents`.
+/// Several operands iterated together in row-major order of `extents`.
 struct View {
   ir::Shape extents;
   std::vector<Strides> strides;  // one list for each operand, in elements; 0 repeats
@@ -18,10 +18,10 @@ struct View {
 
 Strides row_major(const ir::Shape& shape);
 
-/// Strides for reading a tensor of shape `from` while walking `to` (NumPy broadcasting).
+/// Strides for reading a tensor of shape `from` while iterating over `to` (NumPy broadcasting).
 Strides broadcast(const ir::Shape& from, const ir::Shape& to);
 
-/// Drops extents of 1 and joins neighbours that every operand walks contiguously, so that the
+/// Drops extents of 1 and coalesces neighbours that are contiguous in every operand, so that the
 /// innermost runs are long.
 View coalesced(View view);
 

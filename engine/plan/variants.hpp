@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which variant of an op a plan takes: the first that the device and the caller allow.
+// The choice of a variant: the first that the device and the caller allow.
 #pragma once
 #include <fmt/format.h>
 
@@ -17,8 +17,8 @@ struct Choice {
   std::string why_not_faster;  // "x86_vnni: the device has no avx512_vnni; ..."
 };
 
-/// `refusal` says of a variant why it cannot run here. The choice points into `variants`. Throws
-/// bertcl::Error naming the node and every reason where all variants are refused.
+/// `refusal` returns why a variant cannot run here. The choice points into `variants`. Throws
+/// bertcl::Error naming the node and every reason if all variants are refused.
 template <class Variants, class Refuse>
 auto choose(Builder& builder, const ir::Node& node, const Variants& variants,
             const Refuse& refusal) {
@@ -47,7 +47,7 @@ inline kernels::Refusal why_not(Builder& builder, const kernels::Needs& needs) {
   return kernels::why_not(needs, builder.context().info(), builder.context().capabilities());
 }
 
-/// The same where the needs of a variant are all that counts.
+/// The same, considering only the needs of a variant.
 template <class Variants>
 auto choose(Builder& builder, const ir::Node& node, const Variants& variants) {
   return choose(builder, node, variants,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float constants of a plan that hold NaN or infinity are told by their names.
+// Finds float constants of a plan that hold NaN or infinity, and names them.
 #include "plan/weight_check.hpp"
 
 #include <fmt/format.h>

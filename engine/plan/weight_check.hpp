@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float constants of a plan that hold NaN or infinity are told by their names.
+// Finds float constants of a plan that hold NaN or infinity, and names them.
 #pragma once
 #include <map>
 #include <string>
@@ -11,12 +11,11 @@
 
 namespace bertcl::plan {
 
-/// Small constants are looked at on the host, large ones where they lie on the device. NaN is
-/// looked for in all; infinity, which masks and bounds may be, in weights of MatMuls and tables
-/// alone.
+/// Small constants are checked on the host, large ones on the device. NaN is an error in all;
+/// infinity, which masks and bounds may hold, only in weights of MatMuls and tables.
 class WeightCheck {
  public:
-  /// Takes the names of the constants, and throws Error for a small one that holds NaN.
+  /// Records the names of the constants, and throws Error for a small one that holds NaN.
   explicit WeightCheck(const ir::Graph& graph);
 
   /// Before the first queue(): for as many tensors at most.

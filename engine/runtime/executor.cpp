@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run at a time of a plan, which other executors run, too: places its slots for the shapes of a
-// batch, binds arguments, enqueues the steps.
+// Runs a plan, which several executors may share, one run at a time: places its slots for the
+// shapes of a batch, binds arguments, enqueues the steps.
 #include "runtime/executor.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run at a time of a plan, which other executors run, too: places its slots for the shapes of a
-// batch, binds arguments, enqueues the steps.
+// Runs a plan, which several executors may share, one run at a time: places its slots for the
+// shapes of a batch, binds arguments, enqueues the steps.
 #pragma once
 #include <atomic>
 #include <map>
@@ -29,7 +29,7 @@ class Executor {
            std::atomic<std::int64_t>& arenas);
   ~Executor();
 
-  /// Places every slot for these sizes, unless they are those of the last call. Waits where wait()
+  /// Places every slot for these sizes, unless they equal those of the last call. Waits if wait()
   /// was not called after the last run.
   void bind(const ir::Bindings& sizes);
   /// Host memory for the value of an input after bind(), and the transfer of all of them. It is
@@ -44,10 +44,10 @@ class Executor {
   /// Waits for what this executor has queued, and for reads of its buffers. Throws Error where the
   /// driver fails to.
   void wait();
-  /// Set by kernels when an index was outside its table; nothing where none can be.
+  /// Set by kernels when an index was outside its table; empty if that cannot happen.
   opencl::Buffer& index_error() { return index_error_; }
   std::int64_t arena_bytes() const { return memory_.arena_bytes; }
-  /// The same for other sizes; nothing is allocated. Throws Error as bind() does if it is too much.
+  /// The same for other sizes; nothing is allocated. Throws Error like bind() if it is too much.
   std::int64_t arena_bytes(const ir::Bindings& sizes) const {
     return places_of(sizes, 0).arena_bytes;
   }
@@ -64,7 +64,7 @@ class Executor {
   struct Places {
     std::vector<std::int64_t> offsets;
     std::int64_t inputs_begin = 0, inputs_end = 0, arena_bytes = 0;
-    plan::SharedBuffers shared = {};  // what takes the place of the arena, if anything
+    plan::SharedBuffers shared = {};  // the replacement of the arena, if any
   };
   Places places_of(const ir::Bindings& sizes, std::int64_t others) const;
   void check_memory(const std::vector<plan::Lifetime>& values, std::int64_t arena_bytes,

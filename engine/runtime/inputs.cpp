@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run is given, checked against what the plan takes.
+// The inputs of a run, checked against the plan.
 #include "runtime/inputs.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run is given, checked against what the plan takes.
+// The inputs of a run, checked against the plan.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,11 +16,11 @@ namespace bertcl::runtime {
 using Shapes = std::map<std::string, ir::Sizes, std::less<>>;
 Shapes shapes_of(const Tensors& inputs);
 
-/// Throws Error if an input is missing that has no default, or one is unknown to the model.
+/// Throws Error if an input without a default is missing, or one is unknown to the model.
 void check_names(const plan::Plan& plan, const Tensors& inputs);
 
-/// Gives every symbol of the input shapes its size. Throws Error where a shape is another than the
-/// model's, or two inputs disagree. The names have to be checked.
+/// Gives every symbol of the input shapes its size. Throws Error if a shape differs from the
+/// model's, or two inputs disagree. Names must have been checked.
 ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs);
 
 /// Ids, token types or positions as integers; empty where the input is absent. An input that the
@@ -29,12 +29,12 @@ ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs);
 std::vector<std::int64_t> integers_of(const plan::Plan& plan, const Tensors& inputs,
                                       const std::string& name);
 
-/// The mask, likewise. What a graph makes of other numbers than 0 and 1 is not what a mask says:
-/// they are an Error.
+/// The mask, likewise. Numbers other than 0 and 1 are an Error: a graph would not treat them as a
+/// mask.
 std::vector<std::int64_t> mask_of(const plan::Plan& plan, const Tensors& inputs);
 
-/// Throws Error if a sequence is longer than the model's table of positions, or than integer
-/// attention can sum up.
+/// Throws Error if a sequence is longer than the model's position table, or than int8 attention can
+/// sum.
 void check_length(const plan::Plan& plan, const ops::Packing& packing);
 
 }  // namespace bertcl::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of a plan, and where their values lie, for the sizes of one run.
+// The steps of a plan, and the locations of their values, for the sizes of one run.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Memory {
   std::vector<std::size_t> table_offsets;  // in `tables`, in the order of the steps' arguments
 };
 
-/// A size as kernels take it. Throws Error naming the step where it does not fit into an int.
+/// A size as a kernel argument. Throws Error naming the step if it overflows an int.
 std::int32_t as_int(std::int64_t size, const plan::Step& step);
 
 }  // namespace bertcl::runtime

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of neighbouring steps that are one launch each.
+// Segments: adjacent steps that run in one launch.
 #pragma once
 #include <cstdint>
 #include <span>

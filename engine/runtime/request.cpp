@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run at a time of a plan: named tensors to staged inputs, and results to named tensors.
+// One run of a plan at a time: named tensors to staged inputs, and results to named tensors.
 #include "runtime/request.hpp"
 
 #include <fmt/format.h>

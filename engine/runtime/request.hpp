@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One run at a time of a plan: named tensors to staged inputs, and results to named tensors.
+// One run of a plan at a time: named tensors to staged inputs, and results to named tensors.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -30,7 +30,7 @@ class Request {
         drop_padding_(options.drop_padding),
         executor_(plan, options.record, options.max_memory, arenas) {}
 
-  /// Queues a run. Another one that nobody has finished is waited for.
+  /// Queues a run, after waiting for an unfinished one.
   void start(const Tensors& inputs, const Tap& tap);
   /// Waits for its outputs.
   Tensors finish();

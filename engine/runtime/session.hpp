@@ -44,12 +44,12 @@ struct SessionOptions {
   std::function<void(std::size_t built, std::size_t programs)> on_program;
   /// Called with the name of each pass that changed the graph, and the graph as text.
   std::function<void(const std::string&, const std::string&)> dump_passes;
-  /// Shared by several sessions on one device; of no device: the session opens `device` itself,
-  /// while it reads the model.
+  /// Shared by several sessions on one device; if empty, the session opens `device` itself while it
+  /// reads the model.
   opencl::ContextFuture context;
 };
 
-/// What a run worked on.
+/// The size of a run.
 struct RunStatistics {
   std::int64_t batch = 0, seq = 0;
   std::int64_t tokens = 0;  // rows that were computed
@@ -66,8 +66,8 @@ struct LoadTimes {
   double total() const { return parse + passes + device + programs + plan; }
 };
 
-/// Called during a run with the device memory of an observed tensor; `shape` is that of this run.
-/// Queue kernels that read it; it holds other values later.
+/// Called during a run with the device memory of an observed tensor and its shape in this run.
+/// Queue kernels that read it; the memory is reused later.
 using Tap = std::function<void(const std::string& name, const opencl::Buffer& buffer,
                                ir::DType dtype, const ir::Sizes& shape)>;
 
@@ -99,11 +99,10 @@ class Session {
   /// Runs one batch. Integer inputs may be int32 or int64; a mask or ids that the model declares as
   /// float hold whole numbers; inputs that the model has but the caller leaves out are an error,
   /// except token types (zeros) and the mask (ones). Rows of padding in the outputs are 0 where
-  /// padding was dropped, and what the ONNX graph gives otherwise. Waits for a request where all
-  /// are in use.
+  /// padding was dropped, and what the ONNX graph gives otherwise. Waits for a free request.
   Tensors run(const Tensors& inputs);
-  /// The same in two halves: start() queues everything and returns at once, Run::finish() waits for
-  /// the outputs. Throws Error where all requests are in use.
+  /// The same in two halves: start() queues everything and returns immediately, Run::finish() waits
+  /// for the outputs. Throws Error if all requests are in use.
   class Run;
   Run start(const Tensors& inputs);
 
@@ -112,17 +111,17 @@ class Session {
   /// Of the run that ended last.
   RunStatistics statistics() const;
   const LoadTimes& load_times() const;
-  /// What became of each node of the file; empty without SessionOptions::follow_nodes.
+  /// The outcome for each node of the file; empty without SessionOptions::follow_nodes.
   const std::vector<passes::NodeStatus>& node_statuses() const;
   /// Bytes of the arena of the run that ended last.
   std::int64_t arena_bytes() const;
-  /// The same for inputs of these extents, without a run: nothing is allocated. Throws Error as
-  /// run() does where they do not suit the model, or need too much memory.
+  /// The same for inputs of these extents, without a run: nothing is allocated. Throws Error like
+  /// run() if they do not match the model, or need too much memory.
   std::int64_t arena_bytes(const std::map<std::string, ir::Sizes, std::less<>>& inputs) const;
 
  private:
   struct State;
-  /// Deletes what queued work may still use as soon as none does.
+  /// Deletes what queued work may still use once none does.
   struct Settle {
     void operator()(State* state) const noexcept;
   };

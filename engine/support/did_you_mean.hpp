@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name that somebody may have meant who wrote another.
+// Suggests the name that a misspelled one may have meant.
 #pragma once
 #include <algorithm>
 #include <cctype>

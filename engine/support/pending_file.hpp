@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that appears whole or not at all.
+// A file that is written atomically.
 #pragma once
 #include <signal.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@
 
 namespace bertcl {
 
-/// True for a device, a pipe or a socket: renaming a file to its name would put it out of the way.
+/// True for a device, a pipe or a socket: renaming a file to its name would replace it.
 inline bool is_special_file(const std::filesystem::path& path) {
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The time since something began, by a clock that never goes back.
+// Elapsed time by a monotonic clock.
 #pragma once
 #include <chrono>
 

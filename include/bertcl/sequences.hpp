@@ -22,10 +22,10 @@ struct Sequences {
   std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
 };
 
-/// BERT's tokenizer (WordPiece). Immutable: any number of threads may use one.
+/// BERT's tokenizer (WordPiece). Immutable, so any number of threads may use one.
 class BERTCL_API Tokenizer {
  public:
-  /// Reads a vocab.txt or a tokenizer.json. Throws Error if it cannot be read, is of another
+  /// Reads a vocab.txt or a tokenizer.json. Throws Error if it cannot be read, belongs to another
   /// tokenizer, or lacks [PAD], [UNK], [CLS] or [SEP].
   static Tokenizer load(const std::filesystem::path& vocabulary);
   Tokenizer(Tokenizer&&) noexcept;
@@ -37,8 +37,8 @@ class BERTCL_API Tokenizer {
   /// [CLS] text [SEP] for each. Longer ones are truncated to `max_length` tokens.
   Sequences encode_texts(const std::vector<std::string>& texts,
                          std::int64_t max_length = 512) const;
-  /// [CLS] first [SEP] second [SEP] for each, with segments 0 and 1. Where a pair is longer than
-  /// `max_length` tokens, the longer of the two is truncated token by token.
+  /// [CLS] first [SEP] second [SEP] for each, with segments 0 and 1. If a pair is longer than
+  /// `max_length` tokens, the longer text is truncated token by token.
   Sequences encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                          std::int64_t max_length = 512) const;
   /// Throws Error if the token is not in the vocabulary.

@@ -13,7 +13,7 @@
 
 namespace bertcl {
 
-/// What float linears and attention compute in. Quantized ones compute in int8 in any case.
+/// The arithmetic of float linears and attention. Quantized ones always compute in int8.
 enum class Precision { fp32, fp16, bf16 };
 
 struct SessionOptions {
@@ -21,7 +21,7 @@ struct SessionOptions {
   Precision precision = Precision::fp32;
   int requests = 4;              ///< most runs in flight; each takes an arena
   std::int64_t max_memory = 0;   ///< bytes of weights and values; 0: what the device has
-  bool require_int8 = false;     ///< Error where a MatMul that the file quantizes runs in float
+  bool require_int8 = false;     ///< Error if a MatMul that the file quantizes runs in float
   bool allow_nonfinite = false;  ///< weights may hold NaN and infinity
 };
 
@@ -41,8 +41,8 @@ struct ModelInfo {
   std::string device;           ///< its name
 };
 
-/// Any thread may call it at any time: weights and programs are shared, and each run in flight has
-/// memory of its own, at most SessionOptions::requests of them; further callers of run() wait.
+/// Any thread may call it at any time: weights and programs are shared. Each run in flight has its
+/// own memory; at most SessionOptions::requests are in flight, and further callers of run() wait.
 class BERTCL_API Session {
  public:
   /// Reads an ONNX file and compiles it for a device. Throws Error naming file, node and reason.
@@ -75,7 +75,7 @@ class BERTCL_API Session {
     explicit Run(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
   };
-  /// Queues a run and returns at once. Throws Error where SessionOptions::requests are in flight.
+  /// Queues a run and returns immediately. Throws Error if SessionOptions::requests are in flight.
   Run start(const Tensors& inputs) const;
 
  private:

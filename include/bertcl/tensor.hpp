@@ -53,7 +53,7 @@ class BERTCL_API Tensor {
  public:
   /// f32 of shape [0].
   Tensor();
-  /// Copies `bytes`, whose number has to be that of the shape. Throws Error if it is not.
+  /// Copies `bytes`. Throws Error if their number does not match the shape.
   Tensor(ElementType type, std::vector<std::int64_t> shape, std::span<const std::byte> bytes);
   /// The same from numbers.
   template <class T>

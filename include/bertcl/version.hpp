@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The version of the library that runs, which may be newer than the header.
+// The version of the loaded library, which may be newer than the header.
 #pragma once
 #include "bertcl/export.h"
 

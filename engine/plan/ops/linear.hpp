@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files that lower GEMMs with constant weights share: kernel variants, what tuning
-// chose among them, and weights prepacked for them while planning.
+// Shared by the files that lower GEMMs with constant weights: kernel variants, tuning choices, and
+// weights prepacked while planning.
 #pragma once
 #include <functional>
 #include <optional>
@@ -15,10 +15,10 @@ namespace bertcl::plan {
 
 using kernels::GemmVariant;
 
-/// A work-item makes a tile, or all of a work-group do.
+/// A tile is computed by a work-item or by a whole work-group.
 std::array<Size, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows, std::int64_t columns);
 
-/// What the variant takes from the device of `b`.
+/// The variant's options for the device of `b`.
 inline GemmVariant for_device(const GemmVariant& variant, Builder& b) {
   return kernels::for_device(variant, b.context().info(), b.context().capabilities());
 }
@@ -27,12 +27,12 @@ inline GemmVariant for_device(const GemmVariant& variant, Builder& b) {
 /// tiles too: what a device can be tuned to.
 std::vector<GemmVariant> tunable_variants_of(Builder& b, std::span<const GemmVariant> variants);
 
-/// What tuning has to know of a GEMM [k, n]; `otherwise` is its variant without tuning.
+/// What tuning needs to know about a GEMM [k, n]; `otherwise` is its variant without tuning.
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
                        const std::string& otherwise);
 
-/// What the device was tuned to for this GEMM, by rows; empty where it was not, where that is
-/// not among the variants here, or where these do not read the same weights.
+/// The tuned variants for this GEMM, by rows; empty if not tuned, if one is not available here, or
+/// if they do not read the same weights.
 struct TunedVariant {
   std::int64_t rows;
   const GemmVariant* variant;
@@ -41,10 +41,9 @@ std::vector<TunedVariant> tuned_variants(Builder& b, const std::vector<GemmVaria
                                          const char* op, const char* type, std::int64_t n,
                                          std::int64_t k);
 
-/// The build of `kernel` for few rows that `variant` has, where the device gains by it: on Intel's
-/// CPUs under PoCL, if the panels are enough for all compute units. It has the name of the variant
-/// and
-/// "_small_m", by which it is switched off.
+/// The small-M kernel of `variant` if it is faster on the device: on Intel CPUs under PoCL, with
+/// enough panels for all compute units. Its name, for disabling, is that of the variant and
+/// "_small_m".
 std::optional<Alternative> small_m_variant(Builder& b, const GemmVariant& variant,
                                            const char* kernel, opencl::Defines defines,
                                            const ir::Dim& rows, std::int64_t n);
@@ -58,14 +57,14 @@ void prepack_parts(
 /// Elements of weights [k, n] in the panels of a variant, padding included.
 std::size_t prepacked_size(const GemmVariant& variant, std::int64_t n, std::int64_t k);
 
-/// Two operations for each of rows * n * k.
+/// Two operations per multiply-add: 2 * rows * n * k.
 void count_operations(Step& step, const ir::Dim& rows, std::int64_t n, std::int64_t k);
 
 /// "" where the op has none.
 std::string activation_of(const ir::Node& node);
 
-/// y = activation(x w + bias) by CLBlast: the bias goes into the result first, the GEMM adds to
-/// it. In half, x is cast before and the result after.
+/// y = activation(x w + bias) by CLBlast: the bias is written to the result first, and the GEMM
+/// adds to it. In fp16, x is cast before and the result after.
 void lower_clblast(Builder& b, const ir::Node& node, TunableGemm tunable);
 
 }  // namespace bertcl::plan
