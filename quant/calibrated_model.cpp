@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model between calibration and the file, from which files with any part of it in float are made.
+// A calibrated model, from which files with any part left in float are made.
 #include "quant/calibrated_model.hpp"
 
 #include <optional>

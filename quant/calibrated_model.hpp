@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model between calibration and the file, from which files with any part of it in float are made.
+// A calibrated model, from which files with any part left in float are made.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -14,12 +14,11 @@
 
 namespace bertcl::quant {
 
-/// Has ranges, smoothing and rounded weights; only Q/DQ have to be placed. An op that stays in
-/// float changes nothing of what the others were given, so a file with some of the ops costs no
-/// samples.
+/// Has ranges, smoothing and rounded weights; only Q/DQ placement remains. Leaving an op in float
+/// does not change the others' parameters, so a file with some of the ops needs no samples.
 class CalibratedModel {
  public:
-  /// Does what quantize() does up to the file.
+  /// Does everything that quantize() does before writing the file.
   CalibratedModel(const Options& options, const SampleSource& samples,
                   const Progress& progress = {});
   CalibratedModel(const CalibratedModel&) = delete;
@@ -28,14 +27,14 @@ class CalibratedModel {
 
   const Options& options() const;  ///< as they were given
   const opencl::ContextFuture& device() const;
-  /// What is quantized; indices in this list stand for ops below.
+  /// The quantized ops; indices below refer to this list.
   const std::vector<QuantizedOp>& ops() const;
 
   /// True if the options leave Softmax plain where it could be unnormalized.
   bool can_defer() const;
 
-  /// A model in which these ops alone are quantized; `defer`: with unnormalized Softmax in front of
-  /// them also where the options leave it plain. That takes no calibration.
+  /// A model in which only these ops are quantized; `unnormalized`: with unnormalized Softmax
+  /// before them even if the options leave it plain. This needs no calibration.
   Model part(const std::set<std::size_t>& quantized, bool defer = false) const;
 
   /// Writes the options' output. `skipped` stays in float; the report says so with these reasons.

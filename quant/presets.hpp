@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named sets of quantizer options: our own, and those of the systems they imitate.
+// Named sets of quantizer options: bertcl's own, and those of other systems.
 #pragma once
 #include <span>
 #include <string_view>

@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 
-#include "support/stopwatch.hpp"
 #include "ir/graph.hpp"
 #include "quant/calibration/sample_pass.hpp"
 #include "quant/encoding/encode.hpp"
@@ -20,6 +19,7 @@
 #include "quant/transforms/bias_correction.hpp"
 #include "quant/transforms/smooth.hpp"
 #include "quant/writing/dynamic.hpp"
+#include "support/stopwatch.hpp"
 
 namespace bertcl::quant {
 
@@ -33,19 +33,19 @@ class Quantization {
   Quantization(const Quantization&) = delete;
   Quantization& operator=(const Quantization&) = delete;
 
-  /// Filled as far as the work has come.
+  /// Filled as the work progresses.
   Report& report() { return report_; }
-  /// The tensors that need a range; none if they are measured by each run.
+  /// The tensors that need a range; none if each run measures them.
   std::set<std::string> activations() const;
-  /// The tensors that need ranges of their channels.
+  /// The tensors that need per-channel ranges.
   std::set<std::string> channel_tensors() const;
-  /// Smooths the model of the workspace, unless nothing is gained. The last thing this object does.
+  /// Smooths the model of the workspace, if that reduces the error. Ends the use of this object.
   std::vector<Smoothing> smooth(std::span<const Sample> samples, const PassProgress& progress);
-  /// Gives the placement its integers by these ranges; weights are rounded with `samples` if the
-  /// options want it and there are some. What cannot be encoded leaves the placement.
+  /// Encodes the placement with these ranges; weights are rounded with `samples` if the options say
+  /// so and there are any. What cannot be encoded leaves the placement.
   void encode(Ranges ranges, ChannelRanges channels = {}, std::span<const Sample> samples = {},
               const PassProgress& progress = {});
-  /// Finds the biases that take the mean error of MatMuls over the samples away.
+  /// Finds the biases that cancel the mean error of MatMuls over the samples.
   void correct_biases(std::span<const Sample> samples, const PassProgress& progress);
   const Placement& placement() const { return placement_; }
   std::vector<QuantizedOp> ops() { return quantized_ops(placement_, index_, structure_); }
@@ -56,7 +56,7 @@ class Quantization {
   /// The model with Q/DQ for a part of the encoded placement; `defer`: with unnormalized Softmax
   /// also where the options leave it plain.
   Model quantized(const Placement& part, bool defer);
-  /// Writes the same to the options' output, with the report. The last thing this object does.
+  /// Writes the same to the options' output, with the report. Ends the use of this object.
   Report write(const Placement& part, bool defer);
 
  private:

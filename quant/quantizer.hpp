@@ -14,9 +14,9 @@
 #include "opencl/context_future.hpp"
 #include "quant/calibration/observer.hpp"
 #include "quant/calibration/parameters.hpp"
-#include "quant/encoding/range_rules.hpp"
 #include "quant/calibration/samples.hpp"
 #include "quant/encoding/overrides.hpp"
+#include "quant/encoding/range_rules.hpp"
 #include "quant/placement/placement.hpp"
 #include "quant/tables/table.hpp"
 #include "quant/transforms/smooth.hpp"
@@ -25,18 +25,18 @@
 
 namespace bertcl::quant {
 
-/// What is done for accuracy beyond ranges. All need samples.
+/// Accuracy measures beyond ranges. All need samples.
 struct AccuracyOptions {
-  /// Move scale from channels into weights: smooth.hpp. Not together with options that quantize
-  /// tensors for other readers or cut GELU off, which are made for the model as it is.
+  /// Move scale from channels into weights: smooth.hpp. Not with options that quantize tensors for
+  /// other readers or clip GELU, which refer to the original tensors.
   bool smooth = false;
   std::optional<double> alpha{};  ///< as SmoothOptions
   bool gptq = false;              ///< round weights by GPTQ, where they are written as integers
-  bool bias_correction = false;   ///< take the mean error of MatMuls out of biases
+  bool bias_correction = false;   ///< subtract the mean error of MatMuls from biases
 };
 
-/// What is quantized, and how. By default: asymmetric u8 at the inputs of
-/// MatMul by MinMax, the residual stream in float. presets.hpp has others.
+/// What to quantize, and how. By default: asymmetric u8 at the inputs of MatMul by MinMax, the
+/// residual stream in float. presets.hpp has others.
 struct Options {
   std::filesystem::path model;    ///< f32 ONNX model, opset 9 or newer
   std::filesystem::path output;   ///< the Q/DQ model; large weights go to OUTPUT.data
@@ -48,7 +48,7 @@ struct Options {
   MethodOptions method_options;  ///< how ranges are found; `scheme` is that of `activations`
   int batch = 1;                 ///< samples that run together
   RangeOptions ranges;           ///< how they are changed then
-  Overrides overrides;           ///< of single tensors; these of the model as it is: no smoothing
+  Overrides overrides;           ///< of single tensors of the original model: no smoothing
   Scheme activations{ir::DType::u8, false};
   WeightOptions weights;
   AccuracyOptions accuracy;
@@ -58,8 +58,8 @@ struct Options {
   std::int64_t opset = 0;        ///< of the file at least; 13, or the model's, if that is more
 };
 
-/// The reason why a model is not smoothed though `options.accuracy` asks for it: other options
-/// speak of its tensors as they are. "" where there is none.
+/// Why a model is not smoothed although `options.accuracy` asks for it: other options refer to its
+/// original tensors. "" if it is.
 std::string why_not_smoothed(const Options& options);
 
 /// One quantized tensor.
@@ -85,7 +85,7 @@ struct Report {
   std::int64_t tokens = 0;
   std::string data_sha256;
   std::vector<TensorReport> tensors;  ///< by name
-  std::vector<SkippedNode> skipped;   ///< stayed in float, and why
+  std::vector<SkippedNode> skipped;   ///< left in float, and why
   std::vector<Smoothing> smoothings;  ///< by tensor
   std::string not_smoothed;           ///< why_not_smoothed()
   std::int64_t gptq_weights = 0;      ///< rounded by GPTQ
@@ -94,7 +94,7 @@ struct Report {
   std::int64_t quantized_outputs = 0;  ///< tensors quantized for all their readers
   std::int64_t opset_before = 0, opset_after = 0;
   std::int64_t source_bytes = 0;   ///< of the weights of the source
-  std::int64_t float_bytes = 0;    ///< of the weights of the source, were all of them f32
+  std::int64_t float_bytes = 0;    ///< of the weights of the source, if all of them were f32
   std::int64_t written_bytes = 0;  ///< files
   double calibrate_seconds = 0.0, total_seconds = 0.0;
 
@@ -111,8 +111,8 @@ using Progress = std::function<void(std::string_view pass, std::int64_t samples)
 /// and says what to do.
 Report quantize(const Options& options, const SampleSource& samples, const Progress& progress = {});
 
-/// The same with a scale table. If it says where its ranges come from, as a table that this program
-/// has written does, report and file say so, too.
+/// The same with a scale table. If it records the origin of its ranges, as bertcl's own tables do,
+/// report and file record it, too.
 Report quantize_with_table(const Options& options, const Table& table);
 
 /// Without ranges: each run quantizes the inputs of MatMuls with weights by their values, as

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One question to one text of any length.
+// One question about one text of any length.
 #pragma once
 #include <optional>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Windows in batches, and the logits that a model gives for them.
+// Windows in batches, and the logits of a model for them.
 #pragma once
 #include <cstddef>
 #include <functional>

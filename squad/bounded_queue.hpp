@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A queue between two threads that holds back the faster one.
+// A bounded queue between two threads.
 #pragma once
 #include <condition_variable>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From question and context to the token windows that a BERT question-answering model reads.
+// Turns question and context into the token windows of a BERT question-answering model.
 #pragma once
 #include <cstddef>
 #include <cstdint>

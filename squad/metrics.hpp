@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact match and F1 as the official evaluation scripts of SQuAD v1.1 and v2.0 compute them.
+// Exact match and F1, as in the official evaluation scripts of SQuAD v1.1 and v2.0.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -20,7 +20,7 @@ using Predictions = std::unordered_map<std::string, std::string>;
 /// Score of each question id that grows with the belief that it has no answer.
 using NullOdds = std::unordered_map<std::string, double>;
 
-/// The part of the questions that has, or has no, answer.
+/// The questions with, or without, an answer.
 struct SubsetScores {
   double exact = 0.0;
   double f1 = 0.0;

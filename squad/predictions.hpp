@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From start and end logits of all windows of a question to its answer and n-best list.
+// Turns the start and end logits of all windows of a question into its answer and n-best list.
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The class that a model chooses.
+// The class that a model predicts.
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluation of a model on a task: texts in, scores, predictions and times out.
+// Evaluates a model on a task: texts in, scores, predictions and times out.
 #pragma once
 #include <cstddef>
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From texts to the token sequences that a BERT model reads.
+// Turns texts into the token sequences of a BERT model.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Sequence {
   std::vector<std::size_t> words;     ///< [places] which word of the sentence stands there, or
                                       ///< which of the hidden tokens of the text
   std::vector<std::int32_t> targets;  ///< [places] what stood at a masked position
-  std::size_t cut = 0;                ///< word pieces that had no room
+  std::size_t cut = 0;                ///< truncated word pieces
 
   std::size_t length() const { return ids.size(); }
 };
@@ -31,7 +31,7 @@ struct Sequence {
 Sequence encode_text(std::string_view text, const text::WordPieceTokenizer& tokenizer,
                      int max_length);
 
-/// All of the text in as few sequences as it needs, of equal length but for one token.
+/// The whole text in as few sequences as it needs, whose lengths differ by at most one token.
 std::vector<Sequence> encode_windows(std::string_view text,
                                      const text::WordPieceTokenizer& tokenizer, int max_length);
 
@@ -41,8 +41,8 @@ Sequence encode_pair(std::string_view first, std::string_view second,
                      const text::WordPieceTokenizer& tokenizer, int max_length);
 
 /// A sentence that is given in words; the label of a word is that at its first word piece (BERT,
-/// section 5.3). A sentence that is too long gives several sequences, each of whole words; what of
-/// one word is longer than a sequence is cut. A word without word pieces stands in no sequence.
+/// section 5.3). A sentence that is too long gives several sequences, each of whole words; a word
+/// longer than a sequence is truncated. A word without word pieces is in no sequence.
 std::vector<Sequence> encode_words(std::span<const std::string> words,
                                    const text::WordPieceTokenizer& tokenizer, int max_length);
 

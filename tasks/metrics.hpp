@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of tasks, as their papers and the usual programs define them.
+// Scores of tasks, as defined by their papers and the usual tools.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace bertcl::tasks {
 
-/// Part of the predictions that are equal to the reference, in percent. (GLUE, SST-2; masked
-/// tokens.) Throws Error if there are none, or not as many as references.
+/// Percentage of predictions equal to the reference. (GLUE, SST-2; masked tokens.) Throws Error if
+/// there are none, or not as many as references.
 double accuracy(std::span<const std::int64_t> predicted, std::span<const std::int64_t> reference);
 
 /// Pearson's correlation, from -1 to 1; NaN if either side is constant. (GLUE, STS-B;

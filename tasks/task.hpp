@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be done with texts, and how a model's outputs for them are scored.
+// A task on texts, and how a model's outputs for them are scored.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -36,18 +36,18 @@ struct EncodeOptions {
   bool windows = false;  ///< classify all of a long text, in windows, not its beginning
 };
 
-/// What a model made of the items of a task, gathered as it comes.
+/// Collects a model's outputs for the items of a task.
 class Results {
  public:
   virtual ~Results() = default;
   /// The output for a sequence of an item: [classes], or [length, classes] by token.
   virtual void add(std::size_t item, const Sequence& sequence, std::span<const float> output) = 0;
   virtual std::vector<Metric> metrics() const = 0;
-  /// Id of each item, and what is predicted for it: a label, a number, a list of labels.
+  /// Id of each item, and its prediction: a label, a number, a list of labels.
   virtual nlohmann::ordered_json predictions() const = 0;
 };
 
-/// Items with what is right for them. Immutable.
+/// Items with their references. Immutable.
 class Task {
  public:
   virtual ~Task() = default;
@@ -81,7 +81,7 @@ void check_tags_are_known(const std::vector<std::string>& labels);
 std::unique_ptr<Task> tagging_task(std::vector<TaggedSentence> sentences,
                                    std::vector<std::string> model_labels);
 
-/// Which tokens were hidden; accuracy. The model's classes are the ids of the vocabulary, of
+/// Prediction of masked tokens; accuracy. The model's classes are the ids of the vocabulary, of
 /// `vocabulary` tokens.
 std::unique_ptr<Task> masked_task(std::vector<std::string> texts, std::size_t vocabulary);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token sequences put together to what a model reads: the padded inputs of the ONNX graph.
+// Batches of token sequences: the padded inputs of the ONNX graph.
 #pragma once
 #include <cstddef>
 #include <cstdint>

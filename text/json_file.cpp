@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON files with errors that name file and place.
+// JSON files, with errors that name file and place.
 #include "text/json_file.hpp"
 
 #include <fmt/format.h>

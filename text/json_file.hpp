@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON files with errors that name file and place.
+// JSON files, with errors that name file and place.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@
 namespace bertcl::text {
 
 /// Parses JSON. Throws Error with `origin`, line, column and byte of the first fault. An empty
-/// origin is left out: the caller names the file.
+/// origin is omitted: the caller names the file.
 nlohmann::json parse_json(std::string_view text, std::string_view origin = {});
 
 /// The same of a file.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A walk over a JSON document that always knows where it stands.
+// A position in a JSON document that knows its path.
 #include "text/json_node.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A walk over a JSON document that always knows where it stands.
+// A position in a JSON document that knows its path.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace bertcl::text {
 
 /// A value of a document and the way to it. Refers to the document, its origin and the hint, which
 /// must outlive it. What is missing or of another type is an Error that names origin and path:
-/// "dev.json: data[0].title is of type null, expected string; HINT". An empty origin is left out:
+/// "dev.json: data[0].title is of type null, expected string; HINT". An empty origin is omitted:
 /// the caller names the file.
 class JsonNode {
  public:

@@ -14,7 +14,7 @@
 
 namespace bertcl::text {
 
-/// What is left open is as the vocabulary's file says, if that says anything; else the default.
+/// Unset options follow the vocabulary's file, else the default.
 struct TokenizerOptions {
   std::optional<bool> lower_case = std::nullopt;     ///< by default true: uncased vocabulary
   std::optional<bool> strip_accents = std::nullopt;  ///< by default where lower-cased

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.json of Hugging Face's tokenizers, as far as it is BERT's WordPiece.
+// tokenizer.json of Hugging Face's tokenizers, for BERT's WordPiece only.
 //
 //   {"added_tokens": [{"id": 0, "content": "[PAD]", "special": true, ..}, ..],
 //    "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,

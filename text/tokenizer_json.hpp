@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.json of Hugging Face's tokenizers, as far as it is BERT's WordPiece.
+// tokenizer.json of Hugging Face's tokenizers, for BERT's WordPiece only.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,12 +9,12 @@
 
 namespace bertcl::text {
 
-/// What messages about other tokenizers say.
+/// The hint in messages about other tokenizers.
 inline constexpr const char* kWordPieceOnly =
     "only WordPiece tokenizers are supported (BERT, DistilBERT, ELECTRA, MiniLM). Other models run "
     "on token ids: bertcl run, verify, bench and inspect need no vocabulary";
 
-/// A vocabulary, and what its file says of how texts are tokenized.
+/// A vocabulary, and its file's tokenizer options.
 struct TokenizerFile {
   std::vector<std::string> tokens;  ///< by id; an id that no token has is ""
   TokenizerOptions options;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The few Unicode questions that tokenizer and metrics ask, answered as Python's str and re answer
-// them.
+// The Unicode functions of tokenizer and metrics, with the semantics of Python's str and re.
 #pragma once
 #include <cstddef>
 #include <optional>

@@ -12,10 +12,10 @@ namespace bertcl::tools {
 
 // Exit codes of every command.
 inline constexpr int kOk = 0;
-inline constexpr int kCheckFailed = 1;  ///< what the command checks does not hold
+inline constexpr int kCheckFailed = 1;  ///< a check of the command failed
 inline constexpr int kBadUse = 2;       ///< unknown option, unreadable input, no device
 
-/// What the parsed command line asks for; gives the exit code and may throw.
+/// The action of the parsed command line; returns the exit code and may throw.
 using Action = std::function<int()>;
 
 /// Options of every command.

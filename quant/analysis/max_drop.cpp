@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fewest ops in float that keep the loss of quality within a bound.
+// Leaves as few ops in float as keep the quality loss within a bound.
 #include "quant/analysis/max_drop.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fewest ops in float that keep the loss of quality within a bound.
+// Leaves as few ops in float as keep the quality loss within a bound.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -9,10 +9,10 @@
 
 namespace bertcl::quant {
 
-/// What a model loses against the float model, in any unit; less is better.
+/// The loss of a model against the float model, in any unit; lower is better.
 using DropOf = std::function<double(const Model& model)>;
 
-/// A model that was measured.
+/// A measured model.
 struct DropStep {
   std::size_t left = 0;       ///< ops in float, from the front of the order
   bool unnormalized = false;  ///< Softmax, in place of the options' plain one
@@ -29,11 +29,11 @@ struct MaxDrop {
 /// All ops, the most costly first, where Softmax is unnormalized or as the options say.
 using OrderOf = std::function<std::vector<std::size_t>(bool unnormalized)>;
 
-/// Leaves ops in float from the front of the order, as few as keep the drop at `most`. Before the
-/// first of them Softmax is unnormalized, if it can be: that may be enough, and where it drops less
-/// it is kept. The number is found by bisection, as if each op in float could only help; the model
-/// that is chosen was measured, so that the bound holds also where one does not. Throws Error if
-/// even all ops in float drop more.
+/// Leaves ops in float from the front of the order, as few as keep the drop at `most`. First
+/// Softmax is unnormalized, if possible: that may be enough, and is kept if it reduces the drop.
+/// The number is found by bisection, assuming that each op in float helps; the chosen model was
+/// measured, so the bound holds even if one does not. Throws Error if even all ops in float drop
+/// more.
 MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, double most,
                       const DropOf& drop_of,
                       const std::function<void(const DropStep&)>& progress = {});

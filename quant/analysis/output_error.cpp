@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the outputs of a model are from those of the float model.
+// The error of a model's outputs relative to the float model's.
 #include "quant/analysis/output_error.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the outputs of a model are from those of the float model.
+// The error of a model's outputs relative to the float model's.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -16,8 +16,7 @@
 
 namespace bertcl::quant {
 
-/// Runs a float model over samples, one by one, and keeps its outputs; then compares models with
-/// it.
+/// Runs a float model over samples, one by one, and keeps its outputs to compare models with.
 class OutputError {
  public:
   /// Throws Error if there are no samples or no output is float.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each quantized op costs, in error of the model's outputs.
+// The cost of each quantized op, as the error of the model's outputs.
 #include "quant/analysis/sensitivity.hpp"
 
 #include <fmt/format.h>

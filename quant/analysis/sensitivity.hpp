@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each quantized op costs, in error of the model's outputs.
+// The cost of each quantized op, as the error of the model's outputs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace bertcl::quant {
 
 /// Errors as OutputError.
 ///
-/// `alone` ranks: nothing else disturbs it, and as the errors of different ops hardly depend on
-/// each other, their squares add up to nearly that of the whole model. `rest` shows what leaving
-/// the op in float gives, but as the small difference of two large errors it is blurred by chance.
+/// Ops are ranked by `alone`: no other error disturbs it, and since the errors of different ops are
+/// nearly independent, their squares add up to about that of the whole model. `rest` shows the
+/// benefit of leaving the op in float, but as a small difference of two large errors it is noisy.
 struct Cost {
   double alone = 0.0;  ///< with nothing else quantized
   double rest = 0.0;   ///< with everything else quantized
@@ -51,11 +51,11 @@ struct Sensitivity {
   std::vector<std::size_t> order(bool defer) const;
 };
 
-/// Called with the number of models that were measured, and that of all.
+/// Called with the numbers of measured models and of all.
 using ModelProgress = std::function<void(std::size_t done, std::size_t total)>;
 
-/// Runs one model after the other: two for each op, kind and layer, and one for each op after a
-/// Softmax that can be unnormalized. Nothing is calibrated again.
+/// Runs the models one after the other: two for each op, kind and layer, and one for each op after
+/// a Softmax that can be unnormalized. No recalibration.
 Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sample> samples,
                                 const ModelProgress& progress = {});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantizing costs the values of a histogram, in as many steps as there are levels.
+// The quantization error of a histogram's values, in as many steps as there are levels.
 #pragma once
 #include <algorithm>
 #include <cstddef>

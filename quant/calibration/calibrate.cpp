@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the float model over samples and gathers the ranges of its tensors on the device.
+// Runs the float model over samples and collects the ranges of its tensors on the device.
 #include "quant/calibration/calibrate.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the float model over samples and gathers the ranges of its tensors on the device.
+// Runs the float model over samples and collects the ranges of its tensors on the device.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -25,8 +25,8 @@ struct Calibration {
 using CalibrationProgress = std::function<void(std::int64_t samples, std::int64_t tokens)>;
 
 /// Ranges of `tensors`, which `session` was loaded to observe. `batch` samples run together, padded
-/// to the longest of them; the observers see the real values of one after the other, so the ranges
-/// are those of a batch of 1. Memory does not grow with the number of samples. Throws Error that
+/// to the longest of them; the observers see their real values one after the other, so the ranges
+/// equal those of a batch of 1. Memory does not grow with the number of samples. Throws Error that
 /// names the tensor if one was not reached, is not f32, or held NaN or an infinite value; or if
 /// there are no samples.
 Calibration calibrate(runtime::Session& session, const std::set<std::string>& tensors,

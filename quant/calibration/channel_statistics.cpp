@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of each channel (index of the last axis) of a tensor, gathered on the device.
+// Statistics of each channel (index of the last axis) of a tensor, collected on the device.
 #include "quant/calibration/channel_statistics.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of each channel (index of the last axis) of a tensor, gathered on the device.
+// Statistics of each channel (index of the last axis) of a tensor, collected on the device.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -22,7 +22,7 @@ struct ChannelStatistics {
 /// By tensor.
 using ChannelRanges = std::map<std::string, ChannelStatistics>;
 
-/// Gathers ChannelStatistics of one tensor: three floats a channel, whatever the number of rows.
+/// Collects ChannelStatistics of one tensor: three floats per channel, for any number of rows.
 class ChannelObserver {
  public:
   /// `tensor` is named in messages.
@@ -32,7 +32,8 @@ class ChannelObserver {
   /// Queues taking in `values` [rows][channels]. Throws Error if `channels` differs from the last
   /// call's.
   void observe(const opencl::Buffer& values, std::int64_t rows, std::int64_t channels);
-  /// Waits. Throws Error naming the tensor if nothing was seen, or if a value was NaN or infinite.
+  /// Waits. Throws Error naming the tensor if nothing was observed, or if a value was NaN or
+  /// infinite.
   ChannelStatistics statistics() const;
 
  private:

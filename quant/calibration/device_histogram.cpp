@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram whose counts are made on the device.
+// A histogram that is counted on the device.
 #include "quant/calibration/device_histogram.hpp"
 
 #include <fmt/format.h>

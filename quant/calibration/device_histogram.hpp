@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram whose counts are made on the device.
+// A histogram that is counted on the device.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -12,7 +12,7 @@
 namespace bertcl::quant {
 
 /// Counts a tensor sample by sample. The host reads the extent of each sample (16 bytes) to decide
-/// whether the bins have to grow, and the counts only where they do. `tensor` is named in messages.
+/// whether the bins must grow, and the counts only if they do. `tensor` is named in messages.
 class DeviceHistogram {
  public:
   DeviceHistogram(opencl::Context& context, const std::string& tensor, int bins, Binning binning);

@@ -12,21 +12,21 @@
 
 namespace bertcl::quant {
 
-/// Where the values of one sample lie in a buffer, in elements.
+/// The location of one sample's values in a buffer, in elements.
 struct Slice {
   std::size_t first = 0;
   std::size_t count = 0;
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
-/// What was seen of a tensor.
+/// The observed extent of a tensor.
 struct Extent {
   float low = 0.0f;      ///< smallest value
   float high = 0.0f;     ///< largest value
   float nearest = 0.0f;  ///< smallest absolute value
 };
 
-/// How a reduction over a slice is divided: each work-item takes `chunk` elements in turn.
+/// The division of a reduction over a slice: each work-item takes `chunk` elements.
 struct Division {
   std::int32_t first = 0, end = 0;  // elements of the buffer
   std::int32_t chunk = 0;

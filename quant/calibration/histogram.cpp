@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram whose range grows with the data, with the bins that onnxruntime's calibrators make.
+// A histogram whose range grows with the data, with the same bins as onnxruntime's calibrators.
 #include "quant/calibration/histogram.hpp"
 
 #include <fmt/format.h>

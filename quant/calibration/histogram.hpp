@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram whose range grows with the data, with the bins that onnxruntime's calibrators make.
+// A histogram whose range grows with the data, with the same bins as onnxruntime's calibrators.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -26,10 +26,10 @@ enum class Binning {
 /// Edges and counts on the host. Bin i holds edges[i] <= v < edges[i + 1], the last bin its right
 /// edge too.
 ///
-/// The bins are exactly those of the origin that is given the samples one by one, while there are
-/// at most `max_bins`. Unlike there their number is bounded: where growth would pass it, the range
-/// is divided anew into half as many wider bins and each old count goes to the bin of its centre,
-/// so that a count is at most one new bin away from where it belongs.
+/// The bins are exactly those of the original method, given the samples one by one, while there are
+/// at most `max_bins`. Unlike there their number is bounded: beyond it the range is split into half
+/// as many wider bins and each old count goes to the bin of its centre, so no count moves by more
+/// than one new bin.
 class Histogram {
  public:
   Histogram(int bins, Binning binning, int max_bins = 1 << 15);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the methods that work on a histogram share.
+// Shared by the methods that work on a histogram.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace bertcl::quant {
 
-/// Observers that choose the range from a histogram when all samples were seen.
+/// Observers that choose the range from a histogram after all samples.
 class HistogramObserver : public Observer {
  public:
   HistogramObserver(opencl::Context& context, const std::string& tensor, int bins, Binning binning)

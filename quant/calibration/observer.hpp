@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a calibration method is: an observer that sees a tensor sample by sample and gives its
-// range.
+// The interface of calibration methods: an observer that sees a tensor sample by sample and returns
+// its range.
 #pragma once
 #include <memory>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace bertcl::quant {
 
-/// Watches one tensor. What it keeps does not grow with the number or the size of the samples.
+/// Observes one tensor. Its memory does not grow with the number or the size of the samples.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -27,14 +27,14 @@ class Observer {
   virtual Range range() = 0;
 };
 
-/// Settings of the methods; each method reads those that concern it. What is unset takes the
-/// default of the method's origin.
+/// Settings of the methods; each method reads those it uses. Unset ones take the default of the
+/// original method.
 struct MethodOptions {
   std::optional<int> bins;  ///< of a histogram, at first: 2048; entropy 128
   /// Share of the values inside the range, in percent: 99.999; torch-percentile 99.99.
   std::optional<double> percentile;
-  /// The range is made -a .. a. Unset: yes for percentile, no for minmax and entropy, and for the
-  /// others as the integers are (`scheme`). percentile then looks at absolute values, else it cuts
+  /// Makes the range -a .. a. Unset: yes for percentile, no for minmax and entropy, and for the
+  /// others as the integers are (`scheme`). percentile then uses absolute values, else it clips
   /// half of the rest on each side; mse then searches one bound, else two.
   std::optional<bool> symmetric;
   int quantized_bins = 128;          ///< entropy: bins after merging
@@ -63,7 +63,7 @@ std::span<const Method> methods();
 /// The method of that name. Throws Error with the list of names if there is none.
 const Method& method(std::string_view name);
 
-/// Throws Error if a setting was made that only other methods read.
+/// Throws Error if a setting is given that only other methods use.
 void check_settings(const Method& method, const MethodOptions& options);
 
 }  // namespace bertcl::quant

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that run together, and where their values lie in a tensor between the padding.
+// Batched samples, and the locations of their values between the padding of a tensor.
 #include "quant/calibration/padded_batch.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that run together, and where their values lie in a tensor between the padding.
+// Batched samples, and the locations of their values between the padding of a tensor.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -22,7 +22,7 @@ struct BatchSymbols {
 };
 BatchSymbols batch_symbols(const std::vector<plan::Port>& inputs);
 
-/// Takes samples from a source in groups that the model can run together.
+/// Takes samples from a source in batches that the model can run.
 class Batches {
  public:
   /// Throws Error if `size` is below 1, or above 1 for a model whose batch is fixed.
@@ -47,13 +47,14 @@ struct Box {
   bool dense() const { return planes == 1 && rows == 1; }
 };
 
-/// What row `row` of a batch holds of a tensor: its index where the shape has the batch, the first
-/// lengths[row] where it has the sequence. `lengths` are those of the samples, padded to the
-/// longest. Throws Error naming `tensor` if the shape does not tell where padding lies.
+/// The part of a tensor that belongs to row `row` of a batch: its index where the shape has the
+/// batch, the first lengths[row] where it has the sequence. `lengths` are those of the samples,
+/// padded to the longest. Throws Error naming `tensor` if the shape does not tell where padding
+/// lies.
 Box box_of(const std::string& tensor, const ir::Shape& shape, const BatchSymbols& symbols,
            std::span<const std::int64_t> lengths, std::size_t row);
 
-/// Leaves the padding out of tensors on the device.
+/// Removes the padding from tensors on the device.
 class Unpadder {
  public:
   explicit Unpadder(opencl::Context& context) : context_(context) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Independent work of the host on all cores.
+// Runs independent host work on all cores.
 #include "quant/calibration/parallel.hpp"
 
 #include <algorithm>

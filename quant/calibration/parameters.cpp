@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a range of values to scale and zero point, and from floats to 8-bit integers.
+// Turns ranges into scales and zero points, and floats into 8-bit integers.
 #include "quant/calibration/parameters.hpp"
 
 #include <fmt/format.h>

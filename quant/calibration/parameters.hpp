@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a range of values to scale and zero point, and from floats to 8-bit integers.
+// Turns ranges into scales and zero points, and floats into 8-bit integers.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -23,14 +23,14 @@ struct Range {
 /// By tensor.
 using Ranges = std::map<std::string, Range>;
 
-/// The integers that a range is laid over.
+/// The integers that a range maps to.
 enum class Steps {
   standard,  ///< all of the type; symmetric i8 without -128
   full,      ///< symmetric i8 with -128: 2 a / 255 a step, as torch's fake quantization
   reduced,   ///< 7 bits: -64 .. 64, or 0 .. 127, as `reduce_range` of onnxruntime
 };
 
-/// How a tensor becomes integers.
+/// How a tensor is quantized.
 struct Scheme {
   ir::DType type = ir::DType::u8;  ///< u8 or i8
   bool symmetric = false;          ///< a range -a .. a, so that 0 is the middle of the integers
@@ -58,7 +58,7 @@ Parameters parameters_of(Range range, Scheme scheme);
 /// Smallest and largest integer of u8 or i8. Throws Error for another type.
 std::pair<std::int32_t, std::int32_t> integers_of(ir::DType type);
 
-/// Where integers of a scheme end: at those of its bits, of all 8 bits at those of the type.
+/// The integer limits of a scheme: those of its bits, or of the type for 8 bits.
 std::pair<std::int32_t, std::int32_t> saturation_of(Scheme scheme);
 
 /// saturate(round_half_even(x / scale) + zero_point) over the whole integer type, as

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user says of single tensors: onnxruntime's TensorQuantOverrides.
+// User overrides for single tensors: onnxruntime's TensorQuantOverrides.
 #include "quant/encoding/overrides.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user says of single tensors: onnxruntime's TensorQuantOverrides.
+// User overrides for single tensors: onnxruntime's TensorQuantOverrides.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace bertcl::quant {
 
-/// Of a tensor, or of one of its channels. What is empty is as the other options say.
+/// Of a tensor, or of one of its channels. Empty fields follow the other options.
 struct Override {
   std::optional<ir::DType> type;           ///< quant_type
   std::optional<Parameters> parameters;    ///< scale, zero_point

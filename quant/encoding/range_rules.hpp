@@ -14,7 +14,7 @@ struct RangeOptions {
   /// Q, K and V of an attention share the union of their ranges, and so do the weights that make
   /// them where weights are quantized per tensor (QDQBERT's fuse-qkv).
   bool fuse_qkv = false;
-  /// Results of GELU that a MatMul reads are cut off above this value (QDQBERT's clip-gelu).
+  /// Clips GELU results that a MatMul reads at this value (QDQBERT's clip-gelu).
   std::optional<float> clip_gelu{};
   /// Ranges of weights come from their values, whatever a table of ranges says.
   bool recalibrate_weights = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales of weights that lose the least by rounding and clipping together.
+// Weight scales with the least rounding and clipping error.
 #include "quant/encoding/weight_scale.hpp"
 
 #include <algorithm>

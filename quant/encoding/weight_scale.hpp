@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales of weights that lose the least by rounding and clipping together.
+// Weight scales with the least rounding and clipping error.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 
 namespace bertcl::quant {
 
-/// What the scale of a weight, or of one of its channels, holds.
+/// The values that the scale of a weight, or of one of its channels, covers.
 enum class WeightScale {
   max,  ///< all of its values
   mse,  ///< that part of their range which changes the values least: the others are clipped

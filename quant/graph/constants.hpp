@@ -11,7 +11,7 @@
 
 namespace bertcl::quant {
 
-/// The tensor with its axes in reverse.
+/// The tensor with reversed axes.
 ir::Tensor transposed(const ir::Tensor& from);
 
 /// Tensors that depend on initializers and Constant nodes alone.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adds nodes to an ONNX graph and removes what nothing reads any more.
+// Adds nodes to an ONNX graph and removes unused ones.
 #include "quant/graph/graph_edit.hpp"
 
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who makes and who reads each tensor of an ONNX graph.
+// The producer and the readers of each tensor of an ONNX graph.
 #include "quant/graph/graph_index.hpp"
 
 namespace bertcl::quant {

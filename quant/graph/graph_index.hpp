@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who makes and who reads each tensor of an ONNX graph.
+// The producer and the readers of each tensor of an ONNX graph.
 #pragma once
 #include <functional>
 #include <map>
@@ -26,14 +26,14 @@ class GraphIndex {
 
   const onnx::NodeProto& node(int index) const { return graph_.node(index); }
   int node_count() const { return graph_.node_size(); }
-  /// The node that makes the tensor, or -1: an input or an initializer.
+  /// The node that produces the tensor, or -1: an input or an initializer.
   int producer(const std::string& tensor) const;
   /// Inputs of nodes that read the tensor, in file order.
   const std::vector<Use>& uses(const std::string& tensor) const;
   /// True for the graph's outputs and for tensors that a graph inside a node reads.
   bool read_elsewhere(const std::string& tensor) const { return elsewhere_.contains(tensor); }
   bool is_output(const std::string& tensor) const { return outputs_.contains(tensor); }
-  /// True for what the caller gives; not for initializers that are listed as inputs.
+  /// True for inputs given by the caller; not for initializers that are listed as inputs.
   bool is_input(const std::string& tensor) const { return inputs_.contains(tensor); }
 
  private:

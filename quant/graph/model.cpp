@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ONNX model that is read, changed and written: the message, and the bytes of its weights apart.
+// An ONNX model to read, change and write: the message, with its weights kept separately.
 #include "quant/graph/model.hpp"
 
 #include <fmt/format.h>

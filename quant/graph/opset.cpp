@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Raises a model to the operator set that per-axis Q/DQ needs.
+// Upgrades a model to the opset that per-axis Q/DQ needs.
 #include "quant/graph/opset.hpp"
 
 #include <fmt/format.h>

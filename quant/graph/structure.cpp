@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a transformer, told in nodes and tensors of the file.
+// The parts of a transformer, as nodes and tensors of the file.
 #include "quant/graph/structure.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a transformer, told in nodes and tensors of the file.
+// The parts of a transformer, as nodes and tensors of the file.
 //
 // The compiler's own passes recognize them, in every spelling that the engine knows; this leads
 // from the values of its graph back to the file, by their names.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The float model that is quantized, read once, and the device of its samples, opened once.
+// The float model to quantize, read once, and the device for its samples, opened once.
 #pragma once
 #include <filesystem>
 #include <functional>

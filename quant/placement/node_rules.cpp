@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes and operands the user names: by patterns on nodes, by keywords on quantizers.
+// Nodes and operands selected by the user: patterns for nodes, keywords for quantizers.
 #include "quant/placement/node_rules.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which nodes and operands the user names: by patterns on nodes, by keywords on quantizers.
+// Nodes and operands selected by the user: patterns for nodes, keywords for quantizers.
 #pragma once
 #include <map>
 #include <regex>
@@ -20,10 +20,10 @@ class NodePatterns {
   NodePatterns(const std::vector<std::string>& patterns, std::string purpose)
       : patterns_(patterns), purpose_(std::move(purpose)), used_(patterns.size(), false) {}
   bool empty() const { return patterns_.empty(); }
-  /// The pattern that fits the node, or null.
+  /// The pattern that matches the node, or null.
   const std::string* find(const onnx::NodeProto& node);
-  /// Throws Error, with the nearest names, if one has never fitted. `graph` tells nodes that were
-  /// not asked about. Says nothing if no node was.
+  /// Throws Error, with the nearest names, if one has never matched. `graph` has the nodes that
+  /// were not checked. Does nothing if none was.
   void check_all_used(const GraphIndex& graph) const;
 
  private:
@@ -33,7 +33,7 @@ class NodePatterns {
   std::vector<std::string> asked_;  // names, each once
 };
 
-/// How far `pattern` is from fitting a part of `name`: characters to insert, drop or replace.
+/// The distance of `pattern` from matching a part of `name`: characters to insert, drop or replace.
 std::size_t distance_to_part(std::string_view pattern, std::string_view name);
 
 /// The quantizers' names as those of Hugging Face's QDQBERT: the module, and after a dot
@@ -49,16 +49,16 @@ class QuantizerNames {
   std::map<int, std::string> matmuls_;  // of attention: the letters of their two inputs
 };
 
-/// --quant-disable-keyword and its likes.
+/// --quant-disable-keyword and the like.
 class Keywords {
  public:
-  /// Expressions on whole names, and on what stands after "layer.N.". Throws Error on one that
-  /// is none.
+  /// Regular expressions on whole names, and on the part after "layer.N.". Throws Error on an
+  /// invalid one.
   Keywords(const std::vector<std::string>& disable, const std::vector<std::string>& disable_module,
            const std::vector<std::string>& enable_module);
   /// The expression that turns this quantizer off, or null.
   const std::string* disabled_by(const std::string& quantizer);
-  /// Throws Error, with one of the names asked about, if an expression has never matched.
+  /// Throws Error, with one of the checked names, if an expression has never matched.
   void check_all_used() const;
 
  private:

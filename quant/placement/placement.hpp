@@ -14,7 +14,7 @@
 
 namespace bertcl::quant {
 
-/// Which Adds are quantized where `Add` is among the operators.
+/// Which Adds are quantized if `Add` is among the operators.
 enum class Adds {
   layer_norm,  ///< those whose result a LayerNorm normalizes: the residual stream, embeddings too
   encoder,     ///< of these the ones after a MatMul: without the embeddings
@@ -36,19 +36,18 @@ struct PlacementOptions {
   /// Operators whose inputs are quantized, of quantizable_operators().
   std::set<std::string> op_types{"MatMul"};
   Adds adds = Adds::layer_norm;
-  /// A scale for each index of the last axis of what Adds in front of a LayerNorm read: no MatMul
-  /// sums over it, so finer scales cost nothing. Not with Adds::all, nor where their results are
-  /// quantized.
+  /// One scale per index of the last axis for inputs of Adds before a LayerNorm: no MatMul sums
+  /// over it, so finer scales cost nothing. Not with Adds::all, nor if their results are quantized.
   bool add_channels = false;
-  /// Quantize the MatMuls after which no other MatMul comes: the head of the model.
+  /// Quantize the MatMuls with no MatMul after them: the head of the model.
   bool head = true;
-  /// Of these operators the results are quantized, too, for all who read them.
+  /// Operators whose results are also quantized, for all their readers.
   std::set<std::string> output_op_types{};
   std::set<Place> places{};
   /// Only nodes with such a name, `*` and `?` as in file names; empty: all. A node without a name
   /// is known by its first output.
   std::vector<std::string> include{};
-  /// Nodes to leave in float, likewise.
+  /// Nodes to leave in float, by name as above.
   std::vector<std::string> exclude{};
   /// Regular expressions; operands whose quantizer (quantizer_name()) holds a match stay float.
   std::vector<std::string> disable_keywords{};
@@ -58,10 +57,10 @@ struct PlacementOptions {
 
 /// The operators whose inputs can be quantized.
 std::vector<std::string> quantizable_operators();
-/// Of these the ones that have weights.
+/// The ones that have weights.
 std::vector<std::string> weight_operators();
 
-/// How a tensor becomes integers.
+/// How a tensor is quantized.
 enum class Role {
   activation,  ///< by calibration, per tensor
   channels,    ///< by calibration, per index of the last axis
@@ -82,7 +81,7 @@ struct Site {
   std::vector<Operand> operands;
 };
 
-/// A node that could hold integers and stays in float.
+/// A node that could be quantized but stays float.
 struct SkippedNode {
   std::string node;
   std::string op;
@@ -98,9 +97,8 @@ struct Placement {
 /// The element type of a tensor of the main graph, empty where it is not known.
 using TypeOf = std::function<std::optional<ir::DType>(const std::string& tensor)>;
 
-/// Chooses sites and outputs. A tensor that is known to be no float is none. Throws Error if an
-/// operator cannot be quantized, a pattern fits no node, a keyword no quantizer, or if nothing is
-/// left to quantize.
+/// Chooses sites and outputs. Non-float tensors are skipped. Throws Error if an operator cannot be
+/// quantized, a pattern matches no node, a keyword no quantizer, or if nothing is left to quantize.
 Placement place(const GraphIndex& index, Constants& constants, const Structure& structure,
                 const PlacementOptions& options, const TypeOf& type_of = {});
 

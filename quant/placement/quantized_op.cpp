@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops of a placement, by what they are in a BERT.
+// The ops of a placement, by their role in BERT.
 #include "quant/placement/quantized_op.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ops of a placement, by what they are in a BERT.
+// The ops of a placement, by their role in BERT.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace bertcl::quant {
 
-/// A node whose inputs are quantized, or one whose result is quantized for all who read it.
+/// A node whose inputs are quantized, or whose result is quantized for all its readers.
 struct QuantizedOp {
   std::string node;  ///< its label
   std::string op;    ///< the operator

@@ -10,7 +10,7 @@ namespace bertcl::quant {
 /// point or an exponent.
 std::string decimal(float value);
 
-/// The number that is the whole text. Throws Error where it is none.
+/// Parses the whole text as a number. Throws Error if it is not one.
 float parse_decimal(std::string_view text, const std::string& tensor);
 
 }  // namespace bertcl::quant

@@ -12,10 +12,10 @@
 
 namespace bertcl::quant {
 
-/// What calibration found out about a model.
+/// The result of calibrating a model.
 struct Table {
   std::map<std::string, Range> ranges;  ///< by tensor
-  // Where the ranges come from; empty and 0 where the format has no place for it.
+  // The origin of the ranges; empty and 0 if the format does not store it.
   std::string method;
   std::int64_t samples = 0;
   std::int64_t tokens = 0;
@@ -29,7 +29,7 @@ struct TableFormat {
   std::string_view extension;  ///< with its dot; the first format of an extension is written for it
   std::string_view summary;    ///< one line
   bool magnitudes = false;
-  /// Also of what is damaged, if its beginning shows the format.
+  /// Also for damaged content, if its beginning shows the format.
   bool (*recognizes)(std::string_view bytes);
   /// Throws Error on damage; the file is named by the caller.
   Table (*parse)(std::string_view bytes);
@@ -48,8 +48,8 @@ struct ReadTable {
 };
 
 /// Reads a file in the format of that name; if the name is empty, in the format that its content
-/// shows. Throws Error that names file and tensor: a file that is none of these, a range that is
-/// not finite or upside down, a tensor named twice, no tensor at all.
+/// shows. Throws Error that names file and tensor: an unknown format, a non-finite or inverted
+/// range, a tensor listed twice, or no tensor at all.
 ReadTable read_table(const std::filesystem::path& path, std::string_view format = {});
 
 /// Writes the whole file or nothing.
@@ -61,7 +61,7 @@ float magnitude(Range range);
 /// sign.
 Range symmetric_range(float magnitude);
 
-/// Adds a tensor. Throws Error where it is there already.
+/// Adds a tensor. Throws Error if it is already there.
 void add_range(Table& table, const std::string& tensor, Range range);
 
 // One file each.

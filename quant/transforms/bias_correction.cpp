@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the mean error of quantized MatMuls out of the biases after them.
+// Subtracts the mean error of quantized MatMuls from the biases after them.
 #include "quant/transforms/bias_correction.hpp"
 
 #include <set>

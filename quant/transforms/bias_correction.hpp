@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes the mean error of quantized MatMuls out of the biases after them.
+// Subtracts the mean error of quantized MatMuls from the biases after them.
 #pragma once
 #include <map>
 #include <span>
@@ -22,7 +22,7 @@ struct ChannelShift {
   std::vector<double> shift;  ///< mean of Q/DQ(x) - x
 };
 
-/// Gathers ChannelShift of one tensor on the device.
+/// Collects ChannelShift of one tensor on the device.
 class ShiftObserver {
  public:
   /// Q/DQ is that of `parameters` in integers of `type`, u8 or i8.

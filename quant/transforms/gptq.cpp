@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds a weight so that the error of its MatMul, not of itself, is small.
+// Rounds a weight to minimize the error of its MatMul, not of the weight itself.
 #include "quant/transforms/gptq.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds a weight so that the error of its MatMul, not of itself, is small.
+// Rounds a weight to minimize the error of its MatMul, not of the weight itself.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -30,9 +30,9 @@ class GramFactor {
 
 /// Rounds W [K][N] to integers of `scales` and `zero_points` (one, or one for each column) such
 /// that sum over columns of (W - Q)^T H (W - Q) is small. Rows are rounded one after the other;
-/// each takes over what the rows before it have missed, as far as H couples them (Frantar et al.,
-/// "GPTQ", 2022, in the equivalent form of Babai's nearest plane with H = L L^T). Rows of large
-/// H[k][k] come first. Returns integers [K][N] from `lowest` to `highest`.
+/// each compensates the rounding error of the rows before it, as far as H couples them (Frantar et
+/// al., "GPTQ", 2022, in the equivalent form of Babai's nearest plane with H = L L^T). Rows of
+/// large H[k][k] come first. Returns integers [K][N] from `lowest` to `highest`.
 std::vector<std::int32_t> gptq_round(std::span<const float> weight, const GramFactor& gram,
                                      std::span<const float> scales,
                                      std::span<const std::int32_t> zero_points, std::int32_t lowest,

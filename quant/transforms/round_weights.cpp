@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds the weights of a placement again, by GPTQ.
+// Rounds the weights of a placement again, with GPTQ.
 #include "quant/transforms/round_weights.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves scale from the channels of an activation into the weights that read it.
+// Moves scale from the channels of an activation into the weights it is multiplied with.
 #include "quant/transforms/smooth.hpp"
 
 #include <fmt/format.h>

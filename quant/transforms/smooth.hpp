@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves scale from the channels of an activation into the weights that read it.
+// Moves scale from the channels of an activation into the weights it is multiplied with.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -25,8 +25,8 @@ struct SmoothTarget {
   std::vector<std::string> weights;  ///< their second inputs
 };
 
-/// The targets of a placement, by tensor. Results of Reshape, Transpose and the like are none: a
-/// factor there would cost a pass over memory, and belongs in front of them.
+/// The targets of a placement, by tensor. Results of Reshape, Transpose and the like are excluded:
+/// a factor there would cost a pass over memory, and belongs before them.
 std::vector<SmoothTarget> smooth_targets(const GraphIndex& index, Constants& constants,
                                          const Placement& placement);
 
@@ -44,7 +44,7 @@ struct WeightView {
   std::int64_t columns = 0;
 };
 
-/// How factors are chosen, and what will be done with x / s and s W.
+/// How factors are chosen, and how x / s and s W are then quantized.
 struct SmoothOptions {
   /// s = max|x|^alpha / max|W|^(1 - alpha) by channel, as SmoothQuant (Xiao et al., 2022). Empty:
   /// the formula of least expected error, of that one with several alpha and of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a float model whose activations are easier to quantize.
+// Makes a float model whose activations are easier to quantize.
 #include "quant/transforms/smooth_model.hpp"
 
 #include <set>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a float model whose activations are easier to quantize.
+// Makes a float model whose activations are easier to quantize.
 #pragma once
 #include <span>
 #include <string>

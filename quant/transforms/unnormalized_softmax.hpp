@@ -12,13 +12,13 @@
 
 namespace bertcl::quant {
 
-/// What is quantized of a Softmax.
+/// What is quantized for a Softmax.
 enum class Softmax {
   plain,         ///< its result
-  unnormalized,  ///< powers relative to the largest, exp(s - max(s)): defer_softmax()
+  unnormalized,  ///< exponentials relative to the largest, exp(s - max(s)): defer_softmax()
 };
 
-/// The range of powers: that of the largest is always 1.
+/// The range of the exponentials: the largest is always 1.
 inline constexpr Range kPowers{0.0f, 1.0f};
 
 /// The results of Softmax nodes over the last axis whose only reader is a MatMul of `placement`, as
@@ -32,9 +32,9 @@ std::set<std::string> deferrable_softmaxes(const Placement& placement, const Gra
 ///   becomes
 ///   s -> ReduceMax -> m; Exp(s - m) -> Q -> DQ -> pd; MatMul(pd, v) / ReduceSum(pd) -> y
 ///
-/// which is the same but for rounding: of probabilities most are below one step where a row has
-/// many keys, of powers the largest is always 1. The parameters of Q and DQ have to be those of
-/// kPowers. All other names stay.
+/// which is the same except for rounding: with many keys most probabilities are below one step,
+/// while the largest exponential is always 1. The parameters of Q and DQ must be those of kPowers.
+/// All other names stay.
 void defer_softmax(Model& model, const std::set<std::string>& results);
 
 }  // namespace bertcl::quant

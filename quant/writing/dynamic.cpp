@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMuls whose activations are quantized by the values of each run, without calibration.
+// MatMuls whose activations are quantized by each run, without calibration.
 #include "quant/writing/dynamic.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatMuls whose activations are quantized by the values of each run, without calibration.
+// MatMuls whose activations are quantized by each run, without calibration.
 #pragma once
 #include <set>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace bertcl::quant {
 
-/// Where the scales of activations come from.
+/// The source of activation scales.
 enum class ActivationScales {
   calibrated,  ///< samples or a table
   per_tensor,  ///< each run: DynamicQuantizeLinear, u8, one for all of the tensor

@@ -8,19 +8,19 @@
 namespace bertcl::quant {
 
 struct RewriteOptions {
-  /// Weights as float constants after Q -> DQ, as TensorRT reads them, in place of integers
-  /// after DQ.
+  /// Weights as float constants before Q -> DQ, as TensorRT reads them, instead of integers before
+  /// DQ.
   bool float_weights = false;
-  /// Each operand has a Q/DQ pair of its own, all with the same scale and zero point.
+  /// Each operand has its own Q/DQ pair, all with the same scale and zero point.
   bool dedicated_pairs = false;
-  /// Whoever else reads the tensor of a shared pair reads it quantized, too.
+  /// All other readers of a shared pair's tensor also read it quantized.
   bool all_readers = false;
   /// Matrices as torch's exporter writes them: [out, in] -> [Q ->] DQ -> Transpose.
   bool transposed_weights = false;
 };
 
-/// Puts Q/DQ in front of the operands of `placement` and after its outputs; names are those that
-/// onnxruntime's quantizer gives (NAME_QuantizeLinear, NAME_scale, NAME_quantized, ...).
+/// Inserts Q/DQ before the operands of `placement` and after its outputs, with the names of
+/// onnxruntime's quantizer (NAME_QuantizeLinear, NAME_scale, NAME_quantized, ...).
 ///
 ///   x -> MatMul              x -> QuantizeLinear -> DequantizeLinear -> MatMul
 ///   W (constant) -> MatMul   W_quantized (i8) -> DequantizeLinear(axis) -> MatMul

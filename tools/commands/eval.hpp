@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `bertcl eval` does for each kind of task.
+// `bertcl eval` for each kind of task.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -51,7 +51,7 @@ class EvaluationProgress {
   Progress progress_;
 };
 
-/// What the evaluation cost, of squad/ or tasks/.
+/// The cost of the evaluation, of squad/ or tasks/.
 template <class Evaluation>
 void take_costs(const Evaluation& evaluation, EvaluatedModel& row) {
   row.tokens = evaluation.tokens;

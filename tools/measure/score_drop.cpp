@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a task's score a model loses against another.
+// The score that a model loses on a task against another.
 #include "tools/measure/score_drop.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of a task's score a model loses against another.
+// The score that a model loses on a task against another.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -32,7 +32,7 @@ struct TaskScore {
   double points = 0.0;  ///< percent, or hundredths of a correlation
 };
 
-/// How well models do on the items of a task.
+/// The score of models on the items of a task.
 struct ScoreMeasure {
   std::size_t items = 0;
   std::string unit;  ///< of items: "questions"
@@ -55,7 +55,7 @@ class ScoreDrop {
   /// is not defined for it.
   ScoreDrop(const std::filesystem::path& model, const std::string& device, ScoreMeasure measure);
 
-  /// Points of the float model less those of this one.
+  /// The float model's points minus this one's.
   double operator()(const quant::Model& model);
 
   const TaskScore& float_score() const { return float_score_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantized ops cost, as table, JSON and picture.
+// The cost of quantized ops, as table, JSON and plot.
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -16,8 +16,7 @@ std::string sensitivity_text(const quant::Sensitivity& sensitivity,
 nlohmann::ordered_json sensitivity_json(const quant::Sensitivity& sensitivity,
                                         const std::vector<quant::QuantizedOp>& ops);
 
-/// A picture in SVG that needs nothing beside it: bars of kinds, layers and ops. `title` names the
-/// model.
+/// A self-contained SVG plot: bars of kinds, layers and ops. `title` names the model.
 std::string sensitivity_svg(const quant::Sensitivity& sensitivity,
                             const std::vector<quant::QuantizedOp>& ops, const std::string& title);
 

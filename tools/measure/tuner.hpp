@@ -18,7 +18,7 @@ struct TunedStep {
   plan::TunableGemm gemm;
 };
 
-/// What was found about one variant.
+/// The result for one variant.
 struct Measured {
   std::string variant, layout;
   std::string wrong;       // how its results differ from those of `ref`; then it was not measured
@@ -34,11 +34,11 @@ struct TuneResult {
 
 struct TuneSettings {
   std::vector<std::int64_t> rows;                  // ascending
-  std::chrono::steady_clock::time_point deadline;  // no measurement begins after it
+  std::chrono::steady_clock::time_point deadline;  // time budget: no measurement begins after it
   runtime::SessionOptions session;                 // with a context
 };
 
-/// A variant has to gain this much, over all rows, to be chosen.
+/// The gain over all rows that a variant needs to be chosen.
 inline constexpr double kLeastGain = 1.03;
 
 /// Results are compared with those of `ref` on random operands: sums in int8 exactly, quantized

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that a model is calibrated on, of the data of any task.
+// Calibration samples from the data of any task.
 #include "tools/models/calibration_samples.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples that a model is calibrated on, of the data of any task.
+// Calibration samples from the data of any task.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -18,8 +18,8 @@ namespace bertcl::tools {
 
 struct SampleOptions {
   std::size_t wanted = quant::kDefaultSamples;  ///< 0 is all
-  bool first = false;                           ///< the first of the file, not some from all of it
-  squad::FeatureOptions features;               ///< max_seq_length is for all tasks
+  bool first = false;              ///< the first of the file, instead of spread over it
+  squad::FeatureOptions features;  ///< max_seq_length is for all tasks
 };
 
 /// One sequence of each chosen question or text, made when it is asked for: the first window of a

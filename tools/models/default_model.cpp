@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the model that comes with the project is.
+// The location of the bundled model.
 #include "tools/models/default_model.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the model that comes with the project is.
+// The location of the bundled model.
 #pragma once
 #include <filesystem>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session of a question-answering model as the function that squad/ calls.
+// Wraps a session of a question-answering model as the function that squad/ calls.
 #include "tools/models/qa_model.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session of a question-answering model as the function that squad/ calls.
+// Wraps a session of a question-answering model as the function that squad/ calls.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace bertcl::tools {
 
-/// Which input and output of a model means what.
+/// The roles of a model's inputs and outputs.
 struct QaPorts : InputPorts {
   std::string start, end;  ///< outputs [batch, seq]
   std::string both;        ///< or one output [batch, seq, 2]
@@ -35,7 +35,7 @@ class QaModel {
 
   squad::Logits operator()(const squad::Batch& batch);
 
-  /// One small batch, so that what the driver compiles at first use is not measured.
+  /// One small batch, so that compilation at first use is not measured.
   void warm_up();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session of a model with the head of a task as the function that tasks/ calls.
+// Wraps a session of a model with a task head as the function that tasks/ calls.
 #include "tools/models/task_model.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session of a model with the head of a task as the function that tasks/ calls.
+// Wraps a session of a model with a task head as the function that tasks/ calls.
 #pragma once
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ class TaskModel {
   /// [batch, classes], or [batch, seq, classes] by token.
   std::vector<float> operator()(const text::Batch& batch);
 
-  /// One small batch, so that what the driver compiles at first use is not measured.
+  /// One small batch, so that compilation at first use is not measured.
   void warm_up() { (*this)(model_.small_batch()); }
 
   const TextModel& model() const { return model_; }

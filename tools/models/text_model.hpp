@@ -10,7 +10,7 @@
 
 namespace bertcl::tools {
 
-/// Which input of a model means what. A name is empty where the model has none of it.
+/// The roles of a model's inputs. A name is empty if the model has none.
 struct InputPorts {
   std::string ids, mask, types, positions;
   std::vector<std::string> unused;  ///< inputs that do not change the logits ("unique_ids")
@@ -40,7 +40,7 @@ class TextModel {
   std::int64_t longest() const;
   /// Throws Error if sequences of `max_length` tokens are too long for the model.
   void check_length(int max_length) const;
-  /// Bounds a batch as the file does.
+  /// Applies the file's bounds to a batch.
   void bound(text::BatchOptions& batches) const;
 
   /// Outputs for the batch, [rows, columns, ..] as the model takes it: fixed extents of the file
@@ -49,7 +49,7 @@ class TextModel {
   std::int64_t rows(const text::Batch& batch) const;
   std::int64_t columns(const text::Batch& batch) const;
 
-  /// A small batch, so that what the driver compiles at first use is not measured.
+  /// A small batch, so that compilation at first use is not measured.
   text::Batch small_batch() const;
 
   const InputPorts& ports() const { return ports_; }

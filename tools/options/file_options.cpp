@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that name files, and the files that two of them must not share.
+// Options that name files, and the check that no two share one.
 #include "tools/options/file_options.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options that name files, and the files that two of them must not share.
+// Options that name files, and the check that no two share one.
 #pragma once
 
 namespace CLI {
@@ -9,7 +9,7 @@ class Option;
 
 namespace bertcl::tools {
 
-/// Says that each value of the option names a file or folder to read. An empty name is refused.
+/// Declares that each value of the option names a file or folder to read. An empty name is refused.
 CLI::Option* input_file(CLI::Option* option);
 
 /// The same for a file to write. One that cannot be written is refused as the command line is read;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of the commands that run a model, and how they become a session.
+// Options of the commands that run a model, and the session made from them.
 #include "tools/options/model_options.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of the commands that run a model, and how they become a session.
+// Options of the commands that run a model, and the session made from them.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -67,13 +67,13 @@ std::string precision_of(const plan::Plan& plan, const ModelOptions& options);
 /// Bytes of the file and of external data beside it (MODEL.data, MODEL_data).
 std::uintmax_t model_bytes(const std::filesystem::path& model);
 
-/// Sequences and their tokens, for commands that make a batch up.
+/// Batch and sequence size, for commands with made-up inputs.
 struct BatchSize {
   std::int64_t batch = 0, seq = 0;
 };
 
-/// What was asked for; else what the file fixes, or 1 and 128. Throws Error where the file fixes
-/// something else than was asked for.
+/// The requested size; else the file's fixed size, or 1 and 128. Throws Error if the file fixes
+/// another size than requested.
 BatchSize batch_size(const runtime::Session& session, std::optional<int> batch,
                      std::optional<int> seq);
 

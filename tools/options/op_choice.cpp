@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each quantized op costs, and which ones stay in float for it.
+// The cost of each quantized op, and the ops left in float because of it.
 #include "tools/options/op_choice.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each quantized op costs, and which ones stay in float for it.
+// The cost of each quantized op, and the ops left in float because of it.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -43,7 +43,7 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
 void check_op_choice_options(const OpChoiceOptions& options, const TaskOptions& task,
                              const std::filesystem::path& model);
 
-/// What a model was calibrated on.
+/// The calibration data of a model.
 struct CalibrationData {
   const TaskOptions& task;
   const squad::Dataset* dataset;    ///< null: the data of another task
@@ -53,7 +53,7 @@ struct CalibrationData {
   std::vector<quant::Sample> samples;
 };
 
-/// What was measured, and decided.
+/// The measurements and the decision.
 struct OpChoice {
   std::vector<quant::QuantizedOp> ops;
   quant::Sensitivity sensitivity;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of option values that leave the help readable.
+// Checks of option values with readable help.
 #pragma once
 #include <fmt/format.h>
 #include <fmt/ranges.h>

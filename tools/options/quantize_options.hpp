@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options of `bertcl quantize` that say what is quantized, and how.
+// The options of `bertcl quantize` for what is quantized, and how.
 #pragma once
 #include <string>
 

@@ -22,7 +22,7 @@ void add_table_options(CLI::App& command, TableOptions& options);
 /// Throws Error, before any work, if the file to write has no known format.
 void check_table_options(const TableOptions& options);
 
-/// Writes the ranges that the quantizer used, if that was asked for, and says so if `prints_text`.
+/// Writes the ranges that the quantizer used, if requested, and says so if `prints_text`.
 void write_table(const TableOptions& options, const quant::Report& report, bool prints_text);
 
 }  // namespace bertcl::tools

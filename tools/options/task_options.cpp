@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which task the data of a command are for, and how they become a task.
+// The task of a command's data, and how it is created.
 #include "tools/options/task_options.hpp"
 
 #include <fmt/format.h>
@@ -93,8 +93,8 @@ void check_labels(const TaskOptions& options) {
   const bool fits =
       options.name == "sst2" || options.name == "movie-reviews" || options.name == "wnut17";
   if (!options.labels.empty() && !fits)
-    throw Error(fmt::format(
-        "--labels is for --task sst2, movie-reviews or wnut17, not {}", options.name));
+    throw Error(
+        fmt::format("--labels is for --task sst2, movie-reviews or wnut17, not {}", options.name));
 }
 
 std::vector<std::string> find_labels(const TaskOptions& options,

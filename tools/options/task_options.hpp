@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which task the data of a command are for, and how they become a task.
+// The task of a command's data, and how it is created.
 #pragma once
 #include <cstddef>
 #include <filesystem>
@@ -33,7 +33,7 @@ CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
 /// --labels
 CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options);
 
-/// Throws Error if there are labels and the task has no use for them.
+/// Throws Error if there are labels that the task does not use.
 void check_labels(const TaskOptions& options);
 
 /// The labels of the models' classes in their order: those of the options; else those that the
@@ -43,7 +43,7 @@ void check_labels(const TaskOptions& options);
 std::vector<std::string> find_labels(const TaskOptions& options,
                                      const std::vector<std::filesystem::path>& models);
 
-/// To be asked before the data are read. Throws Error as find_labels(), and where the score needs
+/// Call it before the data are read. Throws Error as find_labels(), and where the score needs
 /// labels that it does not find.
 void check_labels_are_known(const TaskOptions& options,
                             const std::vector<std::filesystem::path>& models);

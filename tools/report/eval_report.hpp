@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores and times of models side by side, as table and as JSON.
+// Scores and times of models side by side, as table and JSON.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a text around a marked span.
+// An excerpt of a text around a marked span.
 #include "tools/report/excerpt.hpp"
 
 #include <algorithm>

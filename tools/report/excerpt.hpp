@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a text around a marked span.
+// An excerpt of a text around a marked span.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace bertcl::tools {
 
-/// What is put around the span: bold for a terminal, brackets elsewhere.
+/// The marks around the span: bold for a terminal, brackets elsewhere.
 struct Marks {
   std::string before, after;
 };

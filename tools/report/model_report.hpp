@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a model has become on a device, for people and for machines: the report of `bertcl inspect`.
+// The report of `bertcl inspect`, as text, JSON and HTML.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -32,7 +32,7 @@ nlohmann::ordered_json load_times_json(const runtime::LoadTimes& times);
 nlohmann::ordered_json report_json(const runtime::Session& session, const ModelOptions& options,
                                    BatchSize size);
 
-/// The same as one HTML page that needs nothing from elsewhere.
+/// The same as one self-contained HTML page.
 std::string report_page(const nlohmann::ordered_json& report);
 
 }  // namespace bertcl::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends long work on SIGHUP, SIGINT and SIGTERM such that its temporary files go.
+// Ends long work on SIGHUP, SIGINT and SIGTERM and removes its temporary files.
 #include "tools/terminal/interruption.hpp"
 
 #include <csignal>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends long work on SIGHUP, SIGINT and SIGTERM such that its temporary files go.
+// Ends long work on SIGHUP, SIGINT and SIGTERM and removes its temporary files.
 #pragma once
 #include <functional>
 
@@ -9,7 +9,7 @@ namespace bertcl::tools {
 /// program as it would have at once. A second signal does not wait.
 int run_interruptibly(const std::function<int()>& work);
 
-/// To be called now and then by such work.
+/// Call it regularly from such work.
 void throw_if_interrupted();
 
 }  // namespace bertcl::tools

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What commands write: tables, JSON, files.
+// Output of commands: tables, JSON, files.
 #include "tools/terminal/output.hpp"
 
 #include <fmt/format.h>

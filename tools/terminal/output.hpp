@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What commands write: tables, JSON, files.
+// Output of commands: tables, JSON, files.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -34,7 +34,7 @@ std::string counted(std::int64_t number, std::string_view unit);
 /// "1.5 GB", "45.3 MB", "512 B" (powers of 1000).
 std::string bytes_text(std::uint64_t bytes);
 
-/// The same of a sum that was reckoned; "" for none.
+/// The same for a computed sum; "" for none.
 std::string bytes_cell(double bytes);
 
 /// "1.2 GOP", "45 MOP", "0.5 kOP"; "" for none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress line on a terminal, nothing anywhere else.
+// A progress line on a terminal; nothing elsewhere.
 #pragma once
 #include <chrono>
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says on standard output and standard error.
+// Output of the program on standard output and standard error.
 #include "tools/terminal/terminal.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says on standard output and standard error.
+// Output of the program on standard output and standard error.
 #pragma once
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 namespace bertcl::tools {
 
-/// `text` with nothing that steers a terminal, since names and texts come from files: control
+/// `text` without terminal control sequences, since names and texts come from files: control
 /// characters other than \n and \t as "\x1b", what is not UTF-8 as U+FFFD. Lines longer than
 /// `longest` code points lose their middle, and say how much.
 std::string printable(std::string_view text, std::size_t longest = static_cast<std::size_t>(-1));
@@ -18,7 +18,7 @@ std::string printable(std::string_view text, std::size_t longest = static_cast<s
 /// Writes to standard output as it is, as JSON has to be. Throws Error if it cannot be written.
 void write_output(std::string_view text);
 
-/// Throws Error if something that was written to standard output has not arrived.
+/// Throws Error if a write to standard output failed.
 void finish_output();
 
 /// "bertcl: MESSAGE" on standard error, lines cut at 1,000 characters.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stored inputs and outputs of a model, and their comparison with what it gives now.
+// Stored inputs and outputs of a model, and their comparison with its current outputs.
 #include "tools/verify/golden.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stored inputs and outputs of a model, and their comparison with what it gives now.
+// Stored inputs and outputs of a model, and their comparison with its current outputs.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace bertcl::tools {
 
-/// What some program gave for some inputs.
+/// The outputs of another program for some inputs.
 struct Golden {
   std::string name;  ///< the file or folder
   runtime::Tensors inputs, outputs;
@@ -32,8 +32,8 @@ struct Tolerance {
   double relative = 1e-3;
   std::optional<double> absolute;
   double share = 1e-3;
-  /// Share of the elements of an output that may lie further off, by 0.1 of its largest value at
-  /// most: for quantized graphs, where a value next to a rounding tie may take the other step.
+  /// Share of the elements of an output that may be further off, by at most 0.1 of its largest
+  /// value: for quantized graphs, where a value next to a rounding tie may take the other step.
   double ties = 0.0;
 };
 

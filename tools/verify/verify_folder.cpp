@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All models of a folder against what is stored for them, and against a table of what is expected.
+// Checks all models of a folder against stored outputs, and against a table of expected outcomes.
 #include "tools/verify/verify_folder.hpp"
 
 #include <fmt/format.h>

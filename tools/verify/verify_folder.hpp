@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// All models of a folder against what is stored for them, and against a table of what is expected.
+// Checks all models of a folder against stored outputs, and against a table of expected outcomes.
 #pragma once
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "tools/verify/golden.hpp"
 #include "tools/options/model_options.hpp"
+#include "tools/verify/golden.hpp"
 
 namespace bertcl::tools {
 
-/// What became of one model.
+/// The outcome for one model.
 struct Outcome {
   std::string file;  ///< path below the folder, with '/'
   /// pass: agrees with the stored outputs. reference: nothing usable is stored; agrees with the
@@ -22,7 +22,7 @@ struct Outcome {
   double max_abs = 0.0, max_rel = 0.0;
 };
 
-/// What a table says about one model.
+/// The table entry for one model.
 struct Expectation {
   std::string status;
   std::string reason;  ///< has to be part of the message of a refusal; of others it says why
