@@ -158,18 +158,18 @@ const Options& CalibratedModel::options() const { return state_->options; }
 const opencl::ContextFuture& CalibratedModel::device() const { return state_->workspace.device(); }
 const std::vector<QuantizedOp>& CalibratedModel::ops() const { return state_->ops; }
 
-bool CalibratedModel::can_defer() const { return state_->quantization->can_defer(); }
+bool CalibratedModel::can_unnormalize() const { return state_->quantization->can_unnormalize(); }
 
-Model CalibratedModel::part(const std::set<std::size_t>& quantized, bool defer) const {
+Model CalibratedModel::part(const std::set<std::size_t>& quantized, bool unnormalize) const {
   return state_->quantization->quantized(
-      state_->part([&](std::size_t op) { return quantized.contains(op); }), defer);
+      state_->part([&](std::size_t op) { return quantized.contains(op); }), unnormalize);
 }
 
-Report CalibratedModel::write(const std::map<std::size_t, std::string>& skipped, bool defer) {
+Report CalibratedModel::write(const std::map<std::size_t, std::string>& skipped, bool unnormalize) {
   Placement part = state_->part([&](std::size_t op) { return !skipped.contains(op); });
   for (const auto& [op, reason] : skipped)
     part.skipped.push_back({state_->ops[op].node, state_->ops[op].op, reason});
-  return state_->quantization->write(part, defer);
+  return state_->quantization->write(part, unnormalize);
 }
 
 Report quantize(const Options& options, const SampleSource& samples, const Progress& progress) {

@@ -31,14 +31,14 @@ class CalibratedModel {
   const std::vector<QuantizedOp>& ops() const;
 
   /// True if the options leave Softmax plain where it could be unnormalized.
-  bool can_defer() const;
+  bool can_unnormalize() const;
 
   /// A model in which only these ops are quantized; `unnormalized`: with unnormalized Softmax
   /// before them even if the options leave it plain. This needs no calibration.
-  Model part(const std::set<std::size_t>& quantized, bool defer = false) const;
+  Model part(const std::set<std::size_t>& quantized, bool unnormalize = false) const;
 
   /// Writes the options' output. `skipped` stays in float; the report says so with these reasons.
-  Report write(const std::map<std::size_t, std::string>& skipped = {}, bool defer = false);
+  Report write(const std::map<std::size_t, std::string>& skipped = {}, bool unnormalize = false);
 
  private:
   struct State;

@@ -156,9 +156,9 @@ std::optional<std::size_t> Quantization::rank_of(const std::string& tensor) cons
 }
 
 /// The results of Softmax that can be unnormalized if their MatMul is quantized.
-std::set<std::string> Quantization::deferrable() {
-  return deferrable_softmaxes(placement_, index_,
-                              [this](const std::string& tensor) { return rank_of(tensor); });
+std::set<std::string> Quantization::unnormalizable() {
+  return unnormalizable_softmaxes(placement_, index_,
+                                  [this](const std::string& tensor) { return rank_of(tensor); });
 }
 
 Quantization::Quantization(const Options& options, Workspace& workspace, ActivationScales scales,
@@ -176,8 +176,8 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
                          const ir::Type* type = workspace_.type_of(tensor);
                          return type ? std::optional(type->dtype) : std::nullopt;
                        })),
-      deferrable_(options.softmax == Softmax::unnormalized ? deferrable()
-                                                           : std::set<std::string>()) {
+      unnormalized_(options.softmax == Softmax::unnormalized ? unnormalizable()
+                                                             : std::set<std::string>()) {
   check_types(options);
   if (scales != ActivationScales::calibrated) keep_dynamic(placement_, index_);
   report_.method = options.method;
@@ -214,7 +214,7 @@ std::set<std::string> Quantization::channel_tensors() const {
 std::set<std::string> Quantization::activations() const {
   std::set<std::string> tensors = tensors_of(placement_, Role::activation);
   tensors.insert(placement_.outputs.begin(), placement_.outputs.end());
-  for (const std::string& tensor : deferrable_) tensors.erase(tensor);
+  for (const std::string& tensor : unnormalized_) tensors.erase(tensor);
   return tensors;
 }
 
@@ -232,8 +232,8 @@ std::vector<Smoothing> Quantization::smooth(std::span<const Sample> samples,
 void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const Sample> samples,
                           const PassProgress& progress) {
   apply(options_.ranges, options_.weights, index_, constants_, structure_, ranges, channels);
-  for (const std::string& tensor : deferrable_) {
-    ranges[tensor] = kPowers;
+  for (const std::string& tensor : unnormalized_) {
+    ranges[tensor] = kExponentials;
     if (const auto it = options_.overrides.find(tensor); it != options_.overrides.end())
       throw Error(fmt::format(
           "{}: an unnormalized Softmax has a known range; overrides need --softmax plain",
@@ -253,8 +253,8 @@ void Quantization::correct_biases(std::span<const Sample> samples, const PassPro
 }
 
 /// The Softmax results that are unnormalized in `part`.
-std::set<std::string> Quantization::unnormalized_of(const Placement& part, bool defer) {
-  std::set<std::string> all = defer ? deferrable() : deferrable_;
+std::set<std::string> Quantization::unnormalized_of(const Placement& part, bool unnormalize) {
+  std::set<std::string> all = unnormalize ? unnormalizable() : unnormalized_;
   for (const auto& [tensor, override_] : options_.overrides) all.erase(tensor);
   // Without those whose MatMul is not in this part.
   std::set<std::string> unnormalized = tensors_of(part, Role::activation);
@@ -278,8 +278,8 @@ Encodings Quantization::encodings_of(const Placement& part,
     std::erase_if(encoding.nodes, [&](const std::string& node) { return left.contains(node); });
   for (const std::string& tensor : unnormalized) {
     Encoding& powers = used.at({tensor, Role::activation});
-    powers.range = kPowers;
-    powers.parameters = parameters_of(kPowers, options_.activations);
+    powers.range = kExponentials;
+    powers.parameters = parameters_of(kExponentials, options_.activations);
   }
   return used;
 }
@@ -298,7 +298,7 @@ std::vector<std::string> Quantization::replace_biases(Model& model, const Placem
   return before;
 }
 
-Model Quantization::quantized(const Placement& part, bool defer) {
+Model Quantization::quantized(const Placement& part, bool unnormalize) {
   Model model = load();
   const GraphIndex index(model.graph());
   Constants constants(model, index);
@@ -311,12 +311,12 @@ Model Quantization::quantized(const Placement& part, bool defer) {
   for (const std::string& bias : biases) constants.collect(bias, makers, initializers);
   for (const int n : makers)
     unread.insert(index.node(n).output().begin(), index.node(n).output().end());
-  const auto unnormalized = unnormalized_of(part, defer);
+  const auto unnormalized = unnormalized_of(part, unnormalize);
   report_.unnormalized_softmaxes = static_cast<std::int64_t>(unnormalized.size());
   rewrite(model, part, encodings_of(part, unnormalized), index, constants,
           {options_.weights.as_float, options_.dedicated_pairs, options_.all_readers,
            options_.weights.transposed});
-  defer_softmax(model, unnormalized);
+  unnormalize_softmax(model, unnormalized);
   if (!calibrated) quantize_dynamically(model, dynamic, scales_);
   remove_unread(model, unread, initializers);
   report_.opset_after = opset_of(model.proto());
@@ -324,15 +324,15 @@ Model Quantization::quantized(const Placement& part, bool defer) {
   return model;
 }
 
-Report Quantization::write(const Placement& part, bool defer) {
-  for (const auto& [key, encoding] : encodings_of(part, unnormalized_of(part, defer))) {
+Report Quantization::write(const Placement& part, bool unnormalize) {
+  for (const auto& [key, encoding] : encodings_of(part, unnormalized_of(part, unnormalize))) {
     report_.tensors.push_back(tensor_report(key.first, encoding));
     report_.gptq_weights += encoding.role == Role::weight && rounded_.contains(key.first);
   }
   report_.skipped = part.skipped;
   report_.quantized_nodes = static_cast<std::int64_t>(part.sites.size());
   report_.quantized_outputs = static_cast<std::int64_t>(part.outputs.size());
-  report_.written_bytes = quantized(part, defer).save(options_.output);
+  report_.written_bytes = quantized(part, unnormalize).save(options_.output);
   report_.total_seconds = clock_.seconds();
   return report_;
 }

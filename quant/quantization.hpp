@@ -50,20 +50,20 @@ class Quantization {
   const Placement& placement() const { return placement_; }
   std::vector<QuantizedOp> ops() { return quantized_ops(placement_, index_, structure_); }
   /// True if the options leave Softmax plain where it could be unnormalized.
-  bool can_defer() {
+  bool can_unnormalize() {
     return options_.softmax == Softmax::plain && !unnormalized_of(placement_, true).empty();
   }
-  /// The model with Q/DQ for a part of the encoded placement; `defer`: with unnormalized Softmax
-  /// also where the options leave it plain.
-  Model quantized(const Placement& part, bool defer);
+  /// The model with Q/DQ for a part of the encoded placement; `unnormalize`: with unnormalized
+  /// Softmax also where the options leave it plain.
+  Model quantized(const Placement& part, bool unnormalize);
   /// Writes the same to the options' output, with the report. Ends the use of this object.
-  Report write(const Placement& part, bool defer);
+  Report write(const Placement& part, bool unnormalize);
 
  private:
   Model load();
   std::optional<std::size_t> rank_of(const std::string& tensor) const;
-  std::set<std::string> deferrable();
-  std::set<std::string> unnormalized_of(const Placement& part, bool defer);
+  std::set<std::string> unnormalizable();
+  std::set<std::string> unnormalized_of(const Placement& part, bool unnormalize);
   Encodings encodings_of(const Placement& part, const std::set<std::string>& unnormalized) const;
   std::vector<std::string> replace_biases(Model& model, const Placement& part) const;
 
@@ -77,7 +77,7 @@ class Quantization {
   Constants constants_;
   Structure structure_;
   Placement placement_;
-  const std::set<std::string> deferrable_;  // known to be in kPowers
+  const std::set<std::string> unnormalized_;  // known to be in kExponentials
   Encodings encodings_;
   std::set<std::string> rounded_;              // weights, by GPTQ
   std::map<int, BiasCorrection> corrections_;  // by site

@@ -13,26 +13,26 @@ namespace bertcl::quant {
 MaxDrop find_max_drop(const CalibratedModel& model, const OrderOf& order_of, double most,
                       const DropOf& drop_of, const std::function<void(const DropStep&)>& progress) {
   MaxDrop result;
-  bool defer = false;
-  std::vector<std::size_t> order = order_of(defer);
+  bool unnormalize = false;
+  std::vector<std::size_t> order = order_of(unnormalize);
   // Measures with the first `left` ops in float; keeps what holds.
   const auto holds = [&](std::size_t left) {
     const auto first_quantized = order.begin() + static_cast<std::ptrdiff_t>(left);
-    const double drop = drop_of(model.part({first_quantized, order.end()}, defer));
-    result.steps.push_back({left, defer, drop});
+    const double drop = drop_of(model.part({first_quantized, order.end()}, unnormalize));
+    result.steps.push_back({left, unnormalize, drop});
     if (progress) progress(result.steps.back());
     if (!(drop <= most)) return false;
     result.left.assign(order.begin(), first_quantized);
-    result.unnormalized = defer;
+    result.unnormalized = unnormalize;
     result.drop = drop;
     return true;
   };
   if (holds(0)) return result;
-  if (model.can_defer()) {
-    defer = true;
+  if (model.can_unnormalize()) {
+    unnormalize = true;
     if (holds(0)) return result;
-    defer = result.steps[1].drop < result.steps[0].drop;
-    order = order_of(defer);
+    unnormalize = result.steps[1].drop < result.steps[0].drop;
+    order = order_of(unnormalize);
   }
   if (!holds(order.size()))
     throw Error(

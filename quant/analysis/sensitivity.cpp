@@ -23,11 +23,11 @@ class PartErrors {
   PartErrors(const CalibratedModel& model, std::span<const Sample> samples)
       : model_(model), error_(model.options().model, model.device(), samples) {}
 
-  double operator()(const Ops& quantized, bool defer = false) {
+  double operator()(const Ops& quantized, bool unnormalize = false) {
     if (quantized.empty()) return 0.0;
-    const auto known = known_.find({quantized, defer});
+    const auto known = known_.find({quantized, unnormalize});
     if (known != known_.end()) return known->second;
-    return known_[{quantized, defer}] = error_(model_.part(quantized, defer));
+    return known_[{quantized, unnormalize}] = error_(model_.part(quantized, unnormalize));
   }
 
  private:
@@ -57,8 +57,8 @@ void sort_by_cost(std::vector<OpGroup>& groups) {
 
 }  // namespace
 
-double Sensitivity::alone(std::size_t op, bool defer) const {
-  if (defer && unnormalized)
+double Sensitivity::alone(std::size_t op, bool unnormalize) const {
+  if (unnormalize && unnormalized)
     if (const auto it = unnormalized->alone.find(op); it != unnormalized->alone.end())
       return it->second;
   const auto it = std::find_if(ops.begin(), ops.end(),
@@ -66,11 +66,12 @@ double Sensitivity::alone(std::size_t op, bool defer) const {
   return it->cost.alone;
 }
 
-std::vector<std::size_t> Sensitivity::order(bool defer) const {
+std::vector<std::size_t> Sensitivity::order(bool unnormalize) const {
   std::vector<std::size_t> result;
   for (const OpGroup& group : ops) result.push_back(group.ops.front());
-  std::stable_sort(result.begin(), result.end(),
-                   [&](std::size_t a, std::size_t b) { return alone(a, defer) > alone(b, defer); });
+  std::stable_sort(result.begin(), result.end(), [&](std::size_t a, std::size_t b) {
+    return alone(a, unnormalize) > alone(b, unnormalize);
+  });
   return result;
 }
 
@@ -92,7 +93,7 @@ Sensitivity measure_sensitivity(const CalibratedModel& model, std::span<const Sa
   for (std::size_t i = 0; i < ops.size(); ++i) all.insert(i);
   result.all = error(all);
   Ops after_softmax;
-  if (model.can_defer())
+  if (model.can_unnormalize())
     for (std::size_t i = 0; i < ops.size(); ++i)
       if (ops[i].kind == "context") after_softmax.insert(i);
   const std::size_t total =

@@ -46,9 +46,9 @@ struct Sensitivity {
   std::int64_t samples = 0, tokens = 0;
 
   /// The error of one op alone.
-  double alone(std::size_t op, bool defer) const;
+  double alone(std::size_t op, bool unnormalize) const;
   /// All ops, the most costly first.
-  std::vector<std::size_t> order(bool defer) const;
+  std::vector<std::size_t> order(bool unnormalize) const;
 };
 
 /// Called with the numbers of measured models and of all.

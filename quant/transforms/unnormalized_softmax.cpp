@@ -19,11 +19,11 @@ bool is_over_last_axis(const onnx::NodeProto& softmax, const RankOf& rank_of) {
 }
 
 /// Writes the nodes of one Softmax and of its MatMul.
-class Deferral {
+class Unnormalizer {
  public:
-  explicit Deferral(Model& model) : model_(model), index_(model.graph()) {}
+  explicit Unnormalizer(Model& model) : model_(model), index_(model.graph()) {}
 
-  void defer(const std::string& result) {
+  void unnormalize(const std::string& result) {
     const int softmax = index_.producer(result);
     const int quantize = only_reader(result);
     const std::string& dequantized = output_of(only_reader(output_of(quantize)));
@@ -81,8 +81,8 @@ class Deferral {
 
 }  // namespace
 
-std::set<std::string> deferrable_softmaxes(const Placement& placement, const GraphIndex& index,
-                                           const RankOf& rank_of) {
+std::set<std::string> unnormalizable_softmaxes(const Placement& placement, const GraphIndex& index,
+                                               const RankOf& rank_of) {
   std::set<std::string> results;
   for (const Site& site : placement.sites) {
     if (!is_op(index.node(site.node), "MatMul")) continue;
@@ -98,10 +98,10 @@ std::set<std::string> deferrable_softmaxes(const Placement& placement, const Gra
   return results;
 }
 
-void defer_softmax(Model& model, const std::set<std::string>& results) {
-  Deferral deferral(model);
-  for (const std::string& result : results) deferral.defer(result);
-  deferral.write();
+void unnormalize_softmax(Model& model, const std::set<std::string>& results) {
+  Unnormalizer unnormalizer(model);
+  for (const std::string& result : results) unnormalizer.unnormalize(result);
+  unnormalizer.write();
 }
 
 }  // namespace bertcl::quant

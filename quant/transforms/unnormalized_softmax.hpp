@@ -15,16 +15,16 @@ namespace bertcl::quant {
 /// What is quantized for a Softmax.
 enum class Softmax {
   plain,         ///< its result
-  unnormalized,  ///< exponentials relative to the largest, exp(s - max(s)): defer_softmax()
+  unnormalized,  ///< exponentials relative to the largest, exp(s - max(s)): unnormalize_softmax()
 };
 
 /// The range of the exponentials: the largest is always 1.
-inline constexpr Range kPowers{0.0f, 1.0f};
+inline constexpr Range kExponentials{0.0f, 1.0f};
 
 /// The results of Softmax nodes over the last axis whose only reader is a MatMul of `placement`, as
 /// its quantized first input.
-std::set<std::string> deferrable_softmaxes(const Placement& placement, const GraphIndex& index,
-                                           const RankOf& rank_of);
+std::set<std::string> unnormalizable_softmaxes(const Placement& placement, const GraphIndex& index,
+                                               const RankOf& rank_of);
 
 /// In a model with Q/DQ, rewrites for each of these results p
 ///
@@ -33,8 +33,8 @@ std::set<std::string> deferrable_softmaxes(const Placement& placement, const Gra
 ///   s -> ReduceMax -> m; Exp(s - m) -> Q -> DQ -> pd; MatMul(pd, v) / ReduceSum(pd) -> y
 ///
 /// which is the same except for rounding: with many keys most probabilities are below one step,
-/// while the largest exponential is always 1. The parameters of Q and DQ must be those of kPowers.
-/// All other names stay.
-void defer_softmax(Model& model, const std::set<std::string>& results);
+/// while the largest exponential is always 1. The parameters of Q and DQ must be those of
+/// kExponentials. All other names stay.
+void unnormalize_softmax(Model& model, const std::set<std::string>& results);
 
 }  // namespace bertcl::quant

@@ -28,7 +28,7 @@ struct Quantization {
   int32_t score_low = 0, score_high = 0;
 
   /// The same operands with the normalization after the product.
-  Quantization deferring() const {
+  Quantization unnormalizing() const {
     Quantization z = *this;
     z.unnormalized = 1;
     z.pv_scale *= p_inv_scale;  // the scale of v alone
@@ -164,7 +164,7 @@ class AttentionS8 : public ::testing::TestWithParam<Implementation> {
   }
   void expect_right(const AttentionCase& c, const Quantization& z, int32_t block_rows = 32) {
     const Bytes qkv = random_bytes(c);
-    for (const Quantization& way : {z, z.deferring()})
+    for (const Quantization& way : {z, z.unnormalizing()})
       expect_near_exact(
           attend<float>(GetParam(), c, way, qkv, {}, block_rows), reference(c, way, qkv), way,
           GetParam().name() + ", " + c.name() + (way.unnormalized ? ", unnormalized" : ""));
@@ -249,7 +249,7 @@ TEST_P(AttentionS8, ScoresFarBelowZero) {
       std::fill_n(qkv.begin() + static_cast<std::ptrdiff_t>(row + hidden), hidden, uint8_t{0});
     }
     const Quantization z{.q = {kU8, 0}, .k = {kU8, 255}, .v = {kU8, 7}, .qk_scale = 1e-3f};
-    for (const Quantization& way : {z, z.deferring()})
+    for (const Quantization& way : {z, z.unnormalizing()})
       expect_equal(attend<float>(GetParam(), c, way, qkv), reference(c, way, qkv),
                    GetParam().name());
   }
@@ -258,7 +258,7 @@ TEST_P(AttentionS8, ScoresFarBelowZero) {
 TEST_P(AttentionS8, BlockRowsDoNotChangeTheResult) {
   const AttentionCase c{.lengths = {130, 40}};
   const Bytes qkv = random_bytes(c);
-  for (const Quantization& z : {Quantization{}, Quantization{}.deferring()}) {
+  for (const Quantization& z : {Quantization{}, Quantization{}.unnormalizing()}) {
     const auto expected = attend<float>(GetParam(), c, z, qkv);
     for (int32_t block_rows : {1, 7, 64, 1000})
       expect_equal(attend<float>(GetParam(), c, z, qkv, {}, block_rows), expected,
@@ -283,7 +283,7 @@ TEST_P(AttentionS8, PaddedEqualsPacked) {
   Bytes b(160 * 192, 255);
   std::copy(a.begin(), a.begin() + 50 * 192, b.begin());
   std::copy(a.begin() + 50 * 192, a.end(), b.begin() + 80 * 192);
-  for (const Quantization& way : {z, z.deferring()}) {
+  for (const Quantization& way : {z, z.unnormalizing()}) {
     auto out = attend<float>(GetParam(), padded, way, b);
     out.erase(out.begin() + 50 * 64, out.begin() + 80 * 64);
     expect_equal(out, attend<float>(GetParam(), packed, way, a), GetParam().name());
@@ -308,7 +308,7 @@ TEST_P(AttentionS8, IntegerSumsAreExact) {
                              .qk_scale = 1e-3f,
                              .p_inv_scale = 1000.0f,
                              .p_max = 127};
-        for (const Quantization& way : {z, z.deferring()})
+        for (const Quantization& way : {z, z.unnormalizing()})
           expect_equal(attend<float>(GetParam(), c, way, qkv), reference(c, way, qkv),
                        GetParam().name());
       }
@@ -326,7 +326,7 @@ TEST_P(AttentionS8, ExtremeBytes) {
       for (const Quantization& z :
            {Quantization{.q = {kU8, 255}, .k = {kU8, 0}, .v = {kU8, 255}, .qk_scale = 1e-6f},
             Quantization{.q = {kS8, 127}, .k = {kS8, -128}, .v = {kS8, 0}, .qk_scale = 1e-6f}})
-        for (const Quantization& way : {z, z.deferring()})
+        for (const Quantization& way : {z, z.unnormalizing()})
           expect_near_exact(attend<float>(GetParam(), c, way, qkv), reference(c, way, qkv), way,
                             GetParam().name());
     }
@@ -336,7 +336,7 @@ TEST_P(AttentionS8, RequantizedOutput) {
   const AttentionCase c{.lengths = {77, 130}};
   const Bytes qkv = random_bytes(c);
   const Quantization plain{.q = {kU8, 120}, .k = {kU8, 131}, .v = {kU8, 90}};
-  for (const Quantization& z : {plain, plain.deferring()}) {
+  for (const Quantization& z : {plain, plain.unnormalizing()}) {
     const auto expected = reference(c, z, qkv);
     std::vector<uint8_t> as_u8;
     std::vector<int8_t> as_s8;
@@ -352,12 +352,12 @@ TEST_P(AttentionS8, RequantizedOutput) {
 
 // Of 600 keys that differ little each has a probability below half a step: plain quantization loses
 // them all, powers keep them.
-TEST_P(AttentionS8, DeferringKeepsWhatIsBelowAStep) {
+TEST_P(AttentionS8, UnnormalizedKeepsWhatIsBelowAStep) {
   const AttentionCase c{.lengths = {600}, .heads = 1, .head_size = 16};
   const Bytes qkv = random_bytes(c);
   const Quantization z{.v = {kU8, 0}, .qk_scale = 1e-8f};
   const auto plain = attend<float>(GetParam(), c, z, qkv);
-  const auto unnormalized = attend<float>(GetParam(), c, z.deferring(), qkv);
+  const auto unnormalized = attend<float>(GetParam(), c, z.unnormalizing(), qkv);
   const float mean = 127.5f * z.pv_scale * z.p_inv_scale;
   for (size_t i = 0; i < plain.size(); ++i) {
     ASSERT_EQ(plain[i], 0.0f) << "at " << i;

@@ -320,7 +320,7 @@ constexpr std::string_view quantized_p = R"(
   %p: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps)
 )";
 
-TEST(FindAttention, DeferredNormalization) {
+TEST(FindAttention, UnnormalizedSoftmax) {
   EXPECT_REWRITE(find_attention(), dequantized_x("0.004") + unnormalized(quantized_p, sum_of_p),
                  dequantized_x("0.004") + R"(
   %y: f32[batch, seq, 8] = attention(%x, %x, %x, _, %ps, _) {unnormalized = 1, heads = 2, p_type = "u8", scale = 1.0}
@@ -328,7 +328,7 @@ TEST(FindAttention, DeferredNormalization) {
 })");
 }
 
-TEST(FindAttention, DeferredNormalizationInFloatIsPlain) {
+TEST(FindAttention, UnnormalizedSoftmaxInFloatIsPlain) {
   std::string text =
       "graph g(%x: f32[batch, seq, 8], %ids: i64[batch, seq]) {\n" + unnormalized("", sum_of_p);
   for (std::size_t at; (at = text.find("%e:")) != std::string::npos;) text.replace(at, 3, "%p:");

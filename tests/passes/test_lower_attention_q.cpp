@@ -29,7 +29,7 @@ TEST(LowerAttentionQ, AllOperandsQuantized) {
 })");
 }
 
-TEST(LowerAttentionQ, KeepsTheDeferredNormalization) {
+TEST(LowerAttentionQ, KeepsTheUnnormalizedSoftmax) {
   const std::string text =
       after(lower_attention_q(), R"(graph g(%q: u8[batch, seq, 8], %m: i64[batch, seq]) {
   const %s: f32[] = 0.5

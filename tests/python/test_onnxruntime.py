@@ -74,7 +74,7 @@ class DefaultModel(unittest.TestCase):
         """
         self.check_int8(self.int8, self.examples)
 
-    def test_deferred_softmax(self):
+    def test_unnormalized_softmax(self):
         for activations in "u8", "s8":
             with self.subTest(activations=activations):
                 made = self.int8.with_name(f"unnormalized-{activations}.onnx")

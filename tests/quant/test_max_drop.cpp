@@ -57,7 +57,7 @@ TEST_F(MaxDrops, LeavesThePlantedOpAlone) {
   const double most = 1.5 * s.ops[0].cost.rest;
   ASSERT_LT(most, s.all);
   const MaxDrop found = find_max_drop(
-      model, [&](bool defer) { return s.order(defer); }, most, std::cref(error));
+      model, [&](bool unnormalize) { return s.order(unnormalize); }, most, std::cref(error));
   EXPECT_THAT(found.left, ElementsAre(first));
   EXPECT_LE(found.drop, most);
 }
@@ -89,9 +89,9 @@ TEST_F(MaxDrops, LeavesNothingWhereAllHolds) {
   EXPECT_EQ(found.steps.size(), 1u);
 }
 
-TEST_F(MaxDrops, DefersSoftmaxBeforeAnOpStaysInFloat) {
+TEST_F(MaxDrops, UnnormalizesSoftmaxBeforeAnOpStaysInFloat) {
   CalibratedModel model = calibrated();
-  ASSERT_TRUE(model.can_defer());
+  ASSERT_TRUE(model.can_unnormalize());
   const auto softmaxes = [](const Model& part) {
     return tests::find_node(part.graph(), "Softmax") ? 1.0 : 0.0;
   };
@@ -106,7 +106,7 @@ TEST_F(MaxDrops, DefersSoftmaxBeforeAnOpStaysInFloat) {
   options_.output = folder_ / "r.onnx";
   options_.softmax = Softmax::unnormalized;
   CalibratedModel asked = calibrated();
-  EXPECT_FALSE(asked.can_defer());
+  EXPECT_FALSE(asked.can_unnormalize());
   asked.write();
   EXPECT_EQ(OutputError(unnormalized, opencl::ContextFuture::open(""),
                         samples_)(Model::load(options_.output)),

@@ -191,7 +191,7 @@ TEST_F(Quantizer, UnnormalizedSoftmaxIsOneLaunchAndEqualToItsSpelling) {
   EXPECT_EQ(report.unnormalized_softmaxes, 6);
   for (const TensorReport& t : report.tensors) {
     if (t.tensor.find("Softmax") == std::string::npos) continue;
-    EXPECT_EQ(t.range, kPowers) << t.tensor;
+    EXPECT_EQ(t.range, kExponentials) << t.tensor;
   }
   const auto exact = logits(options_.model, data[2]);
   runtime::SessionOptions all_int8;

@@ -33,21 +33,21 @@ GraphBuilder attention(std::int64_t opset = 17) {
 
 std::optional<std::size_t> rank_3(const std::string&) { return 3; }
 
-std::set<std::string> deferrable(GraphBuilder g, const PlacementOptions& options = {}) {
+std::set<std::string> unnormalizable(GraphBuilder g, const PlacementOptions& options = {}) {
   Analysed a(std::move(g));
-  return deferrable_softmaxes(place(a, options), a.index, rank_3);
+  return unnormalizable_softmaxes(place(a, options), a.index, rank_3);
 }
 
 /// The model with Q/DQ and then unnormalized.
 Model unnormalized(GraphBuilder g, Scheme activations = {ir::DType::u8, false}) {
   Analysed a(std::move(g));
   Placement p = place(a);
-  const auto results = deferrable_softmaxes(p, a.index, rank_3);
+  const auto results = unnormalizable_softmaxes(p, a.index, rank_3);
   const EncodeOptions options{activations, {}};
   const Encodings e =
-      encode(p, a.index, a.constants, {{"p", kPowers}, {"v", {-1.0f, 1.0f}}}, options);
+      encode(p, a.index, a.constants, {{"p", kExponentials}, {"v", {-1.0f, 1.0f}}}, options);
   rewrite(a.model, p, e, a.index, a.constants, {});
-  defer_softmax(a.model, results);
+  unnormalize_softmax(a.model, results);
   return std::move(a.model);
 }
 
@@ -97,14 +97,14 @@ TEST(UnnormalizedSoftmax, AxesAreAnInputFrom18On) {
 }
 
 TEST(UnnormalizedSoftmax, WhereItsProductAloneReadsIt) {
-  EXPECT_THAT(deferrable(attention()), UnorderedElementsAre("p"));
+  EXPECT_THAT(unnormalizable(attention()), UnorderedElementsAre("p"));
   GraphBuilder read = attention();
   read.node("Identity", {"p"}, "copy");
   read.output("copy");
-  EXPECT_THAT(deferrable(std::move(read)), IsEmpty());
+  EXPECT_THAT(unnormalizable(std::move(read)), IsEmpty());
   GraphBuilder given = attention();
   given.output("p");
-  EXPECT_THAT(deferrable(std::move(given)), IsEmpty());
+  EXPECT_THAT(unnormalizable(std::move(given)), IsEmpty());
 }
 
 TEST(UnnormalizedSoftmax, OverTheLastAxis) {
@@ -114,7 +114,7 @@ TEST(UnnormalizedSoftmax, OverTheLastAxis) {
     a->set_name("axis");
     a->set_type(onnx::AttributeProto::INT);
     a->set_i(axis);
-    EXPECT_EQ(deferrable(std::move(g)).size(), axis == -1 || axis == 2 ? 1u : 0u) << axis;
+    EXPECT_EQ(unnormalizable(std::move(g)).size(), axis == -1 || axis == 2 ? 1u : 0u) << axis;
   }
 }
 
@@ -123,14 +123,14 @@ TEST(UnnormalizedSoftmax, AsTheFirstInputOfAQuantizedProduct) {
   second.input("u", {1, 3, 2});
   second.graph().mutable_node(1)->set_input(0, "u");
   second.graph().mutable_node(1)->set_input(1, "p");
-  EXPECT_THAT(deferrable(std::move(second)), IsEmpty());
+  EXPECT_THAT(unnormalizable(std::move(second)), IsEmpty());
   GraphBuilder two = attention();
   two.input("w", {1, 4, 5});
   two.node("MatMul", {"out", "w"}, "z");
   two.output("z");
   PlacementOptions options;
   options.exclude = {"y_node"};
-  EXPECT_THAT(deferrable(std::move(two), options), IsEmpty());
+  EXPECT_THAT(unnormalizable(std::move(two), options), IsEmpty());
 }
 
 }  // namespace

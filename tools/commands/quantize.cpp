@@ -100,8 +100,8 @@ Quantized quantize_by_data(QuantizeOptions& options) {
   Quantized result;
   result.unit = samples.unit();
   if (options.ops.wanted()) result.choice = choose_ops(model, data, options.ops);
-  result.report =
-      result.choice ? model.write(result.choice->left(), result.choice->defer()) : model.write();
+  result.report = result.choice ? model.write(result.choice->left(), result.choice->unnormalize())
+                                : model.write();
   return result;
 }
 

@@ -22,7 +22,7 @@ double share(const quant::OpGroup& op, const quant::Sensitivity& sensitivity) {
   return sum > 0.0 ? op.cost.alone * op.cost.alone / sum : 0.0;
 }
 
-double largest_deferred(const quant::Sensitivity& sensitivity) {
+double largest_unnormalized(const quant::Sensitivity& sensitivity) {
   double largest = 0.0;
   for (const auto& [op, alone] : sensitivity.unnormalized->alone)
     largest = std::max(largest, alone);
@@ -67,7 +67,7 @@ std::string sensitivity_text(const quant::Sensitivity& sensitivity,
     text += fmt::format(
         "With --softmax unnormalized: {} with all ops quantized, at most {} alone\nfor a MatMul "
         "after a Softmax.\n\n",
-        percent(sensitivity.unnormalized->all), percent(largest_deferred(sensitivity)));
+        percent(sensitivity.unnormalized->all), percent(largest_unnormalized(sensitivity)));
   if (!sensitivity.layers.empty()) text += group_table("layer", sensitivity.layers) + "\n";
   return text + table.str();
 }

@@ -122,7 +122,7 @@ OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& 
   if (!options.plot.empty())
     write_file(options.plot,
                sensitivity_svg(choice.sensitivity, choice.ops, quantizer.output.string()));
-  const auto order = [&](bool defer) { return choice.sensitivity.order(defer); };
+  const auto order = [&](bool unnormalize) { return choice.sensitivity.order(unnormalize); };
   if (score) {
     choice.unit = score->float_score().name;
     choice.bound = fmt::format("{} {}", *options.max_drop, choice.unit);

@@ -66,7 +66,7 @@ struct OpChoice {
 
   /// The ops to leave in float, and why.
   std::map<std::size_t, std::string> left() const;
-  bool defer() const { return drop && drop->unnormalized; }
+  bool unnormalize() const { return drop && drop->unnormalized; }
 };
 
 OpChoice choose_ops(const quant::CalibratedModel& model, const CalibrationData& data,
