@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of packed sequences in bf16 for x86 with AVX-512 BF16: online softmax over blocks of
-// keys. The meaning is that of attention_f32_ref.cl with q, k and v in bf16, and with the powers of
-// the softmax rounded to bf16 before they are summed and multiplied with v; all sums are f32.
+// keys. The meaning is that of attention_f32_ref.cl with q, k and v in bf16, and with the
+// exponentials of the softmax rounded to bf16 before they are summed and multiplied with v; all
+// sums are f32.
 //
 // The lanes of a vector are 16 query rows; one instruction multiplies two values of each row by two
 // of one key, so that maximum and sum need no work across lanes:
@@ -15,7 +16,7 @@
 // Arguments: q, k, v  [tokens][stride] bf16, with strides and offsets in elements; out
 // [tokens][heads * head_size] bf16; the rest as in attention_f32_ref.cl.
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1. Keys are packed once for
-// all rows of a work-item: block_rows is best a multiple of 32, as large as leaves work for every
+// all rows of a work-item: block_rows should be a multiple of 32, as large as leaves work for every
 // core.
 // Bounds: head_size even, <= HEAD_MAX; strides and offsets even. No unsafe math options.
 

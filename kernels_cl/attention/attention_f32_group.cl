@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of packed sequences for GPUs, in f32 or with operands and result stored in half and
-// computed in f32. Arguments and meaning are those of attention_f32_ref.cl.
+// Attention of packed sequences for GPUs, in f32, or with operands and result stored in f16 and
+// computed in f32. Same arguments and semantics as attention_f32_ref.cl.
 //
-// A work-group of 256 makes ROWS rows of one head, with an online softmax over tiles of KEYS keys:
-// where a tile has a larger score than all before it, the sums so far shrink. Operands pass through
-// local memory in strips of DEPTH:
+// A work-group of 256 computes ROWS rows of one head, with an online softmax over tiles of KEYS
+// keys: if a tile has a larger score than all before it, the sums so far are rescaled. Operands
+// pass through local memory in strips of DEPTH:
 //
 //   q_strip [DEPTH][ROW_PITCH], k_strip [DEPTH][KEY_PITCH]   columns of a head, side by side those
 //   of all
@@ -15,8 +15,8 @@
 //
 // Local memory is words: a float read as an int, or an int as a float, would be undefined.
 //
-// A masked key counts as nothing, whatever its k and v hold. A padded sequence gives the bytes of a
-// packed one: what is added for keys that are not there is 0.
+// A masked key contributes nothing, whatever its k and v hold. A padded sequence gives the same
+// bytes as a packed one: missing keys add 0.
 //
 // Grid: (ITEMS * ceil(longest sequence / ROWS), heads, batch), work-group (ITEMS, 1, 1); block_rows
 // is not read. Bounds: head_size <= HEAD_MAX, at most 26 KB of local memory; q, k and v begin at

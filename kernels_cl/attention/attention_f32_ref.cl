@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of packed sequences in f32, the plain version: one work-item makes one row of one head.
+// Attention of packed sequences in f32, the plain version: one work-item computes one row of one
+// head.
 //
 //   out[row] = sum_key softmax_key(scale * q[row] . k[key]) * v[key]     within one head of one
 //   sequence

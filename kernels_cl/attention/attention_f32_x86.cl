@@ -18,12 +18,12 @@
 //   scores[key][rows]  = k[key][d] * query[d][rows]    summed over d, TILE keys at a time
 //   result[d][rows]    = v[key][d] * scores[key][rows] summed over the keys, TILE columns at a time
 //
-// Attended keys and their values are copied side by side before they are used: a masked key is not
-// there at all, and a padded sequence gives the bytes of a packed one. A row whose keys are all
-// masked is 0.
+// Attended keys and their values are first copied side by side: masked keys are absent, and a
+// padded sequence gives the same bytes as a packed one. A row whose keys are all masked is 0.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1.
-// Bounds: head_size <= HEAD_MAX; block_rows best a multiple of 2 * LANES. No unsafe math options.
+// Bounds: head_size <= HEAD_MAX; block_rows should be a multiple of 2 * LANES. No unsafe math
+// options.
 
 #ifndef HEAD_MAX
 #define HEAD_MAX 256  // largest head_size: size of the private arrays

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of packed sequences in int8 for GPUs, by dot products of four bytes. Same arguments and
-// same meaning as attention_s8_ref.cl; integer sums are exact.
+// Attention of packed sequences in int8 for GPUs, with four-byte dot products. Same arguments and
+// semantics as attention_s8_ref.cl; integer sums are exact.
 //
-// A work-group of 256 makes ROWS rows of one head. Tiles of KEYS keys pass through local memory
-// twice: first for the largest score of each row and the sum of its powers, which quantized
-// probabilities need before the first of them is rounded, then for the probabilities and their
-// product with the values. Where all keys fit in one tile the scores stay in registers between the
-// two.
+// A work-group of 256 computes ROWS rows of one head. Tiles of KEYS keys pass through local memory
+// twice: first for the largest score of each row and the sum of its exponentials, which must be
+// known before probabilities are rounded, then for the probabilities and their product with the
+// values. If all keys fit in one tile, the scores stay in registers between the two passes.
 //
 //   q_tile [HEAD_MAX/4][ROW_PITCH][4]  four bytes of a row side by side, so that an item reads its
 //                                      rows or
@@ -20,7 +19,7 @@
 //
 // The last index counts bytes, in the sums ints; a pitch is ROWS or KEYS and 4 more.
 //
-// u8 is read as s8, its bytes less 128, and so is its zero point: one instruction for both.
+// u8 bytes and their zero point are read as s8 by subtracting 128: one instruction for both.
 //
 // Grid: (ITEMS * ceil(longest sequence / ROWS), heads, batch), work-group (ITEMS, 1, 1); block_rows
 // is not read. Bounds: head_size <= HEAD_MAX, at most 29 KB of local memory in the default ROWS; q,

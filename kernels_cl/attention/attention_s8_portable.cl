@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of packed sequences in int8 for CPUs without byte dot instructions. Same arguments and
-// same meaning as attention_s8_ref.cl; integer sums are exact.
+// semantics as attention_s8_ref.cl; integer sums are exact.
 //
 // Products of centred bytes are at most 255 * 255, so f32 sums of 256 of them are exact: the kernel
-// multiplies in f32 and has no zero point left to correct. The lanes of a vector are query rows:
+// multiplies in f32 and needs no zero-point correction. The lanes of a vector are query rows:
 //
 //   query [d][rows]    q - q_zero_point            part [keys][d]  k - k_zero_point, then v - ...,
 //                                                  of
 //   scores [keys][rows]  sums, powers, then p                      PART_KEYS keys at a time
 //   result [d][rows]   s32, summed over the parts
 //
-// Up to BLOCK_KEYS keys every score is made once; with more, a first pass over the blocks finds
-// maximum and sum, and a second makes the scores again.
+// Up to BLOCK_KEYS keys every score is computed once; with more, a first pass over the blocks finds
+// maximum and sum, and a second recomputes the scores.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1.
-// Bounds: head_size <= HEAD_MAX; block_rows best a multiple of 2 * LANES. No unsafe math options.
+// Bounds: head_size <= HEAD_MAX; block_rows should be a multiple of 2 * LANES. No unsafe math
+// options.
 
 #ifndef HEAD_MAX
 #define HEAD_MAX 256  // largest head_size, not above 256 (see above)

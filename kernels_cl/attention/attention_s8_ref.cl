@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of packed sequences in int8, the plain version: one work-item makes one row of one
-// head. It does what the ONNX graph with QuantizeLinear on the probabilities does; integer sums are
-// exact.
+// Attention of packed sequences in int8, the plain version: one work-item computes one row of one
+// head, exactly as the ONNX graph with QuantizeLinear on the probabilities; integer sums are exact.
 //
 //   score[key] = qk_scale * sum_d (q[row][d] - q_zero_point) * (k[key][d] - k_zero_point)
 //   p[key]     = min(round(softmax(score)[key] * p_inv_scale), p_max)         half to even, zero
 //              point 0
 //   out[row]   = pv_scale * sum_key p[key] * (v[key] - v_zero_point)
-// or, where `unnormalized` is not 0, with the normalization last:
+// or, if `unnormalized` is not 0, with the normalization last:
 //   p[key]     = min(round(exp(score[key] - largest score) * p_inv_scale), p_max)
 //   out[row]   = pv_scale / sum_key p[key] * sum_key p[key] * (v[key] - v_zero_point)
 //
-// or, where score_inv_scale is not 0, with quantized scores:
+// or, if score_inv_scale is not 0, with quantized scores:
 //   s[key]     = clamp(round(sum_d .. * score_inv_scale), score_low, score_high);  score[key] =
 //              qk_scale * s
 //

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of packed sequences in int8 for x86 with AVX2. Same arguments and same meaning as
+// Attention of packed sequences in int8 for x86 with AVX2. Same arguments and semantics as
 // attention_s8_ref.cl; integer sums are exact.
 //
-// The lanes of a vector are query rows. Bytes are centred (their zero point is taken off) and
+// The lanes of a vector are query rows. Bytes are centred (their zero point is subtracted) and
 // widened to 16 bits; pmaddwd multiplies pairs and adds them into 32 bits exactly:
 //
 //   packed_q [d/2][rows][2]   of this block of rows
@@ -11,11 +11,11 @@
 //   packed_v [keys/2][d][2]   the values of two keys side by side
 //
 // The maximum is taken among integers, so no rounding happens before the exponent. Up to BLOCK_KEYS
-// keys every score is made once; with more, a first pass over the blocks finds maximum and sum, and
-// a second makes the scores again.
+// keys every score is computed once; with more, a first pass over the blocks finds maximum and sum,
+// and a second recomputes the scores.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1. Keys are packed once for
-// all rows of a work-item: block_rows is best a multiple of 32, as large as leaves work for every
+// all rows of a work-item: block_rows should be a multiple of 32, as large as leaves work for every
 // core.
 // Bounds: head_size <= HEAD_MAX. No unsafe math options. LANES 16 needs AVX-512 BW.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of packed sequences in int8 for x86 with AVX-512 VNNI. Same arguments and same meaning
-// as attention_s8_ref.cl; integer sums are exact. The lanes of a vector are 16 query rows; one dot
+// Attention of packed sequences in int8 for x86 with AVX-512 VNNI. Same arguments and semantics as
+// attention_s8_ref.cl; integer sums are exact. The lanes of a vector are 16 query rows; one dot
 // instruction multiplies four bytes of each row by four bytes of one key, so that maximum, sum and
 // quantization of the softmax need no work across lanes:
 //   packed_q [d/4][rows][4]   s8, of this block of rows
@@ -13,11 +13,11 @@
 //   sum (q - zq)(k - zk) = sum q' k' - z * sum k' + terms of the row alone, which softmax cancels
 // unless scores are quantized: base_of_row, with the zero point z' of k', is z z' d - z' * sum q'.
 // The maximum is taken among integers, so no rounding happens before the exponent. Up to BLOCK_KEYS
-// keys every score is made once; with more, a first pass over the blocks finds maximum and sum, and
-// a second makes the scores again.
+// keys every score is computed once; with more, a first pass over the blocks finds maximum and sum,
+// and a second recomputes the scores.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1. Keys are packed once for
-// all rows of a work-item: block_rows is best a multiple of 32, as large as leaves work for every
+// all rows of a work-item: block_rows should be a multiple of 32, as large as leaves work for every
 // core.
 // Bounds: head_size <= HEAD_MAX. No unsafe math options.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// DynamicQuantizeLinear of ONNX: a tensor is quantized to u8 by its own range, widened to hold 0.
+// DynamicQuantizeLinear of ONNX: quantizes a tensor to u8 by its own range, widened to include 0.
 //
 //   scale = (high - low) / 255, 1 where that is 0;  zero_point = round(0 - low / scale), half to
 //                                                   even

@@ -10,8 +10,8 @@
 //   count   product of the dims
 //
 // Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn.
-// Bounds: count < 2^31. Integer division truncates; by zero it gives 0.
-// min and max hand on NaN. Join dimensions where both operands allow it: long inner runs are quick.
+// Bounds: count < 2^31. Integer division truncates; by zero it gives 0. min and max propagate NaN.
+// Coalesce dimensions if both operands allow it: long inner runs are fast.
 #include "lib/store16.clh"
 #include "lib/strided.clh"
 

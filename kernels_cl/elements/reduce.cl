@@ -7,9 +7,8 @@
 //   argmax_f32: out is s64, the first place of the largest value, with take_last the last one (the
 //   first NaN where there is one)
 //
-// Grid: (ceil(outer * inner / chunk)), any local size; each work-item makes `chunk` results in
-// turn.
-// Bounds: outer * inner < 2^31; size >= 1. max and min hand on NaN.
+// Grid: (ceil(outer * inner / chunk)), any local size; each work-item computes `chunk` results.
+// Bounds: outer * inner < 2^31; size >= 1. max and min propagate NaN.
 #include "rows/row.clh"
 
 #define OP_SUM 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fp16 GEMM for GPUs with matrix units: out[M][N] = activation(A[M][K] x B[K][N] + bias), by
-// gemm_matrix.clh. A and the result are f32; A is rounded to f16 (half to even) on its way to local
-// memory, sums are f32.
+// gemm_matrix.clh. A and the result are f32; A is rounded to f16 (half to even) when copied to
+// local memory; sums are f32.
 //
 // Layout: panel width 64, K group 2: B[ceil(N/64)][ceil(K/2)][64][2] in f16, zero-padded past N and
 // K.

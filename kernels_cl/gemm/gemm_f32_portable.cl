@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fp32 GEMM for any device with fp32 vectors: out[M][N] = activation(A[M][K] x B[K][N] + bias).
 //
-// One work-item makes a tile of 6 rows x 16 columns in 12 vectors of 8: with one vector of A and
+// One work-item computes a tile of 6 rows x 16 columns in 12 vectors of 8: with one vector of A and
 // two of B that fits the 16 registers of a CPU with 256-bit vectors.
 //
 // Layout: panel width 16, K group 1: B[ceil(N/16)][K][16], zero-padded past N.  Tile: 6 rows.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32 GEMM of few rows for x86: out[M][N] = activation(A[M][K] x B[K][N] + bias), where the
-// time is that of the weights from memory.
+// Small-M fp32 GEMM for x86: out[M][N] = activation(A[M][K] x B[K][N] + bias), bound by loading the
+// weights from memory.
 //
 //             N                    B is packed as for gemm_f32_x86.cl. One work-item makes
 //                                  ITEM_TILES

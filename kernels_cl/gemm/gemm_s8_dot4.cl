@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 GEMM for GPUs: out[M][N] = epilogue(A[M][K] x B[K][N]), by dot products of four bytes.
+// int8 GEMM for GPUs: out[M][N] = epilogue(A[M][K] x B[K][N]), with four-byte dot products.
 //
 //                 TILE_N             256 work-items make TILE_M x TILE_N outputs. Per step of 32
 //              o----------o          bytes along K they copy a strip of both operands to local
@@ -12,7 +12,7 @@
 //   |      |   |          |          Work-item (tx, ty) of 16 x 16: rows ty * ROWS + ..., columns
 //   o------o   o----------o          tx * 4 + ... of each 64.
 //
-// A in u8 is read as s8, its bytes less 128, and so is its zero point: one instruction for both.
+// u8 bytes of A and its zero point are read as s8 by subtracting 128: one instruction for both.
 //
 // Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zero-padded past N and K.
 // Tile: TILE_M rows.  Grid: (256, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (256,1,1).

@@ -2,8 +2,7 @@
 // int8 GEMM for GPUs with matrix units: out[M][N] = epilogue(A[M][K] x B[K][N]), by
 // gemm_matrix.clh.
 //
-// A in u8 is read as s8, its bytes less 128, and so is its zero point: s8 x s8 is all that a unit
-// needs.
+// u8 bytes of A and its zero point are read as s8 by subtracting 128, so a unit only needs s8 x s8.
 //
 // Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zero-padded past N and K.
 // Tile: TILE_M rows.  Grid: (ITEMS, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).

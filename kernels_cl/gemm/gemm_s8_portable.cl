@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 GEMM for any device with good fp32 vectors: out[M][N] = epilogue(A[M][K] x B[K][N]).
 //
-// The products are made in fp32 and are exact all the same: a byte times a byte is at most
-// 255 * 128 = 32,640, so 512 of them stay below 2^24, up to which floats hold every integer. After
-// each block of 512 along K the sums move to int32. Integer multiplies on 32-bit lanes would be
-// slower than fp32 on most CPUs.
+// The products are computed in fp32 and are still exact: a byte times a byte is at most 255 * 128 =
+// 32,640, so 512 of them stay below 2^24, up to which floats hold every integer. After each block
+// of 512 along K the sums move to int32. Integer multiplies on 32-bit lanes would be slower than
+// fp32 on most CPUs.
 //
 // One work-item makes 6 rows x 64 columns as 4 tiles of 16 columns, each in 12 vectors of 8 floats.
 // The rows of A become floats once per block, in a private array that the 4 tiles share.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// int8 GEMM of few rows for x86 with AVX-512 VNNI: out[M][N] = epilogue(A[M][K] x B[K][N]),
-// where the time is that of the weights from memory. Sums are exact.
+// Small-M int8 GEMM for x86 with AVX-512 VNNI: out[M][N] = epilogue(A[M][K] x B[K][N]), bound by
+// loading the weights from memory. Sums are exact.
 //
 //             N                    A and B as for gemm_s8_x86_vnni.cl. One work-item makes
 //                                  ITEM_TILES

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of the rows of a quantized matrix, which GEMMs need where weights have zero points:
+// Row sums of a quantized matrix, which GEMMs need if weights have zero points:
 //
 //   sum_k (a - za) (w - zw) = sum_k (a - za) w - zw * sums[m],   sums[m] = sum_k (a[m][k] - za)
 //

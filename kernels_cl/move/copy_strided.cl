@@ -10,8 +10,8 @@
 //   fill_strided_1, ...: the same target, written with the one element `value[0]`.
 //
 // Grid: (ceil(count / chunk)), any local size; each work-item takes `chunk` elements in turn.
-// Bounds: count < 2^31. Join dimensions that are contiguous in both views: long inner runs are
-// quick.
+// Bounds: count < 2^31. Coalesce dimensions that are contiguous in both views: long inner runs are
+// fast.
 #include "persistent/place.clh"
 #include "lib/store16.clh"
 #include "lib/strided.clh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows whether the instruction of matrix.clh is exact: every sub-group s of one work-group of 256
+// Tests whether the instruction of matrix.clh is exact: every sub-group s of one work-group of 256
 // makes out[s] = start[s] + A[UNIT_M][K] x B[UNIT_N][K] transposed, 32 bytes along K, which are
 // contiguous in both. start, out [256 / UNIT_LANES][UNIT_M][UNIT_N]; A and B in words of four
 // bytes.

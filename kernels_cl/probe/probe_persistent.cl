@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two steps that show whether persistent.cl runs here: a driver has to compile functions of several
-// programs alone, link them, keep buffers at their addresses, and let work-groups wait for one
-// another.
+// Two steps that test whether persistent.cl runs here: a driver must compile functions of several
+// programs separately, link them, keep buffer addresses stable, and let work-groups wait for each
+// other.
 //
 //   probe_ramp    out[i] = value + 2 i
 //   probe_sum     out[i] = (int)(scale * sum of in[0, count)) + i

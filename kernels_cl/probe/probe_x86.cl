@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows which x86 instructions kernels can reach: one section each, switched on by the host, which
-// asks CPUID first (an instruction that the chip lacks would end the process).
+// Tests which x86 instructions kernels can use: one section each, enabled by the host, which checks
+// CPUID first (an unsupported instruction would crash the process).
 //
 //   a[64] (u8)  .  b[64] (s8)  ->  out[section][16] (s32)
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm of a sum, with quantization of the result: one pass over memory, one work-item a row.
+// LayerNorm of a sum, with quantization of the result: one pass over memory, one work-item per row.
 //
 //   s[i]   = x[i] + residual[i]
 //   out[i] = (s[i] - mean) / sqrt(variance + eps) * gamma[i] + beta[i]
@@ -13,8 +13,8 @@
 //   residual, beta, out, q and r may be null, and the scales and zero points of what is null
 //   or f32.
 //
-// The row stays in private memory between its three readings if hidden <= ROW_MAX, and is read
-// again, in blocks, otherwise. The variance is that of the differences to the mean.
+// The row stays in private memory for its three passes if hidden <= ROW_MAX; otherwise it is reread
+// in blocks. The variance is computed from the differences to the mean.
 // Grid: (ceil(rows / rows_per_item)), any local size. Bounds: none. No unsafe math options.
 #include "persistent/place.clh"
 #include "rows/row_norm.clh"

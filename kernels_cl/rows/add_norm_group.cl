@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // LayerNorm of a sum, with quantization of the result, for GPUs: one pass over memory, a work-group
-// a row (row_group.clh), which stays in registers between its sum, its squares and its results.
+// per row (row_group.clh), which stays in registers from its sum through its squares to its
+// results.
 //
-// Arguments and meaning are those of add_norm.cl; rows_per_item is not read.
+// Same arguments and semantics as add_norm.cl; rows_per_item is not read.
 // Grid: (ITEMS * rows), work-group (ITEMS, 1, 1).
 // Bounds: hidden <= 4 * ITEMS * VECTORS; every buffer begins at a multiple of 16 bytes. No unsafe
 // math options.

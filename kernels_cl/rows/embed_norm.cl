@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Embedding of packed tokens with its LayerNorm, and quantization of the result: one work-item a
+// Embedding of packed tokens with its LayerNorm, and quantization of the result: one work-item per
 // row.
 //
 //   s[i]   = word_table[input_ids][i] + position_table[position_ids][i] +

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Embedding of packed tokens with its LayerNorm, and quantization of the result, for GPUs: a
-// work-group a token (row_group.clh), whose row stays in registers.
+// work-group per token (row_group.clh), whose row stays in registers.
 //
-// Arguments and meaning are those of embed_norm.cl; rows_per_item is not read.
+// Same arguments and semantics as embed_norm.cl; rows_per_item is not read.
 // Grid: (ITEMS * tokens), work-group (ITEMS, 1, 1).
 // Bounds: hidden <= 4 * ITEMS * VECTORS; every buffer begins at a multiple of 16 bytes. No unsafe
 // math options.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a matrix to bytes, each with a scale of its own by its largest magnitude (a scale for
-// each token).
+// Quantizes rows of a matrix, each with its own scale from its largest magnitude (per-token
+// scales).
 //
 //   scale[m] = max(|x[m][0]|, .., |x[m][hidden - 1]|, least) / 127
 //   y[m][i]  = round(x[m][i] / scale[m]) + zero_point, half to even

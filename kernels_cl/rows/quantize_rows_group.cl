@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a matrix to bytes, each with a scale of its own by its largest magnitude, for GPUs: a
-// work-group a row (row_group.clh), which stays in registers between the two.
+// Quantizes rows of a matrix, each with its own scale from its largest magnitude, for GPUs: a
+// work-group per row (row_group.clh), which stays in registers between the two.
 //
-// Arguments and meaning are those of quantize_rows.cl; rows_per_item is not read.
+// Same arguments and semantics as quantize_rows.cl; rows_per_item is not read.
 // Grid: (ITEMS * rows), work-group (ITEMS, 1, 1).
 // Bounds: hidden <= 4 * ITEMS * VECTORS; least / 127 is a normal number; every buffer begins at a
 // multiple of 16 bytes. No unsafe math options.

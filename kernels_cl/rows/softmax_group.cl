@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and LogSoftmax along the last axis for GPUs: a work-group a row (row_group.clh), of any
+// Softmax and LogSoftmax along the last axis for GPUs: a work-group per row (row_group.clh), of any
 // size. A first pass finds the largest value and the sum relative to it, a second stores.
 //
-// Arguments and meaning are those of softmax.cl; rows_per_item is not read.
+// Same arguments and semantics as softmax.cl; rows_per_item is not read.
 // Grid: (ITEMS * rows), work-group (ITEMS, 1, 1).
 // Bounds: every buffer begins at a multiple of 16 bytes. No unsafe math options.
 #include "rows/row_group.clh"
