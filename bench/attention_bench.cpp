@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "support/stopwatch.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/attention.hpp"
 #include "kernels/contracts/quantize.hpp"
 #include "kernels/contracts/rows.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "support/stopwatch.hpp"
 
 namespace {
 
@@ -118,7 +118,7 @@ void measure(benchmark::State& state, const Kernel& kernel, std::array<size_t, 3
   state.counters["us"] = seconds / count * 1e6;
 }
 
-// Packed QKV in, one sequence length; operations are those of the two products.
+// Packed QKV in, one sequence length; operations are those of the two MatMuls.
 void attention(benchmark::State& state, const Variant& variant, int batch, int seq, int heads,
                int head_size, int block_rows) {
   if (variant.needs && !(context->capabilities().*variant.needs)) {

@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "support/stopwatch.hpp"
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/variants.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "peaks.hpp"
+#include "support/stopwatch.hpp"
 
 namespace {
 
@@ -59,7 +59,7 @@ const std::vector<Variant>& variants() {
 }
 
 constexpr std::array kRows = {1, 16, 32, 128, 1024, 3072};
-// (N, K) of the products of BERT-base and of a model with hidden size 384.
+// (N, K) of the GEMMs of BERT-base and of a model with hidden size 384.
 constexpr std::array<std::array<int, 2>, 10> kShapes = {{{768, 768},
                                                          {2304, 768},
                                                          {3072, 768},
@@ -98,8 +98,8 @@ Buffer constant(size_t count, float value) {
   return buffer;
 }
 
-// One product with its epilogue: int8 to u8, fp32 to fp32, both with bias, the one whose N is
-// larger than K (the first of the feed-forward block) with GELU.
+// One GEMM with its epilogue: int8 to u8, fp32 to fp32, both with bias, the one whose N is larger
+// than K (the first of the feed-forward block) with GELU.
 void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
   if (!bertcl::kernels::why_not(variant.tiles.needs, context->info(), context->capabilities())
            .reason.empty()) {
@@ -183,7 +183,7 @@ int main(int argc, char** argv) {
                                 fmt::format("{:.0f}", bertcl::bench::peak_gops(*context, name)));
   for (const Variant& variant : variants())
     for (int M : kRows) {
-      if (M > 128 && variant.name.ends_with("_ref")) continue;  // seconds a product
+      if (M > 128 && variant.name.ends_with("_ref")) continue;  // seconds per GEMM
       for (const auto& [N, K] : kShapes) {
         const int n = N, k = K;
         benchmark::RegisterBenchmark(

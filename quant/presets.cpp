@@ -82,7 +82,7 @@ Options migraphx_native() {
 
 /// microsoft/onnxruntime-inference-examples, quantization/qat/transformer_qat: torch's observers at
 /// the results of a layer's parts. Its observers give MinMax as a start for training; without it
-/// the largest 0.01 % of a tensor have to go, or the rest is lost (docs/accuracy.md).
+/// the largest 0.01 % of a tensor must be clipped, or the rest is lost (docs/accuracy.md).
 Options qordered() {
   Options o;
   o.method = "torch-percentile";

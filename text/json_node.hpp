@@ -29,7 +29,7 @@ class JsonNode {
   JsonNode at(std::string_view key) const;
   /// The same; none where it is absent or null.
   std::optional<JsonNode> find(std::string_view key) const;
-  /// An element of an array, which has to be long enough.
+  /// An element of an array, which must be long enough.
   JsonNode element(std::size_t index) const;
   /// Calls visit(element) for each element of an array.
   void each(const std::function<void(const JsonNode&)>& visit) const;

@@ -30,7 +30,7 @@ namespace {
 constexpr std::int64_t kMostTokens = 1 << 22;
 constexpr std::array<std::string_view, 5> kSpecial{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
-/// The type of a part of the tokenizer has to be this one; null counts as none.
+/// The type of a part of the tokenizer must be this one; null counts as none.
 JsonNode part(const JsonNode& root, const char* name, const char* type) {
   const std::optional<JsonNode> found = root.find(name);
   if (!found) root.fail(fmt::format("has no {}; expected {}", name, type));

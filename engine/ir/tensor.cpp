@@ -213,7 +213,7 @@ std::vector<Tensor> Tensor::parts() const {
 }
 
 void Tensor::release_pages() const {
-  if (!of_file_) return;  // advice of this kind takes the bytes from memory that is no file's
+  if (!of_file_) return;  // such advice would discard the bytes of anonymous memory
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
   const std::uintptr_t first = (address + page - 1) / page * page;

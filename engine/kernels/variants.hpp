@@ -32,7 +32,7 @@ struct GemmVariant {
   bool is_reference = false;
   bool takes_prefetch = false;       // has the option PREFETCH
   bool takes_epilogue = false;       // has the options ACTIVATION and OUT_TYPE
-  std::string small_m_program = "";  // for few rows, on the same panels, on CPUs; "": none
+  std::string small_m_program = "";  // small-M, on the same panels, on CPUs; "": none
   /// Smaller tiles, rows and columns, largest first, for launches of which larger ones leave
   /// compute units idle; a device can be tuned to them, too.
   std::vector<std::array<std::int32_t, 2>> smaller_tiles = {};

@@ -310,9 +310,10 @@ void Importer::inline_function(const onnx::NodeProto& node, const onnx::Function
 const Rules& rules() {
   static const Rules all = [] {
     Rules r;
-    for (const auto family : {math_rules, shape_rules, layout_rules, reduce_rules, quantize_rules,
-                              fused_rules, attention_rules, qordered_rules, conv_rules, loss_rules})
-      r.merge(family());
+    for (const auto kind_rules :
+         {math_rules, shape_rules, layout_rules, reduce_rules, quantize_rules, fused_rules,
+          attention_rules, qordered_rules, conv_rules, loss_rules})
+      r.merge(kind_rules());
     for (const std::string& op : ops::names())
       if (const auto& attributes = ops::find(op)->traits.onnx_attributes)
         r.try_emplace(op, Rule{import_same, {attributes->begin(), attributes->end()}});

@@ -97,7 +97,7 @@ struct Rule {
 };
 using Rules = std::map<std::string, Rule>;
 
-/// The operators of one family, by "Name" (default domain) or "domain::Name".
+/// The operators of one kind, by "Name" (default domain) or "domain::Name".
 Rules math_rules();
 Rules shape_rules();
 Rules layout_rules();

@@ -121,7 +121,7 @@ ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
   if (wide.empty())
     node.fail(
         fmt::format("mask '{}' {} is not supported (supported: [{}], [{}, {}] and [{}, {}, {}], "
-                    "and [{}] of ends and first keys)",
+                    "and [{}] of end and start positions)",
                     mask->name, ir::str(mask->type), batch.str(), batch.str(), keys.str(),
                     batch.str(), rows.str(), keys.str(), (batch * ir::Dim(2)).str()));
   ir::Value* keep = node.emit("Cast", {node.reshape(mask, wide)}, {{"to", std::string("bool")}});

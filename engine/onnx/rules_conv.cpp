@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions, which some exporters write around or in place of linear layers, as a sum of matrix
-// products: one for each element of the kernel, over a strided slice of the padded input.
+// MatMuls: one for each element of the kernel, over a strided slice of the padded input.
 #include <fmt/format.h>
 
 #include <algorithm>

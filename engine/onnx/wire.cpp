@@ -24,7 +24,7 @@ class FieldReader {
   explicit FieldReader(Bytes message) : rest_(message) {}
   bool at_end() const { return rest_.empty(); }
 
-  /// Empty if the bytes are no field.
+  /// Empty if the bytes are not a field.
   std::optional<Field> next() {
     const Bytes start = rest_;
     const auto tag = varint();

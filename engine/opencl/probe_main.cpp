@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
   alarm(kMostSeconds);
-  // What is stored has been built before: here it has to be built.
+  // What is stored has been built before: here it must be built.
   setenv("BERTCL_CACHE", "off", 1);
   try {
     const auto context = Context::create(argv[1]);

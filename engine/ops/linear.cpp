@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// linear and linear_q: a product with a weight, bias, activation and quantization of the result.
+// linear and linear_q: MatMul with a weight, bias, activation and quantization of the result.
 #include <fmt/format.h>
 
 #include <algorithm>

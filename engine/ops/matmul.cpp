@@ -11,8 +11,8 @@
 namespace bertcl::ops {
 namespace {
 
-/// The shape of a product by the rule of NumPy: vectors count as a row or a column, what stands
-/// before the last two extents broadcasts.
+/// The shape of a MatMul by NumPy's rule: vectors count as a row or a column, what stands before
+/// the last two extents broadcasts.
 ir::Shape product_shape(const InferContext& context, std::size_t a, std::size_t b) {
   ir::Shape left = context.shape(a), right = context.shape(b);
   if (left.empty() || right.empty()) context.fail("MatMul of scalars is not supported");

@@ -156,7 +156,7 @@ inline constexpr std::string_view names[] = {"x"};
 
 /// Values that the host fills during upload {keeps_padding?, mask_is_length?}
 ///   -> ids, positions, seq_offsets, key_mask [, types];
-/// positions count from 0 in each sequence where they are no operand.
+/// positions count from 0 in each sequence if they are not an operand.
 namespace pack_inputs {
 enum : std::size_t { ids, types, mask, positions };
 inline constexpr std::string_view names[] = {"ids", "types?", "mask?", "positions?"};

@@ -139,7 +139,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   return KeyMask{input, !as_given};
 }
 
-/// The value for both probing lengths, if it depends on no input.
+/// The value for both test lengths, if it depends on no input.
 bool always(const ir::Graph& graph, ir::Value* value,
             const std::function<bool(const ir::Tensor&)>& holds) {
   const auto inputs = inputs_of(value);

@@ -9,9 +9,9 @@
 
 namespace bertcl::ops {
 
-// The operators, one file for each family.
-using Family = std::vector<OpDef>();
-Family unary_ops, binary_ops, selection_ops, shape_ops, layout_ops, gather_ops, reduce_ops,
+// The operators, one file per kind.
+using OperatorList = std::vector<OpDef>();
+OperatorList unary_ops, binary_ops, selection_ops, shape_ops, layout_ops, gather_ops, reduce_ops,
     matmul_ops, norm_ops, quantize_ops, linear_ops, attention_ops, fused_norm_ops, packing_ops;
 
 namespace {
@@ -21,10 +21,10 @@ using Registry = std::map<std::string, OpDef, std::less<>>;
 const Registry& registry() {
   static const Registry table = [] {
     Registry r;
-    for (const auto family : {unary_ops, binary_ops, selection_ops, shape_ops, layout_ops,
-                              gather_ops, reduce_ops, matmul_ops, norm_ops, quantize_ops,
-                              linear_ops, attention_ops, fused_norm_ops, packing_ops})
-      for (OpDef& def : family()) r.emplace(def.name, def);
+    for (const auto kind_ops : {unary_ops, binary_ops, selection_ops, shape_ops, layout_ops,
+                                gather_ops, reduce_ops, matmul_ops, norm_ops, quantize_ops,
+                                linear_ops, attention_ops, fused_norm_ops, packing_ops})
+      for (OpDef& def : kind_ops()) r.emplace(def.name, def);
     return r;
   }();
   return table;

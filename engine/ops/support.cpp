@@ -34,7 +34,7 @@ bool told_apart(const ir::Graph& graph, const ir::Dim& a, const ir::Dim& b) {
 }
 
 /// The extent two equal extents have, preferring what is known better; empty if they differ. Where
-/// only the run can tell, the graph notes that they have to be equal.
+/// only the run can tell, the graph notes that they must be equal.
 std::optional<ir::Dim> unite(const InferContext& context, const ir::Dim& a, const ir::Dim& b) {
   if (a == b) return a;
   if (a.is_constant() && b.is_constant()) return std::nullopt;

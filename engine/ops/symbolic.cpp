@@ -21,7 +21,7 @@ ir::Dim wrapped(std::int64_t a, std::int64_t b, F f) {
       static_cast<std::int64_t>(f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b))));
 }
 std::int64_t remainder(std::int64_t a, std::int64_t b) {  // of the sign of b
-  if (b == -1) return 0;                                  // -2^63 / -1 is no int64
+  if (b == -1) return 0;                                  // -2^63 / -1 overflows int64
   const std::int64_t r = a % b;
   return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }

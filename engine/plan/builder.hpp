@@ -120,7 +120,7 @@ class Builder {
   // By the address of the constant's bytes, which kept_ keeps alive.
   std::map<const void*, int> uploaded_;
   std::vector<ir::Tensor> kept_;
-  std::map<int, ir::DType> constant_types_;  // of constants that are no prepacked weights
+  std::map<int, ir::DType> constant_types_;  // of constants that are not prepacked weights
   const ir::Node* node_ = nullptr;
   /// A program by its first requested kernel, and the requesting node; none for the persistent
   /// kernel.

@@ -82,7 +82,7 @@ class KnownSizes {
   std::set<std::string, std::less<>> symbols_;
 };
 
-/// The sizes that every run has to give equal, as far as the shapes of the inputs tell them.
+/// The sizes that must be equal in every run, as far as they follow from the input shapes.
 std::vector<std::pair<ir::Dim, ir::Dim>> checkable_assumptions(const ir::Graph& graph,
                                                                const KnownSizes& known) {
   auto pairs = graph.assumptions();

@@ -13,7 +13,7 @@ struct MatMulShape {
   View batch;  // the batch dimensions, with the strides of A and B
 };
 
-/// The product of tensors of these shapes by the rule of NumPy: batch dimensions broadcast.
+/// The MatMul of tensors of these shapes by NumPy's rule: batch dimensions broadcast.
 MatMulShape matmul_shape_of(const ir::Shape& a, const ir::Shape& b);
 
 }  // namespace bertcl::plan

@@ -47,7 +47,8 @@ class Executor {
   /// Set by kernels when an index was outside its table; empty if that cannot happen.
   opencl::Buffer& index_error() { return index_error_; }
   std::int64_t arena_bytes() const { return memory_.arena_bytes; }
-  /// The same for other sizes; nothing is allocated. Throws Error like bind() if it is too much.
+  /// The same for other sizes; nothing is allocated. Throws Error like bind() if it exceeds the
+  /// limit.
   std::int64_t arena_bytes(const ir::Bindings& sizes) const {
     return places_of(sizes, 0).arena_bytes;
   }

@@ -10,10 +10,10 @@
 
 namespace bertcl::runtime {
 
-/// The build of a step's kernel that these sizes take; no kernel for a library call.
+/// The variant of a step's kernel for these sizes; no kernel for a library call.
 struct Launch {
   const opencl::Kernel* kernel = nullptr;
-  int persistent_index = -1;  // of that build
+  int persistent_index = -1;  // of that variant
   std::array<std::size_t, 3> global{}, local{};
   std::size_t first_table = 0;  // of the step's arguments, among those of all steps
 };

@@ -24,8 +24,8 @@ struct SessionOptions {
   std::string device;         // selector of opencl::select_device; empty: first GPU, else CPU
   bool drop_padding = true;   // run packed where the mask is a prefix of ones
   std::string gemm = "auto";  // float GEMMs: "own", "clblast", or "auto", as plan::Options says
-  /// Of float linear and attention. f16: weights in half, and products where the device has the
-  /// kernels; bf16: both, where the device multiplies it.
+  /// Of float linear and attention. f16: fp16 weights, and GEMMs if the device has the kernels;
+  /// bf16: both, if the device multiplies bf16.
   ir::DType precision = ir::DType::f32;
   int requests = 4;              // most runs in flight
   bool command_buffer = false;   // record the launches of a shape once and replay them

@@ -82,7 +82,7 @@ typedef struct bertcl_results bertcl_results;
 
 /* "0.1.0" */
 BERTCL_API const char* bertcl_version(void);
-/* What the last call of this thread that failed has to say; "" before. Valid until the next one. */
+/* The message of the last failed call of this thread; "" before. Valid until the next one. */
 BERTCL_API const char* bertcl_last_error(void);
 
 /* Reads an ONNX file and compiles it for a device. `options` may be NULL. */

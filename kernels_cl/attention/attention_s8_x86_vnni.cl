@@ -29,7 +29,7 @@
 #endif
 #define TILE 8   // keys or columns in one register tile: TILE * 2 sums
 #if BLOCK_KEYS % TILE
-#error "BLOCK_KEYS is no multiple of TILE"
+#error "BLOCK_KEYS is not a multiple of TILE"
 #endif
 #define ROWS 32  // rows held at a time: two vectors
 #define LANES 16

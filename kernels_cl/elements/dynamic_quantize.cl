@@ -9,7 +9,7 @@
 //                      included
 //   dynamic_quantize   x, ranges -> y u8 [count], scale f32 [1], zero_point u8 [1]
 //
-// Grids: (PARTS), and (ceil(count / chunk)); any local size. Every item of the second joins the
+// Grids: (PARTS), and (ceil(count / chunk)); any local size. Every item of the second combines the
 // ranges itself, item 0 writes scale and zero point: they stay on the device.
 // Bounds: 0 < count < 2^31. Division as in quantize.cl. No unsafe math options.
 #include "rows/row.clh"

@@ -35,7 +35,7 @@ ONE_ITEM KERNEL gemm_s8(GEMM_S8_PARAMETERS PLACE_PARAMETER) {
       (__global const int*)b + (size_t)at.panel * groups * TILE_COLUMNS;
 
   // s8 becomes u8, which adds 128 to the value and so to the zero point. The sums begin at what the
-  // zero point makes too much of them.
+  // zero point adds to them.
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0);
   int16 c[TILE_ROWS][TILE_VECTORS];
 #pragma unroll

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Steps of a plan in one launch, for CPUs: between two launches threads sleep and are woken, which
-// takes longer than a step of a few rows.
+// takes longer than a small-M step.
 //
 //   steps   | step 0: 24 items | step 1: 12 | step 2: 24 items | ...
 //   next                                              ^ the first item that nobody has taken

@@ -83,7 +83,7 @@ std::vector<Extent> DeviceRange::measure(const opencl::Buffer& values,
   return extents;
 }
 
-/// Reduces one sample to the state at `place`; `keep`: joined with what is there.
+/// Reduces one sample to the state at `place`; `keep`: combined with what is there.
 void DeviceRange::queue(const opencl::Buffer& values, const Slice& sample, std::int32_t place,
                         bool keep) {
   const Division d = divide(context_, sample);

@@ -42,9 +42,9 @@ class DeviceRange {
  public:
   DeviceRange(opencl::Context& context, std::string tensor);
 
-  /// Queues joining the samples to a running extent.
+  /// Queues adding the samples to a running extent.
   void join(const opencl::Buffer& values, std::span<const Slice> samples);
-  /// Waits and reads the running extent. Throws Error if nothing was joined, or if a value was NaN
+  /// Waits and reads the running extent. Throws Error if nothing was added, or if a value was NaN
   /// or infinite.
   Extent read() const;
 

@@ -97,7 +97,7 @@ Box box_of(const std::string& tensor, const ir::Shape& shape, const BatchSymbols
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   const bool padded = *std::min_element(lengths.begin(), lengths.end()) < longest;
   Box box;
-  std::vector<Side> sides;  // innermost first, joined where they lie side by side
+  std::vector<Side> sides;  // innermost first, coalesced where adjacent
   std::int64_t stride = 1;
   bool batch_seen = false;
   const auto add = [&](std::int64_t extent, std::int64_t whole) {

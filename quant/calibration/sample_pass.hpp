@@ -23,8 +23,8 @@ using ChannelTap =
 /// Called with the number of samples that are done, 0 while kernels are built.
 using PassProgress = std::function<void(std::int64_t samples)>;
 
-/// Runs the samples one by one, without padding. Throws Error naming a tensor that is no f32 with a
-/// last axis, or if there are no samples.
+/// Runs the samples one by one, without padding. Throws Error naming a tensor that is not f32 with
+/// a last axis, or if there are no samples.
 void run_samples(const Workspace& workspace, const std::set<std::string>& tensors,
                  std::span<const Sample> samples, const ChannelTap& tap,
                  const PassProgress& progress = {});

@@ -24,7 +24,7 @@ bool Constants::contains(const std::string& tensor) {
   bool constant = is_op(node, "Constant") || node.input_size() > 0;
   for (const auto& input : node.input())
     if (!input.empty() && constant) constant = contains(input);
-  // Random numbers and branches are no constants whatever they read.
+  // Random numbers and branches are never constants.
   for (const auto& a : node.attribute()) constant = constant && !a.has_g() && a.graphs().empty();
   constant = constant && !node.op_type().starts_with("Random") && !is_op(node, "Multinomial");
   return known_[tensor] = constant;

@@ -151,7 +151,7 @@ class Recognizer {
   const GraphIndex& index_;
 };
 
-/// Masks have ranges of which the scores are no part.
+/// The ranges of masks do not apply to the scores.
 std::set<std::string> masks_of(const ir::Graph& graph) {
   struct Origin {
     bool mask = false, other = false;

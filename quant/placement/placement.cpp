@@ -220,7 +220,7 @@ class Placer {
            chosen(n) && may_be_float(node.output(0));
   }
 
-  /// A product with a weight that is not the head: another MatMul lies past it.
+  /// A MatMul with a weight that is not the head: another MatMul follows it.
   bool is_linear(int n) {
     const auto& node = index_.node(n);
     return is_op(node, "MatMul") && node.input_size() == 2 && constants_.contains(node.input(1)) &&

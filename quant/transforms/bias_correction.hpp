@@ -55,7 +55,7 @@ struct BiasCorrection {
 };
 
 /// For each site x W with constant W and one reader of its result, the Add of a constant bias that
-/// is no site itself: bias - product_shift() (Nagel et al., "Data-Free Quantization", 2019, with
+/// is not a site itself: bias - product_shift() (Nagel et al., "Data-Free Quantization", 2019, with
 /// means that are measured over samples in place of derived ones). By the site's node. x is that of
 /// the float model, so that each correction holds whatever else is quantized.
 std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,

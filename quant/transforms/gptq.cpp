@@ -18,7 +18,7 @@ namespace {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using Eigen::Index;
 
-constexpr Index kBlock = 64;  // rows whose influence on those before is added as one product
+constexpr Index kBlock = 64;  // rows whose influence on those before is added as one GEMM
 
 /// Rows in the order of rounding, last first: the largest diagonal element stands last.
 std::vector<Index> ascending_diagonal(std::span<const float> gram, Index k) {

@@ -17,8 +17,8 @@ enum class ActivationScales {
   per_token,   ///< each run: one for each row, s8, symmetric
 };
 
-/// Leaves in `placement` the MatMuls of an activation and a weight, whose activation is no operand
-/// any more since it has no scale beforehand, and what reads constants alone (the tables of
+/// Leaves in `placement` the MatMuls of an activation and a weight, whose activation is no longer
+/// an operand since it has no scale beforehand, and what reads constants alone (the tables of
 /// Gather). The rest moves to `left`.
 void keep_dynamic(Placement& placement, const GraphIndex& index);
 

@@ -76,7 +76,7 @@ std::optional<runtime::Session> load_or_refuse(const VerifyOptions& options,
   try {
     return load_model(padded.model, padded, context);
   } catch (const Error& refusal) {
-    context.get();  // its errors are no refusal
+    context.get();  // its errors are not refusals
     for (const std::string& path : goldens) {
       verdicts.push_back({path, "refused", 0.0, 0.0, refusal.what()});
     }

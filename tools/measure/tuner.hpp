@@ -22,14 +22,14 @@ struct TunedStep {
 struct Measured {
   std::string variant, layout;
   std::string wrong;       // how its results differ from those of `ref`; then it was not measured
-  std::vector<double> us;  // by rows, of the fastest run; fewer where it was left behind
+  std::vector<double> us;  // by rows, of the fastest run; fewer if it was dropped early
 };
 
 struct TuneResult {
   Measured standard;  // what runs without tuning
   std::vector<Measured> variants;
   std::optional<plan::TunedGemm> chosen;  // nothing where the default stays
-  bool complete = true;                   // false where the time ended
+  bool complete = true;                   // false if the time limit was reached
 };
 
 struct TuneSettings {

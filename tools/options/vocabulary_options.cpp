@@ -44,7 +44,7 @@ text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
     if (std::filesystem::exists(candidate)) vocabulary = candidate;
     tried.push_back(candidate.string());
   }
-  // Where there is no vocab.txt. Of another kind: the reader says what it is.
+  // If there is no vocab.txt. The reader reports other kinds.
   for (const std::filesystem::path& model : models)
     for (const char* name : {"tokenizer.json", "sentencepiece.bpe.model", "spiece.model"})
       if (const auto other = model.parent_path() / name;

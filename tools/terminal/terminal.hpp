@@ -15,7 +15,7 @@ namespace bertcl::tools {
 /// `longest` code points lose their middle, and say how much.
 std::string printable(std::string_view text, std::size_t longest = static_cast<std::size_t>(-1));
 
-/// Writes to standard output as it is, as JSON has to be. Throws Error if it cannot be written.
+/// Writes to standard output as it is, as required for JSON. Throws Error if it cannot be written.
 void write_output(std::string_view text);
 
 /// Throws Error if a write to standard output failed.

@@ -44,7 +44,7 @@ struct Difference {
   std::string message;   ///< what disagrees, with the worst place
 };
 
-/// Compares two tensors. Shapes have to be equal, and types up to their width. Floats are compared
+/// Compares two tensors. Shapes must be equal, and types up to their width. Floats are compared
 /// with the tolerance; NaN equals NaN. 8-bit integers may differ by 1 (ties of requantization);
 /// other integers may not.
 Difference compare(const std::string& name, const ir::Tensor& found, const ir::Tensor& expected,

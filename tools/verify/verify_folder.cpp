@@ -86,7 +86,8 @@ bool may_hold(const ir::Graph& graph, const ir::Bindings& bindings) {
 }
 
 /// Made-up inputs, and what the plain definitions of the operators give for them. Sizes that the
-/// file leaves open are tried until the operators accept them: what has to be equal is seldom said.
+/// file leaves open are tried until the operators accept them: which ones must be equal is rarely
+/// stated.
 Golden reference_of(const ir::Graph& graph) {
   constexpr int tries = 2000;
   constexpr std::int64_t sizes[] = {2, 3, 4, 1, 8};

@@ -25,7 +25,7 @@ struct Outcome {
 /// The table entry for one model.
 struct Expectation {
   std::string status;
-  std::string reason;  ///< has to be part of the message of a refusal; of others it says why
+  std::string reason;  ///< must be part of the message of a refusal; for others it says why
   double ties = 0.0;   ///< Tolerance::ties for its outputs
 };
 using Expectations = std::map<std::string, Expectation>;

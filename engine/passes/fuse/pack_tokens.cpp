@@ -4,11 +4,11 @@
 //   input_ids, token_type_ids, attention_mask -> pack_inputs -> ids[tokens], types[tokens],
 //       positions[tokens], seq_offsets[offsets], key_mask[tokens]
 //
-// Everything between embed_norm and the heads works row by row and does not know of sequences;
-// only attention reads seq_offsets (first row of each sequence, batch + 1 entries) and key_mask.
-// Where an op of another kind reads a packed value, `unpack` scatters it to [batch, seq, ...] with
-// zero rows for padding; where a row-wise region reads an unpacked value, `pack` gathers it.
-// If the mask is no prefix of ones, the runtime keeps every row: offsets are multiples of seq and
+// Everything between embed_norm and the heads works row by row and does not know of sequences; only
+// attention reads seq_offsets (first row of each sequence, batch + 1 entries) and key_mask. Where
+// an op of another kind reads a packed value, `unpack` scatters it to [batch, seq, ...] with zero
+// rows for padding; where a row-wise region reads an unpacked value, `pack` gathers it. If the mask
+// is not ones followed by zeros, the runtime keeps every row: offsets are multiples of seq and
 // key_mask does the masking, by the mask or, where attention is {mask_is_length}, by the number of
 // its ones (FasterTransformer's effective mode is the model for both). So it does where an unpacked
 // value goes into an operator that mixes tokens without a mask, such as a mean over all of them:

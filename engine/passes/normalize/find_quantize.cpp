@@ -89,7 +89,7 @@ std::optional<std::int64_t> axis_of(const ir::Value& constant, const ir::Shape& 
   return std::nullopt;
 }
 
-/// Takes over a zero point of integers in the range of `type`, whose axis has to be that of the
+/// Takes over a zero point of integers in the range of `type`, whose axis must be that of the
 /// scale.
 bool take_zero(Parameters& p, const ir::Value* zero, const ir::Shape& shape) {
   if (!zero) {

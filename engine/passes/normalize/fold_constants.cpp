@@ -37,7 +37,7 @@ struct Budget {
           "the constants");
     allowed = limits.constant_bytes(present);
   }
-  /// Throws Error where `node` would make too much, before it is evaluated.
+  /// Throws Error if `node` would exceed the limit, before it is evaluated.
   void take(const ir::Node& node) {
     for (const ir::Value* out : node.outputs)
       made += ir::element_count(*ir::constant_shape(out->type.shape)) *

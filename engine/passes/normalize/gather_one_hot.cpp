@@ -6,7 +6,7 @@
 //   Gather(table, ids) -> y
 //
 // TensorFlow's BERT embeds its segments so. An id outside the table gives zeros in the MatMul; a
-// model whose ids are within its table, as they have to be, gives the same.
+// model whose ids are within its table, as they must be, gives the same.
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 

@@ -32,7 +32,7 @@ ir::Value* reshaped(ir::Graph& g, ir::Value* v, ir::Shape shape, ir::Node* befor
 
 bool is_scalar_constant(const ir::Value* v) { return v->is_constant() && v->constant->size() == 1; }
 
-/// False if the operands are no heads.
+/// False if the operands are not heads.
 bool rewrite_matmul_of_heads(ir::Graph& g, ir::Node& node) {
   const auto& in = node.inputs;
   for (const std::size_t x : {0u, 3u})

@@ -92,7 +92,7 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads, Found& f
   return false;
 }
 
-/// Takes the mask off the operand of Softmax; returns the scores under it, null if it is no key
+/// Takes the mask off the operand of Softmax; returns the scores under it, null if it is not a key
 /// mask.
 ir::Value* strip_mask(const ir::Graph& g, ir::Value* v, Found& found) {
   ir::Node* n = v->producer;
@@ -263,7 +263,7 @@ bool quantized_alike(const Found& f) {
   for (const Heads* h : {&f.q, &f.k, &f.v})
     quantized += per_tensor_dequantized(h->hidden).has_value();
   if (quantized == 0) return !f.quantize_scores && !f.quantize_context;
-  // The largest power, 1, has to be a step at least: the sum of p is a divisor.
+  // The largest exponential, 1, must be at least one step: the sum of p is a divisor.
   if (quantized == 4 && f.unnormalized && !(*scalar_value(f.quantize->inputs[1]) <= 1))
     return false;
   return quantized == 4 && (zero_point_of(f.quantize->input(2)) == 0 || is_shifted_u8(*f.quantize));
@@ -281,7 +281,7 @@ void quantize_result(ir::Graph& g, ir::Node& attention, const ir::Node& q, ir::N
   g.replace_uses(last->output(), dequantized);
 }
 
-/// The op works on packed tokens: some input has to tell how many sequences of which length there
+/// The op works on packed tokens: some input must tell how many sequences of which length there
 /// are.
 bool has_token_input(const ir::Graph& g) {
   return std::any_of(g.inputs().begin(), g.inputs().end(), [](const ir::Value* in) {

@@ -71,7 +71,7 @@ struct Scales {
   std::vector<float> constant;
 };
 
-/// False if `factor` is no product of such factors.
+/// False if `factor` is not a product of such factors.
 bool take_factor(const ir::Value* matmul, ir::Value* factor, const ir::Dim& n, Scales& scales) {
   if (factor->type.dtype != ir::DType::f32 || factor->type.shape.size() > matmul->type.shape.size())
     return false;

@@ -6,7 +6,7 @@
 // SmoothQuant (Xiao et al., 2022) divides activations by channel so and multiplies the rows of the
 // weight; DequantizeLinear after q keeps its scale. The one spelling afterwards is a scale per
 // channel, which quantizers also write at once. m may be on either side of Mul, or the divisor of
-// Div, and has to be positive. Dividing the scale instead of multiplying x may change a result next
+// Div, and must be positive. Dividing the scale instead of multiplying x may change a result next
 // to a rounding tie.
 #include <algorithm>
 #include <cmath>

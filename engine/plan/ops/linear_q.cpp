@@ -41,7 +41,7 @@ PrepackedWeights prepack_weights(Builder& b, const ir::Tensor& w, const GemmVari
   return prepacked;
 }
 
-/// The builds of a tuned step for fewer rows than its own.
+/// The variants of a tuned step for fewer rows than its own.
 void add_builds(Step& step, const std::vector<TunedVariant>& tuned, const ir::Dim& rows,
                 std::int64_t n, const auto& kernel_of) {
   for (std::size_t i = 0; i + 1 < tuned.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch step of a MatMulInteger that is no linear_q: both operands computed, or its sums read.
+// Launch step of a MatMulInteger that is not a linear_q: both operands computed, or its sums read.
 #include "kernels/contracts/gemm.hpp"
 #include "plan/matmul_shape.hpp"
 #include "plan/ops/ops.hpp"

@@ -100,7 +100,7 @@ std::size_t axis_of(const ir::Node& node, std::int64_t otherwise) {
   return static_cast<std::size_t>(axis);
 }
 
-/// Offset of a part after `before` elements of `axis`; throws where it is no product of sizes.
+/// Offset of a part after `before` elements of `axis`; throws if it is not a product of sizes.
 Size part_start(const ir::Node& node, const ir::Dim& before, const ir::Dim& stride) {
   if (!before.is_constant())
     throw Error(
