@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public session: the engine's, and what a user asks of its plan.
+// The public session: a wrapper of the engine's, with information from its plan.
 #include "bertcl/session.hpp"
 
 #include <optional>

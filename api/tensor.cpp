@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensors of the public interface hold those of the engine.
+// The tensors of the public interface, which wrap the engine's.
 #include "bertcl/tensor.hpp"
 
 #include <fmt/format.h>

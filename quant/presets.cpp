@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of presets. What the other systems do is read in their sources, named at each.
+// The table of presets. Each names the source file of the other system that it follows.
 #include "quant/presets.hpp"
 
 #include <fmt/format.h>

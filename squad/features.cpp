@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sliding windows over a document, and for each token the window that shows most around it.
+// Sliding windows over a document, and for each token the window with most context around it.
 #include "squad/features.hpp"
 
 #include <fmt/format.h>

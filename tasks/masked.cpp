@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tokens were hidden: masked language models.
+// Prediction of masked tokens: masked language models.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a text negative or positive: SST-2, movie reviews.
+// Sentiment, negative or positive: SST-2, movie reviews.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

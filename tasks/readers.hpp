@@ -27,7 +27,7 @@ std::vector<ClassifiedText> read_sst2(const std::filesystem::path& path);
 /// their names, negative and positive ones in turn, so that the first of them are some of both.
 std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path);
 
-/// Two texts and how much they mean the same.
+/// Two texts and their semantic similarity.
 struct ScoredPair {
   std::string id;
   std::string first, second;

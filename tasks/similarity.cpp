@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much two texts mean the same: STS-B.
+// Semantic similarity of two texts: STS-B.
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>

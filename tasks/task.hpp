@@ -69,7 +69,7 @@ std::unique_ptr<Task> polarity_task(std::vector<ClassifiedText> texts, std::stri
                                     std::vector<std::string> names,
                                     const std::vector<std::string>& model_labels);
 
-/// How much two texts mean the same; Pearson's and Spearman's correlation.
+/// Semantic similarity of two texts; Pearson's and Spearman's correlation.
 std::unique_ptr<Task> similarity_task(std::vector<ScoredPair> pairs);
 
 /// Throws Error, which says how to give them, if there are no labels.

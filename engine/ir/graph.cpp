@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutations of the graph; each keeps use lists and topological order right.
+// Mutations of the graph; each maintains use lists and topological order.
 #include "ir/graph.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules of the operators read and write.
+// The accessors that the operators' rules read and write through.
 #include <fmt/format.h>
 
 #include <algorithm>

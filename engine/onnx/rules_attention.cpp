@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole attention operators, taken apart into the MatMuls that exporters write: Attention and
+// Whole attention operators, decomposed into the MatMuls that exporters write: Attention and
 // MultiHeadAttention of com.microsoft, Attention of opset 23.
 #include <fmt/format.h>
 

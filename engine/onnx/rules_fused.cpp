@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused operators of com.microsoft, taken apart again: GELUs, SkipLayerNormalization,
+// Fused operators of com.microsoft, decomposed again: GELUs, SkipLayerNormalization,
 // EmbedLayerNormalization. The compiler then fuses them as it does every other spelling.
 #include <fmt/format.h>
 

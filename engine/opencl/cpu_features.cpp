@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CPUID by the compiler's runtime, which also asks XGETBV whether the system saves the registers.
+// CPUID by the compiler's runtime, which also checks with XGETBV that the OS saves the registers.
 #include "opencl/cpu_features.hpp"
 
 namespace bertcl::opencl {

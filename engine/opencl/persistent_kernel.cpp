@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program of the persistent kernel: one part for each variant of a kernel file, and the text of
+// The program of the persistent kernel: one part per variant of a kernel file, and the text of
 // kernels_cl/persistent/persistent.cl.
 #include "opencl/persistent_kernel.hpp"
 

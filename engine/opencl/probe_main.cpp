@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bertcl-probe INDEX NAME [PROBE...]: runs the probes of a device, but for those named, for another
+// bertcl-probe INDEX NAME [PROBE...]: runs the probes of a device, except those named, for another
 // process (probe_process.cpp), which outlives what a driver does here.
 //
 // It writes to file 3: a line "begin PROBE" before each of them, in the end "found" and the lines

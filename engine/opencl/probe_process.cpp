@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probes in a process of their own: how its program is found, run, and what its end means.
+// The probes in a separate process: how its program is found and run, and what its exit means.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>

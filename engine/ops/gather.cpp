@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that read by computed positions: Gather, GatherElements, GatherND, NonZero, CumSum.
+// Operators that read at computed positions: Gather, GatherElements, GatherND, NonZero, CumSum.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What became of each node of the ONNX file.
+// The outcome for each node of the ONNX file.
 #include "passes/node_statuses.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the compiled graph to the plan: each node in order, then the outputs.
+// Lowers the compiled graph to the plan: each node in order, then the outputs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

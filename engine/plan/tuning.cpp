@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variants of GEMMs as measured on a device, as JSON.
+// Measured GEMM variants, as JSON.
 #include "plan/tuning.hpp"
 
 #include <fmt/format.h>

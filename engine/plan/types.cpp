@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters of quantization and sizes as the kernels take them.
+// Quantization parameters and sizes as kernel arguments.
 #include "plan/types.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of a run as kernels take them.
+// Sizes of a run as kernel arguments.
 #include "runtime/launch.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entropy: the range whose merged bins tell most of the histogram (Kullback-Leibler divergence).
+// Entropy: the range whose merged bins preserve most of the histogram (Kullback-Leibler
+// divergence).
 #include <fmt/format.h>
 
 #include <array>

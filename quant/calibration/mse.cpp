@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MSE: the range whose quantization changes the values least, by the mean of squares.
+// MSE: the range with the least mean squared quantization error.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Percentile: a histogram gives the range that holds a share of all values.
+// Percentile: the range that contains a given share of all values, from a histogram.
 #include <fmt/format.h>
 
 #include "bertcl/error.hpp"

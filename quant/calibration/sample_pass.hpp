@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One pass of the calibration samples through a model, with a look at its tensors on the way.
+// One pass of the calibration samples through a model, observing its tensors.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writing of models: inline, or with external data where protobuf's limit would be passed.
+// Writing of models: inline, or with external data beyond protobuf's limit.
 #include <optional>
 #include <system_error>
 
-#include "support/pending_file.hpp"
 #include "quant/graph/model.hpp"
+#include "support/pending_file.hpp"
 
 namespace bertcl::quant {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// onnxruntime's calibration.flatbuffers (trt_table.fbs): a magnitude for each tensor.
+// onnxruntime's calibration.flatbuffers (trt_table.fbs): one magnitude per tensor.
 //
 // onnxruntime writes the larger end with its sign, 1 for [-10, 1]; here it is the larger absolute
 // value, 10.

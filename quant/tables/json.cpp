@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's own scale table: both ends of each range, and where they come from.
+// bertcl's own scale table: both ends of each range, and their origin.
 //
 //   {"format": "bertcl-ranges", "version": 1, "method": "minmax", "samples": 128, "tokens": 20973,
 //    "data_sha256": "...", "ranges": {"x": {"low": -1.5, "high": 2.0}}}

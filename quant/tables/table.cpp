@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scale tables: the formats, and what is common to all of them.
+// Scale tables: the list of formats, and what they share.
 #include "quant/tables/table.hpp"
 
 #include <fmt/format.h>

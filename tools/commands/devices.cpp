@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bertcl devices: what OpenCL devices are here and what probe kernels found that they can do.
+// bertcl devices: the OpenCL devices and their probed capabilities.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

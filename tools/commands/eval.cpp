@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bertcl eval: what models make of a data set, their scores and times side by side.
+// bertcl eval: scores and times of models on a data set, side by side.
 #include "tools/commands/eval.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bertcl verify: does the model give what another program gave?
+// bertcl verify: compares a model's outputs with those of another program.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantized ops cost, as table and JSON.
+// The cost of quantized ops, as table and JSON.
 #include "tools/measure/sensitivity.hpp"
 
 #include <fmt/format.h>

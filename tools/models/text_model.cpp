@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session of a model that reads token sequences: which input means what, and runs of batches.
+// A session of a model that reads token sequences: the roles of its inputs, and runs of batches.
 #include "tools/models/text_model.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantized ops cost, as a picture.
+// The cost of quantized ops, as a plot.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three linears in front of attention become one.
+// The three linears before attention become one.
 //
 //   x -> linear -> q --\                     x -> linear -> qkv[.., 3*hidden]
 //   x -> linear -> k --- attention   becomes   attention(qkv, qkv, qkv) {offsets = [0, h, 2h]}

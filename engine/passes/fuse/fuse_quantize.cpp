@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QuantizeLinear moves into the op that makes its operand, which then writes bytes at once.
+// QuantizeLinear moves into the op that makes its operand, which then writes bytes directly.
 //
 //   linear_q -> Q -> yq                    becomes  linear_q(.., out_scale, out_zero_point) -> yq
 //   add_norm -> y, y -> Q -> yq            becomes  add_norm(.., out_scale, out_zero_point) -> y,

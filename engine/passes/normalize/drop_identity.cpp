@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes that hand their operand on unchanged disappear.
+// Nodes that pass their operand through unchanged disappear.
 //
 //   Identity, Cast to the same type, Reshape and Expand to the same shape, Transpose that moves
 //   nothing, x + 0, x - 0, x * 1, x / 1; two Transposes and two Reshapes in a row become one.

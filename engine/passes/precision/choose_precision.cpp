@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The precision that was asked for, in the graph: linear and attention say what they compute in,
-// and values that bf16 kernels alone read are stored in bf16.
+// The requested precision, in the graph: linear and attention record their arithmetic, and values
+// that bf16 kernels alone read are stored in bf16.
 //
 //   x -> linear -> h:f32 -> linear -> y    becomes    x -> linear {precision = "bf16"} -> h:bf16
 //                                                       -> linear {precision = "bf16"} -> y

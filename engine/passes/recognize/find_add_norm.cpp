@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNormalization over the last axis, with the residual Add in front of it, becomes one op.
+// LayerNormalization over the last axis, with the residual Add before it, becomes one op.
 //
 //   x, residual -> Add -> LayerNormalization -> y
 //   becomes

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions 0..seq-1 that are cut out of a table become a Range.
+// Positions 0..seq-1 sliced from a table become a Range.
 //
 //   table[1, P] -> Slice(ends computed in float) -> n0, n1 -> Expand -> ids -> Gather(positions,
 //   ids) becomes Range -> Expand -> ids -> Gather(positions, ids)

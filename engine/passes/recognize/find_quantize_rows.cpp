@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that are quantized by their own largest magnitude, as a scale for each token is written in
-// plain ONNX:
+// Rows quantized by their own largest magnitude, as per-token scales are written in plain ONNX:
 //
 //   x -> Abs -> ReduceMax(last axis) -> Max(least) -> Div(127) -> scale[.., 1]
 //   x -> Div(scale) -> Round -> Cast(i8) -> q

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A factor for each channel in front of QuantizeLinear moves into its scale.
+// A per-channel factor before QuantizeLinear moves into its scale.
 //
 //   x -> Mul m[K] -> Q(s, z) -> q      becomes      x -> Q(s / m[K], z[K]) {axis = last} -> q
 //

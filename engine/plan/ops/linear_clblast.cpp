@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launch steps of a linear whose GEMM CLBlast makes.
+// Launch steps of a linear whose GEMM runs in CLBlast.
 #include <fmt/format.h>
 
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The borders of packed tokens: pack_inputs (filled by the host while it uploads), pack, unpack.
+// The borders of packed tokens: pack_inputs (filled by the host during upload), pack, unpack.
 #include "kernels/contracts/move.hpp"
 #include "ops/operands.hpp"
 #include "plan/ops/ops.hpp"
