@@ -72,7 +72,7 @@ TEST(Operands, ZeroPointAndOutputTypeAgree) {
 TEST(Operands, OfQuantizeLinearAreFloatsOrI32) {
   const Input s{"s", f32, {}}, z{"z", u8, {}};
   EXPECT_THAT(failure(one_node("QuantizeLinear", {{"x", i8, {"3"}}, s, z})),
-              HasSubstr("operand 'x' is i8[3]; QuantizeLinear takes f32, f16 or bf16 there"));
+              HasSubstr("operand 'x' is i8[3]; QuantizeLinear expects f32, f16 or bf16"));
   const ir::Graph graph = tests::read(one_node("QuantizeLinear", {{"x", i32, {"3"}}, s, z}));
   EXPECT_THAT(ir::print(graph), HasSubstr("Cast"));
 }

@@ -122,7 +122,7 @@ TEST(Blas, HalfNeedsTheCapability) {
     gemm_f16(*context, g, buffer, buffer, buffer);
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("no arithmetic in half"));
+    EXPECT_THAT(error.what(), HasSubstr("does not support fp16 arithmetic"));
   }
 }
 

@@ -38,13 +38,13 @@ TEST(TypeConstraints, NameOperandItsTypeAndTheTypesThatAreTaken) {
                                                              "bool there")));
   EXPECT_THAT(inference_error("graph g(%x: i8[3]) { const %s: f32[] = 1 const %z: u8[] = 0"
                               " %y: u8[3] = QuantizeLinear(%x, %s, %z) return %y }"),
-              HasSubstr("operand 'x' is i8[3]; QuantizeLinear takes f32, f16 or bf16 there"));
+              HasSubstr("operand 'x' is i8[3]; QuantizeLinear expects f32, f16 or bf16"));
   EXPECT_THAT(inference_error("graph g(%x: f32[3], %i: f32[2]) {"
                               " %y: f32[2] = Gather(%x, %i) {axis = 0} return %y }"),
-              HasSubstr("operand 'i' is f32[2]; Gather takes i32 or i64 there"));
+              HasSubstr("operand 'i' is f32[2]; Gather expects i32 or i64"));
   EXPECT_THAT(inference_error("graph g(%c: u8[3], %a: f32[3], %b: f32[3]) {"
                               " %y: f32[3] = Where(%c, %a, %b) return %y }"),
-              HasSubstr("operand 'c' is u8[3]; Where takes bool there"));
+              HasSubstr("operand 'c' is u8[3]; Where expects bool"));
 }
 
 TEST(TypeConstraints, OperandsOfOneVariableAreOfOneType) {

@@ -46,7 +46,7 @@ TEST(Verify, CountsOperands) {
 TEST(Verify, ChecksTypesOfOperands) {
   EXPECT_THAT(error_in("const %w: f32[4, 2] = ...\n%y: f32[batch, 2] = linear(%x, %w) return %y",
                        "%x: u8[batch, 4]"),
-              HasSubstr("operand 'x' is u8[batch, 4]; linear takes f32 or bf16 there"));
+              HasSubstr("operand 'x' is u8[batch, 4]; linear expects f32 or bf16"));
   EXPECT_THAT(error_in("const %w: i8[4, 2] = ... const %s: f32[] = 1 const %z: i8[] = 1\n"
                        "%y: f32[batch, 2] = linear_q(%x, %w, _, %s, %z, %s) return %y",
                        "%x: u8[batch, 4]"),
@@ -59,7 +59,7 @@ TEST(Verify, ChecksResultsOfOwnOps) {
       HasSubstr("result 'y' is declared f32[batch, 3], but the operands give f32[batch, 2]"));
   EXPECT_THAT(error_in("const %w: f32[4, 2] = ... const %b: f32[3] = ...\n"
                        "%y: f32[batch, 2] = linear(%x, %w, %b) return %y"),
-              HasSubstr("'b' f32[3] is not one of 2 columns"));
+              HasSubstr("'b' f32[3] does not have 2 columns"));
   EXPECT_THAT(error_in("const %w: i8[4, 2] = ... const %s: f32[] = 1\n"
                        "%y: f32[batch, 2] = linear_q(%x, %w, _, %s, _, %s, %s) return %y",
                        "%x: u8[batch, 4]"),

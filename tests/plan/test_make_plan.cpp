@@ -268,7 +268,7 @@ TEST(MakePlan, QuantizationThatStayedUnfusedSaysWhy) {
 })");
   ASSERT_EQ(plan.steps.size(), 4u);
   EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("rounds its result"));
-  EXPECT_THAT(plan.steps[1].why_not_faster, HasSubstr("made by Relu"));
+  EXPECT_THAT(plan.steps[1].why_not_faster, HasSubstr("comes from Relu"));
   EXPECT_THAT(plan.steps[2].why_not_faster, HasSubstr("read by Sigmoid"));
   EXPECT_THAT(plan.steps[3].why_not_faster, HasSubstr("rounds its operands"));
 }

@@ -82,14 +82,14 @@ TEST(TokenizerJson, WhatIsNotBertsIsRefusedByName) {
     return error_of([&] { tokenizer(with(place, value)); });
   };
   EXPECT_THAT(refusal("/model/type", "BPE"),
-              AllOf(HasSubstr("tokenizer.json: model is of kind BPE; WordPiece is supported"),
+              AllOf(HasSubstr("tokenizer.json: model is of kind BPE; expected WordPiece"),
                     HasSubstr("bertcl run")));
   EXPECT_THAT(refusal("/model/type", "Unigram"), HasSubstr("model is of kind Unigram"));
   EXPECT_THAT(refusal("/model/unk_token", "<unk>"), HasSubstr("model.unk_token is \"<unk>\""));
   EXPECT_THAT(refusal("/model/continuing_subword_prefix", "@@"),
               HasSubstr("model.continuing_subword_prefix is \"@@\""));
   EXPECT_THAT(refusal("/normalizer", {{"type", "Sequence"}, {"normalizers", json::array()}}),
-              HasSubstr("normalizer is of kind Sequence; BertNormalizer is supported"));
+              HasSubstr("normalizer is of kind Sequence; expected BertNormalizer"));
   EXPECT_THAT(refusal("/normalizer", nullptr), HasSubstr("has no normalizer"));
   EXPECT_THAT(refusal("/normalizer/clean_text", false),
               HasSubstr("normalizer.clean_text is false"));

@@ -163,11 +163,11 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
   EXPECT_THAT(refused({"--method", "guess"}), AllOf(HasSubstr("guess"), HasSubstr("minmax")));
   EXPECT_THAT(refused({"--method", "percentile", "--percentile", "101"}), HasSubstr("101"));
   EXPECT_THAT(refused({"--percentile", "99.9"}),
-              HasSubstr("method minmax does not read --percentile; percentile, torch-percentile "
+              HasSubstr("method minmax does not use --percentile; percentile, torch-percentile "
                         "do\n"));
-  EXPECT_THAT(refused({"--bins", "64"}), HasSubstr("does not read --bins"));
+  EXPECT_THAT(refused({"--bins", "64"}), HasSubstr("does not use --bins"));
   EXPECT_THAT(refused({"--method", "mse", "--moving-average"}),
-              HasSubstr("method mse does not read --moving-average; minmax does"));
+              HasSubstr("method mse does not use --moving-average; minmax does"));
   EXPECT_THAT(refused({"--activations", "s4"}), HasSubstr("s4"));
   EXPECT_THAT(refused({"--json", path("none/q.json")}),
               AllOf(HasSubstr("--json"), HasSubstr("none: No such file")));

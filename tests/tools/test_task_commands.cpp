@@ -207,7 +207,7 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
               HasSubstr("--doc-stride is for --task squad"));
   EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--null-threshold", "3"}),
               HasSubstr("--null-threshold is for --task squad"));
-  EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
+  EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels is for"));
   EXPECT_THAT(eval({"--data", sst2}), HasSubstr("broken JSON"));
 }
 
