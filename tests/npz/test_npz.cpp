@@ -195,7 +195,7 @@ TEST(Npy, RefusesByName) {
   EXPECT_THAT(refusal("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "abcd"),
               HasSubstr("structured types"));
   EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "abcd"),
-              testing::AllOf(HasSubstr("4 bytes"), HasSubstr("f32 [2] takes 8")));
+              testing::AllOf(HasSubstr("4 bytes"), HasSubstr("f32 [2] needs 8")));
   EXPECT_THAT(refusal("{'descr': '<f4', 'shape': (1,), }", "abcd"),
               HasSubstr("must all be present"));
   EXPECT_THAT(refusal("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }", "abcd"),

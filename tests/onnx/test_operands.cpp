@@ -110,7 +110,7 @@ TEST(Operands, ScalesAreCountedFirst) {
                         " output { name: 'y' }");
   tests::add_value(*model.mutable_graph()->add_input(), "x", 1, {"3", "n"});
   tests::add_value(*model.mutable_graph()->add_input(), "s", 1, {"2147483647"});
-  EXPECT_THAT(failure(model), HasSubstr("there are 2147483647 scales"));
+  EXPECT_THAT(failure(model), HasSubstr("2147483647 scales"));
 }
 
 TEST(Operands, ScalesAreStepsAboveZero) {

@@ -263,7 +263,7 @@ TEST(Kernels, ErrorsNameThePlace) {
 
   Kernel kernel = context->kernel_from_source("add", kAddSource, "add");
   Buffer buffer = context->allocate(16);
-  EXPECT_THAT(error_of([&] { kernel.args(buffer, buffer); }), HasSubstr("has 4 arguments, 2"));
+  EXPECT_THAT(error_of([&] { kernel.args(buffer, buffer); }), HasSubstr("takes 4 arguments, got 2"));
   EXPECT_THAT(error_of([&] { kernel.set(9, 1); }), HasSubstr("CL_INVALID_ARG_INDEX"));
   EXPECT_THAT(error_of([&] { kernel.set(2, buffer); }), HasSubstr("argument 2"));
   EXPECT_THAT(error_of([&] {

@@ -63,7 +63,7 @@ TEST(Verify, ChecksResultsOfOwnOps) {
   EXPECT_THAT(error_in("const %w: i8[4, 2] = ... const %s: f32[] = 1\n"
                        "%y: f32[batch, 2] = linear_q(%x, %w, _, %s, _, %s, %s) return %y",
                        "%x: u8[batch, 4]"),
-              HasSubstr("'y' has the scale 's' and is f32[batch, 2]"));
+              HasSubstr("'y' has the scale 's' but is f32[batch, 2]"));
   EXPECT_THAT(error_in("const %g: f32[4] = ...\n"
                        "%y: f32[batch, 4] = add_norm(%x, _, %g) {epsilon = 0.5} return %y",
                        "%x: u8[batch, 4]"),

@@ -86,7 +86,7 @@ TEST(MakePlan, AnOperatorWithoutKernelIsNamed) {
   %y: i64[batch, 1] = ArgMin(%x) {axis = 1}
   return %y as y
 })"),
-              HasSubstr("ArgMin (result 'y'): no kernel"));
+              HasSubstr("ArgMin (result 'y'): this operator has no OpenCL kernel"));
 }
 
 TEST(MakePlan, ASizeThatNoInputTellsIsRefusedWithItsNode) {
