@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GEMMs on the interpreter, and what they have to give."""
+import dataclasses
+
+import numpy as np
+
+from machine import launch
+from memory import GlobalMemory
+from toolchain import program_of
+
+F32, U8, S8, S32 = 0, 1, 2, 4  # lib/types.clh
+OUT = {F32: np.float32, U8: np.uint8, S8: np.int8, S32: np.int32}
+PANEL = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A row of engine/kernels/variants.cpp, as an NVIDIA device gets it."""
+    program: str
+    k_group: int
+    defines: tuple
+    tile: tuple = (128, 128)
+    sm: int = 80
+    known_epilogue: bool = False
+
+    def with_tile(self, m, n):
+        return dataclasses.replace(self, tile=(m, n), defines=self.defines + (f"TILE_M={m}", f"TILE_N={n}"))
+
+
+MMA = Variant("gemm_s8_mma", 16, ("MATRIX_UNIT=1", "MATRIX_EMULATED=0", "COPY_ASYNC=2"), known_epilogue=True)
+DOT4 = Variant("gemm_s8_dot4", 4, ("DOT4=2",), sm=75)
+F16 = Variant("gemm_f16_matrix", 2, ("MATRIX_UNIT=1", "MATRIX_EMULATED=0", "COPY_ASYNC=2"))
+
+
+def prepacked(w, group, dtype):
+    """[ceil(N/64)][ceil(K/group)][64][group], zeros past N and K: prepack_s8.cl and prepack_pairs.cl."""
+    k, n = w.shape
+    panels, groups = -(-n // PANEL), -(-k // group)
+    padded = np.zeros((groups * group, panels * PANEL), dtype)
+    padded[:k, :n] = w
+    return np.ascontiguousarray(padded.reshape(groups, group, panels, PANEL).transpose(2, 0, 3, 1))
+
+
+def activated(x, activation):
+    """activation.clh in f64."""
+    x = x.astype(np.float64)
+    if activation == 1:
+        return x / 2 * (1 + _erf(x / np.sqrt(2)))
+    if activation == 2:
+        return x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x ** 3)))
+    return (x, None, None, np.maximum(x, 0), np.tanh(x))[activation]
+
+
+def _erf(x):
+    import math
+    return np.vectorize(math.erf, otypes=[np.float64])(x)
+
+
+@dataclasses.dataclass
+class CaseS8:
+    """Operands of gemm_s8: bytes of a, weights, and what the epilogue reads."""
+    M: int
+    N: int
+    K: int
+    a_signed: int = 1
+    out_type: int = S32
+    activation: int = 0
+    bias: bool = True
+    measured: bool = False  # x_scale, x_zero_point, row_scale
+    weight_zeros: bool = False
+    seed: int = 0
+
+    def __post_init__(self):
+        random = np.random.default_rng((self.seed, self.M, self.N, self.K))
+        low, high = (-128, 128) if self.a_signed else (0, 256)
+        self.a = random.integers(low, high, (self.M, self.K)).astype(np.int8 if self.a_signed else np.uint8)
+        self.w = random.integers(-128, 128, (self.K, self.N)).astype(np.int8)
+        self.zero = int(random.integers(low, high))
+        f32 = lambda low, high, n: random.uniform(low, high, n).astype(np.float32)  # noqa: E731
+        self.scale = f32(0.5, 2, self.N) * np.float32(1 / (74 * 74 * np.sqrt(self.K)))
+        self.bias_values = f32(-1, 1, self.N)
+        self.out_inv_scale = f32(20, 60, self.N)
+        self.out_zero = random.integers(-20, 20, self.N).astype(np.float32) + (128 if self.out_type == U8 else 0)
+        self.x_scale, self.row_scale = f32(0.5, 2, 1), f32(0.5, 2, self.M)
+        self.w_zeros = random.integers(-20, 20, self.N).astype(np.int32)
+        self.a_sums = (self.a.astype(np.int64) - self.zero).sum(axis=1).astype(np.int32)
+
+    def sums(self):
+        w = self.w.astype(np.int64) - (self.w_zeros if self.weight_zeros else 0)
+        return ((self.a.astype(np.int64) - self.zero) @ w).astype(np.int32)
+
+    def expected(self):
+        """Sums, or the result before it is rounded to bytes, in f64."""
+        if self.out_type == S32:
+            return self.sums()
+        factor = self.scale.astype(np.float64)
+        if self.measured:
+            factor = factor * self.x_scale * self.row_scale[:, None]
+        return activated(self.sums() * factor + (self.bias_values if self.bias else 0), self.activation)
+
+
+def run_s8(variant, case, edits=(), b=None):
+    """The result of a launch, [M][N]. Buffers begin where the kernel's contract allows, and no farther aligned."""
+    defines = variant.defines
+    if variant.known_epilogue:
+        defines += (f"ACTIVATION={case.activation}", f"OUT_TYPE={case.out_type}")
+    program = program_of(variant.program, "gemm_s8", defines, variant.sm, edits)
+    memory = GlobalMemory()
+    null = np.uint64(0)
+    quantized = case.out_type in (U8, S8)
+    out = np.zeros((case.M, case.N), OUT[case.out_type])
+    b = prepacked(case.w, variant.k_group, np.int8) if b is None else b
+    i32 = np.int32
+    arguments = [
+        memory.add("a", case.a), memory.add("b", b),
+        memory.add("colsum", case.w.sum(axis=0, dtype=i32), 4),
+        memory.add("scale", case.scale, 4) if case.out_type != S32 else null,
+        memory.add("bias", case.bias_values, 4) if case.bias else null,
+        memory.add("out_inv_scale", case.out_inv_scale, 4) if quantized else null,
+        memory.add("out_zero_point", case.out_zero, 4) if quantized else null,
+        memory.add("out", out, writable=True, filled=False),
+        i32(case.M), i32(case.N), i32(case.K), i32(0 if case.measured else case.zero), i32(case.a_signed),
+        i32(case.bias), i32(case.activation), i32(case.out_type),
+        memory.add("x_scale", case.x_scale, 4) if case.measured else null,
+        memory.add("x_zero_point", np.array([case.zero], case.a.dtype), 1) if case.measured else null,
+        memory.add("row_sums", case.a_sums, 4) if case.weight_zeros else null,
+        memory.add("w_zero_point", case.w_zeros, 4) if case.weight_zeros else null,
+        memory.add("row_scale", case.row_scale, 4) if case.measured else null]
+    tiles = -(-case.M // variant.tile[0]), -(-case.N // variant.tile[1])
+    launch(program, memory, (256, *tiles), (256, 1, 1), arguments)
+    return memory.get("out", OUT[case.out_type]).reshape(case.M, case.N)

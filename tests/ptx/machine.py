@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs an entry of a PTX module: all work-items of a batch of work-groups in lockstep, as one NumPy vector.
+
+Lanes that branch apart wait for each other: those with the lowest place in the text run, and lanes that meet at
+a place go on together. A barrier opens for a work-group when all of its work-items have come to it, and to
+the same one. Hardware may run warps in any order; what an order could change is a race, which memory finds."""
+import numpy as np
+
+import matrix
+import scalar
+import transfers
+from errors import PtxError
+from memory import LOCAL_BASE, SHARED_BASE, LocalMemory, SharedMemory
+from parser import BYTES, expand
+
+WARP = 32
+BATCH = 2048  # lanes that run at once, at most; at least one work-group
+STEPS = 2_000_000  # of a batch, before it counts as endless
+REGISTERS = {1: np.bool_, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+HANDLERS = scalar.HANDLERS | transfers.HANDLERS | matrix.HANDLERS
+
+
+class Lines:
+    """The lanes of an access, and where errors are."""
+
+    def __init__(self, state, lanes):
+        self.state, self.lanes = state, lanes
+        self.groups, self.threads = state.lane_group[lanes], state.lane_thread[lanes]
+        self.stamps = state.lane_stamp[lanes]
+
+    def fail(self, message, bad):
+        lane = int(np.flatnonzero(bad)[0])
+        group = self.state.first_group + int(self.groups[lane])
+        raise PtxError(f"{message}: {self.state.instruction.text} [group {group}]",
+                       self.state.instruction.line, int(self.threads[lane]))
+
+
+class State:
+    """Registers and memory of a batch of work-groups."""
+
+    def __init__(self, program, memory, global_size, local_size, first_group, groups):
+        self.program, self.memory = program, memory
+        self.threads, self.first_group = int(np.prod(local_size)), first_group
+        self.count = lanes = groups * self.threads
+        self.lane_group = np.repeat(np.arange(groups), self.threads)
+        self.lane_thread = np.tile(np.arange(self.threads, dtype=np.int32), groups)
+        self.lane_stamp = (np.arange(lanes) + first_group * self.threads + 1).astype(np.int32)
+        self.shared = SharedMemory(groups, program.shared_bytes, self.threads)
+        self.local = LocalMemory(lanes, program.local_bytes)
+        self.copies, self.committed = [], np.zeros(lanes, np.int64)
+        self.parameters = dict(program.arguments)
+        for name, size in program.call_parameters.items():
+            self.parameters[name] = np.full((lanes, size), 0xA5, np.uint8)
+        self.registers = [np.full(lanes, 0xA5A5A5A5A5A5A5A5 % (1 << (8 * np.dtype(t).itemsize)), t)
+                          if t is not np.bool_ else np.ones(lanes, t) for t in program.types]
+        counts = [g // s for g, s in zip(global_size, local_size)]
+        group = self.lane_group + first_group
+        self.special = {}
+        for axis, letter in enumerate("xyz"):
+            below = int(np.prod(local_size[:axis])), int(np.prod(counts[:axis]))
+            self.special[f"%tid.{letter}"] = (self.lane_thread // below[0] % local_size[axis]).astype(np.uint32)
+            self.special[f"%ctaid.{letter}"] = (group // below[1] % counts[axis]).astype(np.uint32)
+            self.special[f"%ntid.{letter}"] = np.full(lanes, local_size[axis], np.uint32)
+            self.special[f"%nctaid.{letter}"] = np.full(lanes, counts[axis], np.uint32)
+        self.mask = None  # of the current instruction; None: all lanes
+        self.all_lines = Lines(self, np.arange(lanes))
+        self._lines = None
+
+    def select(self, mask, instruction):
+        if mask is not self.mask:
+            self._lines = None
+        self.mask, self.instruction = mask, instruction
+
+    @property
+    def lines(self):
+        """The lanes of the current instruction."""
+        if self.mask is None:
+            return self.all_lines
+        if self._lines is None:
+            self._lines = Lines(self, np.flatnonzero(self.mask))
+        return self._lines
+
+    def set(self, register, values):
+        """The values, in the register's type, where the mask says so."""
+        if values.ndim == 0:
+            values = np.full(self.count, values)
+        if self.mask is not None:
+            values = np.where(self.mask, values, self.registers[register])
+        self.registers[register] = values
+
+    def warps(self, what):
+        """Numbers of the warps that run; each has to be complete."""
+        if self.threads % WARP:
+            raise PtxError(f"{what} in work-groups of {self.threads}", self.instruction.line)
+        if self.mask is None:
+            return np.arange(self.count // WARP)
+        of_warp = self.mask.reshape(-1, WARP)
+        some, every = of_warp.any(axis=1), of_warp.all(axis=1)
+        if (some != every).any():
+            raise PtxError(f"{what} by a part of a warp: {self.instruction.text}", self.instruction.line)
+        return np.flatnonzero(every)
+
+
+class Program:
+    """An entry, translated to Python functions."""
+
+    def __init__(self, module, entry):
+        function = expand(module, entry)
+        self.parameters, self._prefixes = function.parameters, function.registers
+        self.types, self._numbers = [], {}
+        self.symbols, self.constants = {}, module.constants
+        self.call_parameters = {}
+        self.shared_bytes = self.local_bytes = 0
+        for name, (space, size, align) in (module.shared | function.arrays).items():
+            if space == "param":
+                self.call_parameters[name] = size
+                continue
+            used = getattr(self, f"{space}_bytes")
+            used = -(-used // align) * align
+            self.symbols[name] = (SHARED_BASE if space == "shared" else LOCAL_BASE) + used
+            setattr(self, f"{space}_bytes", used + size)
+        self.arguments, self.memory = {}, None
+        self.instructions, self.labels = [], {}
+        for item in function.body:
+            if isinstance(item, str):
+                self.labels[item] = len(self.instructions)
+            else:
+                self.instructions.append(item)
+        self.executed = np.zeros(len(self.instructions), np.bool_)  # in any launch
+        self.code = None
+
+    def register(self, name):
+        """(number, type) of a register; None if it is none."""
+        kind = self._prefixes.get(name) or (self._prefixes.get(name.rstrip("0123456789")) if "%" in name else None)
+        if kind is None:
+            return None
+        if name not in self._numbers:
+            self._numbers[name] = len(self.types)
+            self.types.append(REGISTERS[BYTES[kind]])
+        number = self._numbers[name]
+        return number, self.types[number]
+
+    def bind(self, memory):
+        """Places the constants in `memory`, and translates."""
+        if self.memory is not memory:
+            self.memory = memory
+            for name, (data, align) in self.constants.items():
+                self.symbols[name] = int(memory.add(name, np.frombuffer(data, np.uint8), align))
+            self.code = [self._translate(i) for i in self.instructions]
+
+    def _translate(self, instruction):
+        guard = self.register(instruction.guard[0])[0] if instruction.guard else None
+        negated = bool(instruction.guard and instruction.guard[1])
+        kind = instruction.opcode[0]
+        if kind == "bra":
+            return ("bra", guard, negated, self.labels[instruction.operands[0]])
+        if kind in ("ret", "exit"):
+            return ("ret", guard, negated, None)
+        if kind in ("bar", "barrier"):
+            if instruction.guard or instruction.opcode[1:] != ["sync"] or instruction.operands != ["0"]:
+                raise PtxError(f"unknown instruction '{instruction.text}'", instruction.line)
+            return ("bar", None, False, None)
+        if kind not in HANDLERS:
+            raise PtxError(f"unknown instruction '{instruction.text}'", instruction.line)
+        try:
+            return ("do", guard, negated, HANDLERS[kind](self, instruction))
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise PtxError(f"unknown instruction '{instruction.text}' ({error!r})", instruction.line) from error
+
+
+def launch(program, memory, global_size, local_size, arguments):
+    """Runs the entry. Arguments are NumPy scalars; addresses as GlobalMemory.add gives them."""
+    global_size, local_size = (tuple(s) + (1,) * (3 - len(s)) for s in (global_size, local_size))
+    if len(arguments) != len(program.parameters):
+        raise PtxError(f"{len(program.parameters)} arguments are expected, {len(arguments)} are given")
+    for (name, size), value in zip(program.parameters, arguments):
+        if value.nbytes != size:
+            raise PtxError(f"parameter {name} has {size} bytes, its argument {value.nbytes}")
+        program.arguments[name] = np.frombuffer(value.tobytes(), np.uint8)
+    program.bind(memory)
+    memory.begin_launch()
+    groups = int(np.prod([g // s for g, s in zip(global_size, local_size)]))
+    batch = max(1, BATCH // int(np.prod(local_size)))
+    with np.errstate(all="ignore"):
+        for first in range(0, groups, batch):
+            _run(State(program, memory, global_size, local_size, first, min(batch, groups - first)))
+
+
+def _run(state):
+    code, instructions, executed = state.program.code, state.program.instructions, state.program.executed
+    waiting = {0: np.ones(state.count, np.bool_)}  # place -> lanes
+    at_barrier = {}
+    for _ in range(STEPS):
+        if not waiting:
+            break
+        place = min(waiting)
+        lanes = waiting.pop(place)
+        mask = None if lanes.all() else lanes
+        while True:
+            if place in waiting:
+                lanes = lanes | waiting.pop(place)
+                mask = None if lanes.all() else lanes
+            kind, guard, negated, what = code[place]
+            executed[place] = True
+            chosen = mask
+            if guard is not None:
+                holds = ~state.registers[guard] if negated else state.registers[guard]
+                chosen = lanes & holds
+                if kind == "do":
+                    if not chosen.any():
+                        place += 1
+                        continue
+            if kind == "do":
+                state.select(chosen, instructions[place])
+                what(state)
+                place += 1
+                continue
+            state.select(None, instructions[place])
+            if kind == "bar":
+                _arrive(state, place, lanes, at_barrier, waiting)
+                break
+            going = lanes if guard is None else chosen
+            staying = None if guard is None else lanes & ~chosen
+            for target, those in ((what, going), (place + 1, staying)):
+                if those is not None and those.any() and not (kind == "ret" and those is going):
+                    waiting[target] = waiting[target] | those if target in waiting else those
+            break
+    else:
+        raise PtxError(f"no end after {STEPS} blocks", state.instruction.line)
+    if at_barrier:
+        place = min(at_barrier)
+        thread = int(state.lane_thread[np.flatnonzero(at_barrier[place])[0]])
+        raise PtxError("divergent barrier: a part of the work-group waits here, the rest elsewhere or for nothing",
+                       instructions[place].line, thread)
+
+
+def _arrive(state, place, lanes, at_barrier, waiting):
+    lanes = lanes | at_barrier.pop(place) if place in at_barrier else lanes
+    complete = lanes.reshape(-1, state.threads).all(axis=1)
+    state.shared.intervals += complete
+    passed = np.repeat(complete, state.threads)
+    if passed.any():
+        waiting[place + 1] = waiting[place + 1] | passed if place + 1 in waiting else passed
+    if (rest := lanes & ~passed).any():
+        at_barrier[place] = rest

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that refuses what hardware would only do wrong: accesses out of bounds or misaligned, reads of what
+nobody wrote, races between barriers, reads of bytes that cp.async has not delivered.
+
+Addresses are 64-bit; each space has a window of its own, so that generic addresses need no conversion."""
+import numpy as np
+
+from errors import PtxError
+
+SHARED_BASE = 0x10000
+LOCAL_BASE = 0x4000_0000
+GLOBAL_BASE = 0x2_0000_0000
+GUARD = 4096  # bytes that nobody owns before, between and after buffers
+
+ALLOCATED, WRITABLE, WRITTEN = 1, 2, 4
+
+
+def rows_of(addresses, base, size, limit, what, lines):
+    """Numbers of the units of `size` bytes at the addresses, checked for alignment and the window."""
+    offsets = addresses - np.uint64(base)
+    if (bad := (offsets & np.uint64(size - 1)) != 0).any():
+        lines.fail(f"misaligned {what} of {size} bytes at {addresses[bad][0]:#x}", bad)
+    if (bad := offsets + np.uint64(size) > np.uint64(limit)).any():
+        lines.fail(f"{what} of {size} bytes out of bounds, at {addresses[bad][0]:#x}", bad)
+    return (offsets // np.uint64(size)).astype(np.int64)
+
+
+class GlobalMemory:
+    """Buffers with guards between them. `align` is what the kernel may count on, and no more: bases are odd
+    multiples of it."""
+
+    def __init__(self, capacity=1 << 20):
+        self._bytes = np.full(capacity, 0xA5, np.uint8)
+        self._flags = np.zeros(capacity, np.uint8)
+        self._writers = np.zeros(capacity, np.int32)  # lane + 1 of this launch, 0: none
+        self._end, self.buffers = GUARD, {}
+
+    def add(self, name, array, align=16, writable=False, filled=True):
+        """A copy of the array; `filled` false: its bytes count as not written. Gives the address."""
+        data = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+        begin = -(-self._end // 256) * 256 + align
+        end = begin + len(data)
+        while end + GUARD > len(self._bytes):
+            self._bytes = np.concatenate([self._bytes, np.full_like(self._bytes, 0xA5)])
+            self._flags = np.concatenate([self._flags, np.zeros_like(self._flags)])
+            self._writers = np.concatenate([self._writers, np.zeros_like(self._writers)])
+        self._bytes[begin:end] = data
+        self._flags[begin:end] = ALLOCATED | writable * WRITABLE | filled * WRITTEN
+        self._end = end + GUARD
+        self.buffers[name] = (begin, end)
+        return np.uint64(GLOBAL_BASE + begin)
+
+    def get(self, name, dtype):
+        """The elements of a buffer, all of which must have been written."""
+        begin, end = self.buffers[name]
+        if missing := np.count_nonzero(self._flags[begin:end] & WRITTEN == 0):
+            raise PtxError(f"{missing} of {end - begin} bytes of '{name}' were not written")
+        return np.frombuffer(self._bytes[begin:end].tobytes(), dtype)
+
+    def written(self, name):
+        """Which bytes of a buffer have been written."""
+        begin, end = self.buffers[name]
+        return self._flags[begin:end] & WRITTEN != 0
+
+    def begin_launch(self):
+        self._writers[:] = 0
+
+    def _rows(self, addresses, size, what, flags, lines):
+        rows = rows_of(addresses, GLOBAL_BASE, size, len(self._bytes), what, lines)
+        found = np.bitwise_and.reduce(self._flags.reshape(-1, size)[rows], axis=1)
+        for flag, message in ((ALLOCATED, "out of bounds"), (WRITABLE, "to read-only memory"),
+                              (WRITTEN, "of bytes that nobody has written")):
+            if flags & flag and (bad := found & flag == 0).any():
+                address = int(addresses[bad][0])
+                lines.fail(f"{what} of {size} bytes {message}, at {self._named(address)}", bad)
+        return rows
+
+    def _named(self, address):
+        """An address by the buffer nearest to it."""
+        at = address - GLOBAL_BASE
+        if not self.buffers:
+            return hex(address)
+        name, (begin, end) = min(self.buffers.items(), key=lambda b: max(b[1][0] - at, at - b[1][1] + 1))
+        return f"byte {at - begin} of '{name}' of {end - begin} bytes"
+
+    def read(self, addresses, size, lines):
+        rows = self._rows(addresses, size, "global load", ALLOCATED | WRITTEN, lines)
+        writers = self._writers.reshape(-1, size)[rows]
+        if (bad := (writers != 0) & (writers != lines.stamps[:, None])).any():
+            lines.fail("race: reads global bytes that another work-item wrote in this launch", bad.any(axis=1))
+        return self._bytes.reshape(-1, size)[rows]
+
+    def write(self, addresses, values, lines):
+        size = values.shape[1]
+        rows = self._rows(addresses, size, "global store", ALLOCATED | WRITABLE, lines)
+        data, writers = self._bytes.reshape(-1, size), self._writers.reshape(-1, size)
+        before = writers[rows]
+        taken = (before != 0) & (before != lines.stamps[:, None])
+        changed = taken & (data[rows] != values)
+        data[rows], writers[rows] = values, lines.stamps[:, None]
+        changed |= data[rows] != values  # equal values may meet
+        if changed.any():
+            lines.fail("race: two work-items write the same global byte", changed.any(axis=1))
+        self._flags.reshape(-1, size)[rows] |= WRITTEN
+
+    def exchange(self, address, dtype, function, lines):
+        """The element at an address becomes function(element); gives what it was."""
+        size = np.dtype(dtype).itemsize
+        rows = self._rows(address, size, "atomic", ALLOCATED | WRITABLE | WRITTEN, lines)
+        elements = self._bytes.view(dtype)
+        before = elements[rows[0]]
+        elements[rows[0]] = function(before)
+        return before
+
+
+class SharedMemory:
+    """The shared memory of all work-groups of a batch, `size` bytes each.
+
+    A byte knows who wrote it last and in which interval between barriers, and who read it: a stamp is
+    interval * threads + thread + 1. An access by another work-item of the same interval is a race if one of
+    the two writes."""
+
+    def __init__(self, groups, size, threads):
+        self.size = size = -(-max(size, 1) // 128) * 128
+        self.threads = threads
+        self._bytes = np.full(groups * size, 0xA5, np.uint8)
+        self._writers, self._readers, self._others = (np.zeros(groups * size, np.int32) for _ in range(3))
+        self._pending = np.zeros(groups * size, np.bool_)  # by cp.async
+        self.intervals = np.zeros(groups, np.int32)
+
+    def rows(self, addresses, size, what, lines):
+        rows = rows_of(addresses, SHARED_BASE, size, self.size, what, lines)
+        return rows + lines.groups * (self.size // size)
+
+    def _stamps(self, lines):
+        first = self.intervals[lines.groups] * self.threads + 1
+        return first[:, None], (first + lines.threads)[:, None]
+
+    def _refuse_pending(self, rows, size, what, lines):
+        if (bad := self._pending.reshape(-1, size)[rows]).any():
+            lines.fail(f"{what} of shared bytes that cp.async has not delivered", bad.any(axis=1))
+
+    def read(self, addresses, size, lines):
+        rows = self.rows(addresses, size, "shared load", lines)
+        self._refuse_pending(rows, size, "load", lines)
+        first, own = self._stamps(lines)
+        written = self._writers.reshape(-1, size)[rows]
+        if (bad := written == 0).any():
+            lines.fail("load of shared bytes that nobody has written", bad.any(axis=1))
+        if (bad := (written >= first) & (written != own)).any():
+            lines.fail("race: reads shared bytes that another work-item wrote since the last barrier",
+                       bad.any(axis=1))
+        readers, others = self._readers.reshape(-1, size), self._others.reshape(-1, size)
+        shared = (readers[rows] >= first) & (readers[rows] != own)
+        readers[rows] = own
+        shared |= readers[rows] != own  # of those that read at once, one is left
+        if shared.any():
+            at = np.nonzero(shared)
+            others[rows[at[0]], at[1]] = first[at[0], 0]
+        return self._bytes.reshape(-1, size)[rows]
+
+    def _claim(self, rows, size, lines):
+        """The rows are written by these lanes in this interval."""
+        first, own = self._stamps(lines)
+        writers, readers = self._writers.reshape(-1, size), self._readers.reshape(-1, size)
+        before, read = writers[rows], readers[rows]
+        bad = (before >= first) & (before != own)
+        if bad.any():
+            lines.fail("race: writes shared bytes that another work-item wrote since the last barrier",
+                       bad.any(axis=1))
+        bad = ((read >= first) & (read != own)) | (self._others.reshape(-1, size)[rows] >= first)
+        if bad.any():
+            lines.fail("race: writes shared bytes that another work-item read since the last barrier",
+                       bad.any(axis=1))
+        writers[rows] = own
+        if (bad := writers[rows] != own).any():
+            lines.fail("race: two work-items write the same shared byte at once", bad.any(axis=1))
+
+    def write(self, addresses, values, lines):
+        size = values.shape[1]
+        rows = self.rows(addresses, size, "shared store", lines)
+        self._refuse_pending(rows, size, "store", lines)
+        self._claim(rows, size, lines)
+        self._bytes.reshape(-1, size)[rows] = values
+
+    def begin_copies(self, addresses, size, lines):
+        """The destinations of cp.async, from now on pending."""
+        rows = self.rows(addresses, size, "cp.async", lines)
+        self._refuse_pending(rows, size, "cp.async", lines)
+        self._claim(rows, size, lines)
+        self._pending.reshape(-1, size)[rows] = True
+        return rows
+
+    def deliver(self, rows, values, lines):
+        size = values.shape[1]
+        self._claim(rows, size, lines)
+        self._bytes.reshape(-1, size)[rows] = values
+        self._pending.reshape(-1, size)[rows] = False
+
+
+class LocalMemory:
+    """Private memory of each lane; holds garbage at first."""
+
+    def __init__(self, lanes, size):
+        self.size = size = -(-max(size, 1) // 128) * 128
+        self._bytes = np.full(lanes * size, 0xA5, np.uint8)
+
+    def read(self, addresses, size, lines):
+        rows = rows_of(addresses, LOCAL_BASE, size, self.size, "local load", lines)
+        return self._bytes.reshape(-1, size)[rows + lines.lanes * (self.size // size)]
+
+    def write(self, addresses, values, lines):
+        size = values.shape[1]
+        rows = rows_of(addresses, LOCAL_BASE, size, self.size, "local store", lines)
+        self._bytes.reshape(-1, size)[rows + lines.lanes * (self.size // size)] = values

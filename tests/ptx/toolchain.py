@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OpenCL C to PTX by clang with libclc, as tests/layout/check_gpu_kernels does it. NVIDIA's own compiler, which the
+driver has, makes other PTX of the same source: what runs here is the source, its assembly and its layouts."""
+import functools
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from machine import Program
+from parser import parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "kernels_cl"
+LIBCLC = pathlib.Path("/usr/lib/clc/nvptx64--nvidiacl.bc")
+CLANG = "clang-15"
+
+
+def require_tools():
+    """Skips where the compiler is absent."""
+    absent = [name for name, there in ((CLANG, shutil.which(CLANG)), ("libclc-15", LIBCLC.exists())) if not there]
+    if absent:
+        raise unittest.SkipTest(f"absent: {' '.join(absent)} (tools/install_dependencies tests installs them)")
+
+
+@functools.cache
+def ptx_of(program, defines=(), sm=80, edits=()):
+    """The PTX of kernels_cl/**/PROGRAM.cl. `edits` are (file, old, new): planted faults, each of which must change
+    something."""
+    with tempfile.TemporaryDirectory() as folder:
+        kernels = KERNELS
+        if edits:
+            kernels = pathlib.Path(folder) / "kernels_cl"
+            shutil.copytree(KERNELS, kernels)
+        for name, old, new in edits:
+            text = (kernels / name).read_text()
+            if text.count(old) != 1:
+                raise AssertionError(f"{name}: {text.count(old)} places with '{old}', 1 is expected")
+            (kernels / name).write_text(text.replace(old, new))
+        (source,) = kernels.glob(f"**/{program}.cl")
+        done = subprocess.run(
+            [CLANG, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-I", kernels,
+             "-Wno-linker-warnings", "-target", "nvptx64-nvidia-nvcl", "-Xclang", "-target-cpu", "-Xclang",
+             f"sm_{sm}", "-Xclang", "-target-feature", "-Xclang", "+ptx75", "-Xclang", "-mlink-bitcode-file",
+             "-Xclang", LIBCLC, "-O2", "-S", *(f"-D{d}" for d in defines), source, "-o", "-"],
+            capture_output=True, text=True)
+        if done.returncode:
+            raise AssertionError(f"{program} {defines}: {done.stderr}")
+        return done.stdout
+
+
+@functools.cache
+def program_of(program, entry, defines=(), sm=80, edits=()):
+    return Program(parse(ptx_of(program, defines, sm, edits)), entry)
