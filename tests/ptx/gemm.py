@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """GEMMs on the interpreter, and what they have to give."""
 import dataclasses
+import math
 
 import numpy as np
 
 from machine import launch
 from memory import GlobalMemory
+from scalar import fma
 from toolchain import program_of
 
 F32, U8, S8, S32 = 0, 1, 2, 4  # lib/types.clh
@@ -29,6 +31,7 @@ class Variant:
 
 MMA = Variant("gemm_s8_mma", 16, ("MATRIX_UNIT=1", "MATRIX_EMULATED=0", "COPY_ASYNC=2"), known_epilogue=True)
 DOT4 = Variant("gemm_s8_dot4", 4, ("DOT4=2",), sm=75)
+F32_PORTABLE = Variant("gemm_f32_portable", 1, (), tile=(6, 16), sm=75)
 F16 = Variant("gemm_f16_matrix", 2, ("MATRIX_UNIT=1", "MATRIX_EMULATED=0", "COPY_ASYNC=2"))
 
 
@@ -52,7 +55,6 @@ def activated(x, activation):
 
 
 def _erf(x):
-    import math
     return np.vectorize(math.erf, otypes=[np.float64])(x)
 
 
@@ -90,13 +92,28 @@ class CaseS8:
         return ((self.a.astype(np.int64) - self.zero) @ w).astype(np.int32)
 
     def expected(self):
-        """Sums, or the result before it is rounded to bytes, in f64."""
+        """(result, bound of the difference). Without a transcendental activation the result is exact: the same
+        operations in f32, in the order of epilogue4.clh."""
+        sums = self.sums()
         if self.out_type == S32:
-            return self.sums()
-        factor = self.scale.astype(np.float64)
-        if self.measured:
-            factor = factor * self.x_scale * self.row_scale[:, None]
-        return activated(self.sums() * factor + (self.bias_values if self.bias else 0), self.activation)
+            return sums, 0
+        factor = self.scale * self.x_scale * self.row_scale[:, None] if self.measured else self.scale
+        bias = self.bias_values if self.bias else np.float32(0)
+        exact = self.activation in (0, 3)
+        if exact:
+            x = fma(sums.astype(np.float32), np.broadcast_to(factor, sums.shape), bias)
+            x = np.maximum(x, np.float32(0)) if self.activation else x
+            error = 0
+        else:
+            x = activated(sums * factor.astype(np.float64) + bias, self.activation)
+            error = 4e-6 * (1 + np.abs(x))
+        if self.out_type == F32:
+            return x, error
+        limits = np.iinfo(OUT[self.out_type])
+        if exact:
+            return np.clip(np.rint(x * self.out_inv_scale) + self.out_zero, limits.min, limits.max), 0
+        x = np.clip(x * self.out_inv_scale + self.out_zero, limits.min, limits.max)
+        return x, 0.5 + error * self.out_inv_scale
 
 
 def run_s8(variant, case, edits=(), b=None):
@@ -129,3 +146,41 @@ def run_s8(variant, case, edits=(), b=None):
     tiles = -(-case.M // variant.tile[0]), -(-case.N // variant.tile[1])
     launch(program, memory, (256, *tiles), (256, 1, 1), arguments)
     return memory.get("out", OUT[case.out_type]).reshape(case.M, case.N)
+
+
+def run_floats(variant, M, N, K, activation=0, bias=True, b_half=False, edits=()):
+    """(result, expected, bound) of gemm_f32: by matrix units with operands rounded to f16, or in f32."""
+    random = np.random.default_rng((M, N, K))
+    f32 = lambda *shape: random.normal(0, 1, shape).astype(np.float32)  # noqa: E731
+    a, w, bias_values = f32(M, K), f32(K, N), f32(N)
+    matrix = variant.k_group == 2
+    defines = variant.defines + (("B_HALF=1",) if b_half else ())
+    program = program_of(variant.program, "gemm_f32", defines, variant.sm, edits)
+    if matrix:
+        packed = prepacked(w.astype(np.float16), 2, np.float16)
+    else:
+        panels = -(-N // 16)
+        padded = np.zeros((K, panels * 16), np.float16 if b_half else np.float32)
+        padded[:, :N] = w
+        packed = np.ascontiguousarray(padded.reshape(K, panels, 16).transpose(1, 0, 2))
+    memory, i32 = GlobalMemory(), np.int32
+    arguments = [memory.add("a", a), memory.add("b", packed),
+                 memory.add("bias", bias_values, 4) if bias else np.uint64(0),
+                 memory.add("out", np.zeros((M, N), np.float32), writable=True, filled=False),
+                 i32(M), i32(N), i32(K), i32(bias), i32(activation)]
+    tiles = -(-M // variant.tile[0]), -(-N // variant.tile[1])
+    if matrix:
+        launch(program, memory, (256, *tiles), (256, 1, 1), arguments)
+    else:
+        launch(program, memory, tiles, (1, 1, 1), arguments)
+    if matrix:
+        a, w = a.astype(np.float16), w.astype(np.float16)
+    elif b_half:
+        w = w.astype(np.float16)
+    a, w = a.astype(np.float64), w.astype(np.float64)
+    x = a @ w + (bias_values if bias else 0)
+    expected = activated(x, activation)
+    # Each of K additions rounds a sum no larger than that of the magnitudes; then the activation.
+    size = np.abs(a) @ np.abs(w) + (np.abs(bias_values) if bias else 0)
+    bound = 2.0 ** -23 * (K + 2) * size * 1.2 + 1e-6 * np.abs(expected) + 1e-7
+    return memory.get("out", np.float32).reshape(M, N).astype(np.float64), expected, bound

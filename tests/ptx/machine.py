@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs an entry of a PTX module: all work-items of a batch of work-groups in lockstep, as one NumPy vector.
 
-Lanes that branch apart wait for each other: those with the lowest place in the text run, and lanes that meet at
-a place go on together. A barrier opens for a work-group when all of its work-items have come to it, and to
+Lanes that branch apart wait for each other where their paths join (flow.py). A barrier opens for a work-group when all of its work-items have come to it, and to
 the same one. Hardware may run warps in any order; what an order could change is a race, which memory finds."""
 import numpy as np
 
@@ -10,6 +9,7 @@ import matrix
 import scalar
 import transfers
 from errors import PtxError
+from flow import block_order
 from memory import LOCAL_BASE, SHARED_BASE, LocalMemory, SharedMemory
 from parser import BYTES, expand
 
@@ -45,14 +45,15 @@ class State:
         self.lane_group = np.repeat(np.arange(groups), self.threads)
         self.lane_thread = np.tile(np.arange(self.threads, dtype=np.int32), groups)
         self.lane_stamp = (np.arange(lanes) + first_group * self.threads + 1).astype(np.int32)
-        self.shared = SharedMemory(groups, program.shared_bytes, self.threads)
+        self.shared = SharedMemory(groups, program.shared_bytes, self.threads, program.granule)
         self.local = LocalMemory(lanes, program.local_bytes)
         self.copies, self.committed = [], np.zeros(lanes, np.int64)
         self.parameters = dict(program.arguments)
         for name, size in program.call_parameters.items():
             self.parameters[name] = np.full((lanes, size), 0xA5, np.uint8)
-        self.registers = [np.full(lanes, 0xA5A5A5A5A5A5A5A5 % (1 << (8 * np.dtype(t).itemsize)), t)
-                          if t is not np.bool_ else np.ones(lanes, t) for t in program.types]
+        garbage = {t: np.frombuffer(bytes([1 if t is np.bool_ else 0xA5]) * np.dtype(t).itemsize * lanes, t)
+                   for t in REGISTERS.values()}
+        self.registers = [garbage[t] for t in program.types]  # set() replaces, nothing writes into an array
         counts = [g // s for g, s in zip(global_size, local_size)]
         group = self.lane_group + first_group
         self.special = {}
@@ -108,7 +109,7 @@ class Program:
         function = expand(module, entry)
         self.parameters, self._prefixes = function.parameters, function.registers
         self.types, self._numbers = [], {}
-        self.symbols, self.constants = {}, module.constants
+        self.symbols, self.constants = dict.fromkeys(module.constants, 0), module.constants
         self.call_parameters = {}
         self.shared_bytes = self.local_bytes = 0
         for name, (space, size, align) in (module.shared | function.arrays).items():
@@ -119,7 +120,7 @@ class Program:
             used = -(-used // align) * align
             self.symbols[name] = (SHARED_BASE if space == "shared" else LOCAL_BASE) + used
             setattr(self, f"{space}_bytes", used + size)
-        self.arguments, self.memory = {}, None
+        self.arguments = {}
         self.instructions, self.labels = [], {}
         for item in function.body:
             if isinstance(item, str):
@@ -127,7 +128,9 @@ class Program:
             else:
                 self.instructions.append(item)
         self.executed = np.zeros(len(self.instructions), np.bool_)  # in any launch
-        self.code = None
+        self.granule = 16  # bytes of the least access that may be one to shared memory
+        self.code = [self._translate(i) for i in self.instructions]
+        self.order = block_order(self.code)
 
     def register(self, name):
         """(number, type) of a register; None if it is none."""
@@ -141,12 +144,9 @@ class Program:
         return number, self.types[number]
 
     def bind(self, memory):
-        """Places the constants in `memory`, and translates."""
-        if self.memory is not memory:
-            self.memory = memory
-            for name, (data, align) in self.constants.items():
-                self.symbols[name] = int(memory.add(name, np.frombuffer(data, np.uint8), align))
-            self.code = [self._translate(i) for i in self.instructions]
+        """Places the constants in `memory`."""
+        for name, (data, align) in self.constants.items():
+            self.symbols[name] = int(memory.add(name, np.frombuffer(data, np.uint8), align))
 
     def _translate(self, instruction):
         guard = self.register(instruction.guard[0])[0] if instruction.guard else None
@@ -188,42 +188,37 @@ def launch(program, memory, global_size, local_size, arguments):
 
 def _run(state):
     code, instructions, executed = state.program.code, state.program.instructions, state.program.executed
-    waiting = {0: np.ones(state.count, np.bool_)}  # place -> lanes
+    order = state.program.order
+    waiting = {0: np.ones(state.count, np.bool_)}  # begin of a block -> lanes
     at_barrier = {}
     for _ in range(STEPS):
         if not waiting:
             break
-        place = min(waiting)
+        place = min(waiting, key=order.__getitem__)
         lanes = waiting.pop(place)
         mask = None if lanes.all() else lanes
         while True:
-            if place in waiting:
-                lanes = lanes | waiting.pop(place)
-                mask = None if lanes.all() else lanes
             kind, guard, negated, what = code[place]
             executed[place] = True
-            chosen = mask
-            if guard is not None:
-                holds = ~state.registers[guard] if negated else state.registers[guard]
-                chosen = lanes & holds
-                if kind == "do":
-                    if not chosen.any():
-                        place += 1
-                        continue
+            chosen = lanes if guard is None else lanes & (
+                ~state.registers[guard] if negated else state.registers[guard])
             if kind == "do":
-                state.select(chosen, instructions[place])
-                what(state)
+                if guard is None or chosen.any():
+                    state.select(mask if guard is None else chosen, instructions[place])
+                    what(state)
                 place += 1
+                if place in order:
+                    _join(waiting, place, lanes)
+                    break
                 continue
             state.select(None, instructions[place])
             if kind == "bar":
                 _arrive(state, place, lanes, at_barrier, waiting)
                 break
-            going = lanes if guard is None else chosen
-            staying = None if guard is None else lanes & ~chosen
-            for target, those in ((what, going), (place + 1, staying)):
-                if those is not None and those.any() and not (kind == "ret" and those is going):
-                    waiting[target] = waiting[target] | those if target in waiting else those
+            if kind == "bra":
+                _join(waiting, what, chosen)
+            if guard is not None:
+                _join(waiting, place + 1, lanes & ~chosen)
             break
     else:
         raise PtxError(f"no end after {STEPS} blocks", state.instruction.line)
@@ -234,12 +229,17 @@ def _run(state):
                        instructions[place].line, thread)
 
 
+def _join(waiting, place, lanes):
+    """The lanes go on at `place`, with those that wait there."""
+    if lanes.any():
+        waiting[place] = waiting[place] | lanes if place in waiting else lanes
+
+
 def _arrive(state, place, lanes, at_barrier, waiting):
     lanes = lanes | at_barrier.pop(place) if place in at_barrier else lanes
     complete = lanes.reshape(-1, state.threads).all(axis=1)
     state.shared.intervals += complete
     passed = np.repeat(complete, state.threads)
-    if passed.any():
-        waiting[place + 1] = waiting[place + 1] | passed if place + 1 in waiting else passed
+    _join(waiting, place + 1, passed)
     if (rest := lanes & ~passed).any():
         at_barrier[place] = rest

@@ -118,14 +118,15 @@ class SharedMemory:
 
     A byte knows who wrote it last and in which interval between barriers, and who read it: a stamp is
     interval * threads + thread + 1. An access by another work-item of the same interval is a race if one of
-    the two writes."""
+    the two writes. All this is known for units of `granule` bytes, the least that the kernel accesses."""
 
-    def __init__(self, groups, size, threads):
+    def __init__(self, groups, size, threads, granule):
         self.size = size = -(-max(size, 1) // 128) * 128
-        self.threads = threads
+        self.threads, self.granule = threads, granule
         self._bytes = np.full(groups * size, 0xA5, np.uint8)
-        self._writers, self._readers, self._others = (np.zeros(groups * size, np.int32) for _ in range(3))
-        self._pending = np.zeros(groups * size, np.bool_)  # by cp.async
+        units = groups * size // granule
+        self._writers, self._readers, self._others = (np.zeros(units, np.int32) for _ in range(3))
+        self._pending = np.zeros(units, np.bool_)  # by cp.async
         self.intervals = np.zeros(groups, np.int32)
 
     def rows(self, addresses, size, what, lines):
@@ -137,20 +138,20 @@ class SharedMemory:
         return first[:, None], (first + lines.threads)[:, None]
 
     def _refuse_pending(self, rows, size, what, lines):
-        if (bad := self._pending.reshape(-1, size)[rows]).any():
+        if (bad := self._pending.reshape(-1, size // self.granule)[rows]).any():
             lines.fail(f"{what} of shared bytes that cp.async has not delivered", bad.any(axis=1))
 
     def read(self, addresses, size, lines):
         rows = self.rows(addresses, size, "shared load", lines)
         self._refuse_pending(rows, size, "load", lines)
         first, own = self._stamps(lines)
-        written = self._writers.reshape(-1, size)[rows]
+        written = self._writers.reshape(-1, size // self.granule)[rows]
         if (bad := written == 0).any():
             lines.fail("load of shared bytes that nobody has written", bad.any(axis=1))
         if (bad := (written >= first) & (written != own)).any():
             lines.fail("race: reads shared bytes that another work-item wrote since the last barrier",
                        bad.any(axis=1))
-        readers, others = self._readers.reshape(-1, size), self._others.reshape(-1, size)
+        readers, others = self._readers.reshape(-1, size // self.granule), self._others.reshape(-1, size // self.granule)
         shared = (readers[rows] >= first) & (readers[rows] != own)
         readers[rows] = own
         shared |= readers[rows] != own  # of those that read at once, one is left
@@ -162,13 +163,13 @@ class SharedMemory:
     def _claim(self, rows, size, lines):
         """The rows are written by these lanes in this interval."""
         first, own = self._stamps(lines)
-        writers, readers = self._writers.reshape(-1, size), self._readers.reshape(-1, size)
+        writers, readers = self._writers.reshape(-1, size // self.granule), self._readers.reshape(-1, size // self.granule)
         before, read = writers[rows], readers[rows]
         bad = (before >= first) & (before != own)
         if bad.any():
             lines.fail("race: writes shared bytes that another work-item wrote since the last barrier",
                        bad.any(axis=1))
-        bad = ((read >= first) & (read != own)) | (self._others.reshape(-1, size)[rows] >= first)
+        bad = ((read >= first) & (read != own)) | (self._others.reshape(-1, size // self.granule)[rows] >= first)
         if bad.any():
             lines.fail("race: writes shared bytes that another work-item read since the last barrier",
                        bad.any(axis=1))
@@ -188,14 +189,14 @@ class SharedMemory:
         rows = self.rows(addresses, size, "cp.async", lines)
         self._refuse_pending(rows, size, "cp.async", lines)
         self._claim(rows, size, lines)
-        self._pending.reshape(-1, size)[rows] = True
+        self._pending.reshape(-1, size // self.granule)[rows] = True
         return rows
 
     def deliver(self, rows, values, lines):
         size = values.shape[1]
         self._claim(rows, size, lines)
         self._bytes.reshape(-1, size)[rows] = values
-        self._pending.reshape(-1, size)[rows] = False
+        self._pending.reshape(-1, size // self.granule)[rows] = False
 
 
 class LocalMemory:

@@ -38,8 +38,9 @@ def reader(program, text, kind):
         return lambda state: state.special[text].view(want)
     if text.startswith("0f"):
         value = np.frombuffer(struct.pack("<I", int(text[2:], 16)), want)[0]
-    elif text in program.symbols:
-        value = UNSIGNED[want.itemsize](program.symbols[text])
+    elif text in program.symbols:  # constants get their places before a launch
+        unsigned = UNSIGNED[want.itemsize]
+        return lambda state: unsigned(program.symbols[text])
     elif want == np.bool_:
         value = np.bool_(integer(text) != 0)
     else:

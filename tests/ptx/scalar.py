@@ -11,14 +11,16 @@ FLOATS = ("f16", "f32", "f64")
 
 
 def fma(a, b, c):
-    """a * b + c in f32, rounded once: the product is exact in f64, and the sum is rounded to odd there, which
-    f32 cannot tell from the exact one (Boldo and Melquiond, 2008)."""
+    """a * b + c in f32, rounded once. The product is exact in f64. Where the sum there lies between two f32 or
+    is small, it is rounded to odd, which f32 cannot tell from the exact sum (Boldo and Melquiond, 2008)."""
     product, c = np.multiply(a, b, dtype=np.float64), np.asarray(c, np.float64)
     total = np.asarray(product + c)
-    back = total - product
-    error = (product - (total - back)) + (c - back)
-    odd = (error != 0) & np.isfinite(total) & (total.view(np.int64) & 1 == 0)
-    if odd.any():
+    unsure = (total.view(np.int64) & 0x1FFFFFFF) == 0x10000000
+    unsure |= np.abs(total) < np.float64(2.0 ** -126)
+    if unsure.any():
+        back = total - product
+        error = (product - (total - back)) + (c - back)
+        odd = (error != 0) & np.isfinite(total) & (total.view(np.int64) & 1 == 0)
         total = np.where(odd, np.nextafter(total, np.where(error > 0, np.inf, -np.inf)), total)
     return total.astype(np.float32)
 

@@ -50,6 +50,13 @@ def ptx_of(program, defines=(), sm=80, edits=()):
         return done.stdout
 
 
-@functools.cache
+programs = {}  # that have been asked for
+
+
 def program_of(program, entry, defines=(), sm=80, edits=()):
-    return Program(parse(ptx_of(program, defines, sm, edits)), entry)
+    """The program, translated once."""
+    key = program, entry, defines, sm, edits
+    if key not in programs:
+        programs[key] = Program(parse(ptx_of(program, defines, sm, edits)), entry)
+        programs[key].faulty = bool(edits)
+    return programs[key]

@@ -22,6 +22,12 @@ def _shape(instruction):
     return space, count, kind
 
 
+def _note_granule(program, space, size):
+    """What shared memory has to tell apart."""
+    if space in (None, "shared"):
+        program.granule = min(program.granule, size)
+
+
 def _memory(state, space, addresses, lines):
     """The memory of the lanes' addresses."""
     if space is None:
@@ -45,6 +51,7 @@ def load(program, instruction):
     space, count, kind = _shape(instruction)
     of, writes = TYPES[kind], [writer(program, name, kind) for name in vector(instruction.operands[0])]
     size = np.dtype(of).itemsize * count
+    _note_granule(program, space, size)
     name, base, offset = address(program, instruction.operands[1])
     if len(writes) != count:
         raise ValueError("number of registers")
@@ -78,6 +85,7 @@ def store(program, instruction):
     of, reads = TYPES[kind], [reader(program, name, kind) for name in vector(instruction.operands[1])]
     width = np.dtype(of).itemsize
     size = width * count
+    _note_granule(program, space, size)
     name, base, offset = address(program, instruction.operands[0])
     if len(reads) != count:
         raise ValueError("number of registers")
@@ -129,6 +137,8 @@ def begin_copy(program, instruction):
             lines.fail("misaligned source of cp.async", bad)
         if (bad := (bytes_ != 0) & (bytes_ != 16)).any():
             lines.fail("cp.async of a part of 16 bytes: not supported here", bad)
+        if (wanted := bytes_ > 0).any():  # a bad address is an error here, though it is read at the wait
+            state.memory.read(addresses[wanted], 16, type(lines)(state, lines.lanes[wanted]))
         state.copies.append((lines.lanes, rows, addresses, bytes_ > 0, state.committed[lines.lanes]))
     return run
 

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attention of NVIDIA's devices, as PTX: lengths around the tiles of 64 keys and 32 or 64 rows, heads of any size."""
+import unittest
+
+import attention
+from attention import Case
+from checks import KernelTest
+from gemm import F32, S8, U8
+
+
+class Attention(KernelTest):
+    def expect(self, run, *lengths, **more):
+        case = Case(lengths, **more)
+        self.expect_near(*run(case), f"{run.__name__} {case}")
+
+    def test_lengths_in_int8(self):
+        for i, length in enumerate((1, 2, 31, 32, 33, 63, 64, 65, 129)):
+            self.expect(attention.run_s8, length, rows=(64, 32)[i % 2], heads=1, out_type=(F32, U8, S8)[i % 3],
+                        unnormalized=i // 2 % 2, quantized_scores=i % 5 == 3, mask=False)
+
+    def test_several_sequences_in_int8(self):
+        self.expect(attention.run_s8, 5, 0, 70, 1, mask=True, rows=32)
+        self.expect(attention.run_s8, 3, 65, 64, mask=True, unnormalized=1, out_type=U8, types=(U8, U8, S8))
+
+    def test_heads_in_int8(self):
+        for i, head_size in enumerate((1, 4, 16, 31, 33, 65, 100, 128, 129, 256)):
+            self.expect(attention.run_s8, 3, 40, head_size=head_size, heads=1 + i % 2, types=((U8, S8)[i % 2], S8, U8),
+                        offset=(0, 16, 3)[i % 3], unnormalized=i % 2, p_max=(255, 127)[i // 2 % 2])
+
+    def test_lengths_in_floats(self):
+        for i, length in enumerate((1, 31, 32, 33, 64, 65)):
+            self.expect(attention.run_f32, length, rows=(64, 32)[i % 2], heads=1, half=i % 3 == 0)
+
+    def test_several_sequences_in_floats(self):
+        self.expect(attention.run_f32, 5, 0, 70, 1, mask=True, rows=32)
+        self.expect(attention.run_f32, 3, 66, mask=True, half=True)
+
+    def test_heads_in_floats(self):
+        for i, head_size in enumerate((1, 4, 31, 33, 65, 128, 256)):
+            self.expect(attention.run_f32, 3, 33, head_size=head_size, heads=1 + i % 2, offset=(0, 4, 3)[i % 3],
+                        half=i % 2 == 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

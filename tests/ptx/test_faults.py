@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults planted in the kernels' sources, each of which has to be found: what the other tests would miss if the
+interpreter were lenient."""
+import unittest
+
+import numpy as np
+
+import attention
+import rows
+from checks import KernelTest
+from errors import PtxError
+from gemm import DOT4, F16, MMA, S8, CaseS8, run_floats, run_s8
+
+MMA_FILE, UNIT, MATRIX = "gemm/gemm_s8_mma.cl", "units/mma.clh", "gemm/gemm_matrix.clh"
+WAIT = "    COPY_WAIT(STAGES - 2);\n"
+BARRIER = "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+NOT_DELIVERED = "load of shared bytes that cp.async has not delivered"
+
+
+class Faults(KernelTest):
+    def refused(self, message, run, file, old, new):
+        """The kernel with the fault is stopped with the message; without it, it is not."""
+        run(())
+        with self.assertRaisesRegex(PtxError, message):
+            run(((file, old, new),))
+        type(self).launches += 2
+
+    def different(self, run, file, old, new):
+        """The kernel with the fault gives something else."""
+        found, expected, bound = run(((file, old, new),))
+        self.assertTrue((np.abs(found - expected) > bound).any(), f"'{new}' for '{old}' changes nothing")
+        found, expected, bound = run(())
+        self.expect_near(found, expected, bound)
+        type(self).launches += 1
+
+    @staticmethod
+    def mma(case):
+        return lambda edits: (run_s8(MMA, case, edits), *case.expected())
+
+    def test_a_missing_wait(self):
+        for k in (96, 160):
+            run = self.mma(CaseS8(65, 66, k))
+            self.refused(NOT_DELIVERED, run, MMA_FILE, WAIT, "")
+            self.refused(NOT_DELIVERED, run, MMA_FILE, "COPY_WAIT(STAGES - 2)", "COPY_WAIT(STAGES - 1)")
+        self.refused(NOT_DELIVERED, run, MMA_FILE, "    COPY_COMMIT();  // a group", "    // a group")
+        self.refused(NOT_DELIVERED, lambda edits: run_floats(F16, 20, 30, 48, edits=edits), MATRIX, WAIT, "")
+
+    def test_a_swapped_fragment(self):
+        run = self.mma(CaseS8(40, 70, 64))
+        self.different(run, UNIT, '"r"((a).s1), "r"((a).s2)', '"r"((a).s2), "r"((a).s1)')
+        self.different(run, UNIT, '"r"((b).s0), "r"((b).s1)', '"r"((b).s1), "r"((b).s0)')
+        self.different(run, UNIT, "((lane) % 4 * 2 + (i) % 2)", "((lane) % 4 + (i) % 2 * 4)")
+        self.different(run, MMA_FILE, "(j + lane / 16) * UNIT_N", "(j + lane / 8 % 2) * UNIT_N")
+        self.different(lambda edits: run_floats(F16, 40, 70, 16, edits=edits), UNIT,
+                       '"r"((a).s1), "r"((a).s2)', '"r"((a).s2), "r"((a).s1)')
+
+    def test_a_missing_barrier(self):
+        run = self.mma(CaseS8(65, 66, 160))
+        self.refused("race: reads shared", run, MMA_FILE, WAIT + BARRIER, WAIT)
+        self.refused("race: reads shared", run, MMA_FILE, WAIT + BARRIER, BARRIER + WAIT)
+        self.refused("race: reads shared", run, MMA_FILE, BARRIER + "#pragma unroll 1", "#pragma unroll 1")
+        self.refused("race: writes shared", run, MMA_FILE, BARRIER + "#pragma unroll\n", "#pragma unroll\n")
+        case = CaseS8(33, 65, 80)
+        self.refused("race: ", lambda edits: run_s8(DOT4.with_tile(32, 64), case, edits), "gemm/gemm_s8_dot4.cl",
+                     BARRIER, "")
+        self.refused("race: ", lambda edits: attention.run_f32(attention.Case((70,), heads=1), edits),
+                     "attention/attention_f32_group.cl", "      barrier(CLK_LOCAL_MEM_FENCE);  // what was", "  // what was")
+        self.refused("race: ", lambda edits: attention.run_s8(attention.Case((70,), heads=1), edits),
+                     "attention/attention_s8_dot4.cl", "    barrier(CLK_LOCAL_MEM_FENCE);  // the tile", "  // the tile")
+        self.refused("race: ", lambda edits: rows.softmax(2, 65, 0, edits=edits), "rows/row_group.clh",
+                     "  shared[item] = x;                                                            \\\n"
+                     "  barrier(CLK_LOCAL_MEM_FENCE);", "  shared[item] = x;")
+
+    def test_a_barrier_that_not_all_meet(self):
+        self.refused("race: reads shared|divergent barrier", self.mma(CaseS8(65, 66, 160)), MMA_FILE, WAIT + BARRIER,
+                     WAIT + "    if (item < 128) barrier(CLK_LOCAL_MEM_FENCE);\n")
+
+    def test_bounds(self):
+        run = self.mma(CaseS8(65, 66, 64))
+        self.refused("out of bounds.* of 'a'", run, MMA_FILE, "min(o->row0 + row, o->M - 1)", "(o->row0 + row)")
+        self.refused("out of bounds.* of 'b'", self.mma(CaseS8(65, 60, 64)), MMA_FILE, "g < groups && at / PANEL * PANEL < o->N", "g < groups")
+        self.refused("out of bounds.* of 'out'", run, MMA_FILE, "if (row < M && column < N)", "if (column < N)")
+
+    def test_alignment(self):
+        self.refused("misaligned", self.mma(CaseS8(5, 66, 64, out_type=S8)), "gemm/epilogue4.clh", "if (N % 4 == 0)",
+                     "if (true)")
+        self.refused("misaligned", self.mma(CaseS8(5, 66, 40)), MMA_FILE, "if (o->K % 16 == 0)", "if (o->K % 8 == 0)")
+
+    def test_what_is_left_in_shared_memory(self):
+        self.refused("nobody has written", lambda edits: run_s8(DOT4.with_tile(32, 64), CaseS8(33, 65, 80), edits),
+                     "gemm/gemm_s8_dot4.cl", "for (int w = 0; w < B_WORDS; w++) b_tile",
+                     "for (int w = 0; w < B_WORDS - 1; w++) b_tile")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The GEMMs of NVIDIA's devices, as PTX: every tile and every tail, every epilogue."""
+import itertools
+import unittest
+
+from checks import KernelTest
+from gemm import DOT4, F16, F32, F32_PORTABLE, MMA, S8, S32, U8, CaseS8, run_floats, run_s8
+
+TILES = ((128, 128), (64, 128), (64, 64), (32, 64))
+
+
+def around(*sizes):
+    return [s + d for s in sizes for d in (-1, 0, 1) if s + d > 0]
+
+
+def shapes(tile, depths):
+    """One shape for each depth; sizes of M and N go round, with steps that have no divisor in common."""
+    rows, columns = around(1, tile[0]) + [tile[0] // 2 + 3], around(1, tile[1]) + [4, tile[1] - 4]
+    for i, depth in enumerate(depths):
+        yield rows[i * 3 % len(rows)], columns[i * 2 % len(columns)], depth
+
+
+class GemmS8(KernelTest):
+    def expect(self, variant, case):
+        self.expect_near(run_s8(variant, case), *case.expected(), f"{variant.program} {variant.tile} {case}")
+
+    def test_tails_by_mma(self):
+        # A strip is 32 or 64 bytes along K, the ring has 4 of them; a cell has 16 bytes.
+        for tile in TILES:
+            variant = MMA.with_tile(*tile)
+            strip = 64 if tile[0] < 64 else 32
+            depths = [1, 2, 15, 16, 17, *around(strip), *around(2 * strip), *around(4 * strip), 5 * strip + 16]
+            for i, (m, n, k) in enumerate(shapes(tile, depths)):
+                self.expect(variant, CaseS8(m, n, k, a_signed=i % 2))
+
+    def test_tails_by_dp4a(self):
+        for tile in TILES:
+            variant = DOT4.with_tile(*tile)
+            depths = [1, 3, 4, 5, 15, 16, *around(32), 48, *around(64)]
+            for i, (m, n, k) in enumerate(shapes(tile, depths)):
+                self.expect(variant, CaseS8(m, n, k, a_signed=i % 2, out_type=(S32, S8)[i % 2]))
+
+    def test_all_corners_of_a_tile(self):
+        for variant in (MMA.with_tile(32, 64), DOT4.with_tile(32, 64)):
+            for m, n, k in itertools.product((1, 31, 32, 33), (1, 63, 64, 65), (16, 33)):
+                self.expect(variant, CaseS8(m, n, k, a_signed=m % 2))
+
+    def test_several_groups_each_way(self):
+        for variant in (MMA, MMA.with_tile(64, 64), DOT4.with_tile(64, 64)):
+            self.expect(variant, CaseS8(150, 270, 96, out_type=S8))
+
+    def test_epilogues(self):
+        for variant in (MMA.with_tile(32, 64), DOT4.with_tile(32, 64)):
+            for out_type, activation in itertools.product((F32, U8, S8), range(5)):
+                for signed, bias in ((1, True), (0, False)):
+                    self.expect(variant, CaseS8(33, 67 + bias, 40, signed, out_type, activation, bias))
+            for out_type in (F32, S8, S32):
+                self.expect(variant, CaseS8(34, 66, 17, 0, out_type, 0, measured=True))
+                self.expect(variant, CaseS8(34, 66, 17, 1, out_type, 0, weight_zeros=True))
+                self.expect(variant, CaseS8(7, 65, 48, 1, out_type, 0, measured=True, weight_zeros=True))
+
+
+class GemmFloats(KernelTest):
+    def expect(self, variant, *shape, **more):
+        self.expect_near(*run_floats(variant, *shape, **more), f"{variant.program} {shape} {more}")
+
+    def test_tails_by_mma_of_halves(self):
+        depths = [1, 2, 7, 8, 9, *around(16), 20, *around(32), *around(64), 88]
+        for m, n, k in shapes((128, 128), depths):
+            self.expect(F16, m, n, k)
+
+    def test_activations_by_mma_of_halves(self):
+        for activation in range(5):
+            self.expect(F16, 17, 70, 12, activation=activation, bias=activation % 2 == 0)
+
+    def test_portable(self):
+        for b_half in (False, True):
+            for i, (m, n, k) in enumerate(itertools.product((1, 5, 6, 13), (1, 15, 16, 33), (1, 9))):
+                self.expect(F32_PORTABLE, m, n, k, activation=i % 5, bias=i % 3 > 0, b_half=b_half)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Row kernels of NVIDIA's devices, prepacking and sums of rows, as PTX."""
+import unittest
+
+import numpy as np
+
+import rows
+from checks import KernelTest
+from gemm import F32, S8, U8, prepacked
+from rows import BF16, F16
+
+SIZES = (1, 2, 3, 4, 5, 63, 64, 255, 256, 257, 768)
+
+
+class Rows(KernelTest):
+    def expect(self, results, label):
+        for name, found, expected, bound in results:
+            self.expect_near(found, expected, bound, f"{label} {name}")
+        type(self).launches -= len(results) - 1
+
+    def test_add_norm(self):
+        for i, hidden in enumerate((*SIZES, 1024, 1025, 2052)):
+            self.expect(rows.add_norm(3, hidden, residual_type=None if i % 4 == 3 else F32), hidden)
+        for i, hidden in enumerate((64, 67)):
+            for kinds in ((U8, S8, BF16, None, True, True), (S8, None, U8, S8, False, False),
+                          (F32, U8, None, None, True, False), (F32, F32, BF16, S8, False, True)):
+                self.expect(rows.add_norm(2, hidden, *kinds), (hidden, kinds))
+
+    def test_embed_norm(self):
+        for i, hidden in enumerate((1, 6, 64, 255, 257)):
+            results, error = rows.embed_norm(4, hidden, (F32, F16)[i % 2], positions=i % 3 > 0, types=i % 2 == 0,
+                                             q_type=(S8, U8, BF16)[i % 3], bad_id=i == 3)
+            self.expect(results, hidden)
+            self.assertEqual(error, i == 3)
+
+    def test_quantize_rows(self):
+        for i, hidden in enumerate(SIZES):
+            self.expect(rows.quantize_rows(3, hidden, (U8, S8)[i % 2]), hidden)
+
+    def test_softmax(self):
+        for i, size in enumerate((*SIZES, 1100)):
+            self.expect(rows.softmax(3, size, logarithm=i % 2, in_place=i % 3 == 0), size)
+
+
+class Weights(KernelTest):
+    def test_prepacking_of_bytes(self):
+        for group in (4, 16):
+            for k, parts in ((1, (1,)), (group, (64,)), (group + 1, (10, 70)), (2 * group - 1, (64, 1, 63))):
+                packed, sums, w = rows.prepack_s8(k, parts, group)
+                self.expect_near(packed, prepacked(w, group, np.int8), 0, (k, parts))
+                self.expect_near(sums, w.sum(axis=0, dtype=np.int32), 0, (k, parts))
+                type(self).launches += len(parts) - 2
+
+    def test_prepacking_of_floats(self):
+        for k, n in ((1, 1), (2, 64), (7, 70)):
+            packed, w = rows.prepack_floats("prepack_pairs", k, n, 64, half=True)
+            self.expect_near(packed, prepacked(w, 2, np.float16).ravel(), 0, (k, n))
+            for half in (False, True):
+                packed, w = rows.prepack_floats("prepack_f32", k, n, 16, half)
+                panels = np.zeros((k, -(-n // 16) * 16), w.dtype)
+                panels[:, :n] = w
+                self.expect_near(packed, panels.reshape(k, -1, 16).transpose(1, 0, 2).ravel(), 0, (k, n, half))
+
+    def test_row_sums(self):
+        for i, (m, k) in enumerate(((1, 1), (2, 15), (5, 16), (4, 37))):
+            self.expect_near(*rows.row_sums(m, k, (U8, S8)[i % 2], measured=i // 2), 0, (m, k))
+
+
+if __name__ == "__main__":
+    unittest.main()
