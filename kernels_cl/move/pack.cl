@@ -4,7 +4,8 @@
 //   padded [batch][seq][row_bytes], packed [tokens][row_bytes]; seq_offsets[batch + 1] first row of
 //   each sequence, none longer than seq.
 //
-// Grid: (ceil(batch * seq / rows_per_item)), any local size. Bounds: none.
+// Grid: (ceil(batch * seq / rows_per_item)), any local size. Bounds: buffers begin at multiples of
+// four bytes where row_bytes is one.
 #include "persistent/place.clh"
 #include "move/copy_bytes.clh"
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs an entry of a PTX module: all work-items of a batch of work-groups in lockstep, as one NumPy vector.
 
-Lanes that branch apart wait for each other where their paths join (flow.py). A barrier opens for a work-group when all of its work-items have come to it, and to
-the same one. Hardware may run warps in any order; what an order could change is a race, which memory finds."""
+Lanes that branch apart wait for each other where their paths join (flow.py). A barrier opens for a work-group when
+all of its work-items have come to it, and to the same one. Hardware may run warps in any order; what an order could
+change is a race, which memory finds."""
 import numpy as np
 
 import matrix
@@ -45,7 +46,8 @@ class State:
         self.lane_group = np.repeat(np.arange(groups), self.threads)
         self.lane_thread = np.tile(np.arange(self.threads, dtype=np.int32), groups)
         self.lane_stamp = (np.arange(lanes) + first_group * self.threads + 1).astype(np.int32)
-        self.shared = SharedMemory(groups, program.shared_bytes, self.threads, program.granule)
+        self.shared = SharedMemory(groups, program.shared_bytes, self.threads, program.granule,
+                                   program.wavefronts)
         self.local = LocalMemory(lanes, program.local_bytes)
         self.copies, self.committed = [], np.zeros(lanes, np.int64)
         self.parameters = dict(program.arguments)
@@ -128,6 +130,7 @@ class Program:
             else:
                 self.instructions.append(item)
         self.executed = np.zeros(len(self.instructions), np.bool_)  # in any launch
+        self.wavefronts = None  # of each line, [taken, least], where a test sets it to a defaultdict
         self.granule = 16  # bytes of the least access that may be one to shared memory
         self.code = [self._translate(i) for i in self.instructions]
         self.order = block_order(self.code)

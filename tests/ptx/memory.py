@@ -5,6 +5,7 @@ nobody wrote, races between barriers, reads of bytes that cp.async has not deliv
 Addresses are 64-bit; each space has a window of its own, so that generic addresses need no conversion."""
 import numpy as np
 
+import banks
 from errors import PtxError
 
 SHARED_BASE = 0x10000
@@ -120,7 +121,7 @@ class SharedMemory:
     interval * threads + thread + 1. An access by another work-item of the same interval is a race if one of
     the two writes. All this is known for units of `granule` bytes, the least that the kernel accesses."""
 
-    def __init__(self, groups, size, threads, granule):
+    def __init__(self, groups, size, threads, granule, wavefronts=None):
         self.size = size = -(-max(size, 1) // 128) * 128
         self.threads, self.granule = threads, granule
         self._bytes = np.full(groups * size, 0xA5, np.uint8)
@@ -128,30 +129,37 @@ class SharedMemory:
         self._writers, self._readers, self._others = (np.zeros(units, np.int32) for _ in range(3))
         self._pending = np.zeros(units, np.bool_)  # by cp.async
         self.intervals = np.zeros(groups, np.int32)
+        self._wavefronts = wavefronts
 
     def rows(self, addresses, size, what, lines):
         rows = rows_of(addresses, SHARED_BASE, size, self.size, what, lines)
+        if self._wavefronts is not None:
+            taken, least = banks.wavefronts(rows * size // 4, size, lines.lanes)
+            self._wavefronts[lines.state.instruction.line] += np.array([taken, least])
         return rows + lines.groups * (self.size // size)
+
+    def _units(self, array, size):
+        return array.reshape(-1, size // self.granule)
 
     def _stamps(self, lines):
         first = self.intervals[lines.groups] * self.threads + 1
         return first[:, None], (first + lines.threads)[:, None]
 
     def _refuse_pending(self, rows, size, what, lines):
-        if (bad := self._pending.reshape(-1, size // self.granule)[rows]).any():
+        if (bad := self._units(self._pending, size)[rows]).any():
             lines.fail(f"{what} of shared bytes that cp.async has not delivered", bad.any(axis=1))
 
     def read(self, addresses, size, lines):
         rows = self.rows(addresses, size, "shared load", lines)
         self._refuse_pending(rows, size, "load", lines)
         first, own = self._stamps(lines)
-        written = self._writers.reshape(-1, size // self.granule)[rows]
+        written = self._units(self._writers, size)[rows]
         if (bad := written == 0).any():
             lines.fail("load of shared bytes that nobody has written", bad.any(axis=1))
         if (bad := (written >= first) & (written != own)).any():
             lines.fail("race: reads shared bytes that another work-item wrote since the last barrier",
                        bad.any(axis=1))
-        readers, others = self._readers.reshape(-1, size // self.granule), self._others.reshape(-1, size // self.granule)
+        readers, others = self._units(self._readers, size), self._units(self._others, size)
         shared = (readers[rows] >= first) & (readers[rows] != own)
         readers[rows] = own
         shared |= readers[rows] != own  # of those that read at once, one is left
@@ -163,13 +171,13 @@ class SharedMemory:
     def _claim(self, rows, size, lines):
         """The rows are written by these lanes in this interval."""
         first, own = self._stamps(lines)
-        writers, readers = self._writers.reshape(-1, size // self.granule), self._readers.reshape(-1, size // self.granule)
+        writers, readers = self._units(self._writers, size), self._units(self._readers, size)
         before, read = writers[rows], readers[rows]
         bad = (before >= first) & (before != own)
         if bad.any():
             lines.fail("race: writes shared bytes that another work-item wrote since the last barrier",
                        bad.any(axis=1))
-        bad = ((read >= first) & (read != own)) | (self._others.reshape(-1, size // self.granule)[rows] >= first)
+        bad = ((read >= first) & (read != own)) | (self._units(self._others, size)[rows] >= first)
         if bad.any():
             lines.fail("race: writes shared bytes that another work-item read since the last barrier",
                        bad.any(axis=1))
@@ -189,14 +197,14 @@ class SharedMemory:
         rows = self.rows(addresses, size, "cp.async", lines)
         self._refuse_pending(rows, size, "cp.async", lines)
         self._claim(rows, size, lines)
-        self._pending.reshape(-1, size // self.granule)[rows] = True
+        self._units(self._pending, size)[rows] = True
         return rows
 
     def deliver(self, rows, values, lines):
         size = values.shape[1]
         self._claim(rows, size, lines)
         self._bytes.reshape(-1, size)[rows] = values
-        self._pending.reshape(-1, size // self.granule)[rows] = False
+        self._units(self._pending, size)[rows] = False
 
 
 class LocalMemory:

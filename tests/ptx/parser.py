@@ -37,9 +37,10 @@ class Module:
     shared: dict  # arrays outside of functions, likewise: name -> (space, bytes, alignment)
 
 
-_VARIABLE = re.compile(r"(?:\.(?:weak|visible|extern)\s+)*\.(const|global|shared|local|param)\s+(?:\.align\s+(\d+)\s+)?"
-                       r"\.(\w+)\s+([\w$.]+)(?:\[(\d*)\])?\s*(?:=\s*\{([^}]*)\})?\s*$", re.S)
-_HEADER = re.compile(r"(?:\.(?:weak|visible)\s+)*\.(entry|func)\s*(?:\(([^)]*)\))?\s*([\w$]+)\s*(?:\(([^)]*)\))?\s*", re.S)
+_VARIABLE = re.compile(r"(?:\.(?:weak|visible|extern)\s+)*\.(const|global|shared|local|param)\s+"
+                       r"(?:\.align\s+(\d+)\s+)?\.(\w+)\s+([\w$.]+)(?:\[(\d*)\])?\s*(?:=\s*\{([^}]*)\})?\s*$", re.S)
+_HEADER = re.compile(r"(?:\.(?:weak|visible)\s+)*\.(entry|func)\s*(?:\(([^)]*)\))?\s*"
+                     r"([\w$]+)\s*(?:\(([^)]*)\))?\s*", re.S)
 
 
 def _variable(text, line):

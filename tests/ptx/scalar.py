@@ -44,8 +44,8 @@ def high_half(a, b):
 
 
 def clear_sign(x):
-    return (x.view(UNSIGNED[x.dtype.itemsize]) & UNSIGNED[x.dtype.itemsize](~(1 << (8 * x.dtype.itemsize - 1))
-                                                                             % (1 << 8 * x.dtype.itemsize))).view(x.dtype)
+    unsigned = UNSIGNED[x.dtype.itemsize]
+    return (x.view(unsigned) & unsigned(np.iinfo(unsigned).max >> 1)).view(x.dtype)
 
 
 # name and modifiers -> function; the type follows

@@ -24,8 +24,9 @@ class Attention(KernelTest):
 
     def test_heads_in_int8(self):
         for i, head_size in enumerate((1, 4, 16, 31, 33, 65, 100, 128, 129, 256)):
-            self.expect(attention.run_s8, 3, 40, head_size=head_size, heads=1 + i % 2, types=((U8, S8)[i % 2], S8, U8),
-                        offset=(0, 16, 3)[i % 3], unnormalized=i % 2, p_max=(255, 127)[i // 2 % 2])
+            self.expect(attention.run_s8, 3, 40, head_size=head_size, heads=1 + i % 2,
+                        types=((U8, S8)[i % 2], S8, U8), offset=(0, 16, 3)[i % 3],
+                        unnormalized=i % 2, p_max=(255, 127)[i // 2 % 2])
 
     def test_lengths_in_floats(self):
         for i, length in enumerate((1, 31, 32, 33, 64, 65)):

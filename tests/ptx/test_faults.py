@@ -64,9 +64,9 @@ class Faults(KernelTest):
         self.refused("race: ", lambda edits: run_s8(DOT4.with_tile(32, 64), case, edits), "gemm/gemm_s8_dot4.cl",
                      BARRIER, "")
         self.refused("race: ", lambda edits: attention.run_f32(attention.Case((70,), heads=1), edits),
-                     "attention/attention_f32_group.cl", "      barrier(CLK_LOCAL_MEM_FENCE);  // what was", "  // what was")
+                     "attention/attention_f32_group.cl", "  barrier(CLK_LOCAL_MEM_FENCE);  // what was", "  // what was")
         self.refused("race: ", lambda edits: attention.run_s8(attention.Case((70,), heads=1), edits),
-                     "attention/attention_s8_dot4.cl", "    barrier(CLK_LOCAL_MEM_FENCE);  // the tile", "  // the tile")
+                     "attention/attention_s8_dot4.cl", "  barrier(CLK_LOCAL_MEM_FENCE);  // the tile", "  // the tile")
         self.refused("race: ", lambda edits: rows.softmax(2, 65, 0, edits=edits), "rows/row_group.clh",
                      "  shared[item] = x;                                                            \\\n"
                      "  barrier(CLK_LOCAL_MEM_FENCE);", "  shared[item] = x;")
@@ -78,7 +78,8 @@ class Faults(KernelTest):
     def test_bounds(self):
         run = self.mma(CaseS8(65, 66, 64))
         self.refused("out of bounds.* of 'a'", run, MMA_FILE, "min(o->row0 + row, o->M - 1)", "(o->row0 + row)")
-        self.refused("out of bounds.* of 'b'", self.mma(CaseS8(65, 60, 64)), MMA_FILE, "g < groups && at / PANEL * PANEL < o->N", "g < groups")
+        self.refused("out of bounds.* of 'b'", self.mma(CaseS8(65, 60, 64)), MMA_FILE,
+                     "g < groups && at / PANEL * PANEL < o->N", "g < groups")
         self.refused("out of bounds.* of 'out'", run, MMA_FILE, "if (row < M && column < N)", "if (column < N)")
 
     def test_alignment(self):

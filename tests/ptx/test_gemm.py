@@ -3,8 +3,9 @@
 import itertools
 import unittest
 
+import toolchain
 from checks import KernelTest
-from gemm import DOT4, F16, F32, F32_PORTABLE, MMA, S8, S32, U8, CaseS8, run_floats, run_s8
+from gemm import DOT4, F16, F32, F32_PORTABLE, MATRIX, MMA, S8, S32, U8, CaseS8, run_floats, run_s8
 
 TILES = ((128, 128), (64, 128), (64, 64), (32, 64))
 
@@ -44,6 +45,20 @@ class GemmS8(KernelTest):
         for variant in (MMA.with_tile(32, 64), DOT4.with_tile(32, 64)):
             for m, n, k in itertools.product((1, 31, 32, 33), (1, 63, 64, 65), (16, 33)):
                 self.expect(variant, CaseS8(m, n, k, a_signed=m % 2))
+
+    def test_tails_of_what_other_units_share(self):
+        # gemm_matrix.clh serves the units of AMD and Intel; that of NVIDIA can be executed here.
+        for i, (m, n, k) in enumerate(shapes((128, 128), [1, 15, 16, *around(32), *around(128), 160])):
+            self.expect(MATRIX, CaseS8(m, n, k, a_signed=i % 2))
+
+    def test_whole_words_are_stored(self):
+        for variant in (MMA, DOT4.with_tile(32, 64)):
+            toolchain.programs.clear()
+            self.expect(variant, CaseS8(33, 68, 32, out_type=S8))
+            (program,) = toolchain.programs.values()
+            bytewise = [i.text for i, ran in zip(program.instructions, program.executed)
+                        if ran and i.text.startswith(("st.global.u8", "st.global.b8"))]
+            self.assertEqual(bytewise, [])
 
     def test_several_groups_each_way(self):
         for variant in (MMA, MMA.with_tile(64, 64), DOT4.with_tile(64, 64)):
