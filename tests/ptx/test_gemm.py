@@ -53,9 +53,11 @@ class GemmS8(KernelTest):
 
     def test_whole_words_are_stored(self):
         for variant in (MMA, DOT4.with_tile(32, 64)):
+            others = dict(toolchain.programs)
             toolchain.programs.clear()
             self.expect(variant, CaseS8(33, 68, 32, out_type=S8))
             (program,) = toolchain.programs.values()
+            toolchain.programs.update(others)
             bytewise = [i.text for i, ran in zip(program.instructions, program.executed)
                         if ran and i.text.startswith(("st.global.u8", "st.global.b8"))]
             self.assertEqual(bytewise, [])

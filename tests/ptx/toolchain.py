@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
+import banks
 from machine import Program
 from parser import parse
 
@@ -51,6 +52,7 @@ def ptx_of(program, defines=(), sm=80, edits=()):
 
 
 programs = {}  # that have been asked for
+counts_banks = False  # whether those that are translated count conflicts between banks
 
 
 def program_of(program, entry, defines=(), sm=80, edits=()):
@@ -59,4 +61,5 @@ def program_of(program, entry, defines=(), sm=80, edits=()):
     if key not in programs:
         programs[key] = Program(parse(ptx_of(program, defines, sm, edits)), entry)
         programs[key].faulty = bool(edits)
+        programs[key].wavefronts = banks.counter() if counts_banks else None
     return programs[key]

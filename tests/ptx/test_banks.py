@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conflicts between banks of shared memory, counted while the kernels run: loops along K are free of them."""
+import unittest
+
+import numpy as np
+
+import banks
+import toolchain
+from checks import KernelTest
+from gemm import DOT4, MMA, CaseS8, run_s8
+
+
+class Wavefronts(unittest.TestCase):
+    def test_strides(self):
+        lanes = np.arange(32)
+        for stride, expected in ((0, 1), (1, 1), (2, 2), (3, 1), (8, 8), (32, 32), (33, 1)):
+            self.assertEqual(banks.wavefronts(lanes * stride, 4, lanes), (expected, 1))
+        for stride, expected in ((4, 4), (8, 8), (12, 4), (32, 32)):  # 16 bytes: a quarter of a warp at a time
+            self.assertEqual(banks.wavefronts(lanes * stride, 16, lanes), (expected, 4))
+        self.assertEqual(banks.wavefronts(np.arange(64), 4, np.arange(64)), (2, 2))  # two warps
+        self.assertEqual(banks.wavefronts(np.array([0, 32]), 4, np.array([3, 40])), (2, 2))
+
+
+class Kernels(KernelTest):
+    def taken(self, variant, case, edits=()):
+        """Kind of access -> wavefronts for each that is needed."""
+        before = set(toolchain.programs)
+        toolchain.counts_banks = True
+        self.addCleanup(setattr, toolchain, "counts_banks", False)
+        self.expect_near(run_s8(variant, case, edits), *case.expected())
+        (made,) = set(toolchain.programs) - before
+        return banks.by_kind(toolchain.programs[made])
+
+    def test_loops_along_k(self):
+        for tile in ((128, 128), (64, 128), (64, 64), (32, 64)):
+            taken = self.taken(MMA.with_tile(*tile), CaseS8(*tile, 256))
+            self.assertEqual((taken["cp.async"], taken["ldmatrix"]), (1, 1), tile)
+            # The sums on their way out lie at a pitch that serves their reads.
+            self.assertLessEqual(max(taken.values()), 2, (tile, taken))
+        for tile in ((128, 128), (64, 64), (32, 64)):
+            taken = self.taken(DOT4.with_tile(*tile), CaseS8(*tile, 64))
+            self.assertLessEqual(max(v for k, v in taken.items() if k != "ld.shared"), 1, (tile, taken))
+
+    def test_pads_are_needed(self):
+        edits = (("gemm/gemm_s8_mma.cl", "#define PAD (8 / CELLS_K)", "#define PAD 0"),)
+        self.assertGreater(self.taken(MMA, CaseS8(128, 128, 256), edits)["cp.async"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
