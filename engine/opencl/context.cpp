@@ -10,9 +10,11 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "bertcl/error.hpp"
 #include "opencl/capabilities.hpp"
+#include "opencl/cl.hpp"
 #include "opencl/device_id.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/probe.hpp"
@@ -33,6 +35,7 @@ constexpr bool kLoadsAtAnyAddress = false;
 
 struct Context::State {
   Device device;
+  std::shared_ptr<_cl_device_id> device_reference;  // of a part of a device
   ContextHandle context;
   std::unique_ptr<Queue> queue;
   MemHandle scratch;
@@ -74,8 +77,37 @@ std::shared_ptr<Context> Context::create(const std::string& selector) {
   state->context =
       adopt(clCreateContext(properties, 1, &state->device.id, nullptr, nullptr, &status));
   check(status, "creation of a context on device '" + info.name + "' of " + info.platform);
-  state->queue = std::make_unique<Queue>(state->context.get(), state->device.id);
-  state->programs = std::make_unique<Programs>(state->context, state->device.id, info);
+  return start(std::move(state));
+}
+
+std::shared_ptr<Context> Context::wrap(_cl_context* context, _cl_device_id* device) {
+  check_disabled_capabilities();
+  size_t bytes = 0;
+  check(clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, nullptr, &bytes),
+        "the devices of the given context");
+  std::vector<cl_device_id> devices(bytes / sizeof(cl_device_id));
+  check(clGetContextInfo(context, CL_CONTEXT_DEVICES, bytes, devices.data(), nullptr),
+        "the devices of the given context");
+  // PoCL lists the whole device where the context was made for a part of it.
+  cl_device_id listed = device;
+  while (listed && std::find(devices.begin(), devices.end(), listed) == devices.end())
+    listed = device_value<cl_device_id>(listed, CL_DEVICE_PARENT_DEVICE);
+  if (!listed)
+    throw Error(fmt::format("the device '{}' is none of those of the given context",
+                            string_info(clGetDeviceInfo, device, CL_DEVICE_NAME)));
+  auto state = std::make_unique<State>();
+  state->device = device_of(device);
+  check(clRetainDevice(device), "clRetainDevice");
+  state->device_reference = {device, clReleaseDevice};
+  check(clRetainContext(context), "clRetainContext");
+  state->context = adopt(context);
+  return start(std::move(state));
+}
+
+std::shared_ptr<Context> Context::start(std::unique_ptr<State> state) {
+  const Device& device = state->device;
+  state->queue = std::make_unique<Queue>(state->context.get(), device.id);
+  state->programs = std::make_unique<Programs>(state->context, device.id, device.info);
   return std::shared_ptr<Context>(new Context(std::move(state)));
 }
 

@@ -34,6 +34,9 @@ class Context : public std::enable_shared_from_this<Context> {
  public:
   /// Opens the device that `selector` names (see select_device()).
   static std::shared_ptr<Context> create(const std::string& selector = "");
+  /// In a cl_context of the caller, on one of its devices, with a queue of its own. Keeps both.
+  /// Throws Error where the device is not one of the context's.
+  static std::shared_ptr<Context> wrap(_cl_context* context, _cl_device_id* device);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -102,6 +105,8 @@ class Context : public std::enable_shared_from_this<Context> {
  private:
   struct State;
   explicit Context(std::unique_ptr<State> state);
+  /// With queue and programs for the context and the device of `state`.
+  static std::shared_ptr<Context> start(std::unique_ptr<State> state);
   /// Null where the driver refuses.
   MemHandle use_host_memory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
   std::unique_ptr<State> state_;

@@ -137,6 +137,20 @@ Device find_device(const std::string& selector) {
   return *chosen;
 }
 
+Device device_of(cl_device_id id) {
+  cl_device_id whole = id;
+  while (const auto parent = device_value<cl_device_id>(whole, CL_DEVICE_PARENT_DEVICE))
+    whole = parent;
+  for (const Device& listed : find_devices())
+    if (listed.id == whole) {
+      Device device{describe(listed.platform, id), id, listed.platform};
+      device.info.index = listed.info.index;
+      return device;
+    }
+  throw Error("the device '" + string_info(clGetDeviceInfo, id, CL_DEVICE_NAME) +
+              "' is not among those that clGetPlatformIDs and clGetDeviceIDs list");
+}
+
 std::vector<DeviceInfo> list_devices() {
   std::vector<DeviceInfo> infos;
   for (Device& device : find_devices()) infos.push_back(std::move(device.info));
