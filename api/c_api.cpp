@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface over the C++ one.
-#include <algorithm>
-#include <cstring>
-#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/c_boundary.hpp"
 #include "bertcl/bertcl.h"
 #include "bertcl/bertcl.hpp"
 
@@ -18,57 +16,22 @@ struct bertcl_results {
   std::vector<std::pair<std::string, bertcl::Tensor>> outputs;
 };
 
-namespace {
-
-static_assert(BERTCL_BOOL == static_cast<int>(bertcl::ElementType::boolean) &&
-              BERTCL_I64 == static_cast<int>(bertcl::ElementType::i64));
-static_assert(BERTCL_PRECISION_BF16 == static_cast<int>(bertcl::Precision::bf16));
+namespace bertcl::c {
 
 std::string& last_error() {
   thread_local std::string message;
   return message;
 }
 
-bertcl_status refuse(const char* what) noexcept {
-  try {
-    last_error() = what;
-  } catch (...) {  // no memory for it
-  }
-  return BERTCL_INVALID_ARGUMENT;
-}
+}  // namespace bertcl::c
 
-template <class Work>
-bertcl_status guarded(const Work& work) noexcept {
-  try {
-    try {
-      work();
-      return BERTCL_OK;
-    } catch (const std::exception& error) {
-      last_error() = error.what();
-    }
-  } catch (...) {  // no memory for the message
-  }
-  return BERTCL_ERROR;
-}
+namespace {
 
-/// What the caller's version of a struct lacks is 0.
-template <class Struct>
-bool read(const Struct* given, Struct& all) {
-  all = {};
-  if (!given || given->size < sizeof(given->size) || given->size > 16 * sizeof(Struct))
-    return false;
-  std::memcpy(&all, given, std::min(given->size, sizeof(Struct)));
-  return true;
-}
+using bertcl::c::guarded, bertcl::c::read, bertcl::c::refuse, bertcl::c::write;
 
-template <class Struct>
-bool write(const Struct& all, Struct* given) {
-  if (!given || given->size < sizeof(given->size)) return false;
-  const std::size_t size = given->size;
-  std::memcpy(given, &all, std::min(size, sizeof(Struct)));
-  given->size = size;
-  return true;
-}
+static_assert(BERTCL_BOOL == static_cast<int>(bertcl::ElementType::boolean) &&
+              BERTCL_I64 == static_cast<int>(bertcl::ElementType::i64));
+static_assert(BERTCL_PRECISION_BF16 == static_cast<int>(bertcl::Precision::bf16));
 
 bertcl_status describe(const std::vector<bertcl::Port>& ports, std::size_t index,
                        bertcl_tensor* tensor) {
@@ -115,7 +78,7 @@ bertcl_results* results_of(bertcl::Tensors tensors) {
 
 const char* bertcl_version(void) { return bertcl::version(); }
 
-const char* bertcl_last_error(void) { return last_error().c_str(); }
+const char* bertcl_last_error(void) { return bertcl::c::last_error().c_str(); }
 
 bertcl_status bertcl_session_load(const char* model, const bertcl_session_options* options,
                                   bertcl_session** session) {

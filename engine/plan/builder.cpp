@@ -36,6 +36,8 @@ bool Options::is_disabled(std::string_view variant) const {
   return fmt::format(",{},", disabled).find(fmt::format(",{},", variant)) != std::string::npos;
 }
 
+bool Target::is_disabled(std::string_view variant) const { return options.is_disabled(variant); }
+
 int Builder::slot_of(const ir::Value* value) const {
   const auto it = slots_.find(value);
   if (it == slots_.end())
@@ -320,8 +322,8 @@ Step& Builder::call(const ir::Node& node, std::string type, std::string variant,
   return plan_.steps.back();
 }
 
-std::int32_t Builder::chunk() const { return plan_.context->info().type == "cpu" ? 4096 : 4; }
+std::int32_t Builder::chunk() const { return target().chunk(); }
 
-std::int32_t Builder::rows_per_item() const { return plan_.context->info().type == "cpu" ? 8 : 1; }
+std::int32_t Builder::rows_per_item() const { return target().rows_per_item(); }
 
 }  // namespace bertcl::plan

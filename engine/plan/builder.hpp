@@ -13,6 +13,7 @@
 #include "kernels/contracts.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "plan/plan.hpp"
+#include "plan/target.hpp"
 #include "plan/tuning.hpp"
 #include "plan/weight_check.hpp"
 
@@ -35,6 +36,9 @@ struct Options {
 /// The variants that Options::disabled may name, in alphabetical order.
 std::vector<std::string> variant_names();
 
+/// Throws bertcl::Error for a name in Options::disabled that is none of them.
+void check_disabled(const std::string& disabled);
+
 class Builder {
  public:
   Builder(Plan& plan, const Options& options);
@@ -43,6 +47,7 @@ class Builder {
   Plan& plan() { return plan_; }
   const Options& options() const { return options_; }
   const Tuning& tuning() const { return *tuning_; }
+  Target target() const { return {*plan_.context, options_, *tuning_}; }
   bool is_disabled(std::string_view variant) const { return options_.is_disabled(variant); }
 
   /// An operand: its slot, its constant buffer (uploaded at first use), or null if it is absent.

@@ -57,15 +57,16 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   const bool is_free = b.options().gemm == "auto" && !bf16;
   std::vector<GemmVariant> supported;
   if (is_free) {
-    supported = tunable_variants_of(b, variants);
+    supported = tunable_variants_of(b.target(), variants);
     const GemmVariant& clblast = kernels::clblast_variant();
     if (!b.is_disabled(clblast.name) && refusal(clblast).reason.empty())
       supported.push_back(clblast);
   }
   const char* key = half ? "fp16" : "fp32";
-  const std::vector<TunedVariant> tuned = tuned_variants(b, supported, "linear", key, n, k);
+  const std::vector<TunedVariant> tuned =
+      tuned_variants(b.target(), supported, "linear", key, n, k);
   const GemmVariant variant =
-      tuned.empty() ? for_device(*choice.variant, b) : *tuned.back().variant;
+      tuned.empty() ? b.target().for_device(*choice.variant) : *tuned.back().variant;
   TunableGemm tunable = tunable_of(supported, n, k, choice.variant->name);
   if (!tuned.empty()) tunable.gain = b.tuning().find("linear", key, n, k)->gain();
   if (variant.program.empty()) return lower_clblast(b, node, std::move(tunable));
@@ -123,8 +124,12 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   Step& step = bf16 ? launch(fill(of_bf16)) : launch(fill(kernels::GemmF32<Argument>()));
   step.local[0] = static_cast<std::size_t>(variant.items);
   if (tuned.empty())
-    if (auto few = small_m_variant(b, variant, kernel, defines, rows, n))
-      step.alternatives.push_back(std::move(*few));
+    if (auto few = small_m_of(b.target(), variant, n)) {
+      few->defines.merge(defines);
+      step.alternatives.push_back({few->tile_rows, few->name,
+                                   b.kernel(few->program, kernel, few->defines),
+                                   grid_of(*few, rows, n)});
+    }
   step.why_not_faster = why_not_faster(node, choice.why_not_faster);
   step.tunable = std::move(tunable);
   count_operations(step, rows, n, k);

@@ -18,14 +18,10 @@ using kernels::GemmVariant;
 /// A tile is computed by a work-item or by a whole work-group.
 std::array<Size, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows, std::int64_t columns);
 
-/// The variant's options for the device of `b`.
-inline GemmVariant for_device(const GemmVariant& variant, Builder& b) {
-  return kernels::for_device(variant, b.context().info(), b.context().capabilities());
-}
-
 /// The variants that can run here, without the reference, and those of work-groups with smaller
 /// tiles too: what a device can be tuned to.
-std::vector<GemmVariant> tunable_variants_of(Builder& b, std::span<const GemmVariant> variants);
+std::vector<GemmVariant> tunable_variants_of(const Target& target,
+                                             std::span<const GemmVariant> variants);
 
 /// What tuning needs to know about a GEMM [k, n]; `otherwise` is its variant without tuning.
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
@@ -37,16 +33,15 @@ struct TunedVariant {
   std::int64_t rows;
   const GemmVariant* variant;
 };
-std::vector<TunedVariant> tuned_variants(Builder& b, const std::vector<GemmVariant>& variants,
-                                         const char* op, const char* type, std::int64_t n,
-                                         std::int64_t k);
+std::vector<TunedVariant> tuned_variants(const Target& target,
+                                         const std::vector<GemmVariant>& variants, const char* op,
+                                         const char* type, std::int64_t n, std::int64_t k);
 
-/// The small-M kernel of `variant` if it is faster on the device: on Intel CPUs under PoCL, with
-/// enough panels for all compute units. Its name, for disabling, is that of the variant and
-/// "_small_m".
-std::optional<Alternative> small_m_variant(Builder& b, const GemmVariant& variant,
-                                           const char* kernel, opencl::Defines defines,
-                                           const ir::Dim& rows, std::int64_t n);
+/// The variant for up to tile_rows rows that `variant` has, where the device gains by it: on
+/// Intel's CPUs under PoCL, if the panels are enough for all compute units. It has the name of the
+/// variant and "_small_m", by which it is switched off.
+std::optional<GemmVariant> small_m_of(const Target& target, const GemmVariant& variant,
+                                      std::int64_t n);
 
 /// Prepacks weights [K, N], part by part where they are made of such. `kernel_for` gives the kernel
 /// for a part whose columns come to stand from `first` on, with all arguments but the part.

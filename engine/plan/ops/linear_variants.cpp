@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "plan/gemm_s8.hpp"
 #include "plan/ops/linear.hpp"
-#include "plan/variants.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -21,15 +21,16 @@ std::array<Size, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows, std
   return {Size{ir::Dim(variant.items)}, Size{rows, variant.tile_rows}, tiles};
 }
 
-std::vector<GemmVariant> tunable_variants_of(Builder& b, std::span<const GemmVariant> variants) {
+std::vector<GemmVariant> tunable_variants_of(const Target& target,
+                                             std::span<const GemmVariant> variants) {
   std::vector<GemmVariant> supported;
   for (const GemmVariant& variant : variants) {
-    if (variant.is_reference || b.is_disabled(variant.name) ||
-        !why_not(b, variant.needs).reason.empty())
+    if (variant.is_reference || target.is_disabled(variant.name) ||
+        !target.why_not(variant.needs).reason.empty())
       continue;
-    supported.push_back(for_device(variant, b));
+    supported.push_back(target.for_device(variant));
     for (const auto& tiles : variant.smaller_tiles)
-      supported.push_back(kernels::with_smaller_tiles(for_device(variant, b), tiles));
+      supported.push_back(kernels::with_smaller_tiles(target.for_device(variant), tiles));
   }
   return supported;
 }
@@ -41,11 +42,11 @@ TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n,
   return gemm;
 }
 
-std::vector<TunedVariant> tuned_variants(Builder& b, const std::vector<GemmVariant>& variants,
-                                         const char* op, const char* type, std::int64_t n,
-                                         std::int64_t k) {
+std::vector<TunedVariant> tuned_variants(const Target& target,
+                                         const std::vector<GemmVariant>& variants, const char* op,
+                                         const char* type, std::int64_t n, std::int64_t k) {
   std::vector<TunedVariant> tuned;
-  const TunedGemm* gemm = b.tuning().find(op, type, n, k);
+  const TunedGemm* gemm = target.tuning.find(op, type, n, k);
   if (!gemm) return {};
   for (const TunedRows& row : gemm->by_rows) {
     const auto found = std::find_if(variants.begin(), variants.end(),
@@ -58,19 +59,19 @@ std::vector<TunedVariant> tuned_variants(Builder& b, const std::vector<GemmVaria
   return tuned;
 }
 
-std::optional<Alternative> small_m_variant(Builder& b, const GemmVariant& variant,
-                                           const char* kernel, opencl::Defines defines,
-                                           const ir::Dim& rows, std::int64_t n) {
+std::optional<GemmVariant> small_m_of(const Target& target, const GemmVariant& variant,
+                                      std::int64_t n) {
+  const opencl::DeviceInfo& device = target.context.info();
   GemmVariant few = variant;
   few.name = variant.small_m_name();
-  if (variant.small_m_program.empty() || !kernels::gains_by_prefetch(b.context().info()) ||
-      b.is_disabled(few.name) ||
-      ceil_div(n, variant.panel) < 2 * std::int64_t{b.context().info().compute_units})
+  if (variant.small_m_program.empty() || !kernels::gains_by_prefetch(device) ||
+      target.is_disabled(few.name) ||
+      ceil_div(n, variant.panel) < 2 * std::int64_t{device.compute_units})
     return std::nullopt;
+  few.program = variant.small_m_program;
   few.tile_rows *= kernels::kSmallMTiles;
-  defines["ITEM_TILES"] = kernels::kSmallMTiles;
-  return Alternative{few.tile_rows, few.name, b.kernel(variant.small_m_program, kernel, defines),
-                     grid_of(few, rows, n)};
+  few.defines["ITEM_TILES"] = kernels::kSmallMTiles;
+  return few;
 }
 
 void prepack_parts(
@@ -79,9 +80,8 @@ void prepack_parts(
   std::int64_t first = 0;
   for (const ir::Tensor& part : w.parts()) {
     const std::int64_t n = part.shape()[1];
-    const std::int64_t panels = n == 0 ? 0 : (first + n - 1) / panel - first / panel + 1;
     b.make_constant(kernel_for(part, static_cast<std::int32_t>(first)), part,
-                    static_cast<std::size_t>(panels));
+                    panels_of(panel, n, first));
     first += n;
   }
 }

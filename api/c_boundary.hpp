@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the C interfaces share: statuses, the message of a failure, structs that begin with their
+// size.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <exception>
+#include <string>
+
+#include "bertcl/bertcl.h"
+
+namespace bertcl::c {
+
+/// Of this thread.
+std::string& last_error();
+
+inline bertcl_status refuse(const char* what) noexcept {
+  try {
+    last_error() = what;
+  } catch (...) {  // no memory for it
+  }
+  return BERTCL_INVALID_ARGUMENT;
+}
+
+template <class Work>
+bertcl_status guarded(const Work& work) noexcept {
+  try {
+    try {
+      work();
+      return BERTCL_OK;
+    } catch (const std::exception& error) {
+      last_error() = error.what();
+    }
+  } catch (...) {  // no memory for the message
+  }
+  return BERTCL_ERROR;
+}
+
+/// What the caller's version of a struct lacks is 0.
+template <class Struct>
+bool read(const Struct* given, Struct& all) {
+  all = {};
+  if (!given || given->size < sizeof(given->size) || given->size > 16 * sizeof(Struct))
+    return false;
+  std::memcpy(&all, given, std::min(given->size, sizeof(Struct)));
+  return true;
+}
+
+template <class Struct>
+bool write(const Struct& all, Struct* given) {
+  if (!given || given->size < sizeof(given->size)) return false;
+  const std::size_t size = given->size;
+  std::memcpy(given, &all, std::min(size, sizeof(Struct)));
+  given->size = size;
+  return true;
+}
+
+}  // namespace bertcl::c

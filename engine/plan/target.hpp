@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the choice of a variant depends on, apart from the op.
+#pragma once
+#include <string_view>
+
+#include "kernels/needs.hpp"
+#include "kernels/variants.hpp"
+#include "opencl/context.hpp"
+#include "plan/tuning.hpp"
+
+namespace bertcl::plan {
+
+struct Options;
+
+/// A device, which variants are switched off, and what the device was tuned to.
+struct Target {
+  opencl::Context& context;
+  const Options& options;
+  const Tuning& tuning;
+
+  bool is_disabled(std::string_view variant) const;
+
+  /// Why the device does not run a variant with these needs.
+  kernels::Refusal why_not(const kernels::Needs& needs) const {
+    return kernels::why_not(needs, context.info(), context.capabilities());
+  }
+
+  /// What the variant takes from the device.
+  kernels::GemmVariant for_device(const kernels::GemmVariant& variant) const {
+    return kernels::for_device(variant, context.info(), context.capabilities());
+  }
+
+  /// Elements that one work-item of an elementwise kernel should take.
+  std::int32_t chunk() const { return context.info().type == "cpu" ? 4096 : 4; }
+  /// Rows that one work-item of a row kernel should take.
+  std::int32_t rows_per_item() const { return context.info().type == "cpu" ? 8 : 1; }
+};
+
+}  // namespace bertcl::plan

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prepacking and launches of GEMMs without a model.
+#include "runtime/gemm.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/gemm.hpp"
+#include "kernels/contracts/move.hpp"
+#include "kernels/types.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+constexpr std::int64_t kMostInt = std::numeric_limits<std::int32_t>::max();
+constexpr const char* kRows = "rows";  // the symbol of a step's sizes
+
+/// Of one number or one for each of n columns; `otherwise` where there is none.
+template <class T, class Value>
+std::vector<T> per_column(std::span<const Value> values, std::int64_t n, T otherwise,
+                          const char* name) {
+  const auto columns = static_cast<std::size_t>(n);
+  if (values.empty()) return std::vector<T>(columns, otherwise);
+  if (values.size() == 1) return std::vector<T>(columns, static_cast<T>(values[0]));
+  if (values.size() != columns)
+    throw Error(fmt::format("{} {} were given for {} columns; give one, or one for each column",
+                            values.size(), name, n));
+  return {values.begin(), values.end()};
+}
+
+void check_zero_point(std::int64_t value, ir::DType type, const char* name) {
+  const std::int64_t lowest = type == ir::DType::u8 ? 0 : -128;
+  if (value < lowest || value > lowest + 255)
+    throw Error(fmt::format("a zero point of {} for {}: it is outside of {}, {} to {}", value, name,
+                            ir::name_of(type), lowest, lowest + 255));
+}
+
+template <class T>
+opencl::Buffer upload(opencl::Context& context, const std::vector<T>& values) {
+  opencl::Buffer buffer = context.allocate(values.size() * sizeof(T));
+  buffer.upload(values);
+  return buffer;
+}
+
+bool is_byte(ir::DType type) { return type == ir::DType::u8 || type == ir::DType::i8; }
+
+void check_desc(const GemmDesc& desc) {
+  const ir::DType out = desc.out_type;
+  if (!is_byte(desc.a_type))
+    throw Error(fmt::format("a of {}: the kernels take u8 and i8", ir::name_of(desc.a_type)));
+  if (!is_byte(out) && out != ir::DType::f32 && out != ir::DType::i32)
+    throw Error(fmt::format("out of {}: the kernels give f32, u8, i8 and i32", ir::name_of(out)));
+  check_zero_point(desc.a_zero_point, desc.a_type, "a");
+  if (!std::isfinite(desc.a_scale)) throw Error("the scale of a is not finite");
+  if (out == ir::DType::i32 && (!desc.bias.empty() || !desc.activation.empty()))
+    throw Error("out of i32 holds the sums: it has neither bias nor activation");
+  if (!is_byte(out) && (!desc.out_scales.empty() || !desc.out_zero_points.empty()))
+    throw Error(fmt::format("out of {} has neither scales nor zero points; u8 and i8 have",
+                            ir::name_of(out)));
+  if (is_byte(out) && desc.out_scales.empty())
+    throw Error(fmt::format("out of {} needs a scale", ir::name_of(out)));
+  for (const float scale : desc.out_scales)
+    if (!(scale > 0) || !std::isfinite(scale))
+      throw Error(fmt::format("a scale of out is {}; it has to be finite and above 0", scale));
+  for (const std::int32_t zero : desc.out_zero_points) check_zero_point(zero, out, "out");
+}
+
+/// Weights [n, k] as [k, n].
+opencl::Buffer transposed(const plan::Target& target, const opencl::Buffer& weights, std::int64_t k,
+                          std::int64_t n) {
+  if (n * k > kMostInt)
+    throw Error(
+        fmt::format("transposed weights of {} bytes are beyond what a kernel takes (2^31 - "
+                    "1); give them as [K, N]",
+                    n * k));
+  const auto rows = static_cast<std::int32_t>(k), columns = static_cast<std::int32_t>(n);
+  const opencl::Buffer shape = upload<std::int32_t>(
+      target.context, {rows, columns, /* from */ 1, rows, /* to */ columns, 1});
+  opencl::Buffer result = target.context.allocate(weights.size());
+  opencl::Kernel kernel = target.context.kernel("copy_strided", "copy_strided_1");
+  const std::int32_t count = rows * columns, chunk = target.chunk();
+  kernels::set(kernel, kernels::CopyStrided<opencl::KernelArgument>{.source = weights,
+                                                                    .target = result,
+                                                                    .source_start = 0,
+                                                                    .target_start = 0,
+                                                                    .shape = shape,
+                                                                    .rank = 2,
+                                                                    .count = count,
+                                                                    .chunk = chunk});
+  const auto items = static_cast<std::size_t>((std::int64_t{count} + chunk - 1) / chunk);
+  target.context.queue().launch(kernel, {items, 1, 1}, {1, 1, 1}, "transpose");
+  target.context.queue().finish();  // its buffers go with the kernel
+  return result;
+}
+
+}  // namespace
+
+GemmContext::GemmContext(_cl_command_queue* queue, const std::string& disabled)
+    : queue_(opencl::share(queue)) {
+  const opencl::QueueOwner owner = opencl::owner_of(queue);
+  device_ = opencl::Context::wrap(owner.context, owner.device);
+  options_.disabled = disabled;
+  plan::check_disabled(disabled);
+  std::string note;
+  tuning_ = plan::stored_tuning(*device_, note);
+}
+
+void GemmContext::wait() const { opencl::finish(queue_.get()); }
+
+GemmWeights::GemmWeights(std::shared_ptr<const GemmContext> context, const GemmWeightsDesc& desc)
+    : context_(std::move(context)) {
+  if (desc.k < 1 || desc.n < 1 || desc.k > kMostInt || desc.n > kMostInt)
+    throw Error(fmt::format("weights [{}, {}]: both sizes go from 1 to 2^31 - 1", desc.k, desc.n));
+  if ((desc.data == nullptr) == (desc.buffer == nullptr))
+    throw Error("weights need data or a buffer, not both");
+  const std::string who = fmt::format("GEMM with weights [{}, {}]", desc.k, desc.n);
+  scales_ = per_column<float>(desc.scales, desc.n, 1.0f, "scales of weights");
+  if (!std::ranges::all_of(scales_, [](float s) { return std::isfinite(s); }))
+    throw Error(who + ": a scale is not finite");
+  const auto zeros =
+      per_column<std::int32_t>(desc.zero_points, desc.n, 0, "zero points of weights");
+  for (const std::int32_t zero : zeros) check_zero_point(zero, ir::DType::i8, "weights");
+  const bool has_zeros = std::ranges::any_of(zeros, [](std::int32_t z) { return z != 0; });
+  plan::check_exact_sums(who, desc.k, has_zeros);
+  gemm_ = plan::choose_gemm_s8(context_->target(), who, desc.n, desc.k);
+  if (has_zeros) zero_points_ = upload(*context_->device(), zeros);
+  prepacked_ = plan::allocate_prepacked(*context_->device(), gemm_);
+  prepack(desc);
+}
+
+void GemmWeights::prepack(const GemmWeightsDesc& desc) {
+  const std::shared_ptr<opencl::Context>& device = context_->device();
+  const std::size_t size = static_cast<std::size_t>(desc.k) * static_cast<std::size_t>(desc.n);
+  opencl::Buffer weights;
+  if (desc.buffer) {
+    context_->wait();
+    weights = opencl::borrow(device, desc.buffer, desc.offset, size, "weights");
+  } else {
+    weights = device->hold({static_cast<const std::byte*>(desc.data), size}, 1, nullptr);
+  }
+  if (desc.transposed) weights = transposed(context_->target(), weights, desc.k, desc.n);
+  opencl::Kernel kernel = device->kernel("prepack_s8", "prepack_s8");
+  plan::bind_prepack(kernel, prepacked_, gemm_, desc.n, 0);
+  kernel.set(0, weights);
+  const std::size_t panels = plan::panels_of(gemm_.variant.panel, desc.n, 0);
+  device->queue().launch(kernel, {panels, 1, 1}, {1, 1, 1}, "prepack");
+  device->queue().finish();
+}
+
+std::size_t GemmWeights::bytes() const {
+  return prepacked_.panels.size() + prepacked_.column_sums.size() + zero_points_.size();
+}
+
+Gemm::Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc)
+    : weights_(std::move(weights)), desc_(desc) {
+  check_desc(desc);
+  opencl::Context& device = *weights_->context_->device();
+  const std::int64_t n = weights_->n();
+  if (!desc.bias.empty()) {
+    if (static_cast<std::int64_t>(desc.bias.size()) != n)
+      throw Error(fmt::format("a bias of {} values for {} columns", desc.bias.size(), n));
+    bias_ = upload(device, std::vector<float>(desc.bias.begin(), desc.bias.end()));
+  }
+  std::vector<float> scale = weights_->scales_;
+  for (float& s : scale) s *= desc.a_scale;
+  scale_ = upload(device, scale);
+  if (is_byte(desc.out_type)) {
+    std::vector<float> inverse = per_column<float>(desc.out_scales, n, 1.0f, "scales of out");
+    for (float& s : inverse) s = 1.0f / s;
+    out_inv_scale_ = upload(device, inverse);
+    out_zero_point_ =
+        upload(device, per_column<float>(desc.out_zero_points, n, 0.0f, "zero points of out"));
+  }
+  desc_.bias = {}, desc_.out_scales = {}, desc_.out_zero_points = {};
+  plan::set_variants(
+      step_, weights_->gemm_, kernels::activation_code(desc.activation),
+      kernels::type_code(desc.out_type), ir::Dim::symbol(kRows),
+      [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
+        return device.kernel(program, kernel, defines);
+      });
+  if (weights_->zero_points_) row_sums_ = device.kernel("row_sums", "row_sums");
+}
+
+const std::string& Gemm::variant(std::int64_t m) const {
+  const auto units = weights_->context_->device()->info().compute_units;
+  const plan::Alternative* other = plan::alternative_for(step_, {{kRows, m}}, units);
+  return other ? other->variant : step_.variant;
+}
+
+opencl::Buffer Gemm::queue_row_sums(const opencl::Buffer& a, const opencl::Buffer& a_zero_point,
+                                    std::int32_t m, const opencl::Command& command) {
+  const plan::Target target = weights_->context_->target();
+  opencl::Buffer sums = target.context.allocate(static_cast<std::size_t>(m) * sizeof(std::int32_t));
+  kernels::RowSums<opencl::KernelArgument> arguments{.a = a,
+                                                     .a_type = kernels::type_code(desc_.a_type),
+                                                     .zero_point = desc_.a_zero_point,
+                                                     .x_zero_point = a_zero_point,
+                                                     .sums = sums,
+                                                     .M = m,
+                                                     .K = static_cast<std::int32_t>(weights_->k()),
+                                                     .rows_per_item = target.rows_per_item()};
+  kernels::set(row_sums_, arguments);
+  const auto items = static_cast<std::size_t>((std::int64_t{m} + target.rows_per_item() - 1) /
+                                              target.rows_per_item());
+  opencl::launch(row_sums_, {items, 1, 1}, {1, 1, 1}, command);
+  arguments.a = arguments.x_zero_point = arguments.sums = nullptr;
+  kernels::set(row_sums_, arguments);
+  return sums;
+}
+
+void Gemm::enqueue(const GemmCall& call, const opencl::Command& command) {
+  const std::shared_ptr<opencl::Context>& device = weights_->context_->device();
+  opencl::check_queue(*device, command.queue);
+  if (call.m < 0 || call.m > kMostInt)
+    throw Error(fmt::format("{} rows: a GEMM takes 0 to 2^31 - 1", call.m));
+  const auto rows = static_cast<std::size_t>(call.m);
+  const std::size_t a_bytes = rows * static_cast<std::size_t>(weights_->k());
+  const std::size_t out_bytes =
+      rows * static_cast<std::size_t>(weights_->n()) * ir::size_of(desc_.out_type);
+  const auto optional = [&](_cl_mem* memory, std::size_t bytes, const char* name) {
+    return memory ? opencl::borrow(device, memory, 0, bytes, name) : opencl::Buffer();
+  };
+  const opencl::Buffer a = opencl::borrow(device, call.a, call.a_offset, a_bytes, "a");
+  const opencl::Buffer out = opencl::borrow(device, call.out, call.out_offset, out_bytes, "out");
+  const opencl::Buffer a_scale = optional(call.a_scale, sizeof(float), "a_scale");
+  const opencl::Buffer a_zero_point = optional(call.a_zero_point, 1, "a_zero_point");
+  const opencl::Buffer row_scales = optional(call.row_scales, rows * sizeof(float), "row_scales");
+  if (opencl::overlap(call.a, call.a_offset, a_bytes, call.out, call.out_offset, out_bytes))
+    throw Error("a and out share memory; a GEMM reads rows of a after it has written out");
+  if (rows == 0) return opencl::mark(command);
+
+  const std::lock_guard lock(mutex_);
+  const auto m = static_cast<std::int32_t>(call.m);
+  const ir::Bindings sizes{{kRows, call.m}};
+  const plan::Alternative* other =
+      plan::alternative_for(step_, sizes, device->info().compute_units);
+  opencl::Kernel kernel = other ? other->kernel : step_.kernel;  // a handle
+  std::array<std::size_t, 3> global{};
+  for (std::size_t d = 0; d < 3; ++d)
+    global[d] = static_cast<std::size_t>((other ? other->global : step_.global)[d].evaluate(sizes));
+
+  opencl::Command last = command;
+  opencl::EventHandle summed;
+  _cl_event* event = nullptr;
+  opencl::Buffer sums;
+  if (row_sums_) {
+    sums = queue_row_sums(a, a_zero_point, m, {command.queue, command.after, &event});
+    summed = opencl::adopt(event);
+    last.after = {&event, 1};
+  }
+  kernels::GemmS8<opencl::KernelArgument> arguments{
+      .a = a,
+      .b = weights_->prepacked_.panels,
+      .colsum = weights_->prepacked_.column_sums,
+      .scale = scale_,
+      .bias = bias_,
+      .out_inv_scale = out_inv_scale_,
+      .out_zero_point = out_zero_point_,
+      .out = out,
+      .M = m,
+      .N = static_cast<std::int32_t>(weights_->n()),
+      .K = static_cast<std::int32_t>(weights_->k()),
+      .zero_point = desc_.a_zero_point,
+      .a_signed = static_cast<std::int32_t>(desc_.a_type == ir::DType::i8),
+      .has_bias = static_cast<std::int32_t>(static_cast<bool>(bias_)),
+      .activation = kernels::activation_code(desc_.activation),
+      .out_type = kernels::type_code(desc_.out_type),
+      .x_scale = a_scale,
+      .x_zero_point = a_zero_point,
+      .row_sums = sums,
+      .w_zero_point = weights_->zero_points_,
+      .row_scale = row_scales};
+  kernels::set(kernel, arguments);
+  opencl::launch(kernel, global, other ? other->local : step_.local, last);
+  // Of the caller's memory the kernel keeps nothing: views would hold buffers that he releases.
+  arguments.a = arguments.out = arguments.x_scale = arguments.x_zero_point = arguments.row_sums =
+      arguments.row_scale = nullptr;
+  kernels::set(kernel, arguments);
+}
+
+}  // namespace bertcl::runtime
