@@ -134,9 +134,10 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
           "for\nfolded constants; by default BERTCL_MAX_MEMORY, else what the device has")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE");
-  output_file(command->add_option("--json", options.json,
-                                  "Write the result as JSON to FILE; - prints only the JSON"),
-              true)
+  output_file(
+      command->add_option("--json", options.json,
+                          "Write the result as JSON to FILE; - prints it, and no other text"),
+      Output::report_or_terminal)
       ->type_name("FILE");
   return command;
 }

@@ -106,7 +106,7 @@ def models(options):
     newest = max(path.stat().st_mtime for path in (BERTCL, fp32))
     if "int8" in options.precisions and not options.int8 and not (int8.exists() and int8.stat().st_mtime > newest):
         print(f"making {int8}", file=sys.stderr)
-        run([BERTCL, "quantize", fp32, "-o", int8, "--data", ROOT / "data/calibration.json",
+        run([BERTCL, "quantize", fp32, "-o", int8, "--force", "--data", ROOT / "data/calibration.json",
              "--vocab", VOCABULARY, "--samples", "16"])
     files = {"fp32": fp32, "bf16": fp32, "int8": int8}
     return {precision: files[precision] for precision in options.precisions}
@@ -152,7 +152,7 @@ class Measurement:
 
     def answers(self):
         if self.engine == "bertcl":
-            run([BERTCL, "run", self.model, "--inputs", self.inputs, "--outputs", self.outputs,
+            run([BERTCL, "run", self.model, "--inputs", self.inputs, "--outputs", self.outputs, "--force",
                  *own_precision(self.precision)])
         return {k: v.astype(np.float64) for k, v in np.load(self.outputs).items()}
 

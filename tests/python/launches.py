@@ -63,7 +63,7 @@ class Spellings:
         return self.path(name)
 
     def own(self):
-        bertcl("quantize", MODEL, "-o", self.path("own"), "--data", CALIBRATION, "--samples", 16)
+        bertcl("quantize", MODEL, "-o", self.path("own"), "--force", "--data", CALIBRATION, "--samples", 16)
         return self.path("own")
 
     def preprocessed(self):

@@ -53,7 +53,7 @@ class Folder(unittest.TestCase):
 
     def quantize(self, path, *options):
         made = self.folder / "quantized.onnx"
-        bertcl("quantize", path, "-o", made, "--data", CALIBRATION, "--vocab", VOCABULARY,
+        bertcl("quantize", path, "-o", made, "--force", "--data", CALIBRATION, "--vocab", VOCABULARY,
                "--samples", 16, *options)
         return made
 

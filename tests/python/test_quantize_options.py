@@ -54,7 +54,7 @@ class QuantizeOptions(unittest.TestCase):
 
     def check(self, *options):
         path = self.folder / "quantized.onnx"
-        bertcl("quantize", self.model, "-o", path, "--data", ROOT / "data/calibration.json",
+        bertcl("quantize", self.model, "-o", path, "--force", "--data", ROOT / "data/calibration.json",
                "--samples", 4, "--max-seq-length", 64, *options)
         onnx.checker.check_model(path, full_check=True)
         expected = Reference(path).run(self.inputs)

@@ -118,7 +118,8 @@ class SameModel(unittest.TestCase):
             quantize_static(source, peer, Inputs(source), op_types_to_quantize=["MatMul"],
                             calibrate_method=method, calibration_cache_path=table,
                             extra_options=extra, **settings)
-        bertcl("quantize", model, "-o", mine, "--read-table", table, "--all-readers", *options)
+        bertcl("quantize", model, "-o", mine, "--force", "--read-table", table, "--all-readers",
+               *options)
         expected, found = Quantization(peer), Quantization(mine)
         self.assertTrue(any(read.constant is not None for read in found.reads.values()))
         self.assertGreaterEqual(len(found.reads), 4)
@@ -194,7 +195,7 @@ class Files(unittest.TestCase):
 
     def convert(self, table, format_name):
         made = self.folder / f"made.{format_name}"
-        bertcl("quantize", DEFAULT_MODEL, "-o", self.folder / "x.onnx", "--read-table", table,
+        bertcl("quantize", DEFAULT_MODEL, "-o", self.folder / "x.onnx", "--force", "--read-table", table,
                "--write-table", made, "--table-format", format_name)
         return made
 

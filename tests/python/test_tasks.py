@@ -176,7 +176,7 @@ class Tasks(unittest.TestCase):
         """The object of the model in the JSON of eval, and the predictions."""
         report, predictions = self.folder / "report.json", self.folder / "predictions.json"
         bertcl("eval", model, "--task", task, "--data", data, "--json", report, "--predictions",
-               predictions, *options)
+               predictions, "--force", *options)
         return (json.loads(report.read_text())["models"][0],
                 json.loads(predictions.read_text(encoding="utf-8")))
 

@@ -19,15 +19,18 @@ using testing::HasSubstr;
 
 using FileOptionsTest = FolderTest;
 
-/// What check_files() says of two files to read and two to write.
+/// What check_files() says of two files to read, two reports to write, and data to write.
 std::string complaint(std::vector<std::string> arguments) {
   CLI::App command;
   std::vector<std::string> models;
-  std::string vocabulary, html, json;
+  std::string vocabulary, html, json, output;
+  bool force = false;
   tools::input_file(command.add_option("MODEL", models));
   tools::input_file(command.add_option("--vocab", vocabulary));
-  tools::output_file(command.add_option("--html", html));
-  tools::output_file(command.add_option("-j,--json", json), true);
+  tools::output_file(command.add_option("--html", html), tools::Output::report);
+  tools::output_file(command.add_option("-j,--json", json), tools::Output::report_or_terminal);
+  tools::output_file(command.add_option("-o,--output", output));
+  tools::add_force_flag(command, force);
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
   try {
     command.parse(arguments);
@@ -71,6 +74,43 @@ TEST_F(FileOptionsTest, WhatCannotBeWrittenIsRefused) {
   EXPECT_THAT(complaint({"--html", "-"}), HasSubstr("only --json -"));
   EXPECT_THAT(complaint({"--json", ""}), HasSubstr("is empty"));
   EXPECT_THAT(complaint({""}), HasSubstr("is empty"));
+}
+
+TEST_F(FileOptionsTest, DataAreReplacedByForceAloneAndReportsByTheNext) {
+  const std::string there = write("there", ""), other = path("other");
+  std::filesystem::create_symlink("there", path("link"));
+  std::filesystem::create_symlink("nowhere", path("dangling"));
+  EXPECT_EQ(complaint({"-o", there}), "--output: " + there +
+                                          " exists already; name another file, or replace it by "
+                                          "--force");
+  EXPECT_THAT(complaint({"-o", path("link")}), HasSubstr("exists already"));
+  EXPECT_EQ(complaint({"-o", there, "--force"}), "");
+  for (const std::string& free : {other, path("dangling"), std::string("/dev/null")})
+    EXPECT_EQ(complaint({"-o", free}), "");
+  EXPECT_EQ(complaint({"--html", there}), "");
+  EXPECT_EQ(complaint({"--json", there}), "");
+  EXPECT_THAT(complaint({there, "-o", there, "--force"}), HasSubstr("would write over"));
+}
+
+TEST_F(FileOptionsTest, EveryCommandKeepsTheDataThatAreThere) {
+  const std::string old = write("old", "words");
+  const std::vector<std::vector<std::string>> commands = {
+      {"quantize", "m.onnx", "-o", old, "--data", "d.json"},
+      {"quantize", "m.onnx", "-o", path("q.onnx"), "--data", "d.json", "--write-table", old},
+      {"eval", "m.onnx", "--data", "d.json", "--predictions", old},
+      {"eval", "m.onnx", "--data", "d.json", "--null-odds", old},
+      {"eval", "m.onnx", "--data", "d.json", "--nbest", old},
+      {"run", "m.onnx", "--inputs", "x.npz", "--outputs", old}};
+  for (const std::vector<std::string>& command : commands) {
+    EXPECT_THAT(refusal(run_bertcl(command)),
+                AllOf(HasSubstr(old + " exists already"), HasSubstr("--force")))
+        << testing::PrintToString(command);
+    std::vector<std::string> forced = command;
+    forced.push_back("--force");
+    EXPECT_THAT(refusal(run_bertcl(forced)), testing::Not(HasSubstr("exists already")));
+    EXPECT_EQ(files(), std::vector<std::string>{"old"});
+    EXPECT_EQ(read(old), "words");
+  }
 }
 
 TEST_F(FileOptionsTest, EveryCommandRefusesSharedFilesAndLeavesThemAsTheyAre) {

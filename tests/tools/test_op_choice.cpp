@@ -31,18 +31,11 @@ class OpChoiceTest : public FolderTest {
     std::filesystem::copy_file(source_file("models/minilm-l6-squad/vocab.txt"), path("vocab.txt"));
   }
   ProgramResult quantize(std::vector<std::string> more) const {
-    std::vector<std::string> arguments = {"quantize",
-                                          path("model.onnx"),
-                                          "-o",
-                                          path("q.onnx"),
-                                          "--data",
-                                          kCalibration,
-                                          "--samples",
-                                          "4",
-                                          "--json",
-                                          path("q.json"),
-                                          "--sensitivity-samples",
-                                          "2"};
+    std::vector<std::string> arguments = {
+        "quantize", path("model.onnx"), "-o",           path("q.onnx"),
+        "--force",  "--data",           kCalibration,   "--samples",
+        "4",        "--json",           path("q.json"), "--sensitivity-samples",
+        "2"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_bertcl(arguments);
   }
@@ -141,8 +134,9 @@ TEST_F(OpChoiceTest, KeepsTheScoreOfEveryTaskWithinABound) {
       return read_json(path("j"));
     };
     const auto quantize = [&](const std::vector<std::string>& more) {
-      std::vector<std::string> arguments = {"quantize",  model, "-o",         path("q.onnx"),
-                                            "--samples", "4",   "--max-drop", "1000"};
+      std::vector<std::string> arguments = {"quantize", model,       "-o", path("q.onnx"),
+                                            "--force",  "--samples", "4",  "--max-drop",
+                                            "1000"};
       arguments.insert(arguments.end(), more.begin(), more.end());
       return run(arguments).at("max_drop");
     };

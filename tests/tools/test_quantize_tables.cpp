@@ -13,7 +13,7 @@ using testing::HasSubstr;
 class QuantizeTablesTest : public FolderTest {
  protected:
   ProgramResult quantize(const std::string& output, std::vector<std::string> more) const {
-    std::vector<std::string> arguments = {"quantize", kModel, "-o", path(output)};
+    std::vector<std::string> arguments = {"quantize", kModel, "-o", path(output), "--force"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_bertcl(arguments);
   }

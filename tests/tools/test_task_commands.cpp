@@ -225,7 +225,7 @@ TEST_F(TaskTest, PredictionsAreUtf8) {
                            const std::string& labels) {
     const auto result =
         run_bertcl({"eval", model, "--task", task, "--data", data, "--labels", labels, "--vocab",
-                    tests::kVocabulary, "--predictions", path("p.json")});
+                    tests::kVocabulary, "--predictions", path("p.json"), "--force"});
     EXPECT_EQ(result.code, 0) << result.err;
     return read(path("p.json"));
   };
@@ -282,21 +282,23 @@ TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
       {"sst2", "texts"}, {"stsb", "pairs"}, {"wnut17", "sentences"}, {"mlm", "texts"}};
   for (const auto& [task, file] : data) {
     const auto made =
-        run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--task", task, "--data", file,
-                    "--preset", "fast", "--vocab", tests::kVocabulary});
+        run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--force", "--task", task,
+                    "--data", file, "--preset", "fast", "--vocab", tests::kVocabulary});
     EXPECT_EQ(made.code, 0) << made.err;
     EXPECT_THAT(made.out, HasSubstr("on 2 " + units.at(task) + " (")) << task;
   }
-  const std::vector<std::string> reviews = {"quantize", tests::kModel,   "-o",     path("q.onnx"),
-                                            "--task",   "movie-reviews", "--data", path("reviews")};
+  const std::vector<std::string> reviews = {"quantize",      tests::kModel, "-o",
+                                            path("q.onnx"),  "--force",     "--task",
+                                            "movie-reviews", "--data",      path("reviews")};
   EXPECT_EQ(run_bertcl(reviews).code, 0);
   std::vector<std::string> bounded = reviews;
   bounded.insert(bounded.end(), {"--max-drop", "1", "--samples", "1"});
   EXPECT_THAT(refusal(run_bertcl(bounded)),
               AllOf(HasSubstr(tests::kModel), HasSubstr("[batch, 2]")));
-  EXPECT_THAT(refusal(run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--task", "mlm",
-                                  "--data", data.at("mlm"), "--max-drop", "1", "--labels", "a,b"})),
-              HasSubstr("--labels is for --task sst2"));
+  EXPECT_THAT(
+      refusal(run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--force", "--task",
+                          "mlm", "--data", data.at("mlm"), "--max-drop", "1", "--labels", "a,b"})),
+      HasSubstr("--labels goes with --task sst2"));
 }
 
 }  // namespace

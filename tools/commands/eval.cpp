@@ -167,6 +167,7 @@ void add_eval(CLI::App& program, Action& action) {
        "Write id -> answer of the first model (id -> label, score or labels)");
   file("--null-odds", options->null_odds, "Write id -> null odds of the first model (SQuAD v2.0)");
   file("--nbest", options->nbest, "Write the n-best lists of the first model");
+  add_force_flag(*command, options->force);
   add_squad_options(*command, *options);
   const char* group = "Other tasks";
   add_labels_option(*command, options->task)->group(group);

@@ -26,7 +26,7 @@ struct EvalOptions : ModelOptions {
   VocabularyOptions vocabulary;
   squad::EvaluateOptions squad;
   std::optional<int> max_length, batch_tokens;
-  bool windows = false;
+  bool windows = false, force = false;
   std::vector<std::string> squad_only;  ///< options of SQuAD alone that were given
   std::size_t limit = 0;
 };

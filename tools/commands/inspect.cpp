@@ -89,9 +89,11 @@ void add_inspect(CLI::App& program, Action& action) {
       "bertcl inspect int8.onnx --require int8", *options);
   input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   output_file(
-      command->add_option("--html", options->html,
-                          "Write the report as one HTML page: launches by layer, their cost, what "
-                          "keeps MatMuls\nfrom int8, and the outcome for each node of the file"))
+      command->add_option(
+          "--html", options->html,
+          "Write the report as one HTML page: launches by layer, what they cost, what keeps\n"
+          "MatMuls from int8, and what became of each node of the file"),
+      Output::report)
       ->type_name("FILE");
   command->add_flag("--run", options->run, "Also run it once, on made-up inputs");
   command->add_flag("--dump-passes", options->dump_passes,

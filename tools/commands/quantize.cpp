@@ -38,6 +38,7 @@ namespace {
 
 struct QuantizeOptions : CommonOptions {
   std::string model, output, overrides;
+  bool force = false;
   TaskOptions task;
   SampleOptions samples;
   std::optional<int> max_length;  ///< tokens of a sequence
@@ -277,6 +278,7 @@ void add_quantize(CLI::App& program, Action& action) {
   output_file(command->add_option("-o,--output", options->output, "Int8 model to write"))
       ->required()
       ->type_name("OUT.onnx");
+  add_force_flag(*command, options->force);
   add_task_options(*command, options->task,
                    "SQuAD file with calibration questions, or the file of another task "
                    "(see\nbertcl eval --help)");

@@ -19,6 +19,7 @@ namespace {
 
 struct RunOptions : ModelOptions {
   std::string model, inputs, outputs;
+  bool force = false;
 };
 
 nlohmann::ordered_json describe(const runtime::Tensors& tensors) {
@@ -83,6 +84,7 @@ void add_run(CLI::App& program, Action& action) {
       command->add_option("--outputs", options->outputs, "File to write: arrays by output name"))
       ->required()
       ->type_name("Y.npz");
+  add_force_flag(*command, options->force);
   command->callback([options, &action] { action = [options] { return run_run(*options); }; });
 }
 

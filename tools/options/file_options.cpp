@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 // Validators of these names mark the options.
 constexpr const char* kInput = "input file";
 constexpr const char* kOutput = "output file";
+constexpr const char* kData = "data file";  // kOutput, too
 
 struct NamedFile {
   std::string option;
@@ -43,6 +44,17 @@ std::vector<NamedFile> files_of(CLI::App& command, const char* mark) {
   return files;
 }
 
+/// Throws Error if data would be written over a file.
+void check_replaced(CLI::App& command) {
+  const CLI::Option* force = command.get_option_no_throw("--force");
+  if (force && force->count() > 0) return;
+  std::error_code ignored;
+  for (const NamedFile& file : files_of(command, kData))
+    if (fs::is_regular_file(file.path, ignored))
+      throw Error(fmt::format("{}: {} exists already; name another file, or replace it by --force",
+                              file.option, file.path.string()));
+}
+
 /// True for two names of one file, there or not. Devices and pipes may be written to by many.
 bool same_file(const fs::path& one, const fs::path& other) {
   if (is_special_file(one)) return false;
@@ -60,9 +72,9 @@ CLI::Option* input_file(CLI::Option* option) {
       kInput));
 }
 
-CLI::Option* output_file(CLI::Option* option, bool or_terminal) {
-  const auto check = [or_terminal](const std::string& path) -> std::string {
-    if (or_terminal && path == "-") return "";
+CLI::Option* output_file(CLI::Option* option, Output what) {
+  const auto check = [what](const std::string& path) -> std::string {
+    if (what == Output::report_or_terminal && path == "-") return "";
     try {
       check_writable(path);
       return "";
@@ -70,7 +82,13 @@ CLI::Option* output_file(CLI::Option* option, bool or_terminal) {
       return error.what();
     }
   };
+  if (what == Output::data)
+    option->check(CLI::Validator([](const std::string&) { return ""; }, "", kData));
   return option->check(CLI::Validator(check, "", kOutput));
+}
+
+void add_force_flag(CLI::App& command, bool& force) {
+  command.add_flag("--force", force, "Replace files that are there already");
 }
 
 void check_files(CLI::App& command) {
@@ -86,6 +104,7 @@ void check_files(CLI::App& command) {
         if (same_file(read.path.string() + suffix, file.path))
           throw Error(fmt::format("{} would overwrite {}, which is read as {}; give another file",
                                   file.option, file.path.string(), read.option));
+  check_replaced(command);
 }
 
 }  // namespace bertcl::tools

@@ -12,12 +12,22 @@ namespace bertcl::tools {
 /// Declares that each value of the option names a file or folder to read. An empty name is refused.
 CLI::Option* input_file(CLI::Option* option);
 
-/// The same for a file to write. One that cannot be written is refused as the command line is read;
-/// "-" stands for standard output where `or_terminal` allows it.
-CLI::Option* output_file(CLI::Option* option, bool or_terminal = false);
+/// What a file to write holds.
+enum class Output {
+  data,                ///< what took work to make, or may be read again: replaced by --force alone
+  report,              ///< what a command tells of its run: replaced by the next one
+  report_or_terminal,  ///< the same, and "-" stands for standard output
+};
+
+/// The same for a file to write. One that cannot be written is refused as the command line is read.
+CLI::Option* output_file(CLI::Option* option, Output what = Output::data);
+
+/// --force, for a command that writes data.
+void add_force_flag(CLI::App& command, bool& force);
 
 /// Throws Error with both options' names if the command line names one file twice and it would be
-/// written: by two options, or over what another one reads, weights beside a model included.
+/// written: by two options, or over what another one reads, weights beside a model included. Throws
+/// Error if data would be written over a file, and there is no --force.
 void check_files(CLI::App& command);
 
 }  // namespace bertcl::tools

@@ -69,7 +69,8 @@ void add_op_choice_options(CLI::App& command, OpChoiceOptions& options, TaskOpti
                 "most\ncostly first")
       ->group(group);
   output_file(
-      command.add_option("--sensitivity-plot", options.plot, "The same, also plotted to this file"))
+      command.add_option("--sensitivity-plot", options.plot, "Show it, and draw it as a picture"),
+      Output::report)
       ->type_name("FILE.svg")
       ->group(group);
   positive(command, "--sensitivity-samples", options.samples,
