@@ -19,6 +19,7 @@
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "tools/models/calibration_samples.hpp"
+#include "tools/models/companions.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
@@ -38,7 +39,7 @@ namespace {
 
 struct QuantizeOptions : CommonOptions {
   std::string model, output, overrides;
-  bool force = false;
+  bool force = false, model_only = false;
   TaskOptions task;
   SampleOptions samples;
   std::optional<int> max_length;  ///< tokens of a sequence
@@ -231,6 +232,9 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   quantizer.device = options.device;
   if (!options.overrides.empty()) quantizer.overrides = quant::read_overrides(options.overrides);
   check_accuracy(command, options);
+  std::optional<Companions> companions;
+  if (!options.model_only)
+    companions.emplace(options.model, options.vocabulary.vocabulary, options.output, options.force);
   const std::vector<std::string> left_out = left_out_by_table(options);
   // Tables hold ranges of the model's own tensors, not of smoothed ones.
   if (!options.table.read.empty() || !options.table.write.empty())
@@ -242,14 +246,19 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
                               : options.table.read.empty() ? quantize_by_data(options)
                                                            : quantize_by_table(options);
   const quant::Report& report = quantized.report;
+  const std::vector<std::string> copied =
+      companions ? companions->copy() : std::vector<std::string>();
   if (options.prints_text()) print_report(quantized, options);
+  if (options.prints_text() && !copied.empty())
+    print_text("copied beside it: {}\n", fmt::join(copied, ", "));
   if (options.prints_text() && !left_out.empty())
     print_text("without {}: a table has one range per tensor of the original model{}\n",
                fmt::join(left_out, ", "), options.table.read.empty() ? "" : ", and no samples");
   write_table(options.table, report, options.prints_text());
-  nlohmann::ordered_json json = {{"path", options.model},       {"output", options.output},
-                                 {"data", options.task.data},   {"task", options.task.name},
-                                 {"table", options.table.read}, {"left_out_by_table", left_out}};
+  nlohmann::ordered_json json = {
+      {"path", options.model},     {"output", options.output},    {"data", options.task.data},
+      {"task", options.task.name}, {"table", options.table.read}, {"left_out_by_table", left_out},
+      {"copied", copied}};
   json.update(nlohmann::ordered_json(quant::to_json(report)));
   if (quantized.choice) {
     json.update(to_json(*quantized.choice));
@@ -265,10 +274,13 @@ void add_quantize(CLI::App& program, Action& action) {
   const auto options = std::make_shared<QuantizeOptions>();
   CLI::App* command = add_command(
       program, "quantize",
-      "Calibrate a float model and write an int8 model (ONNX with Q/DQ)\n\nRuns the model on "
-      "questions of a SQuAD file, or on texts of another task, spread evenly\nover the file, and "
-      "observes the inputs of its MatMuls on the device. The result is\nordinary ONNX: any runtime "
-      "with QuantizeLinear and DequantizeLinear gives the same answers.",
+      "Calibrate a float model and write an int8 model (ONNX with Q/DQ)\n\n"
+      "Runs the model on questions of a SQuAD file, or on texts of another task, spread evenly\n"
+      "over the file, and observes the inputs of its MatMuls on the device. The file that\n"
+      "is written is ordinary ONNX: any runtime that knows QuantizeLinear and DequantizeLinear\n"
+      "gives the same answers. The model's vocabulary, tokenizer and config.json are copied "
+      "beside\n"
+      "it.",
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
       *options);
   shorten_help(*command);
@@ -279,6 +291,8 @@ void add_quantize(CLI::App& program, Action& action) {
       ->required()
       ->type_name("OUT.onnx");
   add_force_flag(*command, options->force);
+  command->add_flag("--model-only", options->model_only,
+                    "Copy no vocabulary, tokenizer and config.json beside the int8 model");
   add_task_options(*command, options->task,
                    "SQuAD file with calibration questions, or the file of another task "
                    "(see\nbertcl eval --help)");

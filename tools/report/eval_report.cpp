@@ -20,14 +20,33 @@ std::string metric_title(const std::string& name) {
   return titles.at(name);
 }
 
+std::vector<std::string> short_names(const std::vector<std::filesystem::path>& paths) {
+  std::vector<std::string> names(paths.size());
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    std::filesystem::path name = paths[i].filename(), folders = paths[i].parent_path();
+    const auto fits_another = [&] {
+      return std::any_of(paths.begin(), paths.end(), [&](const std::filesystem::path& other) {
+        return other != paths[i] && ('/' + other.string()).ends_with('/' + name.string());
+      });
+    };
+    for (; !folders.filename().empty() && fits_another(); folders = folders.parent_path())
+      name = folders.filename() / name;
+    names[i] = name.string();
+  }
+  return names;
+}
+
 double EvaluatedModel::tokens_per_second() const {
   return static_cast<double>(tokens) / std::max(1e-9, total_seconds);
 }
 
 void print_evaluation(const std::vector<EvaluatedModel>& models, const std::string& head) {
-  std::vector<std::string> names = {""};
-  for (const EvaluatedModel& model : models) names.push_back('>' + model.path.filename().string());
-  Table table(names);
+  std::vector<std::filesystem::path> paths;
+  for (const EvaluatedModel& model : models) paths.push_back(model.path);
+  const std::vector<std::string> names = short_names(paths);
+  std::vector<std::string> titles = {""};
+  for (const std::string& name : names) titles.push_back('>' + name);
+  Table table(titles);
   const auto add = [&](const std::string& name, auto&& cell) {
     std::vector<std::string> cells = {name};
     for (const EvaluatedModel& model : models) cells.push_back(cell(model));
@@ -57,9 +76,8 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
       differences += fmt::format("{} {:+.{}f}, ", score.title, score.value - other.scores[k].value,
                                  score.digits);
     }
-    print_text("\n{} against {}: {}{:.2f} times the tokens/s, {:.0f} % of the size\n",
-               one.path.filename().string(), other.path.filename().string(), differences,
-               one.tokens_per_second() / other.tokens_per_second(),
+    print_text("\n{} against {}: {}{:.2f} times the tokens/s, {:.0f} % of the size\n", names[0],
+               names[i], differences, one.tokens_per_second() / other.tokens_per_second(),
                100.0 * static_cast<double>(one.bytes) /
                    static_cast<double>(std::max<std::uintmax_t>(1, other.bytes)));
   }

@@ -40,6 +40,9 @@ struct EvaluatedModel {
   double tokens_per_second() const;
 };
 
+/// The names of the files, with as many of their folders as tell them apart.
+std::vector<std::string> short_names(const std::vector<std::filesystem::path>& paths);
+
 /// A table with one column for each model: scores have few digits, paths are long. Then how the
 /// first differs from each other one. `head` says what was measured, on which device.
 void print_evaluation(const std::vector<EvaluatedModel>& models, const std::string& head);

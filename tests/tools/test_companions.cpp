@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vocabulary, tokenizer and configuration that lie beside a model, and beside its int8 model then.
+#include "tools/models/companions.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "program_runner.hpp"
+#include "tests/support/error_of.hpp"
+#include "tools/report/eval_report.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using tests::error_of;
+using tests::run_bertcl;
+
+class CompanionsTest : public tests::FolderTest {
+ protected:
+  CompanionsTest() {
+    for (const char* folder : {"in", "out", "elsewhere"}) fs::create_directory(path(folder));
+  }
+  std::vector<std::string> copy(const std::string& vocabulary = "", bool replace = false) const {
+    return Companions(path("in/model.onnx"), vocabulary, path("out/int8.onnx"), replace).copy();
+  }
+};
+
+TEST_F(CompanionsTest, AllOfThemAreCopiedAsTheyAreAndNothingElse) {
+  write("in/vocab.txt", "\xEF\xBB\xBF[PAD]\r\n");
+  for (const char* name : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                           "config.json", "README.md", "other.onnx"})
+    write(std::string("in/") + name, name);
+  EXPECT_THAT(copy(),
+              testing::UnorderedElementsAre("vocab.txt", "tokenizer.json", "config.json",
+                                            "tokenizer_config.json", "special_tokens_map.json"));
+  EXPECT_EQ(read(path("out/vocab.txt")), "\xEF\xBB\xBF[PAD]\r\n");
+  EXPECT_EQ(read(path("out/config.json")), "config.json");
+  EXPECT_FALSE(fs::exists(path("out/README.md")));
+  EXPECT_THAT(copy(), IsEmpty()) << "they are there";
+}
+
+TEST_F(CompanionsTest, InTheFolderOfTheModelThereIsNothingToDo) {
+  write("in/vocab.txt", "a");
+  fs::create_directory_symlink("in", path("link"));
+  for (const char* output : {"in/int8.onnx", "link/int8.onnx", "out/../in/int8.onnx"})
+    EXPECT_THAT(Companions(path("in/model.onnx"), "", path(output), false).copy(), IsEmpty());
+}
+
+TEST_F(CompanionsTest, ThoseOfAnotherModelStay) {
+  write("in/vocab.txt", "mine");
+  write("out/vocab.txt", "its");
+  EXPECT_THAT(error_of([&] { copy(); }),
+              AllOf(HasSubstr(path("out/vocab.txt") + " differs from " + path("in/vocab.txt")),
+                    HasSubstr("--force"), HasSubstr("--model-only")));
+  EXPECT_EQ(read(path("out/vocab.txt")), "its");
+  EXPECT_THAT(copy("", true), ElementsAre("vocab.txt"));
+  EXPECT_EQ(read(path("out/vocab.txt")), "mine");
+  // This one would be read, too: letters would keep their case.
+  write("out/tokenizer_config.json", R"({"do_lower_case": false})");
+  for (const bool replace : {false, true})
+    EXPECT_THAT(error_of([&] { copy("", replace); }),
+                AllOf(HasSubstr("out/tokenizer_config.json has no counterpart"),
+                      Not(HasSubstr("--force"))));
+}
+
+TEST_F(CompanionsTest, AModelWithoutAnyMindsNothing) {
+  write("out/vocab.txt", "its");
+  EXPECT_THAT(copy(), IsEmpty());
+}
+
+TEST_F(CompanionsTest, AVocabularyThatIsNamedIsTheOneThatGoes) {
+  write("in/vocab.txt", "not this");
+  write("in/config.json", "{}");
+  write("elsewhere/words", "this");
+  write("elsewhere/tokenizer_config.json", "cased");
+  write("elsewhere/tokenizer.json", "that of words, or of another");
+  copy(path("elsewhere/words"));
+  EXPECT_EQ(read(path("out/vocab.txt")), "this");
+  EXPECT_EQ(read(path("out/tokenizer_config.json")), "cased");
+  EXPECT_FALSE(fs::exists(path("out/tokenizer.json")));
+  EXPECT_TRUE(fs::exists(path("out/config.json")));
+  fs::remove(path("out/vocab.txt"));
+  copy(write("elsewhere/any.json", "{\"model\": {}}"));
+  EXPECT_EQ(read(path("out/tokenizer.json")), "{\"model\": {}}");
+}
+
+TEST_F(CompanionsTest, TheInt8ModelNeedsNoVocabularyToBeNamed) {
+  const std::string int8 = path("out/int8.onnx");
+  const std::vector<std::string> quantize = {"quantize", tests::kModel, "-o", int8, "--dynamic"};
+  const auto made = run_bertcl(quantize);
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("copied beside it: vocab.txt\n"));
+  EXPECT_THAT(files(), ElementsAre("elsewhere", "in", "out", "out/int8.onnx", "out/vocab.txt"));
+  const auto answer = run_bertcl({"answer", int8, "-q", "Who maintains OpenCL?"});
+  EXPECT_THAT(answer.out, testing::StartsWith("Khronos Group\n")) << answer.err;
+
+  write("elsewhere/vocab.txt", "[PAD]\n");
+  std::vector<std::string> other = quantize;
+  other[3] = path("elsewhere/int8.onnx");
+  EXPECT_THAT(tests::refusal(run_bertcl(other)), HasSubstr("elsewhere/vocab.txt differs from"));
+  EXPECT_FALSE(fs::exists(other[3])) << "told before any work";
+  other.emplace_back("--model-only");
+  EXPECT_EQ(run_bertcl(other).code, 0);
+  EXPECT_EQ(read(path("elsewhere/vocab.txt")), "[PAD]\n");
+}
+
+TEST(ShortNames, TellFilesApart) {
+  EXPECT_THAT(short_names({"a/int8.onnx", "b/fp32.onnx"}), ElementsAre("int8.onnx", "fp32.onnx"));
+  EXPECT_THAT(short_names({"x/a/m.onnx", "x/b/m.onnx", "n.onnx"}),
+              ElementsAre("a/m.onnx", "b/m.onnx", "n.onnx"));
+  EXPECT_THAT(short_names({"x/a/m.onnx", "y/a/m.onnx"}), ElementsAre("x/a/m.onnx", "y/a/m.onnx"));
+  EXPECT_THAT(short_names({"m.onnx", "a/m.onnx"}), ElementsAre("m.onnx", "a/m.onnx"));
+  EXPECT_THAT(short_names({"m.onnx", "m.onnx"}), ElementsAre("m.onnx", "m.onnx"));
+  EXPECT_THAT(short_names({"/m.onnx", "/a/m.onnx"}), ElementsAre("m.onnx", "a/m.onnx"));
+}
+
+}  // namespace
+}  // namespace bertcl::tools

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files beside a model that say how it is used: its vocabulary, its tokenizer, its classes.
+#include "tools/models/companions.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <system_error>
+
+#include "bertcl/error.hpp"
+#include "support/pending_file.hpp"
+#include "text/json_file.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<const char*, 5> kTokenizerFiles = {
+    "vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+    "added_tokens.json"};
+constexpr const char* kConfig = "config.json";
+
+fs::path folder_of(const fs::path& file) {
+  return file.has_parent_path() ? file.parent_path() : fs::path(".");
+}
+
+/// Byte for byte, a byte order mark included.
+std::string read_bytes(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw Error(fmt::format("{}: cannot read: {}", path.string(), std::strerror(errno)));
+  return content;
+}
+
+/// From the name that a companion has beside a model to where it lies now.
+std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::path& vocabulary) {
+  std::map<std::string, fs::path> found;
+  std::error_code ignored;
+  const auto take = [&](const fs::path& folder, const char* name) {
+    if (fs::is_regular_file(folder / name, ignored)) found[name] = folder / name;
+  };
+  take(folder_of(model), kConfig);
+  const fs::path folder = folder_of(vocabulary.empty() ? model : vocabulary);
+  for (const char* name : kTokenizerFiles) take(folder, name);
+  if (vocabulary.empty()) return found;
+  found.erase("vocab.txt");  // one of the two is the vocabulary, the other may be of any model
+  found.erase("tokenizer.json");
+  found[text::begins_as_object(read_bytes(vocabulary)) ? "tokenizer.json" : "vocab.txt"] =
+      vocabulary;
+  return found;
+}
+
+}  // namespace
+
+Companions::Companions(const fs::path& model, const fs::path& vocabulary, const fs::path& output,
+                       bool replace) {
+  const fs::path folder = folder_of(output);
+  const auto companions = companions_of(model, vocabulary);
+  std::error_code ignored;
+  if (companions.empty() ||
+      (vocabulary.empty() && fs::equivalent(folder_of(model), folder, ignored)))
+    return;
+  const auto refuse = [&](const std::string& what, std::string_view also) {
+    throw Error(fmt::format(
+        "{}, so it is that of another model; give the output a folder of its own{}, or write the "
+        "model alone by --model-only",
+        what, also));
+  };
+  for (const auto& [name, from] : companions) {
+    const fs::path to = folder / name;
+    if (fs::exists(to, ignored)) {
+      if (fs::equivalent(from, to, ignored) || read_bytes(from) == read_bytes(to)) continue;
+      if (!replace)
+        refuse(fmt::format("{} differs from {}", to.string(), from.string()),
+               ", replace that file by --force");
+    }
+    missing_.push_back({from, to});
+  }
+  // A file that the model does without would change how its texts are read.
+  std::vector<std::string> names(kTokenizerFiles.begin(), kTokenizerFiles.end());
+  names.emplace_back(kConfig);
+  for (const std::string& name : names)
+    if (!companions.contains(name) && fs::exists(folder / name, ignored))
+      refuse(
+          fmt::format("{} has no counterpart beside {}", (folder / name).string(), model.string()),
+          "");
+}
+
+std::vector<std::string> Companions::copy() const {
+  std::vector<std::string> names;
+  for (const Companion& file : missing_) {
+    write_file(file.to, read_bytes(file.from));
+    names.push_back(file.to.filename().string());
+  }
+  return names;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files beside a model that say how it is used: its vocabulary, its tokenizer, its classes.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace bertcl::tools {
+
+/// Companions of one model that are to lie beside another one, too.
+class Companions {
+ public:
+  /// Those beside `model`: config.json, and the files of its tokenizer; with `vocabulary` (not
+  /// empty) that file, as vocab.txt or tokenizer.json, and the files of the tokenizer beside it.
+  /// Throws Error that names a companion beside `output` that differs, or that the model does not
+  /// have: they are those of another model. Files that differ are let pass by `replace`.
+  Companions(const std::filesystem::path& model, const std::filesystem::path& vocabulary,
+             const std::filesystem::path& output, bool replace);
+
+  /// Copies what is not there yet, each file whole or not at all; gives the names of the copies.
+  std::vector<std::string> copy() const;
+
+ private:
+  struct Companion {
+    std::filesystem::path from, to;
+  };
+  std::vector<Companion> missing_;  // or to be replaced
+};
+
+}  // namespace bertcl::tools
