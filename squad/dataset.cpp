@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "bertcl/error.hpp"
+#include "text/data_file.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
@@ -43,9 +44,54 @@ Question read_question(const JsonNode& node, std::size_t context, bool& version_
   return question;
 }
 
+constexpr const char* kLineForm =
+    R"(each line is an object {"question": "..", "context": "..", "answers": {"text": [".."]}})";
+
+/// {"text": [..], "answer_start": [..]}, as Hugging Face's data sets have them, or a list of
+/// objects as in a SQuAD file.
+std::vector<Answer> read_line_answers(const JsonNode& node) {
+  std::vector<Answer> answers;
+  if (node.value().is_array()) {
+    node.each([&](const JsonNode& answer) { answers.push_back(read_answer(answer)); });
+    return answers;
+  }
+  node.at("text").each([&](const JsonNode& text) { answers.push_back({text.string(), -1}); });
+  if (const auto starts = node.find("answer_start"))
+    for (std::size_t i = 0; i < answers.size(); ++i)
+      answers[i].answer_start = starts->element(i).integer();
+  return answers;
+}
+
+/// A question a line. It is v2.0 if one of them has no answer.
+Dataset parse_lines(const text::DataFile& file) {
+  Dataset dataset;
+  std::unordered_map<std::string, std::size_t> line_of_id;
+  text::each_object(file, kLineForm, [&](const JsonNode& object, std::size_t line) {
+    Question question;
+    const auto id = object.find("id");
+    question.id = id ? id->string() : std::to_string(dataset.questions.size());
+    question.text = object.at("question").string();
+    const std::string& context = object.at("context").string();
+    if (dataset.contexts.empty() || dataset.contexts.back() != context)
+      dataset.contexts.push_back(context);
+    question.context = dataset.contexts.size() - 1;
+    question.answers = read_line_answers(object.at("answers"));
+    question.is_impossible = question.answers.empty();
+    dataset.version_2 = dataset.version_2 || question.is_impossible;
+    const auto [other, is_new] = line_of_id.emplace(question.id, line);
+    if (!is_new)
+      text::fail_at(file, line,
+                    fmt::format("id \"{}\" stands already in line {}; ids must be unique",
+                                question.id, other->second));
+    dataset.questions.push_back(std::move(question));
+  });
+  return dataset;
+}
+
 }  // namespace
 
 Dataset parse_dataset(std::string_view text, const std::string& origin) {
+  if (text::is_json_lines(text)) return parse_lines({origin, std::string(text)});
   const nlohmann::json document = text::parse_json(text, origin);
   Dataset dataset;
   std::unordered_map<std::string, std::string> path_of_id;
@@ -77,7 +123,9 @@ Dataset parse_dataset(std::string_view text, const std::string& origin) {
 }
 
 Dataset load_dataset(const std::filesystem::path& path) {
-  return parse_dataset(text::read_file(path), path.string());
+  if (path != "-") return parse_dataset(text::read_file(path), path.string());
+  const text::DataFile file = text::read_data(path);
+  return parse_dataset(file.content, file.name);
 }
 
 }  // namespace bertcl::squad

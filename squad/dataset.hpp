@@ -33,8 +33,10 @@ struct Dataset {
   }
 };
 
-/// Reads a SQuAD file. Throws Error that names the file and, for broken JSON, line, column and
-/// byte; for a missing key or a wrong type the place in it, e.g. data[3].paragraphs[0].qas[2].id.
+/// Reads a SQuAD file, or JSON lines with `question`, `context` and `answers` ({"text": [..]}), and
+/// `id` where there is one; "-" is standard input. Throws Error that names the file and, for broken
+/// JSON, line, column and byte; for a missing key or a wrong type the place in it, e.g.
+/// data[3].paragraphs[0].qas[2].id.
 Dataset load_dataset(const std::filesystem::path& path);
 
 /// The same from text; `origin` names it in error messages.

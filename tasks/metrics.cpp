@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <string_view>
 
@@ -53,6 +54,22 @@ double accuracy(std::span<const std::int64_t> predicted, std::span<const std::in
   std::size_t right = 0;
   for (std::size_t i = 0; i < predicted.size(); ++i) right += predicted[i] == reference[i] ? 1 : 0;
   return percent(right, predicted.size());
+}
+
+double macro_f1(std::span<const std::int64_t> predicted, std::span<const std::int64_t> reference) {
+  check_sizes(predicted.size(), reference.size(), 1);
+  struct Counts {
+    std::size_t right = 0, all = 0;  // all: as often as predicted, and as in the reference
+  };
+  std::map<std::int64_t, Counts> classes;
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    ++classes[predicted[i]].all;
+    ++classes[reference[i]].all;
+    if (predicted[i] == reference[i]) ++classes[predicted[i]].right;
+  }
+  double sum = 0.0;
+  for (const auto& [label, counts] : classes) sum += percent(2 * counts.right, counts.all);
+  return sum / static_cast<double>(classes.size());
 }
 
 double pearson(std::span<const double> x, std::span<const double> y) {

@@ -13,6 +13,10 @@ namespace bertcl::tasks {
 /// there are none, or not as many as references.
 double accuracy(std::span<const std::int64_t> predicted, std::span<const std::int64_t> reference);
 
+/// Mean of the F1 of the classes that occur on either side, in percent. (f1_score of scikit-learn
+/// with average="macro".) Throws Error as accuracy().
+double macro_f1(std::span<const std::int64_t> predicted, std::span<const std::int64_t> reference);
+
 /// Pearson's correlation, from -1 to 1; NaN if either side is constant. (GLUE, STS-B;
 /// scipy.stats.pearsonr.) Throws Error on fewer than 2 pairs, or sides of different length.
 double pearson(std::span<const double> x, std::span<const double> y);

@@ -4,10 +4,12 @@
 #include <zip.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -95,6 +97,14 @@ void read_archive(const std::filesystem::path& path, BothClasses& reviews) {
 
 }  // namespace
 
+bool holds_movie_reviews(const std::filesystem::path& path) {
+  std::error_code none;
+  if (path.extension() == ".zip" || std::filesystem::is_directory(path, none)) return true;
+  char begin[4] = {};
+  std::ifstream file(path, std::ios::binary);
+  return path != "-" && file.read(begin, 4) && std::string_view(begin, 4) == "PK\x03\x04";
+}
+
 std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path) {
   BothClasses reviews;
   std::error_code none;
@@ -115,11 +125,11 @@ std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path
   auto positive = reviews.positive.begin();
   while (negative != reviews.negative.end() || positive != reviews.positive.end()) {
     if (negative != reviews.negative.end()) {
-      texts.push_back({negative->first, std::move(negative->second), 0});
+      texts.push_back({negative->first, std::move(negative->second), std::nullopt, "neg"});
       ++negative;
     }
     if (positive != reviews.positive.end()) {
-      texts.push_back({positive->first, std::move(positive->second), 1});
+      texts.push_back({positive->first, std::move(positive->second), std::nullopt, "pos"});
       ++positive;
     }
   }

@@ -1,78 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data files of lines: SST-2, STS-B, CoNLL, plain text.
+// Data files of lines: tables, CoNLL, JSON lines, plain text.
 #include "tasks/readers.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "text/file.hpp"
-#include "text/unicode.hpp"
+#include "text/data_file.hpp"
 
 namespace bertcl::tasks {
 namespace {
 
-/// The content without a byte order mark. Another encoding would lose letters without a word.
-std::string read_text(const std::filesystem::path& path) {
-  std::string text = text::read_file(path);
-  if (const auto bad = text::first_ill_formed(text)) {
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<long>(*bad), '\n');
-    throw Error(fmt::format("{}:{}: invalid UTF-8 at byte {} of {}", path.string(), line, *bad,
-                            text.size()));
-  }
-  if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
-  return text;
-}
-
-bool is_blank(std::string_view line) {
-  return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = std::min(text.find_first_not_of(" \t\r\n"), text.size());
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
-}
-
-/// Calls visit(line, number) for each line, without its end.
-template <typename Visit>
-void each_line(std::string_view text, const Visit& visit) {
-  std::size_t number = 0;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::string_view line = text.substr(begin, end - begin);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    visit(line, ++number);
-    begin = end + 1;
-  }
-}
-
-/// The beginning of a text, for messages.
-std::string excerpt(std::string_view text) {
-  constexpr std::size_t most = 60;
-  if (text.size() <= most) return std::string(text);
-  std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return std::string(text.substr(0, end)) + " ..";
-}
+using text::JsonNode;
 
 std::optional<double> parse_number(std::string_view text) {
-  text = trimmed(text);
+  text = text::trimmed(text);
   double value = 0.0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || rest != text.data() + text.size() || !std::isfinite(value))
     return std::nullopt;
   return value;
-}
-
-[[noreturn]] void fail(const std::filesystem::path& path, std::size_t line,
-                       const std::string& what) {
-  throw Error(fmt::format("{}:{}: {}", path.string(), line, what));
 }
 
 /// Where the texts and the score of a pair stand in a row.
@@ -91,26 +47,173 @@ std::optional<PairColumns> pair_header(const std::vector<std::string>& row) {
   return columns;
 }
 
-}  // namespace
+/// Rows of two texts and a score; under a header the columns that it names.
+void read_scored_table(const Table& table, const text::DataFile& file,
+                       std::vector<ScoredPair>& pairs) {
+  PairColumns columns;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::vector<std::string>& row = table.rows[i];
+    if (i == 0) {
+      if (const auto header = pair_header(row)) {
+        columns = *header;
+        continue;
+      }
+    }
+    if (row.size() < columns.least || (columns.exact && row.size() > columns.least))
+      text::fail_at(
+          file, table.lines[i],
+          fmt::format("{} columns, expected {}: two texts and a score", row.size(), columns.least));
+    const auto score = parse_number(row[columns.score]);
+    if (!score)
+      text::fail_at(file, table.lines[i],
+                    fmt::format("the score is '{}', expected a number",
+                                text::excerpt_of(row[columns.score])));
+    pairs.push_back(
+        {std::to_string(pairs.size()), row[columns.first], row[columns.second], *score});
+  }
+}
 
-std::vector<ClassifiedText> read_sst2(const std::filesystem::path& path) {
-  const std::string text = read_text(path);
-  std::vector<ClassifiedText> texts;
-  each_line(text, [&](std::string_view line, std::size_t number) {
-    if (is_blank(line)) return;
+/// Words with their tags, blank lines between sentences.
+void read_conll(const text::DataFile& file, std::vector<TaggedSentence>& sentences) {
+  bool open = false;
+  text::each_line(file.content, [&](std::string_view line, std::size_t number) {
+    line = text::trimmed(line);
+    // The development file of WNUT17 ends in a byte order mark.
+    if (line.empty() || line == "\xEF\xBB\xBF" || line.starts_with("-DOCSTART-")) {
+      open = false;
+      return;
+    }
+    const std::size_t word_end = line.find_first_of(" \t");
+    const std::string_view tag = line.substr(line.find_last_of(" \t") + 1);
+    const bool is_tag = tag == "O" || (tag.size() > 2 && tag[1] == '-' &&
+                                       std::string_view("BIES").find(tag[0]) != tag.npos);
+    if (word_end == std::string_view::npos || !is_tag)
+      text::fail_at(file, number,
+                    fmt::format("'{}': expected a word, a tab, and a tag: O, B-person, I-person",
+                                text::excerpt_of(line)));
+    if (!open) sentences.emplace_back();
+    open = true;
+    sentences.back().words.emplace_back(line.substr(0, word_end));
+    sentences.back().tags.emplace_back(tag);
+  });
+}
+
+constexpr const char* kClassifiedForm =
+    R"(each line is an object {"text": "..", "label": ".."}, with "text_pair" for two texts)";
+constexpr const char* kScoredForm =
+    R"(each line is an object {"text": "..", "text_pair": "..", "score": 3.5})";
+constexpr const char* kTaggedForm =
+    R"(each line is an object {"tokens": ["Oslo", ..], "tags": ["B-place", ..]})";
+
+/// The member of the first of these names that is there.
+std::optional<JsonNode> find_any(const JsonNode& object,
+                                 std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (auto found = object.find(name)) return found;
+  return std::nullopt;
+}
+
+/// The text of an object, and the second one of a pair.
+std::pair<std::string, std::optional<std::string>> texts_of(const JsonNode& object) {
+  const auto first = find_any(object, {"text", "sentence", "sentence1"});
+  const auto second = find_any(object, {"text_pair", "sentence2"});
+  std::optional<std::string> other;
+  if (second) other = second->string();
+  return {first ? first->string() : object.at("text").string(), other};
+}
+
+/// A string, or a whole number in decimal.
+std::string name_of(const JsonNode& node) {
+  return node.value().is_number_integer() ? std::to_string(node.integer()) : node.string();
+}
+
+std::string object_id(const JsonNode& object, std::size_t index) {
+  const auto id = object.find("id");
+  return id ? name_of(*id) : std::to_string(index);
+}
+
+std::size_t column_of(const std::vector<std::string>& row,
+                      std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (const auto at = std::find(row.begin(), row.end(), name); at != row.end())
+      return static_cast<std::size_t>(at - row.begin());
+  return row.size();
+}
+
+/// Rows of a text and its class; under a header that has a column `label`, those that it names.
+void read_classified_table(const Table& table, const text::DataFile& file,
+                           std::vector<ClassifiedText>& texts) {
+  std::size_t first = 0, second = 0, label = 1, width = 2;
+  bool pairs = false, header = false;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const std::vector<std::string>& row = table.rows[i];
+    if (i == 0 && column_of(row, {"label"}) < row.size()) {
+      header = true;
+      width = row.size();
+      label = column_of(row, {"label"});
+      first = column_of(row, {"text", "sentence", "sentence1"});
+      second = column_of(row, {"text_pair", "sentence2"});
+      pairs = second < width;
+      if (first == width)
+        text::fail_at(file, table.lines[i],
+                      fmt::format("the header is {}; expected text (or sentence, sentence1), label",
+                                  fmt::join(row, ", ")));
+      continue;
+    }
+    if (row.size() < width || (!header && row.size() > width))
+      text::fail_at(file, table.lines[i],
+                    fmt::format("{} columns, expected {}: {}", row.size(), width,
+                                header ? "as the header has" : "a text and its class"));
+    texts.push_back({std::to_string(texts.size()), std::string(text::trimmed(row[first])),
+                     pairs ? std::optional(std::string(text::trimmed(row[second]))) : std::nullopt,
+                     std::string(text::trimmed(row[label]))});
+  }
+}
+
+/// Lines of text, tab, class. A header of more columns than these makes it a table of tabs.
+void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedText>& texts) {
+  const std::string_view head = std::string_view(file.content).substr(0, file.content.find('\n'));
+  if (std::count(head.begin(), head.end(), '\t') > 1) {
+    Table table = parse_table(file.content, '\t', false, file.name);
+    const std::vector<std::string>& row = table.rows.front();
+    if (column_of(row, {"label"}) < row.size()) {
+      read_classified_table(table, file, texts);
+      return;
+    }
+  }
+  text::each_line(file.content, [&](std::string_view line, std::size_t number) {
+    if (text::is_blank(line)) return;
     const std::size_t tab = line.rfind('\t');
     const std::string_view label =
-        tab == std::string_view::npos ? std::string_view() : trimmed(line.substr(tab + 1));
+        tab == line.npos ? std::string_view() : text::trimmed(line.substr(tab + 1));
     if (number == 1 && label == "label") return;
-    if (label != "0" && label != "1") {
-      fail(path, number,
-           fmt::format("ends in '{}'; expected a text, a tab, and 0 (negative) or 1 (positive)",
-                       excerpt(label.empty() ? trimmed(line) : label)));
-    }
-    texts.push_back({std::to_string(texts.size()), std::string(trimmed(line.substr(0, tab))),
-                     label == "1" ? 1 : 0});
+    if (label.empty())
+      text::fail_at(file, number,
+                    fmt::format("'{}': expected a text, a tab, and its class",
+                                text::excerpt_of(text::trimmed(line))));
+    texts.push_back({std::to_string(texts.size()), std::string(text::trimmed(line.substr(0, tab))),
+                     std::nullopt, std::string(label)});
   });
-  if (texts.empty()) throw Error(path.string() + ": contains no texts");
+}
+
+}  // namespace
+
+std::vector<ClassifiedText> read_classified(const std::filesystem::path& path) {
+  if (holds_movie_reviews(path)) return read_movie_reviews(path);
+  const text::DataFile file = text::read_data(path);
+  std::vector<ClassifiedText> texts;
+  if (text::is_json_lines(file.content)) {
+    text::each_object(file, kClassifiedForm, [&](const JsonNode& object, std::size_t) {
+      const auto [first, second] = texts_of(object);
+      texts.push_back(
+          {object_id(object, texts.size()), first, second, name_of(object.at("label"))});
+    });
+  } else if (path.extension() == ".csv") {
+    read_classified_table(parse_table(file.content, ',', true, file.name), file, texts);
+  } else {
+    read_classified_lines(file, texts);
+  }
+  if (texts.empty()) throw Error(file.name + ": holds no text");
   return texts;
 }
 
@@ -125,7 +228,7 @@ Table parse_table(std::string_view text, char separator, bool quotes, const std:
     was_quoted = false;
   };
   const auto end_row = [&] {
-    if (!row.empty() || was_quoted || !is_blank(field)) {
+    if (!row.empty() || was_quoted || !text::is_blank(field)) {
       end_field();
       table.rows.push_back(std::exchange(row, {}));
       table.lines.push_back(row_line);
@@ -160,74 +263,65 @@ Table parse_table(std::string_view text, char separator, bool quotes, const std:
   return table;
 }
 
-std::vector<ScoredPair> read_stsb(const std::filesystem::path& path) {
-  const bool tabs = path.extension() == ".tsv";
-  const std::string text = read_text(path);
-  const Table table = parse_table(text, tabs ? '\t' : ',', !tabs, path.string());
-  PairColumns columns;
+std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path) {
+  const text::DataFile file = text::read_data(path);
   std::vector<ScoredPair> pairs;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const std::vector<std::string>& row = table.rows[i];
-    if (i == 0) {
-      if (const auto header = pair_header(row)) {
-        columns = *header;
-        continue;
-      }
-    }
-    if (row.size() < columns.least || (columns.exact && row.size() > columns.least)) {
-      fail(
-          path, table.lines[i],
-          fmt::format("{} columns, expected {}: two texts and a score", row.size(), columns.least));
-    }
-    const auto score = parse_number(row[columns.score]);
-    if (!score) {
-      fail(path, table.lines[i],
-           fmt::format("the score is '{}', expected a number", excerpt(row[columns.score])));
-    }
-    pairs.push_back(
-        {std::to_string(pairs.size()), row[columns.first], row[columns.second], *score});
+  if (text::is_json_lines(file.content)) {
+    text::each_object(file, kScoredForm, [&](const JsonNode& object, std::size_t) {
+      auto [first, second] = texts_of(object);
+      if (!second) second = object.at("text_pair").string();
+      const auto score = find_any(object, {"score", "label"});
+      pairs.push_back({object_id(object, pairs.size()), first, *second,
+                       score ? score->number() : object.at("score").number()});
+    });
+  } else {
+    const std::string_view head = std::string_view(file.content).substr(0, file.content.find('\n'));
+    const bool tabs = path.extension() == ".tsv" || (path == "-" && head.find('\t') != head.npos);
+    read_scored_table(parse_table(file.content, tabs ? '\t' : ',', !tabs, file.name), file, pairs);
   }
-  if (pairs.empty()) throw Error(path.string() + ": contains no pairs of texts");
+  if (pairs.empty()) throw Error(file.name + ": holds no pair of texts");
   return pairs;
 }
 
-std::vector<TaggedSentence> read_conll(const std::filesystem::path& path) {
-  const std::string text = read_text(path);
+std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path) {
+  const text::DataFile file = text::read_data(path);
   std::vector<TaggedSentence> sentences;
-  bool open = false;
-  each_line(text, [&](std::string_view line, std::size_t number) {
-    line = trimmed(line);
-    // The development file of WNUT17 ends in a byte order mark.
-    if (line.empty() || line == "\xEF\xBB\xBF" || line.starts_with("-DOCSTART-")) {
-      open = false;
-      return;
-    }
-    const std::size_t word_end = line.find_first_of(" \t");
-    const std::string_view tag = line.substr(line.find_last_of(" \t") + 1);
-    const bool is_tag = tag == "O" || (tag.size() > 2 && tag[1] == '-' &&
-                                       std::string_view("BIES").find(tag[0]) != tag.npos);
-    if (word_end == std::string_view::npos || !is_tag) {
-      fail(path, number,
-           fmt::format("'{}': expected a word, a tab, and a tag: O, B-person, I-person",
-                       excerpt(line)));
-    }
-    if (!open) sentences.emplace_back();
-    open = true;
-    sentences.back().words.emplace_back(line.substr(0, word_end));
-    sentences.back().tags.emplace_back(tag);
-  });
-  if (sentences.empty()) throw Error(path.string() + ": contains no sentences");
+  if (text::is_json_lines(file.content)) {
+    text::each_object(file, kTaggedForm, [&](const JsonNode& object, std::size_t number) {
+      TaggedSentence sentence;
+      object.at("tokens").each(
+          [&](const JsonNode& word) { sentence.words.push_back(word.string()); });
+      const auto tags = find_any(object, {"tags", "ner_tags"});
+      (tags ? *tags : object.at("tags")).each([&](const JsonNode& tag) {
+        sentence.tags.push_back(tag.string());
+      });
+      if (sentence.words.size() != sentence.tags.size())
+        text::fail_at(file, number,
+                      fmt::format("{} tokens and {} tags; expected one tag for each token",
+                                  sentence.words.size(), sentence.tags.size()));
+      if (!sentence.words.empty()) sentences.push_back(std::move(sentence));
+    });
+  } else {
+    read_conll(file, sentences);
+  }
+  if (sentences.empty()) throw Error(file.name + ": holds no sentence");
   return sentences;
 }
 
-std::vector<std::string> read_lines(const std::filesystem::path& path) {
-  const std::string text = read_text(path);
-  std::vector<std::string> lines;
-  each_line(text, [&](std::string_view line, std::size_t) {
-    if (!is_blank(line)) lines.emplace_back(line);
-  });
-  if (lines.empty()) throw Error(path.string() + ": contains no texts");
-  return lines;
+std::vector<std::string> read_texts(const std::filesystem::path& path) {
+  const text::DataFile file = text::read_data(path);
+  std::vector<std::string> texts;
+  if (text::is_json_lines(file.content)) {
+    text::each_object(
+        file, R"(each line is an object {"text": ".."})",
+        [&](const JsonNode& object, std::size_t) { texts.push_back(texts_of(object).first); });
+  } else {
+    text::each_line(file.content, [&](std::string_view line, std::size_t) {
+      if (!text::is_blank(line)) texts.emplace_back(line);
+    });
+  }
+  if (texts.empty()) throw Error(file.name + ": holds no text");
+  return texts;
 }
 
 }  // namespace bertcl::tasks

@@ -1,30 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data files of the tasks. Every reader throws Error that names the file, the line and what is
-// expected there.
+// Data files of the tasks, recognized by their content and extension. Every reader throws Error
+// that names the file, the line and what is expected there; "-" is standard input. All of them take
+// JSON lines (an object a line); ids count the items from 0 where these have no "id".
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace bertcl::tasks {
 
-/// A text with its class: 0 is negative, 1 positive.
+/// A text, or two, and the name of its class.
 struct ClassifiedText {
   std::string id;
   std::string text;
-  std::int64_t label = 0;
+  std::optional<std::string> second;  ///< of a pair
+  std::string label;
 };
 
-/// SST-2: lines of text, tab, 0 or 1. A first line that ends in "label" is a header (GLUE).
-/// Ids count the texts from 0.
-std::vector<ClassifiedText> read_sst2(const std::filesystem::path& path);
+/// Lines of text, tab, class (SST-2); a first line that ends in "label" is a header (GLUE). With a
+/// header of more columns, or in a .csv (RFC 4180), the columns text, sentence or sentence1,
+/// text_pair or sentence2, and label are taken; in JSON lines the members of these names. Movie
+/// reviews, too: see read_movie_reviews().
+std::vector<ClassifiedText> read_classified(const std::filesystem::path& path);
+
+/// True for a folder, or a .zip.
+bool holds_movie_reviews(const std::filesystem::path& path);
 
 /// Movie reviews (Pang and Lee, polarity data set 2.0): a .zip that holds neg/*.txt and pos/*.txt,
-/// or a folder that does; each file is a review. Ids are "neg/cv000_29416.txt". In the order of
-/// their names, negative and positive ones in turn, so that the first of them are some of both.
+/// or a folder that does; each file is a review, its class "neg" or "pos". Ids are
+/// "neg/cv000_29416.txt". In the order of their names, negative and positive ones in turn, so that
+/// the first of them are some of both.
 std::vector<ClassifiedText> read_movie_reviews(const std::filesystem::path& path);
 
 /// Two texts and their semantic similarity.
@@ -36,8 +44,8 @@ struct ScoredPair {
 
 /// STS-B: comma-separated (RFC 4180) texts and score; a .tsv file has tabs and no quotes (GLUE). In
 /// a file with a header the columns sentence1, sentence2 and score are taken, in one without it all
-/// three. Ids count the pairs from 0.
-std::vector<ScoredPair> read_stsb(const std::filesystem::path& path);
+/// three; of JSON lines text (sentence1), text_pair (sentence2) and score.
+std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path);
 
 /// A sentence in words, each with its tag ("O", "B-person", "I-person").
 struct TaggedSentence {
@@ -45,13 +53,13 @@ struct TaggedSentence {
   std::vector<std::string> tags;
 };
 
-/// WNUT17 and other files of that form (CoNLL): a word and its tag on each line, tabs or spaces
-/// between, further columns in between ignored; blank lines between sentences. Lines of
-/// -DOCSTART- are skipped.
-std::vector<TaggedSentence> read_conll(const std::filesystem::path& path);
+/// CoNLL: a word and its tag on each line, tabs or spaces between, further columns in between
+/// ignored; blank lines between sentences. Lines of -DOCSTART- are skipped. Of JSON lines tokens
+/// and tags (ner_tags).
+std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path);
 
-/// Lines of a text file without the blank ones.
-std::vector<std::string> read_lines(const std::filesystem::path& path);
+/// Lines of a text file without the blank ones, or the texts of JSON lines.
+std::vector<std::string> read_texts(const std::filesystem::path& path);
 
 /// Rows of a file of fields with `separator`. `quotes`: a field in double quotes may hold
 /// separators and line ends, and "" is a quote. Blank lines are left out.

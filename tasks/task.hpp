@@ -20,7 +20,7 @@ struct Head {
   bool by_token = false;    ///< [batch, seq, classes]; else [batch, classes]
   std::size_t classes = 0;  ///< so many,
   bool or_more = false;     ///< or more
-  std::string meaning;      ///< for messages: "2 classes, negative and positive"
+  std::string meaning;      ///< for messages: "2 classes: neg, pos"
 };
 
 /// A score by its usual name. Accuracy, precision, recall and F1 are percentages, correlations are
@@ -62,11 +62,12 @@ class Task {
                                            const text::WordPieceTokenizer& tokenizer) const = 0;
 };
 
-/// Negative or positive; accuracy. `names` are those of the data ("neg", "pos"), for predictions;
-/// `model_labels` those of the model's classes, or empty: negative first. Logits of windows are
-/// averaged. Throws Error if the model's labels do not tell which class is which.
-std::unique_ptr<Task> polarity_task(std::vector<ClassifiedText> texts, std::string unit,
-                                    std::vector<std::string> names,
+/// Which class a text, or a pair, is of; accuracy and macro F1. `model_labels` are the names of the
+/// model's classes, or empty. A label of the data is a class by its name, case aside; or, for two
+/// classes that are negative and positive, by any of their names (0, neg, NEGATIVE); or else it is
+/// a number that counts the classes from 0. Predictions are named as the data name them. Logits of
+/// windows are averaged. Throws Error if a label of the data has no class.
+std::unique_ptr<Task> classify_task(std::vector<ClassifiedText> texts, std::string unit,
                                     const std::vector<std::string>& model_labels);
 
 /// Semantic similarity of two texts; Pearson's and Spearman's correlation.

@@ -16,13 +16,13 @@ PROGRAM = pathlib.Path(__file__).with_name("bertcl-program")
 
 def quantize(model, output, data=None, *, progress: bool = True, **options) -> dict:
     """Calibrates the float `model` on the SQuAD file `data` and writes the int8 model `output` (ONNX with Q/DQ).
-    `options` are those of `bertcl quantize` (preset="fast", samples=64, dynamic=True, ...). Returns its report, as
-    --json gives it. progress: draw it on stderr. Raises bertcl.Error."""
+    `options` are those of `bertcl quantize` (preset="fast", samples=64, dynamic=True, ...); force=True replaces an
+    output that exists. Returns its report, as --json gives it. progress: draw it on stderr. Raises bertcl.Error."""
     return _report("quantize", [model], progress, {"output": output, "data": data, **options})
 
 
 def evaluate(*models, data, progress: bool = True, **options) -> dict:
-    """Scores of one or several models on `data`, side by side: EM and F1 of a SQuAD file, or those of task="sst2"
+    """Scores of one or several models on `data`, side by side: EM and F1 of a SQuAD file, or those of task="classify"
     and others. `options` are those of `bertcl eval` (limit=200, vocab=..., ...). Returns its report, as --json gives
     it. Raises bertcl.Error."""
     return _report("eval", models, progress, {"data": data, **options})

@@ -135,11 +135,11 @@ class FineTuning(unittest.TestCase):
         dev = self.folder / "dev.tsv"
         dev.write_text("GOOD\t1\nbad\t0\n")
         quantized = made.with_name("int8.onnx")
-        bertcl("quantize", made, "-o", quantized, "--task", "sst2", "--data", dev)
+        bertcl("quantize", made, "-o", quantized, "--task", "classify", "--data", dev)
         for model in made, quantized:
-            told = json.loads(bertcl("eval", model, "--task", "sst2", "--data", dev, "--json", "-").stdout)
+            told = json.loads(bertcl("eval", model, "--task", "classify", "--data", dev, "--json", "-").stdout)
             self.assertEqual(told["models"][0]["accuracy"], 100)
-            told = json.loads(bertcl("eval", model, "--task", "sst2", "--data", dev, "--json", "-",
+            told = json.loads(bertcl("eval", model, "--task", "classify", "--data", dev, "--json", "-",
                                      "--labels", "positive,negative").stdout)
             self.assertEqual(told["models"][0]["accuracy"], 0)
         for case, problem in (([], "holds models that keep case"),

@@ -200,7 +200,7 @@ class Tasks(unittest.TestCase):
     def test_sst2(self):
         rows = read_sst2(shared("sst2/dev.tsv"))
         sequences = [(self.enclosed(self.pieces(text)), []) for text, _ in rows]
-        found = self.check_polarity("sst2", [(str(i), label) for i, (_, label) in enumerate(rows)],
+        found = self.check_polarity("classify", [(str(i), label) for i, (_, label) in enumerate(rows)],
                                     sequences, DATA / "sst2/dev.tsv", ["0", "1"])
         self.assertEqual(found["tokens"], sum(len(first) for first, _ in sequences))
 
@@ -213,14 +213,14 @@ class Tasks(unittest.TestCase):
 
     def test_movie_reviews_are_cut(self):
         reviews = self.reviews(60)
-        found = self.check_polarity("movie-reviews", [(id, label) for id, label, _ in reviews],
+        found = self.check_polarity("classify", [(id, label) for id, label, _ in reviews],
                                     [(self.enclosed(self.pieces(text)), []) for *_, text in reviews],
                                     DATA / "movie_reviews.zip", ["neg", "pos"], "--limit", 60)
         self.assertEqual(found["truncated"], 60)
 
     def test_movie_reviews_in_windows(self):
         reviews, model = self.reviews(20), self.model("SequenceClassification")
-        found, labels = self.evaluate("movie-reviews", model, DATA / "movie_reviews.zip", "--limit", 20,
+        found, labels = self.evaluate("classify", model, DATA / "movie_reviews.zip", "--limit", 20,
                                       "--windows")
         windows = 0
         for id, _, text in reviews:
@@ -234,7 +234,7 @@ class Tasks(unittest.TestCase):
 
     def test_stsb(self):
         model, rows = self.model("SequenceClassification", 1), read_stsb(shared("stsb/stsb-en-dev.csv"))
-        found, predicted = self.evaluate("stsb", model, DATA / "stsb/stsb-en-dev.csv")
+        found, predicted = self.evaluate("similarity", model, DATA / "stsb/stsb-en-dev.csv")
         sequences = [(self.enclosed(self.pieces(a)), self.enclosed(self.pieces(b))[1:]) for a, b, _ in rows]
         expected = np.array([float(x[0]) for x in self.logits(model, sequences)])
         np.testing.assert_allclose(list(predicted.values()), expected, atol=2e-3)
@@ -244,7 +244,7 @@ class Tasks(unittest.TestCase):
 
     def check_wnut17(self, sentences, data, options, **casing):
         model = self.model("TokenClassification", len(TAGS))
-        found, predicted = self.evaluate("wnut17", model, data, "--labels", ",".join(TAGS), *options)
+        found, predicted = self.evaluate("tag", model, data, "--labels", ",".join(TAGS), *options)
         sequences, firsts = [], []
         for sentence in sentences:
             pieces, first = [], []
@@ -318,10 +318,10 @@ class Tasks(unittest.TestCase):
         data, quantized = self.folder / "drop.txt", self.folder / "q.onnx"
         data.write_text("\n".join(texts), encoding="utf-8")
         model, report = self.model("MaskedLM"), self.folder / "drop.json"
-        bertcl("quantize", model, "-o", quantized, "--task", "mlm", "--data", data, "--samples", 4,
+        bertcl("quantize", model, "-o", quantized, "--task", "fill-mask", "--data", data, "--samples", 4,
                "--max-drop", 100, "--drop-data", data, "--json", report)
         drop = json.loads(report.read_text())["max_drop"]
-        before, after = (self.evaluate("mlm", path, data)[0]["accuracy"] for path in (model, quantized))
+        before, after = (self.evaluate("fill-mask", path, data)[0]["accuracy"] for path in (model, quantized))
         self.assertEqual((drop["unit"], drop["questions"]), ("accuracy", 40))
         self.assertAlmostEqual(drop["float_score"], before, places=9)
         self.assertAlmostEqual(drop["drop"], before - after, places=9)
@@ -332,7 +332,7 @@ class Tasks(unittest.TestCase):
         data = self.folder / "texts.txt"
         data.write_text("\n".join(texts), encoding="utf-8")
         model = self.model("MaskedLM")
-        found, predicted = self.evaluate("mlm", model, data)
+        found, predicted = self.evaluate("fill-mask", model, data)
         names = {id: token for token, id in self.vocabulary.items()}
         right = total = 0
         for seed, text in enumerate(texts):
@@ -368,16 +368,16 @@ class Tasks(unittest.TestCase):
     def test_quantized_beside_float(self):
         model, int8 = self.model("SequenceClassification"), self.folder / "int8.onnx"
         data = shared("sst2/dev.tsv")
-        bertcl("quantize", model, "-o", int8, "--task", "sst2", "--data", shared("sst2/train.tsv"),
+        bertcl("quantize", model, "-o", int8, "--task", "classify", "--data", shared("sst2/train.tsv"),
                "--samples", 32)
         report = self.folder / "compared.json"
-        bertcl("eval", int8, "--compare", model, "--task", "sst2", "--data", data, "--json", report,
+        bertcl("eval", int8, "--compare", model, "--task", "classify", "--data", data, "--json", report,
                "--require", "int8")
         made, original = json.loads(report.read_text())["models"]
         self.assertEqual((made["precision"], original["precision"]), ("int8", "fp32"))
         self.assertEqual(made["tokens"], original["tokens"])
         self.assertIn("int8", {op["type"] for op in inspect(int8)["ops"]})
-        by_int8, by_float = (self.evaluate("sst2", path, data)[1] for path in (int8, model))
+        by_int8, by_float = (self.evaluate("classify", path, data)[1] for path in (int8, model))
         equal = np.mean([by_int8[id] == by_float[id] for id in by_float])
         self.assertGreater(equal, 0.9)
 

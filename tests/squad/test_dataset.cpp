@@ -106,6 +106,35 @@ TEST(Dataset, SemanticFaultsAreNamed) {
   EXPECT_THAT(error_for(R"({"data": []})"), HasSubstr("contains no questions"));
 }
 
+TEST(Dataset, JsonLinesAreAQuestionEach) {
+  const std::string lines =
+      R"({"id": "a", "question": "Who sat?", "context": "The cat sat.",
+ "answers": {"text": ["The cat", "cat"], "answer_start": [0, 4]}})";
+  std::string one = lines;
+  std::erase(one, '\n');
+  const std::string two =
+      one + "\n\n" +
+      R"({"question": "What?", "context": "The cat sat.", "answers": [{"text": "sat"}]})";
+  const Dataset dataset = parse_dataset(two, "file.jsonl");
+  ASSERT_EQ(dataset.questions.size(), 2u);
+  EXPECT_FALSE(dataset.version_2);
+  EXPECT_EQ(dataset.contexts.size(), 1u) << "a context is kept once";
+  EXPECT_EQ(dataset.questions[0].id, "a");
+  EXPECT_EQ(dataset.questions[0].answers.at(1).answer_start, 4);
+  EXPECT_EQ(dataset.questions[1].id, "1");
+  EXPECT_EQ(dataset.questions[1].answers.at(0).text, "sat");
+  const Dataset second =
+      parse_dataset(one + "\n" + R"({"question": "Why?", "context": "c", "answers": {"text": []}})",
+                    "file.jsonl");
+  EXPECT_TRUE(second.version_2);
+  EXPECT_TRUE(second.questions[1].is_impossible);
+  EXPECT_THAT(error_for(one + "\n" + one),
+              HasSubstr("file.json:2: id \"a\" stands already in line 1"));
+  EXPECT_THAT(error_for(one + R"(
+{"question": "Why?"})"),
+              AllOf(HasSubstr("file.json:2: context is missing"), HasSubstr("each line is")));
+}
+
 TEST(Dataset, MissingFilesAreNamed) {
   EXPECT_THAT(error_of([] { load_dataset("/nowhere/squad.json"); }),
               AllOf(HasSubstr("/nowhere/squad.json"), HasSubstr("No such file")));

@@ -59,11 +59,14 @@ double metric(const Evaluation& evaluation, const std::string& name) {
 }
 
 std::vector<ClassifiedText> texts() {
-  return {{"x", "a a b", 1}, {"y", "b b a", 0}, {"z", "a a a a b b b b b b", 1}, {"w", "c", 1}};
+  return {{"x", "a a b", {}, "pos"},
+          {"y", "b b a", {}, "neg"},
+          {"z", "a a a a b b b b b b", {}, "pos"},
+          {"w", "c", {}, "pos"}};
 }
 
-TEST(Polarity, AccuracyAndPredictions) {
-  const auto task = polarity_task(texts(), "texts", {"neg", "pos"}, {});
+TEST(Classify, AccuracyAndPredictions) {
+  const auto task = classify_task(texts(), "texts", {});
   const Evaluation all = evaluate(*task, letter_tokenizer(), {}, count_a);
   EXPECT_DOUBLE_EQ(metric(all, "accuracy"), 50.0);
   EXPECT_EQ(json(all.results->predictions()),
@@ -77,8 +80,8 @@ TEST(Polarity, AccuracyAndPredictions) {
                    100.0);
 }
 
-TEST(Polarity, LongTextsAreCutOrReadInWindows) {
-  const auto task = polarity_task(texts(), "texts", {"neg", "pos"}, {});
+TEST(Classify, LongTextsAreCutOrReadInWindows) {
+  const auto task = classify_task(texts(), "texts", {});
   EvaluateOptions options;
   options.encode.max_length = 7;
   const Evaluation cut = evaluate(*task, letter_tokenizer(), options, count_a);
@@ -91,24 +94,82 @@ TEST(Polarity, LongTextsAreCutOrReadInWindows) {
   EXPECT_DOUBLE_EQ(metric(windows, "accuracy"), 50.0);
 }
 
-TEST(Polarity, TheModelMayHavePositiveFirst) {
+TEST(Classify, TheModelMayHavePositiveFirst) {
   for (const std::vector<std::string>& labels :
        {std::vector<std::string>{"POSITIVE", "negative"}, {"1", "0"}, {"LABEL_1", "LABEL_0"}}) {
-    const auto task = polarity_task(texts(), "texts", {"neg", "pos"}, labels);
+    const auto task = classify_task(texts(), "texts", labels);
     EXPECT_DOUBLE_EQ(metric(evaluate(*task, letter_tokenizer(), {}, count_a, {}, 2), "accuracy"),
                      0.0);
   }
-  for (const std::vector<std::string>& labels :
-       {std::vector<std::string>{"happy", "sad"}, {"neg", "neutral", "pos"}, {"neg", "negative"}}) {
-    EXPECT_THAT(error_of([&] {
-                  polarity_task(texts(), "texts", {"neg", "pos"}, labels);
-                }),
-                AllOf(HasSubstr(labels[0] + ", " + labels[1]), HasSubstr("--labels")));
+  for (const std::vector<std::string>& labels : {std::vector<std::string>{"happy", "sad"},
+                                                 {"bad", "neutral", "good"},
+                                                 {"negated", "negative"}}) {
+    EXPECT_THAT(error_of([&] { classify_task(texts(), "texts", labels); }),
+                AllOf(HasSubstr("neg, pos, which the model cannot give"),
+                      HasSubstr(labels[0] + ", " + labels[1]), HasSubstr("--labels")));
   }
 }
 
+/// Which of the letters a, b and c is the most frequent: class 0, 1 or 2.
+std::vector<float> count_abc(const text::Batch& batch) {
+  std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 3, 0.0F);
+  each_token(batch, [&](std::size_t row, std::size_t, std::int64_t id) {
+    if (id >= LETTER_A && id < LETTER_A + 6)
+      logits[row * 3 + static_cast<std::size_t>(id - LETTER_A) / 2] += 1.0F;
+  });
+  return logits;
+}
+
+std::vector<ClassifiedText> texts_of_three(const std::vector<std::string>& labels) {
+  return {{"0", "a", {}, labels[0]},
+          {"1", "b", {}, labels[1]},
+          {"2", "b", std::string("c c"), labels[2]},
+          {"3", "a b b", {}, labels[0]}};
+}
+
+TEST(Classify, AnyNumberOfClassesByNameOrNumber) {
+  const std::vector<std::string> names = {"World", "Sports", "Business"};
+  for (const std::vector<std::string>& data :
+       {names, {"world", "SPORTS", "business"}, {"0", "1", "2"}})
+    for (const bool named : {true, false}) {
+      if (!named && data[0] != "0") continue;
+      const auto task =
+          classify_task(texts_of_three(data), "texts", named ? names : std::vector<std::string>());
+      const Evaluation all = evaluate(*task, letter_tokenizer(), {}, count_abc);
+      EXPECT_DOUBLE_EQ(metric(all, "accuracy"), 75.0);
+      // F1 is 2/3 of the first two, 1 of the third.
+      EXPECT_NEAR(metric(all, "macro_f1"), 100.0 * (2.0 / 3 + 2.0 / 3 + 1) / 3, 1e-12);
+      EXPECT_EQ(json(all.results->predictions()),
+                json({{"0", data[0]}, {"1", data[1]}, {"2", data[2]}, {"3", data[1]}}));
+      EXPECT_EQ(task->head().classes, 3u);
+      EXPECT_EQ(task->head().or_more, !named);
+    }
+}
+
+TEST(Classify, AClassThatNoTextHasIsNamedByTheModel) {
+  const auto task = classify_task({{"0", "c", {}, "B"}}, "texts", {"A", "B", "C"});
+  EXPECT_EQ(json(evaluate(*task, letter_tokenizer(), {}, count_abc).results->predictions()),
+            json({{"0", "C"}}));
+}
+
+TEST(Classify, LabelsWithoutAClassAreRefused) {
+  EXPECT_THAT(error_of([] {
+                classify_task(texts_of_three({"x", "y", "z"}), "texts", {});
+              }),
+              AllOf(HasSubstr("stands for x, y, z is not known"), HasSubstr("--labels"),
+                    HasSubstr("id2label")));
+  EXPECT_THAT(error_of([] {
+                classify_task(texts_of_three({"a", "b", "q"}), "texts", {"A", "B"});
+              }),
+              AllOf(HasSubstr("the data have"), HasSubstr("its classes are A, B; ")));
+  EXPECT_THAT(error_of([] {
+                classify_task(texts_of_three({"0", "1", "2"}), "texts", {"A", "B"});
+              }),
+              HasSubstr("which the model cannot give"));
+}
+
 TEST(Tasks, BatchesChangeNothing) {
-  const auto task = polarity_task(texts(), "texts", {"neg", "pos"}, {});
+  const auto task = classify_task(texts(), "texts", {});
   const json expected = evaluate(*task, letter_tokenizer(), {}, count_a).results->predictions();
   for (const text::BatchOptions batches : {text::BatchOptions{1, 64}, {4096, 1}, {12, 2}}) {
     std::size_t done = 0;
@@ -124,13 +185,13 @@ TEST(Tasks, BatchesChangeNothing) {
 }
 
 TEST(Tasks, WrongOutputsAreRefused) {
-  const auto task = polarity_task(texts(), "texts", {"neg", "pos"}, {});
+  const auto task = classify_task(texts(), "texts", {"neg", "pos"});
   EXPECT_THAT(error_of([&] {
                 evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
                   return std::vector<float>(static_cast<std::size_t>(batch.batch) * 3);
                 });
               }),
-              AllOf(HasSubstr("12 values"), HasSubstr("2 classes, negative and positive")));
+              AllOf(HasSubstr("12 values"), HasSubstr("needs 2 classes: neg, pos")));
   EXPECT_THAT(error_of([&] {
                 evaluate(*task, letter_tokenizer(), {}, [](const text::Batch& batch) {
                   std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 2);

@@ -31,6 +31,37 @@ TEST(Accuracy, CountsEqualOnes) {
   EXPECT_THAT(error_of([] { accuracy(Labels{1, 2}, Labels{1}); }), HasSubstr("2 predictions"));
 }
 
+TEST(MacroF1, IsTheMeanOfTheF1OfTheClassesThatOccur) {
+  EXPECT_DOUBLE_EQ(macro_f1(Labels{0, 1}, Labels{0, 1}), 100.0);
+  EXPECT_DOUBLE_EQ(macro_f1(Labels{5, 5}, Labels{7, 7}), 0.0);
+  // Class 0: precision 1/2, recall 1; class 2: 0; class 1: precision 1, recall 1/2.
+  EXPECT_NEAR(macro_f1(Labels{0, 0, 1, 2}, Labels{0, 1, 1, 3}), 100.0 * (2.0 / 3 + 2.0 / 3) / 4,
+              1e-12);
+  std::mt19937 random(5);
+  for (const std::size_t count : {1, 3, 64, 257}) {
+    Labels predicted(count), reference(count);
+    for (auto& label : predicted) label = random() % 5;
+    for (auto& label : reference) label = random() % 4;
+    double sum = 0.0;
+    std::set<std::int64_t> classes(predicted.begin(), predicted.end());
+    classes.insert(reference.begin(), reference.end());
+    for (const std::int64_t label : classes) {
+      double right = 0, guessed = 0, true_ones = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        guessed += predicted[i] == label ? 1 : 0;
+        true_ones += reference[i] == label ? 1 : 0;
+        right += predicted[i] == label && reference[i] == label ? 1 : 0;
+      }
+      const double precision = guessed > 0 ? right / guessed : 0.0;
+      const double recall = true_ones > 0 ? right / true_ones : 0.0;
+      sum += right > 0 ? 2 * precision * recall / (precision + recall) : 0.0;
+    }
+    EXPECT_NEAR(macro_f1(predicted, reference), 100 * sum / static_cast<double>(classes.size()),
+                1e-9);
+  }
+  EXPECT_THAT(error_of([] { macro_f1(Labels{}, Labels{}); }), HasSubstr("at least 1"));
+}
+
 TEST(Correlation, AgreesWithSciPyOnTies) {
   const Values x = {1.5, 2.0, 2.0, -3.25, 7.0, 0.5, 2.0, 9.75};
   const Values y = {1.0, 2.5, 2.5, -1.0, 4.0, 4.0, 0.0, 5.0};

@@ -23,47 +23,113 @@ std::string refusal(const Read& read, const std::string& content,
   return error_of([&] { read(file.path()); });
 }
 
-TEST(ReadSst2, WithAndWithoutHeader) {
+TEST(ReadClassified, WithAndWithoutHeader) {
   for (const char* header : {"", "sentence\tlabel\n", "\xEF\xBB\xBFsentence\tlabel\r\n"}) {
     const ScratchFile file(std::string(header) + "a fine film \t1\r\n\nno\ttabs\t0\n");
-    const auto texts = read_sst2(file.path());
+    const auto texts = read_classified(file.path());
     ASSERT_EQ(texts.size(), 2u);
     EXPECT_EQ(texts[0].text, "a fine film");
-    EXPECT_EQ(texts[0].label, 1);
+    EXPECT_EQ(texts[0].label, "1");
     EXPECT_EQ(texts[0].id, "0");
     EXPECT_EQ(texts[1].text, "no\ttabs");
-    EXPECT_EQ(texts[1].label, 0);
+    EXPECT_EQ(texts[1].label, "0");
+    EXPECT_FALSE(texts[0].second);
     EXPECT_EQ(texts[1].id, "1");
   }
 }
 
-TEST(ReadSst2, RefusesOtherFiles) {
-  EXPECT_THAT(refusal(read_sst2, "good\t1\nbad\t2\n"),
-              AllOf(HasSubstr(".txt:2:"), HasSubstr("'2'"), HasSubstr("0 (negative)")));
-  EXPECT_THAT(refusal(read_sst2, "no label"), HasSubstr("'no label'"));
-  EXPECT_THAT(refusal(read_sst2, std::string(59, 'x') + "é and more"),
+TEST(ReadClassified, RefusesOtherFiles) {
+  EXPECT_THAT(refusal(read_classified, "good\t1\nbad\t \n"),
+              AllOf(HasSubstr(".txt:2:"), HasSubstr("'bad'"), HasSubstr("a tab, and its class")));
+  EXPECT_THAT(refusal(read_classified, "no label"), HasSubstr("'no label'"));
+  EXPECT_THAT(refusal(read_classified, std::string(59, 'x') + "é and more"),
               HasSubstr("'" + std::string(59, 'x') + " ..'"))
       << "long lines are cut between letters";
-  EXPECT_THAT(refusal(read_sst2, "sentence\tlabel\n"), HasSubstr("contains no texts"));
-  EXPECT_THAT(refusal(read_sst2, "ok\t1\ncaf\xe9\t1\n"), HasSubstr(".txt:2: invalid UTF-8"));
-  EXPECT_THAT(error_of([] { read_sst2("/no/such.tsv"); }), HasSubstr("/no/such.tsv: cannot open"));
+  EXPECT_THAT(refusal(read_classified, "sentence\tlabel\n"), HasSubstr("holds no text"));
+  EXPECT_THAT(refusal(read_classified, "ok\t1\ncaf\xe9\t1\n"), HasSubstr(".txt:2: invalid UTF-8"));
+  EXPECT_THAT(error_of([] { read_classified("/no/such.tsv"); }),
+              HasSubstr("/no/such.tsv: cannot open"));
 }
 
-TEST(ReadSst2, Dev) {
+TEST(ReadClassified, ColumnsByTheirNames) {
+  const ScratchFile tsv("idx\tsentence2\tlabel\tsentence1\n7\tsecond\tyes\tfirst\n", ".tsv");
+  const ScratchFile csv("label,text\nWorld,\"one, two\"\n", ".csv");
+  const ScratchFile bare("\"one, two\",World\n", ".csv");
+  const auto pairs = read_classified(tsv.path());
+  ASSERT_EQ(pairs.size(), 1u);
+  EXPECT_EQ(pairs[0].text, "first");
+  EXPECT_EQ(pairs[0].second, "second");
+  EXPECT_EQ(pairs[0].label, "yes");
+  for (const ScratchFile* file : {&csv, &bare}) {
+    const auto texts = read_classified(file->path());
+    ASSERT_EQ(texts.size(), 1u);
+    EXPECT_EQ(texts[0].text, "one, two");
+    EXPECT_EQ(texts[0].label, "World");
+  }
+  EXPECT_THAT(refusal(read_classified, "words,label\na,b\n", ".csv"),
+              AllOf(HasSubstr(".csv:1:"), HasSubstr("words, label"), HasSubstr("expected text")));
+  EXPECT_THAT(refusal(read_classified, "text,label\na,b\nc\n", ".csv"),
+              HasSubstr(".csv:3: 1 columns, expected 2: as the header has"));
+  EXPECT_THAT(refusal(read_classified, "a,b,c\n", ".csv"), HasSubstr("a text and its class"));
+}
+
+TEST(ReadClassified, JsonLines) {
+  const ScratchFile file(
+      "\xEF\xBB\xBF{\"text\": \"caf\\u00e9\", \"label\": 2, \"id\": \"x\"}\r\n\n"
+      "{\"label\": \"B\", \"sentence1\": \"a\", \"sentence2\": \"b\", \"more\": []}\n");
+  const auto texts = read_classified(file.path());
+  ASSERT_EQ(texts.size(), 2u);
+  EXPECT_EQ(texts[0].id, "x");
+  EXPECT_EQ(texts[0].text, "café");
+  EXPECT_EQ(texts[0].label, "2");
+  EXPECT_FALSE(texts[0].second);
+  EXPECT_EQ(texts[1].id, "1");
+  EXPECT_EQ(texts[1].second, "b");
+  const std::string good = "{\"text\": \"a\", \"label\": 1}\n";
+  EXPECT_THAT(refusal(read_classified, good + "{\"text\": \"a\"}\n"),
+              AllOf(HasSubstr(".txt:2: label is missing"), HasSubstr("each line is an object")));
+  EXPECT_THAT(refusal(read_classified, good + "{\"label\": 1}\n"), HasSubstr("text is missing"));
+  EXPECT_THAT(refusal(read_classified, good + "{\"text\": \"a\", \"label\": 0.5}"),
+              HasSubstr(".txt:2: label is of type number, expected string"));
+  EXPECT_THAT(refusal(read_classified, good + "\n{\"text\": "), HasSubstr(".txt:3: broken JSON"));
+  EXPECT_THAT(refusal(read_classified, good + "[1]\n"),
+              HasSubstr(".txt:2: expected a JSON object; each line"));
+}
+
+TEST(ReadJsonLines, PairsSentencesAndTexts) {
+  const ScratchFile pairs(
+      "{\"text\": \"a\", \"text_pair\": \"b\", \"score\": 4}\n"
+      "{\"sentence1\": \"c\", \"sentence2\": \"d\", \"label\": 0.5}\n");
+  const auto scored = read_scored_pairs(pairs.path());
+  ASSERT_EQ(scored.size(), 2u);
+  EXPECT_EQ(scored[0].score, 4.0);
+  EXPECT_EQ(scored[1].second, "d");
+  EXPECT_EQ(scored[1].score, 0.5);
+  EXPECT_THAT(refusal(read_scored_pairs, "{\"text\": \"a\", \"score\": 1}"),
+              HasSubstr("text_pair is missing"));
+  const ScratchFile tagged("{\"tokens\": [\"Oslo\", \"!\"], \"tags\": [\"B-place\", \"O\"]}\n");
+  EXPECT_THAT(read_tagged(tagged.path()).at(0).tags, ElementsAre("B-place", "O"));
+  EXPECT_THAT(refusal(read_tagged, "{\"tokens\": [\"a\"], \"ner_tags\": []}"),
+              HasSubstr(".txt:1: 1 tokens and 0 tags"));
+  const ScratchFile texts("{\"text\": \"one\"}\n{\"text\": \"{two}\"}\n");
+  EXPECT_THAT(read_texts(texts.path()), ElementsAre("one", "{two}"));
+}
+
+TEST(ReadClassified, Dev) {
   BERTCL_NEEDS("data/tasks/sst2/dev.tsv");
-  const auto texts = read_sst2(tests::shared_file("data/tasks/sst2/dev.tsv"));
+  const auto texts = read_classified(tests::shared_file("data/tasks/sst2/dev.tsv"));
   ASSERT_EQ(texts.size(), 872u);
   EXPECT_EQ(texts[0].text, "one long string of cliches");
-  EXPECT_EQ(texts[0].label, 0);
-  EXPECT_EQ(std::count_if(texts.begin(), texts.end(), [](auto& text) { return text.label == 1; }),
+  EXPECT_EQ(texts[0].label, "0");
+  EXPECT_EQ(std::count_if(texts.begin(), texts.end(), [](auto& text) { return text.label == "1"; }),
             444);
 }
 
-TEST(ReadStsb, QuotesHeadersAndTabs) {
+TEST(ReadScoredPairs, QuotesHeadersAndTabs) {
   const ScratchFile plain("\"A man, \"\"old\"\", sits.\",He\nsits.,0\n", ".csv");
-  EXPECT_THAT(error_of([&] { read_stsb(plain.path()); }), HasSubstr(".csv:1: 2 columns"));
+  EXPECT_THAT(error_of([&] { read_scored_pairs(plain.path()); }), HasSubstr(".csv:1: 2 columns"));
   const ScratchFile csv("\"A man, \"\"old\"\", sits.\",\"He\nsits.\",4.75\r\n\na,b,0\n", ".csv");
-  const auto pairs = read_stsb(csv.path());
+  const auto pairs = read_scored_pairs(csv.path());
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(pairs[0].first, "A man, \"old\", sits.");
   EXPECT_EQ(pairs[0].second, "He\nsits.");
@@ -73,26 +139,26 @@ TEST(ReadStsb, QuotesHeadersAndTabs) {
       "index\tgenre\tsentence1\tsentence2\tscore\n"
       "0\tnews\tHe said \"no.\tHe said, no.\t5.000\n",
       ".tsv");
-  const auto glue = read_stsb(tsv.path());
+  const auto glue = read_scored_pairs(tsv.path());
   ASSERT_EQ(glue.size(), 1u);
   EXPECT_EQ(glue[0].first, "He said \"no.");
   EXPECT_EQ(glue[0].second, "He said, no.");
   EXPECT_EQ(glue[0].score, 5.0);
 }
 
-TEST(ReadStsb, RefusesOtherFiles) {
-  EXPECT_THAT(refusal(read_stsb, "a,b,1\na,b,high\n", ".csv"),
+TEST(ReadScoredPairs, RefusesOtherFiles) {
+  EXPECT_THAT(refusal(read_scored_pairs, "a,b,1\na,b,high\n", ".csv"),
               AllOf(HasSubstr(".csv:2:"), HasSubstr("'high'")));
-  EXPECT_THAT(refusal(read_stsb, "a,\"b\n,1\na,b,2\n", ".csv"),
-              HasSubstr(".csv:1: unterminated quote"));
-  EXPECT_THAT(refusal(read_stsb, "a,b,nan\n", ".csv"), HasSubstr("'nan'"));
-  EXPECT_THAT(refusal(read_stsb, "a,b,c,1\n", ".csv"), HasSubstr("4 columns, expected 3"));
-  EXPECT_THAT(refusal(read_stsb, "\n \n", ".csv"), HasSubstr("contains no pairs"));
+  EXPECT_THAT(refusal(read_scored_pairs, "a,\"b\n,1\na,b,2\n", ".csv"),
+              HasSubstr(".csv:1: the quote is not closed"));
+  EXPECT_THAT(refusal(read_scored_pairs, "a,b,nan\n", ".csv"), HasSubstr("'nan'"));
+  EXPECT_THAT(refusal(read_scored_pairs, "a,b,c,1\n", ".csv"), HasSubstr("4 columns, expected 3"));
+  EXPECT_THAT(refusal(read_scored_pairs, "\n \n", ".csv"), HasSubstr("holds no pair"));
 }
 
-TEST(ReadStsb, Dev) {
+TEST(ReadScoredPairs, Dev) {
   BERTCL_NEEDS("data/tasks/stsb/stsb-en-dev.csv");
-  const auto pairs = read_stsb(tests::shared_file("data/tasks/stsb/stsb-en-dev.csv"));
+  const auto pairs = read_scored_pairs(tests::shared_file("data/tasks/stsb/stsb-en-dev.csv"));
   ASSERT_EQ(pairs.size(), 1500u);
   EXPECT_EQ(pairs[1].second, "A child is riding a horse.");
   EXPECT_EQ(pairs[1].score, 4.75);
@@ -103,25 +169,25 @@ TEST(ReadStsb, Dev) {
   }
 }
 
-TEST(ReadConll, SentencesBetweenBlankLines) {
+TEST(ReadTagged, SentencesBetweenBlankLines) {
   const ScratchFile file(
       "\xEF\xBB\xBF\n-DOCSTART- -X- O O\n\nNew NNP I-NP B-location\nYork\tI-location\n\t\n\n"
       "it\tO\n\xEF\xBB\xBF\n");
-  const auto sentences = read_conll(file.path());
+  const auto sentences = read_tagged(file.path());
   ASSERT_EQ(sentences.size(), 2u);
   EXPECT_THAT(sentences[0].words, ElementsAre("New", "York"));
   EXPECT_THAT(sentences[0].tags, ElementsAre("B-location", "I-location"));
   EXPECT_THAT(sentences[1].words, ElementsAre("it"));
 }
 
-TEST(ReadConll, RefusesOtherFiles) {
-  EXPECT_THAT(refusal(read_conll, "it\tO\nalone\n"),
+TEST(ReadTagged, RefusesOtherFiles) {
+  EXPECT_THAT(refusal(read_tagged, "it\tO\nalone\n"),
               AllOf(HasSubstr(".txt:2:"), HasSubstr("'alone'"), HasSubstr("B-person")));
-  EXPECT_THAT(refusal(read_conll, "it\tperson\n"), HasSubstr("'it\tperson'"));
-  EXPECT_THAT(refusal(read_conll, "\n"), HasSubstr("contains no sentences"));
+  EXPECT_THAT(refusal(read_tagged, "it\tperson\n"), HasSubstr("'it\tperson'"));
+  EXPECT_THAT(refusal(read_tagged, "\n"), HasSubstr("holds no sentence"));
 }
 
-TEST(ReadConll, Wnut17) {
+TEST(ReadTagged, Wnut17) {
   const auto count = [](const std::vector<TaggedSentence>& sentences, const std::string& tag) {
     std::ptrdiff_t found = 0;
     for (const TaggedSentence& sentence : sentences)
@@ -130,11 +196,11 @@ TEST(ReadConll, Wnut17) {
   };
   BERTCL_NEEDS("data/tasks/wnut17/emerging.dev.conll");
   BERTCL_NEEDS("data/tasks/wnut17/wnut17train.conll");
-  const auto dev = read_conll(tests::shared_file("data/tasks/wnut17/emerging.dev.conll"));
+  const auto dev = read_tagged(tests::shared_file("data/tasks/wnut17/emerging.dev.conll"));
   EXPECT_EQ(dev.size(), 1009u);
   EXPECT_EQ(count(dev, "B-person"), 470);
   EXPECT_EQ(dev[0].words[0], "Stabilized");
-  const auto train = read_conll(tests::shared_file("data/tasks/wnut17/wnut17train.conll"));
+  const auto train = read_tagged(tests::shared_file("data/tasks/wnut17/wnut17train.conll"));
   EXPECT_EQ(train.size(), 3394u);
   EXPECT_EQ(count(train, "I-corporation"), 46);
 }
@@ -144,10 +210,10 @@ TEST(ReadMovieReviews, ZipInTurn) {
   const auto reviews = read_movie_reviews(tests::shared_file("data/tasks/movie_reviews.zip"));
   ASSERT_EQ(reviews.size(), 2000u);
   EXPECT_EQ(reviews[0].id, "neg/cv000_29416.txt");
-  EXPECT_EQ(reviews[0].label, 0);
+  EXPECT_EQ(reviews[0].label, "neg");
   EXPECT_EQ(reviews[0].text.size(), 4043u);
   EXPECT_EQ(reviews[1].id.substr(0, 9), "pos/cv000");
-  EXPECT_EQ(reviews[1].label, 1);
+  EXPECT_EQ(reviews[1].label, "pos");
   EXPECT_EQ(reviews[1999].id, "pos/cv999_13106.txt");
 }
 
@@ -174,15 +240,15 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
   ASSERT_EQ(reviews.size(), 3u);
   EXPECT_EQ(reviews[0].text, "bad");
   EXPECT_EQ(reviews[1].id, "pos/0_9.txt");
-  EXPECT_EQ(reviews[2].label, 1);
+  EXPECT_EQ(reviews[2].label, "pos");
   EXPECT_THAT(refusal(read_movie_reviews, "words", ".zip"),
               AllOf(HasSubstr("cannot open as .zip"), HasSubstr("neg/*.txt")));
 }
 
-TEST(ReadLines, LeavesOutBlankOnes) {
+TEST(ReadTexts, LeavesOutBlankOnes) {
   const ScratchFile file("one\r\n\n  \ntwo words\nthree");
-  EXPECT_THAT(read_lines(file.path()), ElementsAre("one", "two words", "three"));
-  EXPECT_THAT(refusal(read_lines, " \n"), HasSubstr("contains no texts"));
+  EXPECT_THAT(read_texts(file.path()), ElementsAre("one", "two words", "three"));
+  EXPECT_THAT(refusal(read_texts, " \n"), HasSubstr("holds no text"));
 }
 
 }  // namespace

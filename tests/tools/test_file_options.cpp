@@ -122,7 +122,7 @@ TEST_F(FileOptionsTest, EveryCommandRefusesSharedFilesAndLeavesThemAsTheyAre) {
       {"eval", in, "--data", "d.json", "--null-odds", out, "--json", out},
       {"eval", "m.onnx", "--compare", in, "--data", "d.json", "--predictions", in},
       {"eval", "m.onnx", "--data", in, "--json", in},
-      {"eval", "m.onnx", "--data", "d", "--task", "wnut17", "--labels", in, "--json", in},
+      {"eval", "m.onnx", "--data", "d", "--task", "tag", "--labels", in, "--json", in},
       {"eval", "m.onnx", "--data", "d.json", "--vocab", in, "--json", in},
       {"quantize", in, "-o", in, "--data", "d.json"},
       {"quantize", "m.onnx", "-o", in, "--data", in},

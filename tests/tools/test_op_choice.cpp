@@ -122,9 +122,9 @@ TEST_F(OpChoiceTest, KeepsTheScoreOfEveryTaskWithinABound) {
     sentences += word + "\tO\nOslo\tB-place\nis\tO\n" + std::to_string(i) + "\tB-place\n\n";
   }
   for (const BoundedTask& task : std::vector<BoundedTask>{
-           {"sst2", write("d.tsv", texts), "accuracy", "accuracy", 1.0, {}},
-           {"stsb", write("d.csv", pairs), "Pearson", "pearson", 100.0, {}},
-           {"wnut17", write("d.conll", sentences), "F1", "f1", 1.0, {"--labels", "O,B-place"}}}) {
+           {"classify", write("d.tsv", texts), "accuracy", "accuracy", 1.0, {}},
+           {"similarity", write("d.csv", pairs), "Pearson", "pearson", 100.0, {}},
+           {"tag", write("d.conll", sentences), "F1", "f1", 1.0, {"--labels", "O,B-place"}}}) {
     const auto run = [&](std::vector<std::string> arguments) {
       arguments.insert(arguments.end(),
                        {"--task", task.name, "--data", task.data, "--json", path("j")});
@@ -159,8 +159,8 @@ TEST_F(OpChoiceTest, AScoreThatIsNotDefinedIsRefused) {
     return refusal(run_bertcl({"quantize", model, "-o", path("q.onnx"), "--task", task, "--data",
                                data, "--samples", "1", "--max-drop", "1"}));
   };
-  EXPECT_THAT(drop("stsb", write("d.csv", "a,b,1\nc,d,1\ne,f,1\n")),
-              AllOf(HasSubstr("tasks.onnx"), HasSubstr("its Pearson is undefined")));
+  EXPECT_THAT(drop("similarity", write("d.csv", "a,b,1\nc,d,1\ne,f,1\n")),
+              AllOf(HasSubstr("tasks.onnx"), HasSubstr("its Pearson is not defined")));
 }
 
 TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
@@ -169,7 +169,7 @@ TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {
   const std::string data = write("d.conll", "no tag");
   const auto refused = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"quantize", model,    "-o", path("q.onnx"), "--task",
-                                          "wnut17",   "--data", data, "--max-drop",   "1"};
+                                          "tag",      "--data", data, "--max-drop",   "1"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return refusal(run_bertcl(arguments));
   };

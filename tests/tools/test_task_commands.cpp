@@ -192,29 +192,30 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
     arguments.insert(arguments.begin(), {"eval", tests::kModel});
     return refusal(run_bertcl(arguments));
   };
-  EXPECT_THAT(eval({"--task", "sst2", "--data", sst2}),
+  EXPECT_THAT(eval({"--task", "classify", "--data", sst2}),
               AllOf(HasSubstr(tests::kModel), HasSubstr("start_logits f32[batch, seq]"),
-                    HasSubstr("[batch, 2]")));
-  EXPECT_THAT(eval({"--task", "mlm", "--data", sst2}), HasSubstr("[batch, seq, 30522 or more]"));
-  EXPECT_THAT(eval({"--task", "wnut17", "--data", tagged}), HasSubstr("--labels"));
-  EXPECT_THAT(eval({"--task", "sst2", "--data", tagged}), HasSubstr("t.conll:1:"));
-  EXPECT_THAT(eval({"--task", "stsb", "--data", sst2}), HasSubstr("dev.tsv:1: 2 columns"));
-  EXPECT_THAT(eval({"--task", "stsb", "--data", sst2, "--windows"}),
-              HasSubstr("--windows is for --task sst2 or movie-reviews, not stsb"));
-  EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--nbest", path("n.json")}),
-              HasSubstr("--nbest is for --task squad"));
-  EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--doc-stride", "5"}),
-              HasSubstr("--doc-stride is for --task squad"));
-  EXPECT_THAT(eval({"--task", "sst2", "--data", sst2, "--null-threshold", "3"}),
-              HasSubstr("--null-threshold is for --task squad"));
-  EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels is for"));
+                    HasSubstr("[batch, 2 or more]")));
+  EXPECT_THAT(eval({"--task", "fill-mask", "--data", sst2}),
+              HasSubstr("[batch, seq, 30522 or more]"));
+  EXPECT_THAT(eval({"--task", "tag", "--data", tagged}), HasSubstr("--labels"));
+  EXPECT_THAT(eval({"--task", "classify", "--data", tagged}), HasSubstr("t.conll:1:"));
+  EXPECT_THAT(eval({"--task", "similarity", "--data", sst2}), HasSubstr("dev.tsv:1: 2 columns"));
+  EXPECT_THAT(eval({"--task", "similarity", "--data", sst2, "--windows"}),
+              HasSubstr("--windows goes with --task classify, not with similarity"));
+  EXPECT_THAT(eval({"--task", "classify", "--data", sst2, "--nbest", path("n.json")}),
+              HasSubstr("--nbest goes with --task question-answering"));
+  EXPECT_THAT(eval({"--task", "classify", "--data", sst2, "--doc-stride", "5"}),
+              HasSubstr("--doc-stride goes with --task question-answering"));
+  EXPECT_THAT(eval({"--task", "classify", "--data", sst2, "--null-threshold", "3"}),
+              HasSubstr("--null-threshold goes with --task question-answering"));
+  EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
   EXPECT_THAT(eval({"--data", sst2}), HasSubstr("broken JSON"));
 }
 
 TEST_F(TaskTest, AFaultOfTheDataDoesNotNameTheModel) {
   const std::string model = write("m.onnx", tests::model_of_tasks());
   const auto result =
-      run_bertcl({"eval", model, "--task", "wnut17", "--labels", "O,B-x", "--data",
+      run_bertcl({"eval", model, "--task", "tag", "--labels", "O,B-x", "--data",
                   write("t.conll", "\xC2\x81\tO\n"), "--vocab", tests::kVocabulary});
   EXPECT_THAT(refusal(result), StartsWith("bertcl: " + path("t.conll") + ": nothing to score"));
 }
@@ -229,16 +230,16 @@ TEST_F(TaskTest, PredictionsAreUtf8) {
     EXPECT_EQ(result.code, 0) << result.err;
     return read(path("p.json"));
   };
-  const std::string tagged = predict("wnut17", write("t.conll", "Zürich\tO\n"), "O,B-größe");
+  const std::string tagged = predict("tag", write("t.conll", "Zürich\tO\n"), "O,B-größe");
   EXPECT_THAT(tagged, AnyOf("{\n  \"0\": [\"O\"]\n}\n", "{\n  \"0\": [\"B-größe\"]\n}\n"));
-  const std::string other = predict("wnut17", path("t.conll"), "B-größe,O");
+  const std::string other = predict("tag", path("t.conll"), "B-größe,O");
   EXPECT_NE(tagged, other) << "one of them is the tag with its letters";
   // Names of files of another encoding.
   for (const char* folder : {"reviews", "reviews/neg", "reviews/pos"})
     std::filesystem::create_directory(path(folder));
   write("reviews/neg/caf\xE9.txt", "bad");
   write("reviews/pos/café.txt", "good");
-  EXPECT_THAT(predict("movie-reviews", path("reviews"), "negative,positive"),
+  EXPECT_THAT(predict("classify", path("reviews"), "negative,positive"),
               AllOf(HasSubstr("\"neg/caf\uFFFD.txt\": "), HasSubstr("\"pos/café.txt\": ")));
 }
 
@@ -255,7 +256,7 @@ TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
   for (int i = 0; i < 100; ++i) text += "word ";
   const std::vector<std::string> command = {"quantize", write("m.onnx", model.SerializeAsString()),
                                             "-o",       path("q.onnx"),
-                                            "--task",   "mlm",
+                                            "--task",   "fill-mask",
                                             "--data",   write("texts.txt", text),
                                             "--preset", "fast",
                                             "--vocab",  tests::kVocabulary};
@@ -270,16 +271,16 @@ TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
 
 TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
   const std::map<std::string, std::string> data = {
-      {"sst2", write("sst2.tsv", "a fine film\t1\nno\t0\n")},
-      {"stsb", write("stsb.csv", "one,two,3\nthree,four,1\n")},
-      {"wnut17", write("wnut.conll", "Oslo\tB-location\n\nit\tO\n")},
-      {"mlm", write("texts.txt", "one two three\nfour five six\n")}};
+      {"classify", write("sst2.tsv", "a fine film\t1\nno\t0\n")},
+      {"similarity", write("stsb.csv", "one,two,3\nthree,four,1\n")},
+      {"tag", write("wnut.conll", "Oslo\tB-location\n\nit\tO\n")},
+      {"fill-mask", write("texts.txt", "one two three\nfour five six\n")}};
   std::filesystem::create_directories(path("reviews/neg"));
   std::filesystem::create_directories(path("reviews/pos"));
   write("reviews/neg/a.txt", "bad");
   write("reviews/pos/a.txt", "good");
   const std::map<std::string, std::string> units = {
-      {"sst2", "texts"}, {"stsb", "pairs"}, {"wnut17", "sentences"}, {"mlm", "texts"}};
+      {"classify", "texts"}, {"similarity", "pairs"}, {"tag", "sentences"}, {"fill-mask", "texts"}};
   for (const auto& [task, file] : data) {
     const auto made =
         run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--force", "--task", task,
@@ -287,18 +288,18 @@ TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {
     EXPECT_EQ(made.code, 0) << made.err;
     EXPECT_THAT(made.out, HasSubstr("on 2 " + units.at(task) + " (")) << task;
   }
-  const std::vector<std::string> reviews = {"quantize",      tests::kModel, "-o",
-                                            path("q.onnx"),  "--force",     "--task",
-                                            "movie-reviews", "--data",      path("reviews")};
+  const std::vector<std::string> reviews = {"quantize",     tests::kModel, "-o",
+                                            path("q.onnx"), "--force",     "--task",
+                                            "classify",     "--data",      path("reviews")};
   EXPECT_EQ(run_bertcl(reviews).code, 0);
   std::vector<std::string> bounded = reviews;
   bounded.insert(bounded.end(), {"--max-drop", "1", "--samples", "1"});
   EXPECT_THAT(refusal(run_bertcl(bounded)),
-              AllOf(HasSubstr(tests::kModel), HasSubstr("[batch, 2]")));
-  EXPECT_THAT(
-      refusal(run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--force", "--task",
-                          "mlm", "--data", data.at("mlm"), "--max-drop", "1", "--labels", "a,b"})),
-      HasSubstr("--labels goes with --task sst2"));
+              AllOf(HasSubstr(tests::kModel), HasSubstr("[batch, 2 or more]")));
+  EXPECT_THAT(refusal(run_bertcl({"quantize", tests::kModel, "-o", path("q.onnx"), "--force",
+                                  "--task", "fill-mask", "--data", data.at("fill-mask"),
+                                  "--max-drop", "1", "--labels", "a,b"})),
+              HasSubstr("--labels goes with --task classify"));
 }
 
 }  // namespace

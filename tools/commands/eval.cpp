@@ -29,10 +29,11 @@ void check_task(const EvalOptions& options) {
       throw Error(
           fmt::format("{} is for --task {}, not {}", option, fmt::join(tasks, " or "), task));
   };
-  refuse(!options.null_odds.empty(), "--null-odds", {"squad"});
-  refuse(!options.nbest.empty(), "--nbest", {"squad"});
-  for (const std::string& name : options.squad_only) refuse(true, name.c_str(), {"squad"});
-  refuse(options.windows, "--windows", {"sst2", "movie-reviews"});
+  refuse(!options.null_odds.empty(), "--null-odds", {kQuestionAnswering});
+  refuse(!options.nbest.empty(), "--nbest", {kQuestionAnswering});
+  for (const std::string& name : options.squad_only)
+    refuse(true, name.c_str(), {kQuestionAnswering});
+  refuse(options.windows, "--windows", {kClassify});
   check_labels(options.task);
 }
 
@@ -47,8 +48,7 @@ std::string head_of(const std::vector<EvaluatedModel>& models, const std::string
     text += fmt::format("\n{} of them {} longer than {} tokens and truncated",
                         grouped(static_cast<std::int64_t>(cut)), cut == 1 ? "is" : "are",
                         first.max_length);
-    if (options.task.name == "movie-reviews" || options.task.name == "sst2")
-      text += "; --windows reads the full texts";
+    if (options.task.name == kClassify) text += "; --windows reads all of each";
   }
   return text;
 }
@@ -132,15 +132,18 @@ void add_eval(CLI::App& program, Action& action) {
   const auto options = std::make_shared<EvalOptions>();
   CLI::App* command = add_model_command(
       program, "eval",
-      "Measure EM and F1 of models on SQuAD, or the scores of other tasks, and their speed\n\nEach "
-      "model answers every question of the file (SQuAD v1.1 or v2.0) on the same device; "
-      "the\nscores are those of the official scripts. Shown side by side: precision, size, EM, F1, "
-      "time\nand tokens per second (real tokens, without padding). Other tasks, with --task:\n  "
-      "sst2           negative or positive texts in a .tsv: accuracy\n  movie-reviews  long texts "
-      "in a .zip or folder with neg/*.txt and pos/*.txt: accuracy\n  stsb           scored pairs "
-      "in a .csv or .tsv: Pearson's and Spearman's correlation\n  wnut17         tagged words in a "
-      "CoNLL file: F1, precision and recall of entities\n  mlm            15 % of the tokens "
-      "masked, any text or a SQuAD file: accuracy",
+      "Measure EM and F1 of models on SQuAD, or the scores of other tasks, and their speed\n\n"
+      "Each model answers every question of the file on the same device; the scores are those of\n"
+      "the official scripts. Shown side by side: precision, size, scores, time and tokens per\n"
+      "second (real tokens, without padding). Tasks, by --task, and their data, recognized by\n"
+      "their content; each may also be JSON lines, and - is standard input:\n"
+      "  question-answering  SQuAD v1.1 or v2.0: EM and F1\n"
+      "  classify            text, tab, class; a .csv; or movie reviews (a .zip or folder with\n"
+      "                      neg/*.txt and pos/*.txt): accuracy and macro F1\n"
+      "  tag                 CoNLL, a word and its tag a line: F1, precision, recall of entities\n"
+      "  fill-mask           lines of any text, 15 % of whose tokens are hidden: accuracy\n"
+      "  similarity          two texts and a score, .csv or .tsv: Pearson's and Spearman's\n"
+      "                      correlation",
       "bertcl eval int8.onnx --compare models/minilm-l6-squad/model.onnx --data "
       "data/sample-v2.0.json",
       *options);
@@ -156,10 +159,10 @@ void add_eval(CLI::App& program, Action& action) {
   not_negative(*command, "--limit", options->limit,
                "Only the first N questions or texts; 0 is all");
   positive(*command, "--batch-tokens", options->batch_tokens,
-           "Maximum tokens per batch; 4096, for mlm 1024");
+           "Tokens of a batch at most; by default 4096, for fill-mask 1024");
   positive(*command, "--max-seq-length", options->max_length,
-           "Maximum tokens per sequence, with separators; by default 384 for SQuAD, else "
-           "the\nmodel's limit, or 512");
+           "Tokens of a sequence, separators included; by default 384 for questions, else as many\n"
+           "as the model takes, or 512");
   const auto file = [&](const char* name, std::string& value, const char* text) {
     output_file(command->add_option(name, value, text))->type_name("FILE");
   };

@@ -167,6 +167,8 @@ void check_source(const QuantizeOptions& options) {
     throw Error(
         "no source of ranges: give calibration data with --data FILE, a table of ranges with "
         "--read-table FILE, or --dynamic to find them in each run");
+  if (options.task.data == "-")
+    throw Error("--data: quantize reads its data more than once; name a file in place of -");
   if (!options.task.data.empty() && !table.read.empty())
     throw Error(
         "--data and --read-table exclude each other: ranges are either found by calibration or "

@@ -36,7 +36,7 @@ class CalibrationSamples {
   std::size_t size() const { return chosen_.size(); }
   const std::vector<std::size_t>& chosen() const { return chosen_; }  ///< indices in the data
   const std::string& unit() const { return unit_; }                   ///< "questions", "pairs"
-  /// The data of the task squad; else null.
+  /// The data of question answering; else null.
   const squad::Dataset* dataset() const { return dataset_.get(); }
 
  private:

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "bertcl/error.hpp"
 
@@ -23,13 +24,18 @@ bool fits(const ir::Shape& shape, const tasks::Head& head) {
 }  // namespace
 
 std::string find_task_output(const std::vector<plan::Port>& outputs, const tasks::Head& head) {
-  std::string found;
-  for (const plan::Port& port : outputs) {
-    if (!ir::is_float(port.type.dtype) || !fits(port.type.shape, head)) continue;
-    if (found.empty() || port.name.find("logits") != std::string::npos) found = port.name;
-  }
-  if (!found.empty()) return found;
-  throw Error(fmt::format("the outputs are {}; the task needs [batch, {}{}{}], with {}",
+  // Of several the logits, else that with the fewest classes: hidden states have many.
+  const auto rank = [](const plan::Port& port) {
+    return std::pair(port.name.find("logits") == std::string::npos,
+                     fixed_extent(port.type.shape, port.type.shape.size() - 1));
+  };
+  const plan::Port* found = nullptr;
+  for (const plan::Port& port : outputs)
+    if (ir::is_float(port.type.dtype) && fits(port.type.shape, head) &&
+        (!found || rank(port) < rank(*found)))
+      found = &port;
+  if (found) return found->name;
+  throw Error(fmt::format("the outputs are {}; the task needs one of [batch, {}{}{}], with {}",
                           fmt::join(describe(outputs), ", "), head.by_token ? "seq, " : "",
                           head.classes, head.or_more ? " or more" : "", head.meaning));
 }

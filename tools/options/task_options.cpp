@@ -56,9 +56,9 @@ std::vector<std::string> read_id2label(const std::filesystem::path& path) {
   return std::all_of(labels.begin(), labels.end(), made_up) ? std::vector<std::string>() : labels;
 }
 
-/// Texts of any kind: the contexts of a SQuAD file, or the lines of another.
-std::vector<std::string> read_texts(const std::string& path) {
-  if (std::filesystem::path(path).extension() != ".json") return tasks::read_lines(path);
+/// Texts of any kind: the contexts of a SQuAD file, or those of another.
+std::vector<std::string> read_any_texts(const std::string& path) {
+  if (std::filesystem::path(path).extension() != ".json") return tasks::read_texts(path);
   return squad::load_dataset(path).contexts;
 }
 
@@ -74,33 +74,32 @@ std::vector<Item> chosen(std::vector<Item> items, const ItemChoice& choice) {
 
 CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
                               const std::string& data_help) {
-  one_of(command.add_option("--task", options.name, "Task of the data"),
-         {"squad", "sst2", "movie-reviews", "stsb", "wnut17", "mlm"});
+  one_of(command.add_option("--task", options.name, "What the data are for"),
+         {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity});
   return input_file(command.add_option("--data", options.data, data_help))->type_name("FILE");
 }
 
 CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options) {
-  return input_file(
-             command.add_option(
-                 "--labels", options.labels,
-                 "The model's class names in output order, or a file with one per line. By "
-                 "default\nthose that finetune.py wrote into the model, or id2label of config.json "
-                 "beside it;\nelse, for sst2 and movie-reviews, negative,positive"))
+  return input_file(command.add_option(
+                        "--labels", options.labels,
+                        "What the classes of the model stand for, in their order; or a file with "
+                        "one on\n"
+                        "each line. By default as finetune.py wrote them into the model, or "
+                        "id2label of\n"
+                        "config.json beside it"))
       ->type_name("LABEL,...");
 }
 
 void check_labels(const TaskOptions& options) {
-  const bool fits =
-      options.name == "sst2" || options.name == "movie-reviews" || options.name == "wnut17";
-  if (!options.labels.empty() && !fits)
-    throw Error(
-        fmt::format("--labels is for --task sst2, movie-reviews or wnut17, not {}", options.name));
+  if (!options.labels.empty() && options.name != kClassify && options.name != kTag)
+    throw Error(fmt::format("--labels goes with --task {} or {}, not with {}", kClassify, kTag,
+                            options.name));
 }
 
 std::vector<std::string> find_labels(const TaskOptions& options,
                                      const std::vector<std::filesystem::path>& models) {
   if (!options.labels.empty()) {
-    if (options.labels.find(',') == std::string::npos) return tasks::read_lines(options.labels);
+    if (options.labels.find(',') == std::string::npos) return tasks::read_texts(options.labels);
     std::vector<std::string> labels;
     std::istringstream list(options.labels);
     for (std::string label; std::getline(list, label, ',');) {
@@ -138,7 +137,7 @@ void check_labels_are_known(const TaskOptions& options,
                             const std::vector<std::filesystem::path>& models) {
   if (options.is_squad()) return;
   const std::vector<std::string> labels = find_labels(options, models);
-  if (options.name == "wnut17") tasks::check_tags_are_known(labels);
+  if (options.name == kTag) tasks::check_tags_are_known(labels);
 }
 
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
@@ -146,28 +145,29 @@ std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const text::WordPieceTokenizer& tokenizer,
                                        const ItemChoice& choice) {
   const std::string& data = options.data;
-  if (options.name == "sst2")
-    return tasks::polarity_task(chosen(tasks::read_sst2(data), choice), "texts", {"0", "1"},
-                                labels);
-  if (options.name == "movie-reviews")
-    return tasks::polarity_task(chosen(tasks::read_movie_reviews(data), choice), "reviews",
-                                {"neg", "pos"}, labels);
-  if (options.name == "stsb") return tasks::similarity_task(chosen(tasks::read_stsb(data), choice));
-  if (options.name == "wnut17")
-    return tasks::tagging_task(chosen(tasks::read_conll(data), choice), labels);
-  if (options.name == "mlm")
-    return tasks::masked_task(chosen(read_texts(data), choice), tokenizer.vocabulary_size());
+  if (options.name == kClassify) {
+    const std::string unit = tasks::holds_movie_reviews(data) ? "reviews" : "texts";
+    return tasks::classify_task(chosen(tasks::read_classified(data), choice), unit, labels);
+  }
+  if (options.name == kSimilarity)
+    return tasks::similarity_task(chosen(tasks::read_scored_pairs(data), choice));
+  if (options.name == kTag)
+    return tasks::tagging_task(chosen(tasks::read_tagged(data), choice), labels);
+  if (options.name == kFillMask)
+    return tasks::masked_task(chosen(read_any_texts(data), choice), tokenizer.vocabulary_size());
   throw Error(fmt::format("unknown task '{}'", options.name));
 }
 
 std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,
                                         const text::WordPieceTokenizer& tokenizer) {
-  if (options.name != "wnut17") return load_task(options, {}, tokenizer);
-  std::vector<tasks::TaggedSentence> sentences = tasks::read_conll(options.data);
-  std::set<std::string> tags;
-  for (const tasks::TaggedSentence& sentence : sentences)
-    tags.insert(sentence.tags.begin(), sentence.tags.end());
-  return tasks::tagging_task(std::move(sentences), {tags.begin(), tags.end()});
+  std::set<std::string> labels;  // of the data, in any order
+  if (options.name == kTag)
+    for (const tasks::TaggedSentence& sentence : tasks::read_tagged(options.data))
+      labels.insert(sentence.tags.begin(), sentence.tags.end());
+  if (options.name == kClassify)
+    for (const tasks::ClassifiedText& text : tasks::read_classified(options.data))
+      labels.insert(text.label);
+  return load_task(options, {labels.begin(), labels.end()}, tokenizer);
 }
 
 }  // namespace bertcl::tools

@@ -18,12 +18,19 @@ class Option;
 
 namespace bertcl::tools {
 
+// Names of tasks.
+inline constexpr const char* kQuestionAnswering = "question-answering";
+inline constexpr const char* kClassify = "classify";
+inline constexpr const char* kTag = "tag";
+inline constexpr const char* kFillMask = "fill-mask";
+inline constexpr const char* kSimilarity = "similarity";
+
 struct TaskOptions {
-  std::string name = "squad";
+  std::string name = kQuestionAnswering;
   std::string data;
   std::string labels;  ///< "O,B-person,..", or a file with one on each line; empty: the models'
 
-  bool is_squad() const { return name == "squad"; }
+  bool is_squad() const { return name == kQuestionAnswering; }
 };
 
 /// --task, and --data with `data_help`.
@@ -51,7 +58,8 @@ void check_labels_are_known(const TaskOptions& options,
 /// Indices of the items to take, of so many.
 using ItemChoice = std::function<std::vector<std::size_t>(std::size_t total)>;
 
-/// The data of a task other than squad, all or those of the choice. `labels` as of find_labels().
+/// The data of a task other than question answering, all or those of the choice. `labels` as of
+/// find_labels().
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::string>& labels,
                                        const text::WordPieceTokenizer& tokenizer,

@@ -16,7 +16,7 @@ namespace bertcl::tools {
 std::string metric_title(const std::string& name) {
   static const std::map<std::string, std::string> titles = {
       {"accuracy", "accuracy"},   {"pearson", "Pearson"}, {"spearman", "Spearman"}, {"f1", "F1"},
-      {"precision", "precision"}, {"recall", "recall"}};
+      {"precision", "precision"}, {"recall", "recall"},   {"macro_f1", "macro F1"}};
   return titles.at(name);
 }
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data files of texts, also from standard input: lines, and JSON lines.
+#include "text/data_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "bertcl/error.hpp"
+#include "text/file.hpp"
+#include "text/json_file.hpp"
+#include "text/unicode.hpp"
+
+namespace bertcl::text {
+
+namespace {
+constexpr std::string_view kBlanks = " \t\r\n";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+}  // namespace
+
+DataFile read_data(const std::filesystem::path& path) {
+  DataFile file{path.string(), {}};
+  if (path == "-") {
+    file.name = "standard input";
+    file.content.assign(std::istreambuf_iterator<char>(std::cin), {});
+    if (std::cin.bad()) throw Error(file.name + ": cannot read");
+    if (file.content.starts_with(kByteOrderMark)) file.content.erase(0, kByteOrderMark.size());
+  } else {
+    file.content = read_file(path);
+  }
+  if (const auto bad = first_ill_formed(file.content)) {
+    const auto end = file.content.begin() + static_cast<long>(*bad);
+    fail_at(file, static_cast<std::size_t>(1 + std::count(file.content.begin(), end, '\n')),
+            fmt::format("invalid UTF-8 at byte {} of {}", *bad, file.content.size()));
+  }
+  return file;
+}
+
+bool is_blank(std::string_view text) { return text.find_first_not_of(kBlanks) == text.npos; }
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+void each_line(std::string_view content,
+               const std::function<void(std::string_view line, std::size_t number)>& visit) {
+  std::size_t number = 0;
+  for (std::size_t begin = 0; begin < content.size();) {
+    const std::size_t end = std::min(content.find('\n', begin), content.size());
+    std::string_view line = content.substr(begin, end - begin);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    visit(line, ++number);
+    begin = end + 1;
+  }
+}
+
+bool is_json_lines(std::string_view content) {
+  if (!begins_as_object(content)) return false;
+  content.remove_prefix(content.find('{'));
+  const std::string_view first = trimmed(content.substr(0, content.find('\n')));
+  if (!first.ends_with('}')) return false;
+  // The first key tells: a SQuAD file may be long.
+  const std::string_view key = trimmed(first.substr(1));
+  return key.starts_with('"') && !key.starts_with("\"data\"") && !key.starts_with("\"version\"");
+}
+
+void each_object(const DataFile& file, std::string_view hint,
+                 const std::function<void(const JsonNode& object, std::size_t number)>& visit) {
+  each_line(file.content, [&](std::string_view line, std::size_t number) {
+    if (is_blank(line)) return;
+    const std::string place = fmt::format("{}:{}", file.name, number);
+    const nlohmann::json document = parse_json(line, place);
+    const JsonNode object(document, place, hint);
+    if (!document.is_object())
+      fail_at(file, number, fmt::format("expected a JSON object; {}", hint));
+    visit(object, number);
+  });
+}
+
+void fail_at(const DataFile& file, std::size_t line, std::string_view what) {
+  throw Error(fmt::format("{}:{}: {}", file.name, line, what));
+}
+
+std::string excerpt_of(std::string_view text) {
+  constexpr std::size_t most = 60;
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return std::string(text.substr(0, end)) + " ..";
+}
+
+}  // namespace bertcl::text

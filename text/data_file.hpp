@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data files of texts, also from standard input: lines, and JSON lines.
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "text/json_node.hpp"
+
+namespace bertcl::text {
+
+struct DataFile {
+  std::string name;     ///< for messages: the path, or "standard input"
+  std::string content;  ///< without a byte order mark
+};
+
+/// "-" is standard input, which can be read once. Throws Error that names file and line where it is
+/// not UTF-8: another encoding would lose letters without a word.
+DataFile read_data(const std::filesystem::path& path);
+
+bool is_blank(std::string_view text);
+std::string_view trimmed(std::string_view text);
+
+/// Calls visit(line, number) for each line, without its end.
+void each_line(std::string_view content,
+               const std::function<void(std::string_view line, std::size_t number)>& visit);
+
+/// True for a JSON object on each line. A SQuAD file is none, also where it has one line.
+bool is_json_lines(std::string_view content);
+
+/// Calls visit(object, number) for each line that is not blank. What is broken, missing or of
+/// another type is an Error "dev.jsonl:3: ..; HINT".
+void each_object(const DataFile& file, std::string_view hint,
+                 const std::function<void(const JsonNode& object, std::size_t number)>& visit);
+
+/// Error "dev.tsv:3: WHAT".
+[[noreturn]] void fail_at(const DataFile& file, std::size_t line, std::string_view what);
+
+/// The beginning of a text, for messages.
+std::string excerpt_of(std::string_view text);
+
+}  // namespace bertcl::text
