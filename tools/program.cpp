@@ -116,6 +116,7 @@ std::string complaint(const CLI::App& program, const CLI::ParseError& error,
 CLI::App* add_command(CLI::App& program, const std::string& name, const std::string& description,
                       const std::string& example, CommonOptions& options) {
   CLI::App* command = program.add_subcommand(name, description);
+  options.command = name;
   command->group("Commands");
   command->footer("Example:\n  " + example + "\n");
   command

@@ -20,6 +20,7 @@ using Action = std::function<int()>;
 
 /// Options of every command.
 struct CommonOptions {
+  std::string command;  ///< its name
   std::string device;  ///< selector of opencl::select_device()
   std::string json;    ///< file for the result as JSON; "-" is standard output, empty is none
 

@@ -26,6 +26,7 @@
 #include "tools/options/option_checks.hpp"
 #include "tools/options/vocabulary_options.hpp"
 #include "tools/report/excerpt.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -124,8 +125,7 @@ nlohmann::ordered_json to_json(const Oracle& oracle, const std::string& question
                      {"start_logit", entry.start_logit},
                      {"end_logit", entry.end_logit}});
   }
-  nlohmann::ordered_json json = {{"device", oracle.session().plan().context->info().name},
-                                 {"path", oracle.session().path().string()},
+  nlohmann::ordered_json json = {{"path", oracle.session().path().string()},
                                  {"question", question},
                                  {"answer", answer.text},
                                  {"answer_start", nullptr},
@@ -173,7 +173,8 @@ int run_answer(const AnswerCommandOptions& options) {
   if (options.question.empty()) return answer_lines(oracle);
   const Reply reply = oracle.ask(options.question);
   if (options.prints_text()) print_reply(reply, oracle.text());
-  write_json(options.json, to_json(oracle, options.question, reply));
+  write_report(options, oracle.session().plan().context->info(),
+               to_json(oracle, options.question, reply));
   return kOk;
 }
 

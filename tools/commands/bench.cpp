@@ -19,6 +19,7 @@
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/report/model_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress.hpp"
@@ -100,19 +101,19 @@ int run_bench(const BenchOptions& options) {
                     {"gops", kernel.gops()},
                     {"gbps", kernel.gbps()}});
   }
-  write_json(options.json,
-             {{"device", device},
-              {"path", options.model},
-              {"precision", precision},
-              {"batch", size.batch},
-              {"seq", size.seq},
-              {"tokens", tokens},
-              {"runs", options.runs},
-              {"load_ms", load_times_json(session.load_times())},
-              {"latency_ms",
-               {{"min", times.front()}, {"p50", p50}, {"p95", p95}, {"p99", p99}, {"mean", mean}}},
-              {"tokens_per_second", rate},
-              {"kernels", std::move(rows)}});
+  write_report(
+      options, session.context().info(),
+      {{"path", options.model},
+       {"precision", precision},
+       {"batch", size.batch},
+       {"seq", size.seq},
+       {"tokens", tokens},
+       {"runs", options.runs},
+       {"load_ms", load_times_json(session.load_times())},
+       {"latency_ms",
+        {{"min", times.front()}, {"p50", p50}, {"p95", p95}, {"p99", p99}, {"mean", mean}}},
+       {"tokens_per_second", rate},
+       {"kernels", std::move(rows)}});
   return kOk;
 }
 

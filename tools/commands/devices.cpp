@@ -13,6 +13,7 @@
 #include "opencl/context.hpp"
 #include "opencl/device.hpp"
 #include "tools/program.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -108,7 +109,7 @@ int run_devices(const CommonOptions& options) {
     print_table(devices, chosen.index);
     for (const Found& found : devices) print_capabilities(found);
   }
-  write_json(options.json, to_json(devices, chosen.index));
+  write_report(options, chosen, to_json(devices, chosen.index));
   return kOk;
 }
 

@@ -15,6 +15,7 @@
 #include "bertcl/error.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
@@ -74,10 +75,9 @@ int run_eval(EvalOptions& options) {
   }
   const std::string device = context->info().name;
   if (options.prints_text()) print_evaluation(rows, head_of(rows, evaluator.unit, options, device));
-  write_json(options.json, {{"device", device},
-                            {"data", options.task.data},
-                            {"task", options.task.name},
-                            {"models", to_json(rows)}});
+  write_report(
+      options, context->info(),
+      {{"data", options.task.data}, {"task", options.task.name}, {"models", to_json(rows)}});
   return kOk;
 }
 

@@ -15,6 +15,7 @@
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/report/model_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -71,7 +72,7 @@ int run_inspect(const InspectOptions& options) {
     nlohmann::ordered_json report = report_json(session, options, size);
     if (run_ms) report["run_ms"] = *run_ms;
     if (!options.html.empty()) write_file(options.html, report_page(report));
-    write_json(options.json, report);
+    write_report(options, session.context().info(), report);
   }
   return meets_requirement(session, options) ? kOk : kCheckFailed;
 }

@@ -29,6 +29,7 @@
 #include "tools/options/table_options.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/options/vocabulary_options.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/terminal/interruption.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress.hpp"
@@ -54,7 +55,8 @@ struct QuantizeOptions : CommonOptions {
 struct Quantized {
   quant::Report report;
   std::optional<OpChoice> choice;
-  std::string unit;  ///< of report.samples: "questions"
+  std::string unit;                          ///< of report.samples: "questions"
+  std::optional<opencl::DeviceInfo> device;  ///< what ran it, if anything
 };
 
 /// Tokens of the longest sample: as asked for, which the model has to take, or the usual number
@@ -101,6 +103,7 @@ Quantized quantize_by_data(QuantizeOptions& options) {
   progress.reset();
   Quantized result;
   result.unit = samples.unit();
+  result.device = options.quantizer.context.get()->info();
   if (options.ops.wanted()) result.choice = choose_ops(model, data, options.ops);
   result.report = result.choice ? model.write(result.choice->left(), result.choice->unnormalize())
                                 : model.write();
@@ -114,7 +117,7 @@ Quantized quantize_by_table(const QuantizeOptions& options) {
     print_text("{}: {} of {} tensors, format {}\n", options.table.read,
                read.format->magnitudes ? "magnitudes" : "ranges", read.table.ranges.size(),
                read.format->name);
-  return {std::move(report), {}, {}};
+  return {std::move(report), {}, {}, {}};
 }
 
 /// Throws Error where --smooth, --weight-rounding gptq or --bias-correction stands beside an option
@@ -243,10 +246,10 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
     quantizer.accuracy.smooth = quantizer.placement.add_channels = false;
   const auto scales =
       options.per_token ? quant::ActivationScales::per_token : quant::ActivationScales::per_tensor;
-  const Quantized quantized = options.dynamic
-                                  ? Quantized{quant::quantize_dynamic(quantizer, scales), {}, {}}
-                              : options.table.read.empty() ? quantize_by_data(options)
-                                                           : quantize_by_table(options);
+  const Quantized quantized =
+      options.dynamic ? Quantized{quant::quantize_dynamic(quantizer, scales), {}, {}, {}}
+      : options.table.read.empty() ? quantize_by_data(options)
+                                   : quantize_by_table(options);
   const quant::Report& report = quantized.report;
   const std::vector<std::string> copied =
       companions ? companions->copy() : std::vector<std::string>();
@@ -266,7 +269,7 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
     json.update(to_json(*quantized.choice));
     if (options.prints_text()) print_text("{}", text_of(*quantized.choice));
   }
-  write_json(options.json, json);
+  write_report(options, quantized.device, json);
   return kOk;
 }
 
@@ -280,9 +283,8 @@ void add_quantize(CLI::App& program, Action& action) {
       "Runs the model on questions of a SQuAD file, or on texts of another task, spread evenly\n"
       "over the file, and observes the inputs of its MatMuls on the device. The file that\n"
       "is written is ordinary ONNX: any runtime that knows QuantizeLinear and DequantizeLinear\n"
-      "gives the same answers. The model's vocabulary, tokenizer and config.json are copied "
-      "beside\n"
-      "it.",
+      "gives the same answers. Vocabulary, tokenizer and config.json of the model are copied\n"
+      "beside it.",
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
       *options);
   shorten_help(*command);

@@ -11,6 +11,7 @@
 #include "npz/npz.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -58,10 +59,9 @@ int run_run(const RunOptions& options) {
     }
     print_text("{}", table.str());
   }
-  write_json(options.json, {{"device", session.context().info().name},
-                            {"path", options.model},
-                            {"inputs", describe(inputs)},
-                            {"outputs", describe(outputs)}});
+  write_report(
+      options, session.context().info(),
+      {{"path", options.model}, {"inputs", describe(inputs)}, {"outputs", describe(outputs)}});
   return kOk;
 }
 

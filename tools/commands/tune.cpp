@@ -18,6 +18,7 @@
 #include "tools/measure/tuner.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -159,15 +160,14 @@ int run_tune(const TuneOptions& options) {
     print_text("{} in {}{}\n", file.string(), duration_text(seconds),
                complete ? "" : "; stopped at the time limit (raise --seconds)");
   }
-  write_json(options.json, {{"device", tuning.device},
-                            {"driver", tuning.driver},
-                            {"path", options.model},
-                            {"file", file.string()},
-                            {"rows", settings.rows},
-                            {"seconds", seconds},
-                            {"complete", complete},
-                            {"wrong", wrong},
-                            {"gemms", std::move(rows)}});
+  write_report(options, context.info(),
+               {{"path", options.model},
+                {"file", file.string()},
+                {"rows", settings.rows},
+                {"seconds", seconds},
+                {"complete", complete},
+                {"wrong", wrong},
+                {"gemms", std::move(rows)}});
   return kOk;
 }
 

@@ -18,6 +18,7 @@
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 #include "tools/verify/golden.hpp"
@@ -130,7 +131,8 @@ int run_verify(const VerifyOptions& options) {
                verdict.message});
   }
   if (options.prints_text()) print_text("{}", table.str());
-  write_json(options.json, {{"path", options.model}, {"files", std::move(files)}});
+  write_report(options, opencl::select_device(options.device),
+               {{"path", options.model}, {"files", std::move(files)}});
 
   const auto first = [&](std::initializer_list<std::string> states) {
     return std::find_if(verdicts.begin(), verdicts.end(), [&](const Verdict& verdict) {
@@ -192,7 +194,8 @@ int run_verify_folder(const VerifyOptions& options) {
                outcome.message.substr(0, widest)});
   }
   if (options.prints_text()) print_text("{}\n{}", table.str(), totals_of(outcomes).str());
-  write_json(options.json, {{"path", options.folder}, {"files", std::move(files)}});
+  write_report(options, opencl::select_device(options.device),
+               {{"path", options.folder}, {"files", std::move(files)}});
   const std::vector<std::string> surprises =
       has_table ? unexpected(outcomes, expected) : std::vector<std::string>{};
   for (const std::string& sentence : surprises) write_error(sentence);

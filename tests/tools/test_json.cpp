@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands in the JSON of every command, and that docs/json.md tells of every key.
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "npz/npz.hpp"
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+class JsonTest : public FolderTest {
+ protected:
+  JsonTest() {
+    const std::vector<std::int64_t> ids(4, 1000), ones(4, 1), zeros(4, 0);
+    const auto row = [](const std::vector<std::int64_t>& values) {
+      return ir::Tensor::of({1, 4}, values);
+    };
+    npz::Arrays inputs = {
+        {"input_ids", row(ids)}, {"attention_mask", row(ones)}, {"token_type_ids", row(zeros)}};
+    npz::save(path("x.npz"), inputs);
+    run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs", path("y.npz")});
+    npz::Arrays golden;
+    for (const auto& [name, tensor] : inputs) golden["in__" + name] = tensor;
+    for (const auto& [name, tensor] : npz::load(path("y.npz"))) golden["out__" + name] = tensor;
+    npz::save(path("g.npz"), golden);
+  }
+
+  /// A command line of each command, as short as can be.
+  std::map<std::string, std::vector<std::string>> commands() const {
+    return {{"devices", {}},
+            {"inspect", {kModel}},
+            {"quantize",
+             {kModel, "-o", path("q.onnx"), "--data", kCalibration, "--samples", "1", "--preset",
+              "ort-cpu", "--force"}},
+            {"eval", {kModel, "--data", kData, "--limit", "1"}},
+            {"run", {kModel, "--inputs", path("x.npz"), "--outputs", path("z.npz"), "--force"}},
+            {"verify", {kModel, path("g.npz")}},
+            {"answer", {"-q", "Who maintains OpenCL?"}},
+            {"bench", {kModel, "--seq", "8", "--runs", "1", "--warmup", "0"}},
+            {"tune", {kModel, "--seconds", "0.001"}}};
+  }
+
+  nlohmann::json report_of(const std::string& command, std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), command);
+    arguments.insert(arguments.end(), {"--json", "-"});
+    const ProgramResult result = run_bertcl(arguments, {{"BERTCL_TUNING", path("tuning")}});
+    EXPECT_EQ(result.code, 0) << command << ": " << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  }
+};
+
+TEST_F(JsonTest, EveryCommandSaysWhatMadeIt) {
+  const std::string text = read(source_file("docs/json.md"));
+  const nlohmann::json devices = report_of("devices", {});
+  const nlohmann::json& device = devices.at("devices").at(devices.at("default").get<std::size_t>());
+  for (const auto& [command, arguments] : commands()) {
+    const nlohmann::json json = report_of(command, arguments);
+    ASSERT_TRUE(json.is_object()) << command;
+    EXPECT_EQ(json.at("schema"), "bertcl." + command + "/1");
+    EXPECT_THAT(json.at("bertcl").get<std::string>(), MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
+    EXPECT_EQ(json.at("device"), device.at("name")) << command;
+    for (const char* key : {"driver", "platform", "platform_version"})
+      EXPECT_EQ(json.at(key), device.at(key)) << command;
+    for (const auto& [key, value] : json.items())
+      EXPECT_THAT(text, HasSubstr("`" + key + "`")) << "of " << command;
+  }
+}
+
+TEST_F(JsonTest, WithoutADeviceItsKeysAreNull) {
+  const nlohmann::json json =
+      report_of("quantize", {kModel, "-o", path("q.onnx"), "--dynamic", "--force"});
+  EXPECT_EQ(json.at("schema"), "bertcl.quantize/1");
+  for (const char* key : {"device", "driver", "platform", "platform_version"})
+    EXPECT_TRUE(json.at(key).is_null()) << key;
+}
+
+}  // namespace
+}  // namespace bertcl::tests

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What --json writes: the result of a command, under a head that says what made it.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+
+#include "opencl/device.hpp"
+#include "tools/program.hpp"
+
+namespace bertcl::tools {
+
+/// Writes the result to --json, if it was given, after the keys
+///   schema            "bertcl.COMMAND/1"; the number rises when a key goes or changes its meaning
+///   bertcl            version of the program
+///   device, driver, platform, platform_version
+///                     what ran it; null without `device`
+/// docs/json.md tells of all keys.
+void write_report(const CommonOptions& options, const std::optional<opencl::DeviceInfo>& device,
+                  const nlohmann::ordered_json& result);
+
+}  // namespace bertcl::tools
