@@ -146,7 +146,7 @@ class Measurement:
             result = self.measured([
                 BERTCL, "bench", self.model, "--batch", batch, "--seq", seq, "--runs", self.options.runs, "--threads",
                 self.options.threads, "--warmup", 2, "--profiled", 1, "--json", "-", *own_precision(self.precision)])
-            self.rounds.append(result["latency_ms"]["p50"])
+            self.rounds.append(result["rows"][0]["latency_ms"]["p50"])
         else:
             self.rounds.append(statistics.median(self.worker("shape", self.inputs, self.options.runs, self.outputs)))
 

@@ -16,10 +16,10 @@ namespace bertcl::tests {
 
 namespace {
 
-/// Starts `bertcl ARGUMENTS` with nothing on standard input.
+/// Starts `bertcl ARGUMENTS` with the file `in` on standard input.
 pid_t start(const std::vector<std::string>& arguments,
             const std::map<std::string, std::string>& environment, const std::string& out,
-            const std::string& err) {
+            const std::string& err, const std::string& in = "/dev/null") {
   std::vector<char*> argv;
   std::string program = BERTCL_PROGRAM;
   argv.push_back(program.data());
@@ -34,7 +34,7 @@ pid_t start(const std::vector<std::string>& arguments,
     const int descriptor = open(file, flags, 0600);
     if (descriptor < 0 || dup2(descriptor, to) < 0) _exit(127);
   };
-  redirect("/dev/null", O_RDONLY, STDIN_FILENO);
+  redirect(in.c_str(), O_RDONLY, STDIN_FILENO);
   redirect(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, STDOUT_FILENO);
   redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY, STDERR_FILENO);
   for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
@@ -81,10 +81,11 @@ int interrupt_bertcl(const std::vector<std::string>& arguments, int signal,
 }
 
 ProgramResult run_bertcl(const std::vector<std::string>& arguments,
-                         const std::map<std::string, std::string>& environment) {
+                         const std::map<std::string, std::string>& environment,
+                         const std::string& input) {
   const ScratchFolder folder;
   const std::string out = (folder / "out").string(), err = (folder / "err").string();
-  const pid_t child = start(arguments, environment, out, err);
+  const pid_t child = start(arguments, environment, out, err, folder.write("in", input).string());
   ProgramResult result;
   int status = 0;
   if (child > 0 && waitpid(child, &status, 0) == child) result.code = code_of(status);
@@ -118,6 +119,14 @@ std::vector<std::string> FolderTest::files() const {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+nlohmann::json json_of(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--json", "-"});
+  const ProgramResult result = run_bertcl(arguments);
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  return nlohmann::json::parse(result.out, nullptr, false);
 }
 
 std::string refusal(const ProgramResult& result) {

@@ -19,9 +19,10 @@ struct ProgramResult {
   std::string out, err;
 };
 
-/// Runs `bertcl ARGUMENTS` with nothing on standard input and no terminal.
+/// Runs `bertcl ARGUMENTS` with `input` on standard input and no terminal.
 ProgramResult run_bertcl(const std::vector<std::string>& arguments,
-                         const std::map<std::string, std::string>& environment = {});
+                         const std::map<std::string, std::string>& environment = {},
+                         const std::string& input = "");
 
 /// The same with a terminal as standard error; `err` is all that was written there.
 ProgramResult run_bertcl_on_terminal(const std::vector<std::string>& arguments,
@@ -55,6 +56,9 @@ class FolderTest : public testing::Test {
 
   const ScratchFolder folder_;
 };
+
+/// The JSON that a command prints, which has to be all that it prints.
+nlohmann::json json_of(std::vector<std::string> arguments);
 
 /// The one line "bertcl: ..." of a refusal: nothing on standard output, exit code 2.
 std::string refusal(const ProgramResult& result);

@@ -2,8 +2,6 @@
 // The commands that run a model, on the default model: results, JSON keys, refusals.
 #include <gmock/gmock.h>
 
-#include <fstream>
-#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -20,15 +18,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-/// The JSON that a command prints, which has to be all that it prints.
-nlohmann::json json_of(std::vector<std::string> arguments) {
-  arguments.insert(arguments.end(), {"--json", "-"});
-  const ProgramResult result = run_bertcl(arguments);
-  EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(result.err, "");
-  return nlohmann::json::parse(result.out, nullptr, false);
-}
 
 using EvalTest = FolderTest;
 
@@ -290,95 +279,8 @@ TEST_F(AnswerTest, RefusesWhatItCannotUse) {
               AllOf(HasSubstr("latin1.txt"), HasSubstr("invalid UTF-8 at byte 5")));
   EXPECT_THAT(refusal(run_bertcl({"answer", "--context", folder_.path().string(), "-q", "Who?"})),
               HasSubstr("is a directory; the name of a file is needed"));
-  EXPECT_THAT(refusal(run_bertcl({"answer", "--json", "-"})), HasSubstr("-q"));
   const ProgramResult nothing = run_bertcl({"answer"});
   EXPECT_EQ(nothing.code, 0) << "no question on standard input: " << nothing.err;
-}
-
-using BenchTest = FolderTest;
-
-TEST_F(BenchTest, JsonHasLatencyAndKernels) {
-  const nlohmann::json json =
-      json_of({"bench", kModel, "--batch", "2", "--seq", "16", "--runs", "5", "--warmup", "1"});
-  EXPECT_EQ(json.at("path"), kModel);
-  EXPECT_EQ(json.at("batch"), 2);
-  EXPECT_EQ(json.at("seq"), 16);
-  EXPECT_EQ(json.at("tokens"), 32);
-  EXPECT_EQ(json.at("runs"), 5);
-  const nlohmann::json& latency = json.at("latency_ms");
-  EXPECT_GT(latency.at("min"), 0.0);
-  EXPECT_LE(latency.at("min"), latency.at("p50"));
-  EXPECT_LE(latency.at("p50"), latency.at("p95"));
-  EXPECT_LE(latency.at("p95"), latency.at("p99"));
-  EXPECT_GE(latency.at("mean"), latency.at("min"));
-  double calls = 0, operations = 0;
-  for (const auto& kernel : json.at("kernels")) {
-    for (const char* key : {"name", "op", "type"}) EXPECT_TRUE(kernel.at(key).is_string()) << key;
-    calls += kernel.at("calls").get<double>();
-    operations += kernel.at("gops").get<double>() * kernel.at("ms").get<double>() * 1e6;
-    EXPECT_GT(kernel.at("gbps"), 0.0) << kernel;
-  }
-  EXPECT_EQ(calls, json_of({"inspect", kModel}).at("launches"));
-  // Six layers of 12 * 384^2 weights, and the head: each multiplied and added for each token.
-  const double products = 32 * 2.0 * (6 * 12 * 384 * 384 + 2 * 384);
-  const double attention = 6 * 2 * 4.0 * 16 * 16 * 384;
-  EXPECT_NEAR(operations, products + attention, 0.01 * products);
-}
-
-/// The default model for sequences of one length alone.
-std::string fixed_model(std::int64_t batch, std::int64_t seq) {
-  std::ifstream file(kModel, std::ios::binary);
-  onnx::ModelProto model;
-  EXPECT_TRUE(model.ParseFromIstream(&file));
-  for (auto& input : *model.mutable_graph()->mutable_input()) {
-    auto* shape = input.mutable_type()->mutable_tensor_type()->mutable_shape();
-    shape->mutable_dim(0)->set_dim_value(batch);
-    shape->mutable_dim(1)->set_dim_value(seq);
-  }
-  return model.SerializeAsString();
-}
-
-TEST_F(BenchTest, ShapesThatTheFileFixesAreTaken) {
-  const std::string model = write("fixed.onnx", fixed_model(2, 16));
-  const nlohmann::json json = json_of({"bench", model, "--runs", "1", "--warmup", "0"});
-  EXPECT_EQ(json.at("batch"), 2);
-  EXPECT_EQ(json.at("seq"), 16);
-  EXPECT_EQ(json.at("tokens"), 32);
-  EXPECT_EQ(json_of({"inspect", model}).at("seq"), 16);
-  EXPECT_EQ(json_of({"inspect", model, "--batch", "2", "--seq", "16"}).at("batch"), 2);
-  EXPECT_THAT(refusal(run_bertcl({"bench", model, "--seq", "128"})),
-              AllOf(HasSubstr("fixed.onnx"), HasSubstr("i64[2, 16]"), HasSubstr("--seq 128")));
-  EXPECT_THAT(refusal(run_bertcl({"inspect", model, "--batch", "1"})), HasSubstr("--batch 1"));
-}
-
-TEST_F(BenchTest, SizesBeyondAnyMemoryAreRefused) {
-  EXPECT_EQ(refusal(run_bertcl({"bench", kModel, "--batch", "2000000000", "--seq", "2000000000"})),
-            "bertcl: out of memory; use a smaller batch\n");
-}
-
-TEST_F(BenchTest, AbsentPrecisionIsNoted) {
-  const auto notes = [](const std::string& precision, const std::string& gemm = "auto") {
-    return run_bertcl({"bench", kModel, "--seq", "8", "--runs", "1", "--warmup", "0", "--precision",
-                       precision, "--gemm", gemm},
-                      {{"BERTCL_DISABLE", "avx512_bf16,fp16"}})
-        .err;
-  };
-  EXPECT_EQ(notes("bf16"), "bertcl: " + kModel +
-                               ": --precision bf16: the device has no avx512_bf16, float GEMMs "
-                               "run in fp32\n");
-  EXPECT_EQ(notes("fp16"), "") << "own kernels read weights in half on every device";
-  EXPECT_EQ(notes("fp16", "clblast"),
-            "bertcl: " + kModel +
-                ": --precision fp16: the device has no fp16 arithmetic for CLBlast; bertcl's "
-                "kernels are used instead: they read fp16 weights, and multiply in fp16 if the "
-                "device has matrix_f16\n");
-}
-
-TEST_F(BenchTest, TableHasASum) {
-  const ProgramResult result =
-      run_bertcl({"bench", kModel, "--seq", "8", "--runs", "2", "--warmup", "0", "--threads", "1"});
-  EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(result.out, AllOf(HasSubstr("p95"), HasSubstr("tokens/s"), HasSubstr("\nall ")));
 }
 
 }  // namespace

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// bertcl bench: latency and throughput of one shape, and where the time goes.
+// bertcl bench: latency and throughput of shapes, and where the time goes.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "plan/persistent_kernel.hpp"
-#include "support/stopwatch.hpp"
 #include "tools/measure/kernel_profile.hpp"
+#include "tools/measure/request_load.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
@@ -30,32 +28,119 @@ namespace {
 
 struct BenchOptions : ModelOptions {
   std::string model;
-  std::optional<int> batch, seq;
+  std::vector<int> batches, seqs;
   std::int64_t ids = 20000;
-  int runs = 50, warmup = 5, profiled = 5, threads = 0;
+  LoadOptions load;
+  std::optional<int> profiled;
+  int threads = 0;
 };
 
-/// Milliseconds of each run, host time: inputs to the device, kernels, outputs back.
-std::vector<double> measure(runtime::Session& session, const runtime::Tensors& inputs,
-                            const BenchOptions& options) {
-  for (int i = 0; i < options.warmup; ++i) session.run(inputs);
-  Progress progress("bench", "runs");
-  std::vector<double> times;
-  for (int i = 0; i < options.runs; ++i) {
-    const Stopwatch clock;
-    session.run(inputs);
-    times.push_back(clock.milliseconds());
-    progress.update(times.size(), static_cast<std::size_t>(options.runs));
+/// What was measured at one shape.
+struct BenchRow {
+  BatchSize size;
+  LoadResult load;
+  std::vector<KernelTime> kernels;  ///< empty: not asked for
+
+  double sequences_per_second() const {
+    return load.runs_per_second() * static_cast<double>(size.batch);
   }
-  std::sort(times.begin(), times.end());
-  return times;
+  double tokens_per_second() const {
+    return sequences_per_second() * static_cast<double>(size.seq);
+  }
+};
+
+/// Every batch with every sequence length; what the model fixes where none is asked for.
+std::vector<BatchSize> shapes_of(const runtime::Session& session, const BenchOptions& options) {
+  const auto choices = [](const std::vector<int>& asked) {
+    std::vector<std::optional<int>> all(asked.begin(), asked.end());
+    if (all.empty()) all.emplace_back();
+    return all;
+  };
+  std::vector<BatchSize> shapes;
+  for (const auto batch : choices(options.batches))
+    for (const auto seq : choices(options.seqs)) shapes.push_back(batch_size(session, batch, seq));
+  return shapes;
 }
 
-/// The smallest value that at least `percent` of the sorted values do not exceed.
-double percentile(const std::vector<double>& sorted, double percent) {
-  const auto rank =
-      static_cast<std::size_t>(std::ceil(percent / 100.0 * static_cast<double>(sorted.size())));
-  return sorted[std::max<std::size_t>(rank, 1) - 1];
+BenchRow measure_shape(runtime::Session& session, BatchSize size, const BenchOptions& options,
+                       int profiled) {
+  const runtime::Tensors inputs = random_inputs(session, size, options.ids);
+  BenchRow row{size, {}, {}};
+  {
+    Progress progress("bench", "runs");
+    row.load = measure_load(session, inputs, options.load, [&](std::size_t done, std::size_t of) {
+      progress.update(done, of == 0 ? done : of);
+    });
+  }
+  if (profiled > 0) row.kernels = profile_kernels(session, inputs, size.batch, size.seq, profiled);
+  return row;
+}
+
+std::string streams_text(const BenchOptions& options) {
+  return options.load.streams == 1 ? "" : fmt::format(" in {} streams", options.load.streams);
+}
+
+void print_row(const BenchRow& row, const runtime::Session& session, const BenchOptions& options) {
+  const LoadResult& load = row.load;
+  print_text(
+      "{} runs{}, latency in ms: min {:.3f}, p50 {:.3f}, p95 {:.3f}, p99 {:.3f}, "
+      "mean {:.3f}\n",
+      load.latencies.size(), streams_text(options), load.latencies.front(), load.percentile(50),
+      load.percentile(95), load.percentile(99), load.mean());
+  print_text("{:.1f} sequences/s, {} tokens/s\n", row.sequences_per_second(),
+             grouped(std::llround(row.tokens_per_second())));
+  print_text("loaded in {:.0f} ms, first run {:.1f} ms\n", session.load_times().total(),
+             load.first_ms);
+  if (row.kernels.empty()) return;
+  print_text("\n{}", kernel_table(row.kernels));
+  if (const int merged = plan::merged_steps(session.plan()))
+    print_text("\nLatency: {} steps in merged launches. Table: one launch per step.\n", merged);
+}
+
+void print_rows(const std::vector<BenchRow>& rows, const runtime::Session& session,
+                const BenchOptions& options) {
+  Table table({">batch", ">seq", ">runs", ">p50 ms", ">p95 ms", ">p99 ms", ">first ms",
+               ">sequences/s", ">tokens/s"});
+  for (const BenchRow& row : rows)
+    table.add(
+        {std::to_string(row.size.batch), std::to_string(row.size.seq),
+         std::to_string(row.load.latencies.size()), fmt::format("{:.3f}", row.load.percentile(50)),
+         fmt::format("{:.3f}", row.load.percentile(95)),
+         fmt::format("{:.3f}", row.load.percentile(99)), fmt::format("{:.1f}", row.load.first_ms),
+         fmt::format("{:.1f}", row.sequences_per_second()),
+         grouped(std::llround(row.tokens_per_second()))});
+  print_text("{}runs{}, loaded in {:.0f} ms\n", table.str(), streams_text(options),
+             session.load_times().total());
+}
+
+nlohmann::ordered_json to_json(const BenchRow& row) {
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();
+  for (const KernelTime& kernel : row.kernels) {
+    kernels.push_back({{"name", kernel.name},
+                       {"op", kernel.op},
+                       {"type", kernel.type},
+                       {"variant", kernel.variant},
+                       {"calls", kernel.calls},
+                       {"ms", kernel.ms},
+                       {"gops", kernel.gops()},
+                       {"gbps", kernel.gbps()}});
+  }
+  const LoadResult& load = row.load;
+  return {{"batch", row.size.batch},
+          {"seq", row.size.seq},
+          {"tokens", row.size.batch * row.size.seq},
+          {"runs", load.latencies.size()},
+          {"seconds", load.seconds},
+          {"first_run_ms", load.first_ms},
+          {"latency_ms",
+           {{"min", load.latencies.front()},
+            {"p50", load.percentile(50)},
+            {"p95", load.percentile(95)},
+            {"p99", load.percentile(99)},
+            {"mean", load.mean()}}},
+          {"sequences_per_second", row.sequences_per_second()},
+          {"tokens_per_second", row.tokens_per_second()},
+          {"kernels", std::move(kernels)}};
 }
 
 int run_bench(const BenchOptions& options) {
@@ -63,57 +148,36 @@ int run_bench(const BenchOptions& options) {
     // Read by PoCL when its first device is opened.
     setenv("POCL_MAX_PTHREAD_COUNT", std::to_string(options.threads).c_str(), 1);
   }
-  runtime::Session session = load_model(options.model, options);
+  ModelOptions model_options = options;
+  model_options.requests = options.load.streams;
+  runtime::Session session = load_model(options.model, model_options);
   if (!meets_requirement(session, options)) return kCheckFailed;
-  const BatchSize size = batch_size(session, options.batch, options.seq);
-  const runtime::Tensors inputs = random_inputs(session, size, options.ids);
-  const std::vector<double> times = measure(session, inputs, options);
-  const std::vector<KernelTime> kernels =
-      profile_kernels(session, inputs, size.batch, size.seq, options.profiled);
+  const std::vector<BatchSize> shapes = shapes_of(session, options);
+  const int profiled = options.profiled.value_or(shapes.size() == 1 ? 5 : 0);
+  std::vector<BenchRow> rows;
+  for (const BatchSize& size : shapes)
+    rows.push_back(measure_shape(session, size, options, profiled));
 
-  const double mean =
-      std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-  const double p50 = percentile(times, 50), p95 = percentile(times, 95);
-  const double p99 = percentile(times, 99);
-  const auto tokens = size.batch * size.seq;
-  const double rate = static_cast<double>(tokens) / (p50 / 1000.0);
-  const std::string device = session.context().info().name;
   const std::string precision = precision_of(session.plan(), options);
-
   if (options.prints_text()) {
-    print_text("{} ({}), batch {}, sequence {}, on {}\n", options.model, precision, size.batch,
-               size.seq, device);
-    print_text(
-        "latency of {} runs in ms: min {:.3f}, p50 {:.3f}, p95 {:.3f}, p99 {:.3f}, mean {:.3f}\n",
-        times.size(), times.front(), p50, p95, p99, mean);
-    print_text("{} tokens/s (at p50)\n\n{}", grouped(std::llround(rate)), kernel_table(kernels));
-    if (const int merged = plan::merged_steps(session.plan()))
-      print_text("\nLatency: {} steps in merged launches. Table: one launch per step.\n", merged);
+    const std::string device = session.context().info().name;
+    if (rows.size() == 1) {
+      print_text("{} ({}), batch {}, sequence {}, on {}\n", options.model, precision,
+                 rows[0].size.batch, rows[0].size.seq, device);
+      print_row(rows[0], session, options);
+    } else {
+      print_text("{} ({}) on {}\n\n", options.model, precision, device);
+      print_rows(rows, session, options);
+    }
   }
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const KernelTime& kernel : kernels) {
-    rows.push_back({{"name", kernel.name},
-                    {"op", kernel.op},
-                    {"type", kernel.type},
-                    {"variant", kernel.variant},
-                    {"calls", kernel.calls},
-                    {"ms", kernel.ms},
-                    {"gops", kernel.gops()},
-                    {"gbps", kernel.gbps()}});
-  }
-  write_report(
-      options, session.context().info(),
-      {{"path", options.model},
-       {"precision", precision},
-       {"batch", size.batch},
-       {"seq", size.seq},
-       {"tokens", tokens},
-       {"runs", options.runs},
-       {"load_ms", load_times_json(session.load_times())},
-       {"latency_ms",
-        {{"min", times.front()}, {"p50", p50}, {"p95", p95}, {"p99", p99}, {"mean", mean}}},
-       {"tokens_per_second", rate},
-       {"kernels", std::move(rows)}});
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const BenchRow& row : rows) list.push_back(to_json(row));
+  write_report(options, session.context().info(),
+               {{"path", options.model},
+                {"precision", precision},
+                {"streams", options.load.streams},
+                {"load_ms", load_times_json(session.load_times())},
+                {"rows", std::move(list)}});
   return kOk;
 }
 
@@ -123,23 +187,35 @@ void add_bench(CLI::App& program, Action& action) {
   const auto options = std::make_shared<BenchOptions>();
   CLI::App* command = add_model_command(
       program, "bench",
-      "Measure the latency and throughput of a model, and the time of each kernel\n\nRuns the "
-      "model on random token ids in full-length sequences. Latency is host time "
-      "including\ntransfers; the kernel table comes from separate runs with device events and one "
-      "launch per\nstep, and shows one run. GOP/s counts a multiplication and an addition as two; "
-      "GB/s counts\neach operand once.",
-      "bertcl bench models/minilm-l6-squad/model.onnx --batch 8 --seq 128", *options);
+      "Measure the latency and throughput of a model, and the time of each kernel\n\n"
+      "Runs the model on random token ids in sequences of full length. Latency is host time, with\n"
+      "transfers of inputs and outputs. With --streams, so many threads share the session, each\n"
+      "with one run at a time: throughput rises, and so does latency. The table of kernels comes\n"
+      "from separate runs with device events and a launch for each step, its figures are for one\n"
+      "run. GOP/s counts a multiplication and an addition as two; GB/s is that of each operand\n"
+      "once.",
+      "bertcl bench models/minilm-l6-squad/model.onnx --batch 1,8 --seq 128,384 --duration 5",
+      *options);
   input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
-  const auto number = [&](const char* name, auto& value, const char* text) {
-    return positive(*command, name, value, text);
-  };
-  number("--batch", options->batch, "Sequences per batch; 1, or the model's fixed size");
-  number("--seq", options->seq, "Tokens per sequence; 128, or the model's fixed size");
-  number("--runs", options->runs, "Measured runs");
-  not_negative(*command, "--warmup", options->warmup, "Warm-up runs");
-  number("--profiled", options->profiled, "Runs for the kernel table");
-  number("--ids", options->ids, "Random token ids are below this; at most the vocabulary size");
-  not_negative(*command, "--threads", options->threads, "PoCL's CPU threads; 0 is all");
+  positive_list(*command, "--batch", options->batches,
+                "Sequences of a batch; 1, or as the model fixes it");
+  positive_list(*command, "--seq", options->seqs,
+                "Tokens of a sequence; 128, or as the model fixes it. Every batch is measured\n"
+                "with every length");
+  CLI::Option* runs =
+      positive(*command, "--runs", options->load.runs, "Runs that are measured, of all streams");
+  positive(*command, "--duration", options->load.seconds,
+           "Seconds to measure each shape for, in place of --runs", "S")
+      ->excludes(runs);
+  in_range(*command, "--streams", options->load.streams, 1, 1024,
+           "Threads that run the model at the same time");
+  not_negative(*command, "--warmup", options->load.warmup,
+               "Runs of each stream before those; the first one is always made");
+  not_negative(*command, "--profiled", options->profiled,
+               "Runs for the table of kernels; 5, or none for several shapes");
+  positive(*command, "--ids", options->ids,
+           "Token ids are random below this; the vocabulary has to be as large");
+  not_negative(*command, "--threads", options->threads, "CPU threads of PoCL; 0 is all");
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

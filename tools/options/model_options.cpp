@@ -125,6 +125,7 @@ runtime::SessionOptions to_session_options(const ModelOptions& options) {
   session.device = options.device;
   session.drop_padding = !options.keep_padding;
   session.gemm = options.gemm;
+  if (options.requests > 0) session.requests = options.requests;
   session.command_buffer = options.command_buffer;
   session.allow_nonfinite = options.allow_nonfinite;
   session.precision = options.precision == "fp16"   ? ir::DType::f16

@@ -21,6 +21,7 @@ struct ModelOptions : CommonOptions {
   std::string require;             ///< "int8": as meets_requirement() says
   std::string disabled_kernels;    ///< comma-separated variants
   std::vector<std::string> disabled_passes;
+  int requests = 0;  ///< most runs in flight; 0 is the usual number
   bool keep_padding = false;
   bool command_buffer = false;
   bool allow_nonfinite = false;  ///< weights and logits may hold NaN and infinity

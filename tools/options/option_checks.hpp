@@ -81,6 +81,16 @@ CLI::Option* positive(CLI::App& command, const std::string& name, T& value, cons
   return add_number(command, name, value, help, type, least, Limits::max(), " above 0");
 }
 
+/// Whole numbers above 0, separated by commas.
+inline CLI::Option* positive_list(CLI::App& command, const std::string& name,
+                                  std::vector<int>& values, const std::string& help) {
+  CLI::Option* option = command.add_option(name, values, help)
+                            ->delimiter(',')
+                            ->allow_extra_args(false)
+                            ->type_name("N,...");
+  return check_number(option, 1, std::numeric_limits<int>::max(), "a whole number above 0");
+}
+
 /// 0 or more.
 template <class T>
 CLI::Option* not_negative(CLI::App& command, const std::string& name, T& value,

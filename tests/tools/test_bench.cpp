@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl bench: shapes, streams, durations, the table of kernels.
+#include <gmock/gmock.h>
+
+#include <fstream>
+
+#include "onnx/proto.hpp"
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using BenchTest = FolderTest;
+
+TEST_F(BenchTest, JsonHasLatencyAndKernels) {
+  const nlohmann::json whole =
+      json_of({"bench", kModel, "--batch", "2", "--seq", "16", "--runs", "5", "--warmup", "1"});
+  EXPECT_EQ(whole.at("path"), kModel);
+  EXPECT_EQ(whole.at("streams"), 1);
+  EXPECT_GT(whole.at("load_ms").at("plan"), 0.0);
+  ASSERT_EQ(whole.at("rows").size(), 1u);
+  const nlohmann::json& json = whole.at("rows")[0];
+  EXPECT_EQ(json.at("batch"), 2);
+  EXPECT_EQ(json.at("seq"), 16);
+  EXPECT_EQ(json.at("tokens"), 32);
+  EXPECT_EQ(json.at("runs"), 5);
+  EXPECT_GT(json.at("first_run_ms"), 0.0);
+  const nlohmann::json& latency = json.at("latency_ms");
+  EXPECT_GT(latency.at("min"), 0.0);
+  EXPECT_LE(latency.at("min"), latency.at("p50"));
+  EXPECT_LE(latency.at("p50"), latency.at("p95"));
+  EXPECT_LE(latency.at("p95"), latency.at("p99"));
+  EXPECT_GE(latency.at("mean"), latency.at("min"));
+  // One stream: runs follow one another.
+  EXPECT_GE(json.at("seconds").get<double>(), 5 * latency.at("min").get<double>() / 1000);
+  EXPECT_NEAR(json.at("sequences_per_second").get<double>(),
+              2 * 5 / json.at("seconds").get<double>(), 1e-6);
+  EXPECT_NEAR(json.at("tokens_per_second").get<double>(),
+              16 * json.at("sequences_per_second").get<double>(), 1e-6);
+  double calls = 0, operations = 0;
+  for (const auto& kernel : json.at("kernels")) {
+    for (const char* key : {"name", "op", "type"}) EXPECT_TRUE(kernel.at(key).is_string()) << key;
+    calls += kernel.at("calls").get<double>();
+    operations += kernel.at("gops").get<double>() * kernel.at("ms").get<double>() * 1e6;
+    EXPECT_GT(kernel.at("gbps"), 0.0) << kernel;
+  }
+  EXPECT_EQ(calls, json_of({"inspect", kModel}).at("launches"));
+  // Six layers of 12 * 384^2 weights, and the head: each multiplied and added for each token.
+  const double products = 32 * 2.0 * (6 * 12 * 384 * 384 + 2 * 384);
+  const double attention = 6 * 2 * 4.0 * 16 * 16 * 384;
+  EXPECT_NEAR(operations, products + attention, 0.01 * products);
+}
+
+/// The default model for sequences of one length alone.
+std::string fixed_model(std::int64_t batch, std::int64_t seq) {
+  std::ifstream file(kModel, std::ios::binary);
+  onnx::ModelProto model;
+  EXPECT_TRUE(model.ParseFromIstream(&file));
+  for (auto& input : *model.mutable_graph()->mutable_input()) {
+    auto* shape = input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    shape->mutable_dim(0)->set_dim_value(batch);
+    shape->mutable_dim(1)->set_dim_value(seq);
+  }
+  return model.SerializeAsString();
+}
+
+TEST_F(BenchTest, ShapesThatTheFileFixesAreTaken) {
+  const std::string model = write("fixed.onnx", fixed_model(2, 16));
+  const nlohmann::json json =
+      json_of({"bench", model, "--runs", "1", "--warmup", "0"}).at("rows").at(0);
+  EXPECT_EQ(json.at("batch"), 2);
+  EXPECT_EQ(json.at("seq"), 16);
+  EXPECT_EQ(json.at("tokens"), 32);
+  EXPECT_EQ(json_of({"inspect", model}).at("seq"), 16);
+  EXPECT_EQ(json_of({"inspect", model, "--batch", "2", "--seq", "16"}).at("batch"), 2);
+  EXPECT_THAT(refusal(run_bertcl({"bench", model, "--seq", "128"})),
+              AllOf(HasSubstr("fixed.onnx"), HasSubstr("i64[2, 16]"), HasSubstr("--seq 128")));
+  EXPECT_THAT(refusal(run_bertcl({"inspect", model, "--batch", "1"})), HasSubstr("--batch 1"));
+}
+
+TEST_F(BenchTest, SizesBeyondAnyMemoryAreRefused) {
+  EXPECT_EQ(refusal(run_bertcl({"bench", kModel, "--batch", "2000000000", "--seq", "2000000000"})),
+            "bertcl: out of memory; a smaller batch needs less\n");
+}
+
+TEST_F(BenchTest, AbsentPrecisionIsNoted) {
+  const auto notes = [](const std::string& precision, const std::string& gemm = "auto") {
+    return run_bertcl({"bench", kModel, "--seq", "8", "--runs", "1", "--warmup", "0", "--precision",
+                       precision, "--gemm", gemm},
+                      {{"BERTCL_DISABLE", "avx512_bf16,fp16"}})
+        .err;
+  };
+  EXPECT_EQ(notes("bf16"), "bertcl: " + kModel +
+                               ": --precision bf16: the device has no avx512_bf16, float GEMMs "
+                               "run in fp32\n");
+  EXPECT_EQ(notes("fp16"), "") << "own kernels read weights in half on every device";
+  EXPECT_EQ(notes("fp16", "clblast"),
+            "bertcl: " + kModel +
+                ": --precision fp16: the device has no arithmetic in half for CLBlast, own kernels "
+                "stand in for it: they read weights in half, and multiply in half where the device "
+                "has matrix_f16\n");
+}
+
+TEST_F(BenchTest, EveryBatchIsMeasuredWithEveryLength) {
+  const nlohmann::json json =
+      json_of({"bench", kModel, "--batch", "1,2", "--seq", "8,16", "--runs", "2", "--warmup", "0"});
+  std::vector<std::pair<int, int>> shapes;
+  for (const auto& row : json.at("rows")) {
+    shapes.emplace_back(row.at("batch"), row.at("seq"));
+    EXPECT_EQ(row.at("runs"), 2);
+    EXPECT_TRUE(row.at("kernels").empty()) << "none is asked for";
+  }
+  EXPECT_THAT(shapes,
+              ElementsAre(std::pair(1, 8), std::pair(1, 16), std::pair(2, 8), std::pair(2, 16)));
+  const ProgramResult text =
+      run_bertcl({"bench", kModel, "--batch", "1,2", "--seq", "8", "--runs", "2", "--warmup", "0"});
+  EXPECT_THAT(text.out, AllOf(HasSubstr("sequences/s"), HasSubstr("p99 ms"), HasSubstr("loaded")));
+  for (const char* wrong : {"1,0", "1,x"})
+    EXPECT_THAT(refusal(run_bertcl({"bench", kModel, "--batch", wrong})),
+                HasSubstr("is not a whole number above 0"));
+}
+
+TEST_F(BenchTest, StreamsShareOneSession) {
+  const nlohmann::json json = json_of({"bench", kModel, "--seq", "8", "--runs", "24", "--warmup",
+                                       "2", "--streams", "6", "--profiled", "0"});
+  EXPECT_EQ(json.at("streams"), 6);
+  const nlohmann::json& row = json.at("rows").at(0);
+  EXPECT_EQ(row.at("runs"), 24) << "of all streams";
+  // Runs overlap: together they take longer than the time that passes.
+  EXPECT_GT(24 * row.at("latency_ms").at("mean").get<double>(),
+            1.5 * 1000 * row.at("seconds").get<double>());
+}
+
+TEST_F(BenchTest, ADurationTakesThePlaceOfRuns) {
+  const nlohmann::json row = json_of({"bench", kModel, "--seq", "8", "--duration", "0.3",
+                                      "--warmup", "0", "--profiled", "0"})
+                                 .at("rows")
+                                 .at(0);
+  const double longest = row.at("latency_ms").at("p99").get<double>() / 1000;
+  EXPECT_GE(row.at("seconds"), 0.3);
+  EXPECT_LE(row.at("seconds"), 0.3 + 2 * longest) << "a run that has begun ends";
+  EXPECT_EQ(json_of({"bench", kModel, "--seq", "8", "--duration", "0.000001", "--warmup", "0",
+                     "--profiled", "0"})
+                .at("rows")
+                .at(0)
+                .at("runs"),
+            1);
+  EXPECT_THAT(refusal(run_bertcl({"bench", kModel, "--duration", "1", "--runs", "3"})),
+              AllOf(HasSubstr("--duration"), HasSubstr("--runs")));
+}
+
+TEST_F(BenchTest, ARunThatFailsIsTold) {
+  EXPECT_THAT(refusal(run_bertcl({"bench", kModel, "--seq", "8", "--ids", "4000000", "--streams",
+                                  "3", "--batch", "64"})),
+              HasSubstr("vocabulary"));
+}
+
+TEST_F(BenchTest, TableHasASum) {
+  const ProgramResult result =
+      run_bertcl({"bench", kModel, "--seq", "8", "--runs", "2", "--warmup", "0", "--threads", "1"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("p95"), HasSubstr("tokens/s"), HasSubstr("\nall ")));
+}
+
+}  // namespace
+}  // namespace bertcl::tests

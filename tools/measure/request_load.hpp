@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Latency and throughput of a session under requests from one or several threads.
+#pragma once
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "runtime/session.hpp"
+
+namespace bertcl::tools {
+
+struct LoadOptions {
+  int streams = 1;                ///< threads, each with one request at a time
+  int runs = 50;                  ///< of all streams together
+  std::optional<double> seconds;  ///< in place of `runs`: as many as begin in that time
+  int warmup = 5;                 ///< runs before, the first one included
+};
+
+struct LoadResult {
+  std::vector<double> latencies;  ///< milliseconds of each run, host time with transfers; sorted
+  double first_ms = 0.0;          ///< the first run: buffers are made, drivers may compile
+  double seconds = 0.0;  ///< from the start of the first measured run to the end of the last
+
+  double runs_per_second() const;
+  double mean() const;
+  /// The smallest latency that at least `percent` of the runs do not exceed.
+  double percentile(double percent) const;
+};
+
+/// `progress` is told how many runs are done, of how many; 0 where that is open. What a run throws,
+/// this throws.
+LoadResult measure_load(runtime::Session& session, const runtime::Tensors& inputs,
+                        const LoadOptions& options,
+                        const std::function<void(std::size_t done, std::size_t total)>& progress);
+
+}  // namespace bertcl::tools
