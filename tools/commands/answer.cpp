@@ -17,7 +17,10 @@
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
 #include "support/stopwatch.hpp"
+#include "text/data_file.hpp"
 #include "text/file.hpp"
+#include "text/json_file.hpp"
+#include "text/json_node.hpp"
 #include "text/unicode.hpp"
 #include "tools/models/default_model.hpp"
 #include "tools/models/qa_model.hpp"
@@ -81,9 +84,9 @@ class Oracle {
     model_.warm_up();
   }
 
-  Reply ask(const std::string& question) {
+  Reply ask(const std::string& question, const std::string& text) {
     const Stopwatch clock;
-    Reply reply{squad::answer_question(question, text_, tokenizer_, options_, std::ref(model_)), 0};
+    Reply reply{squad::answer_question(question, text, tokenizer_, options_, std::ref(model_)), 0};
     reply.seconds = clock.seconds();
     return reply;
   }
@@ -115,8 +118,7 @@ void print_reply(const Reply& reply, const std::string& text) {
   write_output(excerpt(text, *answer.bytes, marks) + '\n');
 }
 
-nlohmann::ordered_json to_json(const Oracle& oracle, const std::string& question,
-                               const Reply& reply) {
+nlohmann::ordered_json to_json(const std::string& question, const Reply& reply) {
   const squad::FoundAnswer& answer = reply.answer;
   nlohmann::ordered_json nbest = nlohmann::ordered_json::array();
   for (const squad::NBestEntry& entry : answer.nbest) {
@@ -125,8 +127,7 @@ nlohmann::ordered_json to_json(const Oracle& oracle, const std::string& question
                      {"start_logit", entry.start_logit},
                      {"end_logit", entry.end_logit}});
   }
-  nlohmann::ordered_json json = {{"path", oracle.session().path().string()},
-                                 {"question", question},
+  nlohmann::ordered_json json = {{"question", question},
                                  {"answer", answer.text},
                                  {"answer_start", nullptr},
                                  {"score", answer.score},
@@ -139,42 +140,67 @@ nlohmann::ordered_json to_json(const Oracle& oracle, const std::string& question
   return json;
 }
 
-/// Questions from standard input, one a line; with a prompt where somebody types them.
-int answer_lines(Oracle& oracle) {
-  const bool prompt = isatty(STDIN_FILENO) == 1;
-  if (prompt) print_text("{}\n\nAsk about this text; an empty line quits.\n", oracle.text());
-  for (std::string line;;) {
+struct Asked {
+  std::string question, text;
+};
+
+/// A line of standard input: a question about `text`, or an object that may bring its own.
+Asked parse_line(const std::string& line, std::size_t number, const std::string& text) {
+  if (!text::begins_as_object(line)) return {line, text};
+  const std::string place = fmt::format("standard input:{}", number);
+  const nlohmann::json document = text::parse_json(line, place);
+  const text::JsonNode object(document, place,
+                              R"(a line is a question, or {"question": "..", "context": ".."})");
+  const auto context = object.find("context");
+  return {object.at("question").string(), context ? context->string() : text};
+}
+
+/// Questions from standard input, one a line; with a prompt where somebody types them. Gives what
+/// was answered, as JSON.
+nlohmann::ordered_json answer_lines(Oracle& oracle, bool prints_text) {
+  nlohmann::ordered_json answers = nlohmann::ordered_json::array();
+  const bool prompt = isatty(STDIN_FILENO) == 1 && prints_text;
+  if (prompt) print_text("{}\n\nAsk about this text; an empty line ends.\n", oracle.text());
+  std::string line;
+  for (std::size_t number = 1;; ++number) {
     if (prompt) {
       print_text("\n? ");
       std::fflush(stdout);
     }
     if (!std::getline(std::cin, line) || (prompt && line.empty())) break;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (text::is_blank(line)) continue;
     try {
-      if (!prompt) print_text("? {}\n", line);
-      print_reply(oracle.ask(line), oracle.text());
+      if (text::first_ill_formed(line)) throw Error("invalid UTF-8");
+      const auto [question, text] = parse_line(line, number, oracle.text());
+      const Reply reply = oracle.ask(question, text);
+      answers.push_back(to_json(question, reply));
+      if (!prints_text) continue;
+      if (!prompt) print_text("? {}\n", question);
+      print_reply(reply, text);
       if (!prompt) print_text("\n");
     } catch (const Error& error) {
-      if (!prompt) throw;
-      print_text("{}\n", error.what());
+      const std::string message = error.what(), place = fmt::format("standard input:{}", number);
+      if (!prompt) throw Error(message.starts_with(place) ? message : place + ": " + message);
+      print_text("{}\n", message);
     }
   }
-  return kOk;
+  return answers;
 }
 
 int run_answer(const AnswerCommandOptions& options) {
-  if (options.question.empty() && !options.json.empty()) {
-    throw Error("--json needs a question: -q TEXT");
-  }
   const std::filesystem::path model =
       options.model.empty() ? find_default_model() : std::filesystem::path(options.model);
   Oracle oracle(options, model, opencl::ContextFuture::open(options.device));
   if (!meets_requirement(oracle.session(), options)) return kCheckFailed;
-  if (options.question.empty()) return answer_lines(oracle);
-  const Reply reply = oracle.ask(options.question);
-  if (options.prints_text()) print_reply(reply, oracle.text());
-  write_report(options, oracle.session().plan().context->info(),
-               to_json(oracle, options.question, reply));
+  nlohmann::ordered_json result = {{"path", oracle.session().path().string()}};
+  if (options.question.empty()) {
+    result["answers"] = answer_lines(oracle, options.prints_text());
+  } else {
+    const Reply reply = oracle.ask(options.question, oracle.text());
+    if (options.prints_text()) print_reply(reply, oracle.text());
+    result.update(to_json(options.question, reply));
+  }
+  write_report(options, oracle.session().context().info(), result);
   return kOk;
 }
 
@@ -184,10 +210,11 @@ void add_answer(CLI::App& program, Action& action) {
   const auto options = std::make_shared<AnswerCommandOptions>();
   CLI::App* command = add_model_command(
       program, "answer",
-      "Ask a question about a text and see the answer in it\n\nWithout -q, questions are read from "
-      "standard input, one per line. The text may have any\nlength and format; without --context a "
-      "short one about OpenCL is used. The score is the sum\nof the start and end logits; the "
-      "probability is relative to the n-best answers.",
+      "Ask a question about a text and see the answer in it\n\n"
+      "Without -q, questions are read from standard input, one a line; a line may also be JSON,\n"
+      "{\"question\": \"..\", \"context\": \"..\"}, with a text of its own. The text may have any\n"
+      "length and form; without --context a short one about OpenCL is asked. The score is the sum\n"
+      "of the start and end logits, the probability that among the n-best answers.",
       "bertcl answer --context notes.txt -q \"Who maintains OpenCL?\"", *options);
   input_file(command->add_option("MODEL", options->model,
                                  "ONNX model with a question-answering head; by default "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bertcl run: raw tensors in, raw tensors out.
+// bertcl run: tensors or texts in, what the model gives for them out.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,19 +9,16 @@
 #include <string>
 
 #include "npz/npz.hpp"
+#include "tools/commands/run.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
+#include "tools/options/option_checks.hpp"
 #include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 
 namespace bertcl::tools {
 namespace {
-
-struct RunOptions : ModelOptions {
-  std::string model, inputs, outputs;
-  bool force = false;
-};
 
 nlohmann::ordered_json describe(const runtime::Tensors& tensors) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
@@ -43,7 +40,8 @@ bool is_input(const runtime::Session& session, const std::string& name, const st
                           fmt::join(inputs, ", ")));
 }
 
-int run_run(const RunOptions& options) {
+int run_tensors(const RunOptions& options) {
+  if (options.outputs.empty()) throw Error("--inputs needs --outputs Y.npz for what it gives");
   runtime::Session session = load_model(options.model, options);
   if (!meets_requirement(session, options)) return kCheckFailed;
   const runtime::Tensors inputs = npz::load(options.inputs, [&](const std::string& name) {
@@ -69,23 +67,39 @@ int run_run(const RunOptions& options) {
 
 void add_run(CLI::App& program, Action& action) {
   const auto options = std::make_shared<RunOptions>();
-  CLI::App* command =
-      add_model_command(program, "run",
-                        "Run a model on tensors of a NumPy .npz file\n\nThe arrays in the input "
-                        "file are named like the model's inputs; integers may have any\nwidth. The "
-                        "mask defaults to ones, token types to zeros. If each row of the mask is "
-                        "ones\nfollowed by zeros, padding is not computed and outputs are 0 there.",
-                        "bertcl run model.onnx --inputs x.npz --outputs y.npz", *options);
+  CLI::App* command = add_model_command(
+      program, "run",
+      "Run a model on texts, or on tensors of a NumPy .npz file\n\n"
+      "Texts are the lines of --texts or of standard input, or JSON lines {\"text\": \"..\"}, "
+      "with\n"
+      "text_pair for two texts and id. Each gives a line of JSON with its tokens and the outputs\n"
+      "of the model; --outputs writes them as arrays [texts, ..] instead, filled up with zeros.\n\n"
+      "The arrays of --inputs bear the names of the model's inputs; integers may be of any width.\n"
+      "A mask and token types that are left out are all ones and all zeros. With the mask a "
+      "prefix\n"
+      "of ones in each row, padding is not computed and outputs are 0 there.",
+      "bertcl run model.onnx < texts.txt > outputs.jsonl", *options);
   input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
-  input_file(command->add_option("--inputs", options->inputs, "Arrays by input name"))
-      ->required()
-      ->type_name("X.npz");
+  CLI::Option* inputs =
+      input_file(command->add_option("--inputs", options->inputs, "Arrays by input name"))
+          ->type_name("X.npz");
+  input_file(command->add_option("--texts", options->texts,
+                                 "Texts, in place of arrays; - is standard input, which is read\n"
+                                 "where neither is given"))
+      ->type_name("FILE")
+      ->excludes(inputs);
   output_file(
       command->add_option("--outputs", options->outputs, "File to write: arrays by output name"))
-      ->required()
       ->type_name("Y.npz");
+  positive(*command, "--max-seq-length", options->max_length,
+           "Tokens of a text, separators included; by default as many as the model takes, or 512");
+  add_vocabulary_options(*command, options->vocabulary);
   add_force_flag(*command, options->force);
-  command->callback([options, &action] { action = [options] { return run_run(*options); }; });
+  command->callback([options, &action] {
+    action = [options] {
+      return options->inputs.empty() ? run_texts(*options) : run_tensors(*options);
+    };
+  });
 }
 
 }  // namespace bertcl::tools

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts, questions and data from standard input: lines, and JSON lines.
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "npz/npz.hpp"
+#include "program_runner.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using ir::Tensor;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using StandardInputTest = FolderTest;
+
+TEST_F(StandardInputTest, HoldsDataToEvaluate) {
+  const std::string lines =
+      R"({"id": "a", "question": "Who lives in Oslo?", "context": "Ada lives in Oslo.",)"
+      R"( "answers": {"text": ["Ada"], "answer_start": [0]}})"
+      "\n";
+  const ProgramResult result = run_bertcl(
+      {"eval", kModel, "--data", "-", "--predictions", path("p.json"), "--json", "-"}, {}, lines);
+  ASSERT_EQ(result.code, 0) << result.err;
+  const nlohmann::json json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json.at("models").at(0).at("exact_match"), 100.0);
+  EXPECT_EQ(read_json(path("p.json")), nlohmann::json({{"a", "Ada"}}));
+  EXPECT_THAT(refusal(run_bertcl({"eval", kModel, "--data", "-"}, {}, lines + "{}\n")),
+              HasSubstr("standard input:2: "));
+  EXPECT_THAT(
+      refusal(run_bertcl({"eval", kModel, "--data", "-", "--task", "classify", "--labels", "a,b"},
+                         {}, "good\ta\nbad\n")),
+      HasSubstr("standard input:2: 'bad'"));
+}
+
+TEST_F(StandardInputTest, HoldsTextsToRun) {
+  const std::string objects =
+      "{\"text\": \"Who?\"}\n"
+      R"({"text": "Who lives in Oslo?", "text_pair": "Ada does.", "id": "x"})"
+      "\n";
+  const ProgramResult result = run_bertcl({"run", kModel}, {}, objects);
+  ASSERT_EQ(result.code, 0) << result.err;
+  std::istringstream stream(result.out);
+  std::vector<nlohmann::json> found;
+  for (std::string line; std::getline(stream, line);) found.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_FALSE(found[0].contains("id"));
+  EXPECT_EQ(found[1].at("id"), "x");
+  EXPECT_EQ(found[0].at("tokens"), nlohmann::json({"[CLS]", "who", "?", "[SEP]"}));
+  EXPECT_EQ(found[1].at("tokens").size(), 11u);
+  EXPECT_EQ(found[0].at("outputs").at("start_logits").size(), 4u) << "one for each token";
+
+  // The same as that of its ids: [CLS] who ? [SEP].
+  npz::save(path("x.npz"),
+            {{"input_ids", Tensor::of<std::int64_t>({1, 4}, {101, 2040, 1029, 102})}});
+  run_bertcl({"run", kModel, "--inputs", path("x.npz"), "--outputs", path("y.npz")});
+  const Tensor expected = npz::load(path("y.npz")).at("start_logits");
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(found[0]["outputs"]["start_logits"][i].get<float>(), expected.as<float>()[i], 1e-3);
+
+  // Plain lines, and arrays that are filled up.
+  const ProgramResult arrays =
+      run_bertcl({"run", kModel, "--texts", write("t.txt", "Who?\nWho lives in Oslo?\n"),
+                  "--outputs", path("z.npz"), "--json", "-"});
+  ASSERT_EQ(arrays.code, 0) << arrays.err;
+  const nlohmann::json json = nlohmann::json::parse(arrays.out);
+  EXPECT_EQ(json.at("texts"), 2);
+  EXPECT_EQ(json.at("tokens"), 4 + 7);
+  EXPECT_EQ(json.at("outputs").at(0).at("shape"), nlohmann::json({2, 7}));
+  const Tensor stacked = npz::load(path("z.npz")).at("start_logits");
+  EXPECT_THAT(stacked.shape(), ElementsAre(2, 7));
+  for (std::size_t i = 0; i < 7; ++i)
+    EXPECT_NEAR(stacked.as<float>()[i], i < 4 ? expected.as<float>()[i] : 0.0F, 1e-3);
+}
+
+TEST_F(StandardInputTest, TextsThatCannotBeReadAreNamedByTheirLine) {
+  const auto refused = [](const std::string& input) {
+    return refusal(run_bertcl({"run", kModel}, {}, input));
+  };
+  EXPECT_THAT(refused("{\"text\": \"a\"}\n{\"id\": \"x\"}\n"),
+              HasSubstr("standard input:2: text is missing"));
+  EXPECT_THAT(refused("one\ncaf\xe9\n"), HasSubstr("standard input:2: invalid UTF-8"));
+  EXPECT_THAT(refused(" \n"), HasSubstr("standard input: holds no text"));
+  EXPECT_THAT(refusal(run_bertcl({"run", kModel, "--json", "-"}, {}, "one\n")),
+              HasSubstr("would share standard output"));
+  EXPECT_THAT(refusal(run_bertcl({"run", kModel, "--inputs", path("x.npz")})),
+              HasSubstr("--outputs"));
+}
+
+TEST_F(StandardInputTest, HoldsQuestions) {
+  const std::string lines =
+      "Who maintains OpenCL?\n\n"
+      R"({"question": "Where does she live?", "context": "Ada lives in Oslo."})"
+      "\n";
+  const ProgramResult text = run_bertcl({"answer"}, {}, lines);
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(HasSubstr("? Who maintains OpenCL?\nKhronos Group\n"),
+                              HasSubstr("? Where does she live?\nOslo\n")));
+  const ProgramResult json = run_bertcl({"answer", "--json", "-"}, {}, lines);
+  const nlohmann::json answers = nlohmann::json::parse(json.out).at("answers");
+  ASSERT_EQ(answers.size(), 2u) << json.err;
+  EXPECT_EQ(answers[0].at("answer"), "Khronos Group");
+  EXPECT_EQ(answers[1].at("answer"), "Oslo");
+  EXPECT_EQ(answers[1].at("answer_start"), 13);
+  const auto refused = [](const std::string& input) {
+    return run_bertcl({"answer", "--json", "-"}, {}, input).err;
+  };
+  EXPECT_THAT(refused("Who?\n{\"context\": \"a\"}\n"),
+              HasSubstr("bertcl: standard input:2: question is missing; a line is a question"));
+  EXPECT_THAT(refused("\n\n{\"question\": \n"), HasSubstr("standard input:3: broken JSON"));
+  EXPECT_THAT(refused("Who?\ncaf\xe9\n"), HasSubstr("standard input:2: invalid UTF-8"));
+}
+
+}  // namespace
+}  // namespace bertcl::tests
