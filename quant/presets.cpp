@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "support/did_you_mean.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -116,12 +117,12 @@ std::span<const Preset> presets() {
 }
 
 const Preset& preset(std::string_view name) {
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   for (const Preset& p : presets()) {
     if (p.name == name) return p;
-    names.push_back(p.name);
+    names.emplace_back(p.name);
   }
-  throw Error(fmt::format("unknown preset '{}' (choose from {})", name, fmt::join(names, ", ")));
+  throw Error(fmt::format("unknown preset '{}'{}", name, suggestion(name, names)));
 }
 
 }  // namespace bertcl::quant

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/did_you_mean.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -98,17 +99,39 @@ std::string help_command(const CLI::App& program) {
   return commands.empty() ? "bertcl --help" : "bertcl " + commands.front()->get_name() + " --help";
 }
 
+/// All names of the options of a command: "--output", "-o".
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
 /// What is wrong with a command line that begins with `first`. Without a command CLI11 says only
-/// that one is required.
+/// that one is required; where one is missing and another misspelt, only that it is missing.
 std::string complaint(const CLI::App& program, const CLI::ParseError& error,
                       const std::string& first) {
-  if (!program.get_subcommands().empty()) return error.what();
-  std::vector<std::string> commands;
-  for (const CLI::App* command : program.get_subcommands({}))
-    commands.push_back(command->get_name());
-  return fmt::format("{} '{}' (choose from {})",
+  const auto commands = program.get_subcommands();
+  if (!commands.empty()) {
+    for (const std::string& word : commands.front()->remaining()) {
+      if (!word.starts_with('-')) continue;
+      const std::string option = word.substr(0, word.find('='));
+      return fmt::format("unknown option '{}'{}", option,
+                         did_you_mean(option, option_names(*commands.front())));
+    }
+    return error.what();
+  }
+  if (first.starts_with('-')) {
+    if (const std::string meant = did_you_mean(first, option_names(program)); !meant.empty())
+      return fmt::format("unknown option '{}'{}", first, meant);
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
+  return fmt::format("{} '{}'{}",
                      first.starts_with('-') ? "expected a command before" : "unknown command",
-                     first, fmt::join(commands, ", "));
+                     first, suggestion(first, names));
 }
 
 }  // namespace

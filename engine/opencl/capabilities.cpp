@@ -16,6 +16,7 @@
 #include "opencl/probe.hpp"
 #include "opencl/program_cache.hpp"
 #include "opencl/sources.hpp"
+#include "support/did_you_mean.hpp"
 
 namespace bertcl::opencl {
 
@@ -61,13 +62,14 @@ void hide(Capabilities& capabilities, const std::string& names) {
   for (std::string name; std::getline(list, name, ',');) {
     if (name.empty()) continue;
     const CapabilityName* found = nullptr;
-    std::string known;
+    std::vector<std::string> known;
     for (const CapabilityName& entry : kCapabilityNames) {
-      known += std::string(" ") + entry.name;
+      known.emplace_back(entry.name);
       if (name == entry.name) found = &entry;
     }
     if (!found)
-      throw Error("BERTCL_DISABLE: unknown capability '" + name + "' (choose from" + known + ")");
+      throw Error("BERTCL_DISABLE names '" + name + "', an unknown capability" +
+                  suggestion(name, known));
     if (capabilities.*(found->flag)) capabilities.notes[name] = "hidden by BERTCL_DISABLE";
     capabilities.*(found->flag) = false;
   }

@@ -16,6 +16,7 @@
 #include "ops/symbols.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/persistent_kernel.hpp"
+#include "support/did_you_mean.hpp"
 
 namespace bertcl::plan {
 
@@ -40,6 +41,15 @@ const LoweringTable& lowerings() {
     return t;
   }();
   return table;
+}
+
+/// A misspelt name would otherwise be ignored.
+void check_disabled(const std::string& disabled) {
+  const std::vector<std::string> known = variant_names();
+  std::istringstream list(disabled);
+  for (std::string name; std::getline(list, name, ',');)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known)));
 }
 
 /// True if the value is the float form of a quantized one: DequantizeLinear, then only ops that

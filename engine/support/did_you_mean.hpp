@@ -19,8 +19,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::size_t diagonal = costs[0]++;
     for (std::size_t i = 0; i < b.size(); ++i) {
       const std::size_t above = costs[i + 1];
-      costs[i + 1] = std::min(
-          {diagonal + (lower(from) == lower(b[i]) ? 0 : 1), above + 1, costs[i] + 1});
+      costs[i + 1] =
+          std::min({diagonal + (lower(from) == lower(b[i]) ? 0 : 1), above + 1, costs[i] + 1});
       diagonal = above;
     }
   }
@@ -35,12 +35,20 @@ inline std::string did_you_mean(std::string_view name, const std::vector<std::st
     return colons == full.npos ? full : full.substr(colons + 2);
   };
   const auto distance = [&](const std::string& to) { return edit_distance(bare(name), bare(to)); };
-  const auto nearest =
-      std::min_element(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-        return distance(a) < distance(b);
-      });
+  const auto nearest = std::min_element(
+      names.begin(), names.end(),
+      [&](const std::string& a, const std::string& b) { return distance(a) < distance(b); });
   if (nearest == names.end() || 3 * distance(*nearest) > bare(name).size()) return {};
   return " (did you mean " + *nearest + "?)";
+}
+
+/// What to say of a name that is none of `names`: did_you_mean(), or " (choose from A, B)" where
+/// none is near.
+inline std::string suggestion(std::string_view name, const std::vector<std::string>& names) {
+  std::string text = did_you_mean(name, names);
+  if (!text.empty() || names.empty()) return text;
+  for (const std::string& known : names) text += (text.empty() ? " (choose from " : ", ") + known;
+  return text + ")";
 }
 
 }  // namespace bertcl

@@ -9,6 +9,7 @@
 #include "bertcl/error.hpp"
 #include "quant/calibration/histogram_observer.hpp"
 #include "quant/calibration/observer.hpp"
+#include "support/did_you_mean.hpp"
 
 namespace bertcl::quant {
 
@@ -20,13 +21,12 @@ std::span<const Method> methods() {
 }
 
 const Method& method(std::string_view name) {
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   for (const Method& m : methods()) {
     if (m.name == name) return m;
-    names.push_back(m.name);
+    names.emplace_back(m.name);
   }
-  throw Error(fmt::format("unknown calibration method '{}' (choose from {})", name,
-                          fmt::join(names, ", ")));
+  throw Error(fmt::format("unknown calibration method '{}'{}", name, suggestion(name, names)));
 }
 
 void check_settings(const Method& method, const MethodOptions& options) {

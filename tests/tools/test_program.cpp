@@ -57,6 +57,35 @@ TEST(Program, BadUseIsRefusedWithAHint) {
               AllOf(HasSubstr("--colour"), HasSubstr("see bertcl devices --help")));
 }
 
+TEST(Program, TellsWhatSomebodyMayHaveMeant) {
+  const auto hint = [](std::vector<std::string> arguments) {
+    const std::string message = refusal(run_bertcl(arguments));
+    const auto at = message.find("(did you mean ");
+    return at == message.npos ? message : message.substr(at, message.find('?', at) + 2 - at);
+  };
+  EXPECT_EQ(hint({"quantise"}), "(did you mean quantize?)");
+  EXPECT_EQ(hint({"--verson"}), "(did you mean --version?)");
+  EXPECT_EQ(hint({"eval", "m.onnx", "--data", "d", "--prediction", "p"}),
+            "(did you mean --predictions?)");
+  EXPECT_EQ(hint({"eval", "m.onnx", "--dta", "d"}), "(did you mean --data?)")
+      << "that --data is missing is no help";
+  EXPECT_EQ(hint({"bench", "m.onnx", "--bach=3"}), "(did you mean --batch?)");
+  EXPECT_EQ(hint({"quantize", "m.onnx", "-o", "q", "--preset", "ort-tensorr"}),
+            "(did you mean ort-tensorrt?)");
+  EXPECT_EQ(hint({"quantize", "m.onnx", "-o", "q", "--method", "percentil"}),
+            "(did you mean percentile?)");
+  EXPECT_EQ(hint({"eval", "m.onnx", "--data", "d", "--task", "clasify"}),
+            "(did you mean classify?)");
+  EXPECT_EQ(hint({"devices", "--device", "acelerator"}), "(did you mean accelerator?)");
+  EXPECT_EQ(hint({"inspect", kModel, "--disable-passes", "find_gleu"}),
+            "(did you mean find_gelu?)");
+  EXPECT_EQ(hint({"inspect", kModel, "--disable-kernels", "portabel"}), "(did you mean portable?)");
+  // Where nothing is near, all are named.
+  EXPECT_THAT(hint({"eval", "m.onnx", "--data", "d", "--task", "sst2"}),
+              AllOf(HasSubstr("unknown 'sst2' (choose from question-answering, classify, tag"),
+                    Not(HasSubstr("did you mean"))));
+}
+
 // What was found, what is wanted, and no more: one short line.
 TEST(Program, NumbersAreRefusedInOneShortLine) {
   const auto refused = [](std::vector<std::string> arguments) {

@@ -17,6 +17,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
 #include "passes/pass.hpp"
+#include "support/did_you_mean.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/terminal/progress.hpp"
 #include "tools/terminal/terminal.hpp"
@@ -44,8 +45,7 @@ void check_passes(const std::vector<std::string>& disabled) {
     if (std::find(known.begin(), known.end(), pass.name) == known.end()) known.push_back(pass.name);
   for (const std::string& name : disabled) {
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error(
-          fmt::format("unknown compiler pass '{}' (choose from {})", name, fmt::join(known, ", ")));
+      throw Error(fmt::format("unknown compiler pass '{}'{}", name, suggestion(name, known)));
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -13,12 +14,17 @@
 #include <type_traits>
 #include <vector>
 
+#include "support/did_you_mean.hpp"
+
 namespace bertcl::tools {
 
 /// One of `values`, which the help shows as "a|b", with the default.
 inline CLI::Option* one_of(CLI::Option* option, const std::vector<std::string>& values) {
-  CLI::Validator check = CLI::IsMember(values);
-  return option->check(check.description(""))
+  const auto check = [values](const std::string& value) -> std::string {
+    if (std::find(values.begin(), values.end(), value) != values.end()) return "";
+    return fmt::format("unknown '{}'{}", value, suggestion(value, values));
+  };
+  return option->check(CLI::Validator(check, ""))
       ->type_name(fmt::format("{}", fmt::join(values, "|")))
       ->capture_default_str();
 }
