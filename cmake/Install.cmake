@@ -25,4 +25,11 @@ file(RELATIVE_PATH prefix_from_pc "/p/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/p")
 configure_file(cmake/bertcl.pc.in "${PROJECT_BINARY_DIR}/bertcl.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/bertcl.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
+# OPTIONAL: absent where the program alone was built, or for another machine.
+set(help "${PROJECT_BINARY_DIR}/help")
+install(FILES "${help}/bertcl.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" OPTIONAL)
+install(FILES "${help}/bertcl" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" OPTIONAL)
+install(FILES "${help}/_bertcl" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" OPTIONAL)
+install(FILES "${help}/bertcl.fish" DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d" OPTIONAL)
+
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -30,7 +30,7 @@ namespace bertcl::tools {
 // sets the action.
 using AddCommand = void(CLI::App& program, Action& action);
 AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify, add_answer,
-    add_bench, add_tune;
+    add_bench, add_tune, add_completion, add_man;
 
 namespace {
 
@@ -184,7 +184,7 @@ int run_program(int argc, const char* const* argv) {
       "usage or input.");
   Action action;
   for (const auto add : {add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify,
-                         add_answer, add_bench, add_tune}) {
+                         add_answer, add_bench, add_tune, add_completion, add_man}) {
     add(program, action);
   }
 

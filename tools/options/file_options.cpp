@@ -29,15 +29,20 @@ struct NamedFile {
   fs::path path;
 };
 
+bool has_mark(CLI::Option& option, const char* mark) {
+  try {
+    option.get_validator(mark);
+    return true;
+  } catch (const CLI::OptionNotFound&) {
+    return false;
+  }
+}
+
 /// What the command line gives to the options with this mark.
 std::vector<NamedFile> files_of(CLI::App& command, const char* mark) {
   std::vector<NamedFile> files;
   for (CLI::Option* option : command.get_options()) {
-    try {
-      option->get_validator(mark);
-    } catch (const CLI::OptionNotFound&) {
-      continue;
-    }
+    if (!has_mark(*option, mark)) continue;
     for (const std::string& path : option->results())
       if (path != "-") files.push_back({option->get_name(), path});
   }
@@ -85,6 +90,10 @@ CLI::Option* output_file(CLI::Option* option, Output what) {
   if (what == Output::data)
     option->check(CLI::Validator([](const std::string&) { return ""; }, "", kData));
   return option->check(CLI::Validator(check, "", kOutput));
+}
+
+bool names_file(CLI::Option& option) {
+  return has_mark(option, kInput) || has_mark(option, kOutput);
 }
 
 void add_force_flag(CLI::App& command, bool& force) {

@@ -22,6 +22,9 @@ enum class Output {
 /// The same for a file to write. One that cannot be written is refused as the command line is read.
 CLI::Option* output_file(CLI::Option* option, Output what = Output::data);
 
+/// True for an option of input_file() or output_file().
+bool names_file(CLI::Option& option);
+
 /// --force, for a command that writes data.
 void add_force_flag(CLI::App& command, bool& force);
 
