@@ -38,7 +38,7 @@ class JsonTest : public FolderTest {
             {"inspect", {kModel}},
             {"quantize",
              {kModel, "-o", path("q.onnx"), "--data", kCalibration, "--samples", "1", "--preset",
-              "ort-cpu", "--force"}},
+              "fast", "--force"}},
             {"eval", {kModel, "--data", kData, "--limit", "1"}},
             {"run", {kModel, "--inputs", path("x.npz"), "--outputs", path("z.npz"), "--force"}},
             {"verify", {kModel, path("g.npz")}},

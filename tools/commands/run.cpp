@@ -70,9 +70,8 @@ void add_run(CLI::App& program, Action& action) {
   CLI::App* command = add_model_command(
       program, "run",
       "Run a model on texts, or on tensors of a NumPy .npz file\n\n"
-      "Texts are the lines of --texts or of standard input, or JSON lines {\"text\": \"..\"}, "
-      "with\n"
-      "text_pair for two texts and id. Each gives a line of JSON with its tokens and the outputs\n"
+      "Texts are the lines of --texts or of standard input, or JSON lines {\"text\": \"..\"} with\n"
+      "text_pair for two texts, and id. Each gives a line of JSON with its tokens and the outputs\n"
       "of the model; --outputs writes them as arrays [texts, ..] instead, filled up with zeros.\n\n"
       "The arrays of --inputs bear the names of the model's inputs; integers may be of any width.\n"
       "A mask and token types that are left out are all ones and all zeros. With the mask a "

@@ -10,7 +10,7 @@ namespace bertcl::tools {
 namespace {
 
 /// Text whose characters stand for themselves, and whose lines are none of requests.
-std::string escaped(const std::string& text) {
+std::string man_text(const std::string& text) {
   std::string result;
   bool begins = true;
   for (const char c : text) {
@@ -35,7 +35,7 @@ std::string paragraphs(const std::string& text) {
     const bool keep = line.starts_with(' ');
     if (keep != kept) result += keep ? ".nf\n" : ".fi\n";
     kept = keep;
-    result += line.empty() ? ".PP\n" : escaped(line) + '\n';
+    result += line.empty() ? ".PP\n" : man_text(line) + '\n';
   }
   return result + (kept ? ".fi\n" : "");
 }
@@ -43,7 +43,7 @@ std::string paragraphs(const std::string& text) {
 std::string options_text(const CommandEntry& command) {
   std::string text;
   for (const OptionEntry& option : command.options)
-    text += fmt::format(".TP\n.B {}\n{}", escaped(option.title), paragraphs(option.description));
+    text += fmt::format(".TP\n.B {}\n{}", man_text(option.title), paragraphs(option.description));
   return text;
 }
 
@@ -55,13 +55,13 @@ std::string man_page(const std::vector<CommandEntry>& commands, const std::strin
       ".TH BERTCL 1 \"\" \"bertcl {}\" \"User Commands\"\n"
       ".SH NAME\nbertcl \\- run BERT on OpenCL devices, in int8 and in float\n"
       ".SH SYNOPSIS\n.B {}\n.SH DESCRIPTION\n{}",
-      version, escaped(program.usage), paragraphs(program.description));
+      version, man_text(program.usage), paragraphs(program.description));
   page += options_text(program) + ".SH COMMANDS\n";
   for (const CommandEntry& command : commands) {
     if (command.name.empty()) continue;
-    page +=
-        fmt::format(".SS {}\n{}.PP\n.B {}\n{}", escaped(command.name),
-                    paragraphs(command.description), escaped(command.usage), options_text(command));
+    page += fmt::format(".SS {}\n{}.PP\n.B {}\n{}", man_text(command.name),
+                        paragraphs(command.description), man_text(command.usage),
+                        options_text(command));
     if (!command.example.empty()) page += ".PP\n" + paragraphs(command.example);
   }
   page +=
