@@ -34,7 +34,8 @@ AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify
 
 namespace {
 
-constexpr const char* kOutOfMemory = "out of memory; use a smaller batch";
+constexpr std::size_t kLongestChoices = 60;  // characters of "a|b|c"
+constexpr const char* kOutOfMemory = "out of memory; a smaller batch needs less";
 
 int fail(const std::string& message) {
   write_error(message);
@@ -62,9 +63,11 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_option_name(const CLI::Option* option, bool positional) const override {
     return without(Formatter::make_option_name(option, positional), "{false}");
   }
-  /// Lists show by their type that they may go on: "OP,...".
+  /// Lists show by their type that they may go on: "OP,...". Many choices are told by the text.
   std::string make_option_opts(const CLI::Option* option) const override {
-    const std::string text = Formatter::make_option_opts(option);
+    std::string text = Formatter::make_option_opts(option);
+    if (const std::string type = option->get_type_name(); type.size() > kLongestChoices)
+      if (const auto at = text.find(type); at != text.npos) text.replace(at, type.size(), "NAME");
     return text.ends_with(",... ...") ? without(text, " ...") : text;
   }
 

@@ -198,7 +198,10 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
   EXPECT_THAT(eval({"--task", "fill-mask", "--data", sst2}),
               HasSubstr("[batch, seq, 30522 or more]"));
   EXPECT_THAT(eval({"--task", "tag", "--data", tagged}), HasSubstr("--labels"));
-  EXPECT_THAT(eval({"--task", "classify", "--data", tagged}), HasSubstr("t.conll:1:"));
+  EXPECT_THAT(eval({"--task", "classify", "--data", tagged}),
+              HasSubstr("which class of the model stands for O is not known"));
+  EXPECT_THAT(eval({"--task", "tag", "--labels", "O,B-x", "--data", sst2}),
+              HasSubstr("dev.tsv:1: 'a fine film"));
   EXPECT_THAT(eval({"--task", "similarity", "--data", sst2}), HasSubstr("dev.tsv:1: 2 columns"));
   EXPECT_THAT(eval({"--task", "similarity", "--data", sst2, "--windows"}),
               HasSubstr("--windows goes with --task classify, not with similarity"));
@@ -264,7 +267,7 @@ TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("on 1 text (22 tokens)")) << "windows of equal length";
   std::vector<std::string> longer = command;
-  longer.insert(longer.end(), {"--max-seq-length", "25"});
+  longer.insert(longer.end(), {"--max-seq-length", "25", "--force"});
   EXPECT_THAT(refusal(run_bertcl(longer)),
               AllOf(HasSubstr("m.onnx"), HasSubstr("at most 24"), HasSubstr("give --max-seq")));
 }

@@ -328,7 +328,6 @@ void add_quantizer_options(CLI::App& command, quant::Options& options) {
              "--preset", [&](const std::string& name) { options = quant::preset(name).options(); },
              summaries),
          names)
-      ->type_name("NAME")
       ->default_str("default");
   add_placement_options(command, options.placement);
   add_calibration_options(command, options);
