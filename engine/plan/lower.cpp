@@ -43,15 +43,6 @@ const LoweringTable& lowerings() {
   return table;
 }
 
-/// A misspelt name would otherwise be ignored.
-void check_disabled(const std::string& disabled) {
-  const std::vector<std::string> known = variant_names();
-  std::istringstream list(disabled);
-  for (std::string name; std::getline(list, name, ',');)
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known)));
-}
-
 /// True if the value is the float form of a quantized one: DequantizeLinear, then only ops that
 /// move elements.
 bool is_dequantized(const ir::Value* value) {
@@ -220,8 +211,7 @@ void check_disabled(const std::string& disabled) {
   std::istringstream list(disabled);
   for (std::string name; std::getline(list, name, ',');)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      throw Error(fmt::format("unknown kernel variant '{}' (choose from {})", name,
-                              fmt::join(known, ", ")));
+      throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known)));
 }
 
 Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
