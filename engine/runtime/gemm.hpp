@@ -75,7 +75,7 @@ struct GemmDesc {
   std::int32_t a_zero_point = 0;
   float a_scale = 1;
   std::span<const float> bias = {};        // [n] or none
-  std::string activation;                  // "": none
+  std::string activation = {};             // "": none
   std::span<const float> out_scales = {};  // of u8 and i8: one, or one for each column
   std::span<const std::int32_t> out_zero_points = {};
 };
