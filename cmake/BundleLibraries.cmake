@@ -1,0 +1,15 @@
+# Run by `cmake --install`: copies the libraries of `bundled` (a pattern) that `programs` and `library` need into
+# `destination` below the prefix.
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs} LIBRARIES ${library}
+     RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR missing)
+if(missing)
+  message(FATAL_ERROR "libraries that bertcl needs are missing: ${missing}")
+endif()
+foreach(file IN LISTS found)
+  get_filename_component(name "${file}" NAME)
+  if(name MATCHES "${bundled}")
+    get_filename_component(real "${file}" REALPATH)
+    file(INSTALL DESTINATION "${CMAKE_INSTALL_PREFIX}/${destination}" TYPE FILE PERMISSIONS OWNER_READ OWNER_WRITE
+         GROUP_READ WORLD_READ RENAME "${name}" FILES "${real}")
+  endif()
+endforeach()
