@@ -1,6 +1,4 @@
 # Read by CPack for each kind of package: the archive holds all components, below one folder.
 if(CPACK_GENERATOR STREQUAL "TGZ")
   set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
-else()
-  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 endif()

@@ -62,7 +62,6 @@ debian_package(${library_component} libbertcl0 "int8 BERT inference on any OpenC
 set(CPACK_DEBIAN_LIBBERTCL0_PACKAGE_DEPENDS "${runtime}")
 set(CPACK_DEBIAN_LIBBERTCL0_PACKAGE_RECOMMENDS "pocl-opencl-icd | opencl-icd")
 set(CPACK_DEBIAN_LIBBERTCL0_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIBBERTCL0_PACKAGE_GENERATE_SHLIBS ON)
 debian_package(${development_component} libbertcl-dev "int8 BERT inference on any OpenCL device: headers
  Headers in C++ and C, a CMake package and a file for pkg-config.")
 set(CPACK_DEBIAN_LIBBERTCL-DEV_PACKAGE_DEPENDS "libbertcl0 ${exact}, bertcl ${exact}")
