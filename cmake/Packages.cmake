@@ -44,7 +44,7 @@ execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE libc OUTPUT_STR
 string(REGEX REPLACE "^glibc " "" libc "${libc}")
 string(REGEX MATCH "^[0-9]+" compiler "${CMAKE_CXX_COMPILER_VERSION}")
 set(runtime "libc6 (>= ${libc}), libstdc++6 (>= ${compiler}), libgcc-s1, ocl-icd-libopencl1 | libopencl1")
-string(APPEND runtime ", libclblast1, libssl3 | libssl3t64, zlib1g, libbz2-1.0, liblzma5, libzstd1")
+string(APPEND runtime ", libclblast1, libssl3 | libssl3t64, zlib1g, libbz2-1.0")
 set(exact "(= ${PROJECT_VERSION})")
 
 macro(debian_package component name description)
@@ -52,21 +52,17 @@ macro(debian_package component name description)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name})
   set(CPACK_COMPONENT_${upper}_DESCRIPTION "${description}")
 endmacro()
-debian_package(${program_component} bertcl "int8 BERT inference on any OpenCL device: the program
- Reads, quantizes, evaluates and runs BERT models in ONNX files.")
+debian_package(${program_component} bertcl "The program: it reads, quantizes, evaluates and runs BERT models in ONNX files.")
 set(CPACK_DEBIAN_BERTCL_PACKAGE_DEPENDS
     "libbertcl0 ${exact}, pocl-opencl-icd | opencl-icd")
 set(CPACK_DEBIAN_BERTCL_PACKAGE_RECOMMENDS bertcl-model-minilm-l6-squad)
-debian_package(${library_component} libbertcl0 "int8 BERT inference on any OpenCL device: the library
- What programs in C++, C and Python link, and the probe that finds what a device can do.")
+debian_package(${library_component} libbertcl0 "The library: what programs in C++, C and Python link, and the probe that finds what a device can do.")
 set(CPACK_DEBIAN_LIBBERTCL0_PACKAGE_DEPENDS "${runtime}")
 set(CPACK_DEBIAN_LIBBERTCL0_PACKAGE_RECOMMENDS "pocl-opencl-icd | opencl-icd")
 set(CPACK_DEBIAN_LIBBERTCL0_PACKAGE_SECTION libs)
-debian_package(${development_component} libbertcl-dev "int8 BERT inference on any OpenCL device: headers
- Headers in C++ and C, a CMake package and a file for pkg-config.")
+debian_package(${development_component} libbertcl-dev "For development: headers in C++ and C, a CMake package and a file for pkg-config.")
 set(CPACK_DEBIAN_LIBBERTCL-DEV_PACKAGE_DEPENDS "libbertcl0 ${exact}, bertcl ${exact}")
 set(CPACK_DEBIAN_LIBBERTCL-DEV_PACKAGE_SECTION libdevel)
-debian_package(${model_component} bertcl-model-minilm-l6-squad "int8 BERT inference: MiniLM for questions on a text
- The default model of bertcl in fp32, with its vocabulary.")
+debian_package(${model_component} bertcl-model-minilm-l6-squad "The default model of bertcl in fp32, with its vocabulary.")
 set(CPACK_DEBIAN_BERTCL-MODEL-MINILM-L6-SQUAD_PACKAGE_ARCHITECTURE all)
 include(CPack)
