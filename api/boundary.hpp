@@ -2,6 +2,7 @@
 // Where exceptions leave the library: only as Error.
 #pragma once
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 
@@ -16,9 +17,11 @@ auto at_boundary(const Work& work) {
   } catch (const Error&) {
     throw;
   } catch (const std::bad_alloc&) {
-    throw Error("not enough memory");
+    throw Error("not enough memory", ErrorCode::out_of_memory);
+  } catch (const std::filesystem::filesystem_error& error) {
+    throw Error(error.what(), ErrorCode::io);
   } catch (const std::exception& error) {
-    throw Error(std::string("internal error: ") + error.what());
+    throw Error(std::string("internal error: ") + error.what(), ErrorCode::internal);
   }
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C interface over the C++ one.
+#include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +18,15 @@ struct bertcl_results {
   std::vector<std::pair<std::string, bertcl::Tensor>> outputs;
 };
 
-namespace bertcl::c {
+namespace {
+
+static_assert(BERTCL_BOOL == static_cast<int>(bertcl::ElementType::boolean) &&
+              BERTCL_I64 == static_cast<int>(bertcl::ElementType::i64));
+static_assert(BERTCL_INVALID_ARGUMENT == static_cast<int>(bertcl::ErrorCode::invalid_argument) &&
+              BERTCL_BUSY == static_cast<int>(bertcl::ErrorCode::busy) &&
+              BERTCL_INTERNAL == static_cast<int>(bertcl::ErrorCode::internal));
+static_assert(BERTCL_TASK_FEATURE_EXTRACTION == static_cast<int>(bertcl::Task::feature_extraction));
+static_assert(BERTCL_PRECISION_BF16 == static_cast<int>(bertcl::Precision::bf16));
 
 std::string& last_error() {
   thread_local std::string message;
@@ -25,7 +35,20 @@ std::string& last_error() {
 
 }  // namespace bertcl::c
 
-namespace {
+template <class Work>
+bertcl_status guarded(const Work& work) noexcept {
+  try {
+    try {
+      work();
+      return BERTCL_OK;
+    } catch (const bertcl::Error& error) {
+      last_error() = error.what();
+      return static_cast<bertcl_status>(error.code());
+    }
+  } catch (...) {  // no memory, maybe none for the message
+  }
+  return BERTCL_OUT_OF_MEMORY;
+}
 
 using bertcl::c::guarded, bertcl::c::read, bertcl::c::refuse, bertcl::c::write;
 
@@ -68,6 +91,45 @@ bertcl::Tensor tensor_of(const bertcl_tensor& given) {
                         {static_cast<const std::byte*>(given.data), given.bytes});
 }
 
+bool read_options(const bertcl_run_options* options, bertcl::RunOptions& all) {
+  bertcl_run_options given{};
+  if (options && !read(options, given)) return false;
+  if (given.output_count > 0 && !given.outputs) return false;
+  for (std::size_t i = 0; i < given.output_count; ++i) {
+    if (!given.outputs[i]) return false;
+    all.outputs.emplace_back(given.outputs[i]);
+  }
+  return true;
+}
+
+bool read_options(const bertcl_session_options* options, bertcl::SessionOptions& all) {
+  bertcl_session_options given{};
+  if (options && !read(options, given)) return false;
+  if (given.precision < BERTCL_PRECISION_FP32 || given.precision > BERTCL_PRECISION_BF16)
+    return false;
+  if (given.device) all.device = given.device;
+  all.precision = static_cast<bertcl::Precision>(given.precision);
+  if (given.requests > 0) all.requests = given.requests;
+  all.max_memory = given.max_memory;
+  all.require_int8 = given.require_int8 != 0;
+  all.allow_nonfinite = given.allow_nonfinite != 0;
+  return true;
+}
+
+constexpr const char* wrong_session_options = "the options have no size, or an unknown precision";
+constexpr const char* wrong_run_options = "the options have no size, or lack names of outputs";
+
+bertcl_status load(const auto& model, const bertcl_session_options* options,
+                   bertcl_session** session) {
+  bool known = true;
+  const bertcl_status status = guarded([&] {
+    bertcl::SessionOptions all;
+    known = read_options(options, all);
+    if (known) *session = new bertcl_session{bertcl::Session::load(model, all)};
+  });
+  return known ? status : refuse(wrong_session_options);
+}
+
 bertcl_results* results_of(bertcl::Tensors tensors) {
   auto* results = new bertcl_results;
   for (auto& [name, tensor] : tensors) results->outputs.emplace_back(name, std::move(tensor));
@@ -84,20 +146,17 @@ bertcl_status bertcl_session_load(const char* model, const bertcl_session_option
                                   bertcl_session** session) {
   if (!model || !session) return refuse("model and session must not be NULL");
   *session = nullptr;
-  bertcl_session_options given{};
-  if (options && !read(options, given)) return refuse("the options' size is not set");
-  if (given.precision < BERTCL_PRECISION_FP32 || given.precision > BERTCL_PRECISION_BF16)
-    return refuse("unknown precision");
-  return guarded([&] {
-    bertcl::SessionOptions all;
-    if (given.device) all.device = given.device;
-    all.precision = static_cast<bertcl::Precision>(given.precision);
-    if (given.requests > 0) all.requests = given.requests;
-    all.max_memory = given.max_memory;
-    all.require_int8 = given.require_int8 != 0;
-    all.allow_nonfinite = given.allow_nonfinite != 0;
-    *session = new bertcl_session{bertcl::Session::load(model, all)};
-  });
+  return load(model, options, session);
+}
+
+bertcl_status bertcl_session_load_bytes(const void* bytes, size_t size,
+                                        const bertcl_session_options* options,
+                                        bertcl_session** session) {
+  if (!bytes || !session) return refuse("bytes and session may not be NULL");
+  *session = nullptr;
+  bertcl::ModelBytes model;
+  model.bytes = {static_cast<const std::byte*>(bytes), size};
+  return load(model, options, session);
 }
 
 void bertcl_session_free(bertcl_session* session) { delete session; }
@@ -122,8 +181,30 @@ bertcl_status bertcl_session_output(const bertcl_session* session, size_t index,
   return describe(session->session.info().outputs, index, tensor);
 }
 
+bertcl_status bertcl_session_info(const bertcl_session* session, bertcl_model_info* info) {
+  if (!session) return refuse("the session is NULL");
+  const bertcl::ModelInfo& from = session->session.info();
+  const bertcl_model_info all{sizeof(bertcl_model_info),
+                              static_cast<std::int32_t>(from.task),
+                              static_cast<std::int32_t>(from.precision),
+                              from.int8,
+                              from.takes_packed,
+                              from.max_length,
+                              from.vocabulary,
+                              from.heads,
+                              from.weight_bytes,
+                              from.device.c_str()};
+  return write(all, info) ? BERTCL_OK : refuse("the info has no size");
+}
+
+bertcl_status bertcl_session_run_bytes(const bertcl_session* session, int64_t batch, int64_t length,
+                                       int64_t* bytes) {
+  if (!session || !bytes) return refuse("session and bytes may not be NULL");
+  return guarded([&] { *bytes = session->session.run_bytes(batch, length); });
+}
+
 bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* inputs, size_t count,
-                                 bertcl_results** results) {
+                                 const bertcl_run_options* options, bertcl_results** results) {
   if (!session || !results || (!inputs && count > 0))
     return refuse("session, inputs and results must not be NULL");
   *results = nullptr;
@@ -138,7 +219,11 @@ bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* i
         (!input->data && input->bytes > 0))
       return refuse("a tensor lacks name, shape or data");
   }
-  return guarded([&] {
+  bool known = true;
+  const bertcl_status status = guarded([&] {
+    bertcl::RunOptions wanted;
+    known = read_options(options, wanted);
+    if (!known) return;
     bertcl::Tensors tensors;
     for (std::size_t i = 0; i < count; ++i) {
       const auto& input = *reinterpret_cast<const bertcl_tensor*>(
@@ -146,12 +231,14 @@ bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* i
       if (!tensors.emplace(input.name, tensor_of(input)).second)
         throw bertcl::Error(std::string("input '") + input.name + "' is given twice");
     }
-    *results = results_of(session->session.run(tensors));
+    *results = results_of(session->session.run(tensors, wanted));
   });
+  return known ? status : refuse(wrong_run_options);
 }
 
 bertcl_status bertcl_session_run_sequences(bertcl_session* session,
                                            const bertcl_sequences* sequences,
+                                           const bertcl_run_options* options,
                                            bertcl_results** results) {
   bertcl_sequences given{};
   if (!session || !results || !read(sequences, given))
@@ -160,15 +247,20 @@ bertcl_status bertcl_session_run_sequences(bertcl_session* session,
   *results = nullptr;
   if (given.count < 1 || !given.offsets || !given.ids)
     return refuse("sequences need a count, offsets and ids");
-  return guarded([&] {
+  bool known = true;
+  const bertcl_status status = guarded([&] {
+    bertcl::RunOptions wanted;
+    known = read_options(options, wanted);
+    if (!known) return;
     bertcl::Sequences all;
     all.offsets.assign(given.offsets, given.offsets + given.count + 1);
     const std::int64_t tokens = all.offsets.back();
     if (tokens < 0) throw bertcl::Error("the last offset of the sequences is negative");
     all.ids.assign(given.ids, given.ids + tokens);
     if (given.types) all.types.assign(given.types, given.types + tokens);
-    *results = results_of(session->session.run(all));
+    *results = results_of(session->session.run(all, wanted));
   });
+  return known ? status : refuse(wrong_run_options);
 }
 
 size_t bertcl_results_count(const bertcl_results* results) {

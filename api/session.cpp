@@ -2,16 +2,22 @@
 // The public session: a wrapper of the engine's, with information from its plan.
 #include "bertcl/session.hpp"
 
-#include <optional>
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "api/boundary.hpp"
-#include "api/sequences.hpp"
+#include "api/session_impl.hpp"
 #include "api/tensor_data.hpp"
 #include "bertcl/version.hpp"
+#include "runtime/sequences.hpp"
+#include "runtime/task.hpp"
 
 namespace bertcl {
 namespace {
+
+static_assert(static_cast<int>(Task::feature_extraction) ==
+              static_cast<int>(runtime::Task::feature_extraction));
 
 ir::DType type_of(Precision precision) {
   switch (precision) {
@@ -25,6 +31,48 @@ ir::DType type_of(Precision precision) {
   return ir::DType::f32;
 }
 
+std::vector<Port> external(const std::vector<plan::Port>& ports) {
+  std::vector<Port> result;
+  for (const plan::Port& port : ports) {
+    Port& added = result.emplace_back(Port{port.name, bertcl::external(port.type.dtype), {}});
+    for (const ir::Dim& extent : port.type.shape)
+      added.shape.push_back(extent.is_constant() ? extent.constant() : -1);
+  }
+  return result;
+}
+
+Precision precision_of(const plan::Plan& plan) {
+  const auto computes = [&](std::string_view type) {
+    return std::ranges::any_of(plan.steps, [&](const plan::Step& step) {
+      return step.type.starts_with(type) && step.operations_per_unit > 0;
+    });
+  };
+  return computes("bf16") ? Precision::bf16 : computes("fp16") ? Precision::fp16 : Precision::fp32;
+}
+
+ModelInfo info_of(const runtime::Session& session) {
+  const plan::Plan& plan = session.plan();
+  ModelInfo info;
+  info.inputs = external(session.inputs());
+  info.outputs = external(session.outputs());
+  info.task = static_cast<Task>(runtime::task_of(plan));
+  info.max_length = plan.max_positions;
+  info.vocabulary = plan.word_rows;
+  info.heads = plan.attention_heads;
+  info.precision = precision_of(plan);
+  info.int8 = plan::computes_in_int8(plan);
+  info.takes_packed = runtime::takes_packed(plan);
+  info.weight_bytes = session.memory().weights;
+  info.device = plan.context->info().name;
+  return info;
+}
+
+runtime::Sequences internal(const Sequences& sequences) {
+  return {sequences.ids, sequences.types, sequences.offsets};
+}
+
+}  // namespace
+
 runtime::SessionOptions internal(const SessionOptions& options) {
   runtime::SessionOptions result;
   result.device = options.device;
@@ -36,36 +84,25 @@ runtime::SessionOptions internal(const SessionOptions& options) {
   return result;
 }
 
-std::vector<Port> external(const std::vector<plan::Port>& ports) {
-  std::vector<Port> result;
-  for (const plan::Port& port : ports) {
-    Port& added = result.emplace_back(Port{port.name, bertcl::external(port.type.dtype), {}});
-    for (const ir::Dim& extent : port.type.shape)
-      added.shape.push_back(extent.is_constant() ? extent.constant() : -1);
-  }
-  return result;
+onnx_io::ModelBytes internal(const ModelBytes& model) {
+  if (model.owner) return {model.bytes, model.owner, model.folder};
+  auto copy =
+      std::make_shared<const std::vector<std::byte>>(model.bytes.begin(), model.bytes.end());
+  const std::span<const std::byte> bytes(*copy);
+  return {bytes, std::move(copy), model.folder};
 }
-
-ModelInfo info_of(const runtime::Session& session) {
-  const plan::Plan& plan = session.plan();
-  return {external(session.inputs()), external(session.outputs()),
-          plan.max_positions,         plan.word_rows,
-          plan.attention_heads,       plan::computes_in_int8(plan),
-          plan.context->info().name};
-}
-
-}  // namespace
 
 const char* version() { return BERTCL_VERSION; }
-
-struct Session::Impl {
-  mutable runtime::Session session;  // its calls may meet
-  ModelInfo info;
-};
 
 struct Session::Run::Impl {
   runtime::Session::Run run;
 };
+
+Session SessionAccess::make(runtime::Session session) {
+  ModelInfo info = info_of(session);
+  return Session(
+      std::unique_ptr<Session::Impl>(new Session::Impl{std::move(session), std::move(info)}));
+}
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::Session(Session&&) noexcept = default;
@@ -73,37 +110,65 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
+  return at_boundary(
+      [&] { return SessionAccess::make(runtime::Session::load(model, internal(options))); });
+}
+
+Session Session::load(const ModelBytes& model, const SessionOptions& options) {
   return at_boundary([&] {
-    runtime::Session session = runtime::Session::load(model, internal(options));
-    ModelInfo info = info_of(session);
-    return Session(std::unique_ptr<Impl>(new Impl{std::move(session), std::move(info)}));
+    return SessionAccess::make(runtime::Session::load(internal(model), internal(options)));
   });
 }
 
 const ModelInfo& Session::info() const { return impl_->info; }
 
-Tensors Session::run(const Tensors& inputs) const {
-  return at_boundary(
-      [&] { return bertcl::external(impl_->session.run(bertcl::internal(inputs))); });
+MemoryUse Session::memory() const {
+  const runtime::MemoryUse use = impl_->session.memory();
+  return {use.weights, use.values, use.requests};
 }
 
-Tensors Session::run(const Sequences& sequences) const {
+std::int64_t Session::run_bytes(std::int64_t batch, std::int64_t length) const {
   return at_boundary([&] {
-    check(sequences);
-    runtime::Session& session = impl_->session;
-    return bertcl::external(packed(session.run(padded(sequences, session.inputs())), sequences,
-                                   session.inputs(), session.outputs()));
+    if (batch < 1 || length < 1)
+      throw Error("a batch has a sequence at least, and a sequence a token");
+    std::map<std::string, ir::Sizes, std::less<>> shapes;
+    for (const Port& port : impl_->info.inputs) {
+      if (port.shape.empty() || port.shape.size() > 2)
+        throw Error("input '" + port.name + "' is not of the shape [batch, length]");
+      ir::Sizes shape{batch, length};
+      shape.resize(port.shape.size());
+      shapes.emplace(port.name, std::move(shape));
+    }
+    return impl_->session.arena_bytes(shapes);
   });
+}
+
+Tensors Session::run(const Tensors& inputs, const RunOptions& options) const {
+  return at_boundary([&] {
+    return bertcl::external(impl_->session.run(bertcl::internal(inputs), options.outputs));
+  });
+}
+
+Tensors Session::run(const Sequences& sequences, const RunOptions& options) const {
+  return at_boundary(
+      [&] { return bertcl::external(impl_->session.run(internal(sequences), options.outputs)); });
 }
 
 Session::Run::Run(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::Run::Run(Run&&) noexcept = default;
 Session::Run::~Run() = default;
 
-Session::Run Session::start(const Tensors& inputs) const {
+Session::Run Session::start(const Tensors& inputs, const RunOptions& options) const {
   return at_boundary([&] {
-    return Run(
-        std::unique_ptr<Run::Impl>(new Run::Impl{impl_->session.start(bertcl::internal(inputs))}));
+    return Run(std::unique_ptr<Run::Impl>(
+        new Run::Impl{impl_->session.start(bertcl::internal(inputs), options.outputs)}));
+  });
+}
+
+Session::Run Session::start(const Sequences& sequences, const RunOptions& options) const {
+  return at_boundary([&] {
+    return Run(std::unique_ptr<Run::Impl>(
+        new Run::Impl{impl_->session.start(internal(sequences), options.outputs)}));
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/boundary.hpp"
 #include "bertcl/sequences.hpp"
+#include "support/with_code.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl {
@@ -50,7 +51,8 @@ Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
   return at_boundary([&] {
-    auto tokenizer = text::WordPieceTokenizer::from_file(vocabulary);
+    auto tokenizer = with_code(ErrorCode::invalid_file,
+                               [&] { return text::WordPieceTokenizer::from_file(vocabulary); });
     const std::int64_t begin = tokenizer.token_id("[CLS]"), end = tokenizer.token_id("[SEP]");
     return Tokenizer(std::unique_ptr<Impl>(new Impl{std::move(tokenizer), begin, end}));
   });

@@ -17,12 +17,15 @@ namespace bertcl::text {
 std::string read_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory, expected a file", path.string()));
+    throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()),
+                ErrorCode::io);
   }
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
+  if (!file)
+    throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)),
+                ErrorCode::io);
   std::string content{std::istreambuf_iterator<char>(file), {}};
-  if (file.bad()) throw Error(fmt::format("{}: cannot read", path.string()));
+  if (file.bad()) throw Error(fmt::format("{}: cannot read", path.string()), ErrorCode::io);
   if (content.starts_with("\xEF\xBB\xBF")) content.erase(0, 3);  // byte order mark
   return content;
 }

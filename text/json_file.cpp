@@ -29,14 +29,17 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
     return nlohmann::json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
     if (error.byte > text.size()) {
-      throw Error(fmt::format(
-          "{}broken JSON: unexpected end of file after {} bytes; was it copied in full? {}", place,
-          text.size(), reason_of(error)));
+      throw Error(
+          fmt::format(
+              "{}broken JSON: the file ends too early, after {} bytes; was it copied in full? {}",
+              place, text.size(), reason_of(error)),
+          ErrorCode::invalid_file);
     }
     throw Error(fmt::format("{}broken JSON (byte {} of {}): {}", place, error.byte, text.size(),
-                            reason_of(error)));
+                            reason_of(error)),
+                ErrorCode::invalid_file);
   } catch (const nlohmann::json::exception& error) {  // a number that no double holds
-    throw Error(fmt::format("{}broken JSON: {}", place, reason_of(error)));
+    throw Error(fmt::format("{}broken JSON: {}", place, reason_of(error)), ErrorCode::invalid_file);
   }
 }
 

@@ -149,14 +149,16 @@ Importer::Opsets Importer::read_opsets(
   for (const auto& o : imports) {
     const bool standard = o.domain().empty() || o.domain() == "ai.onnx";
     if (standard && o.version() < oldest_opset)
-      fail(fmt::format("opset {} is not supported (minimum: {})", o.version(), oldest_opset));
+      fail(fmt::format("opset {} is not supported; opset {} and newer are", o.version(),
+                       oldest_opset),
+           ErrorCode::unsupported);
     opsets[standard ? "" : o.domain()] = o.version();
   }
   return opsets;
 }
 
-void Importer::fail(const std::string& what) const {
-  throw Error(fmt::format("{}: {}", file_, what));
+void Importer::fail(const std::string& what, ErrorCode code) const {
+  throw Error(fmt::format("{}: {}", file_, what), code);
 }
 std::string Importer::describe(const onnx::NodeProto& node) const {
   std::string name = node.name();
@@ -206,7 +208,8 @@ ir::Graph Importer::run(const InitializerReader& initializer) {
   const onnx::GraphProto& graph = model_.graph();
   if (graph.node_size() == 0 && graph.output_size() == 0)
     fail("not an ONNX model: it has neither nodes nor outputs");
-  if (graph.sparse_initializer_size() > 0) fail("sparse initializers are not supported");
+  if (graph.sparse_initializer_size() > 0)
+    fail("sparse initializers are not supported", ErrorCode::unsupported);
   if (!graph.name().empty()) graph_.name = symbol_name(graph.name());
   check_nodes();
   note_uses(graph);
@@ -245,16 +248,18 @@ void Importer::import_node(const onnx::NodeProto& node) {
       opset == opsets_.end() ? "not imported" : fmt::format("opset {}", opset->second);
   const auto rule = rules().find(name);
   if (rule == rules().end())
-    fail(fmt::format(
-        "node '{}': operator {} of domain '{}' ({}) is not supported{}; docs/operators.md lists "
-        "the supported operators",
-        node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(),
-        node.op_type(), standard ? "ai.onnx" : node.domain(), version,
-        did_you_mean(name, supported_operators())));
+    fail(fmt::format("node '{}': operator {} of domain '{}' ({}) is not supported{}; "
+                     "docs/operators.md lists "
+                     "the supported operators",
+                     node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(),
+                     node.op_type(), standard ? "ai.onnx" : node.domain(), version,
+                     did_you_mean(name, supported_operators())),
+         ErrorCode::unsupported);
   for (const auto& a : node.attribute())
     if (!rule->second.attributes.contains(a.name()))
-      fail(fmt::format("{}: attribute '{}' is not supported (supported: {})", describe(node),
-                       a.name(), fmt::join(rule->second.attributes, ", ")));
+      fail(fmt::format("{}: attribute '{}' is not supported; supported are: {}", describe(node),
+                       a.name(), fmt::join(rule->second.attributes, ", ")),
+           ErrorCode::unsupported);
   graph_.source_nodes.push_back(
       {node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name(), name});
   NodeImport import(*this, node, opset == opsets_.end() ? 1 : opset->second);
@@ -263,7 +268,7 @@ void Importer::import_node(const onnx::NodeProto& node) {
   } catch (const Error& e) {
     const std::string what = e.what();
     if (what.starts_with(file_)) throw;
-    fail(fmt::format("{}: {}", describe(node), what));
+    fail(fmt::format("{}: {}", describe(node), what), e.code());
   }
 }
 

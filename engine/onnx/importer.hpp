@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "ir/graph.hpp"
 #include "onnx/proto.hpp"
 #include "onnx/read_model.hpp"
@@ -28,7 +29,7 @@ class NodeImport {
   const onnx::NodeProto& proto() const { return proto_; }
   /// The opset version of the node's domain.
   std::int64_t opset() const { return opset_; }
-  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail(const std::string& what, ErrorCode code = ErrorCode::unsupported) const;
 
   // Operands.
   std::size_t input_count() const { return static_cast<std::size_t>(proto_.input_size()); }
@@ -129,7 +130,7 @@ class Importer {
   void define(const std::string& name, ir::Value* value);
   /// Imports the nodes of a branch in the current scope and returns its outputs.
   std::vector<ir::Value*> inline_branch(const onnx::GraphProto& branch);
-  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail(const std::string& what, ErrorCode code = ErrorCode::invalid_file) const;
   std::string describe(const onnx::NodeProto& node) const;
   /// Throws Error if a value is beyond what limits.hpp allows.
   void check_extents(const ir::Value& value) const;

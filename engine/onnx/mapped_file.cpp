@@ -17,7 +17,8 @@ namespace bertcl::onnx_io {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
   const auto fail = [&](const char* what) {
-    throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)));
+    throw Error(fmt::format("{}: {}: {}", path.string(), what, std::strerror(errno)),
+                ErrorCode::io);
   };
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // of a pipe, too
   if (file < 0) fail("cannot be opened");
@@ -25,7 +26,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   const bool known = ::fstat(file, &info) == 0;
   if (!known || !S_ISREG(info.st_mode)) {
     ::close(file);
-    throw Error(fmt::format("{}: not a regular file", path.string()));
+    throw Error(fmt::format("{}: not a regular file", path.string()), ErrorCode::io);
   }
   const auto size = static_cast<std::size_t>(info.st_size);
   void* at = size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file, 0) : nullptr;

@@ -11,8 +11,8 @@
 
 namespace bertcl::onnx_io {
 
-void NodeImport::fail(const std::string& what) const {
-  importer_.fail(fmt::format("{}: {}", importer_.describe(proto_), what));
+void NodeImport::fail(const std::string& what, ErrorCode code) const {
+  importer_.fail(fmt::format("{}: {}", importer_.describe(proto_), what), code);
 }
 
 ir::Value* NodeImport::in(std::size_t i) const {

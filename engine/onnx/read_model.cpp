@@ -21,18 +21,16 @@ namespace bertcl::onnx_io {
 
 namespace {
 
-/// A model file as it is on disk, its weights apart.
+/// The content of a model file, its weights apart.
 struct ModelFile {
-  std::shared_ptr<const MappedFile> file;
+  std::shared_ptr<const void> owner;
   onnx::ModelProto model;  // without its weights
   std::vector<std::optional<std::span<const std::byte>>> weights;
 };
 
-ModelFile open_model(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  if (!std::filesystem::exists(path)) throw Error(fmt::format("{}: no such file", name));
-  ModelFile opened{MappedFile::open(path), {}, {}};
-  const std::span<const std::byte> bytes = opened.file->bytes();
+ModelFile parse_model(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                      const std::string& name) {
+  ModelFile opened{std::move(owner), {}, {}};
   if (bytes.empty()) throw Error(fmt::format("{}: the file is empty", name));
   auto skeleton = take_weights_out(bytes);
   if (!skeleton || skeleton->model.size() > std::numeric_limits<int>::max() ||
@@ -45,11 +43,17 @@ ModelFile open_model(const std::filesystem::path& path) {
   return opened;
 }
 
-}  // namespace
+ModelFile open_model(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  if (!std::filesystem::exists(path))
+    throw Error(fmt::format("{}: no such file", name), ErrorCode::io);
+  const auto file = MappedFile::open(path);
+  return parse_model(file->bytes(), file, name);
+}
 
-ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options) {
-  const ModelFile opened = open_model(path);
-  TensorReader tensors(path, opened.file);
+ir::Graph import_file(const ModelFile& opened, const std::filesystem::path& path, bool has_folder,
+                      const ReadOptions& options) {
+  TensorReader tensors(path, opened.owner, has_folder);
   return import_model(
       opened.model, path, tensors,
       [&](int i) {
@@ -60,6 +64,17 @@ ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& optio
       options);
 }
 
+}  // namespace
+
+ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options) {
+  return import_file(open_model(path), path, true, options);
+}
+
+ir::Graph read_model(const ModelBytes& model, const ReadOptions& options) {
+  return import_file(parse_model(model.bytes, model.owner, model_in_memory),
+                     model.folder / model_in_memory, !model.folder.empty(), options);
+}
+
 ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::path& path,
                        TensorReader& tensors, const InitializerReader& initializer,
                        const ReadOptions& options) {
@@ -68,7 +83,7 @@ ir::Graph import_model(const onnx::ModelProto& model, const std::filesystem::pat
     return Importer(model, name, tensors, options).run(initializer);
   } catch (const Error& e) {
     if (std::string_view(e.what()).starts_with(name)) throw;
-    throw Error(fmt::format("{}: {}", name, e.what()));
+    throw Error(fmt::format("{}: {}", name, e.what()), e.code());
   } catch (const std::exception& e) {  // out of memory and the like
     throw Error(fmt::format("{}: cannot be read: {}", name, e.what()));
   }

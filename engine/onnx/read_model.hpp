@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX files to the IR.
 #pragma once
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +34,16 @@ struct ReadOptions {
 /// node and operator, and what is supported, for everything that cannot be read or is beyond the
 /// limits.
 ir::Graph read_model(const std::filesystem::path& path, const ReadOptions& options = {});
+
+/// The content of an ONNX file. `owner` keeps the bytes as long as weights are views of them.
+struct ModelBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+  std::filesystem::path folder;  // of external data; empty: such data are an error
+};
+/// The same for them; messages call the model `model_in_memory`.
+inline constexpr const char* model_in_memory = "model in memory";
+ir::Graph read_model(const ModelBytes& model, const ReadOptions& options = {});
 
 /// The values of initializer i of a message.
 using InitializerReader = std::function<ir::Tensor(int i)>;

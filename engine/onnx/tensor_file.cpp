@@ -23,7 +23,7 @@ std::pair<std::string, ir::Tensor> read_tensor_file(const std::filesystem::path&
   try {
     return {proto.name(), TensorReader(path, file).read(proto)};
   } catch (const Error& error) {
-    throw Error(path.string() + ": " + error.what());
+    throw Error(path.string() + ": " + error.what(), error.code());
   }
 }
 

@@ -129,10 +129,11 @@ ir::DType element_type(std::int32_t onnx_type, const std::string& where) {
       {17, "float8e4m3fn"}, {18, "float8e4m3fnuz"}, {19, "float8e5m2"}, {20, "float8e5m2fnuz"},
       {21, "uint4"},        {22, "int4"},           {23, "float4e2m1"}};
   const auto it = others.find(onnx_type);
-  throw Error(
-      fmt::format("{}: element type {} is not supported (supported: f32, f16, bf16, f64, i8 to "
-                  "i64, u8 to u64, bool)",
-                  where, it == others.end() ? std::to_string(onnx_type) : it->second));
+  throw Error(fmt::format("{}: element type {} is not supported; supported are f32, f16, bf16, "
+                          "f64, i8 to i64, u8 to "
+                          "u64 and bool",
+                          where, it == others.end() ? std::to_string(onnx_type) : it->second),
+              ErrorCode::unsupported);
 }
 
 ir::Tensor TensorReader::read(const onnx::TensorProto& proto,
@@ -140,10 +141,11 @@ ir::Tensor TensorReader::read(const onnx::TensorProto& proto,
   const std::string where = fmt::format("{}: tensor '{}'", model_.string(), proto.name());
   const DType dtype = element_type(proto.data_type(), where);
   ir::Sizes sizes = sizes_of(proto, dtype, where);
-  if (proto.has_segment()) throw Error(fmt::format("{}: segments are not supported", where));
+  if (proto.has_segment())
+    throw Error(fmt::format("{}: segments are not supported", where), ErrorCode::unsupported);
   if (proto.data_location() == onnx::TensorProto::EXTERNAL)
     return external(proto, dtype, std::move(sizes), where);
-  if (raw) return view_or_copy(dtype, std::move(sizes), *raw, file_, where);
+  if (raw) return view_or_copy(dtype, std::move(sizes), *raw, owner_, where);
   if (proto.has_raw_data())
     return view_or_copy(dtype, std::move(sizes), std::as_bytes(std::span(proto.raw_data())),
                         nullptr, where);
@@ -157,8 +159,8 @@ namespace {
 bool lies_beside(const std::filesystem::path& file, const std::filesystem::path& model) {
   namespace fs = std::filesystem;
   const fs::path target = fs::canonical(file);
-  for (const fs::path& folder :
-       {fs::canonical(fs::absolute(model).parent_path()), fs::canonical(model).parent_path()}) {
+  for (const fs::path& folder : {fs::canonical(fs::absolute(model).parent_path()),
+                                 fs::weakly_canonical(model).parent_path()}) {
     const fs::path within = target.lexically_relative(folder);
     if (!within.empty() && *within.begin() != "..") return true;
   }
@@ -181,13 +183,19 @@ ir::Tensor TensorReader::external(const onnx::TensorProto& proto, DType dtype, i
   bool inside = !location.empty() && relative.is_relative();
   for (const auto& part : relative.lexically_normal()) inside = inside && part != "..";
   if (!inside)
+    throw Error(fmt::format("{}: external data '{}' does not lie in the folder of the model", where,
+                            location));
+  if (!has_folder_)
     throw Error(
-        fmt::format("{}: external data '{}' is outside the model's folder", where, location));
+        fmt::format("{}: its data are in the file '{}', and a model in memory has no folder "
+                    "to look for it; name one, or load the model from its file",
+                    where, location));
   auto& file = external_[location];
   if (!file) {
     const auto path = model_.parent_path() / relative;
     if (!std::filesystem::exists(path))
-      throw Error(fmt::format("{}: its external data file {} is missing", where, path.string()));
+      throw Error(fmt::format("{}: its external data file {} is missing", where, path.string()),
+                  ErrorCode::io);
     if (!lies_beside(path, model_))
       throw Error(fmt::format("{}: external data '{}' is a link to {}, outside the model's folder",
                               where, location, std::filesystem::canonical(path).string()));

@@ -62,7 +62,8 @@ std::string blas_status_name(clblast::StatusCode status) {
 void check_blas(clblast::StatusCode status, const std::string& what) {
   if (status == clblast::StatusCode::kSuccess) return;
   throw Error(fmt::format("{}: CLBlast status {} ({})", what, blas_status_name(status),
-                          static_cast<int>(status)));
+                          static_cast<int>(status)),
+              ErrorCode::device);
 }
 
 // Once for each device: parameters for CPUs, where a work-item is a loop iteration and local memory

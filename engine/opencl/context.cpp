@@ -111,6 +111,32 @@ std::shared_ptr<Context> Context::start(std::unique_ptr<State> state) {
   return std::shared_ptr<Context>(new Context(std::move(state)));
 }
 
+std::shared_ptr<Context> Context::of_caller(_cl_context* context, _cl_command_queue* queue) {
+  if (!context || !queue) throw Error("context and command queue may not be null");
+  check_disabled_capabilities();
+  const auto read = [&](cl_command_queue_info what, auto value) {
+    check(clGetCommandQueueInfo(queue, what, sizeof(value), &value, nullptr),
+          "the caller's command queue");
+    return value;
+  };
+  if (read(CL_QUEUE_CONTEXT, cl_context()) != context)
+    throw Error("the command queue is of another context than the one that was given");
+  if (read(CL_QUEUE_PROPERTIES, cl_command_queue_properties()) &
+      CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    throw Error(
+        "the command queue is out of order; launches follow each other, so give one that "
+        "is in order");
+  auto state = std::make_unique<State>();
+  state->device = device_of(read(CL_QUEUE_DEVICE, cl_device_id()));
+  check(clRetainContext(context), "clRetainContext");
+  state->context = adopt(context);
+  check(clRetainCommandQueue(queue), "clRetainCommandQueue");
+  state->queue = std::make_unique<Queue>(context, state->device.id, adopt(queue));
+  state->programs =
+      std::make_unique<Programs>(state->context, state->device.id, state->device.info);
+  return std::shared_ptr<Context>(new Context(std::move(state)));
+}
+
 std::filesystem::path Context::cache_file(std::string_view stem,
                                           std::span<const std::string> programs) const {
   const ProgramCache& cache = state_->programs->cache();
@@ -129,11 +155,13 @@ size_t Context::allocated_bytes() const { return *state_->allocated; }
 Buffer Context::allocate(size_t bytes) {
   const DeviceInfo& device = info();
   const auto failure = [&](const std::string& reason) {
-    return Error(fmt::format(
-        "device memory: cannot allocate {} bytes; this context holds {} bytes, '{}' has {} bytes "
-        "in all and at most {} in one buffer ({}); use smaller batches or another device",
-        bytes, allocated_bytes(), device.name, device.global_mem_bytes, device.max_alloc_bytes,
-        reason));
+    return Error(
+        fmt::format("device memory: {} bytes asked for, {} bytes held by this context; '{}' has {} "
+                    "bytes in "
+                    "all and at most {} in one buffer ({}); use smaller batches or another device",
+                    bytes, allocated_bytes(), device.name, device.global_mem_bytes,
+                    device.max_alloc_bytes, reason),
+        ErrorCode::out_of_memory);
   };
   // Drivers allocate lazily and would report this at a later launch, without its size.
   if (bytes > device.max_alloc_bytes) throw failure("larger than the largest buffer");
@@ -159,6 +187,17 @@ Buffer Context::allocate(size_t bytes) {
     release();
   });
   return Buffer(shared_from_this(), std::move(handle), bytes);
+}
+
+Buffer Context::borrow(_cl_mem* memory, std::string_view what) {
+  cl_context owner = nullptr;
+  size_t bytes = 0;
+  const std::string subject(what);
+  check(clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof(owner), &owner, nullptr), subject);
+  if (owner != native()) throw Error(subject + ": the buffer is of another context");
+  check(clGetMemObjectInfo(memory, CL_MEM_SIZE, sizeof(bytes), &bytes, nullptr), subject);
+  check(clRetainMemObject(memory), subject);
+  return Buffer(shared_from_this(), adopt(memory), bytes);
 }
 
 MemHandle Context::use_host_memory(std::span<const std::byte> bytes,

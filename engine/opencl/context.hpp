@@ -34,9 +34,9 @@ class Context : public std::enable_shared_from_this<Context> {
  public:
   /// Opens the device that `selector` names (see select_device()).
   static std::shared_ptr<Context> create(const std::string& selector = "");
-  /// In a cl_context of the caller, on one of its devices, with a queue of its own. Keeps both.
-  /// Throws Error where the device is not one of the context's.
-  static std::shared_ptr<Context> wrap(_cl_context* context, _cl_device_id* device);
+  /// The context of a caller, and a queue of it that is in order: both are kept as long as this
+  /// lives, and all work goes to the queue. Throws Error where they do not suit.
+  static std::shared_ptr<Context> of_caller(_cl_context* context, _cl_command_queue* queue);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -51,10 +51,14 @@ class Context : public std::enable_shared_from_this<Context> {
   Buffer allocate(size_t bytes);
   size_t allocated_bytes() const;
 
-  /// Read-only memory for kernels, with these bytes: on a CPU the bytes themselves, which `owner`
-  /// keeps alive until no queued work reads them, elsewhere a copy. On x86 they may be at any
-  /// address, so kernels must load them by element or with vloadn(); elsewhere bytes not aligned to
-  /// `alignment` are copied, too.
+  /// A buffer of a caller, which is kept as long as the result. Throws Error naming `what` where it
+  /// is none, or of another context.
+  Buffer borrow(_cl_mem* memory, std::string_view what);
+
+  /// Memory that kernels only read, with these bytes: on a CPU the bytes themselves, which `owner`
+  /// keeps alive until no queued work reads them, elsewhere a copy. On x86 they may lie at any
+  /// address, so kernels have to load them by element or by vloadn(); elsewhere what is not
+  /// aligned to `alignment` bytes is copied too.
   Buffer hold(std::span<const std::byte> bytes, size_t alignment,
               std::shared_ptr<const void> owner);
 

@@ -90,7 +90,8 @@ std::vector<Device> find_devices() {
   }
   if (found.empty())
     throw Error("no OpenCL device found (" + std::to_string(platforms.size()) +
-                " platforms): " + kInstallHint);
+                    " platforms): " + kInstallHint,
+                ErrorCode::device);
   return found;
 }
 
@@ -129,32 +130,21 @@ Device find_device(const std::string& selector) {
   }
   if (chosen == devices.end()) {
     std::vector<DeviceInfo> infos;
-    std::vector<std::string> names = {"cpu", "gpu", "accelerator"};
-    for (const Device& d : devices) {
-      infos.push_back(d.info);
-      names.insert(names.end(), {d.info.name, d.info.platform});
-    }
-    const std::string& given = selector.empty() ? wanted : selector;
-    throw Error(source + " '" + given + "' fits no OpenCL device" + did_you_mean(given, names) +
-                "; give an index, cpu, gpu, accelerator or a part of a "
-                "platform or device name of:" +
-                listing(infos));
+    for (const Device& d : devices) infos.push_back(d.info);
+    throw Error(source + " '" + (selector.empty() ? wanted : selector) +
+                    "' fits no OpenCL device; give an index, cpu, gpu, accelerator or a part of a "
+                    "platform or device name of:" +
+                    listing(infos),
+                ErrorCode::device);
   }
   return *chosen;
 }
 
 Device device_of(cl_device_id id) {
-  cl_device_id whole = id;
-  while (const auto parent = device_value<cl_device_id>(whole, CL_DEVICE_PARENT_DEVICE))
-    whole = parent;
-  for (const Device& listed : find_devices())
-    if (listed.id == whole) {
-      Device device{describe(listed.platform, id), id, listed.platform};
-      device.info.index = listed.info.index;
-      return device;
-    }
-  throw Error("the device '" + string_info(clGetDeviceInfo, id, CL_DEVICE_NAME) +
-              "' is not among those that clGetPlatformIDs and clGetDeviceIDs list");
+  for (Device& device : find_devices())
+    if (device.id == id) return std::move(device);
+  const auto platform = device_value<cl_platform_id>(id, CL_DEVICE_PLATFORM);  // a part of one
+  return {describe(platform, id), id, platform};
 }
 
 std::vector<DeviceInfo> list_devices() {

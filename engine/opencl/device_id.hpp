@@ -18,8 +18,7 @@ struct Device {
 /// list_devices() and select_device() with the identifiers.
 std::vector<Device> find_devices();
 Device find_device(const std::string& selector);
-/// The device of a caller, which may be a part of another (clCreateSubDevices): the index is that
-/// of the whole device. Throws Error where list_devices() has it not.
+/// The device of a caller.
 Device device_of(cl_device_id id);
 
 }  // namespace bertcl::opencl

@@ -45,7 +45,8 @@ void Programs::check_build(int status, const char* doing, const Text& text,
   throw Error(
       fmt::format("{} '{}.cl' for device '{}' failed: {} ({})\n  options: {}\n  build log:\n{}",
                   doing, text.program, info_.name, status_name(status), status, text.options,
-                  program ? build_log(program, device_) : "(none)"));
+                  program ? build_log(program, device_) : "(none)"),
+      ErrorCode::device);
 }
 
 Programs::Programs(ContextHandle context, _cl_device_id* device, const DeviceInfo& info)

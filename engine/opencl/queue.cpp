@@ -46,8 +46,11 @@ const char* hint(cl_int status) {
 
 }  // namespace
 
-Queue::Queue(_cl_context* context, _cl_device_id* device)
-    : context_(context), device_(device), queue_(make_queue(context, device, false)) {}
+Queue::Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue)
+    : context_(context),
+      device_(device),
+      queue_(queue ? queue : make_queue(context, device, false)),
+      of_caller_(queue != nullptr) {}
 
 Queue::~Queue() {
   // Work that cannot be waited for may run on after this: what it uses stays for ever.
@@ -113,6 +116,7 @@ void Queue::settle(std::shared_ptr<const void> memory) noexcept {
 void Queue::enable_profiling(bool on) {
   const auto held = hold();
   if (on == profiling_) return;
+  if (of_caller_) throw Error("the command queue of a caller is not profiled");
   finish();
   collect();
   queue_ = make_queue(context_, device_, on);
@@ -125,6 +129,15 @@ EventHandle Queue::mark() {
         "clEnqueueMarkerWithWaitList");
   return adopt(event);
 }
+
+void Queue::wait_for(std::span<_cl_event* const> events) {
+  if (events.empty()) return;
+  check(clEnqueueBarrierWithWaitList(handle().get(), static_cast<cl_uint>(events.size()),
+                                     events.data(), nullptr),
+        "events to wait for");
+}
+
+void Queue::flush() { check(clFlush(handle().get()), "clFlush"); }
 
 void Queue::add_event(EventHandle event, std::string_view label, std::string_view kernel,
                       EventHandle since) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,7 +31,8 @@ struct ProfileEntry {
 /// together.
 class Queue {
  public:
-  Queue(_cl_context* context, _cl_device_id* device);
+  /// `queue`: that of a caller, which is not profiled; null: a new one.
+  Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue = nullptr);
   ~Queue();
 
   /// While the result lives, other threads queue nothing, and profiling does not change. Waiting
@@ -68,8 +70,12 @@ class Queue {
 
   /// A point in the queue.
   EventHandle mark();
-  /// For libraries that queue several kernels themselves (CLBlast): an entry for the time from a
-  /// point, or from the start of `event`, to its end.
+  /// What is queued from now on waits for these events.
+  void wait_for(std::span<_cl_event* const> events);
+  /// Queued work begins without anybody waiting for it.
+  void flush();
+  /// For libraries that queue work of several kernels themselves (CLBlast): an entry for the time
+  /// from a point, or else from the start of `event`, to its end.
   void add_event(EventHandle event, std::string_view label, std::string_view kernel,
                  EventHandle since = nullptr);
 
@@ -95,6 +101,7 @@ class Queue {
   mutable std::recursive_mutex mutex_;  // of all below
   QueueHandle queue_;
   std::vector<std::shared_ptr<const void>> kept_;  // by settle()
+  bool of_caller_ = false;
   bool profiling_ = false;
   bool launched_ = false;
   std::vector<Pending> pending_;

@@ -81,9 +81,21 @@ std::string status_name(int status) {
   return "unknown CL status";
 }
 
+ErrorCode error_code(int status) {
+  switch (status) {
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE:
+    case CL_OUT_OF_RESOURCES:
+    case CL_OUT_OF_HOST_MEMORY:
+      return ErrorCode::out_of_memory;
+    default:
+      return ErrorCode::device;
+  }
+}
+
 void check(cl_int status, std::string_view what) {
   if (status == CL_SUCCESS) return;
-  throw Error(std::string(what) + ": " + status_name(status) + " (" + std::to_string(status) + ")");
+  throw Error(std::string(what) + ": " + status_name(status) + " (" + std::to_string(status) + ")",
+              error_code(status));
 }
 
 }  // namespace bertcl::opencl

@@ -188,7 +188,8 @@ void Builder::build(std::span<const Wanted> programs) {
     try {
       wanted.kernel.build();
     } catch (const Error& error) {
-      if (wanted.node) throw Error(fmt::format("{}: {}", wanted.node->describe(), error.what()));
+      if (wanted.node)
+        throw Error(fmt::format("{}: {}", wanted.node->describe(), error.what()), error.code());
       give_up_persistent_kernel(error.what());
     }
     ++built_;

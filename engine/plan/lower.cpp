@@ -130,7 +130,7 @@ void lower(Builder& builder, const ir::Graph& graph, const ir::Node& node) {
   } catch (const Error& e) {
     const std::string message = e.what();
     if (message.find(node.describe()) != std::string::npos) throw;
-    throw Error(fmt::format("{}: {}", node.describe(), message));
+    throw Error(fmt::format("{}: {}", node.describe(), message), e.code());
   }
 }
 
@@ -244,10 +244,16 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   }
   for (const ir::GraphOutput& output : graph.outputs()) {
     plan.model_outputs.push_back({output.name, output.value->type});
-    if (output.value->is_constant())
+    if (output.value->is_constant()) {
       plan.outputs.push_back({output.name, -1, *output.value->constant});
-    else
-      plan.outputs.push_back({output.name, builder.slot_of(output.value), {}});
+      continue;
+    }
+    const ir::Node* producer = output.value->producer;
+    const bool unpacked = producer && producer->op == "unpack";
+    plan.outputs.push_back({output.name,
+                            builder.slot_of(output.value),
+                            {},
+                            unpacked ? builder.slot_of(producer->inputs[0]) : -1});
   }
   builder.check_contracts();
   add_persistent_kernel(builder);

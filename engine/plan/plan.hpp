@@ -121,6 +121,7 @@ struct Output {
   std::string name;
   int slot = 0;  // -1 where the output is a constant
   ir::Tensor constant;
+  int packed_slot = -1;  // its rows [tokens, ...] before they were unpacked, if it is made so
 };
 
 /// A tensor that the user passes in or gets back.

@@ -69,8 +69,10 @@ void Executor::find_lifetimes() {
       if (const auto* w = std::get_if<plan::Writes>(&a)) touch(w->slot, s);
     }
   for (const plan::Tap& tap : plan_.taps) touch(tap.slot, tap.after);
-  for (const plan::Output& out : plan_.outputs)
+  for (const plan::Output& out : plan_.outputs) {
     if (out.slot >= 0) touch(out.slot, steps);
+    if (out.packed_slot >= 0) touch(out.packed_slot, steps);
+  }
 }
 
 ir::Sizes Executor::shape(int slot) const {
@@ -110,11 +112,13 @@ void Executor::check_memory(const std::vector<plan::Lifetime>& values, std::int6
       std::max(arena_bytes, largest->bytes) <= most_bytes_ - constants - others)
     return;
   const plan::Slot& slot = plan_.slots[static_cast<std::size_t>(largest - values.begin())];
-  throw Error(fmt::format(
-      "{} bytes of weights and {} of values exceed the limit of {}; the largest value is '{}' {} "
-      "with {} bytes; use a smaller batch or raise --max-memory, up to what the device has",
-      constants, std::max(arena_bytes, largest->bytes) + others, most_bytes_, slot.name,
-      ir::str(slot.type), largest->bytes));
+  throw Error(fmt::format("{} bytes of weights and {} of values are needed, {} are allowed; the "
+                          "largest value is '{}' "
+                          "{} with {} bytes; a smaller batch needs less, --max-memory allows up to "
+                          "what the device has",
+                          constants, std::max(arena_bytes, largest->bytes) + others, most_bytes_,
+                          slot.name, ir::str(slot.type), largest->bytes),
+              ErrorCode::out_of_memory);
 }
 
 Executor::Places Executor::places_of(const ir::Bindings& sizes, std::int64_t others) const {
@@ -365,7 +369,7 @@ void Executor::launch(std::size_t s) {
 }
 
 void Executor::enqueue_segments() {
-  if (!persistent_kernel_->is_bound()) persistent_kernel_->bind(launches_, memory_, sizes_);
+  prepare();
   for (std::size_t s = 0; s < plan_.steps.size();) {
     const std::size_t steps = persistent_kernel_->enqueue(s);
     if (steps == 0) launch(s);

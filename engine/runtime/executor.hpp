@@ -39,6 +39,11 @@ class Executor {
   /// Device memory of a slot after bind().
   opencl::Buffer& buffer(int slot);
   ir::Sizes shape(int slot) const;
+  /// Does what enqueue() may have to wait for the device for.
+  void prepare() {
+    if (persistent_kernel_ && !persistent_kernel_->is_bound())
+      persistent_kernel_->bind(launches_, memory_, sizes_);
+  }
   /// Enqueues all steps; nothing waits.
   void enqueue(const Tap& tap);
   /// Waits for what this executor has queued, and for reads of its buffers. Throws Error where the

@@ -78,6 +78,16 @@ void check_names(const plan::Plan& plan, const Tensors& inputs) {
                               fmt::join(known, ", ")));
 }
 
+void check_outputs(const plan::Plan& plan, const OutputNames& names) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(plan.outputs, name, &plan::Output::name) != plan.outputs.end()) continue;
+    std::vector<std::string> known;
+    for (const plan::Output& out : plan.outputs) known.push_back(out.name);
+    throw Error(fmt::format("the model has no output '{}'; its outputs are {}", name,
+                            fmt::join(known, ", ")));
+  }
+}
+
 Shapes shapes_of(const Tensors& inputs) {
   Shapes shapes;
   for (const auto& [name, tensor] : inputs) shapes.emplace(name, tensor.shape());

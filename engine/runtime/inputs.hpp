@@ -19,8 +19,11 @@ Shapes shapes_of(const Tensors& inputs);
 /// Throws Error if an input without a default is missing, or one is unknown to the model.
 void check_names(const plan::Plan& plan, const Tensors& inputs);
 
-/// Gives every symbol of the input shapes its size. Throws Error if a shape differs from the
-/// model's, or two inputs disagree. Names must have been checked.
+/// Throws Error if the model has no output of one of these names.
+void check_outputs(const plan::Plan& plan, const OutputNames& names);
+
+/// Gives every symbol of the input shapes its size. Throws Error where a shape is another than the
+/// model's, or two inputs disagree. The names have to be checked.
 ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs);
 
 /// Ids, token types or positions as integers; empty where the input is absent. An input that the

@@ -14,6 +14,7 @@
 #include "ir/checked.hpp"
 #include "opencl/queue.hpp"
 #include "ops/symbols.hpp"
+#include "runtime/sequences.hpp"
 
 namespace bertcl::runtime {
 
@@ -85,7 +86,82 @@ std::vector<std::int64_t> Request::packed_source(const Tensors& inputs,
   return std::vector<std::int64_t>(static_cast<std::size_t>(statistics_.batch * statistics_.seq));
 }
 
-void Request::start(const Tensors& inputs, const Tap& tap) {
+/// Ids or segments at their places in device memory, without a copy between. What 32 bits do not
+/// hold becomes the nearest that they do, as in Packing::gather().
+void Request::upload(const Sequences& sequences, const ops::Packing& packing) {
+  for (const plan::Input& in : plan_.inputs) {
+    const std::span<std::byte> to = executor_.staging(in.slot);
+    const auto stage = [&](const auto& values) {
+      std::ranges::copy(std::as_bytes(std::span(values)), to.begin());
+    };
+    const auto narrow = [&](std::span<const std::int64_t> values) {
+      using Limits = std::numeric_limits<std::int32_t>;
+      const std::span rows(reinterpret_cast<std::int32_t*>(to.data()), to.size() / 4);
+      const auto nearest = [](std::int64_t value) {
+        return static_cast<std::int32_t>(
+            std::clamp<std::int64_t>(value, Limits::min(), Limits::max()));
+      };
+      std::ranges::fill(rows, 0);
+      std::ranges::transform(values, rows.begin(), nearest);
+    };
+    switch (in.kind) {
+      case plan::InputKind::packed_ids:
+        narrow(sequences.ids);
+        break;
+      case plan::InputKind::packed_types:
+        narrow(sequences.types);
+        break;
+      case plan::InputKind::positions:
+        stage(packing.positions);
+        break;
+      case plan::InputKind::seq_offsets:
+        stage(packing.seq_offsets);
+        break;
+      case plan::InputKind::key_mask:
+        stage(packing.key_mask);
+        break;
+      case plan::InputKind::dense:  // takes_packed(): there is none
+        break;
+    }
+  }
+  executor_.upload();
+}
+
+void Request::begin(const OutputNames& wanted) {
+  check_outputs(plan_, wanted);
+  wanted_ = wanted;
+  seq_offsets_.clear();
+  packed_ = to_device_ = false;
+  done_ = nullptr;
+  // What it says of a run that was dropped is not said of this one.
+  if (opencl::Buffer& flag = executor_.index_error(); unfinished_ && flag) flag.fill(0);
+  unfinished_ = true;
+}
+
+void Request::bind(const ops::Packing& packing, ir::Bindings sizes) {
+  bind_packing(packing, sizes);
+  statistics_ = {packing.batch, packing.seq, packing.tokens()};
+  executor_.bind(sizes);
+}
+
+void Request::start(const Sequences& sequences, const OutputNames& wanted, const Tap& tap) {
+  check(sequences);
+  if (!drop_padding_ || !takes_packed(plan_)) {
+    start(padded(plan_, sequences), wanted, tap);
+    seq_offsets_.assign(sequences.offsets.begin(), sequences.offsets.end());
+    return;
+  }
+  begin(wanted);
+  PackedShape shape = packed_shape(plan_, sequences.offsets);
+  bind(shape.packing, bind_shapes(plan_, shape.inputs));
+  upload(sequences, shape.packing);
+  executor_.enqueue(tap);
+  seq_offsets_ = std::move(shape.packing.seq_offsets);
+  packed_ = true;
+}
+
+void Request::start(const Tensors& inputs, const OutputNames& wanted, const Tap& tap) {
+  begin(wanted);
   check_names(plan_, inputs);
   ir::Bindings sizes = bind_shapes(plan_, shapes_of(inputs));
   std::optional<ops::Packing> packing;
@@ -94,10 +170,10 @@ void Request::start(const Tensors& inputs, const Tap& tap) {
     packing = ops::make_packing(shape[0], shape[1], mask_of(plan_, inputs),
                                 drop_padding_ && plan_.keeps_padding.empty(), plan_.mask_is_length);
     check_length(plan_, *packing);
-    bind_packing(*packing, sizes);
-    statistics_ = {packing->batch, packing->seq, packing->tokens()};
+    bind(*packing, std::move(sizes));
+  } else {
+    executor_.bind(sizes);
   }
-  executor_.bind(sizes);
   upload(inputs, packing ? &*packing : nullptr);
   executor_.enqueue(tap);
 }
@@ -119,12 +195,18 @@ std::int64_t Request::arena_bytes(const Shapes& inputs) const {
     packing.seq = packing.longest = shape->second[1];
     const std::int64_t tokens = ir::product(packing.batch, packing.seq, "a batch");
     if (tokens > std::numeric_limits<std::int32_t>::max())
-      throw Error(fmt::format("a batch of {} tokens is too large", tokens));
+      throw Error(fmt::format("a batch of {} tokens is too large", tokens),
+                  ErrorCode::out_of_memory);
     packing.seq_offsets = {static_cast<std::int32_t>(tokens)};
     check_length(plan_, packing);
     bind_packing(packing, sizes);
   }
   return executor_.arena_bytes(sizes);
+}
+
+bool Request::is_wanted(const std::string& output) const {
+  if (to_device_) return false;
+  return wanted_.empty() || std::ranges::find(wanted_, output) != wanted_.end();
 }
 
 Tensors Request::finish() {
@@ -134,28 +216,46 @@ Tensors Request::finish() {
     std::int32_t index_error = 0;
   };
   const auto results = std::make_shared<Results>();
-  for (const plan::Output& out : plan_.outputs)
+  // Rows of an output before they were unpacked, where its slot is read with padding otherwise.
+  const auto slot_of = [&](const plan::Output& out) {
+    return packed_ ? packed_slot(out) : out.slot;
+  };
+  for (const plan::Output& out : plan_.outputs) {
+    if (!is_wanted(out.name)) continue;
+    const int slot = slot_of(out);
     results->outputs[out.name] =
-        out.slot < 0 ? out.constant
-                     : ir::Tensor::zeros(plan_.slots[static_cast<std::size_t>(out.slot)].type.dtype,
-                                         executor_.shape(out.slot));
+        slot < 0 ? out.constant
+                 : ir::Tensor::zeros(plan_.slots[static_cast<std::size_t>(slot)].type.dtype,
+                                     executor_.shape(slot));
+  }
   opencl::Buffer& flag = executor_.index_error();
   // All reads are queued before the one wait.
   try {
     for (const plan::Output& out : plan_.outputs)
-      if (ir::Tensor& t = results->outputs.at(out.name); out.slot >= 0 && !t.bytes().empty())
-        executor_.buffer(out.slot).read_async(t.mutable_bytes());
+      if (const auto t = results->outputs.find(out.name);
+          t != results->outputs.end() && out.slot >= 0 && !t->second.bytes().empty())
+        executor_.buffer(slot_of(out)).read_async(t->second.mutable_bytes());
     if (flag) flag.read_async(std::as_writable_bytes(std::span(&results->index_error, 1)));
     executor_.wait();
   } catch (...) {
     plan_.context->queue().settle(results);
     throw;
   }
-  if (results->index_error == 0) return std::move(results->outputs);
-  flag.fill(0);
-  throw Error(
-      "an index is outside its table: a token id beyond the vocabulary, a token type or a position "
-      "beyond its table");
+  unfinished_ = false;
+  if (results->index_error != 0) {
+    flag.fill(0);
+    throw Error(
+        "an index was outside its table: a token id beyond the vocabulary, a token type or a "
+        "position beyond its table");
+  }
+  for (std::size_t i = 0; !seq_offsets_.empty() && i < plan_.outputs.size(); ++i) {
+    const plan::Output& out = plan_.outputs[i];
+    if (is_wanted(out.name) && slot_of(out) == out.slot && has_padding(plan_, i)) {
+      ir::Tensor& t = results->outputs.at(out.name);
+      t = without_padding(t, seq_offsets_);
+    }
+  }
+  return std::move(results->outputs);
 }
 
 }  // namespace bertcl::runtime

@@ -3,11 +3,13 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ops/packing.hpp"
 #include "plan/plan.hpp"
+#include "runtime/device_run.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/inputs.hpp"
 #include "runtime/session.hpp"
@@ -30,8 +32,14 @@ class Request {
         drop_padding_(options.drop_padding),
         executor_(plan, options.record, options.max_memory, arenas) {}
 
-  /// Queues a run, after waiting for an unfinished one.
-  void start(const Tensors& inputs, const Tap& tap);
+  /// Queues a run. Another one that nobody has finished is waited for.
+  void start(const Tensors& inputs, const OutputNames& wanted, const Tap& tap);
+  void start(const Sequences& sequences, const OutputNames& wanted, const Tap& tap);
+  /// Nothing of it is brought to the host, not even by finish().
+  void start(const DeviceSequences& sequences, DeviceOutputs& outputs,
+             std::span<_cl_event* const> wait_for, const Tap& tap);
+  /// When the outputs of such a run are there.
+  const opencl::EventHandle& done() const { return done_; }
   /// Waits for its outputs.
   Tensors finish();
 
@@ -46,12 +54,26 @@ class Request {
   ir::Tensor default_of(const plan::Input& in) const;
   void bind_packing(const ops::Packing& packing, ir::Bindings& sizes) const;
   const plan::Input* packed_ids() const;  // null where the model does not pack
+  void begin(const OutputNames& wanted);
+  void bind(const ops::Packing& packing, ir::Bindings sizes);
   void upload(const Tensors& inputs, const ops::Packing* packing);
+  void upload(const Sequences& sequences, const ops::Packing& packing);
+  bool is_wanted(const std::string& output) const;
+  static int packed_slot(const plan::Output& out);
+  std::size_t bytes_on_device(const plan::Output& out, std::size_t index) const;
+  void copy_output(const plan::Output& out, std::size_t index,
+                   std::span<const std::int32_t> seq_offsets, DeviceRange& to);
 
   plan::Plan& plan_;
   const bool drop_padding_;
   Executor executor_;
   RunStatistics statistics_;
+  OutputNames wanted_;                     // of the run; empty: all
+  std::vector<std::int32_t> seq_offsets_;  // of a run of sequences
+  bool packed_ = false;                    // they were not padded on their way in
+  bool to_device_ = false;                 // its outputs stay there
+  bool unfinished_ = false;                // nobody has asked how the run before ended
+  opencl::EventHandle done_;
 };
 
 }  // namespace bertcl::runtime

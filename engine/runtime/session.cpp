@@ -25,6 +25,7 @@
 #include "plan/precision.hpp"
 #include "runtime/request.hpp"
 #include "support/stopwatch.hpp"
+#include "support/with_code.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -80,8 +81,10 @@ Request& Session::State::take(bool wait) {
   check_tap();
   const auto is_free = [&] { return in_use() < (tap ? 1 : most_requests); };
   if (!wait && !is_free())
-    throw Error(fmt::format(
-        "{} runs of this session are in flight (raise SessionOptions::requests)", in_use()));
+    throw Error(fmt::format("{} runs of this session are started and not finished; "
+                            "SessionOptions::requests allows more",
+                            in_use()),
+                ErrorCode::busy);
   returned.wait(lock, is_free);
   if (idle.empty()) idle.push_back(requests.emplace_back(make_request()).get());
   Request& request = *idle.back();
@@ -99,12 +102,13 @@ void Session::State::give_back(Request& request) noexcept {
   returned.notify_one();
 }
 
-Session::Run::Run(State& state, const Tensors& inputs, bool wait)
+Session::Run::Run(State& state, bool wait, const Begin& begin)
     : state_(&state), request_(&state.take(wait)) {
   try {
     if (state.tap) state.tapping = std::this_thread::get_id();
-    request_->start(inputs, state.tap);
+    begin(*request_, state.tap);
     state.tapping = std::thread::id();
+    event_ = request_->done();
   } catch (...) {
     state.tapping = std::thread::id();
     state.give_back(*request_);
@@ -113,7 +117,9 @@ Session::Run::Run(State& state, const Tensors& inputs, bool wait)
 }
 
 Session::Run::Run(Run&& other) noexcept
-    : state_(other.state_), request_(std::exchange(other.request_, nullptr)) {}
+    : state_(other.state_),
+      request_(std::exchange(other.request_, nullptr)),
+      event_(std::move(other.event_)) {}
 
 Session::Run::~Run() {
   if (request_) state_->give_back(*request_);
@@ -155,22 +161,34 @@ void check_constants(const ir::Graph& graph, std::int64_t limit) {
   for (const ir::Value* c : graph.constants())
     bytes += c->constant->size() * static_cast<std::int64_t>(ir::size_of(c->constant->dtype()));
   if (limit > 0 && bytes > limit)
-    throw Error(fmt::format("the weights need {} bytes, --max-memory allows {}", bytes, limit));
+    throw Error(fmt::format("{} bytes of weights are needed, --max-memory allows {}", bytes, limit),
+                ErrorCode::out_of_memory);
 }
 
 }  // namespace
 
-Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
+Session Session::load_any(const std::function<ir::Graph(const onnx_io::ReadOptions&)>& read,
+                          const std::filesystem::path& path, const SessionOptions& options) {
   SessionOptions with_device = options;
   if (!options.context) with_device.context = opencl::ContextFuture::open(options.device);
   const Stopwatch clock;
   onnx_io::ReadOptions reading;
   reading.limits.memory = memory_limit(options);
-  ir::Graph graph = onnx_io::read_model(model, reading);
+  ir::Graph graph = with_code(ErrorCode::invalid_file, [&] { return read(reading); });
   const double parse = clock.milliseconds();
-  Session session = compile(std::move(graph), with_device, model);
+  Session session = compile(std::move(graph), with_device, path);
   session.state_->times.parse = parse;
   return session;
+}
+
+Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
+  return load_any([&](const auto& reading) { return onnx_io::read_model(model, reading); }, model,
+                  options);
+}
+
+Session Session::load(const onnx_io::ModelBytes& model, const SessionOptions& options) {
+  return load_any([&](const auto& reading) { return onnx_io::read_model(model, reading); },
+                  onnx_io::model_in_memory, options);
 }
 
 Session Session::compile(ir::Graph graph, const SessionOptions& options,
@@ -202,9 +220,11 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   if (options.dump_passes) options.dump_passes("import", ir::print(graph));
   std::optional<passes::NodeStatuses> statuses;
   if (options.follow_nodes) statuses.emplace(graph);
-  passes::compile(graph, pass_options, [&](const passes::Pass& pass, const ir::Graph& g) {
-    if (options.dump_passes) options.dump_passes(pass.name, ir::print(g));
-    if (statuses) statuses->after(pass.name, g);
+  with_code(ErrorCode::unsupported, [&] {
+    passes::compile(graph, pass_options, [&](const passes::Pass& pass, const ir::Graph& g) {
+      if (options.dump_passes) options.dump_passes(pass.name, ir::print(g));
+      if (statuses) statuses->after(pass.name, g);
+    });
   });
   if (statuses) state->node_statuses = statuses->result();
   state->times.passes = clock.milliseconds();
@@ -214,11 +234,13 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   open();
   const Stopwatch planning;
   check_constants(graph, memory_limit(options));
-  state->plan = plan::make_plan(graph, context, plan_options);
+  state->plan = with_code(ErrorCode::unsupported,
+                          [&] { return plan::make_plan(graph, context, plan_options); });
   if (options.require_int8)
     if (const auto reasons = plan::why_not_int8(state->plan); !reasons.empty())
-      throw Error(fmt::format("{}: int8 is required, but\n  {}", path.string(),
-                              fmt::join(reasons, "\n  ")));
+      throw Error(
+          fmt::format("{}: int8 is required, but\n  {}", path.string(), fmt::join(reasons, "\n  ")),
+          ErrorCode::unsupported);
   state->most_requests = static_cast<std::size_t>(std::max(1, options.requests));
   state->requests.reserve(state->most_requests);
   state->idle.reserve(state->most_requests);
@@ -233,9 +255,36 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   return Session(std::move(state));
 }
 
-Session::Run Session::start(const Tensors& inputs) { return {*state_, inputs, false}; }
+namespace {
 
-Tensors Session::run(const Tensors& inputs) { return Run(*state_, inputs, true).finish(); }
+auto beginning(const auto& inputs, const OutputNames& wanted) {
+  return [&](Request& request, const Tap& tap) { request.start(inputs, wanted, tap); };
+}
+
+}  // namespace
+
+Session::Run Session::start(const Tensors& inputs, const OutputNames& wanted) {
+  return {*state_, false, beginning(inputs, wanted)};
+}
+
+Session::Run Session::start(const DeviceSequences& sequences, DeviceOutputs outputs,
+                            std::span<_cl_event* const> wait_for) {
+  return {*state_, false, [&](Request& request, const Tap& tap) {
+            request.start(sequences, outputs, wait_for, tap);
+          }};
+}
+
+Session::Run Session::start(const Sequences& sequences, const OutputNames& wanted) {
+  return {*state_, false, beginning(sequences, wanted)};
+}
+
+Tensors Session::run(const Tensors& inputs, const OutputNames& wanted) {
+  return Run(*state_, true, beginning(inputs, wanted)).finish();
+}
+
+Tensors Session::run(const Sequences& sequences, const OutputNames& wanted) {
+  return Run(*state_, true, beginning(sequences, wanted)).finish();
+}
 
 void Session::set_tap(Tap tap) {
   const std::scoped_lock lock(state_->mutex);
@@ -247,6 +296,16 @@ void Session::set_tap(Tap tap) {
 RunStatistics Session::statistics() const {
   const std::scoped_lock lock(state_->mutex);
   return state_->statistics;
+}
+
+MemoryUse Session::memory() const {
+  MemoryUse use;
+  for (const opencl::Buffer& buffer : state_->plan.constants)
+    use.weights += static_cast<std::int64_t>(buffer.size());
+  use.values = state_->arenas;
+  const std::scoped_lock lock(state_->mutex);
+  use.requests = static_cast<int>(state_->requests.size());
+  return use;
 }
 
 std::int64_t Session::arena_bytes() const {

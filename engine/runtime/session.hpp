@@ -5,15 +5,18 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ir/tensor.hpp"
+#include "onnx/read_model.hpp"
 #include "opencl/context.hpp"
 #include "opencl/context_future.hpp"
 #include "passes/node_statuses.hpp"
 #include "plan/plan.hpp"
 #include "plan/tuning.hpp"
+#include "runtime/device_run.hpp"
 
 namespace bertcl::runtime {
 
@@ -49,10 +52,27 @@ struct SessionOptions {
   opencl::ContextFuture context;
 };
 
-/// The size of a run.
+/// Sequences without padding: sequence i is [offsets[i], offsets[i + 1]) of the ids.
+struct Sequences {
+  std::span<const std::int64_t> ids;
+  std::span<const std::int64_t> types;  // segments, as many as ids; empty: all 0
+  std::span<const std::int64_t> offsets;
+};
+
+/// Names of outputs; empty: all.
+using OutputNames = std::vector<std::string>;
+
+/// What a run worked on.
 struct RunStatistics {
   std::int64_t batch = 0, seq = 0;
   std::int64_t tokens = 0;  // rows that were computed
+};
+
+/// Bytes on the device.
+struct MemoryUse {
+  std::int64_t weights = 0;  // shared by all runs
+  std::int64_t values = 0;   // of all requests: each keeps what its largest batch so far needed
+  int requests = 0;          // so far
 };
 
 /// Milliseconds from a model's file to a session.
@@ -82,6 +102,8 @@ class Session {
  public:
   /// Reads, compiles and plans a model. Throws bertcl::Error naming file, node and reason.
   static Session load(const std::filesystem::path& model, const SessionOptions& options = {});
+  /// The same for the content of a file.
+  static Session load(const onnx_io::ModelBytes& model, const SessionOptions& options = {});
   /// The same for a graph that is in memory; `path` stands for it in messages.
   static Session compile(ir::Graph graph, const SessionOptions& options = {},
                          const std::filesystem::path& path = "graph");
@@ -99,12 +121,22 @@ class Session {
   /// Runs one batch. Integer inputs may be int32 or int64; a mask or ids that the model declares as
   /// float hold whole numbers; inputs that the model has but the caller leaves out are an error,
   /// except token types (zeros) and the mask (ones). Rows of padding in the outputs are 0 where
-  /// padding was dropped, and what the ONNX graph gives otherwise. Waits for a free request.
-  Tensors run(const Tensors& inputs);
-  /// The same in two halves: start() queues everything and returns immediately, Run::finish() waits
-  /// for the outputs. Throws Error if all requests are in use.
+  /// padding was dropped, and what the ONNX graph gives otherwise. Waits for a request where all
+  /// are in use. Outputs that are not wanted are not brought to the host.
+  Tensors run(const Tensors& inputs, const OutputNames& wanted = {});
+  /// Sequences without padding, for models of token ids. Outputs [batch, seq, ...] are [tokens,
+  /// ...], in the order of the sequences; others stay.
+  Tensors run(const Sequences& sequences, const OutputNames& wanted = {});
+  /// The same in two halves: start() queues everything and returns at once, Run::finish() waits for
+  /// the outputs. Throws Error where all requests are in use.
   class Run;
-  Run start(const Tensors& inputs);
+  Run start(const Tensors& inputs, const OutputNames& wanted = {});
+  Run start(const Sequences& sequences, const OutputNames& wanted = {});
+  /// Nothing goes to the host: Run::finish() gives no outputs. The run starts when `wait_for` is
+  /// complete. Throws Error, before anything is queued, where a range is too small or the plan does
+  /// not take packed sequences.
+  Run start(const DeviceSequences& sequences, DeviceOutputs outputs,
+            std::span<_cl_event* const> wait_for = {});
 
   /// With a tap there is one run at a time; others wait. Throws Error while there is one.
   void set_tap(Tap tap);
@@ -113,6 +145,7 @@ class Session {
   const LoadTimes& load_times() const;
   /// The outcome for each node of the file; empty without SessionOptions::follow_nodes.
   const std::vector<passes::NodeStatus>& node_statuses() const;
+  MemoryUse memory() const;
   /// Bytes of the arena of the run that ended last.
   std::int64_t arena_bytes() const;
   /// The same for inputs of these extents, without a run: nothing is allocated. Throws Error like
@@ -126,6 +159,8 @@ class Session {
     void operator()(State* state) const noexcept;
   };
   explicit Session(std::unique_ptr<State, Settle> state);
+  static Session load_any(const std::function<ir::Graph(const onnx_io::ReadOptions&)>& read,
+                          const std::filesystem::path& path, const SessionOptions& options);
   std::unique_ptr<State, Settle> state_;
 };
 
@@ -137,12 +172,16 @@ class Session::Run {
   ~Run();
   /// Waits for the outputs; once. Any thread may call it.
   Tensors finish();
+  /// Complete when the outputs of a run on the device are there; null of others.
+  const opencl::EventHandle& event() const { return event_; }
 
  private:
   friend class Session;
-  Run(State& state, const Tensors& inputs, bool wait);
+  using Begin = std::function<void(Request&, const Tap&)>;
+  Run(State& state, bool wait, const Begin& begin);
   State* state_;
   Request* request_;
+  opencl::EventHandle event_;
 };
 
 }  // namespace bertcl::runtime

@@ -80,7 +80,7 @@ class PendingName {
     committed_ = true;
   }
   [[noreturn]] void fail(const std::string& reason) const {
-    throw Error(path_.string() + ": cannot write: " + reason);
+    throw Error(path_.string() + ": cannot write: " + reason, ErrorCode::io);
   }
 
  private:
@@ -119,7 +119,7 @@ inline void write_file(const std::filesystem::path& path, const std::string& con
     stream << content;
     stream.close();
     if (stream) return;
-    throw Error(path.string() + ": cannot write: " + std::strerror(errno));
+    throw Error(path.string() + ": cannot write: " + std::strerror(errno), ErrorCode::io);
   }
   PendingFile file(path);
   file.stream() << content;

@@ -42,7 +42,7 @@ int main(int count, char** arguments) {
       .size = sizeof(sequences), .count = 1, .offsets = offsets, .ids = ids};
   int status = 0;
   if (bertcl_session_load(arguments[1], NULL, &session) != BERTCL_OK ||
-      bertcl_session_run_sequences(session, &sequences, &results) != BERTCL_OK)
+      bertcl_session_run_sequences(session, &sequences, NULL, &results) != BERTCL_OK)
     status = fail();
   else
     status = print(results);

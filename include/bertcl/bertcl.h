@@ -17,10 +17,19 @@
 extern "C" {
 #endif
 
+/* What a caller can do about a failure, as ErrorCode of error.hpp; bertcl_last_error() says more.
+ */
 typedef enum bertcl_status {
   BERTCL_OK = 0,
-  BERTCL_INVALID_ARGUMENT = 1, /* a null pointer, an index outside, a struct of no known size */
-  BERTCL_ERROR = 2             /* what bertcl_last_error() says */
+  BERTCL_INVALID_ARGUMENT, /* a null pointer, a struct of no known size; names, shapes, values */
+  BERTCL_INVALID_FILE,     /* a model, vocabulary or data set is damaged or of another kind */
+  BERTCL_UNSUPPORTED,      /* the model asks for something that bertcl does not have */
+  BERTCL_DEVICE,           /* there is no such device, or its driver failed */
+  BERTCL_OUT_OF_MEMORY,    /* of device, host or max_memory */
+  BERTCL_IO,               /* a file cannot be read or written */
+  BERTCL_BUSY,             /* all requests of a session are in flight */
+  BERTCL_CANCELLED,        /* a callback asked for it */
+  BERTCL_INTERNAL          /* a bug of bertcl */
 } bertcl_status;
 
 /* Element types of ONNX. BERTCL_BOOL is one byte, 0 or 1. */
@@ -45,6 +54,16 @@ typedef enum bertcl_precision {
   BERTCL_PRECISION_FP16,
   BERTCL_PRECISION_BF16
 } bertcl_precision;
+
+/* As Task of session.hpp. */
+typedef enum bertcl_task {
+  BERTCL_TASK_UNKNOWN = 0,
+  BERTCL_TASK_QUESTION_ANSWERING,
+  BERTCL_TASK_TEXT_CLASSIFICATION,
+  BERTCL_TASK_TOKEN_CLASSIFICATION,
+  BERTCL_TASK_FILL_MASK,
+  BERTCL_TASK_FEATURE_EXTRACTION
+} bertcl_task;
 
 /* All zeros but `size` are the defaults. */
 typedef struct bertcl_session_options {
@@ -77,6 +96,25 @@ typedef struct bertcl_sequences {
   const int64_t* types; /* segments; NULL: all 0 */
 } bertcl_sequences;
 
+/* Which outputs a run gives; NULL in place of it: all. */
+typedef struct bertcl_run_options {
+  size_t size;
+  const char* const* outputs; /* names */
+  size_t output_count;        /* 0: all */
+} bertcl_run_options;
+
+/* As ModelInfo of session.hpp; 0 where nothing is known. */
+typedef struct bertcl_model_info {
+  size_t size;
+  int32_t task;      /* bertcl_task */
+  int32_t precision; /* bertcl_precision */
+  int32_t int8;
+  int32_t takes_packed;
+  int64_t max_length, vocabulary, heads;
+  int64_t weight_bytes;
+  const char* device; /* lives as long as the session */
+} bertcl_model_info;
+
 typedef struct bertcl_session bertcl_session;
 typedef struct bertcl_results bertcl_results;
 
@@ -89,6 +127,10 @@ BERTCL_API const char* bertcl_last_error(void);
 BERTCL_API bertcl_status bertcl_session_load(const char* model,
                                              const bertcl_session_options* options,
                                              bertcl_session** session);
+/* The same for the content of a file, which is copied. */
+BERTCL_API bertcl_status bertcl_session_load_bytes(const void* bytes, size_t size,
+                                                   const bertcl_session_options* options,
+                                                   bertcl_session** session);
 /* NULL is allowed. No run may be under way, and results stay. */
 BERTCL_API void bertcl_session_free(bertcl_session* session);
 
@@ -100,12 +142,21 @@ BERTCL_API bertcl_status bertcl_session_input(const bertcl_session* session, siz
 BERTCL_API bertcl_status bertcl_session_output(const bertcl_session* session, size_t index,
                                                bertcl_tensor* tensor);
 
+/* Set info->size before. */
+BERTCL_API bertcl_status bertcl_session_info(const bertcl_session* session,
+                                             bertcl_model_info* info);
+/* Device memory that a run of `batch` sequences of `length` tokens needs beside the weights. */
+BERTCL_API bertcl_status bertcl_session_run_bytes(const bertcl_session* session, int64_t batch,
+                                                  int64_t length, int64_t* bytes);
+
 /* Runs one batch; the inputs are copied. As Session::run() of session.hpp. */
 BERTCL_API bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* inputs,
-                                            size_t count, bertcl_results** results);
+                                            size_t count, const bertcl_run_options* options,
+                                            bertcl_results** results);
 /* Outputs [batch, seq, ...] become [tokens, ...] in the order of the sequences. */
 BERTCL_API bertcl_status bertcl_session_run_sequences(bertcl_session* session,
                                                       const bertcl_sequences* sequences,
+                                                      const bertcl_run_options* options,
                                                       bertcl_results** results);
 
 /* The outputs of a run, in the order of their names. */

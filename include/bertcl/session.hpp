@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model on a device.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,7 +21,7 @@ enum class Precision { fp32, fp16, bf16 };
 struct SessionOptions {
   std::string device = {};  ///< part of a name, or "gpu", "cpu"; empty: first GPU, else CPU
   Precision precision = Precision::fp32;
-  int requests = 4;              ///< most runs in flight; each takes an arena
+  int requests = 4;              ///< most runs in flight; each takes run_bytes()
   std::int64_t max_memory = 0;   ///< bytes of weights and values; 0: what the device has
   bool require_int8 = false;     ///< Error if a MatMul that the file quantizes runs in float
   bool allow_nonfinite = false;  ///< weights may hold NaN and infinity
@@ -32,13 +34,48 @@ struct Port {
   std::vector<std::int64_t> shape;  ///< -1 where the extent is free
 };
 
+/// An ONNX file in memory.
+struct ModelBytes {
+  std::span<const std::byte> bytes;
+  /// Keeps the bytes for as long as the session reads them: until it goes on a CPU, where tables
+  /// stay in place, until it is loaded elsewhere. Null: the bytes are copied first.
+  std::shared_ptr<const void> owner = {};
+  std::filesystem::path folder = {};  ///< of external data; empty: such data are an Error
+};
+
+/// What a model is for, by the names and shapes of its outputs.
+enum class Task {
+  unknown,
+  question_answering,    ///< start and end logits [batch, seq], or both [batch, seq, 2]
+  text_classification,   ///< logits [batch, classes]
+  token_classification,  ///< logits [batch, seq, classes]
+  fill_mask,             ///< logits [batch, seq, vocabulary]
+  feature_extraction     ///< hidden states, or a pooled one
+};
+
 struct ModelInfo {
   std::vector<Port> inputs, outputs;
+  Task task = Task::unknown;
   std::int64_t max_length = 0;  ///< tokens of the longest sequence; 0: no limit is known
   std::int64_t vocabulary = 0;  ///< rows of the word table; 0: not known
   std::int64_t heads = 0;       ///< of attention; 0: none was recognized
-  bool int8 = false;            ///< linears or attention compute in int8
-  std::string device;           ///< its name
+  /// Of float linears and attention on this device, which may not have what was asked for.
+  Precision precision = Precision::fp32;
+  bool int8 = false;              ///< linears or attention compute in int8
+  bool takes_packed = false;      ///< sequences are not padded on their way through the model
+  std::int64_t weight_bytes = 0;  ///< on the device, shared by all runs
+  std::string device;             ///< its name
+};
+
+struct RunOptions {
+  std::vector<std::string> outputs = {};  ///< names of those that are wanted; empty: all
+};
+
+/// Bytes of device memory that a session holds.
+struct MemoryUse {
+  std::int64_t weights = 0;  ///< shared by all runs
+  std::int64_t runs = 0;     ///< each request keeps what its largest batch so far needed
+  int requests = 0;          ///< that were needed so far, at most SessionOptions::requests
 };
 
 /// Any thread may call it at any time: weights and programs are shared. Each run in flight has its
@@ -47,19 +84,26 @@ class BERTCL_API Session {
  public:
   /// Reads an ONNX file and compiles it for a device. Throws Error naming file, node and reason.
   static Session load(const std::filesystem::path& model, const SessionOptions& options = {});
+  /// The same for the content of a file.
+  static Session load(const ModelBytes& model, const SessionOptions& options = {});
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
   ~Session();
 
   const ModelInfo& info() const;
+  MemoryUse memory() const;
+  /// Bytes of values that a run of `batch` sequences of `length` tokens needs, of inputs and
+  /// outputs too; nothing is allocated. Throws Error where run() would.
+  std::int64_t run_bytes(std::int64_t batch, std::int64_t length) const;
 
   /// One batch. Integer inputs may be i32 or i64. Inputs that are left out are an Error, except
   /// token types (zeros) and the mask (ones). Rows of padding in the outputs are 0 where the mask
   /// of each sequence is a prefix of ones, and what the ONNX graph gives otherwise.
-  Tensors run(const Tensors& inputs) const;
+  Tensors run(const Tensors& inputs, const RunOptions& options = {}) const;
   /// Sequences without padding, for models of token ids. An output [batch, seq, ...] becomes
-  /// [tokens, ...] in the order of `sequences`; others stay.
-  Tensors run(const Sequences& sequences) const;
+  /// [tokens, ...] in the order of `sequences`; others stay. Where ModelInfo::takes_packed is false
+  /// they are padded for the model, which needs a mask for that.
+  Tensors run(const Sequences& sequences, const RunOptions& options = {}) const;
 
   /// A run that is queued; its session outlives it. Without finish() its outputs are lost.
   class BERTCL_API Run {
@@ -75,10 +119,12 @@ class BERTCL_API Session {
     explicit Run(std::unique_ptr<Impl> impl);
     std::unique_ptr<Impl> impl_;
   };
-  /// Queues a run and returns immediately. Throws Error if SessionOptions::requests are in flight.
-  Run start(const Tensors& inputs) const;
+  /// Queues a run and returns at once. Throws Error where SessionOptions::requests are in flight.
+  Run start(const Tensors& inputs, const RunOptions& options = {}) const;
+  Run start(const Sequences& sequences, const RunOptions& options = {}) const;
 
  private:
+  friend struct SessionAccess;
   struct Impl;
   explicit Session(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

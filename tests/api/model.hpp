@@ -2,7 +2,10 @@
 // The default model and sequences for it.
 #pragma once
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "bertcl/sequences.hpp"
@@ -11,6 +14,12 @@ namespace bertcl::tests {
 
 inline const std::filesystem::path folder =
     std::filesystem::path(BERTCL_SOURCE_DIR) / "models/minilm-l6-squad";
+inline const std::filesystem::path model = folder / "model.onnx";
+
+inline std::string bytes_of_model() {
+  std::ifstream file(model, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 inline Sequences sequences_of(const std::vector<std::int64_t>& lengths, unsigned seed) {
   std::mt19937 random(seed);

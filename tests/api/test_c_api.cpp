@@ -41,7 +41,7 @@ TEST_F(CApi, GivesTheBitsOfTheCppInterface) {
   const Tensors expected = reference.run(s);
   const bertcl_sequences given{sizeof(given), 2, s.offsets.data(), s.ids.data(), s.types.data()};
   bertcl_results* results = nullptr;
-  ASSERT_EQ(bertcl_session_run_sequences(session_, &given, &results), BERTCL_OK)
+  ASSERT_EQ(bertcl_session_run_sequences(session_, &given, nullptr, &results), BERTCL_OK)
       << bertcl_last_error();
   ASSERT_EQ(bertcl_results_count(results), 2u);
   for (const auto& [name, tensor] : expected) {
@@ -63,7 +63,8 @@ TEST_F(CApi, TensorsAreRunAndTheirErrorsTold) {
   const std::int64_t shape[] = {1, 3}, ids[] = {101, 2040, 102};
   const bertcl_tensor input{sizeof(input), "input_ids", BERTCL_I64, 2, shape, ids, sizeof(ids)};
   bertcl_results* results = nullptr;
-  ASSERT_EQ(bertcl_session_run(session_, &input, 1, &results), BERTCL_OK) << bertcl_last_error();
+  ASSERT_EQ(bertcl_session_run(session_, &input, 1, nullptr, &results), BERTCL_OK)
+      << bertcl_last_error();
   bertcl_tensor output = empty_tensor();
   ASSERT_EQ(bertcl_results_get(results, 0, &output), BERTCL_OK);
   EXPECT_STREQ(output.name, "end_logits");
@@ -72,18 +73,18 @@ TEST_F(CApi, TensorsAreRunAndTheirErrorsTold) {
 
   bertcl_tensor wrong = input;
   wrong.bytes = 8;
-  EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, &results), BERTCL_ERROR);
+  EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, nullptr, &results), BERTCL_INVALID_ARGUMENT);
   EXPECT_THAT(bertcl_last_error(), HasSubstr("8 bytes"));
   EXPECT_EQ(results, nullptr);
   wrong = input;
   wrong.name = "ids";
-  EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, &results), BERTCL_ERROR);
+  EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, nullptr, &results), BERTCL_INVALID_ARGUMENT);
   EXPECT_THAT(bertcl_last_error(), HasSubstr("'input_ids'"));
   wrong = input;
   wrong.type = 99;
-  EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, &results), BERTCL_ERROR);
+  EXPECT_EQ(bertcl_session_run(session_, &wrong, 1, nullptr, &results), BERTCL_INVALID_ARGUMENT);
   const bertcl_tensor twice[] = {input, input};
-  EXPECT_EQ(bertcl_session_run(session_, twice, 2, &results), BERTCL_ERROR);
+  EXPECT_EQ(bertcl_session_run(session_, twice, 2, nullptr, &results), BERTCL_INVALID_ARGUMENT);
   EXPECT_THAT(bertcl_last_error(), HasSubstr("twice"));
 }
 
@@ -96,6 +97,45 @@ TEST_F(CApi, PortsAreDescribed) {
   EXPECT_EQ(port.type, BERTCL_I64);
   EXPECT_EQ(port.shape[1], -1);
   EXPECT_EQ(bertcl_session_output(session_, 2, &port), BERTCL_INVALID_ARGUMENT);
+}
+
+TEST_F(CApi, OutputsAreThoseThatAreWanted) {
+  const std::int64_t shape[] = {1, 3}, ids[] = {101, 2040, 102};
+  const bertcl_tensor input{sizeof(input), "input_ids", BERTCL_I64, 2, shape, ids, sizeof(ids)};
+  const char* names[] = {"start_logits", "logits"};
+  bertcl_run_options options{sizeof(options), names, 1};
+  bertcl_results* results = nullptr;
+  ASSERT_EQ(bertcl_session_run(session_, &input, 1, &options, &results), BERTCL_OK);
+  ASSERT_EQ(bertcl_results_count(results), 1u);
+  bertcl_tensor output = empty_tensor();
+  ASSERT_EQ(bertcl_results_get(results, 0, &output), BERTCL_OK);
+  EXPECT_STREQ(output.name, "start_logits");
+  bertcl_results_free(results);
+  options.output_count = 2;
+  EXPECT_EQ(bertcl_session_run(session_, &input, 1, &options, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_THAT(bertcl_last_error(), HasSubstr("no output 'logits'"));
+  names[1] = nullptr;
+  EXPECT_EQ(bertcl_session_run(session_, &input, 1, &options, &results), BERTCL_INVALID_ARGUMENT);
+  options.size = 0;
+  EXPECT_EQ(bertcl_session_run(session_, &input, 1, &options, &results), BERTCL_INVALID_ARGUMENT);
+}
+
+TEST_F(CApi, TellsOfTheModel) {
+  bertcl_model_info info{};
+  EXPECT_EQ(bertcl_session_info(session_, &info), BERTCL_INVALID_ARGUMENT);
+  info.size = sizeof(info);
+  ASSERT_EQ(bertcl_session_info(session_, &info), BERTCL_OK);
+  EXPECT_EQ(info.task, BERTCL_TASK_QUESTION_ANSWERING);
+  EXPECT_EQ(info.precision, BERTCL_PRECISION_FP32);
+  EXPECT_EQ(info.heads, 12);
+  EXPECT_EQ(info.max_length, 512);
+  EXPECT_EQ(info.takes_packed, 1);
+  EXPECT_STRNE(info.device, "");
+  std::int64_t one = 0, two = 0;
+  ASSERT_EQ(bertcl_session_run_bytes(session_, 1, 64, &one), BERTCL_OK);
+  ASSERT_EQ(bertcl_session_run_bytes(session_, 2, 64, &two), BERTCL_OK);
+  EXPECT_GT(two, one);
+  EXPECT_EQ(bertcl_session_run_bytes(session_, 1, 600, &two), BERTCL_INVALID_ARGUMENT);
 }
 
 // A caller that was compiled with an older header, whose structs end earlier.
@@ -115,7 +155,7 @@ TEST_F(CApi, ShorterStructsAreFilledUpWithDefaults) {
   ASSERT_EQ(bertcl_session_load(kModel.c_str(), &options, &session), BERTCL_OK);
   bertcl_session_free(session);
   options.size = sizeof(options);
-  EXPECT_EQ(bertcl_session_load(kModel.c_str(), &options, &session), BERTCL_ERROR);
+  EXPECT_EQ(bertcl_session_load(kModel.c_str(), &options, &session), BERTCL_UNSUPPORTED);
   EXPECT_THAT(bertcl_last_error(), HasSubstr("int8"));
   EXPECT_EQ(session, nullptr);
 }
@@ -131,10 +171,11 @@ TEST_F(CApi, NullAndEmptyStructsAreRefused) {
   EXPECT_EQ(bertcl_session_load("x", &options, &session), BERTCL_INVALID_ARGUMENT);
   EXPECT_EQ(bertcl_session_input(session_, 0, &tensor), BERTCL_INVALID_ARGUMENT);
   EXPECT_EQ(bertcl_session_input(nullptr, 0, &tensor), BERTCL_INVALID_ARGUMENT);
-  EXPECT_EQ(bertcl_session_run(session_, nullptr, 1, &results), BERTCL_INVALID_ARGUMENT);
-  EXPECT_EQ(bertcl_session_run(session_, &tensor, 1, &results), BERTCL_INVALID_ARGUMENT);
-  EXPECT_EQ(bertcl_session_run(nullptr, &tensor, 1, &results), BERTCL_INVALID_ARGUMENT);
-  EXPECT_EQ(bertcl_session_run_sequences(session_, &sequences, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_run(session_, nullptr, 1, nullptr, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_run(session_, &tensor, 1, nullptr, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_run(nullptr, &tensor, 1, nullptr, &results), BERTCL_INVALID_ARGUMENT);
+  EXPECT_EQ(bertcl_session_run_sequences(session_, &sequences, nullptr, &results),
+            BERTCL_INVALID_ARGUMENT);
   EXPECT_EQ(bertcl_results_get(nullptr, 0, &tensor), BERTCL_INVALID_ARGUMENT);
   EXPECT_EQ(bertcl_results_find(nullptr, "x", &tensor), BERTCL_INVALID_ARGUMENT);
   EXPECT_EQ(bertcl_results_count(nullptr), 0u);
@@ -144,10 +185,10 @@ TEST_F(CApi, NullAndEmptyStructsAreRefused) {
 
 TEST_F(CApi, EachThreadHasItsOwnLastError) {
   bertcl_session* session = nullptr;
-  ASSERT_EQ(bertcl_session_load("/nowhere/a.onnx", nullptr, &session), BERTCL_ERROR);
+  ASSERT_EQ(bertcl_session_load("/nowhere/a.onnx", nullptr, &session), BERTCL_IO);
   std::thread([&] {
     EXPECT_STREQ(bertcl_last_error(), "");
-    EXPECT_EQ(bertcl_session_load("/nowhere/b.onnx", nullptr, &session), BERTCL_ERROR);
+    EXPECT_EQ(bertcl_session_load("/nowhere/b.onnx", nullptr, &session), BERTCL_IO);
     EXPECT_THAT(bertcl_last_error(), HasSubstr("b.onnx"));
   }).join();
   EXPECT_THAT(bertcl_last_error(), HasSubstr("a.onnx"));

@@ -69,6 +69,9 @@ TEST_F(ApiSession, TellsOfTheModel) {
   EXPECT_EQ(info.vocabulary, 30522);
   EXPECT_EQ(info.heads, 12);
   EXPECT_FALSE(info.int8);
+  EXPECT_EQ(info.task, Task::question_answering);
+  EXPECT_EQ(info.precision, Precision::fp32);
+  EXPECT_TRUE(info.takes_packed);
   EXPECT_FALSE(info.device.empty());
   EXPECT_THAT(version(), testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
 }
@@ -126,6 +129,20 @@ TEST_F(ApiSession, StartedRunsAreFinishedLater) {
   EXPECT_EQ(floats(second.finish().at("start_logits")), expected);
   EXPECT_EQ(floats(first.finish().at("start_logits")), expected);
   EXPECT_THAT([&] { first.finish(); }, ThrowsMessage<Error>(HasSubstr("finished")));
+}
+
+TEST_F(ApiSession, OutputsAreThoseThatAreWanted) {
+  const Sequences sequences = sequences_of({12, 3}, 4);
+  const Tensors all = session_->run(sequences);
+  for (const auto& [name, tensor] : all) {
+    const RunOptions one{.outputs = {name}};
+    const Tensors found = session_->run(sequences, one);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_EQ(floats(found.at(name)), floats(tensor));
+    EXPECT_EQ(floats(session_->start(sequences, one).finish().at(name)), floats(tensor));
+  }
+  EXPECT_THAT([&] { session_->run(sequences, {.outputs = {"logits"}}); },
+              ThrowsMessage<Error>(HasSubstr("start_logits")));
 }
 
 TEST_F(ApiSession, WrongSequencesAreErrors) {

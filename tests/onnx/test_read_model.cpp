@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include <memory>
+#include <span>
+#include <string>
+
 #include "ir/text.hpp"
 #include "ops/interpret.hpp"
 #include "tests/onnx/text_model.hpp"
@@ -244,6 +248,36 @@ TEST(ReadModel, ReadsExternalDataWithinTheFolder) {
   entries[0].set_value("w.bin");
   entries[1].set_value("18446744073709551612");
   EXPECT_THAT(load(), HasSubstr("which has 12"));
+}
+
+TEST(ReadModel, ReadsAModelInMemoryAndItsExternalDataFromAFolderAlone) {
+  const tests::ScratchFolder folder;
+  const auto model = model_of(13,
+                              "node { op_type: 'Neg' input: 'w' output: 'y' } output { name: 'y' }"
+                              "initializer { name: 'w' data_type: 1 dims: 2 data_location: EXTERNAL"
+                              " external_data { key: 'location' value: 'w.bin' } }");
+  const auto owner = std::make_shared<const std::string>(model.SerializeAsString());
+  ModelBytes bytes{std::as_bytes(std::span(*owner)), owner, {}};
+  const auto load = [&]() -> std::string {
+    try {
+      return ir::print(read_model(bytes));
+    } catch (const Error& e) {
+      return e.what();
+    }
+  };
+  EXPECT_THAT(load(),
+              HasSubstr("model in memory: tensor 'w': its data are in the file 'w.bin', and "
+                        "a model in memory has no folder"));
+  bytes.folder = folder.path();
+  EXPECT_THAT(load(), HasSubstr("w.bin is missing"));
+  const float values[] = {1.5f, -2};
+  std::ofstream(folder / "w.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(values), sizeof values);
+  EXPECT_THAT(load(), HasSubstr("const %w: f32[2] = [1.5, -2.0]"));
+  const tests::ScratchFolder elsewhere;
+  std::filesystem::rename(folder / "w.bin", elsewhere / "w.bin");
+  std::filesystem::create_symlink(elsewhere / "w.bin", folder / "w.bin");
+  EXPECT_THAT(load(), HasSubstr("outside of the folder of the model"));
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ TEST(Threads, ARunThatFailsLeavesItsRequestToOthers) {
   options.requests = 1;
   Session session = Session::compile(masked_encoder("i64"), options);
   const Tensors inputs = encoder_inputs(), expected = session.run(inputs);
-  EXPECT_THAT(error_of([&] { session.run({}); }), HasSubstr("input"));
+  EXPECT_THAT(error_of([&] { session.run(Tensors{}); }), HasSubstr("input"));
   in_another_thread([&] { EXPECT_EQ(session.run(inputs), expected); });
 }
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions on the OpenCL objects of a caller.
+#include "bertcl/opencl.hpp"
+
+#include <utility>
+
+#include "api/boundary.hpp"
+#include "api/session_impl.hpp"
+
+namespace bertcl {
+
+struct DeviceRun::Impl {
+  runtime::Session::Run run;
+};
+
+namespace {
+
+Session load_on(cl_context context, cl_command_queue queue, const auto& model,
+                const SessionOptions& options) {
+  return at_boundary([&] {
+    runtime::SessionOptions all = internal(options);
+    all.context = opencl::Context::of_caller(context, queue);
+    return SessionAccess::make(runtime::Session::load(model, all));
+  });
+}
+
+runtime::DeviceRange range_of(opencl::Context& context, const DeviceMemory& given,
+                              const std::string& what) {
+  if (!given.memory) throw Error(what + ": there is no buffer");
+  runtime::DeviceRange range{context.borrow(given.memory, what), given.offset, given.bytes};
+  const std::size_t size = range.buffer.size();
+  if (given.offset > size || given.bytes > size - given.offset)
+    throw Error(what + ": bytes " + std::to_string(given.offset) + " to " +
+                std::to_string(given.offset + given.bytes) + " of a buffer of " +
+                std::to_string(size));
+  if (given.bytes == 0) range.bytes = size - given.offset;
+  return range;
+}
+
+}  // namespace
+
+Session load_on_queue(cl_context context, cl_command_queue queue,
+                      const std::filesystem::path& model, const SessionOptions& options) {
+  return load_on(context, queue, model, options);
+}
+
+Session load_on_queue(cl_context context, cl_command_queue queue, const ModelBytes& model,
+                      const SessionOptions& options) {
+  return at_boundary([&] { return load_on(context, queue, internal(model), options); });
+}
+
+DeviceRun::DeviceRun(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+DeviceRun::DeviceRun(DeviceRun&&) noexcept = default;
+DeviceRun::~DeviceRun() = default;
+
+cl_event DeviceRun::event() const { return impl_->run.event().get(); }
+
+void DeviceRun::finish() {
+  at_boundary([&] { impl_->run.finish(); });
+}
+
+DeviceRun SessionAccess::start(const Session& session, const DeviceSequences& sequences,
+                               const DeviceOutputs& outputs, std::span<const cl_event> wait_for) {
+  runtime::Session& engine = of(session);
+  opencl::Context& context = engine.context();
+  runtime::DeviceSequences given;
+  given.offsets = sequences.offsets;
+  given.ids = range_of(context, sequences.ids, "ids");
+  if (sequences.types.memory) given.types = range_of(context, sequences.types, "types");
+  runtime::DeviceOutputs to;
+  for (const auto& [name, memory] : outputs)
+    to.emplace(name, range_of(context, memory, "output '" + name + "'"));
+  return DeviceRun(std::unique_ptr<DeviceRun::Impl>(
+      new DeviceRun::Impl{engine.start(given, std::move(to), wait_for)}));
+}
+
+DeviceRun start_on_device(const Session& session, const DeviceSequences& sequences,
+                          const DeviceOutputs& outputs, std::span<const cl_event> wait_for) {
+  return at_boundary([&] { return SessionAccess::start(session, sequences, outputs, wait_for); });
+}
+
+}  // namespace bertcl

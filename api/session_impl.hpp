@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a public session holds, for the files that implement it.
+#pragma once
+#include <memory>
+
+#include "bertcl/opencl.hpp"
+#include "runtime/session.hpp"
+
+namespace bertcl {
+
+struct Session::Impl {
+  mutable runtime::Session session;  // its calls may meet
+  ModelInfo info;
+};
+
+runtime::SessionOptions internal(const SessionOptions& options);
+onnx_io::ModelBytes internal(const ModelBytes& model);
+
+/// Makes sessions of those of the engine, and the other way round.
+struct SessionAccess {
+  static Session make(runtime::Session session);
+  static DeviceRun start(const Session& session, const DeviceSequences& sequences,
+                         const DeviceOutputs& outputs, std::span<const cl_event> wait_for);
+  static runtime::Session& of(const Session& session) { return session.impl_->session; }
+};
+
+}  // namespace bertcl

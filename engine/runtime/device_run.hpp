@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs whose sequences and outputs lie in memory of the device that the caller has.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+
+#include "opencl/buffer.hpp"
+
+namespace bertcl::runtime {
+
+/// Bytes of a buffer of the session's context.
+struct DeviceRange {
+  opencl::Buffer buffer;
+  std::size_t offset = 0, bytes = 0;
+};
+
+/// As Sequences, with ids and segments as int32 on the device; no buffer: all segments are 0.
+struct DeviceSequences {
+  DeviceRange ids, types;
+  std::span<const std::int64_t> offsets;
+};
+
+/// By name of the output.
+using DeviceOutputs = std::map<std::string, DeviceRange, std::less<>>;
+
+}  // namespace bertcl::runtime

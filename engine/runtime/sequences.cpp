@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences without padding as what a plan takes, and outputs without padding.
+#include "runtime/sequences.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "ir/input_role.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+using Offsets = std::span<const std::int64_t>;
+
+std::int64_t length(Offsets offsets, std::size_t i) { return offsets[i + 1] - offsets[i]; }
+
+std::int64_t count(Offsets offsets) { return static_cast<std::int64_t>(offsets.size()) - 1; }
+
+std::int64_t longest(Offsets offsets) {
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) most = std::max(most, length(offsets, i));
+  return most;
+}
+
+const plan::Port* find_ids(const plan::Plan& plan) {
+  const auto& inputs = plan.model_inputs;
+  const auto found = std::ranges::find_if(inputs, [](const plan::Port& port) {
+    return ir::role_of_input(port.name) == ir::InputRole::ids && port.type.shape.size() == 2 &&
+           !ir::is_float(port.type.dtype);
+  });
+  return found == inputs.end() ? nullptr : &*found;
+}
+
+const plan::Port& ids_of(const plan::Plan& plan) {
+  if (const plan::Port* ids = find_ids(plan)) return *ids;
+  throw Error("the model has no input of token ids [batch, seq]; run it with tensors");
+}
+
+/// The second extent of padded inputs: that of the file where it is fixed.
+std::int64_t columns(const plan::Plan& plan, Offsets offsets) {
+  const ir::Dim& extent = ids_of(plan).type.shape[1];
+  const std::int64_t seq = longest(offsets);
+  return extent.is_constant() ? std::max(seq, extent.constant()) : seq;
+}
+
+/// [batch, seq]: `at(token, place)` for each token, 0 after them.
+template <class At>
+ir::Tensor pad(Offsets offsets, std::int64_t seq, const At& at) {
+  std::vector<std::int64_t> values(static_cast<std::size_t>(count(offsets) * seq));
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
+    for (std::int64_t place = 0; place < length(offsets, i); ++place)
+      values[i * static_cast<std::size_t>(seq) + static_cast<std::size_t>(place)] =
+          at(static_cast<std::size_t>(offsets[i] + place), place);
+  return ir::Tensor::of<std::int64_t>({count(offsets), seq}, std::move(values));
+}
+
+}  // namespace
+
+void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
+  if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != tokens)
+    throw Error(fmt::format("the offsets of sequences go from 0 to the number of ids, {}", tokens));
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
+    if (length(offsets, i) <= 0)
+      throw Error(
+          fmt::format("sequence {} has {} tokens: offsets ascend, and each sequence has a "
+                      "token at least",
+                      i, length(offsets, i)));
+  if (tokens > std::numeric_limits<std::int32_t>::max())
+    throw Error(fmt::format("a batch of {} tokens is too large", tokens), ErrorCode::out_of_memory);
+}
+
+void check(const Sequences& s) {
+  check_offsets(s.offsets, static_cast<std::int64_t>(s.ids.size()));
+  if (!s.types.empty() && s.types.size() != s.ids.size())
+    throw Error(fmt::format("{} segments were given for {} ids", s.types.size(), s.ids.size()));
+}
+
+bool takes_packed(const plan::Plan& plan) {
+  const auto has = [&](plan::InputKind kind) {
+    return std::ranges::any_of(plan.inputs, [&](const auto& in) { return in.kind == kind; });
+  };
+  const plan::Port* ids = find_ids(plan);
+  return ids && plan.keeps_padding.empty() && !has(plan::InputKind::dense) &&
+         std::ranges::any_of(plan.inputs, [&](const plan::Input& in) {
+           return in.kind == plan::InputKind::packed_ids && in.source == ids->name;
+         });
+}
+
+PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> offsets) {
+  PackedShape result;
+  ops::Packing& packing = result.packing;
+  packing.batch = count(offsets);
+  packing.seq = columns(plan, offsets);
+  packing.longest = longest(offsets);
+  packing.dropped_padding = true;
+  packing.seq_offsets.assign(offsets.begin(), offsets.end());  // check_offsets(): they fit
+  const auto tokens = static_cast<std::size_t>(offsets.back());
+  packing.key_mask.assign(tokens, 1);
+  packing.positions.reserve(tokens);
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
+    for (std::int64_t place = 0; place < length(offsets, i); ++place)
+      packing.positions.push_back(static_cast<std::int32_t>(place));
+  for (const plan::Port& port : plan.model_inputs)
+    result.inputs.emplace(port.name, ir::Sizes{packing.batch, packing.seq});
+  check_length(plan, packing);
+  return result;
+}
+
+Tensors padded(const plan::Plan& plan, const Sequences& s) {
+  const plan::Port& ids = ids_of(plan);
+  const std::int64_t seq = columns(plan, s.offsets);
+  bool has_mask = false;
+  const auto value = [&](ir::InputRole role) {
+    switch (role) {
+      case ir::InputRole::mask:
+        has_mask = true;
+        return pad(s.offsets, seq, [](std::size_t, std::int64_t) { return std::int64_t{1}; });
+      case ir::InputRole::token_types:
+        return pad(s.offsets, seq, [&](std::size_t token, std::int64_t) {
+          return s.types.empty() ? std::int64_t{0} : s.types[token];
+        });
+      case ir::InputRole::positions:
+        return pad(s.offsets, seq, [](std::size_t, std::int64_t place) { return place; });
+      case ir::InputRole::example_ids:
+        return ir::Tensor::zeros(ir::DType::i64, {count(s.offsets)});
+      case ir::InputRole::ids:
+        break;
+    }
+    return pad(s.offsets, seq, [&](std::size_t token, std::int64_t) { return s.ids[token]; });
+  };
+  Tensors tensors;
+  for (const plan::Port& port : plan.model_inputs) {
+    const ir::InputRole role = ir::role_of_input(port.name);
+    if (role == ir::InputRole::ids && &port != &ids)
+      throw Error(
+          fmt::format("the input '{}' {} is none of token ids, mask, segments and positions; run "
+                      "the model with tensors",
+                      port.name, ir::str(port.type)));
+    tensors.emplace(port.name, value(role));
+  }
+  if (!has_mask && s.offsets.back() != count(s.offsets) * seq)
+    throw Error(
+        fmt::format("the model has no mask, so sequences are not padded to {} tokens; run "
+                    "those of one length together",
+                    seq));
+  return tensors;
+}
+
+bool has_padding(const plan::Plan& plan, std::size_t output) {
+  const plan::Port* ids = find_ids(plan);
+  const ir::Shape& shape = plan.model_outputs[output].type.shape;
+  return ids && shape.size() >= 2 && shape[0] == ids->type.shape[0] &&
+         shape[1] == ids->type.shape[1];
+}
+
+ir::Tensor without_padding(const ir::Tensor& padded, std::span<const std::int32_t> seq_offsets) {
+  ir::Sizes sizes(padded.shape().begin() + 1, padded.shape().end());
+  const auto seq = static_cast<std::size_t>(sizes[0]);
+  sizes[0] = 1;
+  const std::size_t row =
+      static_cast<std::size_t>(ir::element_count(sizes)) * ir::size_of(padded.dtype());
+  sizes[0] = seq_offsets.back();
+  ir::Tensor result = ir::Tensor::zeros(padded.dtype(), sizes);
+  const auto from = padded.bytes();
+  auto to = result.mutable_bytes().begin();
+  for (std::size_t i = 0; i + 1 < seq_offsets.size(); ++i)
+    to = std::ranges::copy(
+             from.subspan(i * seq * row,
+                          static_cast<std::size_t>(seq_offsets[i + 1] - seq_offsets[i]) * row),
+             to)
+             .out;
+  return result;
+}
+
+}  // namespace bertcl::runtime

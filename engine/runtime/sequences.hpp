@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sequences without padding as what a plan takes, and outputs without padding.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "ops/packing.hpp"
+#include "plan/plan.hpp"
+#include "runtime/inputs.hpp"
+#include "runtime/session.hpp"
+
+namespace bertcl::runtime {
+
+/// Throws Error if the offsets do not ascend from 0 to the number of ids, a sequence is empty, or
+/// the segments are not as many as the ids.
+void check(const Sequences& sequences);
+/// The same for offsets alone, of so many tokens.
+void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens);
+
+/// True where a plan computes on packed tokens, and every input of the model is one of them or says
+/// how they are packed: token ids, segments, positions, a mask. Others take padded tensors.
+bool takes_packed(const plan::Plan& plan);
+
+/// Rows of the sequences in a plan that takes them packed, and the extents that its inputs would
+/// have with padding. Throws Error where they do not suit the model.
+struct PackedShape {
+  ops::Packing packing;
+  Shapes inputs;
+};
+PackedShape packed_shape(const plan::Plan& plan, std::span<const std::int64_t> offsets);
+
+/// The adapter for all other plans: ids, mask, segments and positions [batch, longest]. Throws
+/// Error for an input of another meaning, and where padding cannot be told from tokens.
+Tensors padded(const plan::Plan& plan, const Sequences& sequences);
+
+/// True for an output [batch, seq, ...] of a model of token ids.
+bool has_padding(const plan::Plan& plan, std::size_t output);
+
+/// [batch, seq, ...] as [tokens, ...].
+ir::Tensor without_padding(const ir::Tensor& padded, std::span<const std::int32_t> seq_offsets);
+
+}  // namespace bertcl::runtime

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Codes of errors: what a caller can do about each, in C++ and in C.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "bertcl/bertcl.h"
+#include "bertcl/bertcl.hpp"
+#include "tests/api/model.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace bertcl {
+namespace {
+
+template <class Work>
+std::string code_of(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    switch (error.code()) {
+      case ErrorCode::invalid_argument:
+        return "invalid_argument";
+      case ErrorCode::invalid_file:
+        return "invalid_file";
+      case ErrorCode::unsupported:
+        return "unsupported";
+      case ErrorCode::device:
+        return "device";
+      case ErrorCode::out_of_memory:
+        return "out_of_memory";
+      case ErrorCode::io:
+        return "io";
+      case ErrorCode::busy:
+        return "busy";
+      case ErrorCode::cancelled:
+        return "cancelled";
+      case ErrorCode::internal:
+        return "internal";
+    }
+    return "an unknown code";
+  }
+  return "none";
+}
+
+std::string code_of_load(const std::filesystem::path& model, const SessionOptions& options = {}) {
+  return code_of([&] { Session::load(model, options); });
+}
+
+TEST(ApiErrors, LoadingTellsFilesModelsDevicesAndMemoryApart) {
+  const tests::ScratchFolder folder;
+  EXPECT_EQ(code_of_load("/nowhere/model.onnx"), "io");
+  EXPECT_EQ(code_of_load(folder.path()), "io");
+  EXPECT_EQ(code_of_load(folder.write("text.onnx", "not a model")), "invalid_file");
+  EXPECT_EQ(code_of_load(folder.write("empty.onnx", "")), "invalid_file");
+  EXPECT_EQ(code_of([&] { Tokenizer::load(folder / "vocab.txt"); }), "io");
+  EXPECT_EQ(code_of([&] { Tokenizer::load(folder.write("vocab.txt", "a\nb\n")); }), "invalid_file");
+  SessionOptions options;
+  options.device = "no such device";
+  EXPECT_EQ(code_of_load(tests::model, options), "device");
+  options = {};
+  options.max_memory = 1 << 20;
+  EXPECT_EQ(code_of_load(tests::model, options), "out_of_memory");
+  options = {};
+  options.require_int8 = true;
+  EXPECT_EQ(code_of_load(tests::model, options), "unsupported");
+}
+
+TEST(ApiErrors, AnOperatorThatIsNotKnownIsUnsupportedAndACutFileDamaged) {
+  const tests::ScratchFolder folder;
+  std::string bytes = tests::bytes_of_model();
+  ASSERT_FALSE(bytes.empty());
+  EXPECT_EQ(code_of_load(folder.write("cut.onnx", bytes.substr(0, bytes.size() - 1000))),
+            "invalid_file");
+  const std::size_t at = bytes.find("\x22\x07Softmax");  // op_type of a node
+  ASSERT_NE(at, std::string::npos);
+  bytes.replace(at, 9, "\x22\x07Softmix");
+  EXPECT_EQ(code_of_load(folder.write("softmix.onnx", bytes)), "unsupported");
+}
+
+TEST(ApiErrors, RunsTellInputsAndRequestsApart) {
+  SessionOptions options;
+  options.requests = 1;
+  const Session session = Session::load(tests::model, options);
+  const Tensors inputs{{"input_ids", Tensor::of<std::int64_t>({1, 3}, {101, 2040, 102})}};
+  EXPECT_EQ(code_of([&] { session.run(Tensors{}); }), "invalid_argument");
+  EXPECT_EQ(code_of([&] { session.run(Sequences{}); }), "invalid_argument");
+  EXPECT_EQ(code_of([&] { session.run(tests::sequences_of({513}, 1)); }), "invalid_argument");
+  Session::Run run = session.start(inputs);
+  EXPECT_EQ(code_of([&] { session.start(inputs); }), "busy");
+  run.finish();
+  EXPECT_EQ(code_of([&] { run.finish(); }), "invalid_argument");
+}
+
+TEST(ApiErrors, MemoryThatABatchNeedsIsReckonedBeforeItRuns) {
+  SessionOptions options;
+  options.max_memory = 140 << 20;  // some above the weights
+  const Session session = Session::load(tests::model, options);
+  session.run(tests::sequences_of({8}, 1));
+  const std::vector<std::int64_t> many(64, 512);
+  EXPECT_EQ(code_of([&] { session.run(tests::sequences_of(many, 1)); }), "out_of_memory");
+}
+
+TEST(ApiErrors, StatusesOfCAreTheCodes) {
+  bertcl_session* session = nullptr;
+  EXPECT_EQ(bertcl_session_load("/nowhere/model.onnx", nullptr, &session), BERTCL_IO);
+  bertcl_session_options options{};
+  options.size = sizeof(options);
+  options.device = "no such device";
+  EXPECT_EQ(bertcl_session_load(tests::model.c_str(), &options, &session), BERTCL_DEVICE);
+  options.device = nullptr;
+  options.max_memory = 1 << 20;
+  EXPECT_EQ(bertcl_session_load(tests::model.c_str(), &options, &session), BERTCL_OUT_OF_MEMORY);
+  EXPECT_EQ(session, nullptr);
+}
+
+}  // namespace
+}  // namespace bertcl
