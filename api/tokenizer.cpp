@@ -6,20 +6,11 @@
 #include <utility>
 
 #include "api/boundary.hpp"
+#include "api/tokenizer_impl.hpp"
 #include "bertcl/sequences.hpp"
 #include "support/with_code.hpp"
-#include "text/tokenizer.hpp"
 
 namespace bertcl {
-
-struct Tokenizer::Impl {
-  text::WordPieceTokenizer tokenizer;
-  std::int64_t begin, end;  // [CLS] and [SEP]
-
-  /// [CLS] first [SEP], and second [SEP] where there is one.
-  void add(Sequences& to, std::string_view first, const std::string* second,
-           std::int64_t max_length) const;
-};
 
 void Tokenizer::Impl::add(Sequences& to, std::string_view first, const std::string* second,
                           std::int64_t max_length) const {

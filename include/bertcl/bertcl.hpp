@@ -2,6 +2,8 @@
 // The C++ interface of bertcl.
 #pragma once
 #include "bertcl/error.hpp"
+#include "bertcl/evaluate.hpp"
+#include "bertcl/quantize.hpp"
 #include "bertcl/sequences.hpp"
 #include "bertcl/session.hpp"
 #include "bertcl/tensor.hpp"

@@ -48,6 +48,7 @@ class BERTCL_API Tokenizer {
   std::int64_t size() const;
 
  private:
+  friend struct TokenizerAccess;
   struct Impl;
   explicit Tokenizer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluation of the public interface: a session as the function that squad/ calls.
+#include "bertcl/evaluate.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "api/boundary.hpp"
+#include "api/tokenizer_impl.hpp"
+#include "squad/pipeline.hpp"
+
+namespace bertcl {
+namespace {
+
+/// Outputs of start and end logits; the same name twice where one output has both.
+std::pair<std::string, std::string> logits_of(const ModelInfo& info) {
+  std::vector<std::string> rows;
+  std::string start, end, both;
+  for (const Port& port : info.outputs) {
+    if (port.shape.size() == 3 && port.shape[2] == 2) both = port.name;
+    if (port.shape.size() != 2) continue;
+    rows.push_back(port.name);
+    if (port.name.find("start") != std::string::npos) start = port.name;
+    if (port.name.find("end") != std::string::npos) end = port.name;
+  }
+  if (!start.empty() && !end.empty()) return {start, end};
+  std::ranges::sort(rows);  // "unstack:0" and "unstack:1"
+  return rows.size() == 2 ? std::pair{rows[0], rows[1]} : std::pair{both, both};
+}
+
+/// Rows of a padded batch as sequences.
+Sequences sequences_of(const squad::Batch& batch) {
+  Sequences sequences;
+  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
+    if (batch.attention_mask[i] != 0) {
+      sequences.ids.push_back(batch.input_ids[i]);
+      sequences.types.push_back(batch.token_type_ids[i]);
+    }
+    if ((i + 1) % static_cast<std::size_t>(batch.seq) == 0)
+      sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
+  }
+  return sequences;
+}
+
+/// Every `step`-th value of [tokens, step] from `first`, at its place in [batch, seq].
+std::vector<float> padded(const Tensor& tensor, std::size_t first, const squad::Batch& batch) {
+  const auto values = tensor.values<float>();
+  const std::size_t step = tensor.shape().size() == 2 ? 2 : 1;
+  std::vector<float> rows(batch.input_ids.size());
+  std::size_t token = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (batch.attention_mask[i] != 0) rows[i] = values[step * token++ + first];
+  return rows;
+}
+
+squad::EvaluateOptions internal(const SquadOptions& options) {
+  squad::EvaluateOptions all;
+  all.features = {options.max_length, options.doc_stride, options.max_query_length};
+  all.predictions.n_best_size = options.n_best;
+  all.predictions.max_answer_length = options.max_answer_length;
+  all.predictions.null_score_diff_threshold = options.null_threshold;
+  all.batches.max_tokens = options.batch_tokens;
+  return all;
+}
+
+void check_model(const ModelInfo& info, const Tokenizer& tokenizer, const SquadOptions& options) {
+  if (info.task != Task::question_answering)
+    throw Error("the model has no start and end logits; SQuAD needs a question-answering head",
+                ErrorCode::unsupported);
+  if (info.vocabulary > 0 && tokenizer.size() > info.vocabulary)
+    throw Error("the vocabulary of " + std::to_string(tokenizer.size()) +
+                " tokens is not that of the model, whose table has " +
+                std::to_string(info.vocabulary));
+  if (info.max_length > 0 && options.max_length > info.max_length)
+    throw Error("windows of " + std::to_string(options.max_length) +
+                " tokens are longer than the model takes, " + std::to_string(info.max_length));
+}
+
+SquadScores external(const squad::Evaluation& evaluation) {
+  SquadScores result;
+  result.exact_match = evaluation.scores.exact_match;
+  result.f1 = evaluation.scores.f1;
+  for (const auto& [name, value] : evaluation.scores.official()) result.metrics[name] = value;
+  result.questions = evaluation.scores.total;
+  result.windows = evaluation.features;
+  result.tokens = evaluation.tokens;
+  result.model_seconds = evaluation.model_seconds;
+  result.seconds = evaluation.total_seconds;
+  for (const squad::QuestionPrediction& question : evaluation.predictions)
+    result.answers[question.id] = question.prediction.text;
+  return result;
+}
+
+}  // namespace
+
+SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
+                           const std::filesystem::path& data, const SquadOptions& options,
+                           const SquadProgress& progress) {
+  return at_boundary([&] {
+    check_model(session.info(), tokenizer, options);
+    const auto [start, end] = logits_of(session.info());
+    const RunOptions wanted{{start, end}};
+    const auto model = [&](const squad::Batch& batch) -> squad::Logits {
+      const Tensors outputs = session.run(sequences_of(batch), wanted);
+      return {padded(outputs.at(start), 0, batch),
+              padded(outputs.at(end), start == end ? 1 : 0, batch)};
+    };
+    const auto tell = [&](const squad::Progress& now) {
+      if (progress && !progress(now.questions, now.questions_total))
+        throw Error("the evaluation was cancelled", ErrorCode::cancelled);
+    };
+    return external(squad::evaluate(squad::load_dataset(data), TokenizerAccess::of(tokenizer),
+                                    internal(options), model, tell, options.limit));
+  });
+}
+
+}  // namespace bertcl

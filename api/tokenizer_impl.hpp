@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a public tokenizer holds, for the files that need it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "bertcl/sequences.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl {
+
+struct Tokenizer::Impl {
+  text::WordPieceTokenizer tokenizer;
+  std::int64_t begin, end;  // [CLS] and [SEP]
+
+  /// [CLS] first [SEP], and second [SEP] where there is one.
+  void add(Sequences& to, std::string_view first, const std::string* second,
+           std::int64_t max_length) const;
+};
+
+struct TokenizerAccess {
+  static const text::WordPieceTokenizer& of(const Tokenizer& tokenizer) {
+    return tokenizer.impl_->tokenizer;
+  }
+};
+
+}  // namespace bertcl
