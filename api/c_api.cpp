@@ -18,15 +18,7 @@ struct bertcl_results {
   std::vector<std::pair<std::string, bertcl::Tensor>> outputs;
 };
 
-namespace {
-
-static_assert(BERTCL_BOOL == static_cast<int>(bertcl::ElementType::boolean) &&
-              BERTCL_I64 == static_cast<int>(bertcl::ElementType::i64));
-static_assert(BERTCL_INVALID_ARGUMENT == static_cast<int>(bertcl::ErrorCode::invalid_argument) &&
-              BERTCL_BUSY == static_cast<int>(bertcl::ErrorCode::busy) &&
-              BERTCL_INTERNAL == static_cast<int>(bertcl::ErrorCode::internal));
-static_assert(BERTCL_TASK_FEATURE_EXTRACTION == static_cast<int>(bertcl::Task::feature_extraction));
-static_assert(BERTCL_PRECISION_BF16 == static_cast<int>(bertcl::Precision::bf16));
+namespace bertcl::c {
 
 std::string& last_error() {
   thread_local std::string message;
@@ -35,25 +27,17 @@ std::string& last_error() {
 
 }  // namespace bertcl::c
 
-template <class Work>
-bertcl_status guarded(const Work& work) noexcept {
-  try {
-    try {
-      work();
-      return BERTCL_OK;
-    } catch (const bertcl::Error& error) {
-      last_error() = error.what();
-      return static_cast<bertcl_status>(error.code());
-    }
-  } catch (...) {  // no memory, maybe none for the message
-  }
-  return BERTCL_OUT_OF_MEMORY;
-}
+namespace {
 
-using bertcl::c::guarded, bertcl::c::read, bertcl::c::refuse, bertcl::c::write;
+using bertcl::c::guarded, bertcl::c::last_error, bertcl::c::read, bertcl::c::refuse,
+    bertcl::c::write;
 
 static_assert(BERTCL_BOOL == static_cast<int>(bertcl::ElementType::boolean) &&
               BERTCL_I64 == static_cast<int>(bertcl::ElementType::i64));
+static_assert(BERTCL_INVALID_ARGUMENT == static_cast<int>(bertcl::ErrorCode::invalid_argument) &&
+              BERTCL_BUSY == static_cast<int>(bertcl::ErrorCode::busy) &&
+              BERTCL_INTERNAL == static_cast<int>(bertcl::ErrorCode::internal));
+static_assert(BERTCL_TASK_FEATURE_EXTRACTION == static_cast<int>(bertcl::Task::feature_extraction));
 static_assert(BERTCL_PRECISION_BF16 == static_cast<int>(bertcl::Precision::bf16));
 
 bertcl_status describe(const std::vector<bertcl::Port>& ports, std::size_t index,

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <exception>
 #include <string>
 
+#include "api/boundary.hpp"
 #include "bertcl/bertcl.h"
 
 namespace bertcl::c {
@@ -27,14 +27,15 @@ template <class Work>
 bertcl_status guarded(const Work& work) noexcept {
   try {
     try {
-      work();
+      at_boundary(work);
       return BERTCL_OK;
-    } catch (const std::exception& error) {
+    } catch (const Error& error) {
       last_error() = error.what();
+      return static_cast<bertcl_status>(error.code());
     }
-  } catch (...) {  // no memory for the message
+  } catch (...) {  // no memory, maybe none for the message
   }
-  return BERTCL_ERROR;
+  return BERTCL_OUT_OF_MEMORY;
 }
 
 /// What the caller's version of a struct lacks is 0.

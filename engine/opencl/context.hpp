@@ -34,6 +34,9 @@ class Context : public std::enable_shared_from_this<Context> {
  public:
   /// Opens the device that `selector` names (see select_device()).
   static std::shared_ptr<Context> create(const std::string& selector = "");
+  /// In a cl_context of the caller, on one of its devices, with a queue of its own. Keeps both.
+  /// Throws Error where the device is not one of the context's.
+  static std::shared_ptr<Context> wrap(_cl_context* context, _cl_device_id* device);
   /// The context of a caller, and a queue of it that is in order: both are kept as long as this
   /// lives, and all work goes to the queue. Throws Error where they do not suit.
   static std::shared_ptr<Context> of_caller(_cl_context* context, _cl_command_queue* queue);

@@ -155,7 +155,7 @@ std::vector<T> random_values(std::size_t count, Random& random, int low, int hig
 /// None, one or one for each of n.
 template <class Random>
 std::size_t random_count(Random& random, int n, bool may_be_none = true) {
-  const unsigned choice = random() % (may_be_none ? 3 : 2);
+  const auto choice = random() % (may_be_none ? 3 : 2);
   return choice == 0 ? static_cast<std::size_t>(n) : choice == 1 ? 1 : 0;
 }
 

@@ -56,9 +56,9 @@ GemmPointer make_gemm(const WeightsPointer& weights, const GemmCase& c) {
 }
 
 /// One call with poison before and after `out`.
-struct Run {
-  Run(bertcl_gemm* gemm, const GemmCase& c, cl_command_queue queue, std::size_t a_offset = 0,
-      std::size_t out_offset = 0, cl_event after = nullptr)
+struct GemmCall {
+  GemmCall(bertcl_gemm* gemm, const GemmCase& c, cl_command_queue queue, std::size_t a_offset = 0,
+           std::size_t out_offset = 0, cl_event after = nullptr)
       : offset(out_offset), bytes(static_cast<std::size_t>(c.m) * c.n * c.out_size()) {
     std::vector<std::uint8_t> shifted(a_offset, kPoison);
     shifted.insert(shifted.end(), c.a.begin(), c.a.end());
@@ -82,9 +82,11 @@ struct Run {
     cl_event event = done.get();
     ASSERT_EQ(clWaitForEvents(1, &event), CL_SUCCESS);
     const auto all = callers_device().read(out);
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (i < offset || i >= offset + bytes)
-        ASSERT_EQ(all[i], kPoison) << "written outside of out, at byte " << i << ": " << c.text();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const bool is_outside = i < offset || i >= offset + bytes;
+      ASSERT_TRUE(!is_outside || all[i] == kPoison)
+          << "written outside of out, at byte " << i << ": " << c.text();
+    }
     for (int row = 0; row < c.m; ++row)
       for (int column = 0; column < c.n; ++column) {
         const std::uint8_t* at =
@@ -131,7 +133,7 @@ void check_case(const ContextPointer& context, const GemmCase& c, std::size_t a_
   ASSERT_TRUE(weights) << c.text();
   const GemmPointer gemm = make_gemm(weights, c);
   ASSERT_TRUE(gemm) << c.text();
-  Run(gemm.get(), c, callers_device().queue.get(), a_offset, out_offset).check(c);
+  GemmCall(gemm.get(), c, callers_device().queue.get(), a_offset, out_offset).check(c);
 }
 
 constexpr int kOutTypes[] = {BERTCL_I32, BERTCL_F32, BERTCL_U8, BERTCL_I8};
@@ -184,7 +186,7 @@ TEST(Gemm, TilesOfWorkGroupsFollowTheRows) {
     const GemmCase rows = random_case(m, 130, 33, BERTCL_U8, BERTCL_I32, 0, 3);
     GemmCase all = c;
     all.m = m, all.a = rows.a;
-    Run(gemm.get(), all, callers_device().queue.get()).check(all);
+    GemmCall(gemm.get(), all, callers_device().queue.get()).check(all);
   }
 }
 
@@ -193,7 +195,7 @@ TEST(Gemm, NoticesAWrongZeroPoint) {
   GemmCase c = random_case(9, 50, 77, BERTCL_U8, BERTCL_I32, 0, 5);
   const WeightsPointer weights = make_weights(context, c);
   const GemmPointer gemm = make_gemm(weights, c);
-  const Run run(gemm.get(), c, callers_device().queue.get());
+  const GemmCall run(gemm.get(), c, callers_device().queue.get());
   clFinish(callers_device().queue.get());
   const auto bytes = callers_device().read(run.out);
   std::int32_t found;
@@ -223,7 +225,7 @@ TEST(Gemm, OneServesAnyNumberOfRows) {
   for (int m = 1; m <= 130; m += 3) {
     GemmCase rows = c;
     rows.m = m, rows.a.resize(static_cast<std::size_t>(m) * c.k);
-    ASSERT_NO_FATAL_FAILURE(Run(gemm.get(), rows, callers_device().queue.get()).check(rows));
+    ASSERT_NO_FATAL_FAILURE(GemmCall(gemm.get(), rows, callers_device().queue.get()).check(rows));
   }
 }
 
@@ -259,7 +261,7 @@ TEST(Gemm, ReadsScaleAndZeroPointThatTheDeviceHasMeasured) {
       c.a_scale *= 4;
       for (int i = 0; i < 7 * 65; ++i)
         ASSERT_NO_FATAL_FAILURE(
-            Run::compare(c, i / 65, i % 65, &bytes[4 * static_cast<std::size_t>(i)]));
+            GemmCall::compare(c, i / 65, i % 65, &bytes[4 * static_cast<std::size_t>(i)]));
     }
 }
 
@@ -271,7 +273,7 @@ TEST(Gemm, WaitsForItsEventsInAQueueOutOfOrder) {
   const WeightsPointer weights = make_weights(context, c);
   const GemmPointer gemm = make_gemm(weights, c);
   const cl_event gate = clCreateUserEvent(callers_device().context.get(), nullptr);
-  const Run run(gemm.get(), c, queue.get(), 0, 0, gate);
+  const GemmCall run(gemm.get(), c, queue.get(), 0, 0, gate);
   EXPECT_EQ(callers_device().read(run.out)[0], kPoison) << "it did not wait";
   clSetUserEventStatus(gate, CL_COMPLETE);
   run.check(c);
@@ -285,7 +287,7 @@ TEST(Gemm, OfNoRowsGivesItsEventAfterThoseOfTheList) {
   const GemmPointer gemm = make_gemm(weights, c);
   c.m = 0;
   const cl_event gate = clCreateUserEvent(callers_device().context.get(), nullptr);
-  const Run run(gemm.get(), c, callers_device().queue.get(), 0, 0, gate);
+  const GemmCall run(gemm.get(), c, callers_device().queue.get(), 0, 0, gate);
   cl_int state = CL_COMPLETE;
   clGetEventInfo(run.done.get(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(state), &state, nullptr);
   EXPECT_NE(state, CL_COMPLETE);
@@ -307,7 +309,7 @@ TEST(Gemm, ThreadsWithQueuesOfTheirOwnShareWeightsAndGemm) {
       std::mt19937 random(100 * thread + i);
       own.m = 1 + static_cast<int>(random() % 40);
       own.a = random_values<std::uint8_t>(static_cast<std::size_t>(own.m) * c.k, random, 0, 255);
-      Run(gemm.get(), own, queue.get()).check(own);
+      GemmCall(gemm.get(), own, queue.get()).check(own);
       check_case(context, random_case(5, 9, 11, BERTCL_I8, BERTCL_F32, 0, 100 * thread + i));
     }
   };
@@ -322,7 +324,7 @@ TEST(Gemm, KeepsWhatItIsMadeOf) {
   WeightsPointer weights = make_weights(context, c);
   const GemmPointer gemm = make_gemm(weights, c);
   context.reset(), weights.reset();
-  Run(gemm.get(), c, callers_device().queue.get()).check(c);
+  GemmCall(gemm.get(), c, callers_device().queue.get()).check(c);
 }
 
 // CL_MEM_REFERENCE_COUNT tells whether a released buffer would go.
@@ -333,7 +335,7 @@ TEST(Gemm, KeepsNoBufferOfTheCaller) {
   const WeightsPointer weights = make_weights(context, c);
   const GemmPointer gemm = make_gemm(weights, c);
   const std::size_t align = callers_device().align;
-  const Run run(gemm.get(), c, callers_device().queue.get(), align, align);
+  const GemmCall run(gemm.get(), c, callers_device().queue.get(), align, align);
   run.check(c);
   clFinish(callers_device().queue.get());
   for (const Mem& memory : {run.a, run.out}) {
