@@ -306,7 +306,7 @@ def report(rows, options, files):
     if out.exists():
         result = joined(json.loads(out.read_text()), result, out, options.add_rounds)
     out.write_text(json.dumps(result, indent=1) + "\n")
-    plot.draw(result, out.with_suffix(".svg"))
+    plot.draw(out)
     print(f"written to {out} and {out.with_suffix('.svg').name}")
 
 
