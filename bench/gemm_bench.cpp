@@ -19,8 +19,8 @@
 #include "kernels/variants.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
-#include "peaks.hpp"
 #include "support/stopwatch.hpp"
+#include "tools/measure/peaks.hpp"
 
 namespace {
 
@@ -166,7 +166,7 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
   }
   const double gops = 2e-9 * M * N * K / best;
   state.counters["gops"] = gops;
-  state.counters["share_of_peak"] = gops / bertcl::bench::peak_gops(*context, variant.peak);
+  state.counters["share_of_peak"] = gops / bertcl::tools::peak_gops(*context, variant.peak);
   state.counters["us"] = best * 1e6;
 }
 
@@ -178,9 +178,9 @@ int main(int argc, char** argv) {
   context = Context::create();
   benchmark::AddCustomContext("device", context->info().name);
   benchmark::AddCustomContext("driver", context->info().platform_version);
-  for (const std::string& name : bertcl::bench::peak_kernels(*context))
+  for (const std::string& name : bertcl::tools::peak_kernels(*context))
     benchmark::AddCustomContext(name + "_gops",
-                                fmt::format("{:.0f}", bertcl::bench::peak_gops(*context, name)));
+                                fmt::format("{:.0f}", bertcl::tools::peak_gops(*context, name)));
   for (const Variant& variant : variants())
     for (int M : kRows) {
       if (M > 128 && variant.name.ends_with("_ref")) continue;  // seconds per GEMM

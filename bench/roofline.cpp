@@ -15,14 +15,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "opencl/capabilities.hpp"
-#include "peaks.hpp"
 #include "tools/measure/kernel_profile.hpp"
+#include "tools/measure/peaks.hpp"
+#include "tools/measure/roofline.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/terminal/output.hpp"
@@ -31,56 +30,7 @@ namespace {
 
 using namespace bertcl;
 
-constexpr double kCacheBytes = 16 << 20;
-
-struct Peaks {
-  std::string int8_kernel;
-  double int8_gops, f32_gops, memory_gbps, cache_gbps;
-  double bf16_gops;  // 0 where the device has no avx512_bf16
-};
-
-Peaks measure_peaks(opencl::Context& context) {
-  Peaks peaks{};
-  peaks.int8_kernel = bench::int8_peak_kernel(context);
-  peaks.int8_gops = bench::peak_gops(context, peaks.int8_kernel);
-  peaks.f32_gops = bench::peak_gops(context, "peak_f32");
-  if (context.capabilities().avx512_bf16)
-    peaks.bf16_gops = bench::peak_gops(context, bench::kBf16PeakKernel);
-  peaks.memory_gbps = bench::peak_read_gbps(context, 512u << 20);
-  peaks.cache_gbps = bench::peak_read_gbps(context, (512u << 10) * context.info().compute_units);
-  return peaks;
-}
-
-/// Milliseconds that a step needs at least.
-double least_ms(const tools::StepTime& time, const Peaks& peaks, double weight_bytes) {
-  const double gops = time.type == "int8"   ? peaks.int8_gops
-                      : time.type == "bf16" ? peaks.bf16_gops
-                                            : peaks.f32_gops;
-  const double activations = time.bytes - time.constant_bytes;
-  const auto gbps = [&](double together) {
-    return together > kCacheBytes ? peaks.memory_gbps : peaks.cache_gbps;
-  };
-  const double moving = time.constant_bytes / gbps(weight_bytes) +
-                        activations / gbps(activations / std::max(1.0, time.calls));
-  return std::max(time.operations / gops, moving) / 1e6;
-}
-
-struct Row {
-  tools::KernelTime time;
-  double least = 0.0;
-};
-
-/// Products of different sizes are different rows: N x K stands after the name.
-std::string name_of(const tools::StepTime& time) {
-  if (!time.step || !time.step->op.starts_with("linear")) return time.name;
-  std::vector<std::int32_t> numbers;
-  for (const plan::Argument& argument : time.step->arguments)
-    if (const auto* n = std::get_if<std::int32_t>(&argument)) numbers.push_back(*n);
-  return numbers.size() < 2 ? time.name
-                            : fmt::format("{} {}x{}", time.name, numbers[0], numbers[1]);
-}
-
-void print_shape(runtime::Session& session, const Peaks& peaks, const std::string& shape) {
+void print_shape(runtime::Session& session, const tools::Peaks& peaks, const std::string& shape) {
   const auto x = shape.find('x');
   if (x == std::string::npos) throw std::runtime_error(shape + ": a shape is written 8x128");
   const int batch = std::stoi(shape.substr(0, x)), seq = std::stoi(shape.substr(x + 1));
@@ -92,43 +42,21 @@ void print_shape(runtime::Session& session, const Peaks& peaks, const std::strin
 
   double weight_bytes = 0.0;
   for (const tools::StepTime& time : steps) weight_bytes += time.constant_bytes;
-  std::map<std::string, Row> rows;
-  Row all;
-  for (const tools::StepTime& time : steps) {
-    const double least = least_ms(time, peaks, weight_bytes);
-    const std::string name = name_of(time);
-    for (Row* row : {&rows.try_emplace(name + time.op + time.type).first->second, &all}) {
-      if (row->time.name.empty()) {
-        row->time.name = name;
-        row->time.op = time.op;
-        row->time.type = time.type;
-      }
-      row->time.calls += time.calls;
-      row->time.ms += time.ms;
-      row->time.operations += time.operations;
-      row->time.bytes += time.bytes;
-      row->least += least;
-    }
-  }
-  std::vector<const Row*> sorted;
-  for (const auto& [key, row] : rows) sorted.push_back(&row);
-  std::sort(sorted.begin(), sorted.end(), [](const Row* a, const Row* b) {
-    return a->time.ms - a->least > b->time.ms - b->least;
-  });
+  std::vector<tools::RooflineRow> rows = tools::roofline(steps, peaks);
+  tools::RooflineRow all = tools::sum_of(rows);
   all.time.name = "all";
-  all.time.op = all.time.type = "";
-  sorted.push_back(&all);
+  rows.push_back(all);
 
   fmt::print("\n{}: {:.0f} operations a byte of weights\n", shape,
              all.time.operations / std::max(1.0, weight_bytes));
   tools::Table table({"kernel", "op", "type", ">calls", ">ms", ">share", ">least ms", ">lost ms",
                       ">of the roof", ">GOP/s", ">GB/s"});
-  for (const Row* row : sorted) {
-    const tools::KernelTime& t = row->time;
+  for (const tools::RooflineRow& row : rows) {
+    const tools::KernelTime& t = row.time;
     table.add(
         {t.name, t.op, t.type, fmt::format("{:g}", t.calls), fmt::format("{:.2f}", t.ms),
-         fmt::format("{:.1f} %", 100 * t.ms / all.time.ms), fmt::format("{:.2f}", row->least),
-         fmt::format("{:.2f}", t.ms - row->least), fmt::format("{:.0f} %", 100 * row->least / t.ms),
+         fmt::format("{:.1f} %", 100 * t.ms / all.time.ms), fmt::format("{:.2f}", row.least_ms),
+         fmt::format("{:.2f}", row.lost_ms()), fmt::format("{:.0f} %", 100 * row.least_ms / t.ms),
          t.operations > 0 ? fmt::format("{:.0f}", t.gops()) : "", fmt::format("{:.1f}", t.gbps())});
   }
   fmt::print("{}", table.str());
@@ -150,7 +78,7 @@ int main(int argc, char** argv) {
   try {
     options.disabled_kernels = "persistent";  // each kernel is looked at alone
     runtime::Session session = tools::load_model(model, options);
-    const Peaks peaks = measure_peaks(session.context());
+    const tools::Peaks peaks = tools::measure_peaks(session.context());
     const std::string bf16 =
         peaks.bf16_gops > 0 ? fmt::format("bf16 {:.0f} GFLOP/s, ", peaks.bf16_gops) : "";
     fmt::print(

@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "plan/persistent_kernel.hpp"
+#include "support/pending_file.hpp"
+#include "support/stopwatch.hpp"
 #include "tools/measure/kernel_profile.hpp"
-#include "tools/measure/request_load.hpp"
+#include "tools/measure/roofline.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
-#include "tools/report/json_report.hpp"
+#include "tools/report/bench_page.hpp"
 #include "tools/report/model_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress.hpp"
@@ -27,8 +29,8 @@ namespace bertcl::tools {
 namespace {
 
 struct BenchOptions : ModelOptions {
-  std::string model;
-  std::vector<int> batches, seqs;
+  std::string model, html;
+  std::optional<int> batch, seq;
   std::int64_t ids = 20000;
   LoadOptions load;
   std::optional<int> profiled;
@@ -152,11 +154,12 @@ int run_bench(const BenchOptions& options) {
   model_options.requests = options.load.streams;
   runtime::Session session = load_model(options.model, model_options);
   if (!meets_requirement(session, options)) return kCheckFailed;
-  const std::vector<BatchSize> shapes = shapes_of(session, options);
-  const int profiled = options.profiled.value_or(shapes.size() == 1 ? 5 : 0);
-  std::vector<BenchRow> rows;
-  for (const BatchSize& size : shapes)
-    rows.push_back(measure_shape(session, size, options, profiled));
+  const BatchSize size = batch_size(session, options.batch, options.seq);
+  const runtime::Tensors inputs = random_inputs(session, size, options.ids);
+  const std::vector<double> times = measure(session, inputs, options);
+  const std::vector<StepTime> steps =
+      profile_steps(session, inputs, size.batch, size.seq, options.profiled);
+  const std::vector<KernelTime> kernels = sum_kernels(steps);
 
   const std::string precision = precision_of(session.plan(), options);
   if (options.prints_text()) {
@@ -170,14 +173,38 @@ int run_bench(const BenchOptions& options) {
       print_rows(rows, session, options);
     }
   }
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const BenchRow& row : rows) list.push_back(to_json(row));
-  write_report(options, session.context().info(),
-               {{"path", options.model},
-                {"precision", precision},
-                {"streams", options.load.streams},
-                {"load_ms", load_times_json(session.load_times())},
-                {"rows", std::move(list)}});
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const KernelTime& kernel : kernels) {
+    rows.push_back({{"name", kernel.name},
+                    {"op", kernel.op},
+                    {"type", kernel.type},
+                    {"variant", kernel.variant},
+                    {"calls", kernel.calls},
+                    {"ms", kernel.ms},
+                    {"gops", kernel.gops()},
+                    {"gbps", kernel.gbps()}});
+  }
+  nlohmann::ordered_json report = {
+      {"device", device},
+      {"path", options.model},
+      {"precision", precision},
+      {"batch", size.batch},
+      {"seq", size.seq},
+      {"tokens", tokens},
+      {"runs", options.runs},
+      {"load_ms", load_times_json(session.load_times())},
+      {"latency_ms",
+       {{"min", times.front()}, {"p50", p50}, {"p95", p95}, {"p99", p99}, {"mean", mean}}},
+      {"tokens_per_second", rate},
+      {"merged_steps", plan::merged_steps(session.plan())},
+      {"kernels", std::move(rows)}};
+  if (!options.html.empty()) {
+    const Peaks peaks = measure_peaks(session.context());
+    const std::vector<RooflineRow> roof = roofline(steps, peaks);
+    report.update(to_json(roof, peaks));
+    write_file(options.html, bench_page(report, roof, peaks));
+  }
+  write_json(options.json, report);
   return kOk;
 }
 
@@ -216,6 +243,11 @@ void add_bench(CLI::App& program, Action& action) {
   positive(*command, "--ids", options->ids,
            "Token ids are random below this; the vocabulary has to be as large");
   not_negative(*command, "--threads", options->threads, "CPU threads of PoCL; 0 is all");
+  output_file(
+      command->add_option("--html", options->html,
+                          "Write latency, kernels and their roofline as one HTML page; measures\n"
+                          "the peaks of the device for it"))
+      ->type_name("FILE");
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }
 

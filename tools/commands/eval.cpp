@@ -7,15 +7,19 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/pending_file.hpp"
+#include "tools/measure/kernel_profile.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
-#include "tools/report/json_report.hpp"
+#include "tools/report/calibration.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
@@ -54,6 +58,42 @@ std::string head_of(const std::vector<EvaluatedModel>& models, const std::string
   return text;
 }
 
+constexpr std::int64_t kProfiledTokens = 2048;
+constexpr int kProfiledRuns = 3;
+
+/// Times the kernels for a batch of sequences of the mean length; of the file's own size where it
+/// fixes one.
+void profile(runtime::Session& session, std::int64_t vocabulary, EvaluatedModel& row) {
+  const std::size_t sequences = std::max<std::size_t>(1, row.features);
+  const auto seq = static_cast<int>(std::max<std::size_t>(1, row.tokens / sequences));
+  const auto batch = static_cast<int>(
+      std::clamp<std::int64_t>(kProfiledTokens / seq, 1, static_cast<std::int64_t>(sequences)));
+  BatchSize size;
+  try {
+    size = batch_size(session, batch, seq);
+  } catch (const Error&) {
+    size = batch_size(session, std::nullopt, std::nullopt);
+  }
+  const runtime::Tensors inputs = random_inputs(session, size, vocabulary);
+  row.kernels = profile_kernels(session, inputs, size.batch, size.seq, kProfiledRuns);
+  row.profiled_batch = size.batch;
+  row.profiled_seq = size.seq;
+}
+
+nlohmann::ordered_json details_json(const std::vector<EvaluatedModel>& models,
+                                    const ItemTexts& texts) {
+  nlohmann::ordered_json calibration = nlohmann::ordered_json::array();
+  for (const EvaluatedModel& model : models) {
+    nlohmann::ordered_json ranges = calibration_json(model.path);
+    if (!ranges.empty())
+      calibration.push_back({{"path", model.path.string()}, {"tensors", std::move(ranges)}});
+  }
+  return {{"comparisons", comparisons_json(models, texts)},
+          {"answer_lengths", answer_lengths_json(models, texts)},
+          {"kernels", kernels_json(models)},
+          {"calibration", std::move(calibration)}};
+}
+
 int run_eval(EvalOptions& options) {
   check_task(options);
   std::vector<std::filesystem::path> paths(options.models.begin(), options.models.end());
@@ -72,12 +112,21 @@ int run_eval(EvalOptions& options) {
       return kCheckFailed;
     context = session.shared_context();
     rows.push_back(evaluator.evaluate(session, rows.empty()));
+    if (!options.html.empty())
+      profile(session, static_cast<std::int64_t>(tokenizer.vocabulary_size()), rows.back());
   }
   const std::string device = context->info().name;
-  if (options.prints_text()) print_evaluation(rows, head_of(rows, evaluator.unit, options, device));
-  write_report(
-      options, context->info(),
-      {{"data", options.task.data}, {"task", options.task.name}, {"models", to_json(rows)}});
+  const std::string head = head_of(rows, evaluator.unit, options, device);
+  if (options.prints_text()) print_evaluation(rows, head);
+  nlohmann::ordered_json report = {{"device", device},
+                                   {"data", options.task.data},
+                                   {"task", options.task.name},
+                                   {"models", to_json(rows)}};
+  if (!options.html.empty()) {
+    report.update(details_json(rows, evaluator.texts));
+    write_file(options.html, eval_page(rows, head, report));
+  }
+  write_json(options.json, report);
   return kOk;
 }
 
@@ -170,7 +219,10 @@ void add_eval(CLI::App& program, Action& action) {
        "Write id -> answer of the first model (id -> label, score or labels)");
   file("--null-odds", options->null_odds, "Write id -> null odds of the first model (SQuAD v2.0)");
   file("--nbest", options->nbest, "Write the n-best lists of the first model");
-  add_force_flag(*command, options->force);
+  file("--html", options->html,
+       "Write one HTML page: scores, answers that differ, F1 by length, kernels, calibrated "
+       "ranges;\n"
+       "--json holds its figures then");
   add_squad_options(*command, *options);
   const char* group = "Other tasks";
   add_labels_option(*command, options->task)->group(group);

@@ -14,6 +14,7 @@
 #include "tools/options/model_options.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/options/vocabulary_options.hpp"
+#include "tools/report/eval_details.hpp"
 #include "tools/report/eval_report.hpp"
 #include "tools/terminal/progress.hpp"
 
@@ -22,7 +23,7 @@ namespace bertcl::tools {
 struct EvalOptions : ModelOptions {
   std::vector<std::string> models, compare;
   TaskOptions task;
-  std::string predictions, null_odds, nbest;
+  std::string predictions, null_odds, nbest, html;
   VocabularyOptions vocabulary;
   squad::EvaluateOptions squad;
   std::optional<int> max_length, batch_tokens;
@@ -36,6 +37,7 @@ struct Evaluator {
   /// `first`: writes the files of predictions that the options ask for.
   std::function<EvaluatedModel(runtime::Session& session, bool first)> evaluate;
   std::string unit;  ///< of EvaluatedModel::total: "questions"
+  ItemTexts texts;   ///< empty for tasks without questions
 };
 
 /// A row with what is known before the model is run: its path, precision and size.

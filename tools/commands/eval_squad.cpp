@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluation on SQuAD.
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "tools/commands/eval.hpp"
 #include "tools/models/qa_model.hpp"
@@ -28,6 +30,33 @@ void write_files(const EvalOptions& options, const squad::Evaluation& evaluation
   if (!options.nbest.empty()) squad::save_nbest(options.nbest, evaluation);
 }
 
+/// Each answer with its own scores, by the rules of the script that scores all.
+std::vector<ItemResult> items_of(const squad::Dataset& dataset,
+                                 const squad::Evaluation& evaluation) {
+  std::vector<ItemResult> items;
+  for (std::size_t i = 0; i < evaluation.predictions.size(); ++i) {
+    const squad::QuestionPrediction& given = evaluation.predictions[i];
+    const std::span<const squad::Question> question(&dataset.questions[i], 1);
+    const squad::Predictions answer = {{given.id, given.prediction.text}};
+    const squad::Scores scores = dataset.version_2 ? squad::evaluate_v2(question, answer)
+                                                   : squad::evaluate_v1(question, answer);
+    ItemResult& item = items.emplace_back();
+    item.id = given.id;
+    item.prediction = given.prediction.text;
+    item.span = given.prediction.span;
+    item.exact = scores.exact_match;
+    item.f1 = scores.f1;
+  }
+  return items;
+}
+
+ItemText text_of(const squad::Dataset& dataset, std::size_t item) {
+  const squad::Question& question = dataset.questions[item];
+  ItemText text{question.text, dataset.context_of(question), {}};
+  for (const squad::Answer& answer : question.answers) text.references.push_back(answer.text);
+  return text;
+}
+
 EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
                               const squad::Dataset& dataset,
                               const text::WordPieceTokenizer& tokenizer, bool first) {
@@ -49,6 +78,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
     return squad::evaluate(dataset, tokenizer, evaluate, std::ref(model), show, options.limit);
   });
   if (first) write_files(options, evaluation);
+  if (!options.html.empty()) row.items = items_of(dataset, evaluation);
   row.scores = scores_of(evaluation.scores);
   row.metrics = {{"exact_match", evaluation.scores.exact_match}, {"f1", evaluation.scores.f1}};
   for (const auto& [name, value] : evaluation.scores.official())
@@ -67,7 +97,7 @@ Evaluator squad_evaluator(const EvalOptions& options, const text::WordPieceToken
   return {[&options, &tokenizer, dataset](runtime::Session& session, bool first) {
             return evaluate_model(session, options, *dataset, tokenizer, first);
           },
-          "questions"};
+          "questions", [dataset](std::size_t item) { return text_of(*dataset, item); }};
 }
 
 }  // namespace bertcl::tools

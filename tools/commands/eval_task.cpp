@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "support/pending_file.hpp"
 #include "tasks/evaluate.hpp"
@@ -35,6 +36,20 @@ void write_predictions(const std::filesystem::path& path, const nlohmann::ordere
   write_file(path, (content.empty() ? "{" : content) + "\n}\n");
 }
 
+std::vector<ItemResult> items_of(const nlohmann::ordered_json& predictions) {
+  std::vector<ItemResult> items;
+  for (const auto& [id, value] : predictions.items()) {
+    ItemResult& item = items.emplace_back();
+    item.id = id;
+    item.prediction = value.is_string() ? value.get<std::string>() : dump(value);
+    if (value.is_number()) item.number = value.get<double>();
+    if (value.is_array())
+      for (const auto& part : value)
+        item.parts.push_back(part.is_string() ? part.get<std::string>() : dump(part));
+  }
+  return items;
+}
+
 EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
                               const tasks::Task& task, const text::WordPieceTokenizer& tokenizer,
                               bool first) {
@@ -64,6 +79,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
       evaluate.origin);
   if (first && !options.predictions.empty())
     write_predictions(options.predictions, evaluation.results->predictions());
+  if (!options.html.empty()) row.items = items_of(evaluation.results->predictions());
   for (const tasks::Metric& metric : evaluation.metrics) {
     row.scores.push_back(score_of(metric));
     row.metrics.emplace_back(metric.name, metric.value);
@@ -85,7 +101,8 @@ Evaluator task_evaluator(const EvalOptions& options, const text::WordPieceTokeni
   return {[&options, &tokenizer, task](runtime::Session& session, bool first) {
             return evaluate_model(session, options, *task, tokenizer, first);
           },
-          task->unit()};
+          task->unit(),
+          {}};
 }
 
 }  // namespace bertcl::tools

@@ -60,8 +60,12 @@ std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Te
 
 std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime::Tensors& inputs,
                                         std::int64_t batch, std::int64_t seq, int runs) {
+  return sum_kernels(profile_steps(session, inputs, batch, seq, runs));
+}
+
+std::vector<KernelTime> sum_kernels(const std::vector<StepTime>& steps) {
   std::map<std::tuple<std::string, std::string, std::string, std::string>, KernelTime> sums;
-  for (const StepTime& time : profile_steps(session, inputs, batch, seq, runs)) {
+  for (const StepTime& time : steps) {
     const auto [place, is_new] =
         sums.emplace(std::tuple(time.name, time.op, time.type, time.variant), time);
     if (is_new) continue;

@@ -32,7 +32,10 @@ struct StepTime : KernelTime {
 std::vector<StepTime> profile_steps(runtime::Session& session, const runtime::Tensors& inputs,
                                     std::int64_t batch, std::int64_t seq, int runs);
 
-/// The same summed up by kernel, op, type and variant, the slowest first.
+/// These summed up by kernel, op, type and variant, the slowest first.
+std::vector<KernelTime> sum_kernels(const std::vector<StepTime>& steps);
+
+/// Both in one.
 std::vector<KernelTime> profile_kernels(runtime::Session& session, const runtime::Tensors& inputs,
                                         std::int64_t batch, std::int64_t seq, int runs);
 

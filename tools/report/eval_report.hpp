@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "squad/features.hpp"
+#include "tools/measure/kernel_profile.hpp"
+
 namespace bertcl::tools {
 
 /// A row of the table.
@@ -22,6 +25,16 @@ struct Score {
 
 /// "Pearson" of the metric "pearson" of tasks/.
 std::string metric_title(const std::string& name);
+
+/// What a model made of one question or text, and what that is worth.
+struct ItemResult {
+  std::string id;
+  std::string prediction;           ///< the answer, label or number; of a list its JSON
+  std::vector<std::string> parts;   ///< of a list
+  std::optional<double> number;     ///< of a number
+  std::optional<squad::Span> span;  ///< of an answer in its context
+  std::optional<double> exact, f1;  ///< of an answer, in percent
+};
 
 struct EvaluatedModel {
   std::filesystem::path path;
@@ -36,6 +49,10 @@ struct EvaluatedModel {
   double total_seconds = 0.0, model_seconds = 0.0;
   std::size_t max_length = 0;            ///< tokens of the longest sequence that was made
   std::optional<std::size_t> truncated;  ///< texts that were longer; none where nothing is cut
+  // For the page alone.
+  std::vector<ItemResult> items;    ///< in the order of the data
+  std::vector<KernelTime> kernels;  ///< the slowest first, for a batch of the size below
+  std::int64_t profiled_batch = 0, profiled_seq = 0;
 
   double tokens_per_second() const;
 };

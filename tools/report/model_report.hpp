@@ -32,7 +32,7 @@ nlohmann::ordered_json load_times_json(const runtime::LoadTimes& times);
 nlohmann::ordered_json report_json(const runtime::Session& session, const ModelOptions& options,
                                    BatchSize size);
 
-/// The same as one self-contained HTML page.
-std::string report_page(const nlohmann::ordered_json& report);
+/// The same as one HTML page that needs nothing from elsewhere.
+std::string inspect_page(const nlohmann::ordered_json& report);
 
 }  // namespace bertcl::tools

@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the kernels of peak.cl.
-#include "peaks.hpp"
+#include "tools/measure/peaks.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 
-#include "support/stopwatch.hpp"
 #include "opencl/capabilities.hpp"
+#include "support/stopwatch.hpp"
+#include "tools/report/embedded_files.hpp"
 
-namespace bertcl::bench {
+namespace bertcl::tools {
 namespace {
 
 using opencl::Buffer;
 using opencl::Kernel;
 
 Kernel kernel_of(opencl::Context& context, const std::string& name) {
-  std::ifstream file(BERTCL_SOURCE_DIR "/bench/peak.cl");
-  const std::string source{std::istreambuf_iterator<char>(file), {}};
   const opencl::Capabilities& can = context.capabilities();
   return context.kernel_from_source(
-      "peak", source, name,
+      "peak", std::string(peak_cl), name,
       {{"WITH_AVX2", can.avx2}, {"WITH_BF16", can.avx512_bf16}, {"WITH_VNNI", can.avx512_vnni}});
 }
 
@@ -83,4 +80,15 @@ double peak_read_gbps(opencl::Context& context, std::size_t bytes) {
   return static_cast<double>(all) * launches / fastest(context, kernel, items, launches) / 1e9;
 }
 
-}  // namespace bertcl::bench
+Peaks measure_peaks(opencl::Context& context) {
+  Peaks peaks;
+  peaks.int8_kernel = int8_peak_kernel(context);
+  peaks.int8_gops = peak_gops(context, peaks.int8_kernel);
+  peaks.f32_gops = peak_gops(context, "peak_f32");
+  if (context.capabilities().avx512_bf16) peaks.bf16_gops = peak_gops(context, kBf16PeakKernel);
+  peaks.memory_gbps = peak_read_gbps(context, 512u << 20);
+  peaks.cache_gbps = peak_read_gbps(context, (512u << 10) * context.info().compute_units);
+  return peaks;
+}
+
+}  // namespace bertcl::tools

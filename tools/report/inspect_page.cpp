@@ -1,59 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The report of `bertcl inspect` as one HTML page: what tools/report/report.html shows, by its
-// names.
+// The report of `bertcl inspect` as one HTML page: what tools/report/pages/inspect.html shows, by
+// its names.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <kainjow/mustache.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "bertcl/error.hpp"
 #include "tools/report/model_report.hpp"
-#include "tools/report/report_template.hpp"
+#include "tools/report/page.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
 namespace {
 
 using nlohmann::ordered_json;
-namespace mustache = kainjow::mustache;
-
-/// Control characters have no place in a page; a name may hold them.
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') c = ' ';
-  return text;
-}
-
-mustache::data to_data(const ordered_json& json) {
-  if (json.is_object()) {
-    mustache::data object(mustache::data::type::object);
-    for (const auto& [key, value] : json.items()) object.set(key, to_data(value));
-    return object;
-  }
-  if (json.is_array()) {
-    mustache::data list(mustache::data::type::list);
-    for (const auto& item : json) list << to_data(item);
-    return list;
-  }
-  if (json.is_boolean()) return mustache::data(json.get<bool>());
-  const std::string text = printable(json.is_string() ? json.get<std::string>() : json.dump());
-  // A section {{#name}} shows where there is something to show.
-  return text.empty() ? mustache::data(false) : mustache::data(text);
-}
-
-/// The colour class of a type of arithmetic.
-const char* kind_of(const std::string& type) {
-  const auto has = [&](const char* part) { return type.find(part) != std::string::npos; };
-  if (has("<>") || has(" > int8")) return "mixed";
-  if (type.starts_with("int8")) return "int8";
-  if (has("f32") || has("fp32")) return "fp32";  // whatever it writes
-  if (has("f16") || has("fp16")) return "fp16";
-  return "moves";
-}
 
 /// Sums over launches.
 struct Sum {
@@ -198,10 +161,8 @@ ordered_json account_view(const ordered_json& report) {
 
 }  // namespace
 
-std::string report_page(const ordered_json& given) {
-  // Names that are no UTF-8 would make no page.
-  const ordered_json report =
-      ordered_json::parse(given.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+std::string inspect_page(const ordered_json& given) {
+  const ordered_json report = as_utf8(given);
   const std::filesystem::path path = report.at("path").get<std::string>();
   ordered_json view = {{"title", path.filename().string()},
                        {"path", path.string()},
@@ -222,9 +183,7 @@ std::string report_page(const ordered_json& given) {
     times.push_back({{"part", part},
                      {"ms", fmt::format("{:.1f}", report.at("load_ms").at(part).get<double>())}});
   view["times"] = std::move(times);
-  mustache::mustache page{std::string(report_template)};
-  if (!page.is_valid()) throw Error("the template of the report: " + page.error_message());
-  return page.render(to_data(view));
+  return render_page(Page::inspect, view);
 }
 
 }  // namespace bertcl::tools

@@ -7,7 +7,7 @@
 
 #include "opencl/context.hpp"
 
-namespace bertcl::bench {
+namespace bertcl::tools {
 
 /// Operations per second in 10^9 of a kernel of peak.cl on all compute units; a multiply and an add
 /// are two. The fastest of several repetitions: other load on the machine only ever takes away.
@@ -26,4 +26,13 @@ std::string int8_peak_kernel(opencl::Context& context);
 /// cache where they fit one, else of memory.
 double peak_read_gbps(opencl::Context& context, std::size_t bytes);
 
-}  // namespace bertcl::bench
+/// What bounds the kernels of a model. Where a device has no instruction for bytes that peak.cl
+/// knows (a GPU, above all), int8_gops is the peak of fp32.
+struct Peaks {
+  std::string int8_kernel;
+  double int8_gops = 0.0, f32_gops = 0.0, memory_gbps = 0.0, cache_gbps = 0.0;
+  double bf16_gops = 0.0;  ///< 0 where the device has no avx512_bf16
+};
+Peaks measure_peaks(opencl::Context& context);
+
+}  // namespace bertcl::tools

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of `bertcl bench --html`, and the roofline that it draws.
+#include <gmock/gmock.h>
+
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "page_checks.hpp"
+#include "program_runner.hpp"
+#include "tools/measure/roofline.hpp"
+#include "tools/report/roofline_figure.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using tests::count;
+
+const Peaks kPeaks{.int8_kernel = "peak_vpdpbusd",
+                   .int8_gops = 1000,
+                   .f32_gops = 200,
+                   .memory_gbps = 20,
+                   .cache_gbps = 400,
+                   .bf16_gops = 0};
+
+StepTime step(const std::string& name, const std::string& type, double ms, double operations,
+              double bytes, double constant_bytes) {
+  StepTime time;
+  time.name = name;
+  time.op = "op";
+  time.type = type;
+  time.calls = 1;
+  time.ms = ms;
+  time.operations = operations;
+  time.bytes = bytes;
+  time.constant_bytes = constant_bytes;
+  return time;
+}
+
+TEST(Roofline, TheLeastTimeIsThatOfArithmeticOrOfBytes) {
+  const std::vector<RooflineRow> rows =
+      roofline({step("arithmetic", "int8", 3, 2e9, 1e6, 0),   // 2 ms at 1000 GOP/s
+                step("floats", "bf16", 20, 2e9, 1e6, 0),      // no bf16: 10 ms at 200
+                step("weights", "int8", 9, 1e3, 1e8, 1e8),    // 5 ms from memory
+                step("activations", "moves", 1, 0, 1e7, 0)},  // 0.025 ms from cache
+               kPeaks);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].time.name, "floats") << "it loses most";
+  const std::map<std::string, double> least = {
+      {"arithmetic", 2}, {"floats", 10}, {"weights", 5}, {"activations", 0.025}};
+  for (const RooflineRow& row : rows)
+    EXPECT_NEAR(row.least_ms, least.at(row.time.name), 1e-9) << row.time.name;
+  EXPECT_NEAR(sum_of(rows).time.ms, 33, 1e-9);
+  EXPECT_NEAR(sum_of(rows).least_ms, 17.025, 1e-9);
+}
+
+TEST(LogAxis, HoldsItsValuesInWholeDecades) {
+  const LogAxis axis(0.3, 42, 100, 400);
+  EXPECT_EQ(axis.first(), -1);
+  EXPECT_EQ(axis.last(), 2);
+  EXPECT_DOUBLE_EQ(axis.at(0.1), 100);
+  EXPECT_DOUBLE_EQ(axis.at(10), 300);
+  const LogAxis one(10, 10, 0, 1);
+  EXPECT_LT(one.first(), one.last()) << "an axis of one value has a length";
+}
+
+TEST(RooflineFigure, HasAPointForEachKernelThatCountsOperations) {
+  const std::string svg =
+      roofline_svg(roofline({step("a", "int8", 3, 2e9, 1e6, 0), step("b", "fp32", 3, 2e8, 1e6, 0),
+                             step("c", "moves", 1, 0, 1e7, 0)},
+                            kPeaks),
+                   kPeaks);
+  EXPECT_EQ(count(svg, "<circle"), 2u);
+  for (const char* roof : {"int8 1000 GOP/s", "fp32 200 GOP/s", "memory 20 GB/s", "cache 400 GB/s"})
+    EXPECT_THAT(svg, HasSubstr(roof));
+  EXPECT_THAT(svg, Not(HasSubstr("bf16")));
+  EXPECT_THAT(svg, Not(HasSubstr("nan")));
+  EXPECT_EQ(roofline_svg(roofline({step("c", "moves", 1, 0, 1e7, 0)}, kPeaks), kPeaks), "");
+}
+
+using BenchPageTest = tests::FolderTest;
+
+TEST_F(BenchPageTest, FiguresAreThoseOfTheJson) {
+  const tests::ProgramResult result =
+      tests::run_bertcl({"bench", tests::kModel, "--seq", "16", "--runs", "3", "--profiled", "1",
+                         "--html", path("b.html"), "--json", path("b.json")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string page = read(path("b.html"));
+  tests::expect_page(page);
+  const nlohmann::json report = read_json(path("b.json"));
+  const auto& rows = report.at("roofline");
+  EXPECT_EQ(count(page, "<th role=\"rowheader\" scope=\"row\" data-label=\"kernel\">"),
+            rows.size());
+  std::size_t counted = 0;
+  double ms = 0, kernels_ms = 0;
+  for (const auto& row : rows) {
+    EXPECT_THAT(page, HasSubstr(row.at("name").get<std::string>()));
+    counted += row.at("operations").get<double>() > 0;
+    ms += row.at("ms").get<double>();
+    EXPECT_GT(row.at("least_ms").get<double>(), 0.0);
+  }
+  for (const auto& kernel : report.at("kernels")) kernels_ms += kernel.at("ms").get<double>();
+  EXPECT_NEAR(ms, kernels_ms, 1e-6) << "the same runs, summed up otherwise";
+  EXPECT_EQ(count(page, "<circle"), counted);
+  EXPECT_GT(report.at("peaks").at("f32_gops").get<double>(), 0.0);
+  char shown[32];
+  std::snprintf(shown, sizeof shown, "%.2f ms", report.at("latency_ms").at("p50").get<double>());
+  EXPECT_THAT(page, HasSubstr(shown));
+}
+
+}  // namespace
+}  // namespace bertcl::tools

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each kernel of a model beside what the device could do: where time is lost, and how much.
+#include "tools/measure/roofline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <variant>
+
+namespace bertcl::tools {
+namespace {
+
+constexpr double kCacheBytes = 16 << 20;
+
+double least_ms(const StepTime& time, const Peaks& peaks, double weight_bytes) {
+  const double activations = time.bytes - time.constant_bytes;
+  const auto gbps = [&](double together) {
+    return together > kCacheBytes ? peaks.memory_gbps : peaks.cache_gbps;
+  };
+  const double moving = time.constant_bytes / gbps(weight_bytes) +
+                        activations / gbps(activations / std::max(1.0, time.calls));
+  return std::max(time.operations / peak_gops_of(peaks, time.type), moving) / 1e6;
+}
+
+/// GEMMs of different sizes are different rows.
+std::string row_name(const StepTime& time) {
+  if (!time.step || !time.step->op.starts_with("linear")) return time.name;
+  std::vector<std::int32_t> numbers;
+  for (const plan::Argument& argument : time.step->arguments)
+    if (const auto* n = std::get_if<std::int32_t>(&argument)) numbers.push_back(*n);
+  return numbers.size() < 2 ? time.name
+                            : fmt::format("{} {}x{}", time.name, numbers[0], numbers[1]);
+}
+
+void add_to(RooflineRow& row, const KernelTime& time, double least) {
+  row.time.calls += time.calls;
+  row.time.ms += time.ms;
+  row.time.operations += time.operations;
+  row.time.bytes += time.bytes;
+  row.least_ms += least;
+}
+
+}  // namespace
+
+double peak_gops_of(const Peaks& peaks, const std::string& type) {
+  if (type == "int8") return peaks.int8_gops;
+  return type == "bf16" && peaks.bf16_gops > 0 ? peaks.bf16_gops : peaks.f32_gops;
+}
+
+std::vector<RooflineRow> roofline(const std::vector<StepTime>& steps, const Peaks& peaks) {
+  double weight_bytes = 0.0;
+  for (const StepTime& time : steps) weight_bytes += time.constant_bytes;
+  std::map<std::string, RooflineRow> rows;
+  for (const StepTime& time : steps) {
+    const std::string name = row_name(time);
+    RooflineRow& row = rows[name + '/' + time.op + '/' + time.type];
+    row.time.name = name;
+    row.time.op = time.op;
+    row.time.type = time.type;
+    row.time.variant = time.variant;
+    add_to(row, time, least_ms(time, peaks, weight_bytes));
+  }
+  std::vector<RooflineRow> sorted;
+  for (auto& [key, row] : rows) sorted.push_back(std::move(row));
+  std::stable_sort(sorted.begin(), sorted.end(), [](const RooflineRow& a, const RooflineRow& b) {
+    return a.lost_ms() > b.lost_ms();
+  });
+  return sorted;
+}
+
+RooflineRow sum_of(const std::vector<RooflineRow>& rows) {
+  RooflineRow sum;
+  for (const RooflineRow& row : rows) add_to(sum, row.time, row.least_ms);
+  return sum;
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts of files that the build puts into the program.
+#pragma once
+#include <string_view>
+
+namespace bertcl::tools {
+
+extern const std::string_view style_css;     ///< of all pages
+extern const std::string_view inspect_html;  ///< templates, for mustache
+extern const std::string_view eval_html;
+extern const std::string_view bench_html;
+extern const std::string_view peak_cl;  ///< kernels that measure what a device can do
+
+}  // namespace bertcl::tools

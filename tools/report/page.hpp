@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports as HTML pages of one style that need nothing from elsewhere.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace bertcl::tools {
+
+enum class Page { inspect, eval, bench };
+
+/// The template of a page with `view` in it. Text is escaped and its control characters become
+/// spaces; only what the template asks for in three braces (figures) goes in as it is. A section
+/// of the template shows where its value is neither empty nor false.
+std::string render_page(Page page, const nlohmann::ordered_json& view);
+
+/// The same with U+FFFD for what is not UTF-8: names of files and tensors may hold any bytes.
+nlohmann::ordered_json as_utf8(const nlohmann::ordered_json& report);
+
+/// The color class of a type of arithmetic: "int8", "fp16", "fp32", "mixed", or "moves" for none.
+const char* kind_of(const std::string& type);
+
+/// "{:.1f}" of a share in percent, 0 where there is no whole.
+std::string percent_text(double part, double whole);
+
+}  // namespace bertcl::tools

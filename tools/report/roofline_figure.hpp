@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// The roofline of a model's kernels as SVG.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/measure/roofline.hpp"
+
+namespace bertcl::tools {
+
+/// A logarithmic axis over whole decades.
+class LogAxis {
+ public:
+  /// Decades that hold `least` and `most`, both above 0, laid over `from` .. `to` in pixels.
+  LogAxis(double least, double most, double from, double to);
+  double at(double value) const;
+  int first() const { return first_; }  ///< exponents of 10
+  int last() const { return last_; }
+
+ private:
+  int first_, last_;
+  double from_, to_;
+};
+
+/// Arithmetic over operations a byte, both axes logarithmic; the roofs of memory, of cache and of
+/// the types that occur. A kernel has the number of its row, from 1; those that count no
+/// operations are left out, and without any other the text is empty. The colors are those of the
+/// page's style.
+std::string roofline_svg(const std::vector<RooflineRow>& rows, const Peaks& peaks);
+
+}  // namespace bertcl::tools
