@@ -6,6 +6,15 @@
 
 #define CHAINS 12
 
+// Vectors of one register: of two, the chains would not fit in the 16 registers of AVX2.
+#ifdef __AVX512F__
+#define LANES 16
+typedef float16 floatv;
+#else
+#define LANES 8
+typedef float8 floatv;
+#endif
+
 #ifndef WITH_AVX2
 #define WITH_AVX2 0  // 1: the machine has AVX2
 #endif
@@ -16,35 +25,36 @@
 #define WITH_BF16 0  // 1: the machine has AVX-512 BF16
 #endif
 
-// 2 * 16 * CHAINS operations a step.
-__kernel void peak_f32(__global float16* out, const int steps) {
-  float16 c[CHAINS];
+// 2 * 16 * CHAINS operations a step, of as many instructions as that takes.
+__kernel void peak_f32(__global floatv* out, const int steps) {
+  floatv c[CHAINS];
 #pragma unroll
-  for (int i = 0; i < CHAINS; i++) c[i] = (float16)(i);
-  const float16 a = (float16)(1.0f / (steps + 1)), b = (float16)(steps);
-  for (int s = 0; s < steps; s++) {
+  for (int i = 0; i < CHAINS; i++) c[i] = (floatv)(i);
+  const floatv a = (floatv)(1.0f / (steps + 1)), b = (floatv)(steps);
+  for (int s = 0; s < steps * (16 / LANES); s++) {
 #pragma unroll
     for (int i = 0; i < CHAINS; i++) c[i] = fma(c[i], a, b);
   }
-  float16 sum = c[0];
+  floatv sum = c[0];
 #pragma unroll
   for (int i = 1; i < CHAINS; i++) sum += c[i];
   out[get_global_id(0)] = sum;
 }
 
-// Work-item i adds up elements i * count .. (i + 1) * count - 1, in 16 registers: its loads are all
-// it does. count is a multiple of 16.
-__kernel void peak_read(__global float16* out, __global const float16* data, const int count) {
-  __global const float16* x = data + (size_t)get_global_id(0) * count;
-  float16 c[16];
+// Work-item i adds up the i-th `count` times 16 floats, in 8 registers: its loads are all it does.
+// count is a multiple of 16.
+__kernel void peak_read(__global floatv* out, __global const floatv* data, const int count) {
+  const int vectors = count * (16 / LANES);
+  __global const floatv* x = data + (size_t)get_global_id(0) * vectors;
+  floatv c[8];
 #pragma unroll
-  for (int i = 0; i < 16; i++) c[i] = 0.0f;
-  for (int s = 0; s < count; s += 16) {
+  for (int i = 0; i < 8; i++) c[i] = 0.0f;
+  for (int s = 0; s < vectors; s += 8) {
 #pragma unroll
-    for (int i = 0; i < 16; i++) c[i] += x[s + i];
+    for (int i = 0; i < 8; i++) c[i] += x[s + i];
   }
 #pragma unroll
-  for (int i = 1; i < 16; i++) c[0] += c[i];
+  for (int i = 1; i < 8; i++) c[0] += c[i];
   out[get_global_id(0)] = c[0];
 }
 
