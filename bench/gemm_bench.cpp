@@ -19,8 +19,8 @@
 #include "kernels/variants.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "peaks.hpp"
 #include "support/stopwatch.hpp"
-#include "tools/measure/peaks.hpp"
 
 namespace {
 
@@ -153,7 +153,8 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
                                                                   .has_bias = 1,
                                                                   .activation = activation});
   }
-  const std::array<size_t, 3> grid = {ceil_div(M, tiles.tile_rows), ceil_div(N, tiles.panel), 1};
+  const std::array<size_t, 3> grid = {ceil_div(M, tiles.tile_rows), ceil_div(N, tiles.tile_columns),
+                                      1};
   seconds_of(kernel, grid, 1);
   // Enough launches in a row that their start and end do not count.
   const int launches = std::max(1, static_cast<int>(5e-3 / seconds_of(kernel, grid, 1)));

@@ -43,7 +43,9 @@ TEST_P(GemmS8, SumsAreExactForRaggedSizes) {
   const Bytes patterns[] = {Bytes::kRandom, Bytes::kLowest, Bytes::kHighest, Bytes::kAlternating};
   std::vector<int> rows_of_a{1, rows - 1, rows, rows + 1, 13};
   std::vector<int> columns{1, 2, 15, 17, panel - 1, panel, panel + 1, 97};
-  std::vector<int> depths{1, 2, 3, 4, 5, 7, 31, 383, 384, 513, 769, 1025};
+  if (variant.columns > panel)  // a work-item makes several panels
+    columns.insert(columns.end(), {variant.columns - 1, variant.columns, variant.columns + 1});
+  std::vector<int> depths{1, 2, 3, 4, 5, 7, 31, 383, 384, 513, 767, 769, 1025};
   if (variant.items > 1) {  // a CPU plays a work-group: its tiles are wide, and its steps 32
     rows_of_a = {1, rows - 1, rows + 1};
     columns = {1, panel + 1, variant.columns - 1, variant.columns + 1};
@@ -71,9 +73,10 @@ TEST_P(GemmS8, SumsAreExactForModelSizes) {
   }
 }
 
-// Odd and many tiles of rows over three panels.
+// Odd and many tiles of rows over three panels, or as many tiles of a work-item.
 TEST_P(GemmS8, SumsAreExactForBlocksOfTiles) {
-  const int columns = 3 * GetParam().panel - 1;
+  const GemmKernel& variant = GetParam();
+  const int columns = 3 * (variant.items == 1 ? variant.columns : variant.panel) - 1;
   for (const int tiles : {7, 9, 18, 33}) {
     const auto c = make_case(GetParam().tile_rows * tiles - 1, columns, 20, tiles % 2, 5);
     expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
