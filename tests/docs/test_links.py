@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every relative link of the documents leads to a file that git keeps, and to a heading of it."""
+import re
+import unittest
+
+from pages import PAGES, ROOT, text_of
+
+LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def prose(page):
+    return re.sub(r"^```.*?^```", "", text_of(page), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """As GitHub and MkDocs form them of headings, with `-1` and so on at repeated ones."""
+    found, seen = set(), {}
+    for heading in re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE):
+        slug = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        count = seen.get(slug, 0)
+        seen[slug] = count + 1
+        found.add(f"{slug}-{count}" if count else slug)
+    return found
+
+
+def broken(page, text):
+    for target in LINK.findall(text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or not file.is_relative_to(ROOT):
+            yield f"{page.name}: {target}: no such file"
+        elif anchor and file.suffix == ".md" and anchor not in anchors(file):
+            yield f"{page.name}: {target}: no such heading (there are {', '.join(sorted(anchors(file)))})"
+
+
+class Links(unittest.TestCase):
+    def test_every_link_leads_somewhere(self):
+        self.assertEqual([b for page in PAGES for b in broken(page, prose(page))], [])
+        self.assertGreater(sum(len(LINK.findall(prose(page))) for page in PAGES), 100)
+
+    def test_broken_links_are_found(self):
+        page = ROOT / "docs" / "index.md"
+        for link in ("absent.md", "api.md#absent", "#absent", "../../outside.md"):
+            with self.subTest(link):
+                self.assertEqual(len(list(broken(page, f"[x]({link})"))), 1)
+
+    def test_every_page_is_in_the_navigation(self):
+        navigation = (ROOT / "mkdocs.yml").read_text()
+        for page in PAGES[1:]:
+            self.assertEqual(len(re.findall(rf"[ -]{re.escape(page.name)}$", navigation, re.MULTILINE)), 1,
+                             f"{page.name} must be in the nav of mkdocs.yml once")
+
+
+if __name__ == "__main__":
+    unittest.main()
