@@ -30,7 +30,7 @@ def blocks(page):
     found, block, fence, reason, before = [], None, None, None, ""
     for number, line in enumerate(text_of(page).split("\n"), 1):
         if note := NOT_RUN.match(line):
-            reason = note[1]
+            block, reason = None, note[1]
         elif fence is None and line.startswith("```"):
             fence = line[3:].strip()
             block = Block(page.name, number + 1, [], reason)

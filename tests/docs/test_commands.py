@@ -13,7 +13,8 @@ import unittest
 from pages import BUILD, PAGES, ROOT, blocks, commands, spans
 
 BERTCL = BUILD / "bertcl"
-RUN = ("README.md", "json.md", "index.md", "own-model.md", "quantization-guide.md", "devices.md", "environment.md")
+RUN = {"README.md", "json.md", "index.md", "own-model.md", "quantization-guide.md", "devices.md", "deploy.md",
+       "environment.md"}
 OURS = ("tools", "bench", "tests", "examples")  # folders of scripts
 DEFAULT = "models/minilm-l6-squad"
 
@@ -173,6 +174,8 @@ class Commands(unittest.TestCase):
             page = pathlib.Path(name) / "page.md"
             page.write_text("# Page\n\n    build/bertcl devices --nonsense\n")
             self.assertRegex(run_page(page), "exit code 2(.|\n)*page.md:3")
+            page.write_text("# Page\n\n    true\n\n<!-- not run: a reason -->\n\n    build/bertcl devices --nonsense\n")
+            self.assertIsNone(run_page(page))
             page.write_text("# Page\n\n<!-- not run: a reason -->\n\n    build/bertcl devices --nonsense\n")
             self.assertRegex(run_page(page), "has no command")
 
