@@ -33,9 +33,9 @@ TEST(TypeConstraints, EveryOperandHasOne) {
 }
 
 TEST(TypeConstraints, NameOperandItsTypeAndTheTypesThatAreTaken) {
-  EXPECT_THAT(inference_error("graph g(%x: i32[3]) { %y: bool[3] = Not(%x) return %y }"),
-              AllOf(HasSubstr("Not (result 'y')"), HasSubstr("operand 'x' is i32[3]; Not takes "
-                                                             "bool there")));
+  EXPECT_THAT(
+      inference_error("graph g(%x: i32[3]) { %y: bool[3] = Not(%x) return %y }"),
+      AllOf(HasSubstr("Not (result 'y')"), HasSubstr("operand 'x' is i32[3]; Not expects bool")));
   EXPECT_THAT(inference_error("graph g(%x: i8[3]) { const %s: f32[] = 1 const %z: u8[] = 0"
                               " %y: u8[3] = QuantizeLinear(%x, %s, %z) return %y }"),
               HasSubstr("operand 'x' is i8[3]; QuantizeLinear expects f32, f16 or bf16"));
