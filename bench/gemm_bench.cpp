@@ -19,8 +19,8 @@
 #include "kernels/variants.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
-#include "peaks.hpp"
 #include "support/stopwatch.hpp"
+#include "tools/measure/peaks.hpp"
 
 namespace {
 

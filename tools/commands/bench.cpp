@@ -13,13 +13,14 @@
 
 #include "plan/persistent_kernel.hpp"
 #include "support/pending_file.hpp"
-#include "support/stopwatch.hpp"
 #include "tools/measure/kernel_profile.hpp"
+#include "tools/measure/request_load.hpp"
 #include "tools/measure/roofline.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/report/bench_page.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/report/model_report.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/progress.hpp"
@@ -30,7 +31,7 @@ namespace {
 
 struct BenchOptions : ModelOptions {
   std::string model, html;
-  std::optional<int> batch, seq;
+  std::vector<int> batches, seqs;
   std::int64_t ids = 20000;
   LoadOptions load;
   std::optional<int> profiled;
@@ -41,7 +42,8 @@ struct BenchOptions : ModelOptions {
 struct BenchRow {
   BatchSize size;
   LoadResult load;
-  std::vector<KernelTime> kernels;  ///< empty: not asked for
+  std::vector<StepTime> steps;      ///< empty: not asked for
+  std::vector<KernelTime> kernels;  ///< these summed up
 
   double sequences_per_second() const {
     return load.runs_per_second() * static_cast<double>(size.batch);
@@ -67,14 +69,17 @@ std::vector<BatchSize> shapes_of(const runtime::Session& session, const BenchOpt
 BenchRow measure_shape(runtime::Session& session, BatchSize size, const BenchOptions& options,
                        int profiled) {
   const runtime::Tensors inputs = random_inputs(session, size, options.ids);
-  BenchRow row{size, {}, {}};
+  BenchRow row{size, {}, {}, {}};
   {
     Progress progress("bench", "runs");
     row.load = measure_load(session, inputs, options.load, [&](std::size_t done, std::size_t of) {
       progress.update(done, of == 0 ? done : of);
     });
   }
-  if (profiled > 0) row.kernels = profile_kernels(session, inputs, size.batch, size.seq, profiled);
+  if (profiled > 0) {
+    row.steps = profile_steps(session, inputs, size.batch, size.seq, profiled);
+    row.kernels = sum_kernels(row.steps);
+  }
   return row;
 }
 
@@ -145,6 +150,19 @@ nlohmann::ordered_json to_json(const BenchRow& row) {
           {"kernels", std::move(kernels)}};
 }
 
+/// Adds the peaks of the device and the roofline to the report, and writes the page of its one row.
+void write_page(const BenchOptions& options, const BenchRow& row, runtime::Session& session,
+                nlohmann::ordered_json& report) {
+  const Peaks peaks = measure_peaks(session.context());
+  const std::vector<RooflineRow> roof = roofline(row.steps, peaks);
+  nlohmann::ordered_json page = report;
+  page.update(report.at("rows").at(0));
+  page["device"] = session.context().info().name;
+  report.update(to_json(roof, peaks));
+  page.update(to_json(roof, peaks));
+  write_file(options.html, bench_page(page, roof, peaks));
+}
+
 int run_bench(const BenchOptions& options) {
   if (options.threads > 0) {
     // Read by PoCL when its first device is opened.
@@ -154,12 +172,15 @@ int run_bench(const BenchOptions& options) {
   model_options.requests = options.load.streams;
   runtime::Session session = load_model(options.model, model_options);
   if (!meets_requirement(session, options)) return kCheckFailed;
-  const BatchSize size = batch_size(session, options.batch, options.seq);
-  const runtime::Tensors inputs = random_inputs(session, size, options.ids);
-  const std::vector<double> times = measure(session, inputs, options);
-  const std::vector<StepTime> steps =
-      profile_steps(session, inputs, size.batch, size.seq, options.profiled);
-  const std::vector<KernelTime> kernels = sum_kernels(steps);
+  const std::vector<BatchSize> shapes = shapes_of(session, options);
+  if (!options.html.empty() && shapes.size() > 1)
+    throw Error("--html shows one shape: give one --batch and one --seq");
+  if (!options.html.empty() && options.profiled == 0)
+    throw Error("--html shows the time of each kernel: leave out --profiled 0");
+  const int profiled = options.profiled.value_or(shapes.size() == 1 ? 5 : 0);
+  std::vector<BenchRow> rows;
+  for (const BatchSize& size : shapes)
+    rows.push_back(measure_shape(session, size, options, profiled));
 
   const std::string precision = precision_of(session.plan(), options);
   if (options.prints_text()) {
@@ -173,38 +194,16 @@ int run_bench(const BenchOptions& options) {
       print_rows(rows, session, options);
     }
   }
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const KernelTime& kernel : kernels) {
-    rows.push_back({{"name", kernel.name},
-                    {"op", kernel.op},
-                    {"type", kernel.type},
-                    {"variant", kernel.variant},
-                    {"calls", kernel.calls},
-                    {"ms", kernel.ms},
-                    {"gops", kernel.gops()},
-                    {"gbps", kernel.gbps()}});
-  }
-  nlohmann::ordered_json report = {
-      {"device", device},
-      {"path", options.model},
-      {"precision", precision},
-      {"batch", size.batch},
-      {"seq", size.seq},
-      {"tokens", tokens},
-      {"runs", options.runs},
-      {"load_ms", load_times_json(session.load_times())},
-      {"latency_ms",
-       {{"min", times.front()}, {"p50", p50}, {"p95", p95}, {"p99", p99}, {"mean", mean}}},
-      {"tokens_per_second", rate},
-      {"merged_steps", plan::merged_steps(session.plan())},
-      {"kernels", std::move(rows)}};
-  if (!options.html.empty()) {
-    const Peaks peaks = measure_peaks(session.context());
-    const std::vector<RooflineRow> roof = roofline(steps, peaks);
-    report.update(to_json(roof, peaks));
-    write_file(options.html, bench_page(report, roof, peaks));
-  }
-  write_json(options.json, report);
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const BenchRow& row : rows) list.push_back(to_json(row));
+  nlohmann::ordered_json report = {{"path", options.model},
+                                   {"precision", precision},
+                                   {"streams", options.load.streams},
+                                   {"load_ms", load_times_json(session.load_times())},
+                                   {"merged_steps", plan::merged_steps(session.plan())},
+                                   {"rows", std::move(list)}};
+  if (!options.html.empty()) write_page(options, rows[0], session, report);
+  write_report(options, session.context().info(), report);
   return kOk;
 }
 
@@ -246,7 +245,8 @@ void add_bench(CLI::App& program, Action& action) {
   output_file(
       command->add_option("--html", options->html,
                           "Write latency, kernels and their roofline as one HTML page; measures\n"
-                          "the peaks of the device for it"))
+                          "the peaks of the device for it"),
+      Output::report)
       ->type_name("FILE");
   command->callback([options, &action] { action = [options] { return run_bench(*options); }; });
 }

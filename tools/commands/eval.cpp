@@ -118,15 +118,13 @@ int run_eval(EvalOptions& options) {
   const std::string device = context->info().name;
   const std::string head = head_of(rows, evaluator.unit, options, device);
   if (options.prints_text()) print_evaluation(rows, head);
-  nlohmann::ordered_json report = {{"device", device},
-                                   {"data", options.task.data},
-                                   {"task", options.task.name},
-                                   {"models", to_json(rows)}};
+  nlohmann::ordered_json report = {
+      {"data", options.task.data}, {"task", options.task.name}, {"models", to_json(rows)}};
   if (!options.html.empty()) {
     report.update(details_json(rows, evaluator.texts));
     write_file(options.html, eval_page(rows, head, report));
   }
-  write_json(options.json, report);
+  write_report(options, context->info(), report);
   return kOk;
 }
 
@@ -219,10 +217,13 @@ void add_eval(CLI::App& program, Action& action) {
        "Write id -> answer of the first model (id -> label, score or labels)");
   file("--null-odds", options->null_odds, "Write id -> null odds of the first model (SQuAD v2.0)");
   file("--nbest", options->nbest, "Write the n-best lists of the first model");
-  file("--html", options->html,
-       "Write one HTML page: scores, answers that differ, F1 by length, kernels, calibrated "
-       "ranges;\n"
-       "--json holds its figures then");
+  output_file(command->add_option(
+                  "--html", options->html,
+                  "Write one HTML page: scores, answers that differ, F1 by length, kernels,\n"
+                  "calibrated ranges; --json holds its figures then"),
+              Output::report)
+      ->type_name("FILE");
+  add_force_flag(*command, options->force);
   add_squad_options(*command, *options);
   const char* group = "Other tasks";
   add_labels_option(*command, options->task)->group(group);
