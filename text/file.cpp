@@ -17,8 +17,7 @@ namespace bertcl::text {
 std::string read_file(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()),
-                ErrorCode::io);
+    throw Error(fmt::format("{}: is a directory, expected a file", path.string()), ErrorCode::io);
   }
   std::ifstream file(path, std::ios::binary);
   if (!file)

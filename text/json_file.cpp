@@ -31,7 +31,7 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
     if (error.byte > text.size()) {
       throw Error(
           fmt::format(
-              "{}broken JSON: the file ends too early, after {} bytes; was it copied in full? {}",
+              "{}broken JSON: unexpected end of file after {} bytes; was it copied in full? {}",
               place, text.size(), reason_of(error)),
           ErrorCode::invalid_file);
     }

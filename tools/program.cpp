@@ -35,7 +35,7 @@ AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify
 namespace {
 
 constexpr std::size_t kLongestChoices = 60;  // characters of "a|b|c"
-constexpr const char* kOutOfMemory = "out of memory; a smaller batch needs less";
+constexpr const char* kOutOfMemory = "out of memory; use a smaller batch";
 
 int fail(const std::string& message) {
   write_error(message);
@@ -163,7 +163,7 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
       ->type_name("SIZE");
   output_file(
       command->add_option("--json", options.json,
-                          "Write the result as JSON to FILE; - prints it, and no other text"),
+                          "Write the result as JSON to FILE; - prints only the JSON"),
       Output::report_or_terminal)
       ->type_name("FILE");
   return command;

@@ -12,8 +12,8 @@ namespace bertcl::ir {
 inline std::int64_t product(std::int64_t a, std::int64_t b, std::string_view what) {
   std::int64_t result = 0;
   if (__builtin_mul_overflow(a, b, &result))
-    throw Error(std::string(what) + " is beyond any memory: " + std::to_string(a) + " times " +
-                    std::to_string(b) + " does not fit 64 bits",
+    throw Error(std::string(what) + " is too large: " + std::to_string(a) + " * " +
+                    std::to_string(b) + " overflows 64 bits",
                 ErrorCode::out_of_memory);
   return result;
 }
@@ -22,8 +22,8 @@ inline std::int64_t product(std::int64_t a, std::int64_t b, std::string_view wha
 inline std::int64_t sum(std::int64_t a, std::int64_t b, std::string_view what) {
   std::int64_t result = 0;
   if (__builtin_add_overflow(a, b, &result))
-    throw Error(std::string(what) + " is beyond any memory: " + std::to_string(a) + " and " +
-                    std::to_string(b) + " do not fit 64 bits",
+    throw Error(std::string(what) + " is too large: " + std::to_string(a) + " + " +
+                    std::to_string(b) + " overflows 64 bits",
                 ErrorCode::out_of_memory);
   return result;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which variant of a list is taken: the first that is neither switched off nor refused.
+// Which variant of a list is taken: the first that is neither disabled nor refused.
 #pragma once
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ struct Choice {
   std::string why_not_faster;  // "x86_vnni: the device has no avx512_vnni; ..."
 };
 
-/// `is_disabled` tells by its name whether a variant is switched off, `refusal` why it cannot run
+/// `is_disabled` tells by its name whether a variant is disabled, `refusal` why it cannot run
 /// here. The choice points into `variants`. Throws bertcl::Error naming `who` and every reason
 /// where all variants are refused.
 template <class Variants, class Disabled, class Refuse>
@@ -31,7 +31,7 @@ auto choose(const std::string& who, const Variants& variants, const Disabled& is
     list += fmt::format("{}{}: {}", list.empty() ? "" : "; ", variant.name, reason);
   };
   for (const Variant& variant : variants) {
-    const Refusal why = is_disabled(variant.name) ? Refusal{"switched off"} : refusal(variant);
+    const Refusal why = is_disabled(variant.name) ? Refusal{"disabled"} : refusal(variant);
     if (why.reason.empty()) {
       choice.variant = &variant;
       return choice;

@@ -149,8 +149,7 @@ Importer::Opsets Importer::read_opsets(
   for (const auto& o : imports) {
     const bool standard = o.domain().empty() || o.domain() == "ai.onnx";
     if (standard && o.version() < oldest_opset)
-      fail(fmt::format("opset {} is not supported; opset {} and newer are", o.version(),
-                       oldest_opset),
+      fail(fmt::format("opset {} is not supported (minimum: {})", o.version(), oldest_opset),
            ErrorCode::unsupported);
     opsets[standard ? "" : o.domain()] = o.version();
   }
@@ -257,7 +256,7 @@ void Importer::import_node(const onnx::NodeProto& node) {
          ErrorCode::unsupported);
   for (const auto& a : node.attribute())
     if (!rule->second.attributes.contains(a.name()))
-      fail(fmt::format("{}: attribute '{}' is not supported; supported are: {}", describe(node),
+      fail(fmt::format("{}: attribute '{}' is not supported (supported: {})", describe(node),
                        a.name(), fmt::join(rule->second.attributes, ", ")),
            ErrorCode::unsupported);
   graph_.source_nodes.push_back(

@@ -183,8 +183,8 @@ ir::Tensor TensorReader::external(const onnx::TensorProto& proto, DType dtype, i
   bool inside = !location.empty() && relative.is_relative();
   for (const auto& part : relative.lexically_normal()) inside = inside && part != "..";
   if (!inside)
-    throw Error(fmt::format("{}: external data '{}' does not lie in the folder of the model", where,
-                            location));
+    throw Error(
+        fmt::format("{}: external data '{}' is outside the model's folder", where, location));
   if (!has_folder_)
     throw Error(
         fmt::format("{}: its data are in the file '{}', and a model in memory has no folder "

@@ -156,11 +156,11 @@ Buffer Context::allocate(size_t bytes) {
   const DeviceInfo& device = info();
   const auto failure = [&](const std::string& reason) {
     return Error(
-        fmt::format("device memory: {} bytes asked for, {} bytes held by this context; '{}' has {} "
-                    "bytes in "
-                    "all and at most {} in one buffer ({}); use smaller batches or another device",
-                    bytes, allocated_bytes(), device.name, device.global_mem_bytes,
-                    device.max_alloc_bytes, reason),
+        fmt::format(
+            "device memory: cannot allocate {} bytes; this context holds {} bytes, '{}' has {} "
+            "bytes in all and at most {} in one buffer ({}); use smaller batches or another device",
+            bytes, allocated_bytes(), device.name, device.global_mem_bytes, device.max_alloc_bytes,
+            reason),
         ErrorCode::out_of_memory);
   };
   // Drivers allocate lazily and would report this at a later launch, without its size.

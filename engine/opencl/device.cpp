@@ -131,11 +131,12 @@ Device find_device(const std::string& selector) {
   if (chosen == devices.end()) {
     std::vector<DeviceInfo> infos;
     for (const Device& d : devices) infos.push_back(d.info);
-    throw Error(source + " '" + (selector.empty() ? wanted : selector) +
-                    "' fits no OpenCL device; give an index, cpu, gpu, accelerator or a part of a "
-                    "platform or device name of:" +
-                    listing(infos),
-                ErrorCode::device);
+    throw Error(
+        source + " '" + (selector.empty() ? wanted : selector) +
+            "' matches no OpenCL device; give an index, cpu, gpu, accelerator or part of the "
+            "name of a platform or device:" +
+            listing(infos),
+        ErrorCode::device);
   }
   return *chosen;
 }

@@ -12,7 +12,7 @@ namespace bertcl::plan {
 
 struct Options;
 
-/// A device, which variants are switched off, and what the device was tuned to.
+/// A device, which variants are disabled, and what the device was tuned to.
 struct Target {
   opencl::Context& context;
   const Options& options;

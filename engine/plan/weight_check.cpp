@@ -34,10 +34,11 @@ std::string of(const std::string& constant) { return "the constant '" + constant
 
 [[noreturn]] void fail(const std::string& name, const ir::Sizes& shape, bool is_weight,
                        std::int64_t index) {
-  throw Error(fmt::format("{} [{}] holds NaN{} at element {}: the file is damaged, or the training "
-                          "went wrong; --allow-nonfinite goes on",
-                          name, fmt::join(shape, ", "), is_weight ? " or infinity" : "", index),
-              ErrorCode::invalid_file);
+  throw Error(
+      fmt::format("{} [{}] holds NaN{} at element {}: the file is damaged or training diverged "
+                  "(--allow-nonfinite runs it anyway)",
+                  name, fmt::join(shape, ", "), is_weight ? " or infinity" : "", index),
+      ErrorCode::invalid_file);
 }
 
 }  // namespace

@@ -245,7 +245,7 @@ Tensors Request::finish() {
   if (results->index_error != 0) {
     flag.fill(0);
     throw Error(
-        "an index was outside its table: a token id beyond the vocabulary, a token type or a "
+        "an index is outside its table: a token id beyond the vocabulary, a token type or a "
         "position beyond its table");
   }
   for (std::size_t i = 0; !seq_offsets_.empty() && i < plan_.outputs.size(); ++i) {

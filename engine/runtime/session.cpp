@@ -81,8 +81,8 @@ Request& Session::State::take(bool wait) {
   check_tap();
   const auto is_free = [&] { return in_use() < (tap ? 1 : most_requests); };
   if (!wait && !is_free())
-    throw Error(fmt::format("{} runs of this session are started and not finished; "
-                            "SessionOptions::requests allows more",
+    throw Error(fmt::format("{} runs of this session are in flight (raise "
+                            "SessionOptions::requests)",
                             in_use()),
                 ErrorCode::busy);
   returned.wait(lock, is_free);

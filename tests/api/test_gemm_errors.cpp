@@ -134,7 +134,7 @@ TEST_F(GemmErrors, UnknownVariant) {
 
 TEST_F(GemmErrors, EveryVariantSwitchedOff) {
   context = make_context("mma,dpas,mfma,wmma,x86_vnni,x86_avx_vnni,x86_avx2,portable,dot4,ref");
-  EXPECT_THAT(of_weights([](auto&) {}), HasSubstr("ref: switched off"));
+  EXPECT_THAT(of_weights([](auto&) {}), HasSubstr("ref: disabled"));
 }
 
 TEST_F(GemmErrors, Weights) {

@@ -213,11 +213,13 @@ TEST(MakePlan, ADeviceHasASayInThePrecision) {
   EXPECT_EQ(precision_on(context, ir::DType::bf16, options).reason, "x86_bf16: disabled");
 }
 
-TEST(MakePlan, AnUnknownVariantIsRefusedWithTheList) {
+TEST(MakePlan, AnUnknownVariantIsRefusedWithTheNearestOrTheList) {
   Options options;
   options.disabled = "x86_avx2,x86_avx3";
+  EXPECT_THAT(refusal(product, options), HasSubstr("'x86_avx3' (did you mean x86_avx2?)"));
+  options.disabled = "fastest";
   const std::string message = refusal(product, options);
-  EXPECT_THAT(message, HasSubstr("'x86_avx3'"));
+  EXPECT_THAT(message, HasSubstr("'fastest' (choose from"));
   for (const char* known : {"clblast", "portable", "ref", "x86_avx512", "x86_vnni"})
     EXPECT_THAT(message, HasSubstr(known));
 }

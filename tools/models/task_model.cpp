@@ -35,7 +35,7 @@ std::string find_task_output(const std::vector<plan::Port>& outputs, const tasks
         (!found || rank(port) < rank(*found)))
       found = &port;
   if (found) return found->name;
-  throw Error(fmt::format("the outputs are {}; the task needs one of [batch, {}{}{}], with {}",
+  throw Error(fmt::format("the outputs are {}; the task needs [batch, {}{}{}], with {}",
                           fmt::join(describe(outputs), ", "), head.by_token ? "seq, " : "",
                           head.classes, head.or_more ? " or more" : "", head.meaning));
 }

@@ -43,11 +43,9 @@ struct Budget {
       made += ir::element_count(*ir::constant_shape(out->type.shape)) *
               static_cast<std::int64_t>(ir::size_of(out->type.dtype));
     if (made > allowed)
-      throw Error(
-          fmt::format(
-              "{}: nodes of constants alone make more than {} bytes; --max-memory allows more",
-              node.describe(), allowed),
-          ErrorCode::out_of_memory);
+      throw Error(fmt::format("{}: folded constants take more than {} bytes (raise --max-memory)",
+                              node.describe(), allowed),
+                  ErrorCode::out_of_memory);
   }
 };
 

@@ -39,7 +39,7 @@ std::vector<TunedVariant> tuned_variants(const Target& target,
 
 /// The variant for up to tile_rows rows that `variant` has, where the device gains by it: on
 /// Intel's CPUs under PoCL, if the panels are enough for all compute units. It has the name of the
-/// variant and "_small_m", by which it is switched off.
+/// variant and "_small_m", by which it is disabled.
 std::optional<GemmVariant> small_m_of(const Target& target, const GemmVariant& variant,
                                       std::int64_t n);
 
