@@ -151,7 +151,7 @@ TEST(Encode, LeavesMasksAndUnsuitableConstantsInFloat) {
   const Ranges masked{{"x", {-3.4e38f, 1.0f}}, {"h", {0, 1}}};
   const Encodings e = encode(p, a.index, a.constants, masked, {});
   EXPECT_EQ(p.sites.size(), 1u);
-  EXPECT_THAT(p.skipped.back().reason, HasSubstr("masks"));
+  EXPECT_THAT(p.skipped.back().reason, HasSubstr("like a mask"));
   EXPECT_FALSE(e.contains({"x", Role::activation}));
   EXPECT_FALSE(e.contains({"w1", Role::weight})) << "its only reader stays in float";
 

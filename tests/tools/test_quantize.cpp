@@ -153,7 +153,7 @@ TEST_F(QuantizeTest, RefusalsLeaveNoFile) {
     return message;
   };
   EXPECT_THAT(refused({"--exclude", "*/attention/self/MatMul_7"}),
-              AllOf(HasSubstr("'*/attention/self/MatMul_7'"), HasSubstr("of the 62 nodes"),
+              AllOf(HasSubstr("'*/attention/self/MatMul_7'"), HasSubstr("of the 62 candidates"),
                     HasSubstr("'/m/bert/encoder/layer.0/attention/self/MatMul_1'")));
   EXPECT_THAT(refused({"--axis", "MatMul=99999999999"}), HasSubstr("--axis"));
   EXPECT_THAT(refused({"--axis", "MatMul=x"}), HasSubstr("'MatMul=x' is not OPERATOR=AXIS"));

@@ -269,7 +269,7 @@ TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
   std::vector<std::string> longer = command;
   longer.insert(longer.end(), {"--max-seq-length", "25", "--force"});
   EXPECT_THAT(refusal(run_bertcl(longer)),
-              AllOf(HasSubstr("m.onnx"), HasSubstr("at most 24"), HasSubstr("give --max-seq")));
+              AllOf(HasSubstr("m.onnx"), HasSubstr("limit of 24"), HasSubstr("give --max-seq")));
 }
 
 TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {

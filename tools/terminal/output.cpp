@@ -123,7 +123,7 @@ void write_json(const std::string& target, const nlohmann::ordered_json& json) {
 void check_readable(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()));
+    throw Error(fmt::format("{}: is a directory, expected a file", path.string()));
   }
   if (access(path.c_str(), R_OK) != 0) {
     throw Error(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
@@ -135,7 +135,7 @@ void check_writable(const std::filesystem::path& path) {
   if (path == "-") throw Error("'-' is not a file; only --json - writes to the terminal");
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory; the name of a file is needed", path.string()));
+    throw Error(fmt::format("{}: is a directory, expected a file", path.string()));
   }
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   if (access(folder.c_str(), W_OK | X_OK) != 0) {

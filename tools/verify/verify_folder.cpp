@@ -217,7 +217,7 @@ Expectations read_expectations(const fs::path& path) {
     }
     if (!known.contains(entry.status)) fail("the status must be pass, reference, refused or fail");
     if (entry.status != "pass" && entry.status != "reference" && entry.reason.empty()) {
-      fail("refused and fail need a reason");
+      fail("a refused or failing file needs a reason");
     }
     if (!expected.emplace(file, entry).second) fail("the file is listed twice");
   }
