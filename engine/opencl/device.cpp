@@ -130,13 +130,17 @@ Device find_device(const std::string& selector) {
   }
   if (chosen == devices.end()) {
     std::vector<DeviceInfo> infos;
-    for (const Device& d : devices) infos.push_back(d.info);
-    throw Error(
-        source + " '" + (selector.empty() ? wanted : selector) +
-            "' matches no OpenCL device; give an index, cpu, gpu, accelerator or part of the "
-            "name of a platform or device:" +
-            listing(infos),
-        ErrorCode::device);
+    std::vector<std::string> names = {"cpu", "gpu", "accelerator"};
+    for (const Device& d : devices) {
+      infos.push_back(d.info);
+      names.insert(names.end(), {d.info.name, d.info.platform});
+    }
+    const std::string& given = selector.empty() ? wanted : selector;
+    throw Error(source + " '" + given + "' matches no OpenCL device" + did_you_mean(given, names) +
+                    "; give an index, cpu, gpu, accelerator or part of the "
+                    "name of a platform or device:" +
+                    listing(infos),
+                ErrorCode::device);
   }
   return *chosen;
 }

@@ -112,10 +112,9 @@ void Executor::check_memory(const std::vector<plan::Lifetime>& values, std::int6
       std::max(arena_bytes, largest->bytes) <= most_bytes_ - constants - others)
     return;
   const plan::Slot& slot = plan_.slots[static_cast<std::size_t>(largest - values.begin())];
-  throw Error(fmt::format("{} bytes of weights and {} of values are needed, {} are allowed; the "
-                          "largest value is '{}' "
-                          "{} with {} bytes; a smaller batch needs less, --max-memory allows up to "
-                          "what the device has",
+  throw Error(fmt::format("{} bytes of weights and {} of values exceed the limit of {}; the "
+                          "largest value is '{}' {} with {} bytes; use a smaller batch or raise "
+                          "--max-memory, up to what the device has",
                           constants, std::max(arena_bytes, largest->bytes) + others, most_bytes_,
                           slot.name, ir::str(slot.type), largest->bytes),
               ErrorCode::out_of_memory);

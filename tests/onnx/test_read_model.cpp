@@ -277,7 +277,7 @@ TEST(ReadModel, ReadsAModelInMemoryAndItsExternalDataFromAFolderAlone) {
   const tests::ScratchFolder elsewhere;
   std::filesystem::rename(folder / "w.bin", elsewhere / "w.bin");
   std::filesystem::create_symlink(elsewhere / "w.bin", folder / "w.bin");
-  EXPECT_THAT(load(), HasSubstr("outside of the folder of the model"));
+  EXPECT_THAT(load(), HasSubstr("outside the model's folder"));
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ TEST(ReadScoredPairs, RefusesOtherFiles) {
   EXPECT_THAT(refusal(read_scored_pairs, "a,b,1\na,b,high\n", ".csv"),
               AllOf(HasSubstr(".csv:2:"), HasSubstr("'high'")));
   EXPECT_THAT(refusal(read_scored_pairs, "a,\"b\n,1\na,b,2\n", ".csv"),
-              HasSubstr(".csv:1: the quote is not closed"));
+              HasSubstr(".csv:1: unterminated quote"));
   EXPECT_THAT(refusal(read_scored_pairs, "a,b,nan\n", ".csv"), HasSubstr("'nan'"));
   EXPECT_THAT(refusal(read_scored_pairs, "a,b,c,1\n", ".csv"), HasSubstr("4 columns, expected 3"));
   EXPECT_THAT(refusal(read_scored_pairs, "\n \n", ".csv"), HasSubstr("holds no pair"));

@@ -100,9 +100,9 @@ TEST_F(BenchTest, AbsentPrecisionIsNoted) {
   EXPECT_EQ(notes("fp16"), "") << "own kernels read weights in half on every device";
   EXPECT_EQ(notes("fp16", "clblast"),
             "bertcl: " + kModel +
-                ": --precision fp16: the device has no arithmetic in half for CLBlast, own kernels "
-                "stand in for it: they read weights in half, and multiply in half where the device "
-                "has matrix_f16\n");
+                ": --precision fp16: the device has no fp16 arithmetic for CLBlast; bertcl's "
+                "kernels are used instead: they read fp16 weights, and multiply in fp16 if the "
+                "device has matrix_f16\n");
 }
 
 TEST_F(BenchTest, EveryBatchIsMeasuredWithEveryLength) {

@@ -171,7 +171,8 @@ TEST_F(EvalPageTest, OtherTasksShowTheirMetricAndWhatDiffers) {
   const std::string model = write("tasks.onnx", model_of_tasks());
   const std::string data =
       write("s.tsv", "sentence\tlabel\na good film\t1\na bad film\t0\nit is what it is\t1\n");
-  const ProgramResult result = eval({model, "--compare", model, "--task", "sst2", "--data", data});
+  const ProgramResult result =
+      eval({model, "--compare", model, "--task", "classify", "--data", data});
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(report_.at("comparisons")[0].at("equal"), 3);
   EXPECT_TRUE(report_.at("answer_lengths").empty());

@@ -89,7 +89,7 @@ TEST_F(FileOptionsTest, DataAreReplacedByForceAloneAndReportsByTheNext) {
     EXPECT_EQ(complaint({"-o", free}), "");
   EXPECT_EQ(complaint({"--html", there}), "");
   EXPECT_EQ(complaint({"--json", there}), "");
-  EXPECT_THAT(complaint({there, "-o", there, "--force"}), HasSubstr("would write over"));
+  EXPECT_THAT(complaint({there, "-o", there, "--force"}), HasSubstr("would overwrite"));
 }
 
 TEST_F(FileOptionsTest, EveryCommandKeepsTheDataThatAreThere) {

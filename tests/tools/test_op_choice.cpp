@@ -160,7 +160,7 @@ TEST_F(OpChoiceTest, AScoreThatIsNotDefinedIsRefused) {
                                data, "--samples", "1", "--max-drop", "1"}));
   };
   EXPECT_THAT(drop("similarity", write("d.csv", "a,b,1\nc,d,1\ne,f,1\n")),
-              AllOf(HasSubstr("tasks.onnx"), HasSubstr("its Pearson is not defined")));
+              AllOf(HasSubstr("tasks.onnx"), HasSubstr("its Pearson is undefined")));
 }
 
 TEST_F(OpChoiceTest, LabelsThatLackAreToldBeforeAnyWork) {

@@ -72,7 +72,7 @@ TEST_F(QuantizeTest, AQuantizedModelIsRefused) {
   const ProgramResult again = run_bertcl({"quantize", path("q.onnx"), "-o", path("r.onnx"),
                                           "--data", kCalibration, "--vocab", kVocabulary});
   EXPECT_THAT(refusal(again),
-              AllOf(HasSubstr("q.onnx: it is quantized already, with 86 DequantizeLinear and 49 "
+              AllOf(HasSubstr("q.onnx: already quantized, it has 86 DequantizeLinear and 49 "
                               "QuantizeLinear nodes"),
                     HasSubstr("give the float model")));
   EXPECT_THAT(files(), ElementsAre("q.onnx", "vocab.txt"));

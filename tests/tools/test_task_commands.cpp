@@ -204,13 +204,13 @@ TEST_F(TaskTest, WhatDoesNotFitIsRefused) {
               HasSubstr("dev.tsv:1: 'a fine film"));
   EXPECT_THAT(eval({"--task", "similarity", "--data", sst2}), HasSubstr("dev.tsv:1: 2 columns"));
   EXPECT_THAT(eval({"--task", "similarity", "--data", sst2, "--windows"}),
-              HasSubstr("--windows goes with --task classify, not with similarity"));
+              HasSubstr("--windows is for --task classify, not similarity"));
   EXPECT_THAT(eval({"--task", "classify", "--data", sst2, "--nbest", path("n.json")}),
-              HasSubstr("--nbest goes with --task question-answering"));
+              HasSubstr("--nbest is for --task question-answering"));
   EXPECT_THAT(eval({"--task", "classify", "--data", sst2, "--doc-stride", "5"}),
-              HasSubstr("--doc-stride goes with --task question-answering"));
+              HasSubstr("--doc-stride is for --task question-answering"));
   EXPECT_THAT(eval({"--task", "classify", "--data", sst2, "--null-threshold", "3"}),
-              HasSubstr("--null-threshold goes with --task question-answering"));
+              HasSubstr("--null-threshold is for --task question-answering"));
   EXPECT_THAT(eval({"--data", sst2, "--labels", "a,b"}), HasSubstr("--labels goes with"));
   EXPECT_THAT(eval({"--data", sst2}), HasSubstr("broken JSON"));
 }
