@@ -44,7 +44,7 @@ execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE libc OUTPUT_STR
 string(REGEX REPLACE "^glibc " "" libc "${libc}")
 string(REGEX MATCH "^[0-9]+" compiler "${CMAKE_CXX_COMPILER_VERSION}")
 set(runtime "libc6 (>= ${libc}), libstdc++6 (>= ${compiler}), libgcc-s1, ocl-icd-libopencl1 | libopencl1")
-string(APPEND runtime ", libclblast1, libssl3 | libssl3t64, zlib1g, libbz2-1.0")
+string(APPEND runtime ", libclblast1, libssl3 | libssl3t64, zlib1g, libbz2-1.0, liblzma5, libzstd1")
 set(exact "(= ${PROJECT_VERSION})")
 
 macro(debian_package component name description)
