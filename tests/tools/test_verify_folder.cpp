@@ -35,7 +35,7 @@ TEST_F(VerifyFolderTest, RefusedFilesAreCountedAndComparedWithTheTable) {
   EXPECT_THAT(with("").err, HasSubstr("but not listed in the table"));
   EXPECT_THAT(with("bad/words.onnx\trefused\twords\nb.onnx\tpass\t\n").err,
               HasSubstr("b.onnx: not in the folder"));
-  EXPECT_THAT(refusal(with("bad/words.onnx\trefused\n")), HasSubstr("need a reason"));
+  EXPECT_THAT(refusal(with("bad/words.onnx\trefused\n")), HasSubstr("needs a reason"));
   EXPECT_THAT(refusal(with("bad/words.onnx\tbroken\t\n")), HasSubstr("table.tsv:1"));
   EXPECT_THAT(refusal(with("bad/words.onnx\trefused\twords\tfew\n")), HasSubstr("share of ties"));
   EXPECT_THAT(refusal(with("bad/words.onnx\tpass\t\t0.1\n")), HasSubstr("a reason"));
