@@ -84,7 +84,7 @@ TEST_F(BenchTest, ShapesThatTheFileFixesAreTaken) {
 
 TEST_F(BenchTest, SizesBeyondAnyMemoryAreRefused) {
   EXPECT_EQ(refusal(run_bertcl({"bench", kModel, "--batch", "2000000000", "--seq", "2000000000"})),
-            "bertcl: out of memory; a smaller batch needs less\n");
+            "bertcl: out of memory; use a smaller batch\n");
 }
 
 TEST_F(BenchTest, AbsentPrecisionIsNoted) {
