@@ -177,6 +177,8 @@ Gemm::Gemm(std::shared_ptr<const GemmWeights> weights, const GemmDesc& desc)
     out_zero_point_ =
         upload(device, per_column<float>(desc.out_zero_points, n, 0.0f, "zero points of out"));
   }
+  // A blocking write returns once its source may change; launches on other queues need all of it.
+  device.queue().finish();
   desc_.bias = {}, desc_.out_scales = {}, desc_.out_zero_points = {};
   plan::set_variants(
       step_, weights_->gemm_, kernels::activation_code(desc.activation),

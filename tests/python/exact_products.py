@@ -28,19 +28,34 @@ def _matmul_integer(node):
             helper.make_node("Cast", [y + "_sums"], [y], to=TensorProto.INT32)]
 
 
+def _scaled(node, a, b, scales, zeros, result):
+    """Nodes for result = (a - a_zero) (b - b_zero) * a_scale * b_scale in float32."""
+    made, name = [], node.output[0]
+    operands = [_difference(node, a, zeros[0], made), _difference(node, b, zeros[1], made)]
+    return made + [helper.make_node("MatMul", operands, [name + "_sums"]),
+                   helper.make_node("Cast", [name + "_sums"], [name + "_float"], to=TensorProto.FLOAT),
+                   helper.make_node("Mul", scales, [name + "_scale"]),
+                   helper.make_node("Mul", [name + "_float", name + "_scale"], [result])]
+
+
 def _matmul_integer_to_float(node):
     """y = MatMulIntegerToFloat(a, b, a_scale, b_scale, a_zero, b_zero, bias)"""
     a, b, a_scale, b_scale, a_zero, b_zero, bias = [*node.input, "", "", ""][:7]
-    made, y = [], node.output[0]
-    operands = [_difference(node, a, a_zero, made), _difference(node, b, b_zero, made)]
-    made += [helper.make_node("MatMul", operands, [y + "_sums"]),
-             helper.make_node("Cast", [y + "_sums"], [y + "_float"], to=TensorProto.FLOAT),
-             helper.make_node("Mul", [a_scale, b_scale], [y + "_scale"]),
-             helper.make_node("Mul", [y + "_float", y + "_scale"], [y + "_scaled" if bias else y])]
+    y = node.output[0]
+    made = _scaled(node, a, b, [a_scale, b_scale], [a_zero, b_zero], y + "_scaled" if bias else y)
     return made + [helper.make_node("Add", [y + "_scaled", bias], [y])] if bias else made
 
 
-REWRITES = {"MatMulInteger": _matmul_integer, "MatMulIntegerToFloat": _matmul_integer_to_float}
+def _qlinear_matmul(node):
+    """y = QLinearMatMul(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero)"""
+    a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = node.input
+    y = node.output[0]
+    return [*_scaled(node, a, b, [a_scale, b_scale], [a_zero, b_zero], y + "_scaled"),
+            helper.make_node("QuantizeLinear", [y + "_scaled", y_scale, y_zero], [y])]
+
+
+REWRITES = {"MatMulInteger": _matmul_integer, "MatMulIntegerToFloat": _matmul_integer_to_float,
+            "QLinearMatMul": _qlinear_matmul}
 
 
 def with_exact_products(model):

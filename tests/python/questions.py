@@ -71,3 +71,9 @@ def answers(outputs, part):
         total = np.where(allowed > 0, total, -np.inf)
         spans.append(divmod(int(total.argmax()), total.shape[1]))
     return spans
+
+
+def scores(outputs, part, spans):
+    """Start and end logit of a span in the text of each example, summed."""
+    return np.array([outputs["start_logits"][row, text + first] + outputs["end_logits"][row, text + last]
+                     for row, ((_, text), (first, last)) in enumerate(zip(part, spans))])
