@@ -6,6 +6,7 @@
 
 #include "api/boundary.hpp"
 #include "api/session_impl.hpp"
+#include "opencl/caller.hpp"
 
 namespace bertcl {
 
@@ -19,15 +20,16 @@ Session load_on(cl_context context, cl_command_queue queue, const auto& model,
                 const SessionOptions& options) {
   return at_boundary([&] {
     runtime::SessionOptions all = internal(options);
-    all.context = opencl::Context::of_caller(context, queue);
+    all.context = opencl::context_on(context, queue);
     return SessionAccess::make(runtime::Session::load(model, all));
   });
 }
 
-runtime::DeviceRange range_of(opencl::Context& context, const DeviceMemory& given,
-                              const std::string& what) {
+runtime::DeviceRange range_of(const std::shared_ptr<opencl::Context>& context,
+                              const DeviceMemory& given, const std::string& what) {
   if (!given.memory) throw Error(what + ": there is no buffer");
-  runtime::DeviceRange range{context.borrow(given.memory, what), given.offset, given.bytes};
+  runtime::DeviceRange range{opencl::retain(context, given.memory, what), given.offset,
+                             given.bytes};
   const std::size_t size = range.buffer.size();
   if (given.offset > size || given.bytes > size - given.offset)
     throw Error(what + ": bytes " + std::to_string(given.offset) + " to " +
@@ -62,7 +64,7 @@ void DeviceRun::finish() {
 DeviceRun SessionAccess::start(const Session& session, const DeviceSequences& sequences,
                                const DeviceOutputs& outputs, std::span<const cl_event> wait_for) {
   runtime::Session& engine = of(session);
-  opencl::Context& context = engine.context();
+  const auto context = engine.context().shared_from_this();
   runtime::DeviceSequences given;
   given.offsets = sequences.offsets;
   given.ids = range_of(context, sequences.ids, "ids");

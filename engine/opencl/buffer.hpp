@@ -66,6 +66,7 @@ class Buffer {
  private:
   friend class Context;
   friend Buffer borrow(const std::shared_ptr<Context>&, _cl_mem*, size_t, size_t, std::string_view);
+  friend Buffer retain(const std::shared_ptr<Context>&, _cl_mem*, std::string_view);
   Buffer(std::shared_ptr<Context> context, MemHandle mem, size_t bytes)
       : context_(std::move(context)), root_(mem), mem_(std::move(mem)), size_(bytes) {}
   void queue_read(std::span<std::byte> data, size_t offset, bool wait) const;

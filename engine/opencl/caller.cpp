@@ -42,6 +42,15 @@ Place place_of(cl_mem memory, std::string_view name) {
   return {root, memory_value<size_t>(memory, CL_MEM_OFFSET, name)};
 }
 
+/// The size of a buffer of the context's.
+size_t checked_size(const Context& context, cl_mem memory, std::string_view name) {
+  if (memory_value<cl_mem_object_type>(memory, CL_MEM_TYPE, name) != CL_MEM_OBJECT_BUFFER)
+    throw Error(fmt::format("'{}' is an image or a pipe; give a buffer", name));
+  if (memory_value<cl_context>(memory, CL_MEM_CONTEXT, name) != context.native())
+    throw Error(fmt::format("'{}' belongs to another cl_context than the queue", name));
+  return memory_value<size_t>(memory, CL_MEM_SIZE, name);
+}
+
 const cl_event* list_of(std::span<_cl_event* const> events) {
   return events.empty() ? nullptr : events.data();
 }
@@ -58,6 +67,17 @@ QueueHandle share(_cl_command_queue* queue) {
   return adopt(queue);
 }
 
+std::shared_ptr<Context> context_on(_cl_context* context, _cl_command_queue* queue) {
+  if (!context || !queue) throw Error("context and command queue may not be null");
+  const QueueOwner owner = owner_of(queue);
+  if (owner.context != context)
+    throw Error("the command queue belongs to another cl_context than the one given");
+  if (queue_value<cl_command_queue_properties>(queue, CL_QUEUE_PROPERTIES) &
+      CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
+    throw Error("the command queue is out of order; give one that runs launches in order");
+  return Context::wrap(context, owner.device, share(queue));
+}
+
 void finish(_cl_command_queue* queue) { check(clFinish(queue), "waiting for the given queue"); }
 
 void check_queue(const Context& context, _cl_command_queue* queue) {
@@ -71,11 +91,7 @@ void check_queue(const Context& context, _cl_command_queue* queue) {
 
 Buffer borrow(const std::shared_ptr<Context>& context, _cl_mem* memory, size_t offset, size_t bytes,
               std::string_view name) {
-  if (memory_value<cl_mem_object_type>(memory, CL_MEM_TYPE, name) != CL_MEM_OBJECT_BUFFER)
-    throw Error(fmt::format("'{}' is an image or a pipe; give a buffer", name));
-  if (memory_value<cl_context>(memory, CL_MEM_CONTEXT, name) != context->native())
-    throw Error(fmt::format("'{}' belongs to another cl_context than the queue", name));
-  const size_t size = memory_value<size_t>(memory, CL_MEM_SIZE, name);
+  const size_t size = checked_size(*context, memory, name);
   if (offset > size || bytes > size - offset)
     throw Error(fmt::format("'{}' has {} bytes; {} are needed from offset {} on", name, size, bytes,
                             offset));
@@ -99,6 +115,12 @@ Buffer borrow(const std::shared_ptr<Context>& context, _cl_mem* memory, size_t o
       adopt(clCreateSubBuffer(place.root, 0, CL_BUFFER_CREATE_TYPE_REGION, &region, &status));
   check(status, fmt::format("view of '{}', {} bytes at offset {}", name, bytes, offset));
   return Buffer(context, std::move(view), bytes);
+}
+
+Buffer retain(const std::shared_ptr<Context>& context, _cl_mem* memory, std::string_view name) {
+  const size_t size = checked_size(*context, memory, name);
+  check(clRetainMemObject(memory), name);
+  return Buffer(context, adopt(memory), size);
 }
 
 bool overlap(_cl_mem* a, size_t a_offset, size_t a_bytes, _cl_mem* b, size_t b_offset,

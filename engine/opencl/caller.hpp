@@ -25,6 +25,10 @@ QueueOwner owner_of(_cl_command_queue* queue);
 /// The queue with a reference of its own.
 QueueHandle share(_cl_command_queue* queue);
 
+/// The context of a caller, where all work goes to a queue of it that is in order. Both are kept.
+/// Throws Error where they do not suit.
+std::shared_ptr<Context> context_on(_cl_context* context, _cl_command_queue* queue);
+
 /// Waits for all that the queue was given.
 void finish(_cl_command_queue* queue);
 
@@ -38,6 +42,10 @@ void check_queue(const Context& context, _cl_command_queue* queue);
 /// buffer `name`, for all else.
 Buffer borrow(const std::shared_ptr<Context>& context, _cl_mem* memory, size_t offset, size_t bytes,
               std::string_view name);
+
+/// A buffer of the caller, whole, which is kept as long as the result. Throws Error as borrow()
+/// does.
+Buffer retain(const std::shared_ptr<Context>& context, _cl_mem* memory, std::string_view name);
 
 /// True if two buffers share a byte, by the allocations and offsets of what they borrow.
 bool overlap(_cl_mem* a, size_t a_offset, size_t a_bytes, _cl_mem* b, size_t b_offset,

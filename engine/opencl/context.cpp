@@ -80,7 +80,8 @@ std::shared_ptr<Context> Context::create(const std::string& selector) {
   return start(std::move(state));
 }
 
-std::shared_ptr<Context> Context::wrap(_cl_context* context, _cl_device_id* device) {
+std::shared_ptr<Context> Context::wrap(_cl_context* context, _cl_device_id* device,
+                                       QueueHandle queue) {
   check_disabled_capabilities();
   size_t bytes = 0;
   check(clGetContextInfo(context, CL_CONTEXT_DEVICES, 0, nullptr, &bytes),
@@ -101,39 +102,13 @@ std::shared_ptr<Context> Context::wrap(_cl_context* context, _cl_device_id* devi
   state->device_reference = {device, clReleaseDevice};
   check(clRetainContext(context), "clRetainContext");
   state->context = adopt(context);
-  return start(std::move(state));
+  return start(std::move(state), std::move(queue));
 }
 
-std::shared_ptr<Context> Context::start(std::unique_ptr<State> state) {
+std::shared_ptr<Context> Context::start(std::unique_ptr<State> state, QueueHandle queue) {
   const Device& device = state->device;
-  state->queue = std::make_unique<Queue>(state->context.get(), device.id);
+  state->queue = std::make_unique<Queue>(state->context.get(), device.id, std::move(queue));
   state->programs = std::make_unique<Programs>(state->context, device.id, device.info);
-  return std::shared_ptr<Context>(new Context(std::move(state)));
-}
-
-std::shared_ptr<Context> Context::of_caller(_cl_context* context, _cl_command_queue* queue) {
-  if (!context || !queue) throw Error("context and command queue may not be null");
-  check_disabled_capabilities();
-  const auto read = [&](cl_command_queue_info what, auto value) {
-    check(clGetCommandQueueInfo(queue, what, sizeof(value), &value, nullptr),
-          "the caller's command queue");
-    return value;
-  };
-  if (read(CL_QUEUE_CONTEXT, cl_context()) != context)
-    throw Error("the command queue is of another context than the one that was given");
-  if (read(CL_QUEUE_PROPERTIES, cl_command_queue_properties()) &
-      CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
-    throw Error(
-        "the command queue is out of order; launches follow each other, so give one that "
-        "is in order");
-  auto state = std::make_unique<State>();
-  state->device = device_of(read(CL_QUEUE_DEVICE, cl_device_id()));
-  check(clRetainContext(context), "clRetainContext");
-  state->context = adopt(context);
-  check(clRetainCommandQueue(queue), "clRetainCommandQueue");
-  state->queue = std::make_unique<Queue>(context, state->device.id, adopt(queue));
-  state->programs =
-      std::make_unique<Programs>(state->context, state->device.id, state->device.info);
   return std::shared_ptr<Context>(new Context(std::move(state)));
 }
 
@@ -187,17 +162,6 @@ Buffer Context::allocate(size_t bytes) {
     release();
   });
   return Buffer(shared_from_this(), std::move(handle), bytes);
-}
-
-Buffer Context::borrow(_cl_mem* memory, std::string_view what) {
-  cl_context owner = nullptr;
-  size_t bytes = 0;
-  const std::string subject(what);
-  check(clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof(owner), &owner, nullptr), subject);
-  if (owner != native()) throw Error(subject + ": the buffer is of another context");
-  check(clGetMemObjectInfo(memory, CL_MEM_SIZE, sizeof(bytes), &bytes, nullptr), subject);
-  check(clRetainMemObject(memory), subject);
-  return Buffer(shared_from_this(), adopt(memory), bytes);
 }
 
 MemHandle Context::use_host_memory(std::span<const std::byte> bytes,

@@ -34,12 +34,11 @@ class Context : public std::enable_shared_from_this<Context> {
  public:
   /// Opens the device that `selector` names (see select_device()).
   static std::shared_ptr<Context> create(const std::string& selector = "");
-  /// In a cl_context of the caller, on one of its devices, with a queue of its own. Keeps both.
-  /// Throws Error where the device is not one of the context's.
-  static std::shared_ptr<Context> wrap(_cl_context* context, _cl_device_id* device);
-  /// The context of a caller, and a queue of it that is in order: both are kept as long as this
-  /// lives, and all work goes to the queue. Throws Error where they do not suit.
-  static std::shared_ptr<Context> of_caller(_cl_context* context, _cl_command_queue* queue);
+  /// In a cl_context of the caller, on one of its devices. Keeps both. All work goes to `queue`, to
+  /// a queue of its own where that is null. Throws Error where the device is not one of the
+  /// context's.
+  static std::shared_ptr<Context> wrap(_cl_context* context, _cl_device_id* device,
+                                       QueueHandle queue = nullptr);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -53,10 +52,6 @@ class Context : public std::enable_shared_from_this<Context> {
   /// for, how much this context holds and how much the device has.
   Buffer allocate(size_t bytes);
   size_t allocated_bytes() const;
-
-  /// A buffer of a caller, which is kept as long as the result. Throws Error naming `what` where it
-  /// is none, or of another context.
-  Buffer borrow(_cl_mem* memory, std::string_view what);
 
   /// Memory that kernels only read, with these bytes: on a CPU the bytes themselves, which `owner`
   /// keeps alive until no queued work reads them, elsewhere a copy. On x86 they may lie at any
@@ -113,7 +108,7 @@ class Context : public std::enable_shared_from_this<Context> {
   struct State;
   explicit Context(std::unique_ptr<State> state);
   /// With queue and programs for the context and the device of `state`.
-  static std::shared_ptr<Context> start(std::unique_ptr<State> state);
+  static std::shared_ptr<Context> start(std::unique_ptr<State> state, QueueHandle queue = nullptr);
   /// Null where the driver refuses.
   MemHandle use_host_memory(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
   std::unique_ptr<State> state_;

@@ -195,7 +195,7 @@ TEST_F(ApiOpencl, WhatDoesNotSuitIsRefusedBeforeItRuns) {
   EXPECT_THAT(start(wrong, {}), HasSubstr("sequence 1"));
   const Host stranger;
   const auto foreign = stranger.buffer(std::vector<float>(8, 9));
-  EXPECT_THAT(start(given, {{"end_logits", {foreign.get()}}}), HasSubstr("another context"));
+  EXPECT_THAT(start(given, {{"end_logits", {foreign.get()}}}), HasSubstr("another cl_context"));
   EXPECT_EQ(host_->read<float>(small, 5), std::vector<float>(5, 9));
 }
 
@@ -206,7 +206,7 @@ TEST_F(ApiOpencl, ContextAndQueueBelongTogether) {
   const Host other;
   EXPECT_THAT(load(nullptr, other.queue.get()), HasSubstr("null"));
   EXPECT_THAT(load(other.context.get(), nullptr), HasSubstr("null"));
-  EXPECT_THAT(load(other.context.get(), host_->queue.get()), HasSubstr("another context"));
+  EXPECT_THAT(load(other.context.get(), host_->queue.get()), HasSubstr("another cl_context"));
   const auto unordered = other.make_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
   if (!unordered) GTEST_SKIP() << "the device has no queues that are out of order";
   EXPECT_THAT(load(other.context.get(), unordered.get()), HasSubstr("out of order"));
