@@ -22,6 +22,7 @@
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 #include "tools/verify/golden.hpp"
+#include "tools/verify/self_check.hpp"
 #include "tools/verify/verify_folder.hpp"
 
 namespace bertcl::tools {
@@ -35,6 +36,7 @@ constexpr double kIntegerShare = 2e-2;
 struct VerifyOptions : ModelOptions {
   std::string model;
   std::vector<std::string> goldens;
+  bool self = false;     // against its own reference kernels, in place of goldens
   std::string folder;    // every model below it, in place of model and goldens
   std::string expected;  // table of what is expected of them
   std::optional<double> relative, absolute;
@@ -85,13 +87,18 @@ std::optional<runtime::Session> load_or_refuse(const VerifyOptions& options,
   }
 }
 
-std::vector<Verdict> verify_all(runtime::Session& session, const VerifyOptions& options,
-                                const std::vector<std::string>& goldens) {
-  std::vector<Verdict> verdicts;
+Tolerance tolerance_for(const runtime::Session& session, const VerifyOptions& options) {
   Tolerance tolerance;
   tolerance.share = precision_of(session.plan(), options) == "int8" ? kIntegerShare : kFloatShare;
   tolerance.relative = options.relative.value_or(tolerance.relative);
   tolerance.absolute = options.absolute;
+  return tolerance;
+}
+
+std::vector<Verdict> verify_all(runtime::Session& session, const VerifyOptions& options,
+                                const std::vector<std::string>& goldens) {
+  std::vector<Verdict> verdicts;
+  const Tolerance tolerance = tolerance_for(session, options);
   for (const std::string& path : goldens) {
     verdicts.push_back(verify_golden(session, path, tolerance));
   }
@@ -143,6 +150,40 @@ int run_verify(const VerifyOptions& options) {
     throw Error(bad->message);
   }
   return first({"fail"}) == verdicts.end() ? kOk : kCheckFailed;
+}
+
+int run_self_check(const VerifyOptions& options) {
+  const auto context = opencl::ContextFuture::open(options.device);
+  runtime::Session session = load_model(options.model, options, context);
+  if (!meets_requirement(session, options)) return kCheckFailed;
+  runtime::SessionOptions plain = reference_options(to_session_options(options));
+  plain.context = context;
+  runtime::Session reference = load_model(options.model, plain);
+  const auto checks = self_check(session, reference, tolerance_for(session, options));
+  nlohmann::ordered_json sequences = nlohmann::ordered_json::array();
+  Table table({">tokens", "status", ">largest difference", ">relative", ""});
+  bool agrees = true;
+  for (const auto& [tokens, difference] : checks) {
+    const char* status = difference.agrees ? "pass" : "fail";
+    sequences.push_back({{"tokens", tokens},
+                         {"status", status},
+                         {"max_abs", number_if(true, difference.max_abs)},
+                         {"max_rel", number_if(true, difference.max_rel)},
+                         {"message", difference.message}});
+    table.add({std::to_string(tokens), status, fmt::format("{:.3g}", difference.max_abs),
+               fmt::format("{:.3g}", difference.max_rel), difference.message});
+    agrees = agrees && difference.agrees;
+  }
+  if (options.prints_text()) print_text("{}", table.str());
+  const opencl::DeviceInfo& device = session.context().info();
+  write_report(options, device, {{"path", options.model}, {"sequences", std::move(sequences)}});
+  if (agrees) return kOk;
+  write_error(
+      fmt::format("{}: the kernels chosen for '{}' ({}) compute something else than the "
+                  "reference kernels; find the variant with --disable-kernels (`bertcl "
+                  "inspect` lists them)",
+                  options.model, device.name, device.platform_version));
+  return kCheckFailed;
 }
 
 /// Sums by the first part of the path, and over all: a row for each with its counts.
@@ -218,17 +259,24 @@ void add_verify(CLI::App& program, Action& action) {
       "cannot be read.\n\n--all FOLDER takes every model below a folder, each with "
       "FOLDER/goldens/A~b.npz or A/b.npz\nfor A/b.onnx; one without either is compared with the "
       "plain definitions of its operators\non the host (status \"reference\"). A refused model is "
-      "not a failure there, unless the table\nof --expect says otherwise.",
+      "not a failure there, unless the table\nof --expect says otherwise.\n\n--self compares the "
+      "kernels chosen for this device with "
+      "the reference kernels, on made-up\nsequences of 1 to 129 tokens: exit code 1 means a wrong "
+      "driver or kernel.",
       "bertcl verify model.onnx goldens/*.npz", *options);
   CLI::Option* model =
       input_file(command->add_option("MODEL", options->model, "ONNX model"))->type_name("");
   CLI::Option* goldens =
       input_file(command->add_option("GOLDEN", options->goldens, "Files or folders"))
           ->type_name("");
+  CLI::Option* self =
+      command->add_flag("--self", options->self, "Compare with the model's own reference kernels")
+          ->excludes(goldens);
   CLI::Option* all = command->add_option("--all", options->folder, "Every model below FOLDER")
                          ->type_name("FOLDER")
                          ->excludes(model)
-                         ->excludes(goldens);
+                         ->excludes(goldens)
+                         ->excludes(self);
   input_file(command->add_option(
                  "--expect", options->expected,
                  "With --all: lines FILE<tab>STATUS<tab>REASON<tab>TIES; exit code 1 if\nthey "
@@ -243,8 +291,10 @@ void add_verify(CLI::App& program, Action& action) {
   command->callback([options, &action] {
     if (options->folder.empty()) {
       if (options->model.empty()) throw CLI::RequiredError("MODEL");
-      if (options->goldens.empty()) throw CLI::RequiredError("GOLDEN");
-      action = [options] { return run_verify(*options); };
+      if (options->goldens.empty() && !options->self) throw CLI::RequiredError("GOLDEN or --self");
+      action = [options] {
+        return options->self ? run_self_check(*options) : run_verify(*options);
+      };
     } else {
       action = [options] { return run_verify_folder(*options); };
     }

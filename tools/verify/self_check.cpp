@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Made-up sequences through two sessions.
+#include "tools/verify/self_check.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <span>
+#include <string>
+
+#include "plan/builder.hpp"
+#include "tools/models/text_model.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+/// Around the tiles of the kernels: rows by the work-item, the group and the block of keys.
+constexpr int kLengths[] = {1, 7, 16, 33, 64, 129};
+constexpr std::int64_t kFewestIds = 2;  // where the size of the word table is not known
+
+std::vector<std::vector<std::int32_t>> made_up_sequences(const TextModel& model) {
+  std::mt19937 random(1);
+  const std::int64_t words = std::max(kFewestIds, model.session().plan().word_rows);
+  std::uniform_int_distribution<std::int32_t> id(0, static_cast<std::int32_t>(words - 1));
+  const auto longest = static_cast<int>(model.longest());
+  std::vector<std::vector<std::int32_t>> sequences;
+  for (const int length : kLengths) {
+    if (longest > 0 && length > longest) break;
+    std::vector<std::int32_t>& ids = sequences.emplace_back(static_cast<std::size_t>(length));
+    std::ranges::generate(ids, [&] { return id(random); });
+  }
+  return sequences;
+}
+
+text::Row row_of(const std::vector<std::int32_t>& ids) { return {ids, (ids.size() + 1) / 2}; }
+
+/// What an output holds for one row of a batch, without its padding.
+ir::Tensor real_part(const ir::Tensor& tensor, std::int64_t rows, std::int64_t row,
+                     std::int64_t columns, std::int64_t length) {
+  ir::Sizes shape = tensor.shape();
+  if (shape.empty() || shape[0] != rows) return tensor;
+  shape.erase(shape.begin());
+  const auto all = static_cast<std::size_t>(ir::element_count(shape)) * ir::size_of(tensor.dtype());
+  std::size_t bytes = all;
+  if (!shape.empty() && shape[0] == columns && columns > 0) {
+    bytes = all / static_cast<std::size_t>(columns) * static_cast<std::size_t>(length);
+    shape[0] = length;
+  }
+  ir::Tensor part = ir::Tensor::zeros(tensor.dtype(), shape);
+  std::memcpy(part.mutable_bytes().data(),
+              tensor.bytes().data() + static_cast<std::size_t>(row) * all, bytes);
+  return part;
+}
+
+runtime::Tensors outputs_of(TextModel& model, const text::Batch& batch,
+                            const runtime::Tensors& outputs, std::int64_t row,
+                            std::int64_t length) {
+  runtime::Tensors parts;
+  for (const auto& [name, tensor] : outputs)
+    parts[name] = real_part(tensor, model.rows(batch), row, model.columns(batch), length);
+  return parts;
+}
+
+}  // namespace
+
+runtime::SessionOptions reference_options(runtime::SessionOptions options) {
+  std::vector<std::string> others = plan::variant_names();
+  std::erase_if(others, [](const std::string& name) { return name == "ref" || name == "rows"; });
+  options.disabled_kernels = fmt::format("{}", fmt::join(others, ","));
+  options.drop_padding = false;
+  options.command_buffer = false;
+  options.gemm = "own";
+  return options;
+}
+
+std::vector<SelfCheck> self_check(runtime::Session& session, runtime::Session& reference,
+                                  const Tolerance& tolerance) {
+  TextModel model(session), other(reference);
+  const auto sequences = made_up_sequences(model);
+  std::vector<text::Row> rows;
+  for (const auto& ids : sequences) rows.push_back(row_of(ids));
+  // A file that fixes the number of rows takes one sequence at a time.
+  const std::size_t at_once = model.ports().batch > 0 ? 1 : rows.size();
+  std::vector<SelfCheck> checks;
+  for (std::size_t first = 0; first < rows.size(); first += at_once) {
+    const text::Batch batch = text::make_batch(std::span(rows).subspan(first, at_once));
+    const runtime::Tensors found = model.run(batch);
+    for (std::size_t i = 0; i < at_once; ++i) {
+      const text::Batch alone = text::make_batch(std::span(rows).subspan(first + i, 1));
+      const auto length = static_cast<std::int64_t>(rows[first + i].ids.size());
+      Golden golden;
+      golden.outputs = outputs_of(other, alone, other.run(alone), 0, length);
+      const runtime::Tensors part =
+          outputs_of(model, batch, found, static_cast<std::int64_t>(i), length);
+      checks.push_back({static_cast<int>(length), compare_outputs(part, golden, tolerance)});
+    }
+  }
+  return checks;
+}
+
+}  // namespace bertcl::tools
