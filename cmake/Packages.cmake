@@ -11,7 +11,7 @@ endforeach()
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT ${program_component})
 
 # Not part of `cmake --install`, which serves the machine that it runs on.
-set(bundled "^lib(fmt|icudata|icuuc|onnx_proto|protobuf|zip)[.]so")
+set(bundled "^lib(fmt|icudata|icui18n|icuuc|onnx_proto|protobuf|zip)[.]so")
 install(CODE "
   set(programs \"$<TARGET_FILE:bertcl>\" \"$<TARGET_FILE:bertcl-probe>\")
   set(library \"$<TARGET_FILE:bertcl_api>\")

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// BERT's tokenizer: text -> words (BasicTokenizer) -> word pieces and their ids
-// (WordPieceTokenizer).
+// Tokenizers: text -> ids of tokens. BERT's of a vocab.txt is text -> words (BasicTokenizer) ->
+// word pieces; others are pipelines, as a tokenizer.json describes them.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
+
+#include "text/special_tokens.hpp"
 
 namespace bertcl::text {
 
@@ -39,28 +42,52 @@ class BasicTokenizer {
   bool lower_case_, strip_accents_, split_cjk_;
 };
 
-/// BasicTokenizer, then greedy longest match against a vocabulary (`WordpieceTokenizer` of the
-/// same file). Special tokens inside the text are not protected: "[CLS]" gives "[", "cl", "##s",
-/// "]". Immutable: any number of threads may use one object.
-class WordPieceTokenizer {
+/// Bytes [begin, end) of a text.
+struct Span {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+/// Tokens of a text without special tokens around them.
+struct Encoding {
+  std::vector<std::int32_t> ids;
+  std::vector<Span> spans;  ///< [ids] what each stands for; may be empty
+};
+
+class Pipeline;
+
+/// Makes tokens of texts. Immutable: any number of threads may use one object.
+/// With a vocab.txt, special tokens inside the text are not protected: "[CLS]" gives "[", "cl",
+/// "##s", "]". With the other files they are found as Hugging Face's tokenizers does it.
+class Tokenizer {
  public:
-  /// Reads a vocabulary: a vocab.txt of one token per line, its id the line number from 0, where
-  /// the last newline may be missing; or a tokenizer.json, as parse_tokenizer_json() does. Throws
-  /// Error if the file cannot be read, is of another tokenizer, or lacks [PAD], [UNK], [CLS] or
-  /// [SEP].
-  static WordPieceTokenizer from_file(const std::filesystem::path& path,
-                                      TokenizerOptions options = {});
+  /// Reads a tokenizer:
+  /// - a vocab.txt of BERT: one token per line, its id the line number from 0, where the last
+  ///   newline may be missing;
+  /// - a tokenizer.json, as parse_tokenizer_json() does;
+  /// - a vocab.json with merges.txt beside it (RoBERTa);
+  /// - a SentencePiece model of type unigram (XLM-RoBERTa).
+  /// Throws Error if the file cannot be read or is none of these, if it needs something that is not
+  /// supported, or if a vocab.txt lacks [PAD], [UNK], [CLS] or [SEP].
+  static Tokenizer from_file(const std::filesystem::path& path, TokenizerOptions options = {});
 
-  /// The same from tokens in the order of their ids; `origin` names them in error messages.
-  static WordPieceTokenizer from_tokens(std::vector<std::string> tokens,
-                                        TokenizerOptions options = {},
-                                        const std::string& origin = "vocabulary");
+  /// BERT's from tokens in the order of their ids; `origin` names them in error messages.
+  static Tokenizer from_tokens(std::vector<std::string> tokens, TokenizerOptions options = {},
+                               const std::string& origin = "vocabulary");
 
-  /// Word pieces of a text, continuations with "##".
+  /// Tokens of a text; word pieces that continue a word with "##".
   std::vector<std::string> tokenize(std::string_view text) const;
 
-  /// Ids of the word pieces of a text: ids(tokenize(text)) without the strings between.
+  /// Their ids: ids(tokenize(text)) without the strings between.
   std::vector<std::int32_t> encode(std::string_view text) const;
+
+  /// The same of a word of a text that is given in words: with a space before it, if the tokenizer
+  /// tells the beginning of a word by that.
+  std::vector<std::int32_t> encode_word(std::string_view word) const;
+
+  /// Ids, and where they are in the text. Requires !is_bert().
+  Encoding encode_with_spans(std::string_view text) const;
 
   /// Id of each token. Throws Error on a token that is not in the vocabulary.
   std::vector<std::int32_t> ids(std::span<const std::string> tokens) const;
@@ -71,7 +98,21 @@ class WordPieceTokenizer {
   /// Token of an id. Throws Error if the id is outside the vocabulary.
   const std::string& token(std::int32_t id) const;
 
-  std::size_t vocabulary_size() const { return tokens_.size(); }
+  /// Id of the token that hides another one: [MASK] or <mask>. Throws Error if there is none.
+  std::int32_t mask_id() const;
+
+  /// One more than the largest id.
+  std::size_t vocabulary_size() const;
+
+  /// What goes around texts.
+  const SpecialTokens& special() const { return special_; }
+
+  /// Most tokens of a sequence with its special tokens, if the file says so.
+  std::optional<int> longest() const { return longest_; }
+
+  /// Whether it splits words as BERT does: basic(), then word pieces with "##".
+  bool is_bert() const { return is_bert_; }
+  /// How BERT splits words. Requires is_bert().
   const BasicTokenizer& basic() const { return basic_; }
 
  private:
@@ -83,16 +124,24 @@ class WordPieceTokenizer {
   };
   using Ids = std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>>;
 
-  explicit WordPieceTokenizer(const TokenizerOptions& options);
+  explicit Tokenizer(const TokenizerOptions& options);
+  static Tokenizer of_pipeline(std::shared_ptr<const Pipeline> pipeline);
   void add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const;
+
+  std::shared_ptr<const Pipeline> pipeline_;  // none: of a vocab.txt
+  SpecialTokens special_;
+  std::optional<int> longest_;
+  bool is_bert_ = true;
 
   BasicTokenizer basic_;
   std::size_t max_word_chars_;
   std::vector<std::string> tokens_;  // by id
   Ids ids_;                          // every token as it stands
   Ids continuation_ids_;             // tokens that begin with "##", without it
-  std::size_t longest_ = 0;          // bytes of the longest token
+  std::size_t longest_token_ = 0;    // bytes of the longest token
   std::int32_t unknown_ = 0;         // id of [UNK]
 };
+
+using WordPieceTokenizer = Tokenizer;
 
 }  // namespace bertcl::text

@@ -1,129 +1,153 @@
 // SPDX-License-Identifier: Apache-2.0
-// tokenizer.json of Hugging Face's tokenizers, for BERT's WordPiece only.
+// tokenizer.json of Hugging Face's tokenizers.
 //
 //   {"added_tokens": [{"id": 0, "content": "[PAD]", "special": true, ..}, ..],
 //    "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
 //                   "strip_accents": null, "lowercase": true},
 //    "pre_tokenizer": {"type": "BertPreTokenizer"},
+//    "post_processor": {"type": "TemplateProcessing", ..}, "truncation": null,
 //    "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
 //              "max_input_chars_per_word": 100, "vocab": {"[PAD]": 0, ..}}, ..}
 #include "text/tokenizer_json.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
+#include "text/pipeline/pipeline.hpp"
 
 namespace bertcl::text {
 namespace {
 
-// More tokens than any vocabulary has (LaBSE: 501,153): an id above is damage, not a table to make.
-constexpr std::int64_t kMostTokens = 1 << 22;
-constexpr std::array<std::string_view, 5> kSpecial{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+using Json = nlohmann::json;
 
-/// The type of a part of the tokenizer must be this one; null counts as none.
-JsonNode part(const JsonNode& root, const char* name, const char* type) {
-  const std::optional<JsonNode> found = root.find(name);
-  if (!found) root.fail(fmt::format("has no {}; expected {}", name, type));
-  const std::string other = found->at("type").string();
-  if (other != type) found->fail(fmt::format("is of kind {}; expected {}", other, type));
-  return *found;
+std::string kind_of(const Json& root, const char* part) {
+  const auto found = root.find(part);
+  return found != root.end() && found->is_object() ? found->value("type", "") : "";
 }
 
-std::optional<bool> setting(const JsonNode& node, const char* key) {
-  const auto found = node.find(key);
-  return found ? std::optional(found->boolean()) : std::nullopt;
+/// Sets the options in every BertNormalizer.
+void overrule(Json& normalizer, const TokenizerOptions& options) {
+  if (normalizer.is_array())
+    for (Json& each : normalizer) overrule(each, options);
+  if (!normalizer.is_object()) return;
+  if (normalizer.contains("normalizers")) overrule(normalizer["normalizers"], options);
+  if (!normalizer.contains("type") || normalizer["type"] != "BertNormalizer") return;
+  const auto set = [&](const char* key, const std::optional<bool>& value) {
+    if (value) normalizer[key] = *value;
+  };
+  set("lowercase", options.lower_case);
+  set("strip_accents", options.strip_accents);
+  set("handle_chinese_chars", options.split_cjk);
 }
 
-/// Settings that have one value here.
-void require(const JsonNode& node, const char* key, const std::string& value) {
-  const auto found = node.find(key);
-  if (found && found->string() != value)
-    found->fail(fmt::format("is \"{}\"; expected \"{}\"", found->string(), value));
+/// What BasicTokenizer does, if that and word pieces are what the file describes.
+std::optional<TokenizerOptions> options_of_bert(const Json& root) {
+  if (kind_of(root, "model") != "WordPiece" || kind_of(root, "normalizer") != "BertNormalizer" ||
+      kind_of(root, "pre_tokenizer") != "BertPreTokenizer" ||
+      root["model"].value("continuing_subword_prefix", "##") != "##")
+    return std::nullopt;
+  const JsonNode normalizer(root["normalizer"]);
+  const auto flag = [&](const char* key) {
+    const auto found = normalizer.find(key);
+    return found ? std::optional(found->boolean()) : std::nullopt;
+  };
+  if (!flag("clean_text").value_or(true)) return std::nullopt;
+  return TokenizerOptions{.lower_case = flag("lowercase"),
+                          .strip_accents = flag("strip_accents"),
+                          .split_cjk = flag("handle_chinese_chars")};
 }
 
-/// Tokens by their ids, each with one.
-class Vocabulary {
- public:
-  void add(const std::string& token, const JsonNode& node) {
-    const std::int64_t id = node.integer();
-    if (id < 0 || id >= kMostTokens)
-      node.fail(fmt::format("is the id {}; expected one from 0 to {}", id, kMostTokens - 1));
-    const auto at = static_cast<std::size_t>(id);
-    if (at >= tokens.size()) {
-      tokens.resize(at + 1);
-      taken_.resize(at + 1);
-    }
-    if (taken_[at] && tokens[at] != token)
-      node.fail(fmt::format("is the id {}, which \"{}\" already has", id, tokens[at]));
-    if (const auto known = ids_.emplace(token, id).first; known->second != id)
-      node.fail(
-          fmt::format("is the id {}, but \"{}\" already has the id {}", id, token, known->second));
-    tokens[at] = token;
-    taken_[at] = true;
+AddedTokens read_added_tokens(const JsonNode& root, const Pipeline& pipeline) {
+  std::vector<AddedToken> tokens;
+  if (const auto added = root.find("added_tokens")) {
+    Vocabulary ids;  // finds ids that two tokens have
+    added->each([&](const JsonNode& node) {
+      AddedToken token = read_added_token(node);
+      const JsonNode id = node.at("id");
+      ids.add(token.content, id);
+      token.id = static_cast<std::int32_t>(id.integer());
+      if (const auto known = pipeline.vocabulary.find(token.content); known && *known != token.id)
+        id.fail(fmt::format("is the id {}, but \"{}\" already has the id {}", token.id,
+                            token.content, *known));
+      tokens.push_back(std::move(token));
+    });
   }
+  return {std::move(tokens), pipeline.normalizers};
+}
 
-  std::vector<std::string> tokens;
+/// Special tokens of a model that has no post-processor are none; of one that has them, all must
+/// be there.
+void check_special(const JsonNode& node, const Pipeline& pipeline) {
+  const SpecialTokens& special = pipeline.post_processor.special;
+  for (const auto* ids : {&special.before, &special.after, &special.pair_before,
+                          &special.pair_between, &special.pair_after})
+    for (const std::int32_t id : *ids)
+      if (pipeline.token_of(id) == nullptr)
+        node.fail(fmt::format("adds the id {}; the tokenizer has {} tokens", id, pipeline.size()));
+}
 
- private:
-  std::vector<bool> taken_;
-  std::unordered_map<std::string, std::int64_t> ids_;
-};
+std::optional<int> read_longest(const JsonNode& root) {
+  const auto truncation = root.find("truncation");
+  if (!truncation) return std::nullopt;
+  if (const auto direction = truncation->find("direction");
+      direction && direction->string() != "Right")
+    direction->fail(
+        fmt::format("is \"{}\"; only \"Right\" is supported: the end of a long text is "
+                    "truncated",
+                    direction->string()));
+  const JsonNode length = truncation->at("max_length");
+  const std::int64_t longest = length.integer();
+  if (longest < 1 || longest > 1'000'000'000)
+    length.fail(fmt::format("is {}; expected a number of tokens", longest));
+  return static_cast<int>(longest);
+}
 
-/// The tokenizers library finds an added token in a text before it finds words. Here it does not:
-/// BERT's own are put around texts, others would be lost.
-void add_special(const JsonNode& token, Vocabulary& vocabulary) {
-  const std::string content = token.at("content").string();
-  if (std::find(kSpecial.begin(), kSpecial.end(), std::string_view(content)) == kSpecial.end())
-    token.fail(fmt::format(
-        "adds the token \"{}\", which is matched before words are split; only {} are supported",
-        content, fmt::join(kSpecial, ", ")));
-  vocabulary.add(content, token.at("id"));
+bool is_byte_level(const Json& pre_tokenizer) {
+  if (!pre_tokenizer.is_object()) return false;
+  if (pre_tokenizer.value("type", "") == "ByteLevel") return true;
+  if (pre_tokenizer.contains("pretokenizers"))
+    for (const Json& each : pre_tokenizer["pretokenizers"])
+      if (is_byte_level(each)) return true;
+  return false;
 }
 
 }  // namespace
 
-TokenizerFile parse_tokenizer_json(std::string_view content, const std::string& origin) {
-  const nlohmann::json document = parse_json(content, origin);
-  const JsonNode root(document, origin, kWordPieceOnly);
-  if (!document.contains("model")) root.fail("is JSON, but not a tokenizer.json: it has no model");
-  const JsonNode model = part(root, "model", "WordPiece");
-  require(model, "unk_token", "[UNK]");
-  require(model, "continuing_subword_prefix", "##");
+std::shared_ptr<const Pipeline> parse_tokenizer_json(std::string_view content,
+                                                     const std::string& origin,
+                                                     const TokenizerOptions& options) {
+  Json document = parse_json(content, origin);
+  if (document.contains("normalizer")) overrule(document["normalizer"], options);
+  const JsonNode root(document, origin, kTokenizerHint);
+  const auto model = root.find("model");
+  if (!model) root.fail("is JSON, but not a tokenizer.json: it has no model");
 
-  TokenizerFile file;
-  if (const auto longest = model.find("max_input_chars_per_word")) {
-    const std::int64_t characters = longest->integer();
-    if (characters < 1 || characters > 1'000'000)
-      longest->fail(fmt::format("is {}; expected a number from 1 to 1,000,000", characters));
-    file.options.max_word_chars = static_cast<int>(characters);
+  auto pipeline = std::make_shared<Pipeline>();
+  if (options.max_word_chars && document["model"].is_object())
+    document["model"]["max_input_chars_per_word"] = *options.max_word_chars;
+  pipeline->model = read_model(*model, pipeline->vocabulary);
+  if (const auto node = root.find("normalizer")) add_normalizers(*node, pipeline->normalizers);
+  if (const auto node = root.find("pre_tokenizer"))
+    add_pre_tokenizers(*node, pipeline->pre_tokenizers);
+  pipeline->added = read_added_tokens(root, *pipeline);
+  if (const auto node = root.find("post_processor")) {
+    pipeline->post_processor = read_post_processor(*node);
+    check_special(*node, *pipeline);
   } else {
-    file.options.max_word_chars = 100;  // the library's default
+    pipeline->post_processor.special.segments = true;
   }
-  const JsonNode normalizer = part(root, "normalizer", "BertNormalizer");
-  if (!setting(normalizer, "clean_text").value_or(true))
-    normalizer.at("clean_text").fail("is false; control characters are always dropped");
-  file.options.split_cjk = setting(normalizer, "handle_chinese_chars").value_or(true);
-  file.options.lower_case = setting(normalizer, "lowercase").value_or(true);
-  file.options.strip_accents = setting(normalizer, "strip_accents");
-  part(root, "pre_tokenizer", "BertPreTokenizer");
-
-  Vocabulary vocabulary;
-  model.at("vocab").each_member(
-      [&](const std::string& token, const JsonNode& id) { vocabulary.add(token, id); });
-  if (const auto added = root.find("added_tokens"))
-    added->each([&](const JsonNode& token) { add_special(token, vocabulary); });
-  file.tokens = std::move(vocabulary.tokens);
-  return file;
+  pipeline->longest = read_longest(root);
+  pipeline->bert = options_of_bert(document);
+  pipeline->byte_level =
+      document.contains("pre_tokenizer") && is_byte_level(document["pre_tokenizer"]);
+  return pipeline;
 }
 
 }  // namespace bertcl::text

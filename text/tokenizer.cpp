@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words -> word pieces by greedy longest match; reading of vocabularies.
+// Reading of tokenizers, and word pieces by greedy longest match for those of a vocab.txt.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include "bertcl/error.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
+#include "text/pipeline/pipeline.hpp"
 #include "text/tokenizer.hpp"
 #include "text/tokenizer_json.hpp"
 #include "text/unicode.hpp"
@@ -36,28 +37,27 @@ bool is_sentence_piece(std::string_view content) {
 
 }  // namespace
 
-WordPieceTokenizer::WordPieceTokenizer(const TokenizerOptions& options)
+Tokenizer::Tokenizer(const TokenizerOptions& options)
     : basic_(options),
       max_word_chars_(static_cast<std::size_t>(std::max(options.max_word_chars.value_or(200), 0))) {
 }
 
-WordPieceTokenizer WordPieceTokenizer::from_file(const std::filesystem::path& path,
-                                                 TokenizerOptions options) {
+Tokenizer Tokenizer::of_pipeline(std::shared_ptr<const Pipeline> pipeline) {
+  Tokenizer tokenizer(pipeline->bert.value_or(TokenizerOptions{}));
+  tokenizer.is_bert_ = pipeline->bert.has_value();
+  tokenizer.special_ = pipeline->post_processor.special;
+  tokenizer.longest_ = pipeline->longest;
+  tokenizer.pipeline_ = std::move(pipeline);
+  return tokenizer;
+}
+
+Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptions options) {
   const std::string content = read_file(path);
   if (is_sentence_piece(content))
     throw Error(
-        fmt::format("{}: this is a SentencePiece model; {}", path.string(), kWordPieceOnly));
-  if (begins_as_object(content)) {
-    TokenizerFile file = parse_tokenizer_json(content, path.string());
-    const auto fill = [](auto& option, const auto& of_file) {
-      if (!option) option = of_file;
-    };
-    fill(options.lower_case, file.options.lower_case);
-    fill(options.strip_accents, file.options.strip_accents);
-    fill(options.split_cjk, file.options.split_cjk);
-    fill(options.max_word_chars, file.options.max_word_chars);
-    return from_tokens(std::move(file.tokens), options, path.string());
-  }
+        fmt::format("{}: this is a SentencePiece model; {}", path.string(), kTokenizerHint));
+  if (begins_as_object(content))
+    return of_pipeline(parse_tokenizer_json(content, path.string(), options));
   std::vector<std::string> tokens;
   for (std::size_t begin = 0; begin < content.size();) {
     const std::size_t end = std::min(content.find('\n', begin), content.size());
@@ -67,17 +67,16 @@ WordPieceTokenizer WordPieceTokenizer::from_file(const std::filesystem::path& pa
   return from_tokens(std::move(tokens), options, path.string());
 }
 
-WordPieceTokenizer WordPieceTokenizer::from_tokens(std::vector<std::string> tokens,
-                                                   TokenizerOptions options,
-                                                   const std::string& origin) {
-  WordPieceTokenizer tokenizer(options);
+Tokenizer Tokenizer::from_tokens(std::vector<std::string> tokens, TokenizerOptions options,
+                                 const std::string& origin) {
+  Tokenizer tokenizer(options);
   tokenizer.tokens_ = std::move(tokens);
   for (std::size_t i = 0; i < tokenizer.tokens_.size(); ++i) {
     const std::string& token = tokenizer.tokens_[i];
     const auto id = static_cast<std::int32_t>(i);
     tokenizer.ids_[token] = id;
     if (token.starts_with("##")) tokenizer.continuation_ids_[token.substr(2)] = id;
-    tokenizer.longest_ = std::max(tokenizer.longest_, token.size());
+    tokenizer.longest_token_ = std::max(tokenizer.longest_token_, token.size());
   }
   std::string missing;
   for (const char* special : {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}) {
@@ -91,22 +90,34 @@ WordPieceTokenizer WordPieceTokenizer::from_tokens(std::vector<std::string> toke
                     origin, tokenizer.tokens_.size(), missing));
   }
   tokenizer.unknown_ = tokenizer.token_id("[UNK]");
+  const std::int32_t begin = tokenizer.token_id("[CLS]"), end = tokenizer.token_id("[SEP]");
+  tokenizer.special_ = {{begin}, {end}, {begin}, {end}, {end}, true};
   return tokenizer;
 }
 
-std::vector<std::int32_t> WordPieceTokenizer::encode(std::string_view text) const {
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text) const {
+  if (pipeline_) return pipeline_->encode_ids(text);
   std::vector<std::int32_t> result;
   for (const std::string& word : basic_.tokenize(text)) add_pieces(word, result);
   return result;
 }
 
-std::vector<std::string> WordPieceTokenizer::tokenize(std::string_view text) const {
+std::vector<std::int32_t> Tokenizer::encode_word(std::string_view word) const {
+  if (!pipeline_ || !pipeline_->byte_level || word.starts_with(' ')) return encode(word);
+  return encode(' ' + std::string(word));
+}
+
+Encoding Tokenizer::encode_with_spans(std::string_view text) const {
+  return pipeline_->encode(text);
+}
+
+std::vector<std::string> Tokenizer::tokenize(std::string_view text) const {
   std::vector<std::string> pieces;
   for (const std::int32_t id : encode(text)) pieces.push_back(token(id));
   return pieces;
 }
 
-void WordPieceTokenizer::add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const {
+void Tokenizer::add_pieces(std::string_view word, std::vector<std::int32_t>& ids) const {
   const std::size_t before = ids.size();
   const auto fail = [&] {
     ids.resize(before);
@@ -116,7 +127,7 @@ void WordPieceTokenizer::add_pieces(std::string_view word, std::vector<std::int3
 
   for (std::size_t begin = 0; begin < word.size();) {
     const Ids& table = begin == 0 ? ids_ : continuation_ids_;
-    std::size_t length = std::min(word.size() - begin, longest_);
+    std::size_t length = std::min(word.size() - begin, longest_token_);
     for (; length > 0; --length) {
       const std::size_t end = begin + length;
       const bool inside_code_point =
@@ -132,28 +143,45 @@ void WordPieceTokenizer::add_pieces(std::string_view word, std::vector<std::int3
   }
 }
 
-std::vector<std::int32_t> WordPieceTokenizer::ids(std::span<const std::string> tokens) const {
+std::vector<std::int32_t> Tokenizer::ids(std::span<const std::string> tokens) const {
   std::vector<std::int32_t> result;
   result.reserve(tokens.size());
   for (const std::string& token : tokens) result.push_back(token_id(token));
   return result;
 }
 
-std::int32_t WordPieceTokenizer::token_id(std::string_view token) const {
-  const auto found = ids_.find(token);
-  if (found == ids_.end()) {
-    throw Error(
-        fmt::format("token \"{}\" is not in the vocabulary of {} tokens", token, tokens_.size()));
+std::int32_t Tokenizer::token_id(std::string_view token) const {
+  std::optional<std::int32_t> id;
+  if (pipeline_) {
+    id = pipeline_->id_of(token);
+  } else if (const auto found = ids_.find(token); found != ids_.end()) {
+    id = found->second;
   }
-  return found->second;
+  if (id) return *id;
+  throw Error(
+      fmt::format("token \"{}\" is not in the vocabulary of {} tokens", token, vocabulary_size()));
 }
 
-const std::string& WordPieceTokenizer::token(std::int32_t id) const {
-  if (id < 0 || static_cast<std::size_t>(id) >= tokens_.size()) {
-    throw Error(
-        fmt::format("token id {} is outside the vocabulary of {} tokens", id, tokens_.size()));
+const std::string& Tokenizer::token(std::int32_t id) const {
+  const std::string* token = nullptr;
+  if (pipeline_) {
+    token = pipeline_->token_of(id);
+  } else if (id >= 0 && static_cast<std::size_t>(id) < tokens_.size()) {
+    token = &tokens_[static_cast<std::size_t>(id)];
   }
-  return tokens_[static_cast<std::size_t>(id)];
+  if (token != nullptr) return *token;
+  throw Error(
+      fmt::format("token id {} is outside the vocabulary of {} tokens", id, vocabulary_size()));
+}
+
+std::int32_t Tokenizer::mask_id() const {
+  if (pipeline_ && !pipeline_->id_of("[MASK]") && pipeline_->id_of("<mask>"))
+    return token_id("<mask>");
+  return token_id("[MASK]");
+}
+
+std::size_t Tokenizer::vocabulary_size() const {
+  return pipeline_ ? pipeline_->size() : tokens_.size();
 }
 
 }  // namespace bertcl::text

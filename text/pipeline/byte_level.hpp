@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPT-2's byte level: each byte as a printable character, and the splitting of texts.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/pipeline/parts.hpp"
+
+namespace bertcl::text {
+
+inline constexpr std::string_view kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+
+/// Matches of kGpt2Pattern that cover a text.
+void find_gpt2(std::string_view text, std::vector<Match>& matches);
+
+/// Each byte of a part as its character: a space is U+0120.
+std::unique_ptr<Stage> byte_characters();
+
+/// `ByteLevel` as pre-tokenizer.
+std::unique_ptr<Stage> byte_level(bool add_prefix_space, bool use_regex);
+
+/// Puts characters before a part, which share the origin of its first one. Does nothing to an empty
+/// part.
+void prepend(Edits& edits, std::string_view characters);
+
+}  // namespace bertcl::text

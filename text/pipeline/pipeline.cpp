@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// From text to tokens, with a cache of words.
+#include "text/pipeline/pipeline.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+
+#include "text/pipeline/properties.hpp"
+
+namespace bertcl::text {
+namespace {
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
+
+/// The tokens of words seen before. A word has one place, where a later one replaces it.
+struct WordCache {
+  static constexpr std::size_t kWords = 1 << 14;
+  static constexpr std::size_t kLongest = 64;  // bytes
+
+  struct Entry {
+    std::string word;
+    std::vector<Token> tokens;
+  };
+  std::uint64_t owner = 0;
+  std::vector<Entry> entries;
+  std::vector<Token> uncached;
+};
+
+/// Bytes of spaces at the ends of a token, which `process_offsets` of the library's
+/// src/pre_tokenizers/byte_level.rs takes off.
+struct Blanks {
+  int left = 0, right = 0;
+};
+
+Blanks blanks_of(std::string_view token) {
+  Blanks blanks;
+  bool begun = false;
+  for (std::size_t position = 0; position < token.size();) {
+    const char32_t c = next_code_point(token, position);
+    const bool blank = c == 0x120 || is_white_space(c);
+    if (!begun && blank) ++blanks.left;
+    begun = begun || !blank;
+    blanks.right = blank ? blanks.right + 1 : 0;
+  }
+  return blanks;
+}
+
+bool is_inside(std::string_view text, std::size_t position) {
+  return position < text.size() && (static_cast<unsigned char>(text[position]) & 0xC0) == 0x80;
+}
+
+void trim_span(Span& span, Blanks blanks, std::string_view text, bool first, bool added_space) {
+  if (first && added_space && blanks.left == 1) blanks.left = 0;
+  for (; blanks.left > 0 && span.begin < span.end; --blanks.left) {
+    ++span.begin;
+    while (span.begin < span.end && is_inside(text, span.begin)) ++span.begin;
+  }
+  std::uint32_t end = span.end;
+  for (; blanks.right > 0 && end > 0; --blanks.right) {
+    --end;
+    while (end > 0 && is_inside(text, end)) --end;
+  }
+  if (blanks.right == 0) span.end = std::max(end, span.begin);
+}
+
+}  // namespace
+
+Pipeline::Pipeline() : serial_(next_serial()) {}
+
+Parts Pipeline::split(std::string_view text) const {
+  Parts parts(text);
+  added.find(parts, false);
+  for (const auto& stage : normalizers) stage->apply(parts);
+  added.find(parts, true);
+  for (const auto& stage : pre_tokenizers) stage->apply(parts);
+  return parts;
+}
+
+const std::vector<Token>& Pipeline::tokens_of(std::string_view word) const {
+  static thread_local WordCache cache;
+  if (cache.owner != serial_) {
+    cache.owner = serial_;
+    cache.entries.assign(WordCache::kWords, {});
+  }
+  if (word.size() > WordCache::kLongest) {
+    cache.uncached.clear();
+    model->tokenize(word, cache.uncached);
+    return cache.uncached;
+  }
+  const std::size_t place = std::hash<std::string_view>{}(word) % WordCache::kWords;
+  WordCache::Entry& entry = cache.entries[place];
+  if (entry.word != word) {
+    entry.word.clear();  // so that nothing is found there if the model throws
+    entry.tokens.clear();
+    model->tokenize(word, entry.tokens);
+    entry.word = word;
+  }
+  return entry.tokens;
+}
+
+std::optional<std::int32_t> Pipeline::id_of(std::string_view token) const {
+  for (const AddedToken& other : added.tokens())
+    if (other.content == token) return other.id;
+  return vocabulary.find(token);
+}
+
+const std::string* Pipeline::token_of(std::int32_t id) const {
+  for (const AddedToken& token : added.tokens())
+    if (token.id == id) return &token.content;
+  const bool known = id >= 0 && static_cast<std::size_t>(id) < vocabulary.size();
+  return known ? &vocabulary.at(id) : nullptr;
+}
+
+std::size_t Pipeline::size() const {
+  std::size_t size = vocabulary.size();
+  for (const AddedToken& token : added.tokens())
+    size = std::max(size, static_cast<std::size_t>(token.id) + 1);
+  return size;
+}
+
+std::vector<std::int32_t> Pipeline::encode_ids(std::string_view text) const {
+  const Parts parts = split(text);
+  std::vector<std::int32_t> ids;
+  ids.reserve(parts.parts.size());
+  for (const Part& part : parts.parts) {
+    if (part.token >= 0) {
+      ids.push_back(part.token);
+    } else if (part.begin < part.end) {
+      for (const Token& token : tokens_of(parts.text_of(part))) ids.push_back(token.id);
+    }
+  }
+  return ids;
+}
+
+Encoding Pipeline::encode(std::string_view text) const {
+  const Parts parts = split(text);
+  Encoding encoding;
+  const auto add = [&](std::int32_t id, std::uint32_t begin, std::uint32_t end) {
+    Span span = parts.original(begin, end);
+    const Blanks blanks = post_processor.trims.empty()
+                              ? Blanks{}
+                              : blanks_of(std::string_view(parts.text).substr(begin, end - begin));
+    for (const bool added_space : post_processor.trims) {
+      const bool first = encoding.ids.empty() || span.begin == 0;
+      trim_span(span, blanks, text, first, added_space);
+    }
+    encoding.ids.push_back(id);
+    encoding.spans.push_back(span);
+  };
+  for (const Part& part : parts.parts) {
+    if (part.token >= 0) {
+      add(part.token, part.begin, part.end);
+    } else if (part.begin < part.end) {
+      for (const auto& [id, begin, end] : tokens_of(parts.text_of(part)))
+        add(id, part.begin + begin, part.begin + std::max(end, begin + 1));
+    }
+  }
+  return encoding;
+}
+
+}  // namespace bertcl::text

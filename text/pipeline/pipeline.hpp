@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tokenizer as a tokenizer.json describes it: added tokens, normalizers, pre-tokenizers, a model.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/pipeline/added_tokens.hpp"
+#include "text/pipeline/model.hpp"
+#include "text/pipeline/post_processor.hpp"
+#include "text/pipeline/pre_tokenizers.hpp"
+
+namespace bertcl::text {
+
+/// Immutable once it is built: any number of threads may use one object.
+class Pipeline {
+ public:
+  Pipeline();
+
+  Vocabulary vocabulary;  ///< of the model
+  Stages normalizers, pre_tokenizers;
+  std::unique_ptr<Model> model;
+  AddedTokens added;
+  PostProcessor post_processor;
+  bool byte_level = false;     ///< a space before a word tells that it begins there
+  std::optional<int> longest;  ///< tokens of a sequence (`truncation`)
+  /// What BasicTokenizer does, where these parts are all that BERT's have.
+  std::optional<TokenizerOptions> bert;
+
+  Encoding encode(std::string_view text) const;
+  /// The ids alone.
+  std::vector<std::int32_t> encode_ids(std::string_view text) const;
+
+  /// Of the vocabulary and the added tokens. None where there is no such token.
+  std::optional<std::int32_t> id_of(std::string_view token) const;
+  const std::string* token_of(std::int32_t id) const;
+  /// One more than the largest id.
+  std::size_t size() const;
+
+ private:
+  Parts split(std::string_view text) const;
+  const std::vector<Token>& tokens_of(std::string_view word) const;
+
+  std::uint64_t serial_;  // tells the words in a thread's cache apart from those of others
+};
+
+}  // namespace bertcl::text

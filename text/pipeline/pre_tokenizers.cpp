@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pre-tokenizers, and the reading of all of them.
+#include "text/pipeline/pre_tokenizers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "text/pipeline/byte_level.hpp"
+#include "text/pipeline/pattern.hpp"
+#include "text/pipeline/properties.hpp"
+
+namespace bertcl::text {
+namespace {
+
+/// Splits at the characters of a kind.
+class CharacterSplit : public Stage {
+ public:
+  CharacterSplit(bool (*is)(char32_t), Behavior behavior) : is_(is), behavior_(behavior) {}
+  void apply(Parts& parts) const override { split_at(parts, behavior_, is_); }
+
+ private:
+  bool (*is_)(char32_t);
+  Behavior behavior_;
+};
+
+class BertSplit : public Stage {
+ public:
+  void apply(Parts& parts) const override {
+    split_at(parts, Behavior::removed, is_white_space);
+    split_at(parts, Behavior::isolated, is_punctuation_unicode8);
+  }
+};
+
+/// `\w+|[^\w\s]+`
+class WhitespaceStage : public Stage {
+ public:
+  void apply(Parts& parts) const override {
+    split(parts, Behavior::removed, [](std::string_view text, std::vector<Match>& matches) {
+      int last = -1;
+      for (std::size_t position = 0; position < text.size();) {
+        const auto begin = static_cast<std::uint32_t>(position);
+        const char32_t c = next_code_point(text, position);
+        const auto end = static_cast<std::uint32_t>(position);
+        const int kind = is_regex_word(c) ? 0 : is_white_space(c) ? 1 : 2;
+        if (kind == last) {
+          matches.back().end = end;
+        } else {
+          matches.push_back({begin, end, kind == 1});
+        }
+        last = kind;
+      }
+    });
+  }
+};
+
+class PatternSplit : public Stage {
+ public:
+  PatternSplit(Pattern pattern, Behavior behavior, bool invert)
+      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
+  void apply(Parts& parts) const override {
+    split(parts, behavior_, [&](std::string_view text, std::vector<Match>& matches) {
+      pattern_.find(text, matches);
+      if (!invert_) return;
+      for (Match& match : matches) match.found = !match.found;
+    });
+  }
+
+ private:
+  Pattern pattern_;
+  Behavior behavior_;
+  bool invert_;
+};
+
+class MetaspaceStage : public Stage {
+ public:
+  MetaspaceStage(std::string replacement, PrependScheme scheme, bool splits)
+      : replacement_(std::move(replacement)), scheme_(scheme), splits_(splits) {}
+
+  void apply(Parts& parts) const override {
+    rewrite(parts, [&](Edits& edits) { replace_spaces(edits); });
+    if (!splits_) return;
+    split(parts, Behavior::merged_with_next,
+          [&](std::string_view text, std::vector<Match>& matches) { find(text, matches); });
+  }
+
+ private:
+  void replace_spaces(Edits& edits) const {
+    const std::string_view text = edits.text();
+    const bool begins = text.starts_with(' ') || text.starts_with(replacement_);
+    const bool prepends = scheme_ == PrependScheme::always ||
+                          (scheme_ == PrependScheme::first && edits.origin() == 0);
+    if (prepends && !begins) prepend(edits, replacement_);
+    while (!edits.at_end()) {
+      const std::size_t begin = edits.position();
+      const std::size_t space = std::min(text.find(' ', begin), text.size());
+      edits.keep(space - begin);
+      if (space == text.size()) break;
+      edits.skip(1);
+      edits.put_after(replacement_);
+    }
+  }
+
+  void find(std::string_view text, std::vector<Match>& matches) const {
+    std::size_t last = 0;
+    const auto add = [&](std::size_t end, bool found) {
+      if (last < end)
+        matches.push_back(
+            {static_cast<std::uint32_t>(last), static_cast<std::uint32_t>(end), found});
+      last = end;
+    };
+    while (last < text.size()) {
+      const std::size_t begin = std::min(text.find(replacement_, last), text.size());
+      add(begin, false);
+      if (begin < text.size()) add(begin + replacement_.size(), true);
+    }
+  }
+
+  std::string replacement_;
+  PrependScheme scheme_;
+  bool splits_;
+};
+
+template <typename Value, std::size_t count>
+using Names = std::array<std::pair<std::string_view, Value>, count>;
+
+template <typename Value, std::size_t count>
+Value choose(const JsonNode& node, const Names<Value, count>& names) {
+  std::string known;
+  for (const auto& [name, value] : names) {
+    if (node.string() == name) return value;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", name);
+  }
+  node.fail(fmt::format("is \"{}\" (choose from {})", node.string(), known));
+}
+
+Behavior behavior_of(const JsonNode& node, Behavior otherwise) {
+  static constexpr Names<Behavior, 5> names{{{"Removed", Behavior::removed},
+                                             {"Isolated", Behavior::isolated},
+                                             {"MergedWithPrevious", Behavior::merged_with_previous},
+                                             {"MergedWithNext", Behavior::merged_with_next},
+                                             {"Contiguous", Behavior::contiguous}}};
+  const auto found = node.find("behavior");
+  return found ? choose(*found, names) : otherwise;
+}
+
+bool setting_of(const JsonNode& node, const char* key, bool otherwise) {
+  const auto found = node.find(key);
+  return found ? found->boolean() : otherwise;
+}
+
+std::unique_ptr<Stage> metaspace_of(const JsonNode& node) {
+  static constexpr Names<PrependScheme, 3> names{{{"never", PrependScheme::never},
+                                                  {"first", PrependScheme::first},
+                                                  {"always", PrependScheme::always}}};
+  const auto scheme = node.find("prepend_scheme");
+  PrependScheme prepends = scheme ? choose(*scheme, names) : PrependScheme::always;
+  if (!setting_of(node, "add_prefix_space", true)) prepends = PrependScheme::never;
+  return metaspace(node.at("replacement").string(), prepends, setting_of(node, "split", true));
+}
+
+}  // namespace
+
+std::unique_ptr<Stage> bert_pre_tokenizer() { return std::make_unique<BertSplit>(); }
+
+std::unique_ptr<Stage> metaspace(std::string replacement, PrependScheme scheme, bool splits) {
+  return std::make_unique<MetaspaceStage>(std::move(replacement), scheme, splits);
+}
+
+std::unique_ptr<Stage> whitespace_split() {
+  return std::make_unique<CharacterSplit>(is_white_space, Behavior::removed);
+}
+
+void add_pre_tokenizers(const JsonNode& node, Stages& stages) {
+  const std::string& type = node.at("type").string();
+  if (type == "Sequence") {
+    node.at("pretokenizers").each([&](const JsonNode& each) { add_pre_tokenizers(each, stages); });
+  } else if (type == "BertPreTokenizer") {
+    stages.push_back(bert_pre_tokenizer());
+  } else if (type == "Whitespace") {
+    stages.push_back(std::make_unique<WhitespaceStage>());
+  } else if (type == "WhitespaceSplit") {
+    stages.push_back(whitespace_split());
+  } else if (type == "Punctuation") {
+    stages.push_back(std::make_unique<CharacterSplit>(is_punctuation_unicode8,
+                                                      behavior_of(node, Behavior::isolated)));
+  } else if (type == "Digits") {
+    const bool each = setting_of(node, "individual_digits", false);
+    stages.push_back(std::make_unique<CharacterSplit>(
+        is_numeric, each ? Behavior::isolated : Behavior::contiguous));
+  } else if (type == "ByteLevel") {
+    stages.push_back(byte_level(setting_of(node, "add_prefix_space", true),
+                                setting_of(node, "use_regex", true)));
+  } else if (type == "Metaspace") {
+    stages.push_back(metaspace_of(node));
+  } else if (type == "Split") {
+    stages.push_back(std::make_unique<PatternSplit>(Pattern::of(node.at("pattern")),
+                                                    behavior_of(node, Behavior::isolated),
+                                                    setting_of(node, "invert", false)));
+  } else {
+    node.fail(fmt::format(
+        "is of kind {}; supported are BertPreTokenizer, ByteLevel, Digits, Metaspace, Punctuation, "
+        "Sequence, Split, Whitespace and WhitespaceSplit",
+        type));
+  }
+}
+
+}  // namespace bertcl::text

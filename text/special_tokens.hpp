@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The special tokens that a model expects around its texts.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace bertcl::text {
+
+/// BERT: [CLS] text [SEP], and [CLS] first [SEP] second [SEP]. RoBERTa: <s> first </s></s> second
+/// </s>.
+struct SpecialTokens {
+  std::vector<std::int32_t> before, after;                          ///< of a single text
+  std::vector<std::int32_t> pair_before, pair_between, pair_after;  ///< of two texts
+  bool segments = true;  ///< the second text and what follows it are segment 1, all else 0
+
+  std::size_t count() const { return before.size() + after.size(); }
+  std::size_t pair_count() const {
+    return pair_before.size() + pair_between.size() + pair_after.size();
+  }
+};
+
+}  // namespace bertcl::text
