@@ -91,7 +91,7 @@ Sequences read_squad_samples(const std::filesystem::path& data, const Tokenizer&
       const squad::Feature& first = windows.front();
       samples.ids.insert(samples.ids.end(), first.input_ids.begin(), first.input_ids.end());
       for (std::size_t i = 0; i < first.length(); ++i)
-        samples.types.push_back(i >= first.doc_begin);
+        samples.types.push_back(i >= first.second);
       samples.offsets.push_back(static_cast<std::int64_t>(samples.ids.size()));
     }
     return samples;

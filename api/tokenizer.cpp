@@ -16,21 +16,23 @@ void Tokenizer::Impl::add(Sequences& to, std::string_view first, const std::stri
                           std::int64_t max_length) const {
   auto a = tokenizer.encode(first), b = second ? tokenizer.encode(*second) : a;
   if (!second) b.clear();
-  const std::int64_t special = second ? 3 : 2;
+  const text::SpecialTokens& around = tokenizer.special();
+  const auto special = static_cast<std::int64_t>(second ? around.pair_count() : around.count());
   if (max_length < special)
     throw Error("sequences of " + std::to_string(max_length) + " tokens leave no room for text");
   while (static_cast<std::int64_t>(a.size() + b.size()) + special > max_length)
     (a.size() > b.size() || !second ? a : b).pop_back();
-  const auto push = [&](std::int64_t id, std::int64_t type) {
-    to.ids.push_back(id);
-    to.types.push_back(type);
+  const auto append = [&](const std::vector<std::int32_t>& ids, std::int64_t type) {
+    to.ids.insert(to.ids.end(), ids.begin(), ids.end());
+    to.types.resize(to.ids.size(), type);
   };
-  push(begin, 0);
-  for (const std::int32_t id : a) push(id, 0);
-  push(end, 0);
+  append(second ? around.pair_before : around.before, 0);
+  append(a, 0);
+  append(second ? around.pair_between : around.after, 0);
   if (second) {
-    for (const std::int32_t id : b) push(id, 1);
-    push(end, 1);
+    const std::int64_t type = around.segments ? 1 : 0;
+    append(b, type);
+    append(around.pair_after, type);
   }
   to.offsets.push_back(static_cast<std::int64_t>(to.ids.size()));
 }
@@ -44,8 +46,7 @@ Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
   return at_boundary([&] {
     auto tokenizer = with_code(ErrorCode::invalid_file,
                                [&] { return text::WordPieceTokenizer::from_file(vocabulary); });
-    const std::int64_t begin = tokenizer.token_id("[CLS]"), end = tokenizer.token_id("[SEP]");
-    return Tokenizer(std::unique_ptr<Impl>(new Impl{std::move(tokenizer), begin, end}));
+    return Tokenizer(std::unique_ptr<Impl>(new Impl{std::move(tokenizer)}));
   });
 }
 

@@ -12,9 +12,8 @@ namespace bertcl {
 
 struct Tokenizer::Impl {
   text::WordPieceTokenizer tokenizer;
-  std::int64_t begin, end;  // [CLS] and [SEP]
 
-  /// [CLS] first [SEP], and second [SEP] where there is one.
+  /// The first text, and the second one where there is one, with their special tokens.
   void add(Sequences& to, std::string_view first, const std::string* second,
            std::int64_t max_length) const;
 };

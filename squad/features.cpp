@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "bertcl/error.hpp"
 #include "text/unicode.hpp"
@@ -52,9 +54,36 @@ std::size_t best_window(const std::vector<Window>& windows, std::size_t piece) {
   return best;
 }
 
+/// Without the white space at its ends, which tokens take along.
+Span trimmed(std::string_view text, Span span) {
+  std::size_t end = span.begin;  // of the last character that is not white space
+  for (std::size_t position = span.begin; position < span.end;) {
+    const std::size_t begin = position;
+    const bool blank = text::is_space(text::next_code_point(text, position));
+    if (!blank) end = position;
+    if (blank && span.begin == begin) end = span.begin = position;
+  }
+  return {span.begin, end};
+}
+
+/// Each token is a word, since what it stands for is known.
+Document document_of_tokens(std::string_view context, const text::WordPieceTokenizer& tokenizer) {
+  Document document;
+  document.context = context;
+  document.words_are_tokens = true;
+  text::Encoding encoding = tokenizer.encode_with_spans(context);
+  document.piece_ids = std::move(encoding.ids);
+  for (const auto& [begin, end] : encoding.spans) {
+    document.piece_to_word.push_back(static_cast<std::int32_t>(document.words.size()));
+    document.words.push_back(trimmed(context, {begin, end}));
+  }
+  return document;
+}
+
 }  // namespace
 
 Document make_document(std::string_view context, const text::WordPieceTokenizer& tokenizer) {
+  if (!tokenizer.is_bert()) return document_of_tokens(context, tokenizer);
   Document document;
   document.context = context;
   bool open = false;
@@ -88,16 +117,15 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
   }
   std::vector<std::int32_t> query = tokenizer.encode(question);
   query.resize(std::min(query.size(), static_cast<std::size_t>(options.max_query_length)));
+  const text::SpecialTokens& special = tokenizer.special();
   const auto room = static_cast<std::int64_t>(options.max_seq_length) -
-                    static_cast<std::int64_t>(query.size()) - 3;
+                    static_cast<std::int64_t>(query.size() + special.pair_count());
   if (room < 1) {
     throw Error(
         fmt::format("max_seq_length {} leaves no room for the context beside a question of {} word "
-                    "pieces and 3 special tokens; raise it or lower max_query_length",
-                    options.max_seq_length, query.size()));
+                    "pieces and {} special tokens; raise it or lower max_query_length",
+                    options.max_seq_length, query.size(), special.pair_count()));
   }
-  const std::int32_t cls = tokenizer.token_id("[CLS]");
-  const std::int32_t sep = tokenizer.token_id("[SEP]");
   const std::vector<Window> windows =
       make_windows(document.piece_ids.size(), static_cast<std::size_t>(room),
                    static_cast<std::size_t>(options.doc_stride));
@@ -107,16 +135,20 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
     const auto [begin, length] = windows[i];
     Feature feature;
     feature.example_index = example_index;
-    feature.doc_begin = query.size() + 2;
     std::vector<std::int32_t>& ids = feature.input_ids;
-    ids.reserve(feature.doc_begin + length + 1);
-    ids.push_back(cls);
-    ids.insert(ids.end(), query.begin(), query.end());
-    ids.push_back(sep);
+    ids.reserve(special.pair_count() + query.size() + length);
+    const auto append = [&](std::span<const std::int32_t> tokens) {
+      ids.insert(ids.end(), tokens.begin(), tokens.end());
+    };
+    append(special.pair_before);
+    append(query);
+    append(special.pair_between);
+    feature.doc_begin = ids.size();
+    append(std::span(document.piece_ids).subspan(begin, length));
+    append(special.pair_after);
+    feature.second = special.segments ? feature.doc_begin : ids.size();
     const auto first = static_cast<std::ptrdiff_t>(begin);
     const auto last = static_cast<std::ptrdiff_t>(begin + length);
-    ids.insert(ids.end(), document.piece_ids.begin() + first, document.piece_ids.begin() + last);
-    ids.push_back(sep);
     feature.token_to_orig.assign(document.piece_to_word.begin() + first,
                                  document.piece_to_word.begin() + last);
     feature.is_max_context.resize(length);

@@ -27,17 +27,19 @@ struct Span {
 /// A context, split once for all its questions. Refers to the text, which must outlive it.
 struct Document {
   std::string_view context;
-  std::vector<Span> words;                  ///< split at space, \t, \r, \n, U+202F ("doc_tokens")
-  std::vector<std::int32_t> piece_ids;      ///< word pieces of all words
-  std::vector<std::int32_t> piece_to_word;  ///< [piece_ids] word of each piece
+  /// Split at space, \t, \r, \n, U+202F ("doc_tokens"); or what each token stands for.
+  std::vector<Span> words;
+  std::vector<std::int32_t> piece_ids;      ///< tokens of all words
+  std::vector<std::int32_t> piece_to_word;  ///< [piece_ids] word of each token
+  bool words_are_tokens = false;            ///< with a tokenizer that is not BERT's
 };
 
-/// One window: [CLS] question [SEP] part of the document [SEP], not padded.
-/// Segment ids are 0 before `doc_begin` and 1 from it.
+/// One window: [CLS] question [SEP] part of the document [SEP], or what stands for them, not padded.
 struct Feature {
   std::size_t example_index = 0;            ///< question within the data set
   std::vector<std::int32_t> input_ids;      ///< [length]
   std::size_t doc_begin = 0;                ///< position of the first document token
+  std::size_t second = 0;                   ///< segment ids are 0 before it and 1 from it
   std::vector<std::int32_t> token_to_orig;  ///< [doc_length] word of each document token
   std::vector<bool> is_max_context;         ///< [doc_length] no other window shows more around it
 

@@ -111,6 +111,13 @@ NBestEntry make_entry(const Candidate& candidate, const Document& document,
     return static_cast<std::size_t>(feature.token_to_orig[position - feature.doc_begin]);
   };
   const std::size_t first = word_of(candidate.start);
+  if (document.words_are_tokens) {
+    const Span span{document.words[first].begin, document.words[word_of(candidate.end)].end};
+    if (span.begin >= span.end) return entry;  // white space
+    entry.text = document.context.substr(span.begin, span.end - span.begin);
+    entry.span = span;
+    return entry;
+  }
   const std::string original = join_words(document, first, word_of(candidate.end));
   const auto [begin, end] =
       find_final_text(join_pieces(candidate, tokenizer), original, tokenizer.basic());

@@ -17,23 +17,28 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 
 /// Word pieces that fit beside `specials` special tokens.
-std::size_t room(int max_length, int specials) {
-  if (max_length <= specials) {
+std::size_t room(int max_length, std::size_t specials) {
+  if (max_length <= static_cast<int>(specials)) {
     throw Error(
         fmt::format("sequences of {} tokens leave no room for a text beside {} special tokens; "
                     "raise --max-seq-length",
                     max_length, specials));
   }
-  return static_cast<std::size_t>(max_length - specials);
+  return static_cast<std::size_t>(max_length) - specials;
+}
+
+void append(Ids& to, std::span<const std::int32_t> ids) {
+  to.insert(to.end(), ids.begin(), ids.end());
 }
 
 /// [CLS] pieces [SEP]
 Sequence enclose(std::span<const std::int32_t> pieces, const text::WordPieceTokenizer& tokenizer) {
+  const text::SpecialTokens& special = tokenizer.special();
   Sequence sequence;
-  sequence.ids.reserve(pieces.size() + 2);
-  sequence.ids.push_back(tokenizer.token_id("[CLS]"));
-  sequence.ids.insert(sequence.ids.end(), pieces.begin(), pieces.end());
-  sequence.ids.push_back(tokenizer.token_id("[SEP]"));
+  sequence.ids.reserve(pieces.size() + special.count());
+  append(sequence.ids, special.before);
+  append(sequence.ids, pieces);
+  append(sequence.ids, special.after);
   sequence.second = sequence.ids.size();
   return sequence;
 }
@@ -53,11 +58,12 @@ std::vector<std::span<const std::int32_t>> parts_of(std::span<const std::int32_t
 /// `hidden` counts the hidden tokens of a text.
 void hide_tokens(Sequence& sequence, const text::WordPieceTokenizer& tokenizer,
                  std::mt19937_64& random, std::size_t& hidden) {
-  const std::int32_t mask = tokenizer.token_id("[MASK]");
+  const std::int32_t mask = tokenizer.mask_id();
+  const text::SpecialTokens& special = tokenizer.special();
   // The distributions of the standard library differ between its implementations.
   const auto below = [&](std::size_t bound) { return static_cast<std::size_t>(random() % bound); };
-  std::vector<std::size_t> places(sequence.length() - 2);
-  for (std::size_t i = 0; i < places.size(); ++i) places[i] = i + 1;
+  std::vector<std::size_t> places(sequence.length() - special.count());
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = i + special.before.size();
   const auto wanted =
       static_cast<std::size_t>(std::lround(0.15 * static_cast<double>(sequence.length())));
   const std::size_t count = std::min(places.size(), std::max<std::size_t>(1, wanted));
@@ -83,7 +89,7 @@ void hide_tokens(Sequence& sequence, const text::WordPieceTokenizer& tokenizer,
 Sequence encode_text(std::string_view text, const text::WordPieceTokenizer& tokenizer,
                      int max_length) {
   const Ids pieces = tokenizer.encode(text);
-  const std::size_t kept = std::min(pieces.size(), room(max_length, 2));
+  const std::size_t kept = std::min(pieces.size(), room(max_length, tokenizer.special().count()));
   Sequence sequence = enclose(std::span(pieces).first(kept), tokenizer);
   sequence.cut = pieces.size() - kept;
   return sequence;
@@ -93,7 +99,7 @@ std::vector<Sequence> encode_windows(std::string_view text,
                                      const text::WordPieceTokenizer& tokenizer, int max_length) {
   const Ids pieces = tokenizer.encode(text);
   std::vector<Sequence> sequences;
-  for (const auto part : parts_of(pieces, room(max_length, 2)))
+  for (const auto part : parts_of(pieces, room(max_length, tokenizer.special().count())))
     sequences.push_back(enclose(part, tokenizer));
   return sequences;
 }
@@ -101,19 +107,25 @@ std::vector<Sequence> encode_windows(std::string_view text,
 Sequence encode_pair(std::string_view first, std::string_view second,
                      const text::WordPieceTokenizer& tokenizer, int max_length) {
   const Ids a = tokenizer.encode(first), b = tokenizer.encode(second);
-  const std::size_t fits = room(max_length, 3);
+  const text::SpecialTokens& special = tokenizer.special();
+  const std::size_t fits = room(max_length, special.pair_count());
   std::size_t kept_a = a.size(), kept_b = b.size();
   while (kept_a + kept_b > fits) --(kept_a > kept_b ? kept_a : kept_b);
-  Sequence sequence = enclose(std::span(a).first(kept_a), tokenizer);
-  sequence.ids.insert(sequence.ids.end(), b.begin(), b.begin() + static_cast<long>(kept_b));
-  sequence.ids.push_back(tokenizer.token_id("[SEP]"));
+  Sequence sequence;
+  append(sequence.ids, special.pair_before);
+  append(sequence.ids, std::span(a).first(kept_a));
+  append(sequence.ids, special.pair_between);
+  sequence.second = sequence.ids.size();
+  append(sequence.ids, std::span(b).first(kept_b));
+  append(sequence.ids, special.pair_after);
+  if (!special.segments) sequence.second = sequence.ids.size();
   sequence.cut = a.size() + b.size() - kept_a - kept_b;
   return sequence;
 }
 
 std::vector<Sequence> encode_words(std::span<const std::string> words,
                                    const text::WordPieceTokenizer& tokenizer, int max_length) {
-  const std::size_t fits = room(max_length, 2);
+  const std::size_t fits = room(max_length, tokenizer.special().count());
   std::vector<Sequence> sequences;
   Ids pieces;
   Sequence open;  // all but its ids
@@ -128,11 +140,11 @@ std::vector<Sequence> encode_words(std::span<const std::string> words,
     open = {};
   };
   for (std::size_t word = 0; word < words.size(); ++word) {
-    const Ids own = tokenizer.encode(words[word]);
+    const Ids own = tokenizer.encode_word(words[word]);
     if (own.empty()) continue;
     const std::size_t kept = std::min(own.size(), fits);
     if (pieces.size() + kept > fits) close();
-    open.places.push_back(pieces.size() + 1);
+    open.places.push_back(pieces.size() + tokenizer.special().before.size());
     open.words.push_back(word);
     open.cut += own.size() - kept;
     pieces.insert(pieces.end(), own.begin(), own.begin() + static_cast<long>(kept));
@@ -145,7 +157,7 @@ std::vector<Sequence> encode_masked(std::string_view text,
                                     const text::WordPieceTokenizer& tokenizer, int max_length,
                                     std::uint64_t seed) {
   std::vector<Sequence> sequences = encode_windows(text, tokenizer, max_length);
-  if (sequences.front().length() == 2) return {};  // no word pieces
+  if (sequences.front().length() == tokenizer.special().count()) return {};  // no word pieces
   std::mt19937_64 random(seed);
   std::size_t hidden = 0;
   for (Sequence& sequence : sequences) hide_tokens(sequence, tokenizer, random, hidden);

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "bertcl/error.hpp"
 #include "text/file.hpp"
 #include "text/json_file.hpp"
 #include "text/pipeline/pipeline.hpp"
 #include "text/tokenizer.hpp"
+#include "text/tokenizer_files.hpp"
 #include "text/tokenizer_json.hpp"
 #include "text/unicode.hpp"
 
@@ -30,11 +33,6 @@ std::string_view strip(std::string_view line) {
   return line.substr(begin, end - begin);
 }
 
-/// A SentencePiece model is a protobuf message that begins with its pieces.
-bool is_sentence_piece(std::string_view content) {
-  return content.starts_with("\n") && content.find('\0') != std::string_view::npos;
-}
-
 }  // namespace
 
 Tokenizer::Tokenizer(const TokenizerOptions& options)
@@ -53,18 +51,22 @@ Tokenizer Tokenizer::of_pipeline(std::shared_ptr<const Pipeline> pipeline) {
 
 Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptions options) {
   const std::string content = read_file(path);
+  const std::string origin = path.string();
   if (is_sentence_piece(content))
-    throw Error(
-        fmt::format("{}: this is a SentencePiece model; {}", path.string(), kTokenizerHint));
-  if (begins_as_object(content))
-    return of_pipeline(parse_tokenizer_json(content, path.string(), options));
+    return of_pipeline(make_pipeline(document_of_sentence_piece(content, path), origin, options));
+  if (begins_as_object(content)) {
+    nlohmann::json document = parse_json(content, origin);
+    if (!document.contains("model") && std::filesystem::exists(path.parent_path() / "merges.txt"))
+      document = document_of_merges(std::move(document), path);
+    return of_pipeline(make_pipeline(std::move(document), origin, options));
+  }
   std::vector<std::string> tokens;
   for (std::size_t begin = 0; begin < content.size();) {
     const std::size_t end = std::min(content.find('\n', begin), content.size());
     tokens.emplace_back(strip(std::string_view(content).substr(begin, end - begin)));
     begin = end + 1;
   }
-  return from_tokens(std::move(tokens), options, path.string());
+  return from_tokens(std::move(tokens), options, origin);
 }
 
 Tokenizer Tokenizer::from_tokens(std::vector<std::string> tokens, TokenizerOptions options,

@@ -82,8 +82,7 @@ AddedTokens read_added_tokens(const JsonNode& root, const Pipeline& pipeline) {
   return {std::move(tokens), pipeline.normalizers};
 }
 
-/// Special tokens of a model that has no post-processor are none; of one that has them, all must
-/// be there.
+/// Special tokens must be in the vocabulary.
 void check_special(const JsonNode& node, const Pipeline& pipeline) {
   const SpecialTokens& special = pipeline.post_processor.special;
   for (const auto* ids : {&special.before, &special.after, &special.pair_before,
@@ -123,7 +122,11 @@ bool is_byte_level(const Json& pre_tokenizer) {
 std::shared_ptr<const Pipeline> parse_tokenizer_json(std::string_view content,
                                                      const std::string& origin,
                                                      const TokenizerOptions& options) {
-  Json document = parse_json(content, origin);
+  return make_pipeline(parse_json(content, origin), origin, options);
+}
+
+std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& origin,
+                                              const TokenizerOptions& options) {
   if (document.contains("normalizer")) overrule(document["normalizer"], options);
   const JsonNode root(document, origin, kTokenizerHint);
   const auto model = root.find("model");
@@ -140,8 +143,6 @@ std::shared_ptr<const Pipeline> parse_tokenizer_json(std::string_view content,
   if (const auto node = root.find("post_processor")) {
     pipeline->post_processor = read_post_processor(*node);
     check_special(*node, *pipeline);
-  } else {
-    pipeline->post_processor.special.segments = true;
   }
   pipeline->longest = read_longest(root);
   pipeline->bert = options_of_bert(document);

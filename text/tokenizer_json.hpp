@@ -2,6 +2,7 @@
 // tokenizer.json of Hugging Face's tokenizers.
 #pragma once
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -20,5 +21,9 @@ inline constexpr const char* kTokenizerHint =
 std::shared_ptr<const Pipeline> parse_tokenizer_json(std::string_view content,
                                                      const std::string& origin,
                                                      const TokenizerOptions& options = {});
+
+/// The same of a parsed document; the charsmap of a normalizer may be binary.
+std::shared_ptr<const Pipeline> make_pipeline(nlohmann::json document, const std::string& origin,
+                                              const TokenizerOptions& options = {});
 
 }  // namespace bertcl::text

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokens and offsets of bertcl and of Hugging Face's tokenizers, from the same tokenizer.json."""
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -12,6 +14,12 @@ import unittest
 
 from tokenizers import (AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers,
                         processors, trainers)
+
+try:
+    import sentencepiece
+    from sentencepiece import sentencepiece_model_pb2
+except ImportError:
+    sentencepiece = None
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SQUAD = ROOT.parent / "shared" / "data" / "squad"
@@ -172,6 +180,25 @@ def fallback(texts):
     return tokenizer
 
 
+def sentence_piece(texts, folder, **options):
+    """A model trained by SentencePiece, and what transformers makes of it (XLMRobertaConverter)."""
+    path = pathlib.Path(folder) / "sentencepiece.bpe.model"
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_prefix=str(path.with_suffix("")), vocab_size=3000,
+        unk_id=0, bos_id=1, eos_id=2, minloglevel=2, num_threads=1, **options)
+    model = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+    pieces = [("<s>", 0.0), ("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0)]
+    pieces += [(piece.piece, piece.score) for piece in model.pieces[3:]] + [("<mask>", 0.0)]
+    tokenizer = Tokenizer(models.Unigram(pieces, 3, options.get("byte_fallback", False)))
+    tokenizer.normalizer = normalizers.Sequence([
+        normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap),
+        normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), METASPACE)])
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in ROBERTA[:4]])
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False)])
+    return with_template(tokenizer, "<s>", "</s>", 0), path
+
+
 TOKENIZERS = {
     "bert": bert,
     "bert_cased": lambda texts: bert(texts, normalizers.BertNormalizer(lowercase=False)),
@@ -239,6 +266,52 @@ class Tokenizers(unittest.TestCase):
                     tokens += self.compare(tokenizer, path, self.random)
                     self.check_pairs(tokenizer, path)
                     print(f"{name}: {tokens} tokens of {len(self.texts) + len(self.random)} texts are equal")
+
+    @unittest.skipIf(sentencepiece is None, "the Python package sentencepiece is not installed")
+    def test_sentence_piece(self):
+        for options in ({}, {"byte_fallback": True}, {"normalization_rule_name": "nmt_nfkc_cf"}):
+            with self.subTest(**options), tempfile.TemporaryDirectory() as folder:
+                tokenizer, model = sentence_piece(self.train[:300], folder, **options)
+                path = pathlib.Path(folder) / "tokenizer.json"
+                tokenizer.save(str(path))
+                for file in (path, model):
+                    tokens = self.compare(tokenizer, file, self.texts + self.random)
+                    self.check_pairs(tokenizer, file)
+                print(f"sentencepiece {options}: {tokens} tokens of {len(self.texts) + len(self.random)} "
+                      "texts are equal")
+
+    def test_merges(self):
+        tokenizer = roberta(self.train[:100])
+        with tempfile.TemporaryDirectory() as folder:
+            tokenizer.model.save(folder)
+            path = pathlib.Path(folder) / "vocab.json"
+            vocab = json.loads(path.read_text())
+            vocab["<mask>"] = len(vocab)
+            path.write_text(json.dumps(vocab))
+            self.compare(tokenizer, path, self.texts[:200] + self.random[:2000])
+            self.check_pairs(tokenizer, path)
+
+    def test_ill_formed_text(self):
+        tokenizer = roberta(self.train[:100])
+        generator = random.Random(3)
+        texts = [bytes(generator.choice(b"ab \xc3\xa9\xe2\x82\xac\xf0\x9f\x92\xed\xa0\xc0\xff")
+                       for _ in range(generator.randrange(20))) for _ in range(2000)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "tokenizer.json"
+            tokenizer.save(str(path))
+            made = list(lists(encode(path, texts)))[6:]
+            for text, ids, places in zip(texts, made[::2], made[1::2]):
+                want = tokenizer.encode(text.decode(errors="replace"), add_special_tokens=False)
+                self.assertEqual((ids, list(zip(places[::2], places[1::2]))), (want.ids, want.offsets), text)
+
+    def test_a_difference_is_found(self):
+        tokenizer = bert(self.train[:50])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "tokenizer.json"
+            tokenizer.save(str(path))
+            tokenizer.normalizer = normalizers.BertNormalizer(strip_accents=False)
+            with self.assertRaises(AssertionError), contextlib.redirect_stdout(io.StringIO()):
+                self.compare(tokenizer, path, ["caf\u00e9"])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -31,7 +32,7 @@ const json saved = json::parse(R"({
   "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
                  "strip_accents": null, "lowercase": true},
   "pre_tokenizer": {"type": "BertPreTokenizer"},
-  "post_processor": {"type": "TemplateProcessing"},
+  "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
   "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
   "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
             "max_input_chars_per_word": 100,
@@ -77,31 +78,89 @@ TEST(TokenizerJson, IdsMayHaveGaps) {  // of a vocab.txt with a line twice
   EXPECT_THAT(found.encode("word"), ElementsAre(20));
 }
 
-TEST(TokenizerJson, WhatIsNotBertsIsRefusedByName) {
+TEST(TokenizerJson, WhatIsNotSupportedIsRefusedByName) {
   const auto refusal = [](const char* place, const json& value) {
     return error_of([&] { tokenizer(with(place, value)); });
   };
-  EXPECT_THAT(refusal("/model/type", "BPE"),
-              AllOf(HasSubstr("tokenizer.json: model is of kind BPE; expected WordPiece"),
+  EXPECT_THAT(refusal("/model/type", "WordLevel"),
+              AllOf(HasSubstr("tokenizer.json: model is of kind WordLevel; supported are BPE"),
                     HasSubstr("bertcl run")));
-  EXPECT_THAT(refusal("/model/type", "Unigram"), HasSubstr("model is of kind Unigram"));
-  EXPECT_THAT(refusal("/model/unk_token", "<unk>"), HasSubstr("model.unk_token is \"<unk>\""));
-  EXPECT_THAT(refusal("/model/continuing_subword_prefix", "@@"),
-              HasSubstr("model.continuing_subword_prefix is \"@@\""));
-  EXPECT_THAT(refusal("/normalizer", {{"type", "Sequence"}, {"normalizers", json::array()}}),
-              HasSubstr("normalizer is of kind Sequence; expected BertNormalizer"));
-  EXPECT_THAT(refusal("/normalizer", nullptr), HasSubstr("has no normalizer"));
-  EXPECT_THAT(refusal("/normalizer/clean_text", false),
-              HasSubstr("normalizer.clean_text is false"));
-  EXPECT_THAT(refusal("/pre_tokenizer/type", "Whitespace"),
-              HasSubstr("pre_tokenizer is of kind Whitespace"));
-  EXPECT_THAT(refusal("/added_tokens/4/content", "<ent>"),
-              HasSubstr("added_tokens[4] adds the token \"<ent>\""));
-  json without = saved;
-  without["model"]["vocab"].erase("[CLS]");
-  without["added_tokens"].erase(2);
-  EXPECT_THAT(error_of([&] { tokenizer(without); }),
-              AllOf(HasSubstr("tokenizer.json"), HasSubstr("lacks [CLS]")));
+  EXPECT_THAT(refusal("/model/unk_token", "<unk>"),
+              HasSubstr("model has the unk_token \"<unk>\", which its vocabulary lacks"));
+  EXPECT_THAT(refusal("/normalizer/type", "Uppercase"),
+              HasSubstr("normalizer is of kind Uppercase; supported are BertNormalizer"));
+  EXPECT_THAT(refusal("/pre_tokenizer/type", "UnicodeScripts"),
+              HasSubstr("pre_tokenizer is of kind UnicodeScripts; supported are Bert"));
+  EXPECT_THAT(
+      refusal("/pre_tokenizer",
+              json::parse(R"({"type": "Sequence", "pretokenizers": [{"type": "Whitespace"},
+                        {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"}]})")),
+      HasSubstr("pre_tokenizer.pretokenizers[1].pattern.Regex is not a regular expression"));
+  EXPECT_THAT(
+      refusal("/pre_tokenizer", json::parse(R"({"type": "Punctuation", "behavior": "Kept"})")),
+      HasSubstr("pre_tokenizer.behavior is \"Kept\" (choose from Removed, Isolated"));
+  EXPECT_THAT(refusal("/post_processor/type", "Other"),
+              HasSubstr("post_processor is of kind Other; supported are BertProcessing"));
+  EXPECT_THAT(refusal("/post_processor/sep", json::array({"[SEP]", 99})),
+              HasSubstr("post_processor adds the id 99; the tokenizer has 11 tokens"));
+  EXPECT_THAT(refusal("/truncation", {{"max_length", 8}, {"direction", "Left"}}),
+              HasSubstr("truncation.direction is \"Left\""));
+}
+
+TEST(TokenizerJson, TemplatesOfOtherFormsAreRefused) {
+  const auto refusal = [](const char* single, const char* pair) {
+    json file = saved;
+    file["post_processor"] = json::parse(R"({"type": "TemplateProcessing", "special_tokens":
+      {"S": {"id": "S", "ids": [2, 3], "tokens": ["[CLS]", "[SEP]"]}}})");
+    file["post_processor"]["single"] = json::parse(single);
+    file["post_processor"]["pair"] = json::parse(pair);
+    return error_of([&] { tokenizer(file); });
+  };
+  const char* const one = R"([{"Sequence": {"id": "A", "type_id": 0}}])";
+  EXPECT_EQ(refusal(one, R"([{"Sequence": {"id": "A", "type_id": 0}},
+                             {"Sequence": {"id": "B", "type_id": 1}}])"),
+            "no Error was thrown");
+  EXPECT_THAT(refusal(one, R"([{"Sequence": {"id": "B", "type_id": 0}},
+                               {"Sequence": {"id": "A", "type_id": 1}}])"),
+              HasSubstr("post_processor.pair is not the first text and then the second one"));
+  EXPECT_THAT(refusal(one, R"([{"Sequence": {"id": "A", "type_id": 0}},
+                               {"Sequence": {"id": "B", "type_id": 2}}])"),
+              HasSubstr("post_processor.pair has segments (type_id) that are not supported"));
+  EXPECT_THAT(refusal(one, R"([{"SpecialToken": {"id": "S", "type_id": 1}},
+                               {"Sequence": {"id": "A", "type_id": 0}},
+                               {"Sequence": {"id": "B", "type_id": 1}}])"),
+              HasSubstr("has segments"));
+  EXPECT_THAT(refusal(R"([{"Sequence": {"id": "A", "type_id": 1}}])", one),
+              AnyOf(HasSubstr("single has segments"), HasSubstr("pair is not")));
+  EXPECT_THAT(refusal(R"([{"SpecialToken": {"id": "T", "type_id": 0}}])", one),
+              HasSubstr("special_tokens.T is missing"));
+}
+
+TEST(TokenizerJson, AddedTokensAreFoundBeforeWords) {
+  json file = saved;
+  file["added_tokens"].push_back({{"id", 11}, {"content", "<e>"}, {"normalized", false}});
+  file["added_tokens"].push_back(
+      {{"id", 12}, {"content", "Caffè"}, {"normalized", true}, {"single_word", true}});
+  EXPECT_THAT(tokenizer(file).encode("[MASK]cafe<e>CAFFÈ"), ElementsAre(10, 6, 11, 12));
+  file["added_tokens"][5]["lstrip"] = true;
+  EXPECT_THAT(tokenizer(file).encode("caffe <e>"), ElementsAre(12, 11));
+  EXPECT_EQ(tokenizer(file).encode_with_spans("caffe <e>").spans[1], (Span{5, 9}));
+}
+
+TEST(TokenizerJson, SaysWhatGoesAroundTexts) {
+  const SpecialTokens special = tokenizer(saved).special();
+  EXPECT_THAT(special.pair_before, ElementsAre(2));
+  EXPECT_THAT(special.pair_between, ElementsAre(3));
+  EXPECT_TRUE(special.segments);
+  json file = saved;
+  file["post_processor"]["type"] = "RobertaProcessing";
+  const SpecialTokens roberta = tokenizer(file).special();
+  EXPECT_THAT(roberta.pair_between, ElementsAre(3, 3));
+  EXPECT_EQ(roberta.pair_count(), 4u);
+  EXPECT_FALSE(roberta.segments);
+  EXPECT_EQ(tokenizer(saved).longest(), std::nullopt);
+  EXPECT_EQ(tokenizer(with("/truncation", {{"max_length", 8}, {"direction", "Right"}})).longest(),
+            8);
 }
 
 TEST(TokenizerJson, DamageIsNamedByItsPlace) {

@@ -101,19 +101,19 @@ TEST(Vocabulary, BadFilesAreNamed) {
               HasSubstr("[PAD], [UNK], [CLS], [SEP]"));
 }
 
-TEST(Vocabulary, OtherTokenizersAreNamed) {
+TEST(Vocabulary, WhatIsNotATokenizerIsNamed) {
   const auto refusal = [](const std::string& content) {
     const ScratchFile file(content);
     return error_of([&] { WordPieceTokenizer::from_file(file.path()); });
   };
   // The first piece of a model: field 1 of 14 bytes, with the text "<unk>", score 0 and type 2.
   const std::string piece("\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02", 16);
-  EXPECT_THAT(refusal(piece), testing::AllOf(HasSubstr("this is a SentencePiece model"),
-                                             HasSubstr("WordPiece"), HasSubstr("bertcl run")));
-  EXPECT_THAT(refusal(R"({"model": {"type": "Unigram", "vocab": [["<s>", 0]]}})"),
-              AllOf(HasSubstr("/file.txt: "), HasSubstr("of kind Unigram")));
-  EXPECT_THAT(refusal(R"({"model": {"type": "BPE", "vocab": {}, "merges": []}})"),
-              AllOf(HasSubstr("WordPiece"), HasSubstr("of kind BPE"), HasSubstr("bertcl run")));
+  EXPECT_THAT(refusal(piece), AllOf(HasSubstr("file.txt: a SentencePiece model, whose ids"),
+                                    HasSubstr("save_pretrained")));
+  EXPECT_THAT(refusal(piece + "\n\xff"), HasSubstr("damaged SentencePiece model"));
+  EXPECT_THAT(refusal(R"({"model": {"type": "WordLevel", "vocab": {}}})"),
+              AllOf(HasSubstr("/file.txt: "), HasSubstr("of kind WordLevel"), HasSubstr("Unigram"),
+                    HasSubstr("bertcl run")));
   EXPECT_THAT(refusal(R"( {"<s>": 0, "Unigrams": 1})"), HasSubstr("is JSON"));
 }
 

@@ -60,7 +60,10 @@ class CharsmapStage : public Stage {
   }
 
  private:
-  using Changes = std::vector<std::pair<char32_t, int>>;  // as Edits::put takes them
+  struct Changes {
+    std::vector<std::pair<char32_t, int>> list;  // as Edits::put takes them
+    bool exact = true;                           // they account for all that has been read
+  };
 
   std::optional<std::string_view> replacement(std::string_view text) const {
     const auto begin = trie_.shortest_prefix(text);
@@ -82,12 +85,13 @@ class CharsmapStage : public Stage {
     const std::string_view text = edits.text();
     Changes changes;
     const auto flush = [&] {
-      for (const auto& [c, change] : changes) edits.put(c, change);
-      changes.clear();
+      for (const auto& [c, change] : changes.list) edits.put(c, change);
+      changes.list.clear();
     };
     for (std::size_t begin = 0; begin < text.size();) {
       // A removal is noted in the character before it, which `changes` must hold for that.
-      if (const std::size_t plain = plain_prefix(text.substr(begin)); plain > 1) {
+      const std::size_t plain = changes.exact ? plain_prefix(text.substr(begin)) : 0;
+      if (plain > 1) {
         flush();
         edits.keep(plain - 1);
         begin += plain - 1;
@@ -110,7 +114,7 @@ class CharsmapStage : public Stage {
       if (const auto found = replacement(character)) {
         replace(character, *found, changes);
       } else {
-        changes.emplace_back(c, 0);
+        changes.list.emplace_back(c, 0);
       }
     }
   }
@@ -119,10 +123,13 @@ class CharsmapStage : public Stage {
     const auto more =
         static_cast<int>(count_code_points(by)) - static_cast<int>(count_code_points(old));
     for (std::size_t position = 0; position < by.size();)
-      changes.emplace_back(next_code_point(by, position), 0);
-    if (more < 0 && !changes.empty()) changes.back().second += more;
-    for (int i = 0; i < more; ++i)
-      changes[changes.size() - 1 - static_cast<std::size_t>(i)].second = 1;
+      changes.list.emplace_back(next_code_point(by, position), 0);
+    std::vector<std::pair<char32_t, int>>& list = changes.list;
+    // The library loses a removal that has no character before it, or one without a source. All
+    // that follows is then told to come from too far left; ids do not change by that.
+    if (by.empty() && (list.empty() || list.back().second > 0)) changes.exact = false;
+    if (more < 0 && !list.empty()) list.back().second += more;
+    for (int i = 0; i < more; ++i) list[list.size() - 1 - static_cast<std::size_t>(i)].second = 1;
   }
 
   DoubleArray trie_;

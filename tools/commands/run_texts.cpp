@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -71,7 +72,10 @@ class TextRunner {
       : session_(session), model_(session), tokenizer_(tokenizer) {
     model_.check_vocabulary(tokenizer.vocabulary_size());
     const int longest = static_cast<int>(model_.longest());
-    max_length_ = max_length.value_or(longest > 0 ? longest : kLongestText);
+    // RoBERTa's table of positions has two rows more than its tokenizer gives tokens.
+    const int limit = std::min(longest > 0 ? longest : kLongestText,
+                               tokenizer.longest().value_or(std::numeric_limits<int>::max()));
+    max_length_ = max_length.value_or(limit);
     model_.check_length(max_length_);
     model_.bound(batches_);
   }

@@ -35,7 +35,7 @@ CalibrationSamples::CalibrationSamples(const TaskOptions& task,
       const auto document = squad::make_document(dataset->context_of(question), tokenizer);
       const auto windows = squad::make_features(document, question.text, tokenizer, features);
       if (windows.empty()) return std::nullopt;
-      return to_sample(windows.front().input_ids, windows.front().doc_begin);
+      return to_sample(windows.front().input_ids, windows.front().second);
     };
   } else {
     const std::shared_ptr<const tasks::Task> texts = load_texts(task, tokenizer);

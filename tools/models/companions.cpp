@@ -16,15 +16,22 @@
 #include "bertcl/error.hpp"
 #include "support/pending_file.hpp"
 #include "text/json_file.hpp"
+#include "text/tokenizer_files.hpp"
 
 namespace bertcl::tools {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<const char*, 5> kTokenizerFiles = {
-    "vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-    "added_tokens.json"};
+constexpr std::array<const char*, 9> kTokenizerFiles = {"vocab.txt",
+                                                        "tokenizer.json",
+                                                        "tokenizer_config.json",
+                                                        "special_tokens_map.json",
+                                                        "added_tokens.json",
+                                                        "vocab.json",
+                                                        "merges.txt",
+                                                        "sentencepiece.bpe.model",
+                                                        "spiece.model"};
 constexpr const char* kConfig = "config.json";
 
 fs::path folder_of(const fs::path& file) {
@@ -50,10 +57,17 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
   const fs::path folder = folder_of(vocabulary.empty() ? model : vocabulary);
   for (const char* name : kTokenizerFiles) take(folder, name);
   if (vocabulary.empty()) return found;
-  found.erase("vocab.txt");  // one of the two is the vocabulary, the other may be of any model
-  found.erase("tokenizer.json");
-  found[text::begins_as_object(read_bytes(vocabulary)) ? "tokenizer.json" : "vocab.txt"] =
-      vocabulary;
+  // One of them is the vocabulary, the others may be of any model.
+  for (const char* name :
+       {"vocab.txt", "tokenizer.json", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
+    found.erase(name);
+  const std::string content = read_bytes(vocabulary);
+  const bool merges = vocabulary.filename() == "vocab.json" && found.contains("merges.txt");
+  if (!merges) found.erase("merges.txt");
+  found[merges                             ? "vocab.json"
+        : text::begins_as_object(content)  ? "tokenizer.json"
+        : text::is_sentence_piece(content) ? "sentencepiece.bpe.model"
+                                           : "vocab.txt"] = vocabulary;
   return found;
 }
 

@@ -17,9 +17,10 @@
 namespace bertcl::tools {
 
 void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
-  input_file(command.add_option("--vocab", options.vocabulary,
-                                "WordPiece vocabulary: vocab.txt, or tokenizer.json of Hugging "
-                                "Face's tokenizers;\nby default the one beside the model"))
+  input_file(command.add_option(
+                 "--vocab", options.vocabulary,
+                 "Tokenizer: vocab.txt (WordPiece), tokenizer.json, vocab.json with merges.txt,"
+                 "\nor sentencepiece.bpe.model; by default the one beside the model"))
       ->type_name("FILE");
   // add_flag() would set an optional that no flag names.
   const auto flag = [&](const char* names, std::optional<bool>& value, const char* text) {
@@ -46,7 +47,8 @@ text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
   }
   // If there is no vocab.txt. The reader reports other kinds.
   for (const std::filesystem::path& model : models)
-    for (const char* name : {"tokenizer.json", "sentencepiece.bpe.model", "spiece.model"})
+    for (const char* name :
+         {"tokenizer.json", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
       if (const auto other = model.parent_path() / name;
           vocabulary.empty() && std::filesystem::exists(other))
         vocabulary = other;
@@ -71,7 +73,12 @@ text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
     read(tokenizer.strip_accents, "strip_accents");
     read(tokenizer.split_cjk, "tokenize_chinese_chars");
   }
-  return text::WordPieceTokenizer::from_file(vocabulary, tokenizer);
+  text::WordPieceTokenizer made = text::WordPieceTokenizer::from_file(vocabulary, tokenizer);
+  if (!made.is_bert() && (options.lower_case || options.strip_accents))
+    throw Error(fmt::format(
+        "{}: --lower-case and --strip-accents are for BERT's WordPiece only; leave them out",
+        vocabulary.string()));
+  return made;
 }
 
 }  // namespace bertcl::tools

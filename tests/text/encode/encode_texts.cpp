@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// encode_texts TOKENIZER [REPEATS]: tokens of texts, for comparison with other programs. Numbers are
-// 32-bit integers of the machine. Input: for each text its bytes, after their number. Output: the
-// special tokens (six lists: before, after, before, between and after a pair, segments), then for
-// each text a list of ids, and of first and last-plus-one characters. A list comes after its length.
-// With REPEATS: the ids alone, so many times, and instead of them the tokens per second.
+// encode_texts TOKENIZER [REPEATS]: tokens of texts, for comparison with other programs. Numbers
+// are 32-bit integers of the machine. Input: for each text its bytes, after their number. Output:
+// the special tokens (six lists: before, after, before, between and after a pair, segments), then
+// for each text a list of ids, and of first and last-plus-one characters. A list comes after its
+// length. With REPEATS: the ids alone, so many times, and instead of them the tokens per second.
 #include <chrono>
 #include <cstdint>
 #include <exception>

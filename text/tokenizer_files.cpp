@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading of SentencePiece models, and of vocab.json with merges.txt.
+#include "text/tokenizer_files.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "sentencepiece.pb.h"
+#include "text/data_file.hpp"
+#include "text/file.hpp"
+#include "text/json_file.hpp"
+#include "text/tokenizer_json.hpp"
+
+namespace bertcl::text {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kSaveAsJson =
+    "save the tokenizer as tokenizer.json by transformers: "
+    "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)";
+
+Json special_token(const std::string& content, std::int64_t id) {
+  return {{"content", content},
+          {"id", id},
+          {"lstrip", content == "<mask>"},
+          {"normalized", false},
+          {"special", true}};
+}
+
+/// The class of a tokenizer that a file beside it names; "" if there is none.
+std::string class_beside(const std::filesystem::path& path) {
+  const std::filesystem::path config = path.parent_path() / "tokenizer_config.json";
+  if (!std::filesystem::exists(config)) return "";
+  const Json json = read_json(config);
+  const std::string origin = config.string();
+  const auto found = JsonNode(json, origin).find("tokenizer_class");
+  return found ? found->string() : "";
+}
+
+Json sequence_piece(const char* id) { return {{"Sequence", {{"id", id}, {"type_id", 0}}}}; }
+Json special_piece(const char* id) { return {{"SpecialToken", {{"id", id}, {"type_id", 0}}}}; }
+
+Json xlm_roberta_template() {
+  const Json a = sequence_piece("A"), b = sequence_piece("B");
+  const Json begin = special_piece("<s>"), end = special_piece("</s>");
+  return {{"type", "TemplateProcessing"},
+          {"single", {begin, a, end}},
+          {"pair", {begin, a, end, end, b, end}},
+          {"special_tokens",
+           {{"<s>", {{"id", "<s>"}, {"ids", {0}}, {"tokens", {"<s>"}}}},
+            {"</s>", {{"id", "</s>"}, {"ids", {2}}, {"tokens", {"</s>"}}}}}}};
+}
+
+Json normalizer_of(const sentencepiece::ModelProto& model) {
+  Json normalizers = Json::array();
+  const std::string& charsmap = model.normalizer_spec().precompiled_charsmap();
+  if (!charsmap.empty())
+    normalizers.push_back(
+        {{"type", "Precompiled"},
+         {"precompiled_charsmap", Json::binary({charsmap.begin(), charsmap.end()})}});
+  normalizers.push_back({{"type", "Strip"}, {"strip_left", false}, {"strip_right", true}});
+  normalizers.push_back(
+      {{"type", "Replace"}, {"pattern", {{"Regex", " {2,}"}}}, {"content", "\u2581"}});
+  return {{"type", "Sequence"}, {"normalizers", std::move(normalizers)}};
+}
+
+}  // namespace
+
+bool is_sentence_piece(std::string_view content) {
+  return content.starts_with("\n") && content.find('\0') != std::string_view::npos;
+}
+
+Json document_of_sentence_piece(const std::string& content, const std::filesystem::path& path) {
+  const auto fail = [&](const std::string& what) {
+    throw Error(fmt::format("{}: {}; {}", path.string(), what, kSaveAsJson));
+  };
+  sentencepiece::ModelProto model;
+  if (!model.ParseFromString(content)) fail("damaged SentencePiece model");
+  if (model.trainer_spec().model_type() != sentencepiece::TrainerSpec::UNIGRAM)
+    fail("a SentencePiece model of another type than unigram");
+  const std::string family = class_beside(path);
+  const std::vector<std::string> first{"<unk>", "<s>", "</s>"};
+  bool known = family.empty() || family.starts_with("XLMRoberta");
+  for (int i = 0; i < 3; ++i)
+    known = known && model.pieces_size() > i &&
+            model.pieces(i).piece() == first[static_cast<std::size_t>(i)];
+  if (!known)
+    fail(
+        fmt::format("a SentencePiece model{}{}, whose ids are given in another way than those of "
+                    "XLM-RoBERTa",
+                    family.empty() ? "" : " of ", family));
+
+  Json vocab = Json::array();
+  for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) vocab.push_back({token, 0.0});
+  for (int i = 3; i < model.pieces_size(); ++i)
+    vocab.push_back({model.pieces(i).piece(), static_cast<double>(model.pieces(i).score())});
+  vocab.push_back({"<mask>", 0.0});
+  Json added = Json::array();
+  for (std::int64_t id = 0; id < 4; ++id)
+    added.push_back(special_token(vocab[static_cast<std::size_t>(id)][0], id));
+  added.push_back(special_token("<mask>", static_cast<std::int64_t>(vocab.size()) - 1));
+  return {{"added_tokens", std::move(added)},
+          {"normalizer", normalizer_of(model)},
+          {"pre_tokenizer",
+           {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "always"}}},
+          {"post_processor", xlm_roberta_template()},
+          {"model",
+           {{"type", "Unigram"},
+            {"unk_id", 3},
+            {"byte_fallback", model.trainer_spec().byte_fallback()},
+            {"vocab", std::move(vocab)}}}};
+}
+
+Json document_of_merges(Json vocabulary, const std::filesystem::path& path) {
+  Json added = Json::array();
+  std::vector<Json> ids;
+  for (const char* token : {"<s>", "<pad>", "</s>", "<unk>", "<mask>"}) {
+    const auto found = vocabulary.find(token);
+    if (found == vocabulary.end() || !found->is_number_integer())
+      throw Error(fmt::format("{}: the vocabulary lacks {}, so it is not RoBERTa's; {}",
+                              path.string(), token, kSaveAsJson));
+    ids.push_back(*found);
+    added.push_back(special_token(token, found->get<std::int64_t>()));
+  }
+  const std::filesystem::path file = path.parent_path() / "merges.txt";
+  Json merges = Json::array();
+  each_line(read_file(file), [&](std::string_view line, std::size_t number) {
+    if (line.starts_with("#version") || line.empty()) return;
+    const std::size_t space = line.find(' ');
+    if (space == line.npos || line.find(' ', space + 1) != line.npos)
+      throw Error(fmt::format("{}:{}: is \"{}\"; expected two tokens with a space between",
+                              file.string(), number, excerpt_of(line)));
+    merges.push_back({line.substr(0, space), line.substr(space + 1)});
+  });
+  return {{"added_tokens", std::move(added)},
+          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
+          {"post_processor",
+           {{"type", "RobertaProcessing"},
+            {"cls", {"<s>", ids[0]}},
+            {"sep", {"</s>", ids[2]}},
+            {"trim_offsets", true},
+            {"add_prefix_space", false}}},
+          {"model",
+           {{"type", "BPE"}, {"vocab", std::move(vocabulary)}, {"merges", std::move(merges)}}}};
+}
+
+}  // namespace bertcl::text

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tokenizers of older files, as the document that transformers converts them to.
+#pragma once
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace bertcl::text {
+
+/// A SentencePiece model is a protobuf message that begins with its pieces.
+bool is_sentence_piece(std::string_view content);
+
+/// The tokenizer.json of XLM-RoBERTa with the pieces of a SentencePiece model: its ids are those of
+/// the model plus one, after <s>, <pad>, </s> and <unk>, with <mask> at the end
+/// (`XLMRobertaConverter` of transformers 5.23.0). Throws Error if the model is damaged, not of
+/// type unigram, or of another family: its first pieces are others, or tokenizer_config.json beside
+/// `path` names another class.
+nlohmann::json document_of_sentence_piece(const std::string& content,
+                                          const std::filesystem::path& path);
+
+/// The tokenizer.json of RoBERTa with a vocab.json, whose content is `vocabulary`, and merges.txt
+/// beside `path`. Throws Error if merges.txt is damaged, or if the vocabulary lacks <s>, <pad>,
+/// </s>, <unk> or <mask>: other models split texts in another way.
+nlohmann::json document_of_merges(nlohmann::json vocabulary, const std::filesystem::path& path);
+
+}  // namespace bertcl::text
