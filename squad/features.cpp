@@ -54,18 +54,6 @@ std::size_t best_window(const std::vector<Window>& windows, std::size_t piece) {
   return best;
 }
 
-/// Without the white space at its ends, which tokens take along.
-Span trimmed(std::string_view text, Span span) {
-  std::size_t end = span.begin;  // of the last character that is not white space
-  for (std::size_t position = span.begin; position < span.end;) {
-    const std::size_t begin = position;
-    const bool blank = text::is_space(text::next_code_point(text, position));
-    if (!blank) end = position;
-    if (blank && span.begin == begin) end = span.begin = position;
-  }
-  return {span.begin, end};
-}
-
 /// Each token is a word, since what it stands for is known.
 Document document_of_tokens(std::string_view context, const text::WordPieceTokenizer& tokenizer) {
   Document document;
@@ -75,7 +63,7 @@ Document document_of_tokens(std::string_view context, const text::WordPieceToken
   document.piece_ids = std::move(encoding.ids);
   for (const auto& [begin, end] : encoding.spans) {
     document.piece_to_word.push_back(static_cast<std::int32_t>(document.words.size()));
-    document.words.push_back(trimmed(context, {begin, end}));
+    document.words.push_back({begin, end});
   }
   return document;
 }

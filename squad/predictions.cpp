@@ -100,6 +100,18 @@ std::size_t to_context(const Document& document, std::size_t first, std::size_t 
   }
 }
 
+/// Without the white space at its ends, which tokens take along, or consist of.
+Span trimmed(std::string_view text, Span span) {
+  std::size_t end = span.begin;  // of the last character that is not white space
+  for (std::size_t position = span.begin; position < span.end;) {
+    const std::size_t begin = position;
+    const bool blank = text::is_space(text::next_code_point(text, position));
+    if (!blank) end = position;
+    if (blank && span.begin == begin) end = span.begin = position;
+  }
+  return {span.begin, end};
+}
+
 NBestEntry make_entry(const Candidate& candidate, const Document& document,
                       const text::WordPieceTokenizer& tokenizer) {
   NBestEntry entry;
@@ -112,8 +124,9 @@ NBestEntry make_entry(const Candidate& candidate, const Document& document,
   };
   const std::size_t first = word_of(candidate.start);
   if (document.words_are_tokens) {
-    const Span span{document.words[first].begin, document.words[word_of(candidate.end)].end};
-    if (span.begin >= span.end) return entry;  // white space
+    const std::size_t last = document.words[word_of(candidate.end)].end;
+    const Span span = trimmed(document.context, {document.words[first].begin, last});
+    if (span.begin >= span.end) return entry;
     entry.text = document.context.substr(span.begin, span.end - span.begin);
     entry.span = span;
     return entry;
