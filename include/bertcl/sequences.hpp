@@ -22,22 +22,26 @@ struct Sequences {
   std::int64_t count() const { return static_cast<std::int64_t>(offsets.size()) - 1; }
 };
 
-/// BERT's tokenizer (WordPiece). Immutable, so any number of threads may use one.
+/// Makes tokens of texts: WordPiece, BPE or Unigram. Immutable, so any number of threads may use
+/// one.
 class BERTCL_API Tokenizer {
  public:
-  /// Reads a vocab.txt or a tokenizer.json. Throws Error if it cannot be read, belongs to another
-  /// tokenizer, or lacks [PAD], [UNK], [CLS] or [SEP].
+  /// Reads a vocab.txt, a tokenizer.json, a vocab.json with merges.txt beside it, or a
+  /// SentencePiece model of XLM-RoBERTa. Throws Error if it cannot be read, needs something that is
+  /// not supported, or is a vocab.txt that lacks [PAD], [UNK], [CLS] or [SEP].
   static Tokenizer load(const std::filesystem::path& vocabulary);
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();
 
-  /// Ids of the word pieces of a text in UTF-8, without special tokens.
+  /// Ids of the tokens of a text in UTF-8, without special tokens.
   std::vector<std::int64_t> encode(std::string_view text) const;
-  /// [CLS] text [SEP] for each. Longer ones are truncated to `max_length` tokens.
+  /// [CLS] text [SEP] for each, or what the tokenizer has for them. Longer ones are truncated to
+  /// `max_length` tokens.
   Sequences encode_texts(const std::vector<std::string>& texts,
                          std::int64_t max_length = 512) const;
-  /// [CLS] first [SEP] second [SEP] for each, with segments 0 and 1. If a pair is longer than
+  /// [CLS] first [SEP] second [SEP] for each, with segments 0 and 1; RoBERTa: <s> first </s></s>
+  /// second </s>, with segment 0. If a pair is longer than
   /// `max_length` tokens, the longer text is truncated token by token.
   Sequences encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                          std::int64_t max_length = 512) const;

@@ -72,7 +72,6 @@ class TextRunner {
       : session_(session), model_(session), tokenizer_(tokenizer) {
     model_.check_vocabulary(tokenizer.vocabulary_size());
     const int longest = static_cast<int>(model_.longest());
-    // RoBERTa's table of positions has two rows more than its tokenizer gives tokens.
     const int limit = std::min(longest > 0 ? longest : kLongestText,
                                tokenizer.longest().value_or(std::numeric_limits<int>::max()));
     max_length_ = max_length.value_or(limit);
