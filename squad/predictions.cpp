@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "bertcl/error.hpp"
+#include "text/unicode.hpp"
 
 namespace bertcl::squad {
 namespace {

@@ -41,8 +41,8 @@ class BERTCL_API Tokenizer {
   Sequences encode_texts(const std::vector<std::string>& texts,
                          std::int64_t max_length = 512) const;
   /// [CLS] first [SEP] second [SEP] for each, with segments 0 and 1; RoBERTa: <s> first </s></s>
-  /// second </s>, with segment 0. If a pair is longer than
-  /// `max_length` tokens, the longer text is truncated token by token.
+  /// second </s>, with segment 0. If a pair is longer than `max_length` tokens, the longer text is
+  /// truncated token by token.
   Sequences encode_pairs(const std::vector<std::pair<std::string, std::string>>& pairs,
                          std::int64_t max_length = 512) const;
   /// Throws Error if the token is not in the vocabulary.

@@ -95,10 +95,11 @@ class Tokenizers(unittest.TestCase):
                     path = pathlib.Path(folder) / f"{name}.json"
                     tokenizer.save(str(path))
                     tokenizer = Tokenizer.from_file(str(path))
-                    tokens = self.compare(tokenizer, path, self.texts)
-                    tokens += self.compare(tokenizer, path, self.random)
+                    whole = name in ("bert", "roberta", "xlm_roberta")
+                    texts = (self.texts if whole else self.texts[::5]) + self.random
+                    tokens = self.compare(tokenizer, path, texts)
                     self.check_pairs(tokenizer, path)
-                    print(f"{name}: {tokens} tokens of {len(self.texts) + len(self.random)} texts are equal")
+                    print(f"{name}: {tokens} tokens of {len(texts)} texts are equal")
 
     @unittest.skipIf(sentencepiece is None, "the Python package sentencepiece is not installed")
     def test_sentence_piece(self):
