@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/squad/support.hpp"
+#include "tests/support/roberta_tokenizer.hpp"
 
 namespace bertcl::squad {
 namespace {
@@ -75,6 +76,27 @@ TEST(Answer, NeedsWords) {
   };
   EXPECT_THAT(error_for(" ", "the cat"), HasSubstr("question has no words"));
   EXPECT_THAT(error_for("who", "\n"), HasSubstr("context has no words"));
+}
+
+TEST(Answer, OfATokenizerWithOffsetsIsCutFromTheText) {
+  const text::Tokenizer& tokenizer = tests::roberta_tokenizer();
+  const std::string context = "é  the\n  cat. the cat";
+  // From the space before the first "the", a token of its own, to the first "cat".
+  const auto model = [&](const Batch& batch) {
+    Logits logits{std::vector<float>(batch.input_ids.size(), -4.0F),
+                  std::vector<float>(batch.input_ids.size(), -4.0F)};
+    std::size_t at = 0;
+    while (batch.input_ids[at] != tokenizer.token_id("Ġthe")) ++at;
+    logits.start[at - 1] = 6.0F;
+    while (batch.input_ids[at] != tokenizer.token_id("Ġcat")) ++at;
+    logits.end[at] = 5.0F;
+    EXPECT_THAT(batch.token_type_ids, testing::Each(0));
+    return logits;
+  };
+  const FoundAnswer found = answer_question("the", context, tokenizer, {}, model);
+  EXPECT_EQ(found.text, "the\n  cat");
+  EXPECT_EQ(found.characters, (Span{3, 12}));
+  EXPECT_EQ(found.nbest[0].text, found.text);
 }
 
 }  // namespace

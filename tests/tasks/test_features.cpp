@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "tests/support/roberta_tokenizer.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {
@@ -142,6 +143,41 @@ TEST(EncodeMasked, TheSeedAloneDecides) {
   EXPECT_THAT(encode_masked(" ", letter_tokenizer(), 512, 3), IsEmpty());
   const auto without = text::WordPieceTokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]"});
   EXPECT_THAT(error_of([&] { encode_masked("a", without, 512, 3); }), HasSubstr("[MASK]"));
+}
+
+TEST(OtherTokenizers, PutTheirTokensAroundTexts) {
+  const text::Tokenizer& tokenizer = tests::roberta_tokenizer();
+  const Sequence text = encode_text("the cat", tokenizer, 10);
+  EXPECT_THAT(text.ids, ElementsAre(0, 12, 16, 2));
+  EXPECT_EQ(text.second, 4u);
+  const Sequence pair = encode_pair("the cat", "cat.", tokenizer, 10);
+  EXPECT_THAT(pair.ids, ElementsAre(0, 12, 16, 2, 2, 15, 17, 2));
+  EXPECT_EQ(pair.second, 8u) << "no second segment";
+  const Sequence cut = encode_pair("the cat the", "cat.", tokenizer, 8);
+  EXPECT_THAT(cut.ids, ElementsAre(0, 12, 16, 2, 2, 15, 17, 2));
+  EXPECT_EQ(cut.cut, 1u);
+  EXPECT_THAT(error_of([&] { encode_pair("a", "a", tokenizer, 4); }),
+              HasSubstr("beside 4 special tokens"));
+}
+
+TEST(OtherTokenizers, TakeWordsWithASpaceBeforeThem) {
+  const std::vector<std::string> words = {"the", "cat", "tea"};
+  const auto sequences = encode_words(words, tests::roberta_tokenizer(), 10);
+  ASSERT_EQ(sequences.size(), 1u);
+  EXPECT_THAT(sequences[0].ids, ElementsAre(0, 13, 16, 5, 6, 8, 10, 2));
+  EXPECT_THAT(sequences[0].places, ElementsAre(1, 2, 3));
+}
+
+TEST(OtherTokenizers, HideTokensByTheirMask) {
+  const auto sequences =
+      encode_masked("the cat the cat the cat", tests::roberta_tokenizer(), 10, 1);
+  ASSERT_EQ(sequences.size(), 1u);
+  EXPECT_EQ(sequences[0].ids.front(), 0);
+  EXPECT_EQ(sequences[0].ids.back(), 2);
+  for (const std::size_t place : sequences[0].places) {
+    EXPECT_GE(place, 1u);
+    EXPECT_LE(place, 6u);
+  }
 }
 
 }  // namespace

@@ -91,6 +91,21 @@ TEST_F(CompanionsTest, AVocabularyThatIsNamedIsTheOneThatGoes) {
   EXPECT_EQ(read(path("out/tokenizer.json")), "{\"model\": {}}");
 }
 
+TEST_F(CompanionsTest, EveryKindOfTokenizerKeepsItsName) {
+  write("elsewhere/vocab.json", "{}");
+  write("elsewhere/merges.txt", "a b");
+  copy(path("elsewhere/vocab.json"));
+  EXPECT_EQ(read(path("out/vocab.json")), "{}");
+  EXPECT_EQ(read(path("out/merges.txt")), "a b");
+  EXPECT_FALSE(fs::exists(path("out/tokenizer.json")));
+  fs::remove(path("out/vocab.json"));
+  fs::remove(path("out/merges.txt"));
+  const std::string piece("\n\x05\n\x03<s>\x15\0\0\0\0", 12);
+  copy(write("elsewhere/any.model", piece));
+  EXPECT_EQ(read(path("out/sentencepiece.bpe.model")), piece);
+  EXPECT_FALSE(fs::exists(path("out/merges.txt")));
+}
+
 TEST_F(CompanionsTest, TheInt8ModelNeedsNoVocabularyToBeNamed) {
   const std::string int8 = path("out/int8.onnx");
   const std::vector<std::string> quantize = {"quantize", tests::kModel, "-o", int8, "--dynamic"};
