@@ -86,7 +86,7 @@ class Tokenizer {
   /// tells the beginning of a word by that.
   std::vector<std::int32_t> encode_word(std::string_view word) const;
 
-  /// Ids, and where they are in the text. Requires !is_bert().
+  /// Ids, and where they are in the text. Throws Error if the tokenizer is that of a vocab.txt.
   Encoding encode_with_spans(std::string_view text) const;
 
   /// Id of each token. Throws Error on a token that is not in the vocabulary.

@@ -92,6 +92,13 @@ void check_special(const JsonNode& node, const Pipeline& pipeline) {
         node.fail(fmt::format("adds the id {}; the tokenizer has {} tokens", id, pipeline.size()));
 }
 
+/// For files that leave it to the reader.
+void surround_as_bert(Pipeline& pipeline) {
+  const auto begin = pipeline.id_of("[CLS]"), end = pipeline.id_of("[SEP]");
+  if (begin && end)
+    pipeline.post_processor.special = {{*begin}, {*end}, {*begin}, {*end}, {*end}, true};
+}
+
 std::optional<int> read_longest(const JsonNode& root) {
   const auto truncation = root.find("truncation");
   if (!truncation) return std::nullopt;
@@ -140,12 +147,14 @@ std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& 
   if (const auto node = root.find("pre_tokenizer"))
     add_pre_tokenizers(*node, pipeline->pre_tokenizers);
   pipeline->added = read_added_tokens(root, *pipeline);
+  pipeline->bert = options_of_bert(document);
   if (const auto node = root.find("post_processor")) {
     pipeline->post_processor = read_post_processor(*node);
     check_special(*node, *pipeline);
+  } else if (pipeline->bert) {
+    surround_as_bert(*pipeline);
   }
   pipeline->longest = read_longest(root);
-  pipeline->bert = options_of_bert(document);
   pipeline->byte_level =
       document.contains("pre_tokenizer") && is_byte_level(document["pre_tokenizer"]);
   return pipeline;

@@ -158,6 +158,8 @@ TEST(TokenizerJson, SaysWhatGoesAroundTexts) {
   EXPECT_THAT(roberta.pair_between, ElementsAre(3, 3));
   EXPECT_EQ(roberta.pair_count(), 4u);
   EXPECT_FALSE(roberta.segments);
+  file.erase("post_processor");
+  EXPECT_THAT(tokenizer(file).special().pair_between, ElementsAre(3)) << "BERT's by default";
   EXPECT_EQ(tokenizer(saved).longest(), std::nullopt);
   EXPECT_EQ(tokenizer(with("/truncation", {{"max_length", 8}, {"direction", "Right"}})).longest(),
             8);

@@ -68,6 +68,7 @@ TEST(WordPieceTokenizer, IdsAndTokensAreInverse) {
   }
   const std::vector<std::string> pieces = tokenizer.tokenize("unaffable x");
   EXPECT_EQ(tokenizer.ids(pieces), tokenizer.encode("unaffable x"));
+  EXPECT_THAT(error_of([&] { tokenizer.encode_with_spans("x"); }), HasSubstr("tokenizer.json"));
   EXPECT_THAT(error_of([&] { tokenizer.token_id("zebra"); }), HasSubstr("\"zebra\""));
   EXPECT_THAT(error_of([&] { tokenizer.token(-1); }), HasSubstr("-1"));
   EXPECT_THAT(error_of([&] { tokenizer.token(21); }), HasSubstr("21"));

@@ -22,11 +22,11 @@ struct WordCache {
   static constexpr std::size_t kLongest = 64;  // bytes
 
   struct Entry {
+    std::uint64_t owner = 0;  // which pipeline's tokens these are
     std::string word;
     std::vector<Token> tokens;
   };
-  std::uint64_t owner = 0;
-  std::vector<Entry> entries;
+  std::vector<Entry> entries = std::vector<Entry>(kWords);
   std::vector<Token> uncached;
 };
 
@@ -82,10 +82,6 @@ Parts Pipeline::split(std::string_view text) const {
 
 const std::vector<Token>& Pipeline::tokens_of(std::string_view word) const {
   static thread_local WordCache cache;
-  if (cache.owner != serial_) {
-    cache.owner = serial_;
-    cache.entries.assign(WordCache::kWords, {});
-  }
   if (word.size() > WordCache::kLongest) {
     cache.uncached.clear();
     model->tokenize(word, cache.uncached);
@@ -93,11 +89,12 @@ const std::vector<Token>& Pipeline::tokens_of(std::string_view word) const {
   }
   const std::size_t place = std::hash<std::string_view>{}(word) % WordCache::kWords;
   WordCache::Entry& entry = cache.entries[place];
-  if (entry.word != word) {
-    entry.word.clear();  // so that nothing is found there if the model throws
+  if (entry.owner != serial_ || entry.word != word) {
+    entry.owner = 0;  // so that nothing is found there if the model throws
     entry.tokens.clear();
     model->tokenize(word, entry.tokens);
     entry.word = word;
+    entry.owner = serial_;
   }
   return entry.tokens;
 }

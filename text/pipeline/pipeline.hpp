@@ -19,6 +19,8 @@ namespace bertcl::text {
 class Pipeline {
  public:
   Pipeline();
+  Pipeline(const Pipeline&) = delete;  // the model refers to the vocabulary
+  Pipeline& operator=(const Pipeline&) = delete;
 
   Vocabulary vocabulary;  ///< of the model
   Stages normalizers, pre_tokenizers;
