@@ -29,8 +29,8 @@ namespace bertcl::tools {
 // One function for each command, in the file of its name: adds it; the command line that names it
 // sets the action.
 using AddCommand = void(CLI::App& program, Action& action);
-AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify, add_answer,
-    add_bench, add_tune, add_completion, add_man;
+AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed, add_verify,
+    add_answer, add_bench, add_tune, add_completion, add_man;
 
 namespace {
 
@@ -161,10 +161,9 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
           "for\nfolded constants; by default BERTCL_MAX_MEMORY, else what the device has")
       ->transform(CLI::AsSizeValue(false))
       ->type_name("SIZE");
-  output_file(
-      command->add_option("--json", options.json,
-                          "Write the result as JSON to FILE; - prints only the JSON"),
-      Output::report_or_terminal)
+  output_file(command->add_option("--json", options.json,
+                                  "Write the result as JSON to FILE; - prints only the JSON"),
+              Output::report_or_terminal)
       ->type_name("FILE");
   return command;
 }
@@ -186,8 +185,8 @@ int run_program(int argc, const char* const* argv) {
       "bertcl COMMAND --help explains a command.\nExit codes: 0 success, 1 a check failed, 2 bad "
       "usage or input.");
   Action action;
-  for (const auto add : {add_devices, add_inspect, add_quantize, add_eval, add_run, add_verify,
-                         add_answer, add_bench, add_tune, add_completion, add_man}) {
+  for (const auto add : {add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed,
+                         add_verify, add_answer, add_bench, add_tune, add_completion, add_man}) {
     add(program, action);
   }
 

@@ -29,6 +29,7 @@ constexpr MergeableKernel mergeable[] = {
     {"gemm_s8_x86_vnni", "gemm_s8"},
     {"gemm_s8_x86_vnni_small_m", "gemm_s8"},
     {"pack", "pack"},
+    {"pool", "pool"},
     {"quantize", "dequantize"},
     {"quantize", "quantize"},
     {"unpack", "unpack"},

@@ -143,6 +143,20 @@ inline constexpr std::string_view names[] = {
     "out_scale?", "out_zero_point?", "second_scale?", "second_zero_point?"};
 }  // namespace embed_norm
 
+/// One row for each sequence of x {kind, columns?, normalize?, masked?}: over the tokens that the
+/// mask keeps their mean or largest value, or the first (cls) or the last of them; 0 where it keeps
+/// none. columns: so many of the first; normalize: divided by their L2 norm, or by 1e-12 where that
+/// is larger. x [batch, seq, hidden] with a mask [batch, seq]; after pack_tokens [tokens, hidden],
+/// seq_offsets and key_mask (masked = 1 if it is to be read). x [batch, hidden]: each row is a
+/// sequence.
+namespace pool {
+enum : std::size_t { x, mask, seq_offsets, key_mask };
+inline constexpr std::string_view names[] = {"x", "mask?", "seq_offsets?", "key_mask?"};
+/// Of kind; a kernel takes its place here.
+inline constexpr std::string_view kinds[] = {"mean", "max", "cls", "last"};
+inline constexpr double least_norm = 1e-12;
+}  // namespace pool
+
 /// Rows quantized by their own largest magnitude {least} -> i8, or u8 with the zero point 128, and
 /// scale f32[.., 1] = max(|row|, least) / 127.
 namespace quantize_rows {

@@ -12,7 +12,8 @@ namespace bertcl::ops {
 // The operators, one file per kind.
 using OperatorList = std::vector<OpDef>();
 OperatorList unary_ops, binary_ops, selection_ops, shape_ops, layout_ops, gather_ops, reduce_ops,
-    matmul_ops, norm_ops, quantize_ops, linear_ops, attention_ops, fused_norm_ops, packing_ops;
+    matmul_ops, norm_ops, quantize_ops, linear_ops, attention_ops, fused_norm_ops, packing_ops,
+    pool_ops;
 
 namespace {
 
@@ -23,7 +24,7 @@ const Registry& registry() {
     Registry r;
     for (const auto kind_ops : {unary_ops, binary_ops, selection_ops, shape_ops, layout_ops,
                                 gather_ops, reduce_ops, matmul_ops, norm_ops, quantize_ops,
-                                linear_ops, attention_ops, fused_norm_ops, packing_ops})
+                                linear_ops, attention_ops, fused_norm_ops, packing_ops, pool_ops})
       for (OpDef& def : kind_ops()) r.emplace(def.name, def);
     return r;
   }();

@@ -39,8 +39,10 @@ Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, cons
       });
   const kernels::RowVariant& variant = *choice.variant;
   if (!variant.groups) {
+    const std::int32_t rows_per_item =
+        columns.rows_per_item > 0 ? columns.rows_per_item : b.rows_per_item();
     Step& step = b.launch(node, type, variant.name, b.kernel(program, kernel), std::move(arguments),
-                          {Size{rows, b.rows_per_item()}, Size{}, Size{}});
+                          {Size{rows, rows_per_item}, Size{}, Size{}});
     step.why_not_faster = choice.why_not_faster;
     return step;
   }

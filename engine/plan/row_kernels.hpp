@@ -12,6 +12,7 @@ namespace bertcl::plan {
 struct RowColumns {
   ir::Dim count{1};
   bool kept = true;  ///< false: the kernel reads its row as often as it needs, of any size
+  std::int32_t rows_per_item = 0;  ///< of a work-item; 0: as many as suit the device
 };
 
 Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, const char* program,

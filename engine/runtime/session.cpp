@@ -211,6 +211,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   };
   if (options.precision != ir::DType::f32) open();  // which has a say in it
   const Stopwatch clock;
+  if (options.pooling) add_pooling(graph, *options.pooling);
   add_observers(graph, options.observe);
   passes::Options pass_options;
   pass_options.disabled = options.disabled_passes;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "plan/plan.hpp"
 #include "plan/tuning.hpp"
 #include "runtime/device_run.hpp"
+#include "runtime/pooling.hpp"
 
 namespace bertcl::runtime {
 
@@ -37,6 +39,7 @@ struct SessionOptions {
   /// those of the environment variable BERTCL_MAX_MEMORY, else what the device has.
   std::int64_t max_memory = 0;
   bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
+  std::optional<Pooling> pooling;  // in place of the model's outputs, by add_pooling()
   std::vector<std::string> disabled_passes;
   bool follow_nodes = false;     // for Session::node_statuses()
   std::string disabled_kernels;  // comma-separated names of variants

@@ -110,12 +110,27 @@ struct QuantizeRows {
   };
 };
 
+/// out = one row for each sequence of x, by ops/operands.hpp.
+template <class A>
+struct Pool {
+  A x{}, seq_offsets{}, key_mask{}, out{}, kind{}, hidden{}, columns{}, normalize{}, least_norm{};
+  static constexpr Field<Pool, A> fields[] = {
+      {&Pool::x, "x", "f32"},                       // [tokens, hidden]
+      {&Pool::seq_offsets, "seq_offsets", "i32?"},  // [batch + 1]; absent: each row is a sequence
+      {&Pool::key_mask, "key_mask", "u8?"},         // [tokens]
+      {&Pool::out, "out", "f32"},                   // [batch, columns]
+      {&Pool::kind, "kind", "int"},                 // place in operands::pool::kinds
+      {&Pool::hidden, "hidden", "int"},
+      {&Pool::columns, "columns", "int"},
+      {&Pool::normalize, "normalize", "int"},
+      {&Pool::least_norm, "least_norm", "float"},
+  };
+};
+
 /// The kernels of these contracts.
 inline constexpr KernelContract row_contracts[] = {
-    row<AddNorm>("add_norm"),
-    row<EmbedNorm>("embed_norm"),
-    row<QuantizeRows>("quantize_rows"),
-    row<SoftmaxF32>("softmax_f32"),
+    row<AddNorm>("add_norm"),           row<EmbedNorm>("embed_norm"),   row<Pool>("pool"),
+    row<QuantizeRows>("quantize_rows"), row<SoftmaxF32>("softmax_f32"),
 };
 
 }  // namespace bertcl::kernels

@@ -34,6 +34,11 @@ namespace {
 
 bool is_attention(const ir::Node& n) { return ops::traits(n).mixes_tokens; }
 
+/// Pooling of tokens before they are packed; that of rows [batch, hidden] stays as it is.
+bool pools_tokens(const ir::Node& n) {
+  return n.op == "pool" && n.inputs[pool::x]->type.shape.size() == 3;
+}
+
 /// Values of shape [tokens, ...], in the order in which they became so: nothing may depend on where
 /// they lie in memory.
 class PackedValues {
@@ -104,21 +109,27 @@ class Packer {
   }
 
  private:
-  /// Every attention must read the same mask (or none) in the same way.
+  /// Every attention must read the same mask (or none) in the same way, and pooling the same mask.
   bool one_mask() {
     std::set<std::pair<ir::Value*, bool>> masks;
     for (const auto& n : g_.nodes())
       if (is_attention(*n)) masks.emplace(n->input(attention::mask), n->has("mask_is_length"));
     if (masks.size() > 1) return false;
     if (!masks.empty()) std::tie(mask_, mask_is_length_) = *masks.begin();
+    for (const auto& n : g_.nodes()) {
+      if (!pools_tokens(*n)) continue;
+      if (masks.empty()) mask_ = n->input(pool::mask), masks.emplace(mask_, false);
+      if (n->input(pool::mask) != mask_) return false;
+      pools_.insert(n.get());
+    }
     return true;
   }
 
   /// Without embed_norm (an embedding in another spelling) the encoder is packed all the same, if
-  /// it has attention: any input [batch, seq] tells the sizes.
+  /// it has attention or pooling: any input [batch, seq] tells the sizes.
   ir::Value* any_token_input() {
     if (std::none_of(g_.nodes().begin(), g_.nodes().end(),
-                     [](const auto& n) { return is_attention(*n); }))
+                     [](const auto& n) { return is_attention(*n) || pools_tokens(*n); }))
       return nullptr;
     if (mask_) return mask_;
     for (ir::Value* in : g_.inputs())
@@ -156,6 +167,7 @@ class Packer {
   }
 
   void visit(ir::Node& n, const ir::Node* embedding) {
+    if (pools_.contains(&n)) return pack_pooling(n);
     const bool attends = is_attention(n);
     const bool begins = n.op == "add_norm" && has_rows(n.output()->type.shape);
     if (&n != embedding && !attends && !begins && !(reads_packed(n) && works_by_row(n, packed_)))
@@ -176,6 +188,16 @@ class Packer {
       out->type.shape = rows_of(out->type.shape);
       packed_.insert(out);
     }
+  }
+
+  /// Its result has no rows of tokens: it stays as it is.
+  void pack_pooling(ir::Node& n) {
+    pack_operand(n, pool::x);
+    if (!packed_.contains(n.inputs[pool::x])) return;
+    g_.set_input(&n, pool::mask, nullptr);
+    g_.set_input(&n, pool::seq_offsets, seq_offsets_);
+    g_.set_input(&n, pool::key_mask, key_mask_);
+    n.attributes["masked"] = std::int64_t{mask_ != nullptr};
   }
 
   /// True for [batch, seq, ...].
@@ -216,6 +238,7 @@ class Packer {
                                  next_after(*v->producer), v->name + ".unpacked");
       };
       for (ir::Node* user : std::vector<ir::Node*>(v->users)) {
+        if (pools_.contains(user)) continue;
         if (user->op == "unpack" || !user->outputs.empty()) {
           const ir::Value* out = user->outputs.empty() ? nullptr : user->output();
           if (user->op == "unpack" || (out && packed_.contains(out))) continue;
@@ -280,6 +303,7 @@ class Packer {
   ir::Value *mask_ = nullptr, *seq_offsets_ = nullptr, *key_mask_ = nullptr;
   bool mask_is_length_ = false;
   PackedValues packed_;
+  std::set<const ir::Node*> pools_;
   std::map<const ir::Value*, ir::Value*> gathered_;  // the result of `pack` for each
 };
 

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launch of pool: a sequence for each work-item or work-group.
+#include <algorithm>
+#include <iterator>
+
+#include "kernels/contracts/rows.hpp"
+#include "ops/operands.hpp"
+#include "plan/ops/ops.hpp"
+#include "plan/row_kernels.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+void lower_pool(Builder& b, const ir::Graph&, const ir::Node& node) {
+  namespace o = ops::operands::pool;
+  const ir::Value* x = node.inputs[o::x];
+  if (x->type.shape.size() != 2)
+    throw Error(
+        fmt::format("{}: pooling of tokens that are not packed; its kernel needs the pass "
+                    "pack_tokens, and a mask that is the encoder's",
+                    node.describe()));
+  const ir::Shape& result = node.output()->type.shape;
+  const std::string& kind = node.string_attribute("kind");
+  kernels::Pool<Argument> arguments;
+  arguments.x = b.in(x);
+  arguments.seq_offsets = b.in(node.input(o::seq_offsets));
+  if (node.int_attribute("masked", 0) != 0) arguments.key_mask = b.in(node.input(o::key_mask));
+  arguments.out = b.out(node.output());
+  arguments.kind =
+      static_cast<std::int32_t>(std::ranges::find(o::kinds, kind) - std::begin(o::kinds));
+  arguments.hidden = Size{x->type.shape[1]};
+  arguments.columns = Size{result[1]};
+  arguments.normalize = static_cast<std::int32_t>(node.has("normalize"));
+  arguments.least_norm = static_cast<float>(o::least_norm);
+  launch_rows(b, node, "fp32", "pool", "pool", arguments, result[0], {result[1], true, 1});
+}
+
+}  // namespace
+
+void add_pool(LoweringTable& table) { table["pool"] = lower_pool; }
+
+}  // namespace bertcl::plan

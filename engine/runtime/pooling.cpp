@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling at the end of a model that gives a vector for each token.
+#include "runtime/pooling.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "ir/input_role.hpp"
+#include "ops/operands.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+namespace operands = ops::operands::pool;
+
+bool names_any(const ir::GraphOutput& output, std::initializer_list<std::string_view> words) {
+  return std::ranges::any_of(
+      words, [&](std::string_view word) { return output.name.find(word) != std::string::npos; });
+}
+
+bool is_float(const ir::GraphOutput& output, std::size_t rank) {
+  return output.value->type.shape.size() == rank && ir::is_float(output.value->type.dtype);
+}
+
+/// The output [batch, seq, hidden] by its name, else the only one; null if there is none.
+ir::Value* find_hidden_states(const ir::Graph& graph) {
+  std::vector<ir::Value*> all;
+  for (const ir::GraphOutput& output : graph.outputs())
+    if (is_float(output, 3) && !names_any(output, {"logit"})) all.push_back(output.value);
+  for (const char* word : {"last_hidden_state", "token_embeddings", "hidden"})
+    for (const ir::GraphOutput& output : graph.outputs())
+      if (is_float(output, 3) && names_any(output, {word})) return output.value;
+  return all.size() == 1 ? all.front() : nullptr;
+}
+
+[[noreturn]] void fail(const ir::Graph& graph, std::string_view what) {
+  std::vector<std::string> found;
+  for (const ir::GraphOutput& output : graph.outputs())
+    found.push_back(output.name + " " + ir::str(output.value->type));
+  throw Error(fmt::format("{} among the outputs {}", what, fmt::join(found, ", ")),
+              ErrorCode::unsupported);
+}
+
+/// As the model takes it; null if it has none.
+ir::Value* find_mask(const ir::Graph& graph) {
+  for (ir::Value* input : graph.inputs())
+    if (ir::role_of_input(input->name) == ir::InputRole::mask) return input;
+  return nullptr;
+}
+
+/// The vector of a sequence that the model gives: by its name, or the only output if it is not
+/// named as scores; null if there is none. BERT's pooler_output is another.
+ir::Value* find_own(const ir::Graph& graph) {
+  for (const ir::GraphOutput& output : graph.outputs())
+    if (is_float(output, 2) && names_any(output, {"sentence", "embed"})) return output.value;
+  const ir::GraphOutput& first = graph.outputs().front();
+  const bool is_own = graph.outputs().size() == 1 && is_float(first, 2) &&
+                      !names_any(first, {"logit", "score", "prob"});
+  return is_own ? first.value : nullptr;
+}
+
+}  // namespace
+
+void add_pooling(ir::Graph& graph, const Pooling& pooling) {
+  if (!pooling.kind.empty() &&
+      std::ranges::find(operands::kinds, pooling.kind) == std::end(operands::kinds))
+    throw Error(fmt::format("unknown pooling '{}' (choose from {})", pooling.kind,
+                            fmt::join(operands::kinds, ", ")));
+  ir::Value* x = pooling.kind.empty() ? nullptr : find_hidden_states(graph);
+  const bool pooled = !x && (pooling.kind.empty() || pooling.or_own);
+  if (pooled) x = find_own(graph);
+  if (!x)
+    fail(graph, pooled ? "no vector [batch, hidden] of a sequence"
+                       : "no hidden states [batch, seq, hidden] to be pooled");
+  const ir::Dim& hidden = x->type.shape.back();
+  if (!hidden.is_constant()) fail(graph, "no hidden states of a known width");
+  if (pooling.columns < 0 || pooling.columns > hidden.constant())
+    throw Error(fmt::format("{} dimensions are asked for, the model has {}", pooling.columns,
+                            hidden.constant()));
+  const std::int64_t columns = pooling.columns > 0 ? pooling.columns : hidden.constant();
+  ir::Attributes attributes{{"kind", pooled ? std::string("mean") : pooling.kind}};
+  if (columns != hidden.constant()) attributes["columns"] = columns;
+  if (pooling.normalize) attributes["normalize"] = std::int64_t{1};
+  ir::Value* result = x;
+  if (!pooled || attributes.size() > 1)  // else there is nothing to do
+    result = graph.add("pool", {x, pooled ? nullptr : find_mask(graph)}, attributes,
+                       {ir::DType::f32, {x->type.shape[0], columns}}, nullptr, pooled_output);
+  graph.outputs().clear();
+  graph.add_output(pooled_output, result);
+}
+
+}  // namespace bertcl::runtime

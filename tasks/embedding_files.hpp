@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of sentence-transformers beside a model, which say how texts become vectors.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace bertcl::tasks {
+
+struct EmbeddingFiles {
+  std::filesystem::path folder;  ///< of modules.json; empty: there is none
+  std::string pooling;           ///< "mean", "max", "cls" or "last"; "" where nothing tells
+  bool pools_prompt = true;      ///< false: the tokens of a prompt are left out of the pooling
+  bool normalize = false;
+  std::optional<int> max_length;           ///< tokens with [CLS] and [SEP]
+  std::optional<std::int64_t> dimensions;  ///< that vectors are cut to
+  bool lower_case = false;                 ///< whatever the tokenizer does
+  std::map<std::string, std::string> prompts;
+  std::string default_prompt;  ///< the text before each text, not its name
+};
+
+/// Reads modules.json, 1_Pooling/config.json, sentence_bert_config.json,
+/// config_sentence_transformers.json and the limit in tokenizer_config.json, those in the folder of
+/// `model` or, for FOLDER/onnx/model.onnx, in FOLDER. Nothing is told where there are none. Throws
+/// Error that names the file for a module or a pooling that is not supported.
+EmbeddingFiles read_embedding_files(const std::filesystem::path& model);
+
+}  // namespace bertcl::tasks

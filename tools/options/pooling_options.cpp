@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the commands that make vectors of texts.
+#include "tools/options/pooling_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "tools/options/option_checks.hpp"
+
+namespace bertcl::tools {
+
+void add_pooling_options(CLI::App& command, PoolingOptions& options) {
+  one_of(command.add_option("--pooling", options.pooling,
+                            "One vector from those of the tokens: their mean or largest values, "
+                            "the first\n(cls) or the last of them; model: an output of the model; "
+                            "by default as in\nmodules.json and 1_Pooling/config.json beside the "
+                            "model, else model"),
+         {"mean", "cls", "max", "last", "model"});
+  command.add_flag_function(
+      "--normalize,--no-normalize{false}",
+      [&options](std::int64_t count) { options.normalize = count > 0; },
+      "Divide vectors by their length, or do not; by default as in modules.json");
+  positive(command, "--dimensions", options.dimensions,
+           "Keep the first N dimensions (Matryoshka), before vectors are normalized");
+}
+
+runtime::Pooling pooling_of(const PoolingOptions& options, const tasks::EmbeddingFiles& files) {
+  runtime::Pooling pooling;
+  pooling.kind = options.pooling.empty() ? files.pooling : options.pooling;
+  if (pooling.kind == "model") pooling.kind.clear();
+  pooling.or_own = options.pooling.empty();
+  pooling.normalize = options.normalize.value_or(files.normalize);
+  pooling.columns = options.dimensions.value_or(files.dimensions.value_or(0));
+  return pooling;
+}
+
+}  // namespace bertcl::tools
