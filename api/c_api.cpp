@@ -97,6 +97,8 @@ bool read_options(const bertcl_session_options* options, bertcl::SessionOptions&
   all.max_memory = given.max_memory;
   all.require_int8 = given.require_int8 != 0;
   all.allow_nonfinite = given.allow_nonfinite != 0;
+  if (given.pooling)
+    all.pooling = bertcl::Pooling{given.pooling, false, given.normalize != 0, given.dimensions};
   return true;
 }
 

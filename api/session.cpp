@@ -81,6 +81,9 @@ runtime::SessionOptions internal(const SessionOptions& options) {
   result.max_memory = options.max_memory;
   result.require_int8 = options.require_int8;
   result.allow_nonfinite = options.allow_nonfinite;
+  if (const auto& pooling = options.pooling)
+    result.pooling =
+        runtime::Pooling{pooling->kind, pooling->or_own, pooling->dimensions, pooling->normalize};
   return result;
 }
 

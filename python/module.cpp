@@ -92,7 +92,8 @@ bertcl::Precision precision_of(const std::string& name) {
 
 void load(bertcl::Session* session, const std::string& path, const std::string& device,
           const std::string& precision, int requests, std::int64_t max_memory, bool require_int8,
-          bool allow_nonfinite) {
+          bool allow_nonfinite, const std::optional<std::string>& pooling, bool normalize,
+          std::int64_t dimensions, bool or_own) {
   bertcl::SessionOptions options;
   options.device = device;
   options.precision = precision_of(precision);
@@ -100,6 +101,7 @@ void load(bertcl::Session* session, const std::string& path, const std::string& 
   options.max_memory = max_memory;
   options.require_int8 = require_int8;
   options.allow_nonfinite = allow_nonfinite;
+  if (pooling) options.pooling = bertcl::Pooling{*pooling, or_own, normalize, dimensions};
   nb::gil_scoped_release others_run;
   new (session) bertcl::Session(bertcl::Session::load(path, options));
 }
@@ -157,14 +159,31 @@ nb::dict info(const bertcl::Session& session) {
   return all;
 }
 
+nb::dict embedding_settings(const std::string& model) {
+  const bertcl::EmbeddingSettings settings = bertcl::read_embedding_settings(model);
+  nb::dict all;
+  all["pooling"] = settings.pooling.kind;
+  all["normalize"] = settings.pooling.normalize;
+  all["dimensions"] = settings.pooling.dimensions;
+  all["max_length"] = settings.max_length;
+  all["prompts"] = settings.prompts;
+  all["default_prompt"] = settings.default_prompt;
+  all["pools_prompt"] = settings.pools_prompt;
+  all["lower_case"] = settings.lower_case;
+  all["similarity"] = settings.similarity;
+  return all;
+}
+
 }  // namespace
 
 NB_MODULE(_bertcl, m) {
   m.attr("__version__") = bertcl::version();
   nb::exception<bertcl::Error>(m, "Error", PyExc_RuntimeError);
+  m.def("embedding_settings", &embedding_settings, "model"_a);
   nb::class_<bertcl::Session>(m, "Session")
       .def("__init__", &load, "path"_a, "device"_a, "precision"_a, "requests"_a, "max_memory"_a,
-           "require_int8"_a, "allow_nonfinite"_a)
+           "require_int8"_a, "allow_nonfinite"_a, "pooling"_a.none(), "normalize"_a, "dimensions"_a,
+           "or_own"_a)
       .def("run", &run, "feeds"_a)
       .def("run_sequences", &run_sequences, "ids"_a, "types"_a.none(), "offsets"_a)
       .def("inputs", [](const bertcl::Session& session) { return ports(session.info().inputs); })

@@ -108,6 +108,8 @@ void read_prompts(const text::JsonNode& config, EmbeddingFiles& files) {
     prompts->each_member([&](const std::string& name, const text::JsonNode& prompt) {
       files.prompts[name] = prompt.string();
     });
+  if (const auto function = config.find("similarity_fn_name"))
+    files.similarity = function->string();
   if (const auto cut = config.find("truncate_dim")) files.dimensions = cut->integer();
   const auto name = config.find("default_prompt_name");
   if (!name) return;

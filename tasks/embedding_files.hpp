@@ -19,6 +19,7 @@ struct EmbeddingFiles {
   bool lower_case = false;                 ///< whatever the tokenizer does
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  ///< the text before each text, not its name
+  std::string similarity;      ///< "cosine", ..; "" where nothing tells
 };
 
 /// Reads modules.json, 1_Pooling/config.json, sentence_bert_config.json,

@@ -74,6 +74,11 @@ typedef struct bertcl_session_options {
   int64_t max_memory;      /* bytes of weights and values; 0: what the device has */
   int32_t require_int8;    /* error where a MatMul that the file quantizes runs in float */
   int32_t allow_nonfinite; /* weights may hold NaN and infinity */
+  /* "mean", "max", "cls", "last", or "" of a model that pools itself: one output
+   * "sentence_embedding" [batch, dimensions] in place of the model's; NULL: none */
+  const char* pooling;
+  int32_t normalize;  /* its vectors to L2 norm 1 */
+  int64_t dimensions; /* the first so many; 0: all */
 } bertcl_session_options;
 
 /* A dense row-major tensor of `rank` extents. Whose memory it is, each function says. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C++ interface of bertcl.
 #pragma once
+#include "bertcl/embed.hpp"
 #include "bertcl/error.hpp"
 #include "bertcl/evaluate.hpp"
 #include "bertcl/quantize.hpp"

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,16 @@ namespace bertcl {
 /// The arithmetic of float linears and attention. Quantized ones always compute in int8.
 enum class Precision { fp32, fp16, bf16 };
 
+/// How the vectors of a sequence's tokens become one.
+struct Pooling {
+  /// "mean" or "max" of the tokens that the mask keeps, "cls" (the first) or "last" of them; "":
+  /// the model does it itself, by an output [batch, hidden].
+  std::string kind = {};
+  bool or_own = false;          ///< a model without hidden states does it itself, whatever the kind
+  bool normalize = false;       ///< to L2 norm 1
+  std::int64_t dimensions = 0;  ///< the first so many, before that (Matryoshka); 0: all
+};
+
 struct SessionOptions {
   std::string device = {};  ///< part of a name, or "gpu", "cpu"; empty: first GPU, else CPU
   Precision precision = Precision::fp32;
@@ -25,6 +36,9 @@ struct SessionOptions {
   std::int64_t max_memory = 0;   ///< bytes of weights and values; 0: what the device has
   bool require_int8 = false;     ///< Error if a MatMul that the file quantizes runs in float
   bool allow_nonfinite = false;  ///< weights may hold NaN and infinity
+  /// The outputs are replaced by one, "sentence_embedding" [batch, dimensions], pooled on the
+  /// device from the hidden states. Error where there are none.
+  std::optional<Pooling> pooling = {};
 };
 
 /// An input or output of a model.

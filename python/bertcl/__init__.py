@@ -12,5 +12,13 @@ def pipeline(task, model, **options):
     return pipelines.pipeline(task, model, **options)
 
 
-__all__ = ["Error", "ModelInfo", "NodeArg", "Session", "__version__", "evaluate", "pipeline",
+def __getattr__(name):
+    if name == "SentenceTransformer":  # needs tokenizers, which a Session does not
+        from .sentence_transformer import SentenceTransformer
+
+        return SentenceTransformer
+    raise AttributeError(f"module 'bertcl' has no attribute '{name}'")
+
+
+__all__ = ["Error", "ModelInfo", "NodeArg", "SentenceTransformer", "Session", "__version__", "evaluate", "pipeline",
            "quantize"]

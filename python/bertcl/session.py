@@ -40,13 +40,17 @@ class Session:
     max_memory: bytes of weights and values; 0: what the device has.
     require_int8: Error where a MatMul that the file quantizes would run in float.
     allow_nonfinite: weights may hold NaN and infinity.
+    pooling: "mean", "max", "cls" or "last" of the hidden states, or "" of a model that pools itself: one output
+    "sentence_embedding" in place of the model's; normalize: its vectors to length 1; dimensions: the first so many
+    (0: all). A model without hidden states pools itself, whatever the pooling, with or_own.
     Raises bertcl.Error, which names file, node and reason.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, device: str = "", precision: str = "fp32", requests: int = 4,
-                 max_memory: int = 0, require_int8: bool = False, allow_nonfinite: bool = False):
+                 max_memory: int = 0, require_int8: bool = False, allow_nonfinite: bool = False,
+                 pooling: str | None = None, normalize: bool = False, dimensions: int = 0, or_own: bool = False):
         self._session = _bertcl.Session(os.fspath(path), device, precision, requests, max_memory, require_int8,
-                                        allow_nonfinite)
+                                        allow_nonfinite, pooling, normalize, dimensions, or_own)
         self._inputs = [NodeArg(*port) for port in self._session.inputs()]
         self._outputs = [NodeArg(*port) for port in self._session.outputs()]
 

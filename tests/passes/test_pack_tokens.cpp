@@ -40,6 +40,45 @@ TEST(PackTokens, EncoderWorksOnRowsAndTheHeadOnThePaddedBatch) {
 })");
 }
 
+TEST(PackTokens, PoolingReadsRowsAndGivesSequences) {
+  EXPECT_REWRITE(pack_tokens(), R"(graph g(%ids: i64[batch, seq], %mask: i64[batch, seq]) {
+  const %word: f32[9, 4] = ...
+  const %position: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  const %beta: f32[4] = ...
+  %e: f32[batch, seq, 4] = embed_norm(%ids, _, _, %word, _, %position, %gamma, %beta) {epsilon = 0.5}
+  %a: f32[batch, seq, 4] = attention(%e, %e, %e, %mask) {heads = 1, p_type = "f32", scale = 0.5}
+  %p: f32[batch, 3] = pool(%a, %mask) {columns = 3, kind = "mean", normalize = 1}
+  return %p as y
+})",
+                 R"(graph g(%ids: i64[batch, seq], %mask: i64[batch, seq]) {
+  %0: i32[$tokens], %1: i32[$tokens], %2: i32[$offsets], %3: u8[$tokens] = pack_inputs(%ids, _, %mask)
+  const %word: f32[9, 4] = ...
+  const %position: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  const %beta: f32[4] = ...
+  %4: f32[$tokens, 4] = embed_norm(%0, _, %1, %word, _, %position, %gamma, %beta) {epsilon = 0.5}
+  %5: f32[$tokens, 4] = attention(%4, %4, %4, _, _, _, %2, %3) {heads = 1, masked = 1, p_type = "f32", scale = 0.5}
+  %6: f32[batch, 3] = pool(%5, _, %2, %3) {columns = 3, kind = "mean", masked = 1, normalize = 1}
+  return %6 as y
+})");
+}
+
+TEST(PackTokens, PoolingByAnotherMaskThanTheEncodersIsLeftAlone) {
+  const std::string text = after(
+      pack_tokens(),
+      R"(graph g(%ids: i64[batch, seq], %mask: i64[batch, seq], %other: i64[batch, seq]) {
+  const %word: f32[9, 4] = ...
+  const %position: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  %e: f32[batch, seq, 4] = embed_norm(%ids, _, _, %word, _, %position, %gamma, _) {epsilon = 0.5}
+  %a: f32[batch, seq, 4] = attention(%e, %e, %e, %mask) {heads = 1, p_type = "f32", scale = 0.5}
+  %p: f32[batch, 4] = pool(%a, %other) {kind = "max"}
+  return %p as y
+})");
+  EXPECT_EQ(text.find("pack_inputs"), std::string::npos) << text;
+}
+
 TEST(PackTokens, PositionsOfTheCallerArePackedToo) {
   const std::string text =
       after(pack_tokens(), R"(graph g(%ids: i64[batch, seq], %position_ids: i64[batch, seq]) {

@@ -139,6 +139,28 @@ def quantize_rows(rows, hidden, y_type, edits=()):
     return [("scale", memory.get("scale", np.float32), step, 0), ("y", y, exact, 0)]
 
 
+def pool(lengths, hidden, columns, kind, normalize=False, masked=False, edits=()):
+    """(found, expected, bound); kind: its place in ops/operands.hpp."""
+    random, memory, i32 = np.random.default_rng((len(lengths), hidden)), GlobalMemory(), np.int32
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(i32)
+    x = random.normal(0, 2, (offsets[-1], hidden)).astype(np.float32)
+    mask = np.arange(offsets[-1]) % 3 != 1 if masked else np.ones(offsets[-1], bool)
+    program, items = row_program("pool", "pool", columns, edits=edits)
+    launch(program, memory, (items * len(lengths),), (items,),
+           [memory.add("x", x), memory.add("seq_offsets", offsets, 4),
+            memory.add("key_mask", mask.astype(np.uint8), 1) if masked else NULL,
+            memory.add("out", np.zeros((len(lengths), columns), np.float32), writable=True, filled=False),
+            i32(kind), i32(hidden), i32(columns), i32(normalize), np.float32(1e-12)])
+    takes = (lambda rows: rows.mean(axis=0), lambda rows: rows.max(axis=0), lambda rows: rows[0], lambda rows: rows[-1])
+    y = np.zeros((len(lengths), columns))
+    for b, (begin, end) in enumerate(zip(offsets, offsets[1:])):
+        if mask[begin:end].any():
+            y[b] = takes[kind](x[begin:end][mask[begin:end], :columns].astype(np.float64))
+    if normalize:
+        y /= np.maximum(np.linalg.norm(y, axis=1, keepdims=True), 1e-12)
+    return memory.get("out", np.float32).reshape(y.shape), y, 3e-6
+
+
 def softmax(rows, size, logarithm, in_place=False, edits=()):
     random, memory, i32 = np.random.default_rng((rows, size)), GlobalMemory(), np.int32
     x = random.normal(0, 5, (rows, size)).astype(np.float32)

@@ -42,6 +42,13 @@ class Rows(KernelTest):
             self.expect(rows.softmax(3, size, logarithm=i % 2, in_place=i % 3 == 0), size)
 
 
+    def test_pool(self):
+        for i, (hidden, columns) in enumerate(((1, 1), (3, 2), (64, 64), (257, 255), (384, 384), (384, 128))):
+            for kind in range(4):
+                self.expect_near(*rows.pool((1, 5, 2), hidden, columns, kind, normalize=(i + kind) % 2 == 0,
+                                            masked=i % 3 == 1), (hidden, columns, kind))
+
+
 class Weights(KernelTest):
     def test_prepacking_of_bytes(self):
         for group in (4, 16):

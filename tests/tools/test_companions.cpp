@@ -46,6 +46,16 @@ TEST_F(CompanionsTest, AllOfThemAreCopiedAsTheyAreAndNothingElse) {
   EXPECT_THAT(copy(), IsEmpty()) << "they are there";
 }
 
+TEST_F(CompanionsTest, ThoseOfSentenceTransformersAreAmongThem) {
+  fs::create_directory(path("in/1_Pooling"));
+  const std::vector<std::string> names = {"1_Pooling/config.json",
+                                          "config_sentence_transformers.json", "modules.json",
+                                          "sentence_bert_config.json"};
+  for (const std::string& name : names) write("in/" + name, name);
+  EXPECT_EQ(copy(), names);
+  for (const std::string& name : names) EXPECT_EQ(read(path("out/" + name)), name);
+}
+
 TEST_F(CompanionsTest, InTheFolderOfTheModelThereIsNothingToDo) {
   write("in/vocab.txt", "a");
   fs::create_directory_symlink("in", path("link"));

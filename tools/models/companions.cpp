@@ -33,6 +33,10 @@ constexpr std::array<const char*, 9> kTokenizerFiles = {"vocab.txt",
                                                         "sentencepiece.bpe.model",
                                                         "spiece.model"};
 constexpr const char* kConfig = "config.json";
+/// Of sentence-transformers (tasks/embedding_files.hpp).
+constexpr std::array<const char*, 4> kEmbeddingFiles = {"modules.json", "1_Pooling/config.json",
+                                                        "sentence_bert_config.json",
+                                                        "config_sentence_transformers.json"};
 
 fs::path folder_of(const fs::path& file) {
   return file.has_parent_path() ? file.parent_path() : fs::path(".");
@@ -54,6 +58,7 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
     if (fs::is_regular_file(folder / name, ignored)) found[name] = folder / name;
   };
   take(folder_of(model), kConfig);
+  for (const char* name : kEmbeddingFiles) take(folder_of(model), name);
   const fs::path folder = folder_of(vocabulary.empty() ? model : vocabulary);
   for (const char* name : kTokenizerFiles) take(folder, name);
   if (vocabulary.empty()) return found;
@@ -95,11 +100,12 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
         refuse(fmt::format("{} differs from {}", to.string(), from.string()),
                ", replace that file by --force");
     }
-    missing_.push_back({from, to});
+    missing_.push_back({name, from, to});
   }
   // A file that the model does without would change how its texts are read.
   std::vector<std::string> names(kTokenizerFiles.begin(), kTokenizerFiles.end());
   names.emplace_back(kConfig);
+  names.insert(names.end(), kEmbeddingFiles.begin(), kEmbeddingFiles.end());
   for (const std::string& name : names)
     if (!companions.contains(name) && fs::exists(folder / name, ignored))
       refuse(
@@ -110,8 +116,12 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
 std::vector<std::string> Companions::copy() const {
   std::vector<std::string> names;
   for (const Companion& file : missing_) {
+    if (std::error_code failed; !fs::create_directories(file.to.parent_path(), failed) && failed)
+      throw Error(fmt::format("{}: cannot make the folder: {}", file.to.parent_path().string(),
+                              failed.message()),
+                  ErrorCode::io);
     write_file(file.to, read_bytes(file.from));
-    names.push_back(file.to.filename().string());
+    names.push_back(file.name);
   }
   return names;
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors of texts: sentence-transformers' files, and batches of similar length.
+#include "bertcl/embed.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "api/boundary.hpp"
+#include "api/tokenizer_impl.hpp"
+#include "bertcl/error.hpp"
+#include "runtime/pooling.hpp"
+#include "support/with_code.hpp"
+#include "tasks/embedding_files.hpp"
+#include "text/batch.hpp"
+
+namespace bertcl {
+namespace {
+
+constexpr std::int64_t kLongest = 512;  // tokens, for a model that sets no limit
+
+std::int64_t dimensions_of(const Session& session) {
+  const std::vector<Port>& outputs = session.info().outputs;
+  if (outputs.size() != 1 || outputs[0].name != runtime::pooled_output)
+    throw Error("the session gives no vector of a text; load it with SessionOptions::pooling");
+  return outputs[0].shape.back();
+}
+
+/// Those of the group, one after the other.
+Sequences gathered(const Sequences& all, const std::vector<std::size_t>& group) {
+  Sequences batch;
+  for (const std::size_t i : group) {
+    const auto begin = static_cast<std::ptrdiff_t>(all.offsets[i]);
+    const auto end = static_cast<std::ptrdiff_t>(all.offsets[i + 1]);
+    batch.ids.insert(batch.ids.end(), all.ids.begin() + begin, all.ids.begin() + end);
+    batch.offsets.push_back(static_cast<std::int64_t>(batch.ids.size()));
+  }
+  return batch;
+}
+
+}  // namespace
+
+EmbeddingSettings read_embedding_settings(const std::filesystem::path& model) {
+  return at_boundary([&] {
+    tasks::EmbeddingFiles files =
+        with_code(ErrorCode::invalid_file, [&] { return tasks::read_embedding_files(model); });
+    EmbeddingSettings settings;
+    settings.pooling = {files.pooling, !files.pooling.empty(), files.normalize,
+                        files.dimensions.value_or(0)};
+    settings.max_length = files.max_length.value_or(0);
+    settings.prompts = std::move(files.prompts);
+    settings.default_prompt = std::move(files.default_prompt);
+    settings.pools_prompt = files.pools_prompt;
+    settings.lower_case = files.lower_case;
+    settings.similarity = std::move(files.similarity);
+    return settings;
+  });
+}
+
+Tensor embed(const Session& session, const Tokenizer& tokenizer,
+             const std::vector<std::string>& texts, const EmbedOptions& options) {
+  return at_boundary([&] {
+    const std::int64_t dimensions = dimensions_of(session);
+    const std::int64_t limit = session.info().max_length;
+    std::int64_t max_length = options.max_length > 0 ? options.max_length : kLongest;
+    if (limit > 0) max_length = options.max_length > 0 ? std::min(max_length, limit) : limit;
+    std::vector<std::string> prompted = texts;
+    for (std::string& text : prompted) text.insert(0, options.prompt);
+    const Sequences all = tokenizer.encode_texts(prompted, max_length);
+    std::vector<std::size_t> lengths;
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      lengths.push_back(static_cast<std::size_t>(all.offsets[i + 1] - all.offsets[i]));
+    std::vector<float> vectors(texts.size() * static_cast<std::size_t>(dimensions));
+    for (const auto& group : text::group_by_length(lengths, {options.batch_tokens, 256})) {
+      const Tensors outputs = session.run(gathered(all, group));
+      const auto made = outputs.begin()->second.values<float>();
+      for (std::size_t row = 0; row < group.size(); ++row)
+        std::copy_n(made.begin() + static_cast<std::ptrdiff_t>(row) * dimensions, dimensions,
+                    vectors.begin() + static_cast<std::ptrdiff_t>(group[row]) * dimensions);
+    }
+    return Tensor::of({static_cast<std::int64_t>(texts.size()), dimensions}, vectors);
+  });
+}
+
+}  // namespace bertcl

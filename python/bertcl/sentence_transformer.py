@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vectors of texts, with the interface of sentence_transformers.SentenceTransformer. Needs the package tokenizers."""
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import _bertcl
+from .pipelines.base import load_tokenizer
+from .session import Session
+
+SIMILARITIES = ("cosine", "dot", "euclidean", "manhattan")
+
+
+class SentenceTransformer:
+    """A model in ONNX with sentence-transformers' files beside it, or in the folder above its folder `onnx`.
+
+    path: the .onnx file, or the folder with model.onnx or onnx/model.onnx.
+    device: part of a name, or "gpu", "cpu"; by default the first GPU, else the CPU.
+    pooling: "mean", "cls", "max" or "last"; by default as the files say, else the model has to pool itself.
+    normalize: vectors to length 1; by default as the files say.
+    truncate_dim: dimensions that are kept; they are not normalized again.
+    batch_tokens: tokens of a batch at most. Further options are those of bertcl.Session.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], device: str | None = None, *, pooling: str | None = None,
+                 normalize: bool | None = None, prompts: dict[str, str] | None = None,
+                 default_prompt_name: str | None = None, truncate_dim: int | None = None,
+                 similarity_fn_name: str | None = None, batch_tokens: int = 4096, **session):
+        model = model_file(pathlib.Path(path))
+        files = _bertcl.embedding_settings(str(model))
+        told = files["pooling"] if pooling is None else pooling
+        self.normalize = files["normalize"] if normalize is None else normalize
+        try:
+            self.session = Session(model, device=device or "", pooling=told, normalize=self.normalize,
+                                   or_own=pooling is None, **session)
+        except _bertcl.Error as error:
+            if told or "no vector" not in str(error):
+                raise
+            raise _bertcl.Error(f"{error}; beside the model there is no modules.json that tells of pooling: give "
+                                "pooling='mean', 'cls', 'max' or 'last'") from None
+        folder = model.parent
+        if not any((folder / name).exists() for name in ("tokenizer.json", "vocab.txt")):
+            folder = folder.parent
+        self.tokenizer = load_tokenizer(folder)
+        self.tokenizer.no_padding()
+        self.lower_case = files["lower_case"]
+        self.prompts = {**files["prompts"], **(prompts or {})}
+        self.default_prompt = files["default_prompt"]
+        if default_prompt_name is not None:
+            self.default_prompt = self._prompt_named(default_prompt_name)
+        self.pools_prompt = files["pools_prompt"]
+        self.truncate_dim = truncate_dim or files["dimensions"] or None
+        self.similarity_fn_name = similarity_fn_name or files["similarity"] or "cosine"
+        if self.similarity_fn_name not in SIMILARITIES:
+            raise ValueError(f"unknown similarity '{self.similarity_fn_name}' (choose from {', '.join(SIMILARITIES)})")
+        limit = self.session.info.max_length or 512
+        self.max_seq_length = min(files["max_length"] or limit, limit)
+        self.batch_tokens = batch_tokens
+        self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
+
+    def encode(self, sentences: str | Sequence[str], prompt_name: str | None = None, prompt: str | None = None,
+               batch_size: int = 32, show_progress_bar: bool = False, convert_to_numpy: bool = True,
+               normalize_embeddings: bool = False, truncate_dim: int | None = None):
+        """float32 [sentences, dimensions], or [dimensions] of one string; a list of arrays without
+        convert_to_numpy. Sentences of similar length run together, `batch_size` at most and batch_tokens tokens;
+        the vector of a sentence does not depend on those beside it."""
+        one = isinstance(sentences, str)
+        texts = [sentences] if one else list(sentences)
+        prompt = self._prompt(prompt_name, prompt)
+        encodings = self._encodings([prompt + text for text in texts])
+        vectors = np.zeros((len(texts), self.session.get_outputs()[0].shape[1]), np.float32)
+        done = 0
+        for batch in batches([len(each.ids) for each in encodings], batch_size, self.batch_tokens):
+            vectors[batch] = self.session.run_sequences([encodings[i].ids for i in batch],
+                                                        [encodings[i].type_ids for i in batch])[0]
+            done += len(batch)
+            if show_progress_bar:
+                print(f"\rembedding {done}/{len(texts)}", end="" if done < len(texts) else "\n", file=sys.stderr)
+        vectors = vectors[:, :truncate_dim or self.truncate_dim]
+        if normalize_embeddings:
+            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
+        result = vectors if convert_to_numpy else list(vectors)
+        return result[0] if one else result
+
+    def encode_query(self, sentences, **options):
+        """encode() with the prompt "query" where the model has one."""
+        return self.encode(sentences, **self._with_prompt(options, ["query"]))
+
+    def encode_document(self, sentences, **options):
+        """encode() with the prompt "document", "passage" or "corpus" where the model has one."""
+        return self.encode(sentences, **self._with_prompt(options, ["document", "passage", "corpus"]))
+
+    def similarity(self, one, other) -> np.ndarray:
+        """[vectors of one, vectors of other] by similarity_fn_name."""
+        a, b = np.atleast_2d(np.asarray(one, np.float32)), np.atleast_2d(np.asarray(other, np.float32))
+        if self.similarity_fn_name == "cosine":
+            a, b = (v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), np.float32(1e-12)) for v in (a, b))
+        if self.similarity_fn_name in ("cosine", "dot"):
+            return a @ b.T
+        order = 2 if self.similarity_fn_name == "euclidean" else 1
+        return np.stack([-np.linalg.norm(row - b, ord=order, axis=1) for row in a])
+
+    def get_sentence_embedding_dimension(self) -> int:
+        whole = self.session.get_outputs()[0].shape[1]
+        return min(self.truncate_dim or whole, whole)
+
+    get_embedding_dimension = get_sentence_embedding_dimension
+
+    def _encodings(self, texts):
+        texts = [text.strip() for text in texts]
+        with self._lock:
+            self.tokenizer.enable_truncation(self.max_seq_length)
+            return self.tokenizer.encode_batch([text.lower() for text in texts] if self.lower_case else texts)
+
+    def _prompt_named(self, name):
+        if name not in self.prompts:
+            raise ValueError(f"unknown prompt '{name}' (choose from {', '.join(sorted(self.prompts)) or 'none'})")
+        return self.prompts[name]
+
+    def _prompt(self, name, text):
+        if text is None:
+            text = self._prompt_named(name) if name is not None else self.default_prompt
+        if text and not self.pools_prompt:
+            raise ValueError("the model leaves a prompt's tokens out of its pooling (include_prompt in "
+                             "1_Pooling/config.json), which is not supported")
+        return text
+
+    def _with_prompt(self, options, names):
+        if options.get("prompt") is None and options.get("prompt_name") is None:
+            options["prompt_name"] = next((name for name in names if name in self.prompts), None)
+        return options
+
+
+def model_file(path):
+    if not path.is_dir():
+        return path
+    for name in ("model.onnx", "onnx/model.onnx"):
+        if (path / name).exists():
+            return path / name
+    raise FileNotFoundError(f"{path}: neither model.onnx nor onnx/model.onnx is there; export the model to ONNX")
+
+
+def batches(lengths, most, tokens):
+    """Lists of indices, longest texts first: `most` of them and so many tokens at most."""
+    batch, count = [], 0
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batch and (len(batch) == most or count + lengths[i] > tokens):
+            yield batch
+            batch, count = [], 0
+        batch.append(i)
+        count += lengths[i]
+    if batch:
+        yield batch

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors of texts by the public interface: means of the hidden states that a session gives.
+#include "bertcl/embed.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "bertcl/bertcl.h"
+#include "bertcl/error.hpp"
+#include "tests/api/model.hpp"
+#include "tests/tools/tasks_model.hpp"
+
+namespace bertcl {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+const std::vector<std::string> kTexts = {"Who maintains OpenCL?", "", "one two three four five six",
+                                         "short"};
+const std::string kHidden = "/qa_outputs/Add_output_0";  // [batch, seq, 2]
+
+class ApiEmbed : public testing::Test {
+ protected:
+  Session load(const SessionOptions& options = {}) const {
+    return Session::load(ModelBytes{std::as_bytes(std::span(model_)), {}, {}}, options);
+  }
+  const std::string model_ = tests::model_of_tasks();
+  const Tokenizer tokenizer_ = Tokenizer::load(tests::folder / "vocab.txt");
+};
+
+TEST_F(ApiEmbed, AVectorIsTheMeanOfItsTokens) {
+  SessionOptions options;
+  options.pooling = Pooling{"mean", false, true, 0};
+  const Session session = load(options);
+  const Tensor vectors = embed(session, tokenizer_, kTexts, {"the ", 16, 8});
+  EXPECT_THAT(vectors.shape(), ElementsAre(4, 2));
+  std::vector<std::string> prompted;
+  for (const std::string& text : kTexts) prompted.push_back("the " + text);
+  const Sequences sequences = tokenizer_.encode_texts(prompted, 16);
+  const Tensor hidden = load().run(sequences).at(kHidden);
+  for (std::size_t i = 0; i < kTexts.size(); ++i) {
+    double sums[2] = {};
+    for (std::int64_t t = sequences.offsets[i]; t < sequences.offsets[i + 1]; ++t)
+      for (std::size_t c = 0; c < 2; ++c)
+        sums[c] += hidden.values<float>()[2 * static_cast<std::size_t>(t) + c];
+    const double norm = std::hypot(sums[0], sums[1]);
+    for (std::size_t c = 0; c < 2; ++c)
+      EXPECT_NEAR(vectors.values<float>()[2 * i + c], sums[c] / norm, 1e-5) << i;
+  }
+  const Tensor alone = embed(session, tokenizer_, {kTexts[2]}, {"the ", 16, 4096});
+  EXPECT_EQ(std::memcmp(alone.bytes().data(), vectors.bytes().data() + 16, 8), 0);
+  EXPECT_THAT(embed(session, tokenizer_, {}).shape(), ElementsAre(0, 2));
+}
+
+TEST_F(ApiEmbed, TheCInterfaceGivesTheSameBits) {
+  SessionOptions options;
+  options.pooling = Pooling{"max", false, false, 1};
+  const Sequences s = tests::sequences_of({3, 7}, 1);
+  const Tensor expected = load(options).run(s).at("sentence_embedding");
+  EXPECT_THAT(expected.shape(), ElementsAre(2, 1));
+  bertcl_session_options given{};
+  given.size = sizeof(given);
+  given.pooling = "max";
+  given.dimensions = 1;
+  bertcl_session* session = nullptr;
+  ASSERT_EQ(bertcl_session_load_bytes(model_.data(), model_.size(), &given, &session), BERTCL_OK)
+      << bertcl_last_error();
+  const bertcl_sequences sequences{sizeof(sequences), 2, s.offsets.data(), s.ids.data(),
+                                   s.types.data()};
+  bertcl_results* results = nullptr;
+  ASSERT_EQ(bertcl_session_run_sequences(session, &sequences, nullptr, &results), BERTCL_OK)
+      << bertcl_last_error();
+  bertcl_tensor found{};
+  found.size = sizeof(found);
+  ASSERT_EQ(bertcl_results_find(results, "sentence_embedding", &found), BERTCL_OK);
+  ASSERT_EQ(found.bytes, expected.bytes().size());
+  EXPECT_EQ(std::memcmp(found.data, expected.bytes().data(), found.bytes), 0);
+  bertcl_results_free(results);
+  bertcl_session_free(session);
+}
+
+TEST_F(ApiEmbed, WhatDoesNotPoolIsRefused) {
+  EXPECT_THAT([&] { embed(load(), tokenizer_, kTexts); },
+              ThrowsMessage<Error>(HasSubstr("SessionOptions::pooling")));
+  SessionOptions options;
+  options.pooling = Pooling{};
+  EXPECT_THAT([&] { load(options); }, ThrowsMessage<Error>(HasSubstr("no vector [batch, hidden]")));
+  options.pooling = Pooling{"middle"};
+  EXPECT_THAT([&] { load(options); }, ThrowsMessage<Error>(HasSubstr("unknown pooling 'middle'")));
+}
+
+TEST_F(ApiEmbed, NothingIsSaidWhereThereAreNoFiles) {
+  const EmbeddingSettings settings = read_embedding_settings(tests::model);
+  EXPECT_EQ(settings.pooling.kind, "");
+  EXPECT_FALSE(settings.pooling.normalize);
+  EXPECT_EQ(settings.max_length, 0);
+}
+
+}  // namespace
+}  // namespace bertcl

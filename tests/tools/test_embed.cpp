@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl embed: its vectors are the pooled outputs of `bertcl run`, whatever the batch; files and
+// options say how. The vectors of sentence-transformers: tests/python/test_sentence_transformer.py.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <sstream>
+
+#include "npz/npy.hpp"
+#include "npz/npz.hpp"
+#include "program_runner.hpp"
+#include "tasks_model.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using tests::refusal;
+using tests::run_bertcl;
+
+using Vectors = std::vector<std::vector<float>>;
+
+const std::string kTexts =
+    "Who maintains OpenCL?\n\nThe Khronos Group, which published version 1.0 in 2008.\nshort\n"
+    "PoCL is a free implementation of OpenCL that compiles kernels with LLVM.\nanother one\n";
+
+class EmbedTest : public tests::FolderTest {
+ protected:
+  void SetUp() override {
+    // Its one output of rank 3 stands for hidden states: [batch, seq, 2].
+    model_ = write("m.onnx", tests::model_of_tasks());
+    texts_ = write("texts.txt", kTexts);
+  }
+  tests::ProgramResult embed(std::vector<std::string> options, const std::string& texts) const {
+    options.insert(options.begin(), {"embed", model_, texts, "--vocab", tests::kVocabulary});
+    return run_bertcl(options);
+  }
+  Vectors vectors(const std::vector<std::string>& options) const {
+    const tests::ProgramResult result = embed(options, texts_);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return lines(result.out);
+  }
+  static Vectors lines(const std::string& text) {
+    Vectors all;
+    std::istringstream stream(text);
+    for (std::string line; std::getline(stream, line);)
+      all.push_back(nlohmann::json::parse(line).at("embedding").get<std::vector<float>>());
+    return all;
+  }
+  /// What `run` gives for each token of each text that is not empty.
+  std::vector<Vectors> hidden_states() const {
+    const tests::ProgramResult result =
+        run_bertcl({"run", model_, "--texts", texts_, "--vocab", tests::kVocabulary});
+    EXPECT_EQ(result.code, 0) << result.err;
+    std::vector<Vectors> all;
+    std::istringstream stream(result.out);
+    for (std::string line; std::getline(stream, line);)
+      all.push_back(
+          nlohmann::json::parse(line).at("outputs").at("/qa_outputs/Add_output_0").get<Vectors>());
+    return all;
+  }
+  std::string model_, texts_;
+};
+
+TEST_F(EmbedTest, VectorsArePooledHiddenStates) {
+  const std::vector<Vectors> hidden = hidden_states();
+  for (const std::string kind : {"mean", "max", "cls", "last"}) {
+    Vectors found = vectors({"--pooling", kind});
+    ASSERT_EQ(found.size(), 6u) << "an empty line is a text, too";
+    found.erase(found.begin() + 1);  // which `run` passes over
+    ASSERT_EQ(found.size(), hidden.size());
+    for (std::size_t i = 0; i < hidden.size(); ++i)
+      for (std::size_t column = 0; column < 2; ++column) {
+        double sum = 0, largest = -1e30;
+        for (const std::vector<float>& token : hidden[i]) {
+          sum += token[column];
+          largest = std::max<double>(largest, token[column]);
+        }
+        const double expected = kind == "mean"  ? sum / static_cast<double>(hidden[i].size())
+                                : kind == "max" ? largest
+                                : kind == "cls" ? hidden[i].front()[column]
+                                                : hidden[i].back()[column];
+        EXPECT_NEAR(found[i][column], expected, 1e-5) << kind << " of text " << i;
+      }
+  }
+}
+
+TEST_F(EmbedTest, VectorsAreCutAndThenNormalized) {
+  const Vectors whole = vectors({"--pooling", "mean"});
+  const Vectors unit = vectors({"--pooling", "mean", "--normalize"});
+  const Vectors cut = vectors({"--pooling", "mean", "--dimensions", "1"});
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const float norm = std::hypot(whole[i][0], whole[i][1]);
+    EXPECT_NEAR(unit[i][0], whole[i][0] / norm, 1e-6);
+    EXPECT_NEAR(unit[i][1], whole[i][1] / norm, 1e-6);
+    ASSERT_EQ(cut[i].size(), 1u);
+    EXPECT_EQ(cut[i][0], whole[i][0]);
+  }
+  const Vectors both = vectors({"--pooling", "mean", "--dimensions", "1", "--normalize"});
+  for (const std::vector<float>& vector : both) EXPECT_NEAR(std::abs(vector[0]), 1.0f, 1e-6);
+}
+
+TEST_F(EmbedTest, AVectorHasTheSameBitsInAnyBatch) {
+  const Vectors together = vectors({"--pooling", "mean", "--normalize"});
+  EXPECT_EQ(vectors({"--pooling", "mean", "--normalize", "--batch-tokens", "1"}), together);
+  std::istringstream stream(kTexts);
+  std::vector<std::string> texts;
+  for (std::string line; std::getline(stream, line);) texts.push_back(line);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const auto alone =
+        embed({"--pooling", "mean", "--normalize"}, write("one.txt", texts[i] + "\n"));
+    EXPECT_EQ(lines(alone.out), Vectors{together[i]}) << texts[i];
+  }
+  std::string reversed;
+  for (auto text = texts.rbegin(); text != texts.rend(); ++text) reversed += *text + "\n";
+  Vectors found =
+      lines(embed({"--pooling", "mean", "--normalize"}, write("reversed.txt", reversed)).out);
+  std::ranges::reverse(found);
+  EXPECT_EQ(found, together);
+}
+
+TEST_F(EmbedTest, FilesHoldTheSameNumbers) {
+  const Vectors expected = vectors({"--pooling", "mean"});
+  std::vector<float> all;
+  for (const std::vector<float>& vector : expected)
+    all.insert(all.end(), vector.begin(), vector.end());
+  for (const char* name : {"v.npy", "v.npz", "v.safetensors", "v.jsonl"}) {
+    const auto result = embed({"--pooling", "mean", "-o", path(name)}, texts_);
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("6 vectors of 2 dimensions"));
+  }
+  const std::string npy = read(path("v.npy"));
+  const auto* bytes = reinterpret_cast<const std::byte*>(npy.data());
+  const ir::Tensor array = npz::parse_npy({bytes, bytes + npy.size()}, "v.npy");
+  EXPECT_EQ(array.shape(), (ir::Sizes{6, 2}));
+  EXPECT_TRUE(std::ranges::equal(array.as<float>(), all));
+  EXPECT_TRUE(std::ranges::equal(npz::load(path("v.npz")).at("embeddings").as<float>(), all));
+  EXPECT_EQ(lines(read(path("v.jsonl"))), expected);
+  const std::string tensors = read(path("v.safetensors"));
+  const auto length = static_cast<std::size_t>(static_cast<unsigned char>(tensors[0])) |
+                      static_cast<std::size_t>(static_cast<unsigned char>(tensors[1])) << 8;
+  const auto header = nlohmann::json::parse(tensors.substr(8, length)).at("embeddings");
+  EXPECT_EQ(header,
+            (nlohmann::json{{"dtype", "F32"}, {"shape", {6, 2}}, {"data_offsets", {0, 48}}}));
+  ASSERT_EQ(tensors.size(), 8 + length + 48);
+  EXPECT_EQ(std::memcmp(tensors.data() + 8 + length, all.data(), 48), 0);
+}
+
+TEST_F(EmbedTest, FilesOfSentenceTransformersSayHow) {
+  std::filesystem::create_directory(path("1_Pooling"));
+  const std::string modules = R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
+      {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"},
+      {"type": "sentence_transformers.models.Normalize", "path": "2_Normalize"}])";
+  write("modules.json", modules);
+  write("1_Pooling/config.json",
+        R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})");
+  const Vectors told = vectors({});
+  EXPECT_EQ(told, vectors({"--pooling", "cls", "--normalize"}));
+  EXPECT_EQ(vectors({"--pooling", "mean", "--no-normalize"}).size(), 6u);
+  EXPECT_NE(vectors({"--no-normalize"}), told);
+  write("1_Pooling/config.json", R"({"pooling_mode": "lasttoken"})");
+  EXPECT_EQ(vectors({}), vectors({"--pooling", "last", "--normalize"}));
+
+  write("sentence_bert_config.json", R"({"max_seq_length": 4, "do_lower_case": false})");
+  EXPECT_EQ(vectors({}), vectors({"--max-seq-length", "4"}));
+  write("config_sentence_transformers.json",
+        R"({"prompts": {"query": "query: ", "none": ""}, "default_prompt_name": "query"})");
+  EXPECT_EQ(vectors({"--max-seq-length", "16"}),
+            vectors({"--max-seq-length", "16", "--prompt-name", "query"}));
+  EXPECT_NE(vectors({"--max-seq-length", "16"}),
+            vectors({"--max-seq-length", "16", "--prompt", ""}));
+  EXPECT_THAT(refusal(embed({"--prompt-name", "passage"}, texts_)),
+              HasSubstr("unknown prompt 'passage'"));
+
+  write("1_Pooling/config.json", R"({"pooling_mode": "mean", "include_prompt": false})");
+  EXPECT_THAT(refusal(embed({}, texts_)), HasSubstr("include_prompt"));
+  write("1_Pooling/config.json", R"({"pooling_mode_weightedmean_tokens": true})");
+  EXPECT_THAT(refusal(embed({}, texts_)),
+              AllOf(HasSubstr("1_Pooling/config.json"), HasSubstr("weightedmean_tokens")));
+  write("modules.json", R"([{"type": "sentence_transformers.models.Dense", "path": "2_Dense"}])");
+  EXPECT_THAT(refusal(embed({}, texts_)), AllOf(HasSubstr("modules.json"), HasSubstr("Dense")));
+}
+
+TEST_F(EmbedTest, WhatCannotBePooledIsRefused) {
+  EXPECT_THAT(refusal(embed({}, texts_)),
+              AllOf(HasSubstr("no vector [batch, hidden]"), HasSubstr("--pooling mean")));
+  EXPECT_THAT(refusal(embed({"--pooling", "mean", "--dimensions", "3"}, texts_)),
+              HasSubstr("3 dimensions are asked for, the model has 2"));
+  EXPECT_THAT(refusal(embed({"--pooling", "sum"}, texts_)), HasSubstr("unknown 'sum'"));
+  EXPECT_THAT(refusal(run_bertcl({"embed", tests::kModel, texts_, "--pooling", "mean"})),
+              HasSubstr("no hidden states [batch, seq, hidden]"));
+  EXPECT_THAT(refusal(embed({"--pooling", "mean", "--json", "-"}, texts_)), HasSubstr("-o FILE"));
+  EXPECT_THAT(refusal(embed({"--pooling", "mean"}, write("empty.txt", ""))),
+              HasSubstr("holds no text"));
+}
+
+}  // namespace
+}  // namespace bertcl::tools
