@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Semantic similarity of two texts: STS-B.
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -13,7 +14,7 @@ namespace {
 class SimilarityResults : public Results {
  public:
   SimilarityResults(const std::vector<ScoredPair>& pairs, std::size_t count)
-      : pairs_(pairs), predicted_(count) {}
+      : predicted_(count), pairs_(pairs) {}
 
   void add(std::size_t item, const Sequence&, std::span<const float> output) override {
     predicted_[item] = output[0];
@@ -32,36 +33,72 @@ class SimilarityResults : public Results {
     return json;
   }
 
+ protected:
+  std::vector<double> predicted_;  // [items]
+
  private:
   const std::vector<ScoredPair>& pairs_;
-  std::vector<double> predicted_;  // [items]
+};
+
+double cosine(std::span<const float> a, std::span<const float> b) {
+  double product = 0.0, squares_a = 0.0, squares_b = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    product += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+    squares_a += static_cast<double>(a[i]) * static_cast<double>(a[i]);
+    squares_b += static_cast<double>(b[i]) * static_cast<double>(b[i]);
+  }
+  return product / std::sqrt(squares_a * squares_b);
+}
+
+/// The cosine of the vectors of both texts, in whichever order they come.
+class EmbeddingResults : public SimilarityResults {
+ public:
+  EmbeddingResults(const std::vector<ScoredPair>& pairs, std::size_t count)
+      : SimilarityResults(pairs, count), others_(count) {}
+
+  void add(std::size_t item, const Sequence&, std::span<const float> output) override {
+    std::vector<float>& other = others_[item];
+    if (other.empty())
+      other.assign(output.begin(), output.end());
+    else
+      predicted_[item] = cosine(other, output);
+  }
+
+ private:
+  std::vector<std::vector<float>> others_;  // [items] the vector that came first
 };
 
 class SimilarityTask : public Task {
  public:
-  explicit SimilarityTask(std::vector<ScoredPair> pairs) : pairs_(std::move(pairs)) {}
+  SimilarityTask(std::vector<ScoredPair> pairs, bool embeds)
+      : pairs_(std::move(pairs)), embeds_(embeds) {}
 
   std::size_t size() const override { return pairs_.size(); }
   std::string unit() const override { return "pairs"; }
-  const Head& head() const override { return head_; }
+  const Head& head() const override { return embeds_ ? vector_ : score_; }
   std::vector<Sequence> encode(std::size_t item, const text::WordPieceTokenizer& tokenizer,
                                const EncodeOptions& options) const override {
+    if (embeds_)
+      return {encode_text(pairs_[item].first, tokenizer, options.max_length),
+              encode_text(pairs_[item].second, tokenizer, options.max_length)};
     return {encode_pair(pairs_[item].first, pairs_[item].second, tokenizer, options.max_length)};
   }
   std::unique_ptr<Results> results(std::size_t count,
                                    const text::WordPieceTokenizer&) const override {
+    if (embeds_) return std::make_unique<EmbeddingResults>(pairs_, count);
     return std::make_unique<SimilarityResults>(pairs_, count);
   }
 
  private:
   std::vector<ScoredPair> pairs_;
-  Head head_{false, 1, false, "1 score"};
+  bool embeds_;
+  Head score_{false, 1, false, "1 score"}, vector_{false, 1, true, "a vector"};
 };
 
 }  // namespace
 
-std::unique_ptr<Task> similarity_task(std::vector<ScoredPair> pairs) {
-  return std::make_unique<SimilarityTask>(std::move(pairs));
+std::unique_ptr<Task> similarity_task(std::vector<ScoredPair> pairs, bool embeds) {
+  return std::make_unique<SimilarityTask>(std::move(pairs), embeds);
 }
 
 }  // namespace bertcl::tasks

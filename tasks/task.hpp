@@ -70,8 +70,9 @@ class Task {
 std::unique_ptr<Task> classify_task(std::vector<ClassifiedText> texts, std::string unit,
                                     const std::vector<std::string>& model_labels);
 
-/// Semantic similarity of two texts; Pearson's and Spearman's correlation.
-std::unique_ptr<Task> similarity_task(std::vector<ScoredPair> pairs);
+/// Semantic similarity of two texts; Pearson's and Spearman's correlation. `embeds`: of a model
+/// that gives a vector for each text, by the cosine of both; else of one that scores a pair.
+std::unique_ptr<Task> similarity_task(std::vector<ScoredPair> pairs, bool embeds = false);
 
 /// Throws Error, which says how to give them, if there are no labels.
 void check_tags_are_known(const std::vector<std::string>& labels);

@@ -18,7 +18,7 @@ MakePass find_quantize, resolve_shapes, unmerge_transpose, gather_one_hot, split
     dequantize_tables, widen_halves, drop_identity, fold_weight_transpose, share_common, dead_code;
 Pass fold_constants(const ir::Limits& limits);
 MakePass find_layer_norm, find_gelu, fold_channel_factor, lift_quantize, find_linear, find_linear_q,
-    find_quantize_rows, find_attention, find_positions, find_embedding, find_add_norm,
+    find_quantize_rows, find_attention, find_positions, find_embedding, find_add_norm, find_pooling,
     expand_layer_norm;
 MakePass lower_linear_q, lower_attention_q, lower_add_norm_q;
 Pass fold_dequantize(const ir::Limits& limits);
@@ -32,6 +32,7 @@ constexpr std::pair<std::string_view, std::string_view> dependencies[] = {
     {"find_attention", "pack_tokens"},
     {"find_attention", "lower_attention_q"},
     {"find_embedding", "pack_tokens"},
+    {"find_pooling", "pack_tokens"},
 };
 
 }  // namespace
@@ -45,7 +46,7 @@ std::vector<Pass> pipeline(const Options& options) {
       // recognize: many spellings, one op
       find_layer_norm(), find_gelu(), fold_channel_factor(), lift_quantize(), share_common(),
       find_linear(), find_quantize_rows(), find_linear_q(), find_attention(), find_positions(),
-      find_embedding(), find_add_norm(), expand_layer_norm(), dead_code(),
+      find_embedding(), find_add_norm(), find_pooling(), expand_layer_norm(), dead_code(),
       // quantize: DQ -> op -> Q becomes one integer op
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits),
       dead_code(),

@@ -23,9 +23,9 @@ ROW_INLINE float16 join_pooled16(float16 sum, float16 x, int kind) {
   return kind == POOL_MAX ? ((x > sum) | isnan(x) ? x : sum) : sum + x;
 }
 
-KERNEL pool(__global const float* x, __global const int* seq_offsets, __global const uchar* key_mask,
-            __global float* out, int kind, int hidden, int columns, int normalize,
-            float least_norm PLACE_PARAMETER) {
+KERNEL pool(__global const float* x, __global const int* seq_offsets,
+            __global const uchar* key_mask, __global float* out, int kind, int hidden, int columns,
+            int normalize, float least_norm PLACE_PARAMETER) {
   const int b = PLACE.id.x;
   const int2 tokens = pooled_tokens(seq_offsets, key_mask, kind, b);
   __global float* to = out + (size_t)b * columns;

@@ -217,6 +217,25 @@ TEST(Tasks, DataWithoutWordPiecesAreRefused) {
             "blank.txt: nothing to score: no word pieces in the 1 sentences read");
 }
 
+// Vectors of two texts come in any order, since texts of one length run together.
+TEST(Similarity, CosinesOfVectors) {
+  const auto task = similarity_task({{"0", "a b", "a a a b b b", 5},
+                                     {"1", "a a a a", "b", 0},
+                                     {"2", "a b b", "a", 2}},
+                                    /*embeds=*/true);
+  EvaluateOptions options;
+  for (const int most : {1, 64}) {
+    options.batches.max_batch = most;
+    const Evaluation all = evaluate(*task, letter_tokenizer(), options, count_a);
+    EXPECT_EQ(all.sequences, 6u);
+    const json scores(all.results->predictions());
+    EXPECT_NEAR(scores.at("0").get<double>(), 1.0, 1e-12);
+    EXPECT_NEAR(scores.at("1").get<double>(), 0.0, 1e-12);
+    EXPECT_NEAR(scores.at("2").get<double>(), 1.0 / std::sqrt(5.0), 1e-12);
+    EXPECT_DOUBLE_EQ(metric(all, "spearman"), 1.0);
+  }
+}
+
 TEST(Similarity, Correlations) {
   const auto task = similarity_task({{"0", "a", "a", 5}, {"1", "a b", "b", 2}, {"2", "b", "c", 0}});
   const auto shared = [](const text::Batch& batch) {

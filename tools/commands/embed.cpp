@@ -46,7 +46,7 @@ using VectorJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std:
 
 struct EmbedOptions : ModelOptions {
   std::string model, texts, output;
-  PoolingOptions pooling;
+  PoolingOptions pooled;
   VocabularyOptions vocabulary;
   std::optional<std::string> prompt, prompt_name;
   std::optional<int> max_length;
@@ -221,11 +221,11 @@ int run_embed(const EmbedOptions& options) {
                      read_texts(options.texts));
   });
   const std::string prompt = prompt_of(options, files);
-  runtime::SessionOptions session_options = to_session_options(options);
-  session_options.context = device;
-  session_options.pooling = pooling_of(options.pooling, files);
-  runtime::Session session = naming_pooling(
-      *session_options.pooling, [&] { return load_model(options.model, session_options); });
+  EmbedOptions pooled = options;
+  pooled.pooling = pooling_of(options.pooled, files);
+  const runtime::Pooling& pooling = *pooled.pooling;
+  runtime::Session session =
+      naming_pooling(pooling, [&] { return load_model(options.model, pooled, device); });
   if (!meets_requirement(session, options)) return kCheckFailed;
   Embedder embedder(session, options, files, tokenizer);
   std::vector<float> all;  // of an array
@@ -261,7 +261,6 @@ int run_embed(const EmbedOptions& options) {
                counted(static_cast<std::int64_t>(texts.size()), "vectors"), embedder.dimensions(),
                counted(static_cast<std::int64_t>(embedder.tokens()), "tokens"),
                duration_text(embedder.seconds()));
-  const runtime::Pooling& pooling = *session_options.pooling;
   write_report(options, session.context().info(),
                {{"path", options.model},
                 {"texts", texts.size()},
@@ -303,7 +302,7 @@ void add_embed(CLI::App& program, Action& action) {
       ->type_name("");
   output_file(command->add_option("-o,--output", options->output, "File to write"))
       ->type_name("FILE");
-  add_pooling_options(*command, options->pooling);
+  add_pooling_options(*command, options->pooled);
   CLI::Option* prompt =
       command
           ->add_option("--prompt", options->prompt,

@@ -16,9 +16,11 @@
 
 #include "bertcl/error.hpp"
 #include "support/pending_file.hpp"
+#include "tasks/embedding_files.hpp"
 #include "tools/measure/kernel_profile.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
+#include "tools/options/pooling_options.hpp"
 #include "tools/report/calibration.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -94,11 +96,21 @@ nlohmann::ordered_json details_json(const std::vector<EvaluatedModel>& models,
           {"calibration", std::move(calibration)}};
 }
 
+/// Similarity by vectors, where sentence-transformers' files beside the first model say how it
+/// pools.
+void find_embeddings(EvalOptions& options, const std::filesystem::path& model) {
+  if (options.task.name != kSimilarity) return;
+  const tasks::EmbeddingFiles files = tasks::read_embedding_files(model);
+  options.task.embeds = !files.pooling.empty();
+  if (options.task.embeds && !options.max_length) options.max_length = files.max_length;
+}
+
 int run_eval(EvalOptions& options) {
   check_task(options);
   std::vector<std::filesystem::path> paths(options.models.begin(), options.models.end());
   paths.insert(paths.end(), options.compare.begin(), options.compare.end());
   for (const std::filesystem::path& path : paths) check_readable(path);
+  find_embeddings(options, paths.front());
   const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, paths);
   const Evaluator evaluator = options.task.is_squad() ? squad_evaluator(options, tokenizer)
                                                       : task_evaluator(options, tokenizer, paths);
@@ -106,6 +118,7 @@ int run_eval(EvalOptions& options) {
   std::vector<EvaluatedModel> rows;
   std::shared_ptr<opencl::Context> context;  // one device for all models, one model at a time
   for (const std::filesystem::path& path : paths) {
+    if (options.task.embeds) options.pooling = pooling_of({}, tasks::read_embedding_files(path));
     runtime::Session session = load_model(path, options, context);
     // What MODEL is compared with may be float.
     if (rows.size() < options.models.size() && !meets_requirement(session, options))

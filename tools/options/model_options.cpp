@@ -128,6 +128,7 @@ runtime::SessionOptions to_session_options(const ModelOptions& options) {
   if (options.requests > 0) session.requests = options.requests;
   session.command_buffer = options.command_buffer;
   session.allow_nonfinite = options.allow_nonfinite;
+  session.pooling = options.pooling;
   session.precision = options.precision == "fp16"   ? ir::DType::f16
                       : options.precision == "bf16" ? ir::DType::bf16
                                                     : ir::DType::f32;

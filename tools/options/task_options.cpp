@@ -150,7 +150,7 @@ std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
     return tasks::classify_task(chosen(tasks::read_classified(data), choice), unit, labels);
   }
   if (options.name == kSimilarity)
-    return tasks::similarity_task(chosen(tasks::read_scored_pairs(data), choice));
+    return tasks::similarity_task(chosen(tasks::read_scored_pairs(data), choice), options.embeds);
   if (options.name == kTag)
     return tasks::tagging_task(chosen(tasks::read_tagged(data), choice), labels);
   if (options.name == kFillMask)

@@ -28,7 +28,8 @@ inline constexpr const char* kSimilarity = "similarity";
 struct TaskOptions {
   std::string name = kQuestionAnswering;
   std::string data;
-  std::string labels;  ///< "O,B-person,..", or a file with one on each line; empty: the models'
+  bool embeds = false;  ///< kSimilarity: by a vector of each text, not a score of the pair
+  std::string labels;   ///< "O,B-person,..", or a file with one on each line; empty: the models'
 
   bool is_squad() const { return name == kQuestionAnswering; }
 };
