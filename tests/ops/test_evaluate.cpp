@@ -36,6 +36,25 @@ TEST(Evaluate, RoundsHalfToEven) {
   EXPECT_THAT(y[0].to_doubles(), ElementsAre(0, 2, 2, 0, -2, 2));
 }
 
+TEST(Evaluate, PoolTakesWhatTheMaskKeeps) {
+  const auto pooled = [](const std::string& attributes) {
+    const auto y =
+        run("graph g(%x: f32[2, 3, 2], %m: i64[2, 3]) {"
+            "%y: f32[] = pool(%x, %m) {" +
+                attributes + "} return %y }",
+            {{"x", floats({2, 3, 2}, {3, 8, 99, 99, 5, 2, 7, 7, 0, 0, 1, 1})},
+             {"m", ints({2, 3}, {1, 0, 1, 0, 0, 0})}});
+    return y[0].to_doubles();
+  };
+  EXPECT_THAT(pooled("kind = \"mean\""), ElementsAre(4, 5, 0, 0));
+  EXPECT_THAT(pooled("kind = \"max\""), ElementsAre(5, 8, 0, 0));
+  EXPECT_THAT(pooled("kind = \"cls\""), ElementsAre(3, 8, 0, 0));
+  EXPECT_THAT(pooled("kind = \"last\", columns = 1"), ElementsAre(5, 0));
+  EXPECT_THAT(pooled("kind = \"last\", columns = 1, normalize = 1"), ElementsAre(1, 0));
+  EXPECT_THROW(pooled("kind = \"sum\""), Error);
+  EXPECT_THROW(pooled("kind = \"mean\", columns = 3"), Error);
+}
+
 TEST(Evaluate, DividesIntegersTowardsZero) {
   const auto y =
       run("graph g(%x: i64[4], %d: i64[]) {"

@@ -184,6 +184,28 @@ TEST_F(EmbedTest, FilesOfSentenceTransformersSayHow) {
   EXPECT_THAT(refusal(embed({}, texts_)), AllOf(HasSubstr("modules.json"), HasSubstr("Dense")));
 }
 
+TEST_F(EmbedTest, EvalScoresTheCosinesOfTheVectors) {
+  std::filesystem::create_directory(path("1_Pooling"));
+  write("modules.json",
+        R"([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
+  write("1_Pooling/config.json", R"({"pooling_mode": "mean"})");
+  const std::string pairs = write("pairs.csv",
+                                  "Who maintains OpenCL?,short,1.5\n"
+                                  "short,another one,3\nanother one,Who maintains OpenCL?,0.5\n");
+  const auto result = run_bertcl({"eval", model_, "--task", "similarity", "--data", pairs,
+                                  "--vocab", tests::kVocabulary, "--predictions", path("p.json")});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Vectors all = vectors({});  // of texts 0, 3 and 5 here
+  const auto cosine = [&](std::size_t i, std::size_t k) {
+    return (all[i][0] * all[k][0] + all[i][1] * all[k][1]) / std::hypot(all[i][0], all[i][1]) /
+           std::hypot(all[k][0], all[k][1]);
+  };
+  const nlohmann::json found = read_json(path("p.json"));
+  EXPECT_NEAR(found.at("0").get<double>(), cosine(0, 3), 1e-5);
+  EXPECT_NEAR(found.at("1").get<double>(), cosine(3, 5), 1e-5);
+  EXPECT_NEAR(found.at("2").get<double>(), cosine(5, 0), 1e-5);
+}
+
 TEST_F(EmbedTest, WhatCannotBePooledIsRefused) {
   EXPECT_THAT(refusal(embed({}, texts_)),
               AllOf(HasSubstr("no vector [batch, hidden]"), HasSubstr("--pooling mean")));
