@@ -88,7 +88,7 @@ std::vector<float> pooled(const Case& of, const Tokens& tokens, int items, int s
                                                      .kind = of.kind,
                                                      .hidden = static_cast<int32_t>(of.hidden),
                                                      .columns = static_cast<int32_t>(of.columns),
-                                                     .normalize = of.normalize,
+                                                     .unit_norm = of.normalize,
                                                      .least_norm = kLeastNorm});
   const auto group = static_cast<size_t>(std::max(items, 1));
   device().queue().launch(kernel, {group * of.lengths.size(), 1, 1}, {group, 1, 1});

@@ -30,7 +30,7 @@ void lower_pool(Builder& b, const ir::Graph&, const ir::Node& node) {
       static_cast<std::int32_t>(std::ranges::find(o::kinds, kind) - std::begin(o::kinds));
   arguments.hidden = Size{x->type.shape[1]};
   arguments.columns = Size{result[1]};
-  arguments.normalize = static_cast<std::int32_t>(node.has("normalize"));
+  arguments.unit_norm = static_cast<std::int32_t>(node.has("normalize"));
   arguments.least_norm = static_cast<float>(o::least_norm);
   launch_rows(b, node, "fp32", "pool", "pool", arguments, result[0], {result[1], true, 1});
 }
