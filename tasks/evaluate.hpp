@@ -7,14 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "tasks/run_sequences.hpp"
 #include "tasks/task.hpp"
 #include "text/batch.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::tasks {
-
-/// Runs a model on one batch: [batch, classes], or [batch, seq, classes] by token.
-using OutputFn = std::function<std::vector<float>(const text::Batch&)>;
 
 struct EvaluateOptions {
   EncodeOptions encode;

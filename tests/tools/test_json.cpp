@@ -8,6 +8,7 @@
 
 #include "npz/npz.hpp"
 #include "program_runner.hpp"
+#include "tasks_model.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -30,21 +31,26 @@ class JsonTest : public FolderTest {
     for (const auto& [name, tensor] : inputs) golden["in__" + name] = tensor;
     for (const auto& [name, tensor] : npz::load(path("y.npz"))) golden["out__" + name] = tensor;
     npz::save(path("g.npz"), golden);
+    write("tasks.onnx", model_of_tasks());
+    write("p.txt", "Ada does.\n");
   }
 
   /// A command line of each command, as short as can be.
   std::map<std::string, std::vector<std::string>> commands() const {
-    return {{"devices", {}},
-            {"inspect", {kModel}},
-            {"quantize",
-             {kModel, "-o", path("q.onnx"), "--data", kCalibration, "--samples", "1", "--preset",
-              "fast", "--force"}},
-            {"eval", {kModel, "--data", kData, "--limit", "1"}},
-            {"run", {kModel, "--inputs", path("x.npz"), "--outputs", path("z.npz"), "--force"}},
-            {"verify", {kModel, path("g.npz")}},
-            {"answer", {"-q", "Who maintains OpenCL?"}},
-            {"bench", {kModel, "--seq", "8", "--runs", "1", "--warmup", "0"}},
-            {"tune", {kModel, "--seconds", "0.001"}}};
+    return {
+        {"devices", {}},
+        {"inspect", {kModel}},
+        {"quantize",
+         {kModel, "-o", path("q.onnx"), "--data", kCalibration, "--samples", "1", "--preset",
+          "fast", "--force"}},
+        {"eval", {kModel, "--data", kData, "--limit", "1"}},
+        {"run", {kModel, "--inputs", path("x.npz"), "--outputs", path("z.npz"), "--force"}},
+        {"verify", {kModel, path("g.npz")}},
+        {"answer", {"-q", "Who maintains OpenCL?"}},
+        {"rerank",
+         {path("tasks.onnx"), "-q", "Who?", "--passages", path("p.txt"), "--vocab", kVocabulary}},
+        {"bench", {kModel, "--seq", "8", "--runs", "1", "--warmup", "0"}},
+        {"tune", {kModel, "--seconds", "0.001"}}};
   }
 
   nlohmann::json report_of(const std::string& command, std::vector<std::string> arguments) const {

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passages are paired with their query, scored, and ordered.
+#include "tasks/rank.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "tasks/features.hpp"
+#include "text/data_file.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+constexpr const char* kPassageForm =
+    R"(each line is an object {"text": ".."}, with "query" where -q gives none)";
+
+bool is_better(const RankedPassage& a, const RankedPassage& b) {
+  if (std::isnan(a.score) || std::isnan(b.score)) return !std::isnan(a.score);
+  return a.score > b.score;
+}
+
+}  // namespace
+
+std::vector<Passage> read_passages(const std::filesystem::path& path, const std::string& query) {
+  const text::DataFile file = text::read_data(path);
+  std::vector<Passage> passages;
+  const auto add = [&](Passage passage, std::size_t line) {
+    if (text::is_blank(passage.query))
+      text::fail_at(file, line,
+                    R"(the passage has no query; give one for all by -q, or )"
+                    R"({"query": "..", "text": ".."} on each line)");
+    passages.push_back(std::move(passage));
+  };
+  if (text::is_json_lines(file.content)) {
+    text::each_object(file, kPassageForm, [&](const text::JsonNode& object, std::size_t line) {
+      const auto id = object.find("id"), own = object.find("query");
+      const auto passage = object.find("passage");
+      add({own ? own->string() : query, passage ? passage->string() : object.at("text").string(),
+           id ? (id->value().is_number_integer() ? std::to_string(id->integer()) : id->string())
+              : ""},
+          line);
+    });
+  } else {
+    text::each_line(file.content, [&](std::string_view line, std::size_t number) {
+      if (!text::is_blank(line)) add({query, std::string(text::trimmed(line)), ""}, number);
+    });
+  }
+  if (passages.empty()) throw Error(file.name + ": holds no passage; each line is one");
+  return passages;
+}
+
+const Head& rank_head() {
+  static const Head head{false, 1, false, "1 score"};
+  return head;
+}
+
+double sigmoid(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
+
+Rankings rank(const std::vector<Passage>& passages, const text::WordPieceTokenizer& tokenizer,
+              const RankOptions& options, const OutputFn& model, const BatchDoneFn& progress) {
+  Rankings rankings;
+  std::vector<Sequence> sequences;
+  for (const Passage& passage : passages) {
+    sequences.push_back(encode_pair(passage.query, passage.text, tokenizer, options.max_length));
+    rankings.tokens += sequences.back().length();
+    rankings.truncated += sequences.back().cut > 0 ? 1 : 0;
+  }
+  std::vector<double> scores(passages.size());
+  const auto take = [&](std::size_t index, std::span<const float> output) {
+    if (!options.allow_nonfinite && !all_finite(output))
+      throw Error(
+          fmt::format("the model returned NaN or infinity for passage {}, counted from 0; "
+                      "--allow-nonfinite continues",
+                      index));
+    scores[index] = options.sigmoid ? sigmoid(output[0]) : output[0];
+  };
+  rankings.model_seconds =
+      run_sequences(sequences, rank_head(), options.batches, model, take, progress);
+  std::map<std::string_view, std::size_t> places;  // of queries
+  for (std::size_t i = 0; i < passages.size(); ++i) {
+    const auto [place, is_new] = places.emplace(passages[i].query, rankings.queries.size());
+    if (is_new) rankings.queries.push_back({passages[i].query, {}});
+    rankings.queries[place->second].passages.push_back({i, scores[i]});
+  }
+  for (Ranking& ranking : rankings.queries) {
+    std::stable_sort(ranking.passages.begin(), ranking.passages.end(), is_better);
+    if (options.top_k > 0 && ranking.passages.size() > options.top_k)
+      ranking.passages.resize(options.top_k);
+  }
+  return rankings;
+}
+
+}  // namespace bertcl::tasks

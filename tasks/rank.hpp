@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passages ordered by how well they answer a query, as a cross-encoder scores the pairs.
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tasks/run_sequences.hpp"
+#include "text/batch.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::tasks {
+
+struct Passage {
+  std::string query, text;
+  std::string id;  ///< may be empty
+};
+
+/// Lines of text, blank ones left out; or of JSON: text (or passage), and where given query and
+/// id. `query` is that of all lines without one. Throws Error that names file and line, also where
+/// a passage has no query.
+std::vector<Passage> read_passages(const std::filesystem::path& path, const std::string& query);
+
+struct RankOptions {
+  int max_length = 512;  ///< tokens of query and passage with separators
+  text::BatchOptions batches;
+  bool sigmoid = true;           ///< scores from 0 to 1, else the logits
+  std::size_t top_k = 0;         ///< passages of a query at most; 0: all
+  bool allow_nonfinite = false;  ///< NaN and infinite scores, else an error
+};
+
+struct RankedPassage {
+  std::size_t index = 0;  ///< in what was ranked
+  double score = 0.0;
+};
+
+/// The passages of one query, best first; equal ones in their order, NaN last.
+struct Ranking {
+  std::string query;
+  std::vector<RankedPassage> passages;
+};
+
+struct Rankings {
+  std::vector<Ranking> queries;  ///< in the order of their first passages
+  std::size_t tokens = 0;        ///< real tokens
+  std::size_t truncated = 0;     ///< pairs that lost tokens
+  double model_seconds = 0.0;
+};
+
+/// What a model needs for it: one logit for a pair.
+const Head& rank_head();
+
+/// 1 / (1 + exp(-logit))
+double sigmoid(double logit);
+
+/// Scores all passages and orders those of each query. Which batches they are in changes nothing,
+/// if a row's output does not. Throws Error as run_sequences(), and on logits that are not finite.
+Rankings rank(const std::vector<Passage>& passages, const text::WordPieceTokenizer& tokenizer,
+              const RankOptions& options, const OutputFn& model, const BatchDoneFn& progress = {});
+
+}  // namespace bertcl::tasks

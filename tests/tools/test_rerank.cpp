@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl rerank: what it prints, its order, its scores, and what it refuses. Scores of a model are
+// compared with those of sentence-transformers in tests/python/test_cross_encoder.py.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "npz/npz.hpp"
+#include "program_runner.hpp"
+#include "tasks_model.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class RerankTest : public FolderTest {
+ protected:
+  RerankTest() : model_(write("m.onnx", model_of_tasks())) {}
+
+  std::vector<std::string> command(const std::vector<std::string>& more) const {
+    std::vector<std::string> all = {"rerank", model_, "--vocab", kVocabulary};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  nlohmann::json ranked(std::vector<std::string> more, const std::string& input = "") const {
+    more.insert(more.end(), {"--json", "-"});
+    const ProgramResult result = run_bertcl(command(more), {}, input);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  }
+
+  const std::string model_;
+};
+
+const std::vector<std::string> kPassages = {
+    "The Khronos Group maintains OpenCL.", "Oslo.",
+    "BERT reads a text from both sides at once, and that is most of what there is to say of it.",
+    "Oslo.", "Who?"};
+
+std::string lines(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += text + "\n";
+  return all;
+}
+
+TEST_F(RerankTest, LogitsAreThoseOfTheModelForEachPair) {
+  const nlohmann::json json = ranked({"-q", "Who maintains OpenCL?", "--logits"}, lines(kPassages));
+  EXPECT_EQ(json.at("activation"), "none");
+  EXPECT_EQ(json.at("passages"), 5);
+  const nlohmann::json& query = json.at("queries").at(0);
+  EXPECT_EQ(query.at("query"), "Who maintains OpenCL?");
+  const nlohmann::json& results = query.at("results");
+  ASSERT_EQ(results.size(), 5u);
+  std::string pairs;
+  for (const std::string& text : kPassages)
+    pairs += nlohmann::json({{"text", "Who maintains OpenCL?"}, {"text_pair", text}}).dump() + "\n";
+  const ProgramResult run = run_bertcl({"run", model_, "--vocab", kVocabulary}, {}, pairs);
+  ASSERT_EQ(run.code, 0) << run.err;
+  std::istringstream stream(run.out);
+  std::vector<double> expected;
+  for (std::string line; std::getline(stream, line);)
+    expected.push_back(nlohmann::json::parse(line)["outputs"]["score"][0]);
+  double last = INFINITY;
+  for (const nlohmann::json& result : results) {
+    const std::size_t index = result.at("index");
+    EXPECT_EQ(result.at("text"), kPassages[index]);
+    EXPECT_NEAR(result.at("score").get<double>(), expected[index], 1e-5);
+    EXPECT_LE(result.at("score").get<double>(), last);
+    last = result.at("score");
+  }
+  EXPECT_LT(last, results[0].at("score").get<double>()) << "the model tells nothing apart";
+}
+
+TEST_F(RerankTest, SigmoidsAreTheDefaultUnlessTheModelsFilesSayOtherwise) {
+  const auto best = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"-q", "Who?"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return ranked(arguments, lines(kPassages))
+        .at("queries")[0]["results"][0]["score"]
+        .get<double>();
+  };
+  const double logit = best({"--logits"}), sigmoid = 1 / (1 + std::exp(-logit));
+  EXPECT_NEAR(best({}), sigmoid, 1e-6);
+  const std::string identity = R"("torch.nn.modules.linear.Identity")";
+  const std::string configs[] = {
+      R"({"sentence_transformers": {"activation_fn": )" + identity + "}}",
+      R"({"sbert_ce_default_activation_function": )" + identity + "}"};
+  for (const std::string& config : configs) {
+    write("config.json", config);
+    EXPECT_NEAR(best({}), logit, 1e-6);
+    EXPECT_NEAR(best({"--sigmoid"}), sigmoid, 1e-6);
+  }
+  write("config_sentence_transformers.json",
+        R"({"activation_fn": "torch.nn.modules.activation.Sigmoid"})");
+  EXPECT_NEAR(best({}), sigmoid, 1e-6) << "it comes before config.json";
+  write("config_sentence_transformers.json", R"({"activation_fn": "mine.Softplus"})");
+  EXPECT_THAT(refusal(run_bertcl(command({"-q", "Who?"}), {}, "a\n")),
+              AllOf(HasSubstr("mine.Softplus"), HasSubstr("--logits")));
+}
+
+TEST_F(RerankTest, TextIsATableWithTheBestFirst) {
+  const std::string file = write("p.txt", lines(kPassages));
+  const ProgramResult all = run_bertcl(command({"-q", "Who?", "--passages", file}));
+  ASSERT_EQ(all.code, 0) << all.err;
+  EXPECT_THAT(all.out, AllOf(HasSubstr("score  index  passage\n"), Not(HasSubstr("? Who?"))));
+  for (const std::string& passage : kPassages) EXPECT_THAT(all.out, HasSubstr("  " + passage));
+  const std::size_t first = all.out.find("Oslo.");
+  EXPECT_LT(all.out.rfind("  1  ", first), all.out.rfind("  3  ", all.out.rfind("Oslo.")))
+      << "equal ones in their order: " << all.out;
+  const ProgramResult best =
+      run_bertcl(command({"-q", "Who?", "--passages", file, "--top-k", "2"}));
+  EXPECT_EQ(std::count(best.out.begin(), best.out.end(), '\n'), 3) << best.out;
+  EXPECT_THAT(all.out, StartsWith(best.out.substr(0, best.out.find('\n'))));
+}
+
+TEST_F(RerankTest, PairsAreOrderedByTheirQueries) {
+  const std::string pairs = R"({"query": "Who?", "passage": "Ada.", "id": "a"}
+{"query": "Where?", "passage": "Oslo."}
+{"query": "Who?", "passage": "The Khronos Group.", "id": "k"}
+)";
+  const nlohmann::json queries = ranked({}, pairs).at("queries");
+  ASSERT_EQ(queries.size(), 2u);
+  EXPECT_EQ(queries[0].at("query"), "Who?");
+  EXPECT_EQ(queries[0].at("results").size(), 2u);
+  EXPECT_FALSE(queries[1].at("results")[0].contains("id"));
+  EXPECT_EQ(queries[1].at("results")[0].at("index"), 1);
+  const ProgramResult text = run_bertcl(command({}), {}, pairs);
+  EXPECT_THAT(text.out, AllOf(StartsWith("? Who?\n"), HasSubstr("\n\n? Where?\n"),
+                              HasSubstr("score  id  passage")));
+}
+
+TEST_F(RerankTest, LongPassagesAreCutWithAWarning) {
+  const ProgramResult result =
+      run_bertcl(command({"-q", "Who?", "--max-seq-length", "8"}), {}, lines(kPassages));
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr("2 of 5 passages are longer"));
+}
+
+TEST_F(RerankTest, WhatDoesNotFitIsRefused) {
+  EXPECT_THAT(refusal(run_bertcl({"rerank", kModel, "-q", "Who?"}, {}, "a\n")),
+              AllOf(HasSubstr(kModel), HasSubstr("[batch, 1]"), HasSubstr("start_logits")));
+  EXPECT_THAT(refusal(run_bertcl(command({}), {}, "a\n")),
+              HasSubstr("standard input:1: the passage has no query"));
+  EXPECT_THAT(refusal(run_bertcl(command({"-q", " "}), {}, "a\n")),
+              HasSubstr("the query is empty"));
+  EXPECT_THAT(refusal(run_bertcl(command({"-q", "Who?"}), {}, "a\ncaf\xe9\n")),
+              HasSubstr("standard input:2: invalid UTF-8"));
+  EXPECT_THAT(refusal(run_bertcl(command({"-q", "Who?", "--top-k", "0"}), {}, "a\n")),
+              HasSubstr("--top-k"));
+}
+
+}  // namespace
+}  // namespace bertcl::tests

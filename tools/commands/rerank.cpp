@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl rerank: passages ordered by how well they answer a query, as a cross-encoder scores them.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "opencl/context_future.hpp"
+#include "support/stopwatch.hpp"
+#include "tasks/rank.hpp"
+#include "text/json_file.hpp"
+#include "text/json_node.hpp"
+#include "tools/models/task_model.hpp"
+#include "tools/options/file_options.hpp"
+#include "tools/options/model_options.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/options/vocabulary_options.hpp"
+#include "tools/report/json_report.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/progress.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+constexpr int kLongest = 512;  // tokens, for a model that sets no limit
+
+struct RerankOptions : ModelOptions {
+  std::string model, query, passages;
+  std::optional<bool> logits;
+  std::optional<std::size_t> top_k;
+  std::optional<int> max_length;
+  VocabularyOptions vocabulary;
+};
+
+/// The name of the activation that sentence-transformers writes beside a model, or "".
+std::string activation_of(const std::filesystem::path& model) {
+  const auto member = [&](const char* file, const std::vector<std::string>& path) -> std::string {
+    const std::filesystem::path name = model.parent_path() / file;
+    if (!std::filesystem::exists(name)) return "";
+    const nlohmann::json document = text::read_json(name);
+    const std::string place = name.string();
+    std::optional<text::JsonNode> node(std::in_place, document, place);
+    for (const std::string& key : path)
+      if (node) node = node->find(key);
+    return node ? node->string() : "";
+  };
+  for (const std::string& name : {member("config_sentence_transformers.json", {"activation_fn"}),
+                                  member("config.json", {"sentence_transformers", "activation_fn"}),
+                                  member("config.json", {"sbert_ce_default_activation_function"})})
+    if (!name.empty()) return name;
+  return "";
+}
+
+/// Without an activation sentence-transformers takes the sigmoid of one logit; models that were
+/// trained on logits (ms-marco) name torch's Identity.
+bool has_sigmoid(const std::filesystem::path& model) {
+  const std::string name = activation_of(model);
+  if (name.empty() || name.ends_with("Sigmoid")) return true;
+  if (name.ends_with("Identity")) return false;
+  throw Error(fmt::format("{}: its scores are to be those of {}; give --sigmoid or --logits",
+                          model.string(), name));
+}
+
+/// Scores need as many digits as tell them apart: sigmoids of good passages are all near 1.
+std::string score_text(double score, bool sigmoid) {
+  return sigmoid ? fmt::format("{:.6f}", score) : fmt::format("{:.4f}", score);
+}
+
+void print_rankings(const tasks::Rankings& rankings, const std::vector<tasks::Passage>& passages,
+                    bool sigmoid) {
+  const bool ids = std::any_of(passages.begin(), passages.end(),
+                               [](const tasks::Passage& passage) { return !passage.id.empty(); });
+  for (const tasks::Ranking& ranking : rankings.queries) {
+    if (rankings.queries.size() > 1)
+      print_text("{}? {}\n", &ranking == &rankings.queries.front() ? "" : "\n", ranking.query);
+    Table table({">score", ids ? "id" : ">index", "passage"});
+    for (const tasks::RankedPassage& ranked : ranking.passages) {
+      const tasks::Passage& passage = passages[ranked.index];
+      table.add({score_text(ranked.score, sigmoid), ids ? passage.id : std::to_string(ranked.index),
+                 passage.text});
+    }
+    print_text("{}", table.str());
+  }
+}
+
+nlohmann::ordered_json to_json(const tasks::Rankings& rankings,
+                               const std::vector<tasks::Passage>& passages) {
+  nlohmann::ordered_json queries = nlohmann::ordered_json::array();
+  for (const tasks::Ranking& ranking : rankings.queries) {
+    nlohmann::ordered_json results = nlohmann::ordered_json::array();
+    for (const tasks::RankedPassage& ranked : ranking.passages) {
+      const tasks::Passage& passage = passages[ranked.index];
+      nlohmann::ordered_json result = {{"index", ranked.index}};
+      if (!passage.id.empty()) result["id"] = passage.id;
+      result["score"] = ranked.score;
+      result["text"] = passage.text;
+      results.push_back(std::move(result));
+    }
+    queries.push_back({{"query", ranking.query}, {"results", std::move(results)}});
+  }
+  return queries;
+}
+
+int run_rerank(const RerankOptions& options) {
+  if (options.passages.empty() && isatty(STDIN_FILENO) == 1)
+    throw Error("no passages: give them by --passages FILE, or on standard input");
+  const auto device = opencl::ContextFuture::open(options.device);
+  const auto [tokenizer, passages] = device.meanwhile([&] {
+    return std::pair(
+        load_tokenizer(options.vocabulary, {options.model}),
+        tasks::read_passages(options.passages.empty() ? "-" : options.passages, options.query));
+  });
+  tasks::RankOptions rank;
+  rank.sigmoid = options.logits ? !*options.logits : has_sigmoid(options.model);
+  rank.top_k = options.top_k.value_or(0);
+  rank.allow_nonfinite = options.allow_nonfinite;
+  runtime::Session session = load_model(options.model, options, device);
+  if (!meets_requirement(session, options)) return kCheckFailed;
+  TaskModel model(session, tasks::rank_head());
+  model.model().check_vocabulary(tokenizer.vocabulary_size());
+  const int longest = static_cast<int>(model.model().longest());
+  rank.max_length = options.max_length.value_or(longest > 0 ? longest : kLongest);
+  model.model().check_length(rank.max_length);
+  model.model().bound(rank.batches);
+  model.warm_up();
+
+  const Stopwatch clock;
+  Progress progress("rerank", "passages");
+  const tasks::Rankings rankings = naming_model(options.model, [&] {
+    return tasks::rank(passages, tokenizer, rank, std::ref(model),
+                       [&](std::size_t done, double) { progress.update(done, passages.size()); });
+  });
+  const double seconds = clock.seconds();
+  if (rankings.truncated > 0)
+    warn("{} of {} passages are longer than the model takes: the rest is cut", rankings.truncated,
+         passages.size());
+  if (options.prints_text()) print_rankings(rankings, passages, rank.sigmoid);
+  write_report(options, session.context().info(),
+               {{"path", options.model},
+                {"activation", rank.sigmoid ? "sigmoid" : "none"},
+                {"queries", to_json(rankings, passages)},
+                {"passages", passages.size()},
+                {"tokens", rankings.tokens},
+                {"truncated", rankings.truncated},
+                {"seconds", seconds},
+                {"model_seconds", rankings.model_seconds}});
+  return kOk;
+}
+
+}  // namespace
+
+void add_rerank(CLI::App& program, Action& action) {
+  const auto options = std::make_shared<RerankOptions>();
+  CLI::App* command = add_model_command(
+      program, "rerank",
+      "Order passages by how well they answer a query\n\n"
+      "The model is a cross-encoder: it reads query and passage together and gives one score, as\n"
+      "those of sentence-transformers do. Passages are the lines of --passages or of standard\n"
+      "input, or JSON lines {\"text\": \"..\"} with id. A line may also be a pair,\n"
+      "{\"query\": \"..\", \"passage\": \"..\"}; the passages of each query are ordered by "
+      "themselves.",
+      "bertcl rerank model.onnx -q \"Who maintains OpenCL?\" --passages passages.txt --top-k 5",
+      *options);
+  input_file(command->add_option("MODEL", options->model, "ONNX model that gives one logit a pair"))
+      ->required()
+      ->type_name("");
+  command->add_option("-q,--query", options->query, "The query of all lines that bring none")
+      ->check(CLI::Validator(
+          [](const std::string& text) -> std::string {
+            return text.find_first_not_of(" \t\r\n") == std::string::npos ? "the query is empty"
+                                                                          : "";
+          },
+          ""))
+      ->type_name("TEXT");
+  input_file(command->add_option("--passages", options->passages,
+                                 "Passages, one a line; - is standard input, which is read where\n"
+                                 "none are given"))
+      ->type_name("FILE");
+  positive(*command, "--top-k", options->top_k, "Only the best N of each query");
+  // add_flag() would set an optional that no flag names.
+  command->add_flag_function(
+      "--logits,--sigmoid{false}", [options](std::int64_t count) { options->logits = count > 0; },
+      "Scores are the model's logits, or their sigmoids from 0 to 1 (--sigmoid); by default as\n"
+      "sentence-transformers' files beside the model name the activation, else sigmoids");
+  positive(*command, "--max-seq-length", options->max_length,
+           "Tokens of query and passage, separators included; by default as many as the model\n"
+           "takes, or 512");
+  add_vocabulary_options(*command, options->vocabulary);
+  command->callback([options, &action] { action = [options] { return run_rerank(*options); }; });
+}
+
+}  // namespace bertcl::tools
