@@ -13,12 +13,17 @@ def pipeline(task, model, **options):
 
 
 def __getattr__(name):
-    if name == "SentenceTransformer":  # needs tokenizers, which a Session does not
+    # These need tokenizers, which a Session does not.
+    if name == "CrossEncoder":
+        from .cross_encoder import CrossEncoder
+
+        return CrossEncoder
+    if name == "SentenceTransformer":
         from .sentence_transformer import SentenceTransformer
 
         return SentenceTransformer
     raise AttributeError(f"module 'bertcl' has no attribute '{name}'")
 
 
-__all__ = ["Error", "ModelInfo", "NodeArg", "SentenceTransformer", "Session", "__version__", "evaluate", "pipeline",
-           "quantize"]
+__all__ = ["CrossEncoder", "Error", "ModelInfo", "NodeArg", "SentenceTransformer", "Session", "__version__", "evaluate",
+           "pipeline", "quantize"]

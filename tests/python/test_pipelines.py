@@ -98,6 +98,18 @@ class PipelinesTest(unittest.TestCase):
         pairs = [{"text": a, "text_pair": b} for a, b in zip(given[:20], given[20:])]
         self.assert_same(ours(pairs), theirs(pairs))
 
+    def test_text_classification_of_several_labels(self):
+        ours, theirs = self.pipelines("text-classification", problem_type="multi_label_classification")
+        given = texts(40)
+        self.assert_same(ours(given, top_k=None), theirs(given, top_k=None))
+        self.assertGreater(max(sum(each["score"] for each in made) for made in ours(given, top_k=None)), 1.01,
+                           "not shares of one")
+        for function in "softmax", "sigmoid", "none":
+            self.assert_same(ours(given[:5], top_k=2, function_to_apply=function),
+                             theirs(given[:5], top_k=2, function_to_apply=function))
+        with self.assertRaisesRegex(ValueError, "tanh.*softmax"):
+            ours(given[0], function_to_apply="tanh")
+
     def test_token_classification(self):
         ours, theirs = self.pipelines("token-classification")
         given = texts(200)

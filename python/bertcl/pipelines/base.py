@@ -20,6 +20,7 @@ class Pipeline:
         path = pathlib.Path(model)
         path = path / "model.onnx" if path.is_dir() else path
         self.session = Session(path, **session)
+        self.folder = path.parent
         self.config = read_json(path.with_name("config.json"))
         self.tokenizer = load_tokenizer(path.parent)
         self.tokenizer.no_padding()
@@ -72,6 +73,10 @@ def batches(encodings, tokens):
 def softmax(logits):
     weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def sigmoid(logits):
+    return np.exp(-np.logaddexp(0, -logits))  # no overflow
 
 
 def read_json(path):

@@ -2,9 +2,9 @@
 """A class, or a score, of a text or of a pair of texts."""
 import numpy as np
 
-from .base import Pipeline, softmax
+from .base import Pipeline, sigmoid, softmax
 
-FUNCTIONS = {"softmax": softmax, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "none": lambda x: x}
+FUNCTIONS = {"softmax": softmax, "sigmoid": sigmoid, "none": lambda x: x}
 
 
 class TextClassification(Pipeline):
@@ -28,9 +28,11 @@ class TextClassification(Pipeline):
 
     def _function(self, name, labels):
         if name is None:
-            name = {"regression": "none", "multi_label_classification": "sigmoid",
-                    "single_label_classification": "softmax"}.get(
-                        self.config.get("problem_type"), "sigmoid" if labels == 1 else "softmax")
+            problem = self.config.get("problem_type")
+            if problem == "regression":
+                name = "none"
+            else:
+                name = "sigmoid" if problem == "multi_label_classification" or labels == 1 else "softmax"
         if name not in FUNCTIONS:
             raise ValueError(f"unknown function '{name}' (choose from {', '.join(FUNCTIONS)})")
         return FUNCTIONS[name]

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores of pairs of texts, with the interface of sentence_transformers.CrossEncoder."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .pipelines.base import Pipeline, read_json, sigmoid, softmax
+
+# Those that sentence-transformers writes beside a model, by the last part of their names.
+ACTIVATIONS = {"Identity": lambda scores: scores, "Sigmoid": sigmoid}
+
+
+class CrossEncoder(Pipeline):
+    """A sequence-classification model that reads two texts together: a reranker, or a classifier of pairs.
+
+    path: an .onnx file, or a folder with model.onnx, beside which lie tokenizer.json or vocab.txt, and config.json.
+    max_length: tokens of a pair; by default as many as the model takes. activation_fn: of arrays of logits
+    [pairs, labels]; by default as config_sentence_transformers.json or config.json name it, else the sigmoid of a
+    single label and none of several. Other options are those of bertcl.Session.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, device: str = "", max_length: int | None = None,
+                 activation_fn: Callable[[np.ndarray], np.ndarray] | None = None, **session):
+        super().__init__(path, device=device, **session)
+        self.max_length = min(max_length or self.max_length, self.max_length)
+        self._logits = next(each for each in self.session.get_outputs() if each.name == self.output("logits"))
+        if len(self._logits.shape) > 2 or None in self._logits.shape[1:]:
+            raise ValueError(f"{path}: the output '{self._logits.name}' is {self._logits.shape}; a cross-encoder gives "
+                             "[pairs, labels]")
+        self.activation_fn = activation_fn or self._default_activation()
+
+    @property
+    def num_labels(self) -> int:
+        return self._logits.shape[1] if len(self._logits.shape) > 1 else 1
+
+    def predict(self, pairs: Sequence, batch_size: int = 32,
+                activation_fn: Callable[[np.ndarray], np.ndarray] | None = None, apply_softmax: bool = False,
+                show_progress_bar: bool = False) -> np.ndarray | np.float32:
+        """Scores of a list of pairs, as float32: [pairs], or [pairs, labels] of a model with several labels; those of
+        a single pair without the first axis. Which pairs are in a batch changes nothing. apply_softmax: over several
+        labels. show_progress_bar: draws it by tqdm."""
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
+        if len(pairs) == 2 and all(isinstance(each, str) for each in pairs):
+            return self.predict([pairs], batch_size, activation_fn, apply_softmax)[0]
+        pairs = [_checked(pair, i) for i, pair in enumerate(pairs)]
+        if not pairs:
+            return np.zeros(0, np.float32)
+        logits = np.zeros((len(pairs), self.num_labels), np.float32)
+        order = sorted(range(len(pairs)), key=lambda i: -len(pairs[i][0]) - len(pairs[i][1]))
+        for begin in _progress(range(0, len(order), batch_size), show_progress_bar):
+            batch = order[begin:begin + batch_size]
+            encodings = self.encode([pairs[i] for i in batch])
+            made, = self.session.run_sequences([each.ids for each in encodings], [each.type_ids for each in encodings],
+                                               output_names=[self._logits.name])
+            logits[batch] = made.reshape(len(batch), -1)
+        scores = np.asarray((activation_fn or self.activation_fn)(logits))
+        if self.num_labels == 1 and scores.ndim > 1:
+            scores = scores[:, 0]
+        return softmax(scores) if apply_softmax and scores.ndim > 1 else scores
+
+    def rank(self, query: str, documents: Sequence[str], top_k: int | None = None, return_documents: bool = False,
+             batch_size: int = 32, activation_fn: Callable[[np.ndarray], np.ndarray] | None = None,
+             show_progress_bar: bool = False) -> list[dict]:
+        """{"corpus_id", "score"}, with return_documents also "text", of each document, the best first; equal ones
+        in their order."""
+        if self.num_labels != 1:
+            raise ValueError(f"rank() needs a model of one label, this one has {self.num_labels}; use predict()")
+        scores = self.predict([(query, document) for document in documents], batch_size, activation_fn,
+                              show_progress_bar=show_progress_bar)
+        results = [{"corpus_id": int(i), "score": float(scores[i])} for i in np.argsort(-scores, kind="stable")][:top_k]
+        if return_documents:
+            for result in results:
+                result["text"] = documents[result["corpus_id"]]
+        return results
+
+    def _default_activation(self):
+        own = read_json(self.folder / "config_sentence_transformers.json").get("activation_fn")
+        name = (own or (self.config.get("sentence_transformers") or {}).get("activation_fn")
+                or self.config.get("sbert_ce_default_activation_function"))
+        if not name:
+            return ACTIVATIONS["Sigmoid" if self.num_labels == 1 else "Identity"]
+        if name.rsplit(".", 1)[-1] not in ACTIVATIONS:
+            raise ValueError(f"{self.folder}: the activation {name} is not known (choose from {', '.join(ACTIVATIONS)}); "
+                             "give activation_fn")
+        return ACTIVATIONS[name.rsplit(".", 1)[-1]]
+
+
+def _checked(pair, index):
+    if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2 or not all(isinstance(x, str) for x in pair):
+        raise ValueError(f"pairs[{index}] is {pair!r}, expected two texts")
+    return tuple(map(str, pair))
+
+
+def _progress(steps, shown):
+    if not shown:
+        return steps
+    import tqdm.auto
+
+    return tqdm.auto.tqdm(steps, desc="Batches")

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bertcl.CrossEncoder and `bertcl rerank` against stored numbers of sentence-transformers
+(make_cross_encoder_golden.py)."""
+import importlib.util
+import json
+import pathlib
+import tempfile
+import unittest
+
+if importlib.util.find_spec("torch") is None:
+    raise unittest.SkipTest("torch is not installed: "
+                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+
+import numpy as np
+import torch
+import transformers
+from cross_encoder_model import CASES, DOCUMENTS, QUERIES, make_model, pairs
+from package import DEFAULT_MODEL, bertcl
+
+from support import bertcl as run_bertcl
+from transformer_models import Outputs
+
+torch.set_num_threads(1)
+GOLDEN = json.loads(pathlib.Path(__file__).with_name("cross_encoder_golden.json").read_text())["cases"]
+
+
+class CrossEncoderTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.paths = {name: cls.export(name, case) for name, case in CASES.items()}
+        cls.models = {name: bertcl.CrossEncoder(path, device="cpu") for name, path in cls.paths.items()}
+
+    @classmethod
+    def export(cls, name, case):
+        path = pathlib.Path(cls.folder.name) / name
+        model = make_model(**case)
+        transformers.BertTokenizerFast.from_pretrained(str(DEFAULT_MODEL)).save_pretrained(path)
+        model.config.save_pretrained(path)
+        inputs = ["input_ids", "attention_mask", "token_type_ids"]
+        axes = {name: {0: "batch", 1: "sequence"} for name in inputs}
+        torch.onnx.export(Outputs(model, inputs, ["logits"]).eval(), (torch.ones(2, 6, dtype=torch.int64),) * 3,
+                          str(path / "model.onnx"), dynamo=False, opset_version=17, input_names=inputs,
+                          output_names=["logits"], dynamic_axes={**axes, "logits": {0: "batch"}})
+        return path
+
+    def assert_ranked(self, ours, theirs):
+        self.assertEqual([{**each, "score": 0} for each in ours], [{**each, "score": 0} for each in theirs])
+        np.testing.assert_allclose([each["score"] for each in ours], [each["score"] for each in theirs], atol=2e-5)
+
+    def test_scores_are_those_of_sentence_transformers(self):
+        for name, model in self.models.items():
+            with self.subTest(name):
+                golden = GOLDEN[name]
+                expected = np.array(golden["predict"], np.float32)
+                self.assertGreater(expected.std(axis=0).min(), 0.01, "the model tells nothing apart")
+                made = model.predict(pairs())
+                self.assertEqual((made.dtype, made.shape), (np.float32, expected.shape))
+                np.testing.assert_allclose(made, expected, atol=2e-5)
+                np.testing.assert_allclose(model.predict(pairs(), apply_softmax=True), golden["softmax"], atol=2e-5)
+                np.testing.assert_allclose(model.predict(pairs(), activation_fn=np.tanh), golden["tanh"], atol=2e-5)
+
+    def test_documents_are_ranked_as_sentence_transformers_does(self):
+        for name in "one label", "logits":
+            with self.subTest(name):
+                for query, theirs in zip(QUERIES, GOLDEN[name]["rank"], strict=True):
+                    self.assert_ranked(self.models[name].rank(query, DOCUMENTS, return_documents=True), theirs)
+                self.assert_ranked(self.models[name].rank(QUERIES[0], DOCUMENTS, top_k=2), GOLDEN[name]["top_k"])
+
+    def test_batches_change_nothing_that_matters(self):
+        model = self.models["one label"]
+        expected = model.predict(pairs())
+        for size in 1, 5, 18:
+            np.testing.assert_allclose(model.predict(pairs(), batch_size=size), expected, atol=1e-6)
+        one = model.predict(pairs()[3])
+        self.assertEqual((one.dtype, one.shape), (np.float32, ()))
+        self.assertAlmostEqual(float(one), float(expected[3]), delta=1e-6)
+        self.assertEqual(model.predict([]).shape, (0,))
+        self.assertEqual(model.rank("Who?", []), [])
+        same = model.rank("Who?", ["Ada."] * 4)
+        self.assertEqual([each["corpus_id"] for each in same], [0, 1, 2, 3])
+
+    def test_the_program_ranks_alike(self):
+        for name in "one label", "logits":
+            passages = pathlib.Path(self.folder.name) / "passages.jsonl"
+            passages.write_text("".join(json.dumps({"query": query, "passage": document}) + "\n"
+                                        for query, document in pairs()))
+            report = json.loads(run_bertcl("rerank", self.paths[name] / "model.onnx", "--passages", passages,
+                                           "--json", "-").stdout)
+            self.assertEqual(report["activation"], "none" if name == "logits" else "sigmoid")
+            for i, theirs in enumerate(GOLDEN[name]["rank"]):
+                self.assert_ranked([{"corpus_id": each["index"] - i * len(DOCUMENTS), "score": each["score"],
+                                     "text": each["text"]} for each in report["queries"][i]["results"]], theirs)
+
+    def test_bad_input_is_named(self):
+        with self.assertRaisesRegex(ValueError, r"pairs\[1\]"):
+            self.models["one label"].predict([["a", "b"], ["a"]])
+        with self.assertRaisesRegex(ValueError, "one label"):
+            self.models["three labels"].rank("Who?", ["Ada."])
+        with self.assertRaisesRegex(ValueError, "batch_size"):
+            self.models["one label"].predict(pairs(), batch_size=0)
+        with self.assertRaisesRegex(ValueError, "start_logits|end_logits"):
+            bertcl.CrossEncoder(DEFAULT_MODEL)
+        (self.paths["one label"] / "config_sentence_transformers.json").write_text('{"activation_fn": "mine.Softplus"}')
+        self.addCleanup((self.paths["one label"] / "config_sentence_transformers.json").unlink)
+        with self.assertRaisesRegex(ValueError, "mine.Softplus.*activation_fn"):
+            bertcl.CrossEncoder(self.paths["one label"])
+
+
+if __name__ == "__main__":
+    unittest.main()
