@@ -72,6 +72,33 @@ double macro_f1(std::span<const std::int64_t> predicted, std::span<const std::in
   return sum / static_cast<double>(classes.size());
 }
 
+LabelScores label_scores(const LabelSets& predicted, const LabelSets& reference) {
+  check_sizes(predicted.size(), reference.size(), 1);
+  struct Counts {
+    std::size_t right = 0, all = 0;  // all: as often as predicted, and as in the reference
+  };
+  std::map<std::size_t, Counts> classes;
+  Counts total;
+  std::size_t equal = 0;
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
+    for (const std::size_t label : reference[i]) {
+      const bool right = std::binary_search(predicted[i].begin(), predicted[i].end(), label);
+      classes[label].right += right ? 1 : 0;
+      total.right += right ? 1 : 0;
+    }
+    for (const auto* labels : {&predicted[i], &reference[i]}) {
+      total.all += labels->size();
+      for (const std::size_t label : *labels) ++classes[label].all;
+    }
+    equal += predicted[i] == reference[i] ? 1 : 0;
+  }
+  const auto f1 = [](const Counts& counts) { return percent(2 * counts.right, counts.all); };
+  LabelScores scores{f1(total), 0.0, percent(equal, predicted.size())};
+  for (const auto& [label, counts] : classes)
+    scores.macro_f1 += f1(counts) / static_cast<double>(classes.size());
+  return scores;
+}
+
 double pearson(std::span<const double> x, std::span<const double> y) {
   check_sizes(x.size(), y.size(), 2);
   // A mean is rounded: without this a constant side could have a tiny variance.

@@ -17,6 +17,19 @@ double accuracy(std::span<const std::int64_t> predicted, std::span<const std::in
 /// with average="macro".) Throws Error as accuracy().
 double macro_f1(std::span<const std::int64_t> predicted, std::span<const std::int64_t> reference);
 
+/// Classes of items that have any number of them, in ascending order.
+using LabelSets = std::vector<std::vector<std::size_t>>;
+
+struct LabelScores {
+  double micro_f1 = 0.0;  ///< F1 of all labels of all items together, in percent
+  double macro_f1 = 0.0;  ///< mean of the F1 of the classes that occur on either side
+  double accuracy = 0.0;  ///< percent of the items all of whose labels are right
+};
+
+/// As f1_score (average="micro", "macro") and accuracy_score of scikit-learn. 0 where nothing is
+/// divided. Throws Error as accuracy().
+LabelScores label_scores(const LabelSets& predicted, const LabelSets& reference);
+
 /// Pearson's correlation, from -1 to 1; NaN if either side is constant. (GLUE, STS-B;
 /// scipy.stats.pearsonr.) Throws Error on fewer than 2 pairs, or sides of different length.
 double pearson(std::span<const double> x, std::span<const double> y);

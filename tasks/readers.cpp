@@ -99,7 +99,8 @@ void read_conll(const text::DataFile& file, std::vector<TaggedSentence>& sentenc
 }
 
 constexpr const char* kClassifiedForm =
-    R"(each line is an object {"text": "..", "label": ".."}, with "text_pair" for two texts)";
+    R"(each line is an object {"text": "..", "label": ".."}, with "text_pair" for two texts, )"
+    R"(and "labels": ["..", ..] for several classes)";
 constexpr const char* kScoredForm =
     R"(each line is an object {"text": "..", "text_pair": "..", "score": 3.5})";
 constexpr const char* kTaggedForm =
@@ -140,17 +141,19 @@ std::size_t column_of(const std::vector<std::string>& row,
   return row.size();
 }
 
-/// Rows of a text and its class; under a header that has a column `label`, those that it names.
+/// Rows of a text and its class; under a header that has a column `label` or `labels`, those that
+/// it names.
 void read_classified_table(const Table& table, const text::DataFile& file,
                            std::vector<ClassifiedText>& texts) {
   std::size_t first = 0, second = 0, label = 1, width = 2;
-  bool pairs = false, header = false;
+  bool pairs = false, header = false, several = false;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const std::vector<std::string>& row = table.rows[i];
-    if (i == 0 && column_of(row, {"label"}) < row.size()) {
+    if (i == 0 && column_of(row, {"label", "labels"}) < row.size()) {
       header = true;
       width = row.size();
-      label = column_of(row, {"label"});
+      label = column_of(row, {"labels", "label"});
+      several = row[label] == "labels";
       first = column_of(row, {"text", "sentence", "sentence1"});
       second = column_of(row, {"text_pair", "sentence2"});
       pairs = second < width;
@@ -167,16 +170,17 @@ void read_classified_table(const Table& table, const text::DataFile& file,
     texts.push_back({std::to_string(texts.size()), std::string(text::trimmed(row[first])),
                      pairs ? std::optional(std::string(text::trimmed(row[second]))) : std::nullopt,
                      std::string(text::trimmed(row[label]))});
+    if (several) texts.back().labels = split_labels(row[label]);
   }
 }
 
 /// Lines of text, tab, class. A header of more columns than these makes it a table of tabs.
 void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedText>& texts) {
   const std::string_view head = std::string_view(file.content).substr(0, file.content.find('\n'));
-  if (std::count(head.begin(), head.end(), '\t') > 1) {
+  if (std::count(head.begin(), head.end(), '\t') > 1 || text::trimmed(head).ends_with("\tlabels")) {
     Table table = parse_table(file.content, '\t', false, file.name);
     const std::vector<std::string>& row = table.rows.front();
-    if (column_of(row, {"label"}) < row.size()) {
+    if (column_of(row, {"label", "labels"}) < row.size()) {
       read_classified_table(table, file, texts);
       return;
     }
@@ -198,6 +202,17 @@ void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedTex
 
 }  // namespace
 
+std::vector<std::string> split_labels(std::string_view text) {
+  std::vector<std::string> labels;
+  if (text::is_blank(text)) return labels;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    labels.emplace_back(text::trimmed(text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return labels;
+}
+
 std::vector<ClassifiedText> read_classified(const std::filesystem::path& path) {
   if (holds_movie_reviews(path)) return read_movie_reviews(path);
   const text::DataFile file = text::read_data(path);
@@ -205,8 +220,12 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path) {
   if (text::is_json_lines(file.content)) {
     text::each_object(file, kClassifiedForm, [&](const JsonNode& object, std::size_t) {
       const auto [first, second] = texts_of(object);
-      texts.push_back(
-          {object_id(object, texts.size()), first, second, name_of(object.at("label"))});
+      const auto several = object.find("labels");
+      texts.push_back({object_id(object, texts.size()), first, second,
+                       several ? "" : name_of(object.at("label"))});
+      if (!several) return;
+      texts.back().labels.emplace();
+      several->each([&](const JsonNode& label) { texts.back().labels->push_back(name_of(label)); });
     });
   } else if (path.extension() == ".csv") {
     read_classified_table(parse_table(file.content, ',', true, file.name), file, texts);

@@ -12,18 +12,23 @@
 
 namespace bertcl::tasks {
 
-/// A text, or two, and the name of its class.
+/// A text, or two, and the name of its class, or of its classes.
 struct ClassifiedText {
   std::string id;
   std::string text;
   std::optional<std::string> second;  ///< of a pair
   std::string label;
+  std::optional<std::vector<std::string>> labels = {};  ///< where the data have lists of them
 };
+
+/// The labels between the commas of a text, without the blanks around them; none for a blank one.
+std::vector<std::string> split_labels(std::string_view text);
 
 /// Lines of text, tab, class (SST-2); a first line that ends in "label" is a header (GLUE). With a
 /// header of more columns, or in a .csv (RFC 4180), the columns text, sentence or sentence1,
-/// text_pair or sentence2, and label are taken; in JSON lines the members of these names. Movie
-/// reviews, too: see read_movie_reviews().
+/// text_pair or sentence2, and label are taken; in JSON lines the members of these names. A column
+/// labels has any number of classes, with commas between them; in JSON it is a list. Movie reviews,
+/// too: see read_movie_reviews().
 std::vector<ClassifiedText> read_classified(const std::filesystem::path& path);
 
 /// True for a folder, or a .zip.

@@ -168,6 +168,58 @@ TEST(Classify, LabelsWithoutAClassAreRefused) {
               HasSubstr("which the model cannot give"));
 }
 
+/// A logit above 0 for each of the letters a, b and c that stands in the text.
+std::vector<float> has_abc(const text::Batch& batch) {
+  std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 3, -0.5F);
+  each_token(batch, [&](std::size_t row, std::size_t, std::int64_t id) {
+    if (id >= LETTER_A && id < LETTER_A + 6)
+      logits[row * 3 + static_cast<std::size_t>(id - LETTER_A) / 2] += 0.75F;
+  });
+  return logits;
+}
+
+TEST(MultiLabel, EveryClassByItself) {
+  std::vector<ClassifiedText> items = {
+      {"0", "a b", {}, "", std::vector<std::string>{"B", "A"}},
+      {"1", "d", {}, "", std::vector<std::string>{}},
+      {"2", "c", std::string("a"), "", std::vector<std::string>{"C"}}};
+  const auto task = classify_task(items, "texts", {"A", "B", "C"});
+  const Evaluation all = evaluate(*task, letter_tokenizer(), {}, has_abc);
+  EXPECT_EQ(json(all.results->predictions()),
+            json::parse(R"({"0": ["A", "B"], "1": [], "2": ["A", "C"]})"));
+  EXPECT_NEAR(metric(all, "micro_f1"), 600.0 / 7, 1e-9);
+  EXPECT_NEAR(metric(all, "macro_f1"), (200.0 / 3 + 100 + 100) / 3, 1e-9);
+  EXPECT_NEAR(metric(all, "accuracy"), 200.0 / 3, 1e-9);
+  EXPECT_EQ(all.metrics.front().name, "micro_f1") << "what --max-drop bounds";
+  // The mean of windows: "a" is in one of three alone.
+  const auto longer =
+      classify_task({{"0", "a b b b b b b b b", {}, "A", {}}}, "texts", {"A", "B", "C"}, true);
+  EvaluateOptions options;
+  options.encode = {5, true};
+  EXPECT_EQ(json(evaluate(*longer, letter_tokenizer(), options, has_abc).results->predictions()),
+            json::parse(R"({"0": ["B"]})"));
+  EXPECT_THAT(error_of([&] {
+                classify_task(items, "texts", {"A", "B", "C"}, false);
+              }),
+              AllOf(HasSubstr("lists of labels"), HasSubstr("problem_type")));
+}
+
+TEST(MultiLabel, LabelsOfALineStandBetweenCommas) {
+  const std::vector<ClassifiedText> items = {{"0", "a b", {}, "0, 1", {}}, {"1", "c", {}, "2", {}}};
+  const auto task = classify_task(items, "texts", {}, true);
+  const Evaluation all = evaluate(*task, letter_tokenizer(), {}, has_abc);
+  EXPECT_EQ(metric(all, "micro_f1"), 100.0);
+  EXPECT_EQ(json(all.results->predictions()), json::parse(R"({"0": ["0", "1"], "1": ["2"]})"));
+  EXPECT_THAT(error_of([] {
+                classify_task({{"0", "a", {}, "A,", {}}}, "texts", {"A", "B"}, true);
+              }),
+              HasSubstr("without a name"));
+  EXPECT_THAT(error_of([] {
+                classify_task({{"0", "a", {}, "A,Q", {}}}, "texts", {"A", "B"}, true);
+              }),
+              HasSubstr("the data have Q, which the model cannot give"));
+}
+
 TEST(Tasks, BatchesChangeNothing) {
   const auto task = classify_task(texts(), "texts", {});
   const json expected = evaluate(*task, letter_tokenizer(), {}, count_a).results->predictions();

@@ -62,6 +62,39 @@ TEST(MacroF1, IsTheMeanOfTheF1OfTheClassesThatOccur) {
   EXPECT_THAT(error_of([] { macro_f1(Labels{}, Labels{}); }), HasSubstr("at least 1"));
 }
 
+TEST(LabelScores, AreThoseOfScikitLearn) {
+  // f1_score and accuracy_score of scikit-learn 1.9.1 on the indicator matrices of four classes.
+  const LabelSets reference = {{0, 2}, {1}, {}, {0, 1, 2}, {3}},
+                  predicted = {{0, 2}, {1, 3}, {0}, {2}, {}};
+  const LabelScores scores = label_scores(predicted, reference);
+  EXPECT_NEAR(scores.micro_f1, 61.53846153846154, 1e-12);
+  EXPECT_NEAR(scores.macro_f1, 54.16666666666667, 1e-12);
+  EXPECT_NEAR(scores.accuracy, 20.0, 1e-12);
+  const LabelScores nothing = label_scores({{}, {}}, {{}, {}});
+  EXPECT_EQ(nothing.micro_f1, 0.0);
+  EXPECT_EQ(nothing.macro_f1, 0.0);
+  EXPECT_EQ(nothing.accuracy, 100.0);
+  EXPECT_THAT(error_of([] { label_scores({}, {}); }), HasSubstr("at least 1"));
+}
+
+TEST(LabelScores, OfOneLabelEachAreThoseOfOneClass) {
+  std::mt19937 random(11);
+  for (const std::size_t count : {1, 3, 64, 257}) {
+    Labels predicted(count), reference(count);
+    LabelSets predicted_sets, reference_sets;
+    for (std::size_t i = 0; i < count; ++i) {
+      predicted[i] = random() % 5;
+      reference[i] = random() % 4;
+      predicted_sets.push_back({static_cast<std::size_t>(predicted[i])});
+      reference_sets.push_back({static_cast<std::size_t>(reference[i])});
+    }
+    const LabelScores scores = label_scores(predicted_sets, reference_sets);
+    EXPECT_NEAR(scores.macro_f1, macro_f1(predicted, reference), 1e-9);
+    EXPECT_NEAR(scores.accuracy, accuracy(predicted, reference), 1e-9);
+    EXPECT_NEAR(scores.micro_f1, accuracy(predicted, reference), 1e-9);
+  }
+}
+
 TEST(Correlation, AgreesWithSciPyOnTies) {
   const Values x = {1.5, 2.0, 2.0, -3.25, 7.0, 0.5, 2.0, 9.75};
   const Values y = {1.0, 2.5, 2.5, -1.0, 4.0, 4.0, 0.0, 5.0};

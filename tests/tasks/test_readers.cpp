@@ -96,6 +96,26 @@ TEST(ReadClassified, JsonLines) {
               HasSubstr(".txt:2: expected a JSON object; each line"));
 }
 
+TEST(ReadClassified, SeveralLabels) {
+  const ScratchFile json(
+      "{\"text\": \"a\", \"labels\": [\"joy\", 3]}\n{\"text\": \"b\", \"labels\": []}\n");
+  const ScratchFile tsv("text\tlabels\na\t joy, 3\nb\t\n", ".tsv");
+  const ScratchFile csv("labels,text\n\"joy,3\",a\n,b\n", ".csv");
+  for (const ScratchFile* file : {&json, &tsv, &csv}) {
+    const auto texts = read_classified(file->path());
+    ASSERT_EQ(texts.size(), 2u) << file->path();
+    EXPECT_EQ(texts[0].text, "a");
+    ASSERT_TRUE(texts[0].labels && texts[1].labels) << file->path();
+    EXPECT_THAT(*texts[0].labels, ElementsAre("joy", "3"));
+    EXPECT_TRUE(texts[1].labels->empty());
+  }
+  const ScratchFile one("a\tjoy,3\n", ".tsv");
+  EXPECT_FALSE(read_classified(one.path())[0].labels) << "a name may hold a comma";
+  EXPECT_THAT(refusal(read_classified, "{\"text\": \"a\", \"labels\": \"joy\"}\n"),
+              HasSubstr(".txt:1: labels is of type string, expected array"));
+  EXPECT_THAT(split_labels(" a , b,"), ElementsAre("a", "b", ""));
+}
+
 TEST(ReadJsonLines, PairsSentencesAndTexts) {
   const ScratchFile pairs(
       "{\"text\": \"a\", \"text_pair\": \"b\", \"score\": 4}\n"

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
@@ -244,6 +246,47 @@ TEST_F(TaskTest, PredictionsAreUtf8) {
   write("reviews/pos/café.txt", "good");
   EXPECT_THAT(predict("classify", path("reviews"), "negative,positive"),
               AllOf(HasSubstr("\"neg/caf\uFFFD.txt\": "), HasSubstr("\"pos/café.txt\": ")));
+}
+
+TEST_F(TaskTest, SeveralLabelsWhereTheConfigurationOrTheDataSaySo) {
+  const std::string model = write("m.onnx", tests::model_of_tasks());
+  const std::string lines = write("t.tsv", "It is so.\tA,B\nOslo\tB\nGo!\tA\n");
+  const auto eval = [&](const std::string& data) {
+    return run_bertcl({"eval", model, "--task", "classify", "--data", data, "--labels", "A,B",
+                       "--vocab", tests::kVocabulary, "--predictions", path("p.json"), "--force",
+                       "--json", path("r.json")});
+  };
+  EXPECT_THAT(refusal(eval(lines)), HasSubstr("the data have A,B, which the model cannot give"));
+  write("config.json", R"({"problem_type": "multi_label_classification"})");
+  const auto result = eval(lines);
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("micro F1"), HasSubstr("macro F1"), HasSubstr("accuracy")));
+  const nlohmann::json scores = read_json(path("r.json")).at("models")[0];
+  const auto run =
+      run_bertcl({"run", model, "--vocab", tests::kVocabulary}, {}, "It is so.\nOslo\nGo!\n");
+  std::istringstream stream(run.out);
+  const nlohmann::json predicted = read_json(path("p.json"));
+  std::size_t index = 0;
+  for (std::string line; std::getline(stream, line); ++index) {
+    const nlohmann::json logits = nlohmann::json::parse(line)["outputs"]["classes"];
+    nlohmann::json expected = nlohmann::json::array();
+    for (std::size_t i = 0; i < 2; ++i)
+      if (logits[i] > 0.0) expected.push_back(i == 0 ? "A" : "B");
+    EXPECT_EQ(predicted.at(std::to_string(index)), expected);
+  }
+  EXPECT_EQ(index, 3u);
+  EXPECT_TRUE(scores.contains("micro_f1") && scores.contains("macro_f1"));
+  write("config.json", "{}");
+  const std::string objects = write("t.jsonl", R"({"text": "Oslo", "labels": ["B"]})"
+                                               "\n");
+  EXPECT_EQ(eval(objects).code, 0);
+  write("config.json", R"({"problem_type": "single_label_classification"})");
+  EXPECT_THAT(refusal(eval(objects)), HasSubstr("lists of labels"));
+  const auto made =
+      run_bertcl({"quantize", model, "-o", path("q.onnx"), "--task", "classify", "--data", objects,
+                  "--preset", "fast", "--vocab", tests::kVocabulary, "--model-only"});
+  EXPECT_EQ(made.code, 0) << made.err;
 }
 
 TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {

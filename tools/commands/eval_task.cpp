@@ -8,6 +8,7 @@
 
 #include "support/pending_file.hpp"
 #include "tasks/evaluate.hpp"
+#include "tasks/head_output.hpp"
 #include "tools/commands/eval.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/terminal/output.hpp"
@@ -62,7 +63,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   evaluate.encode.windows = options.windows;
   evaluate.origin = options.task.data;
   evaluate.allow_nonfinite = options.allow_nonfinite;
-  evaluate.batches = usual_batches(task.head());
+  evaluate.batches = tasks::usual_batches(task.head());
   if (options.batch_tokens) evaluate.batches.max_tokens = *options.batch_tokens;
   model.model().check_length(evaluate.encode.max_length);
   model.model().bound(evaluate.batches);
@@ -96,8 +97,8 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
 
 Evaluator task_evaluator(const EvalOptions& options, const text::WordPieceTokenizer& tokenizer,
                          const std::vector<std::filesystem::path>& models) {
-  const std::shared_ptr<const tasks::Task> task =
-      load_task(options.task, find_labels(options.task, models), tokenizer);
+  const std::shared_ptr<const tasks::Task> task = load_task(
+      options.task, find_labels(options.task, models), find_multi_label(models), tokenizer);
   return {[&options, &tokenizer, task](runtime::Session& session, bool first) {
             return evaluate_model(session, options, *task, tokenizer, first);
           },

@@ -12,6 +12,7 @@
 #include "quant/calibration/samples.hpp"
 #include "squad/pipeline.hpp"
 #include "tasks/evaluate.hpp"
+#include "tasks/head_output.hpp"
 #include "tools/models/qa_model.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/report/eval_report.hpp"
@@ -73,7 +74,7 @@ ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task,
     tasks::EvaluateOptions evaluate;
     evaluate.encode.max_length = max_length;
     evaluate.origin = origin;
-    evaluate.batches = usual_batches(task->head());
+    evaluate.batches = tasks::usual_batches(task->head());
     model.model().bound(evaluate.batches);
     Progress progress("score of the " + what, "sequences");
     const auto output = [&](const text::Batch& batch) {

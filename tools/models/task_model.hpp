@@ -11,12 +11,8 @@
 
 namespace bertcl::tools {
 
-/// The float output of the shape that the head asks for; of several the one that is called
-/// "logits". Throws Error with all outputs and their shapes if there is none.
+/// tasks::find_output() of a session's outputs.
 std::string find_task_output(const std::vector<plan::Port>& outputs, const tasks::Head& head);
-
-/// Bounds of a batch that suit the head: outputs of a masked language model are large.
-text::BatchOptions usual_batches(const tasks::Head& head);
 
 /// Refers to the session, which must outlive it.
 class TaskModel {

@@ -49,10 +49,10 @@ ScoreDrop score_drop(const quant::Options& quantizer, const CalibrationData& dat
   TaskOptions task = data.task;
   if (!same) task.data = options.drop_data;
   if (!task.is_squad())
-    return {
-        quantizer.model, quantizer.device,
-        task_measure(load_task(task, find_labels(task, {quantizer.model}), data.tokenizer, others),
-                     data.tokenizer, data.features.max_seq_length, task.data)};
+    return {quantizer.model, quantizer.device,
+            task_measure(load_task(task, find_labels(task, {quantizer.model}),
+                                   find_multi_label({quantizer.model}), data.tokenizer, others),
+                         data.tokenizer, data.features.max_seq_length, task.data)};
   const squad::Dataset& questions = same ? *data.dataset : squad::load_dataset(task.data);
   return {quantizer.model, quantizer.device,
           squad_measure(some_questions(questions, others(questions.questions.size())),

@@ -6,7 +6,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -14,46 +13,24 @@
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "squad/dataset.hpp"
+#include "tasks/model_config.hpp"
 #include "tasks/readers.hpp"
-#include "text/json_file.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
 
 namespace bertcl::tools {
 namespace {
 
-/// ["O", "B-person"], which finetune.py writes into the metadata of a model.
 std::vector<std::string> read_classes(const std::filesystem::path& model) {
   const auto metadata = onnx_io::read_metadata(model);
-  const auto found = metadata.find("bertcl.classes");
+  const auto found = metadata.find(tasks::kClassNamesKey);
   if (found == metadata.end()) return {};
-  const std::string place = model.string() + ": bertcl.classes in the metadata";
-  const nlohmann::json names = text::parse_json(found->second, place);
-  const auto is_name = [](const nlohmann::json& name) { return name.is_string(); };
-  if (!names.is_array() || !std::all_of(names.begin(), names.end(), is_name))
-    throw Error(place + R"( must be a list ["..", ..] of the names of all classes)");
-  return names.get<std::vector<std::string>>();
+  return tasks::parse_class_names(
+      found->second, fmt::format("{}: {} in the metadata", model.string(), tasks::kClassNamesKey));
 }
 
-/// {"id2label": {"0": "O", "1": "B-person"}} of Hugging Face's config.json.
-std::vector<std::string> read_id2label(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return {};
-  const nlohmann::json config = text::read_json(path);
-  if (!config.is_object() || !config.contains("id2label")) return {};
-  const nlohmann::json& names = config["id2label"];
-  const auto wrong = [&] {
-    return Error(path.string() +
-                 R"(: id2label must be an object {"0": "..", "1": "..", ..} of all classes)");
-  };
-  if (!names.is_object()) throw wrong();
-  std::vector<std::string> labels;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto found = names.find(std::to_string(i));
-    if (found == names.end() || !found->is_string()) throw wrong();
-    labels.push_back(found->get<std::string>());
-  }
-  const auto made_up = [](const std::string& label) { return label.starts_with("LABEL_"); };
-  return std::all_of(labels.begin(), labels.end(), made_up) ? std::vector<std::string>() : labels;
+std::filesystem::path config_of(const std::filesystem::path& model) {
+  return model.parent_path() / "config.json";
 }
 
 /// Texts of any kind: the contexts of a SQuAD file, or those of another.
@@ -118,8 +95,8 @@ std::vector<std::string> find_labels(const TaskOptions& options,
     std::filesystem::path origin = model;
     std::vector<std::string> read = read_classes(model);
     if (read.empty()) {
-      origin = model.parent_path() / "config.json";
-      read = read_id2label(origin);
+      origin = config_of(model);
+      read = tasks::read_model_config(origin).labels;
     }
     if (read.empty() || read == labels) continue;
     if (!labels.empty())
@@ -133,6 +110,20 @@ std::vector<std::string> find_labels(const TaskOptions& options,
   return labels;
 }
 
+std::optional<bool> find_multi_label(const std::vector<std::filesystem::path>& models) {
+  std::optional<bool> found;
+  for (const std::filesystem::path& model : models) {
+    const auto own = tasks::read_model_config(config_of(model)).multi_label;
+    if (own && found && *own != *found)
+      throw Error(
+          fmt::format("{}: its config.json has another problem_type than that of a model "
+                      "before; evaluate them separately",
+                      model.string()));
+    if (own) found = own;
+  }
+  return found;
+}
+
 void check_labels_are_known(const TaskOptions& options,
                             const std::vector<std::filesystem::path>& models) {
   if (options.is_squad()) return;
@@ -142,12 +133,14 @@ void check_labels_are_known(const TaskOptions& options,
 
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::string>& labels,
+                                       std::optional<bool> multi_label,
                                        const text::WordPieceTokenizer& tokenizer,
                                        const ItemChoice& choice) {
   const std::string& data = options.data;
   if (options.name == kClassify) {
     const std::string unit = tasks::holds_movie_reviews(data) ? "reviews" : "texts";
-    return tasks::classify_task(chosen(tasks::read_classified(data), choice), unit, labels);
+    return tasks::classify_task(chosen(tasks::read_classified(data), choice), unit, labels,
+                                multi_label);
   }
   if (options.name == kSimilarity)
     return tasks::similarity_task(chosen(tasks::read_scored_pairs(data), choice), options.embeds);
@@ -165,9 +158,13 @@ std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,
     for (const tasks::TaggedSentence& sentence : tasks::read_tagged(options.data))
       labels.insert(sentence.tags.begin(), sentence.tags.end());
   if (options.name == kClassify)
-    for (const tasks::ClassifiedText& text : tasks::read_classified(options.data))
-      labels.insert(text.label);
-  return load_task(options, {labels.begin(), labels.end()}, tokenizer);
+    for (const tasks::ClassifiedText& text : tasks::read_classified(options.data)) {
+      if (text.labels)
+        labels.insert(text.labels->begin(), text.labels->end());
+      else
+        labels.insert(text.label);
+    }
+  return load_task(options, {labels.begin(), labels.end()}, {}, tokenizer);
 }
 
 }  // namespace bertcl::tools

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,10 @@ void check_labels(const TaskOptions& options);
 std::vector<std::string> find_labels(const TaskOptions& options,
                                      const std::vector<std::filesystem::path>& models);
 
+/// Whether the models' texts may be of several classes, as "problem_type" in the config.json beside
+/// them says; none if it does not. Throws Error if two models differ.
+std::optional<bool> find_multi_label(const std::vector<std::filesystem::path>& models);
+
 /// Call it before the data are read. Throws Error as find_labels(), and where the score needs
 /// labels that it does not find.
 void check_labels_are_known(const TaskOptions& options,
@@ -60,9 +65,10 @@ void check_labels_are_known(const TaskOptions& options,
 using ItemChoice = std::function<std::vector<std::size_t>(std::size_t total)>;
 
 /// The data of a task other than question answering, all or those of the choice. `labels` as of
-/// find_labels().
+/// find_labels(), `multi_label` of find_multi_label().
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::string>& labels,
+                                       std::optional<bool> multi_label,
                                        const text::WordPieceTokenizer& tokenizer,
                                        const ItemChoice& choice = {});
 

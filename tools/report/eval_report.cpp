@@ -15,8 +15,10 @@ namespace bertcl::tools {
 
 std::string metric_title(const std::string& name) {
   static const std::map<std::string, std::string> titles = {
-      {"accuracy", "accuracy"},   {"pearson", "Pearson"}, {"spearman", "Spearman"}, {"f1", "F1"},
-      {"precision", "precision"}, {"recall", "recall"},   {"macro_f1", "macro F1"}};
+      {"accuracy", "accuracy"},   {"pearson", "Pearson"},
+      {"spearman", "Spearman"},   {"f1", "F1"},
+      {"precision", "precision"}, {"recall", "recall"},
+      {"macro_f1", "macro F1"},   {"micro_f1", "micro F1"}};
   return titles.at(name);
 }
 

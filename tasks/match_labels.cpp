@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labels by name, by the names of negative and positive, and by number.
+#include "tasks/match_labels.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+using Labels = std::vector<std::string>;
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// The classes of a model that stand for labels of the data.
+using ClassOf = std::map<std::string, std::size_t>;
+
+/// The class at which `matches(label, class)`; none if a label has no class.
+template <class Matches>
+std::optional<ClassOf> match(const std::set<std::string>& data, std::size_t classes,
+                             const Matches& matches) {
+  ClassOf class_of;
+  for (const std::string& label : data) {
+    std::size_t at = 0;
+    while (at < classes && !matches(label, at)) ++at;
+    if (at == classes) return std::nullopt;
+    class_of[label] = at;
+  }
+  return class_of;
+}
+
+/// 0 for "0", "neg", "NEGATIVE", "LABEL_0"; 1 for their opposites; none for anything else.
+std::optional<std::size_t> polarity_of(const std::string& name) {
+  const std::string label = lower(name);
+  if (label == "0" || label == "label_0" || label.starts_with("neg")) return 0;
+  if (label == "1" || label == "label_1" || label.starts_with("pos")) return 1;
+  return std::nullopt;
+}
+
+/// The class that a label counts, from 0.
+std::optional<std::size_t> number_of(const std::string& label) {
+  std::size_t number = 0;
+  const auto [rest, error] = std::from_chars(label.data(), label.data() + label.size(), number);
+  if (error != std::errc{} || rest != label.data() + label.size()) return std::nullopt;
+  return number;
+}
+
+/// Labels by the names of the model's classes; negative and positive by any of their names;
+/// numbers count the classes.
+ClassOf match_names(const std::set<std::string>& data, const Labels& names) {
+  const std::size_t classes = names.size();
+  if (auto same = match(data, classes, [&](auto& label, auto at) { return label == names[at]; }))
+    return *same;
+  if (auto same = match(data, classes,
+                        [&](auto& label, auto at) { return lower(label) == lower(names[at]); }))
+    return *same;
+  if (classes == 2 && polarity_of(names[0]) && polarity_of(names[1]) &&
+      polarity_of(names[0]) != polarity_of(names[1])) {
+    if (auto polar = match(data, classes, [&](auto& label, auto at) {
+          return polarity_of(label) == polarity_of(names[at]);
+        }))
+      return *polar;
+  }
+  if (auto numbers =
+          match(data, classes, [](auto& label, auto at) { return number_of(label) == at; }))
+    return *numbers;
+  std::set<std::string> unknown = data;
+  for (const std::string& name : names) unknown.erase(name);
+  throw Error(fmt::format(
+      "the data have {}, which the model cannot give: its classes are {}; if it only calls them "
+      "otherwise, give the classes in the order of its output as --labels",
+      fmt::join(unknown, ", "), fmt::join(names, ", ")));
+}
+
+/// Without names of the model's classes.
+ClassOf match_numbers(const std::set<std::string>& data) {
+  ClassOf class_of;
+  const auto take = [&](const auto& index_of) {
+    class_of.clear();
+    for (const std::string& label : data) {
+      const auto index = index_of(label);
+      if (!index) return false;
+      class_of[label] = *index;
+    }
+    return true;
+  };
+  if (take(number_of) || take(polarity_of)) return class_of;
+  throw Error(fmt::format(
+      "which class of the model stands for {} is not known; give the classes in the order of its "
+      "output as --labels, or put the model's config.json with id2label beside it",
+      fmt::join(data, ", ")));
+}
+
+}  // namespace
+
+std::string MatchedLabels::name_of(std::size_t index) const {
+  return index < names.size() && !names[index].empty() ? names[index] : std::to_string(index);
+}
+
+MatchedLabels match_labels(const std::set<std::string>& data, const Labels& model_labels,
+                           std::size_t least) {
+  MatchedLabels matched;
+  matched.names = model_labels;
+  matched.class_of = model_labels.empty() ? match_numbers(data) : match_names(data, model_labels);
+  Head& head = matched.head;
+  head.classes = std::max(least, model_labels.size());
+  head.or_more = model_labels.empty();
+  for (const auto& [label, index] : matched.class_of) {
+    head.classes = std::max(head.classes, index + 1);
+    if (matched.names.size() <= index) matched.names.resize(index + 1);
+    matched.names[index] = label;  // predictions are named as the data name them
+  }
+  head.meaning = fmt::format("{} classes", head.classes);
+  if (!head.or_more) head.meaning += fmt::format(": {}", fmt::join(model_labels, ", "));
+  return matched;
+}
+
+std::vector<Sequence> encode_classified(const ClassifiedText& text,
+                                        const text::WordPieceTokenizer& tokenizer,
+                                        const EncodeOptions& options) {
+  if (text.second) return {encode_pair(text.text, *text.second, tokenizer, options.max_length)};
+  if (options.windows) return encode_windows(text.text, tokenizer, options.max_length);
+  return {encode_text(text.text, tokenizer, options.max_length)};
+}
+
+}  // namespace bertcl::tasks

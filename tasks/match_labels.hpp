@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which class of a model a label of the data is.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tasks/task.hpp"
+
+namespace bertcl::tasks {
+
+struct MatchedLabels {
+  std::map<std::string, std::size_t> class_of;  ///< of each label of the data
+  std::vector<std::string> names;  ///< of classes, as the data name them; empty where not known
+  Head head;
+
+  /// Its name, else its number.
+  std::string name_of(std::size_t index) const;
+};
+
+/// As classify_task() says; a model of `least` classes or more. Throws Error if a label has no
+/// class.
+MatchedLabels match_labels(const std::set<std::string>& data,
+                           const std::vector<std::string>& model_labels, std::size_t least);
+
+/// One sequence, or with `windows` as many as a text without a second one needs.
+std::vector<Sequence> encode_classified(const ClassifiedText& text,
+                                        const text::WordPieceTokenizer& tokenizer,
+                                        const EncodeOptions& options);
+
+}  // namespace bertcl::tasks

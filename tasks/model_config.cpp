@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// id2label and problem_type of config.json, and the classes in a model's metadata.
+#include "tasks/model_config.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "bertcl/error.hpp"
+#include "text/json_file.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+/// {"0": "O", "1": "B-person"}
+std::vector<std::string> labels_of(const nlohmann::json& names, const std::string& place) {
+  const auto wrong = [&] {
+    return Error(place +
+                 R"(: id2label must be an object {"0": "..", "1": "..", ..} of all classes)");
+  };
+  if (!names.is_object()) throw wrong();
+  std::vector<std::string> labels;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto found = names.find(std::to_string(i));
+    if (found == names.end() || !found->is_string()) throw wrong();
+    labels.push_back(found->get<std::string>());
+  }
+  const auto made_up = [](const std::string& label) { return label.starts_with("LABEL_"); };
+  return std::all_of(labels.begin(), labels.end(), made_up) ? std::vector<std::string>() : labels;
+}
+
+}  // namespace
+
+ModelConfig read_model_config(const std::filesystem::path& path) {
+  ModelConfig config;
+  if (!std::filesystem::exists(path)) return config;
+  const nlohmann::json json = text::read_json(path);
+  if (!json.is_object()) return config;
+  if (json.contains("id2label")) config.labels = labels_of(json["id2label"], path.string());
+  const auto problem = json.find("problem_type");
+  if (problem != json.end() && problem->is_string() && *problem != "regression")
+    config.multi_label = *problem == "multi_label_classification";
+  return config;
+}
+
+std::vector<std::string> parse_class_names(std::string_view json, const std::string& place) {
+  const nlohmann::json names = text::parse_json(json, place);
+  const auto is_name = [](const nlohmann::json& name) { return name.is_string(); };
+  if (!names.is_array() || !std::all_of(names.begin(), names.end(), is_name))
+    throw Error(place + R"( must be a list ["..", ..] of the names of all classes)");
+  return names.get<std::vector<std::string>>();
+}
+
+}  // namespace bertcl::tasks

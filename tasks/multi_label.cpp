@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which classes a text is of: any number of them, each by itself.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "tasks/match_labels.hpp"
+#include "tasks/metrics.hpp"
+#include "tasks/task.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+class MultiLabelTask : public Task {
+ public:
+  MultiLabelTask(std::vector<ClassifiedText> texts, std::string unit,
+                 const std::vector<std::string>& model_labels)
+      : texts_(std::move(texts)), unit_(std::move(unit)) {
+    std::set<std::string> labels;
+    for (ClassifiedText& text : texts_) {
+      if (!text.labels) text.labels = split_labels(text.label);
+      labels.insert(text.labels->begin(), text.labels->end());
+    }
+    if (labels.contains("")) throw Error("the data have a label without a name between two commas");
+    matched_ = match_labels(labels, model_labels, 1);
+    for (const ClassifiedText& text : texts_) {
+      std::set<std::size_t> classes;
+      for (const std::string& label : *text.labels) classes.insert(matched_.class_of.at(label));
+      references_.emplace_back(classes.begin(), classes.end());
+    }
+  }
+
+  std::size_t size() const override { return texts_.size(); }
+  std::string unit() const override { return unit_; }
+  const Head& head() const override { return matched_.head; }
+  std::vector<Sequence> encode(std::size_t item, const text::WordPieceTokenizer& tokenizer,
+                               const EncodeOptions& options) const override {
+    return encode_classified(texts_[item], tokenizer, options);
+  }
+  std::unique_ptr<Results> results(std::size_t count,
+                                   const text::WordPieceTokenizer&) const override;
+
+  const ClassifiedText& text(std::size_t item) const { return texts_[item]; }
+  const LabelSets& references() const { return references_; }
+  std::string name_of(std::size_t index) const { return matched_.name_of(index); }
+
+ private:
+  std::vector<ClassifiedText> texts_;
+  std::string unit_;
+  MatchedLabels matched_;
+  LabelSets references_;
+};
+
+class MultiLabelResults : public Results {
+ public:
+  MultiLabelResults(const MultiLabelTask& task, std::size_t count) : task_(task), sums_(count) {}
+
+  void add(std::size_t item, const Sequence&, std::span<const float> output) override {
+    std::vector<double>& sums = sums_[item];
+    sums.resize(output.size());
+    for (std::size_t i = 0; i < output.size(); ++i) sums[i] += output[i];
+  }
+  std::vector<Metric> metrics() const override {
+    LabelSets predicted, reference = task_.references();
+    reference.resize(sums_.size());
+    for (std::size_t i = 0; i < sums_.size(); ++i) predicted.push_back(classes(i));
+    const LabelScores scores = label_scores(predicted, reference);
+    return {{"micro_f1", scores.micro_f1},
+            {"macro_f1", scores.macro_f1},
+            {"accuracy", scores.accuracy}};
+  }
+  nlohmann::ordered_json predictions() const override {
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      nlohmann::ordered_json& names = json[task_.text(i).id] = nlohmann::ordered_json::array();
+      for (const std::size_t index : classes(i)) names.push_back(task_.name_of(index));
+    }
+    return json;
+  }
+
+ private:
+  // The sum over windows is above 0 where their mean is.
+  std::vector<std::size_t> classes(std::size_t item) const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < sums_[item].size(); ++i)
+      if (sums_[item][i] > 0) found.push_back(i);
+    return found;
+  }
+
+  const MultiLabelTask& task_;
+  std::vector<std::vector<double>> sums_;  // [items][classes]
+};
+
+std::unique_ptr<Results> MultiLabelTask::results(std::size_t count,
+                                                 const text::WordPieceTokenizer&) const {
+  return std::make_unique<MultiLabelResults>(*this, count);
+}
+
+}  // namespace
+
+std::unique_ptr<Task> multi_label_task(std::vector<ClassifiedText> texts, std::string unit,
+                                       const std::vector<std::string>& model_labels) {
+  return std::make_unique<MultiLabelTask>(std::move(texts), std::move(unit), model_labels);
+}
+
+}  // namespace bertcl::tasks
