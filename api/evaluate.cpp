@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/boundary.hpp"
+#include "api/evaluation.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "squad/pipeline.hpp"
 
@@ -27,20 +28,6 @@ std::pair<std::string, std::string> logits_of(const ModelInfo& info) {
   if (!start.empty() && !end.empty()) return {start, end};
   std::ranges::sort(rows);  // "unstack:0" and "unstack:1"
   return rows.size() == 2 ? std::pair{rows[0], rows[1]} : std::pair{both, both};
-}
-
-/// Rows of a padded batch as sequences.
-Sequences sequences_of(const squad::Batch& batch) {
-  Sequences sequences;
-  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
-    if (batch.attention_mask[i] != 0) {
-      sequences.ids.push_back(batch.input_ids[i]);
-      sequences.types.push_back(batch.token_type_ids[i]);
-    }
-    if ((i + 1) % static_cast<std::size_t>(batch.seq) == 0)
-      sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
-  }
-  return sequences;
 }
 
 /// Every `step`-th value of [tokens, step] from `first`, at its place in [batch, seq].
@@ -68,13 +55,7 @@ void check_model(const ModelInfo& info, const Tokenizer& tokenizer, const SquadO
   if (info.task != Task::question_answering)
     throw Error("the model has no start and end logits; SQuAD needs a question-answering head",
                 ErrorCode::unsupported);
-  if (info.vocabulary > 0 && tokenizer.size() > info.vocabulary)
-    throw Error("the vocabulary of " + std::to_string(tokenizer.size()) +
-                " tokens is not that of the model, whose table has " +
-                std::to_string(info.vocabulary));
-  if (info.max_length > 0 && options.max_length > info.max_length)
-    throw Error("windows of " + std::to_string(options.max_length) +
-                " tokens are longer than the model takes, " + std::to_string(info.max_length));
+  check_sizes(info, tokenizer, options.max_length);
 }
 
 SquadScores external(const squad::Evaluation& evaluation) {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// How well a question-answering model does on SQuAD: what `bertcl eval` measures.
+// How well a model does on SQuAD or on data of another task: what `bertcl eval` measures.
 #pragma once
 #include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bertcl/export.h"
 #include "bertcl/sequences.hpp"
@@ -43,5 +47,42 @@ BERTCL_API SquadScores evaluate_squad(const Session& session, const Tokenizer& t
                                       const std::filesystem::path& data,
                                       const SquadOptions& options = {},
                                       const SquadProgress& progress = {});
+
+struct TaskOptions {
+  /// What the model's classes stand for, in the order of its output; empty: as bertcl.classes in
+  /// the metadata of the session's file or id2label in the config.json beside it say.
+  std::vector<std::string> labels = {};
+  /// Whether a text may be of several classes; none: as problem_type in that config.json, else as
+  /// the data.
+  std::optional<bool> multi_label = {};
+  bool windows = false;          ///< "classify": read long texts in full, in windows
+  int max_length = 0;            ///< tokens of a sequence; 0: as many as the model takes, or 512
+  int batch_tokens = 0;          ///< of a batch at most; 0: 4096, for "fill-mask" 1024
+  std::size_t limit = 0;         ///< only the first items; 0: all
+  bool allow_nonfinite = false;  ///< NaN and infinite outputs, else an Error
+};
+
+struct TaskScores {
+  /// By the names in docs/tasks.md, the main one first: "accuracy", "macro_f1", ... Percentages,
+  /// but for correlations, which are NaN where they are not defined.
+  std::vector<std::pair<std::string, double>> metrics;
+  std::size_t items = 0, sequences = 0, tokens = 0;
+  std::size_t truncated = 0;  ///< items that lost tokens
+  double model_seconds = 0, seconds = 0;
+  /// By id of the item, in JSON: a label, a number, or a list of labels or tokens.
+  std::map<std::string, std::string> predictions;
+};
+
+/// Called with how many sequences are done, of how many. False ends the evaluation: an Error of the
+/// code `cancelled`.
+using TaskProgress = std::function<bool(std::size_t done, std::size_t sequences)>;
+
+/// Scores a model on a data file of a task by the name that `bertcl eval --task` has: "classify",
+/// "tag", "fill-mask" or "similarity" (docs/tasks.md has the files). Throws Error if the model has
+/// another head, if labels of the data have no class, or as evaluate_squad() does.
+BERTCL_API TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer,
+                                    std::string_view task, const std::filesystem::path& data,
+                                    const TaskOptions& options = {},
+                                    const TaskProgress& progress = {});
 
 }  // namespace bertcl

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks other than SQuAD of the public interface: a session as the function that tasks/ calls.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "api/boundary.hpp"
+#include "api/evaluation.hpp"
+#include "api/session_impl.hpp"
+#include "api/tokenizer_impl.hpp"
+#include "bertcl/evaluate.hpp"
+#include "onnx/read_model.hpp"
+#include "squad/dataset.hpp"
+#include "tasks/evaluate.hpp"
+#include "tasks/head_output.hpp"
+#include "tasks/model_config.hpp"
+#include "tasks/readers.hpp"
+
+namespace bertcl {
+namespace {
+
+constexpr int kLongest = 512;  // tokens, for a model that sets no limit
+
+/// What the session's file says where the options do not; nothing of a model in memory.
+TaskOptions completed(TaskOptions options, const Session& session) {
+  const std::filesystem::path model = SessionAccess::of(session).path();
+  if (!std::filesystem::exists(model)) return options;
+  const tasks::ModelConfig config = tasks::read_model_config(model.parent_path() / "config.json");
+  if (!options.multi_label) options.multi_label = config.multi_label;
+  if (!options.labels.empty()) return options;
+  const auto metadata = onnx_io::read_metadata(model);
+  const auto classes = metadata.find(tasks::kClassNamesKey);
+  options.labels = classes == metadata.end()
+                       ? config.labels
+                       : tasks::parse_class_names(classes->second,
+                                                  model.string() + ": " + tasks::kClassNamesKey);
+  return options;
+}
+
+std::unique_ptr<tasks::Task> load(std::string_view task, const std::filesystem::path& data,
+                                  const TaskOptions& options, const Tokenizer& tokenizer) {
+  if (task == "classify")
+    return tasks::classify_task(tasks::read_classified(data),
+                                tasks::holds_movie_reviews(data) ? "reviews" : "texts",
+                                options.labels, options.multi_label);
+  if (task == "tag") {
+    tasks::check_tags_are_known(options.labels);
+    return tasks::tagging_task(tasks::read_tagged(data), options.labels);
+  }
+  if (task == "fill-mask")
+    return tasks::masked_task(
+        data.extension() == ".json" ? squad::load_dataset(data).contexts : tasks::read_texts(data),
+        static_cast<std::size_t>(tokenizer.size()));
+  if (task == "similarity") return tasks::similarity_task(tasks::read_scored_pairs(data));
+  throw Error("unknown task '" + std::string(task) +
+              "' (choose from classify, tag, fill-mask, similarity; evaluate_squad() is that for "
+              "questions)");
+}
+
+std::string output_of(const ModelInfo& info, const tasks::Head& head) {
+  std::vector<tasks::ModelOutput> outputs;
+  for (const Port& port : info.outputs) {
+    tasks::ModelOutput& output = outputs.emplace_back();
+    output.name = port.name;
+    output.is_float = port.type == ElementType::f32;
+    std::string extents;
+    for (const std::int64_t extent : port.shape) {
+      output.shape.push_back(std::max<std::int64_t>(0, extent));
+      extents += (extents.empty() ? "" : ", ") + (extent < 0 ? "?" : std::to_string(extent));
+    }
+    output.description = port.name + " " + std::string(name_of(port.type)) + "[" + extents + "]";
+  }
+  try {
+    return tasks::find_output(outputs, head);
+  } catch (const Error& error) {
+    throw Error(error.what(), ErrorCode::unsupported);
+  }
+}
+
+/// [tokens, classes] as [batch, seq, classes]; an output for each text as it is.
+std::vector<float> padded(const Tensor& tensor, const text::Batch& batch, bool by_token) {
+  const auto values = tensor.values<float>();
+  if (!by_token) return {values.begin(), values.end()};
+  const auto tokens = static_cast<std::size_t>(
+      std::count(batch.attention_mask.begin(), batch.attention_mask.end(), std::int64_t{1}));
+  const std::size_t classes = values.size() / tokens;
+  std::vector<float> rows(batch.input_ids.size() * classes);
+  auto from = values.begin();
+  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
+    if (batch.attention_mask[i] == 0) continue;
+    std::copy_n(from, classes, rows.begin() + static_cast<std::ptrdiff_t>(i * classes));
+    from += static_cast<std::ptrdiff_t>(classes);
+  }
+  return rows;
+}
+
+TaskScores external(const tasks::Evaluation& evaluation) {
+  TaskScores scores;
+  for (const tasks::Metric& metric : evaluation.metrics)
+    scores.metrics.emplace_back(metric.name, metric.value);
+  scores.items = evaluation.items;
+  scores.sequences = evaluation.sequences;
+  scores.tokens = evaluation.tokens;
+  scores.truncated = evaluation.items_cut;
+  scores.model_seconds = evaluation.model_seconds;
+  scores.seconds = evaluation.total_seconds;
+  using Json = nlohmann::ordered_json;
+  const Json predictions = evaluation.results->predictions();
+  for (const auto& [id, value] : predictions.items())
+    scores.predictions[id] = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return scores;
+}
+
+}  // namespace
+
+TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std::string_view task,
+                         const std::filesystem::path& data, const TaskOptions& options,
+                         const TaskProgress& progress) {
+  return at_boundary([&] {
+    const ModelInfo& info = session.info();
+    const auto items = load(task, data, completed(options, session), tokenizer);
+    const tasks::Head& head = items->head();
+    const RunOptions wanted{{output_of(info, head)}};
+    tasks::EvaluateOptions all;
+    const auto longest = static_cast<int>(info.max_length);
+    all.encode = {options.max_length > 0 ? options.max_length
+                  : longest > 0          ? longest
+                                         : kLongest,
+                  options.windows};
+    check_sizes(info, tokenizer, all.encode.max_length);
+    all.batches = tasks::usual_batches(head);
+    if (options.batch_tokens > 0) all.batches.max_tokens = options.batch_tokens;
+    all.origin = data.string();
+    all.allow_nonfinite = options.allow_nonfinite;
+    const auto model = [&](const text::Batch& batch) {
+      const Tensors outputs = session.run(sequences_of(batch), wanted);
+      return padded(outputs.at(wanted.outputs[0]), batch, head.by_token);
+    };
+    const auto tell = [&](const tasks::Progress& now) {
+      if (progress && !progress(now.sequences, now.sequences_total))
+        throw Error("the evaluation was cancelled", ErrorCode::cancelled);
+    };
+    return external(
+        tasks::evaluate(*items, TokenizerAccess::of(tokenizer), all, model, tell, options.limit));
+  });
+}
+
+}  // namespace bertcl

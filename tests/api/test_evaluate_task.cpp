@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tasks other than SQuAD through the public interface: scores are those of the session's outputs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bertcl/bertcl.hpp"
+#include "tests/api/model.hpp"
+#include "tests/support/error_of.hpp"
+#include "tests/support/scratch_folder.hpp"
+#include "tests/tools/tasks_model.hpp"
+
+namespace bertcl {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using tests::error_of;
+
+const std::vector<std::string> kTexts = {"A fine film.", "Dull!", "It is what it is, and no more.",
+                                         "Oslo", "Who made the engine?"};
+
+class EvaluateTask : public testing::Test {
+ protected:
+  EvaluateTask() : session_(Session::load(write("m.onnx", tests::model_of_tasks()))) {}
+
+  std::filesystem::path write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+    return folder_ / name;
+  }
+  /// [rows][classes] of an output of two dimensions.
+  std::vector<std::vector<float>> rows(const Sequences& sequences, const std::string& name) const {
+    const Tensor output = session_.run(sequences).at(name);
+    const auto values = output.values<float>();
+    const auto classes = static_cast<std::size_t>(output.shape().back());
+    std::vector<std::vector<float>> rows;
+    for (std::size_t i = 0; i < values.size(); i += classes)
+      rows.emplace_back(values.begin() + static_cast<std::ptrdiff_t>(i),
+                        values.begin() + static_cast<std::ptrdiff_t>(i + classes));
+    return rows;
+  }
+
+  tests::ScratchFolder folder_;
+  Tokenizer tokenizer_ = Tokenizer::load(tests::folder / "vocab.txt");
+  Session session_;
+};
+
+double metric(const TaskScores& scores, const std::string& name) {
+  for (const auto& [own, value] : scores.metrics)
+    if (own == name) return value;
+  ADD_FAILURE() << "no metric " << name;
+  return NAN;
+}
+
+TEST_F(EvaluateTask, ClassesAreThoseOfTheLargestLogits) {
+  std::string lines;
+  for (const std::string& text : kTexts) lines += text + "\tB\n";
+  const std::filesystem::path data = write("t.tsv", lines);
+  TaskOptions options;
+  options.labels = {"A", "B"};
+  std::size_t seen = 0;
+  const TaskScores scores =
+      evaluate_task(session_, tokenizer_, "classify", data, options,
+                    [&](std::size_t done, std::size_t all) { return seen = done, done <= all; });
+  const auto logits = rows(tokenizer_.encode_texts(kTexts), "classes");
+  double right = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const bool second = logits[i][1] > logits[i][0];
+    EXPECT_EQ(scores.predictions.at(std::to_string(i)), second ? "\"B\"" : "\"A\"");
+    right += second ? 1 : 0;
+  }
+  EXPECT_EQ(scores.metrics.front().first, "accuracy");
+  EXPECT_NEAR(metric(scores, "accuracy"), 100 * right / 5, 1e-9);
+  EXPECT_EQ(scores.items, 5u);
+  EXPECT_EQ(seen, 5u);
+  EXPECT_EQ(scores.truncated, 0u);
+  options.limit = 2;
+  EXPECT_EQ(evaluate_task(session_, tokenizer_, "classify", data, options).items, 2u);
+  options.max_length = 4;
+  EXPECT_EQ(evaluate_task(session_, tokenizer_, "classify", data, options).truncated, 1u);
+}
+
+TEST_F(EvaluateTask, LabelsAndWhetherThereAreSeveralStandBesideTheModel) {
+  const std::filesystem::path data = write("t.tsv", "Oslo\tjoy,love\nDull!\tlove\n");
+  write("config.json", R"({"id2label": {"0": "joy", "1": "love"},
+                           "problem_type": "multi_label_classification"})");
+  const TaskScores scores = evaluate_task(session_, tokenizer_, "classify", data);
+  EXPECT_EQ(scores.metrics.front().first, "micro_f1");
+  const auto logits = rows(tokenizer_.encode_texts({"Oslo", "Dull!"}), "classes");
+  for (std::size_t i = 0; i < 2; ++i) {
+    nlohmann::json expected = nlohmann::json::array();
+    if (logits[i][0] > 0) expected.push_back("joy");
+    if (logits[i][1] > 0) expected.push_back("love");
+    EXPECT_EQ(nlohmann::json::parse(scores.predictions.at(std::to_string(i))), expected);
+  }
+  TaskOptions options;
+  options.multi_label = false;
+  EXPECT_THAT(error_of([&] { evaluate_task(session_, tokenizer_, "classify", data, options); }),
+              HasSubstr("the data have joy,love"));
+}
+
+TEST_F(EvaluateTask, TagsAreReadAtTheWordsOfSequencesOfDifferentLengths) {
+  const std::filesystem::path data =
+      write("t.conll", "Oslo\tB-x\nis\tO\n\nWho\tO\n\nthe\tO\nengine\tB-x\nmade\tO\nit\tO\n");
+  TaskOptions options;
+  options.labels = {"O", "B-x"};
+  const TaskScores scores = evaluate_task(session_, tokenizer_, "tag", data, options);
+  const std::vector<std::string> sentences = {"Oslo is", "Who", "the engine made it"};
+  for (std::size_t i = 0; i < sentences.size(); ++i) {
+    // One word piece each.
+    const auto logits = rows(tokenizer_.encode_texts({sentences[i]}), "/qa_outputs/Add_output_0");
+    nlohmann::json expected = nlohmann::json::array();
+    for (std::size_t token = 1; token + 1 < logits.size(); ++token)
+      expected.push_back(options.labels[logits[token][1] > logits[token][0] ? 1 : 0]);
+    EXPECT_EQ(nlohmann::json::parse(scores.predictions.at(std::to_string(i))), expected);
+  }
+  EXPECT_EQ(scores.metrics.front().first, "f1");
+}
+
+TEST_F(EvaluateTask, SimilarityIsTheScoreOfThePair) {
+  const std::filesystem::path data = write("t.csv", "Oslo,Dull!,1\nWho?,It is.,4\nOslo,Oslo,5\n");
+  const TaskScores scores = evaluate_task(session_, tokenizer_, "similarity", data);
+  const auto logits = rows(
+      tokenizer_.encode_pairs({{"Oslo", "Dull!"}, {"Who?", "It is."}, {"Oslo", "Oslo"}}), "score");
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(std::stod(scores.predictions.at(std::to_string(i))), logits[i][0], 1e-5);
+  EXPECT_GE(metric(scores, "pearson"), -1.0);
+  EXPECT_LE(metric(scores, "pearson"), 1.0);
+}
+
+TEST_F(EvaluateTask, WhatDoesNotFitIsAnError) {
+  const std::filesystem::path data = write("t.tsv", "Oslo\tA\n");
+  const auto error = [&](std::string_view task, const TaskOptions& options = {}) {
+    return error_of([&] { evaluate_task(session_, tokenizer_, task, data, options); });
+  };
+  EXPECT_THAT(error("summarize"), AllOf(HasSubstr("'summarize'"), HasSubstr("fill-mask")));
+  EXPECT_THAT(error("classify"), HasSubstr("which class of the model stands for A"));
+  EXPECT_THAT(error("fill-mask"), HasSubstr("[batch, seq, 30522 or more]"));
+  TaskOptions options;
+  options.labels = {"A", "B", "C"};
+  EXPECT_THAT(error("classify", options),
+              AllOf(HasSubstr("[batch, 3]"), HasSubstr("classes f32[")));
+  options.labels = {"A", "B"};
+  try {
+    evaluate_task(session_, tokenizer_, "classify", data, options,
+                  [](std::size_t, std::size_t) { return false; });
+    FAIL() << "it was not cancelled";
+  } catch (const Error& cancelled) {
+    EXPECT_EQ(cancelled.code(), ErrorCode::cancelled);
+  }
+}
+
+}  // namespace
+}  // namespace bertcl
