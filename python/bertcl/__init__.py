@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """int8 BERT inference on any OpenCL device."""
+from typing import TYPE_CHECKING
+
 from ._bertcl import Error, __version__
 from .program import evaluate, quantize
 from .session import ModelInfo, NodeArg, Session
+
+if TYPE_CHECKING:
+    from .cross_encoder import CrossEncoder
 
 
 def pipeline(task, model, **options):

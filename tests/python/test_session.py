@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """bertcl.Session beside onnxruntime.InferenceSession, in one process."""
+import contextlib
+import importlib.util
+import io
 import pathlib
 import tempfile
 import threading
@@ -137,6 +140,32 @@ class ProgramTest(unittest.TestCase):
         report = bertcl.evaluate(MODEL, data=data, progress=False)
         model, = report["models"]
         self.assertEqual((model["exact_match"], model["f1"], model["total"]), (100, 100, 1))
+        seen = []
+        bertcl.evaluate(MODEL, data=data, progress=lambda *now: seen.append(now))
+        what, done, total, unit = seen[-1]
+        self.assertIn(MODEL.name, what)
+        self.assertEqual((done, total, unit), (1, 1, "questions"))
+
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            bertcl.evaluate(MODEL, data=data, progress=stop)
+
+    def test_tqdm_draws_what_the_program_tells(self):
+        if importlib.util.find_spec("tqdm") is None:
+            self.skipTest("tqdm is not installed")
+
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+
+        data = self.path / "texts.txt"
+        data.write_text("Ada lives in London.\n")
+        for screen, expected in (Terminal(), True), (io.StringIO(), False):
+            with contextlib.redirect_stderr(screen):
+                bertcl.quantize(MODEL, self.path / "q.onnx", data, task="fill-mask", preset="fast", force=True)
+            self.assertEqual("1/1" in screen.getvalue(), expected, screen.getvalue())
 
     def test_errors_are_those_of_the_command(self):
         with self.assertRaisesRegex(bertcl.Error, "/nowhere.json"):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress line on a terminal; nothing elsewhere.
+// A progress line on a terminal, or lines of JSON for a program that draws its own.
 #include "tools/terminal/progress.hpp"
 
 #include <fmt/format.h>
@@ -8,16 +8,28 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
+namespace {
+
+bool lines_are_wanted() {
+  const char* wanted = std::getenv("BERTCL_PROGRESS");
+  return wanted && wanted == std::string_view("lines");
+}
+
+}  // namespace
 
 Progress::Progress(std::string task, std::string unit, std::chrono::milliseconds silence)
     : task_(std::move(task)),
       unit_(std::move(unit)),
       terminal_(isatty(STDERR_FILENO) == 1),
+      lines_(lines_are_wanted()),
       next_(start_ + silence) {}
 
 Progress::~Progress() {
@@ -25,10 +37,17 @@ Progress::~Progress() {
 }
 
 void Progress::update(std::size_t done, std::size_t total, const std::string& note) {
-  if (!terminal_) return;
+  if (!terminal_ && !lines_) return;
   const Clock::time_point now = Clock::now();
-  if (now < next_) return;
+  if (now < next_ && !(lines_ && done >= total)) return;
   next_ = now + std::chrono::milliseconds(100);
+  if (lines_) {
+    const nlohmann::ordered_json line = {
+        {"progress", task_}, {"done", done}, {"total", total}, {"unit", unit_}};
+    fmt::print(stderr, "{}\n",
+               line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    return;
+  }
   winsize size{};
   const std::size_t columns =
       ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A progress line on a terminal; nothing elsewhere.
+// A progress line on a terminal, or lines of JSON for a program that draws its own.
 #pragma once
 #include <chrono>
 #include <string>
@@ -7,7 +7,9 @@
 namespace bertcl::tools {
 
 /// One line on standard error that is drawn over itself: a bar, the counts, the time left. Only
-/// where standard error is a terminal; the destructor wipes it away.
+/// where standard error is a terminal; the destructor wipes it away. With BERTCL_PROGRESS=lines it
+/// is a line {"progress": "int8", "done": 120, "total": 480, "unit": "questions"} each time
+/// instead.
 class Progress {
  public:
   /// `task` stands before the bar, `unit` after the counts: "int8 [====>   ] 120/480 questions".
@@ -17,7 +19,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Draws, at most ten times a second. `note` is a rate or the like; may be empty.
+  /// Draws, at most ten times a second; lines of JSON also at the end. `note` is a rate or the
+  /// like; may be empty.
   void update(std::size_t done, std::size_t total, const std::string& note = {});
 
   /// The line for `done` of `total` after `seconds`, for at most `columns` columns.
@@ -27,7 +30,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   std::string task_, unit_;
-  bool terminal_;
+  bool terminal_, lines_;
   bool drawn_ = false;
   Clock::time_point start_ = Clock::now();
   Clock::time_point next_;
