@@ -33,6 +33,7 @@ class SessionTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.session = bertcl.Session(MODEL, device="cpu")
+        cls.addClassCleanup(delattr, cls, "session")  # before the interpreter ends
         cls.reference = onnxruntime.InferenceSession(str(MODEL), providers=["CPUExecutionProvider"])
 
     def test_inputs_and_outputs_are_named_and_typed_as_onnxruntime_does(self):
