@@ -18,7 +18,7 @@
 namespace bertcl {
 namespace {
 
-constexpr int kLongest = 512;  // tokens, for a model that sets no limit
+constexpr int kLongestText = 512;  // tokens, for a model that sets no limit
 
 /// What the session's file says where the options do not; nothing of a model in memory.
 TaskOptions completed(TaskOptions options, const Session& session) {
@@ -36,8 +36,8 @@ TaskOptions completed(TaskOptions options, const Session& session) {
   return options;
 }
 
-std::unique_ptr<tasks::Task> load(std::string_view task, const std::filesystem::path& data,
-                                  const TaskOptions& options, const Tokenizer& tokenizer) {
+std::unique_ptr<tasks::Task> load_items(std::string_view task, const std::filesystem::path& data,
+                                        const TaskOptions& options, const Tokenizer& tokenizer) {
   if (task == "classify")
     return tasks::classify_task(tasks::read_classified(data),
                                 tasks::holds_movie_reviews(data) ? "reviews" : "texts",
@@ -77,7 +77,7 @@ std::string output_of(const ModelInfo& info, const tasks::Head& head) {
 }
 
 /// [tokens, classes] as [batch, seq, classes]; an output for each text as it is.
-std::vector<float> padded(const Tensor& tensor, const text::Batch& batch, bool by_token) {
+std::vector<float> batch_values(const Tensor& tensor, const text::Batch& batch, bool by_token) {
   const auto values = tensor.values<float>();
   if (!by_token) return {values.begin(), values.end()};
   const auto tokens = static_cast<std::size_t>(
@@ -93,7 +93,7 @@ std::vector<float> padded(const Tensor& tensor, const text::Batch& batch, bool b
   return rows;
 }
 
-TaskScores external(const tasks::Evaluation& evaluation) {
+TaskScores scores_of(const tasks::Evaluation& evaluation) {
   TaskScores scores;
   for (const tasks::Metric& metric : evaluation.metrics)
     scores.metrics.emplace_back(metric.name, metric.value);
@@ -117,14 +117,14 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
                          const TaskProgress& progress) {
   return at_boundary([&] {
     const ModelInfo& info = session.info();
-    const auto items = load(task, data, completed(options, session), tokenizer);
+    const auto items = load_items(task, data, completed(options, session), tokenizer);
     const tasks::Head& head = items->head();
     const RunOptions wanted{{output_of(info, head)}};
     tasks::EvaluateOptions all;
     const auto longest = static_cast<int>(info.max_length);
     all.encode = {options.max_length > 0 ? options.max_length
                   : longest > 0          ? longest
-                                         : kLongest,
+                                         : kLongestText,
                   options.windows};
     check_sizes(info, tokenizer, all.encode.max_length);
     all.batches = tasks::usual_batches(head);
@@ -133,13 +133,13 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
     all.allow_nonfinite = options.allow_nonfinite;
     const auto model = [&](const text::Batch& batch) {
       const Tensors outputs = session.run(sequences_of(batch), wanted);
-      return padded(outputs.at(wanted.outputs[0]), batch, head.by_token);
+      return batch_values(outputs.at(wanted.outputs[0]), batch, head.by_token);
     };
     const auto tell = [&](const tasks::Progress& now) {
       if (progress && !progress(now.sequences, now.sequences_total))
         throw Error("the evaluation was cancelled", ErrorCode::cancelled);
     };
-    return external(
+    return scores_of(
         tasks::evaluate(*items, TokenizerAccess::of(tokenizer), all, model, tell, options.limit));
   });
 }

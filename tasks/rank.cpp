@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "bertcl/error.hpp"

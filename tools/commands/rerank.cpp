@@ -33,7 +33,7 @@
 namespace bertcl::tools {
 namespace {
 
-constexpr int kLongest = 512;  // tokens, for a model that sets no limit
+constexpr int kLongestPair = 512;  // tokens, for a model that sets no limit
 
 struct RerankOptions : ModelOptions {
   std::string model, query, passages;
@@ -130,7 +130,7 @@ int run_rerank(const RerankOptions& options) {
   TaskModel model(session, tasks::rank_head());
   model.model().check_vocabulary(tokenizer.vocabulary_size());
   const int longest = static_cast<int>(model.model().longest());
-  rank.max_length = options.max_length.value_or(longest > 0 ? longest : kLongest);
+  rank.max_length = options.max_length.value_or(longest > 0 ? longest : kLongestPair);
   model.model().check_length(rank.max_length);
   model.model().bound(rank.batches);
   model.warm_up();
