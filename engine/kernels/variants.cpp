@@ -28,6 +28,8 @@ const Needs dpas{.kind = gpu,
 const Needs mfma{.kind = gpu, .one_of = {&Capabilities::amd_mfma_k16, &Capabilities::amd_mfma_k32}};
 const Needs wmma{.kind = gpu, .one_of = {&Capabilities::amd_wmma}};
 const Needs matrix_f16{.kind = gpu, .one_of = {&Capabilities::matrix_f16}, .matrix_unit = true};
+const Needs mma_attention{
+    .kind = gpu, .one_of = {&Capabilities::ptx_mma_s8}, .group_items = 128, .local_bytes = 38 * KB};
 const Needs groups{.group_items = 256, .local_bytes = 17 * KB};
 const Needs large_groups{.group_items = 256, .local_bytes = 32 * KB};
 const Needs subgroups{
@@ -114,6 +116,7 @@ const std::vector<AttentionVariant> attention_s8{
     {"x86_vnni", "attention_s8_x86_vnni", avx512_vnni, true},
     {"x86_avx2", "attention_s8_x86_avx2", avx2, true},
     {"portable", "attention_s8_portable", cpu_only, true},
+    {"mma", "attention_s8_mma", mma_attention, false, true, Unit::matrix},
     {"dot4", "attention_s8_dot4", large_groups, false, true},
     {"ref", "attention_s8_ref"}};
 

@@ -85,6 +85,10 @@ struct AttentionVariant {
   Needs needs = {};
   bool takes_blocks = false;  // a work-item gains from many query rows
   bool groups = false;        // a work-group makes a tile of rows, for heads of up to HEAD_MAX
+  Unit unit = Unit::none;     // matrix: with 2 work-items a row
+
+  /// Work-items of a group that makes so many rows.
+  std::int32_t items_of(std::int32_t rows) const { return unit == Unit::matrix ? 2 * rows : 256; }
 };
 
 std::span<const AttentionVariant> attention_s8_variants();

@@ -61,6 +61,12 @@ TEST(Variants, TheFastestThatADeviceMeets) {
   EXPECT_EQ(first_for(row_variants(), gpu, some), "subgroup");
   some.ptx_mma_s8 = some.avx512_vnni = true;
   EXPECT_EQ(first_for(gemm_s8_variants(), gpu, some), "mma");
+  EXPECT_EQ(first_for(attention_s8_variants(), cpu, some), "x86_vnni");
+  some.avx512_vnni = some.avx2 = false;
+  EXPECT_EQ(first_for(attention_s8_variants(), gpu, some), "mma");
+  opencl::DeviceInfo little = gpu;
+  little.local_mem_bytes = 32 * 1024;
+  EXPECT_EQ(first_for(attention_s8_variants(), little, some), "dot4");
 }
 
 TEST(Variants, TheReferenceRunsOnTheSmallestDevice) {

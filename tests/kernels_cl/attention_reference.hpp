@@ -17,7 +17,7 @@ namespace bertcl::tests {
 struct Implementation {
   std::string program;
   opencl::Defines defines = {};
-  bool groups = false;  ///< made by work-groups of 256, for heads of up to HEAD_MAX columns
+  bool groups = false;  ///< made by work-groups, for heads of up to HEAD_MAX columns
 
   std::string name() const {
     std::string text = program;
@@ -71,7 +71,8 @@ inline void run_attention(const Implementation& variant, const opencl::Kernel& k
   if (!variant.groups) return run(kernel, blocks(block_rows), heads, c.lengths.size());
   const bool given = variant.defines.contains("ROWS");
   const int32_t rows = given ? variant.defines.at("ROWS") : c.head_size > 64 ? 32 : 64;
-  device().queue().launch(kernel, {256 * blocks(rows), heads, c.lengths.size()}, {256, 1, 1});
+  const size_t items = variant.program == "attention_s8_mma" ? 2 * static_cast<size_t>(rows) : 256;
+  device().queue().launch(kernel, {items * blocks(rows), heads, c.lengths.size()}, {items, 1, 1});
   device().queue().finish();
 }
 

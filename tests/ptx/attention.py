@@ -20,6 +20,7 @@ class Case:
     offset: int = 0
     rows: int = 0  # of a work-group; 0: as the plan chooses for long sequences
     # of int8:
+    unit: str = "dot4"  # "mma", "twin": mma emulated, or "ref": the plain kernel
     types: tuple = (S8, S8, U8)
     zeros: tuple = (3, -5, 120)
     out_type: int = F32
@@ -42,7 +43,8 @@ class Case:
         self.head_max = max(32, 1 << (self.head_size - 1).bit_length())
         if not self.rows:
             self.rows = 32 if self.head_size > 64 else 64
-        self.qk_scale = np.float32(0.3 / (74 * np.sqrt(self.head_size)))
+        # So that probabilities differ much.
+        self.qk_scale = np.float32(0.05 if self.quantized_scores else 0.3 / (74 * np.sqrt(self.head_size)))
         self.score_inv_scale = np.float32(0.02 / np.sqrt(self.head_size) if self.quantized_scores else 0)
         self.out_inv_scale, self.out_zero = np.float32(60), 128 if self.out_type == U8 else -3
         self.pv_scale = np.float32(0.01 if self.unnormalized else 0.01 / 255)
@@ -64,7 +66,18 @@ class Case:
         return [data[:, o:o + self.hidden].astype(np.float64) for o in self.offsets]
 
     def grid(self):
-        return (256 * -(-max(self.lengths) // self.rows), self.heads, len(self.lengths)), (256, 1, 1)
+        if self.unit == "ref":
+            return (max(self.lengths), self.heads, len(self.lengths)), (1, 1, 1)
+        items = 256 if self.unit == "dot4" else 2 * self.rows
+        return (items * -(-max(self.lengths) // self.rows), self.heads, len(self.lengths)), (items, 1, 1)
+
+    def program(self):
+        if self.unit == "ref":
+            return "attention_s8_ref", "attention_s8", (f"HEAD_MAX={self.head_max}",), 75
+        defines = (f"HEAD_MAX={self.head_max}", f"ROWS={self.rows}", "DOT4=2")
+        if self.unit in ("mma", "twin"):
+            return "attention_s8_mma", "attention_s8", defines + (f"MATRIX_EMULATED={int(self.unit == 'twin')}",), 80
+        return "attention_s8_dot4", "attention_s8", defines, 75
 
     def place(self, memory, data):
         """(q, k, v with strides and offsets as the kernels take them)."""
@@ -100,11 +113,10 @@ def run_f32(case, edits=()):
 
 
 def run_s8(case, edits=()):
-    """(result, expected before rounding to bytes, bound): sums are exact, so what differs is a probability whose
-    exponential lies at the middle between two integers, nearer than an error of f32."""
+    """(result, expected, bound): sums are exact and the result equals NumPy's to the bit, except where the power of a
+    probability lies at the middle between two integers, nearer than an error of f32."""
     data = case.random.integers(0, 256, (case.tokens, case.stride)).astype(np.uint8)
-    defines = (f"HEAD_MAX={case.head_max}", f"ROWS={case.rows}", "DOT4=2")
-    program = program_of("attention_s8_dot4", "attention_s8", defines, 75, edits)
+    program = program_of(*case.program(), edits=edits)
     memory, i32 = GlobalMemory(), np.int32
     operands = [i for part, kind, zero in zip(case.place(memory, data), case.types, case.zeros)
                 for i in (*part, i32(kind), i32(zero))]
@@ -115,7 +127,7 @@ def run_s8(case, edits=()):
     launch(program, memory, *case.grid(), [
         *operands, out, i32(case.out_type), case.out_inv_scale, i32(case.out_zero), *case.tail(memory),
         case.qk_scale, p_inv_scale, i32(case.p_max), i32(case.unnormalized), case.pv_scale,
-        case.score_inv_scale, i32(low), i32(high), i32(case.rows)])
+        case.score_inv_scale, i32(low), i32(high), i32(1)])
 
     qkv = [data[:, o:o + case.hidden].view(OUT[t]).astype(np.int64) - z
            for o, t, z in zip(case.offsets, case.types, case.zeros)]
@@ -126,22 +138,22 @@ def run_s8(case, edits=()):
             sums = np.clip(np.rint(sums.astype(np.float32) * case.score_inv_scale), low, high)
         return sums * float(case.qk_scale)
 
-    expected, bound = np.zeros((case.tokens, case.hidden)), np.zeros((case.tokens, case.hidden))
+    shape = case.tokens, case.hidden
+    expected, near_tie = np.zeros(shape, np.float32), np.zeros(shape)
     for rows, columns, values, powers, totals in case.softmaxes(qkv, scores_of):
         exact = powers * float(p_inv_scale) / (1 if case.unnormalized else totals)
         p = np.minimum(np.rint(exact), case.p_max)
         near = np.abs(exact - np.floor(exact) - 0.5) < 1e-5 * np.maximum(exact, 1)
-        scale = float(case.pv_scale) / (np.maximum(p.sum(axis=1, keepdims=True), 1) if case.unnormalized else 1)
-        y = p @ values * scale
+        p_sum = np.maximum(p.sum(axis=1, keepdims=True), 1).astype(np.float32)
+        scale = case.pv_scale / p_sum if case.unnormalized else case.pv_scale
+        y = (p @ values).astype(np.float32) * scale
         expected[rows, columns] = y
-        bound[rows, columns] = near @ np.abs(values) * scale + np.abs(y) * 1e-6
+        near_tie[rows, columns] = near @ np.abs(values) * scale
         if case.unnormalized:
-            bound[rows, columns] += near.sum(axis=1, keepdims=True) * np.abs(y) / np.maximum(p.sum(
-                axis=1, keepdims=True), 1)
-    found = memory.get("out", out_of).reshape(expected.shape).astype(np.float64)
+            near_tie[rows, columns] += near.sum(axis=1, keepdims=True) * np.abs(y) / p_sum
+    bound = np.where(near_tie > 0, near_tie + np.abs(expected) * 1e-6, 0)
     if case.out_type != F32:
-        bounds = np.iinfo(out_of)
-        inv = float(case.out_inv_scale)
-        expected = np.clip(expected * inv + case.out_zero, bounds.min, bounds.max)
-        bound = bound * inv + 0.5 + 1e-4
-    return found, expected, bound
+        limits = np.iinfo(out_of)
+        expected = np.clip(np.rint(expected * case.out_inv_scale) + np.float32(case.out_zero), limits.min, limits.max)
+        bound = np.where(near_tie > 0, near_tie * case.out_inv_scale + 1, 0)
+    return memory.get("out", out_of).reshape(shape).astype(np.float64), expected.astype(np.float64), bound

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention of NVIDIA's devices, as PTX: lengths around the tiles of 64 keys and 32 or 64 rows, heads of any size."""
+import itertools
 import unittest
 
 import attention
@@ -27,6 +28,37 @@ class Attention(KernelTest):
             self.expect(attention.run_s8, 3, 40, head_size=head_size, heads=1 + i % 2,
                         types=((U8, S8)[i % 2], S8, U8), offset=(0, 16, 3)[i % 3],
                         unnormalized=i % 2, p_max=(255, 127)[i // 2 % 2])
+
+    def test_the_plain_kernel_in_int8(self):
+        self.expect(attention.run_s8, 5, 0, 17, head_size=32, mask=True, unit="ref")
+        self.expect(attention.run_s8, 19, heads=1, head_size=33, unnormalized=1, out_type=S8, unit="ref")
+
+    def test_lengths_by_matrix_units(self):
+        lengths = (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 97, 127, 128, 130, 200, 257)
+        for i, (length, head_size) in enumerate(itertools.product(lengths, (32, 64))):
+            signs = (U8, S8)[i % 2], (U8, S8)[i // 2 % 2], (U8, S8)[i // 3 % 2]
+            self.expect(attention.run_s8, length, head_size=head_size, rows=(64, 32)[i // 4 % 2], heads=1,
+                        out_type=(F32, U8, S8)[i % 3], unnormalized=i // 2 % 2, quantized_scores=i % 5 == 3,
+                        types=signs, unit="mma")
+
+    def test_more_keys_than_the_tiles_of_a_bert_by_matrix_units(self):
+        self.expect(attention.run_s8, 512, heads=1, head_size=32, unit="mma")
+        self.expect(attention.run_s8, 577, heads=1, head_size=32, unnormalized=1, mask=False, rows=32, unit="mma")
+
+    def test_several_sequences_by_matrix_units(self):
+        self.expect(attention.run_s8, 5, 0, 70, 1, mask=True, rows=32, unit="mma")
+        self.expect(attention.run_s8, 64, 3, 65, 33, mask=True, unnormalized=1, out_type=U8, unit="mma")
+        self.expect(attention.run_s8, 1, 130, 7, 32, 96, mask=True, head_size=32, quantized_scores=True, unit="mma")
+
+    def test_the_twin_of_matrix_units(self):
+        self.expect(attention.run_s8, 33, heads=1, head_size=32, rows=32, quantized_scores=True, unit="twin")
+        self.expect(attention.run_s8, 70, heads=1, head_size=32, rows=32, types=(U8, U8, S8), unnormalized=1, unit="twin")
+
+    def test_heads_by_matrix_units(self):
+        for i, head_size in enumerate((1, 2, 4, 16, 31, 33, 48, 65, 100, 128, 129, 256)):
+            self.expect(attention.run_s8, 3, 40, head_size=head_size, heads=1 + i % 2,
+                        types=((U8, S8)[i % 2], S8, U8), offset=(0, 16, 3)[i % 3], out_type=(F32, U8)[i // 2 % 2],
+                        unnormalized=i % 2, p_max=(255, 127)[i // 2 % 2], unit="mma")
 
     def test_lengths_in_floats(self):
         for i, length in enumerate((1, 31, 32, 33, 64, 65)):

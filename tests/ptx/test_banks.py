@@ -4,6 +4,7 @@ import unittest
 
 import numpy as np
 
+import attention
 import banks
 import toolchain
 from checks import KernelTest
@@ -22,28 +23,37 @@ class Wavefronts(unittest.TestCase):
 
 
 class Kernels(KernelTest):
-    def taken(self, variant, case, edits=()):
+    def taken(self, run):
         """Kind of access -> wavefronts for each that is needed."""
         before = set(toolchain.programs)
         toolchain.counts_banks = True
         self.addCleanup(setattr, toolchain, "counts_banks", False)
-        self.expect_near(run_s8(variant, case, edits), *case.expected())
+        self.expect_near(*run())
         (made,) = set(toolchain.programs) - before
         return banks.by_kind(toolchain.programs[made])
 
+    def taken_by_gemm(self, variant, case, edits=()):
+        return self.taken(lambda: (run_s8(variant, case, edits), *case.expected()))
+
     def test_loops_along_k(self):
         for tile in ((128, 128), (64, 128), (64, 64), (32, 64)):
-            taken = self.taken(MMA.with_tile(*tile), CaseS8(*tile, 256))
+            taken = self.taken_by_gemm(MMA.with_tile(*tile), CaseS8(*tile, 256))
             self.assertEqual((taken["cp.async"], taken["ldmatrix"]), (1, 1), tile)
             # The sums on their way out lie at a pitch that serves their reads.
             self.assertLessEqual(max(taken.values()), 2, (tile, taken))
         for tile in ((128, 128), (64, 64), (32, 64)):
-            taken = self.taken(DOT4.with_tile(*tile), CaseS8(*tile, 64))
+            taken = self.taken_by_gemm(DOT4.with_tile(*tile), CaseS8(*tile, 64))
             self.assertLessEqual(max(v for k, v in taken.items() if k != "ld.shared"), 1, (tile, taken))
+
+    def test_attention_by_matrix_units(self):
+        for rows, head_size in ((64, 64), (32, 64), (64, 32), (32, 128)):
+            case = attention.Case((70,), heads=1, rows=rows, head_size=head_size, unit="mma")
+            taken = self.taken(lambda: attention.run_s8(case))  # noqa: B023
+            self.assertEqual(set(taken.values()), {1}, (rows, head_size, taken))
 
     def test_pads_are_needed(self):
         edits = (("gemm/gemm_s8_mma.cl", "#define PAD (8 / CELLS_K)", "#define PAD 0"),)
-        self.assertGreater(self.taken(MMA, CaseS8(128, 128, 256), edits)["cp.async"], 1)
+        self.assertGreater(self.taken_by_gemm(MMA, CaseS8(128, 128, 256), edits)["cp.async"], 1)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from errors import PtxError
 from gemm import DOT4, F16, MMA, S8, CaseS8, run_floats, run_s8
 
 MMA_FILE, UNIT, MATRIX = "gemm/gemm_s8_mma.cl", "units/mma.clh", "gemm/gemm_matrix.clh"
+ATTENTION, TILES = "attention/attention_s8_mma.cl", "attention/attention_s8_mma.clh"
 WAIT = "    COPY_WAIT(STAGES - 2);\n"
 BARRIER = "    barrier(CLK_LOCAL_MEM_FENCE);\n"
 NOT_DELIVERED = "load of shared bytes that cp.async has not delivered"
@@ -70,6 +71,24 @@ class Faults(KernelTest):
         self.refused("race: ", lambda edits: rows.softmax(2, 65, 0, edits=edits), "rows/row_group.clh",
                      "  shared[item] = x;                                                            \\\n"
                      "  barrier(CLK_LOCAL_MEM_FENCE);", "  shared[item] = x;")
+
+    def test_attention_by_matrix_units(self):
+        run = lambda edits: attention.run_s8(  # noqa: E731
+            attention.Case((70,), heads=1, quantized_scores=True, unnormalized=1, unit="mma"), edits)
+        self.different(run, TILES, "quad % 4 * 2 + (int4)(0, 1, 8, 9)", "quad % 4 * 4 + (int4)(0, 1, 2, 3)")
+        self.different(run, TILES, "keys[1] = two.hi", "keys[1] = two.lo")
+        self.different(run, TILES, "scores[j] = (int4)(term - t.row[0]", "scores[j] = (int4)(term")
+        self.different(run, ATTENTION, "{words[0][0], words[0][1], words[1][0]", "{words[0][0], words[1][0], words[0][1]")
+        self.different(run, UNIT, "s32.u8.s8.s32", "s32.s8.s8.s32")
+        self.refused("race: writes shared", run, ATTENTION, BARRIER.rstrip("\n") + "  // the tile", "  // the tile")
+        step = ("#pragma unroll 1\n    for (int i = 0; i < KEYS && key0 + i < end; i += BLOCK) {\n"
+                "      make_scores(scores, rows, k_tile + i, k_sums + i * PARTS, terms, exchange);\n      const int4")
+        self.refused("race: reads shared", run, ATTENTION, BARRIER + step, step)
+        self.refused("out of bounds.* of 'qkv'", run, TILES, "min(first + key, last)", "(first + key)")
+        self.refused("out of bounds.* of 'out'", run, ATTENTION, "if (row >= end) continue;", "")
+        odd = lambda edits: attention.run_s8(  # noqa: E731
+            attention.Case((9,), head_size=33, unit="mma"), edits)
+        self.refused("misaligned", odd, ATTENTION, "const bool pairs = head_size % 2 == 0;", "const bool pairs = true;")
 
     def test_a_barrier_that_not_all_meet(self):
         self.refused("race: reads shared|divergent barrier", self.mma(CaseS8(65, 66, 160)), MMA_FILE, WAIT + BARRIER,

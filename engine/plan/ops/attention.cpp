@@ -46,8 +46,6 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
   return g;
 }
 
-constexpr std::int32_t group_items = 256;  // ITEMS of attention_groups.clh
-
 /// HEAD_MAX of a kernel of work-groups, and the query rows of a group.
 std::int32_t head_max_of(const Geometry& g) {
   return static_cast<std::int32_t>(
@@ -60,15 +58,18 @@ std::int32_t group_rows_of(Builder& b, const Geometry& g) {
 
 /// Heads and sequences on axes of their own: NVIDIA takes no more than 65,535 groups along any but
 /// the first.
-std::array<Size, 3> group_grid(const Geometry& g, std::int32_t rows) {
-  return {Size{symbols::dim(symbols::longest), ir::Dim(rows), group_items}, Size{g.heads},
+std::array<Size, 3> group_grid(const Geometry& g, std::int32_t rows, std::int32_t items) {
+  return {Size{symbols::dim(symbols::longest), ir::Dim(rows), items}, Size{g.heads},
           Size{symbols::dim(symbols::batch)}};
 }
 
 /// Query rows of a work-item, and the grid that follows.
 std::pair<Argument, std::array<Size, 3>> grid_of(Builder& b, const AttentionVariant& variant,
                                                  const Geometry& g) {
-  if (variant.groups) return {group_rows_of(b, g), group_grid(g, group_rows_of(b, g))};
+  if (variant.groups) {
+    const std::int32_t rows = group_rows_of(b, g);
+    return {rows, group_grid(g, rows, variant.items_of(rows))};
+  }
   const ir::Dim rows = variant.takes_blocks ? symbols::dim(symbols::attention_rows) : ir::Dim(1);
   return {Size{rows},
           {Size{symbols::dim(symbols::longest), rows}, Size{g.heads},
@@ -85,15 +86,18 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Attention
     defines = {{"HEAD_MAX", head_max_of(g)},
                {"ROWS", group_rows_of(b, g)},
                {"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
+  if (variant.unit == kernels::Unit::matrix) defines["MATRIX_EMULATED"] = 0;
   Step& step = b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines),
                         arguments, grid);
   if (!variant.groups) return step;
-  step.local[0] = group_items;
+  step.local[0] = static_cast<std::size_t>(variant.items_of(group_rows_of(b, g)));
   if (const std::int32_t few = 32; few < group_rows_of(b, g)) {
     defines["ROWS"] = few;
-    step.alternatives.push_back({0, fmt::format("{}_{}", variant.name, few),
-                                 b.kernel(variant.program, kernel, defines), group_grid(g, few),
-                                 step.local});
+    step.alternatives.push_back({0,
+                                 fmt::format("{}_{}", variant.name, few),
+                                 b.kernel(variant.program, kernel, defines),
+                                 group_grid(g, few, variant.items_of(few)),
+                                 {static_cast<std::size_t>(variant.items_of(few)), 1, 1}});
   }
   return step;
 }
