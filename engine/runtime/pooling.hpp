@@ -13,7 +13,7 @@ struct Pooling {
   /// "mean" or "max" of the tokens that the mask keeps, "cls" (the first) or "last" of them; "":
   /// the model does it itself, by an output [batch, hidden].
   std::string kind = "mean";
-  bool or_own = false;  ///< a model without hidden states does it itself, whatever the kind
+  bool or_own = false;       ///< a model without hidden states does it itself, whatever the kind
   std::int64_t columns = 0;  ///< so many of the first (Matryoshka); 0: all
   bool normalize = false;    ///< to L2 norm 1, after that
 };

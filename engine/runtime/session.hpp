@@ -38,7 +38,7 @@ struct SessionOptions {
   /// Bytes: of constants that compiling makes, and of weights and values on the device together. 0:
   /// those of the environment variable BERTCL_MAX_MEMORY, else what the device has.
   std::int64_t max_memory = 0;
-  bool require_int8 = false;  // error if plan::why_not_int8() knows a reason
+  bool require_int8 = false;       // error if plan::why_not_int8() knows a reason
   std::optional<Pooling> pooling;  // in place of the model's outputs, by add_pooling()
   std::vector<std::string> disabled_passes;
   bool follow_nodes = false;     // for Session::node_statuses()

@@ -65,9 +65,9 @@ TEST(PackTokens, PoolingReadsRowsAndGivesSequences) {
 }
 
 TEST(PackTokens, PoolingByAnotherMaskThanTheEncodersIsLeftAlone) {
-  const std::string text = after(
-      pack_tokens(),
-      R"(graph g(%ids: i64[batch, seq], %mask: i64[batch, seq], %other: i64[batch, seq]) {
+  const std::string text =
+      after(pack_tokens(),
+            R"(graph g(%ids: i64[batch, seq], %mask: i64[batch, seq], %other: i64[batch, seq]) {
   const %word: f32[9, 4] = ...
   const %position: f32[9, 4] = ...
   const %gamma: f32[4] = ...

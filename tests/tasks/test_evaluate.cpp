@@ -271,10 +271,9 @@ TEST(Tasks, DataWithoutWordPiecesAreRefused) {
 
 // Vectors of two texts come in any order, since texts of one length run together.
 TEST(Similarity, CosinesOfVectors) {
-  const auto task = similarity_task({{"0", "a b", "a a a b b b", 5},
-                                     {"1", "a a a a", "b", 0},
-                                     {"2", "a b b", "a", 2}},
-                                    /*embeds=*/true);
+  const auto task = similarity_task(
+      {{"0", "a b", "a a a b b b", 5}, {"1", "a a a a", "b", 0}, {"2", "a b b", "a", 2}},
+      /*embeds=*/true);
   EvaluateOptions options;
   for (const int most : {1, 64}) {
     options.batches.max_batch = most;
