@@ -50,9 +50,10 @@ void overrule(Json& normalizer, const TokenizerOptions& options) {
 /// What BasicTokenizer does, if that and word pieces are what the file describes.
 std::optional<TokenizerOptions> options_of_bert(const Json& root) {
   if (kind_of(root, "model") != "WordPiece" || kind_of(root, "normalizer") != "BertNormalizer" ||
-      kind_of(root, "pre_tokenizer") != "BertPreTokenizer" ||
-      root["model"].value("continuing_subword_prefix", "##") != "##")
+      kind_of(root, "pre_tokenizer") != "BertPreTokenizer")
     return std::nullopt;
+  const auto prefix = JsonNode(root["model"]).find("continuing_subword_prefix");
+  if (prefix && prefix->string() != "##") return std::nullopt;
   const JsonNode normalizer(root["normalizer"]);
   const auto flag = [&](const char* key) {
     const auto found = normalizer.find(key);

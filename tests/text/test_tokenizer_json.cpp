@@ -136,6 +136,12 @@ TEST(TokenizerJson, TemplatesOfOtherFormsAreRefused) {
               HasSubstr("special_tokens.T is missing"));
 }
 
+TEST(TokenizerJson, NullMeansTheDefault) {
+  const Tokenizer found = tokenizer(with("/model/continuing_subword_prefix", nullptr));
+  EXPECT_TRUE(found.is_bert());
+  EXPECT_FALSE(tokenizer(with("/model/continuing_subword_prefix", "@@")).is_bert());
+}
+
 TEST(TokenizerJson, AddedTokensAreFoundBeforeWords) {
   json file = saved;
   file["added_tokens"].push_back({{"id", 11}, {"content", "<e>"}, {"normalized", false}});
