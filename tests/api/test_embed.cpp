@@ -22,8 +22,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-const std::vector<std::string> kTexts = {"Who maintains OpenCL?", "", "one two three four five six",
-                                         "short"};
+const std::vector<std::string> kEmbedded = {"Who maintains OpenCL?", "",
+                                            "one two three four five six", "short"};
 const std::string kHidden = "/qa_outputs/Add_output_0";  // [batch, seq, 2]
 
 class ApiEmbed : public testing::Test {
@@ -39,13 +39,13 @@ TEST_F(ApiEmbed, AVectorIsTheMeanOfItsTokens) {
   SessionOptions options;
   options.pooling = Pooling{"mean", false, true, 0};
   const Session session = load(options);
-  const Tensor vectors = embed(session, tokenizer_, kTexts, {"the ", 16, 8});
+  const Tensor vectors = embed(session, tokenizer_, kEmbedded, {"the ", 16, 8});
   EXPECT_THAT(vectors.shape(), ElementsAre(4, 2));
   std::vector<std::string> prompted;
-  for (const std::string& text : kTexts) prompted.push_back("the " + text);
+  for (const std::string& text : kEmbedded) prompted.push_back("the " + text);
   const Sequences sequences = tokenizer_.encode_texts(prompted, 16);
   const Tensor hidden = load().run(sequences).at(kHidden);
-  for (std::size_t i = 0; i < kTexts.size(); ++i) {
+  for (std::size_t i = 0; i < kEmbedded.size(); ++i) {
     double sums[2] = {};
     for (std::int64_t t = sequences.offsets[i]; t < sequences.offsets[i + 1]; ++t)
       for (std::size_t c = 0; c < 2; ++c)
@@ -54,7 +54,7 @@ TEST_F(ApiEmbed, AVectorIsTheMeanOfItsTokens) {
     for (std::size_t c = 0; c < 2; ++c)
       EXPECT_NEAR(vectors.values<float>()[2 * i + c], sums[c] / norm, 1e-5) << i;
   }
-  const Tensor alone = embed(session, tokenizer_, {kTexts[2]}, {"the ", 16, 4096});
+  const Tensor alone = embed(session, tokenizer_, {kEmbedded[2]}, {"the ", 16, 4096});
   EXPECT_EQ(std::memcmp(alone.bytes().data(), vectors.bytes().data() + 16, 8), 0);
   EXPECT_THAT(embed(session, tokenizer_, {}).shape(), ElementsAre(0, 2));
 }
@@ -87,7 +87,7 @@ TEST_F(ApiEmbed, TheCInterfaceGivesTheSameBits) {
 }
 
 TEST_F(ApiEmbed, WhatDoesNotPoolIsRefused) {
-  EXPECT_THAT([&] { embed(load(), tokenizer_, kTexts); },
+  EXPECT_THAT([&] { embed(load(), tokenizer_, kEmbedded); },
               ThrowsMessage<Error>(HasSubstr("SessionOptions::pooling")));
   SessionOptions options;
   options.pooling = Pooling{};
