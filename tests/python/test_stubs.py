@@ -14,6 +14,8 @@ def members(body):
         if isinstance(node, ast.ClassDef):
             yield node.name, {each.name: [a.arg for a in each.args.args] for each in node.body
                               if isinstance(each, ast.FunctionDef)}
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name, {}
         elif isinstance(node, ast.AnnAssign):
             yield node.target.id, {}
 
