@@ -56,7 +56,9 @@ Tokenizer Tokenizer::from_file(const std::filesystem::path& path, TokenizerOptio
     return of_pipeline(make_pipeline(document_of_sentence_piece(content, path), origin, options));
   if (begins_as_object(content)) {
     nlohmann::json document = parse_json(content, origin);
-    if (!document.contains("model") && std::filesystem::exists(path.parent_path() / "merges.txt"))
+    const auto model = document.find("model");  // "model" may also be a token of a vocab.json
+    const bool is_vocabulary = model == document.end() || model->is_number();
+    if (is_vocabulary && std::filesystem::exists(path.parent_path() / "merges.txt"))
       document = document_of_merges(std::move(document), path);
     return of_pipeline(make_pipeline(std::move(document), origin, options));
   }

@@ -263,7 +263,7 @@ TEST(Merges, AreReadBesideTheirVocabulary) {
   EXPECT_THAT(error_of(read), HasSubstr("vocab.json: the file is JSON, but not a tokenizer.json"));
   std::ofstream(folder / "merges.txt") << "#version: 0.2\nĠ a\n";
   EXPECT_THAT(error_of(read), HasSubstr("vocab.json: the vocabulary lacks <mask>"));
-  vocab["<mask>"] = 7;
+  vocab["<mask>"] = 7, vocab["model"] = 8;
   const Tokenizer tokenizer = read();
   EXPECT_THAT(tokenizer.encode("a a <mask>"), ElementsAre(4, 6, 7));
   EXPECT_THAT(tokenizer.encode_word("a"), ElementsAre(6)) << "a word of its own";

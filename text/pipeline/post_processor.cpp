@@ -45,7 +45,10 @@ Layout read_layout(const JsonNode& node, const JsonNode& special) {
   Layout layout;
   node.each([&](const JsonNode& piece) {
     if (const auto text = piece.find("Sequence")) {
-      layout.texts += text->at("id").string();
+      const JsonNode id = text->at("id");
+      if (id.string() != "A" && id.string() != "B")
+        id.fail(fmt::format("is \"{}\"; expected \"A\" or \"B\"", id.string()));
+      layout.texts += id.string();
       layout.text_segments.push_back(text->at("type_id").integer());
       layout.around.emplace_back();
       return;
