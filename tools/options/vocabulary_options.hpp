@@ -20,12 +20,12 @@ struct VocabularyOptions {
 };
 void add_vocabulary_options(CLI::App& command, VocabularyOptions& options);
 
-/// The tokenizer of the first of `models` that has a vocab.txt, else a tokenizer.json or another
-/// file that Tokenizer::from_file() reads, if the options name none. What they leave open is read from tokenizer_config.json beside the vocabulary
-/// ("do_lower_case", "strip_accents", "tokenize_chinese_chars"), else from a tokenizer.json itself;
-/// else letters are lower-cased and accents dropped.
-/// Throws Error if there is no vocabulary, or if a file gives a value of another type.
-text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
-                                        const std::vector<std::filesystem::path>& models);
+/// The tokenizer that the options name, else that of the first of `models` with a vocab.txt, a
+/// tokenizer.json or another file of Tokenizer::from_file() beside it. Case and accents follow the
+/// options, tokenizer_config.json beside the vocabulary, or the tokenizer.json; else letters are
+/// lower-cased and accents dropped.
+/// Throws Error if there is no vocabulary, or if a file has a value of another type.
+text::Tokenizer load_tokenizer(const VocabularyOptions& options,
+                               const std::vector<std::filesystem::path>& models);
 
 }  // namespace bertcl::tools
