@@ -4,8 +4,8 @@
 //
 // A work-group of 256 computes ROWS rows of one head. Tiles of KEYS keys pass through local memory
 // twice: first for the largest score of each row and the sum of its exponentials, which must be
-// known before probabilities are rounded, then for the probabilities and their product with the
-// values. If all keys fit in one tile, the scores stay in registers between the two passes.
+// known before probabilities are rounded, then for the probabilities and p v. If all keys fit
+// in one tile, the scores stay in registers between the two passes.
 //
 //   q_tile [HEAD_MAX/4][ROW_PITCH][4]  four bytes of a row side by side, so that an item reads its
 //                                      rows or
@@ -32,7 +32,7 @@ static int sum4(int4 x) { return x.s0 + x.s1 + x.s2 + x.s3; }
 
 // How scores are made of sums: their zero points, and their steps where they are quantized.
 typedef struct {
-  int q_zero, k_zero, both_zeros;  // both: their product for a row
+  int q_zero, k_zero, both_zeros;  // both: their product, for a row
   float inv_scale;  // 0: they are not
   int low, high;
 } ScoreTerms;
@@ -93,23 +93,18 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   // Every work-item meets every barrier: a group past its sequence has no tiles.
   const int tiles = row0 < end ? (end - begin + KEYS - 1) / KEYS : 0;
 
-  const int q_flip = q_type == TYPE_U8 ? SIGN_BITS : 0, k_flip = k_type == TYPE_U8 ? SIGN_BITS : 0;
-  const int v_flip = v_type == TYPE_U8 ? SIGN_BITS : 0;
-  const int q_zero = q_zero_point - (q_type == TYPE_U8 ? 128 : 0);
-  const int k_zero = k_zero_point - (k_type == TYPE_U8 ? 128 : 0);
-  const int v_zero = v_zero_point - (v_type == TYPE_U8 ? 128 : 0);
-  const bool q_aligned = ((q_stride | q_offset | head_size) & 15) == 0;
-  const bool k_aligned = ((k_stride | k_offset | head_size) & 15) == 0;
-  const bool v_aligned = ((v_stride | v_offset | head_size) & 3) == 0;
+  const Bytes q_bytes = bytes_of(q_type, q_zero_point, (q_stride | q_offset | head_size) % 16 == 0);
+  const Bytes k_bytes = bytes_of(k_type, k_zero_point, (k_stride | k_offset | head_size) % 16 == 0);
+  const Bytes v_bytes = bytes_of(v_type, v_zero_point, (v_stride | v_offset | head_size) % 4 == 0);
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
 
   if (tiles > 0)
-    load_tile(q, q_stride, row0, end - 1, ROWS, head_size, q_flip, q_aligned, q_tile, ROW_PITCH,
-              q_sums);
-  const ScoreTerms terms = {q_zero,          k_zero,    q_zero * k_zero * head_size,
-                            score_inv_scale, score_low, score_high};
+    load_tile(q, q_stride, row0, end - 1, ROWS, head_size, q_bytes.flip, q_bytes.aligned, q_tile,
+              ROW_PITCH, q_sums);
+  const ScoreTerms terms = {q_bytes.zero,    k_bytes.zero, q_bytes.zero * k_bytes.zero * head_size,
+                            score_inv_scale, score_low,    score_high};
   const float exponent = qk_scale * M_LOG2E_F;
   int scores[ITEM_ROWS][4], sums[ITEM_ROWS][COLUMNS];
   float largest[ITEM_ROWS], total[ITEM_ROWS], p_sum[ITEM_ROWS];  // total becomes the factor of p
@@ -124,8 +119,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   for (int tile = 0; tile < tiles; tile++) {  // what probabilities need to know of all keys
     const int key0 = begin + tile * KEYS;
     barrier(CLK_LOCAL_MEM_FENCE);  // the tile before has been read
-    load_tile(k, k_stride, key0, end - 1, KEYS, head_size, k_flip, k_aligned, k_tile, KEY_PITCH,
-              k_sums);
+    load_tile(k, k_stride, key0, end - 1, KEYS, head_size, k_bytes.flip, k_bytes.aligned, k_tile,
+              KEY_PITCH, k_sums);
     barrier(CLK_LOCAL_MEM_FENCE);
     make_scores(scores, q_tile, k_tile, q_sums, k_sums, terms);
     const int4 is_key = attended(key0 + tx * 4, end, key_mask, use_mask);
@@ -159,10 +154,10 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   for (int tile = 0; tile < tiles; tile++) {
     const int key0 = begin + tile * KEYS;
     barrier(CLK_LOCAL_MEM_FENCE);
-    load_values(v, v_stride, key0, end - 1, head_size, v_flip, v_aligned, v_tile);
+    load_values(v, v_stride, key0, end - 1, head_size, v_bytes.flip, v_bytes.aligned, v_tile);
     if (tiles > 1)
-      load_tile(k, k_stride, key0, end - 1, KEYS, head_size, k_flip, k_aligned, k_tile, KEY_PITCH,
-                k_sums);
+      load_tile(k, k_stride, key0, end - 1, KEYS, head_size, k_bytes.flip, k_bytes.aligned, k_tile,
+                KEY_PITCH, k_sums);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (tiles > 1) make_scores(scores, q_tile, k_tile, q_sums, k_sums, terms);
     const int4 is_key = attended(key0 + tx * 4, end, key_mask, use_mask);
@@ -201,7 +196,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
 #pragma unroll
     for (int j = 0; j < COLUMNS; j++) {
       if (COLUMN(j) >= head_size) continue;
-      const float y = (sums[i][j] - v_zero * (int)p_sum[i]) * scale;
+      const float y = (sums[i][j] - v_bytes.zero * (int)p_sum[i]) * scale;
       if (out_type == TYPE_F32)
         ((__global float*)out)[at + COLUMN(j)] = y;
       else

@@ -4,16 +4,15 @@
 //
 // A work-group computes ROWS rows of one head, each of its sub-groups 16 of them. Tiles of 64 keys
 // pass through local memory twice, as in attention_s8_dot4.cl: first for the largest score of each
-// row and the sum of its powers, then for the probabilities and their product with the values. A
-// step takes 32 keys and is not unrolled: registers hold its scores, the rows and the sums.
+// row and the sum of its powers, then for the probabilities and p v. A step takes 32 keys and is
+// not unrolled: registers hold its scores, the rows and the sums.
 //
 //   k_tile [HEAD_MAX/16][K_CELLS][16]  cells of 16 bytes of a key, as ldmatrix reads them
 //   v_tile [KEYS/4][V_PITCH][4]        bytes of one column of the four keys of a quad side by side
 //   k_sums [KEYS][PARTS]               sums of the bytes of a key, for the zero point of q
 //
-// The scores that a lane holds become its part of the probabilities, without an exchange, if the
-// second product takes the keys in this order (t = lane % 4, the bytes of a word from left to
-// right):
+// The scores that a lane holds become its part of the probabilities, without an exchange, if
+// p v takes the keys in this order (t = lane % 4, the bytes of a word from left to right):
 //
 //   a.s0, a.s1 (rows + 8)   keys 2t, 2t + 1, 2t + 8, 2t + 9
 //   a.s2, a.s3 (rows + 8)   the same 16 keys later
@@ -41,14 +40,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   // Every work-item meets every barrier: a group past its sequence has no tiles.
   const int tiles = group_row < end ? (end - begin + KEYS - 1) / KEYS : 0;
 
-  const int q_flip = q_type == TYPE_U8 ? SIGN_BITS : 0, k_flip = k_type == TYPE_U8 ? SIGN_BITS : 0;
-  const int v_flip = v_type == TYPE_U8 ? SIGN_BITS : 0;
-  const int q_zero = q_zero_point - (q_type == TYPE_U8 ? 128 : 0);
-  const int k_zero = k_zero_point - (k_type == TYPE_U8 ? 128 : 0);
-  const int v_zero = v_zero_point - (v_type == TYPE_U8 ? 128 : 0);
-  const bool q_aligned = ((q_stride | q_offset | head_size) & 15) == 0;
-  const bool k_aligned = ((k_stride | k_offset | head_size) & 15) == 0;
-  const bool v_aligned = ((v_stride | v_offset | head_size) & 3) == 0;
+  const Bytes q_bytes = bytes_of(q_type, q_zero_point, (q_stride | q_offset | head_size) % 16 == 0);
+  const Bytes k_bytes = bytes_of(k_type, k_zero_point, (k_stride | k_offset | head_size) % 16 == 0);
+  const Bytes v_bytes = bytes_of(v_type, v_zero_point, (v_stride | v_offset | head_size) % 4 == 0);
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
@@ -61,21 +55,22 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
       __global const uchar* low = q + (size_t)min(row0, end - 1) * q_stride;
       __global const uchar* high = q + (size_t)min(row0 + 8, end - 1) * q_stride;
       const int d = 32 * w + 4 * t;
-      rows[w].s0 = load_word(low, d, head_size, q_flip, q_aligned);
-      rows[w].s1 = load_word(high, d, head_size, q_flip, q_aligned);
-      rows[w].s2 = load_word(low, d + 16, head_size, q_flip, q_aligned);
-      rows[w].s3 = load_word(high, d + 16, head_size, q_flip, q_aligned);
+      rows[w].s0 = load_word(low, d, head_size, q_bytes.flip, q_bytes.aligned);
+      rows[w].s1 = load_word(high, d, head_size, q_bytes.flip, q_bytes.aligned);
+      rows[w].s2 = load_word(low, d + 16, head_size, q_bytes.flip, q_bytes.aligned);
+      rows[w].s3 = load_word(high, d + 16, head_size, q_bytes.flip, q_bytes.aligned);
     } else {
       rows[w] = (UnitA)(0);
     }
     row_sum[0] = dot4_ss(rows[w].s0, FOUR_ONES, dot4_ss(rows[w].s2, FOUR_ONES, row_sum[0]));
     row_sum[1] = dot4_ss(rows[w].s1, FOUR_ONES, dot4_ss(rows[w].s3, FOUR_ONES, row_sum[1]));
   }
-  ScoreTerms terms = {q_zero,    q_zero * k_zero * head_size, {0, 0}, score_inv_scale, score_low,
-                      score_high};
+  ScoreTerms terms = {q_bytes.zero, q_bytes.zero * k_bytes.zero * head_size,
+                      {0, 0},       score_inv_scale,
+                      score_low,    score_high};
   // At most 128 * 256 each: exact in float.
-  terms.row[0] = k_zero * (int)sum_of_row(shared, (float)row_sum[0]);
-  terms.row[1] = k_zero * (int)sum_of_row(shared, (float)row_sum[1]);
+  terms.row[0] = k_bytes.zero * (int)sum_of_row(shared, (float)row_sum[0]);
+  terms.row[1] = k_bytes.zero * (int)sum_of_row(shared, (float)row_sum[1]);
 
   const float exponent = qk_scale * M_LOG2E_F;
   UnitC scores[TILES_N], sums[TILES_D];
@@ -86,7 +81,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   for (int tile = 0; tile < tiles; tile++) {  // what probabilities need to know of all keys
     const int key0 = begin + tile * KEYS;
     barrier(CLK_LOCAL_MEM_FENCE);  // the tile before has been read
-    load_keys(k, k_stride, key0, end - 1, head_size, k_flip, k_aligned, k_tile, k_sums);
+    load_keys(k, k_stride, key0, end - 1, head_size, k_bytes.flip, k_bytes.aligned, k_tile, k_sums);
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
     for (int i = 0; i < KEYS && key0 + i < end; i += BLOCK) {
@@ -121,9 +116,10 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   for (int tile = 0; tile < tiles; tile++) {
     const int key0 = begin + tile * KEYS;
     barrier(CLK_LOCAL_MEM_FENCE);
-    load_quads(v, v_stride, key0, end - 1, head_size, v_flip, v_aligned, v_tile);
+    load_quads(v, v_stride, key0, end - 1, head_size, v_bytes.flip, v_bytes.aligned, v_tile);
     if (tiles > 1)
-      load_keys(k, k_stride, key0, end - 1, head_size, k_flip, k_aligned, k_tile, k_sums);
+      load_keys(k, k_stride, key0, end - 1, head_size, k_bytes.flip, k_bytes.aligned, k_tile,
+                k_sums);
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
     for (int i = 0; i < KEYS && key0 + i < end; i += BLOCK) {
@@ -164,7 +160,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
 #pragma unroll
     for (int n = 0; n < TILES_D; n++) {
       const int column = n * UNIT_N + 2 * t;
-      const int2 sum = (r == 0 ? sums[n].lo : sums[n].hi) - v_zero * (int)all[r];
+      const int2 sum = (r == 0 ? sums[n].lo : sums[n].hi) - v_bytes.zero * (int)all[r];
       if (column < head_size)
         store_pair(out, at + column, column + 1 < head_size, pairs, out_type,
                    convert_float2(sum) * scale, out_inv_scale, out_zero_point);
