@@ -7,6 +7,7 @@
 
 #include "bertcl/error.hpp"
 #include "tasks/argmax.hpp"
+#include "tasks/class_sums.hpp"
 #include "tasks/match_labels.hpp"
 #include "tasks/metrics.hpp"
 #include "tasks/task.hpp"
@@ -27,12 +28,11 @@ class ClassifyTask : public Task {
   std::size_t size() const override { return texts_.size(); }
   std::string unit() const override { return unit_; }
   const Head& head() const override { return matched_.head; }
-  std::vector<Sequence> encode(std::size_t item, const text::WordPieceTokenizer& tokenizer,
+  std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     return encode_classified(texts_[item], tokenizer, options);
   }
-  std::unique_ptr<Results> results(std::size_t count,
-                                   const text::WordPieceTokenizer&) const override;
+  std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override;
 
   const ClassifiedText& text(std::size_t item) const { return texts_[item]; }
   std::size_t class_of(std::size_t item) const { return matched_.class_of.at(texts_[item].label); }
@@ -44,19 +44,14 @@ class ClassifyTask : public Task {
   MatchedLabels matched_;
 };
 
-class ClassifyResults : public Results {
+class ClassifyResults : public ClassSums {
  public:
-  ClassifyResults(const ClassifyTask& task, std::size_t count) : task_(task), sums_(count) {}
+  ClassifyResults(const ClassifyTask& task, std::size_t count) : ClassSums(count), task_(task) {}
 
-  void add(std::size_t item, const Sequence&, std::span<const float> output) override {
-    std::vector<double>& sums = sums_[item];
-    sums.resize(output.size());
-    for (std::size_t i = 0; i < output.size(); ++i) sums[i] += output[i];
-  }
   std::vector<Metric> metrics() const override {
     std::vector<std::int64_t> predicted, reference;
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-      predicted.push_back(static_cast<std::int64_t>(predicted_class(i)));
+    for (std::size_t i = 0; i < texts(); ++i) {
+      predicted.push_back(static_cast<std::int64_t>(argmax(sums(i))));
       reference.push_back(static_cast<std::int64_t>(task_.class_of(i)));
     }
     return {{"accuracy", accuracy(predicted, reference)},
@@ -64,23 +59,16 @@ class ClassifyResults : public Results {
   }
   nlohmann::ordered_json predictions() const override {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < sums_.size(); ++i)
-      json[task_.text(i).id] = task_.name_of(predicted_class(i));
+    for (std::size_t i = 0; i < texts(); ++i)
+      json[task_.text(i).id] = task_.name_of(argmax(sums(i)));
     return json;
   }
 
  private:
-  // All classes are summed over the same windows: the sum decides as their mean does.
-  std::size_t predicted_class(std::size_t item) const {
-    return argmax(std::span<const double>(sums_[item]));
-  }
-
   const ClassifyTask& task_;
-  std::vector<std::vector<double>> sums_;  // [items][classes]
 };
 
-std::unique_ptr<Results> ClassifyTask::results(std::size_t count,
-                                               const text::WordPieceTokenizer&) const {
+std::unique_ptr<Results> ClassifyTask::results(std::size_t count, const text::Tokenizer&) const {
   return std::make_unique<ClassifyResults>(*this, count);
 }
 

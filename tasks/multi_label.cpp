@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "tasks/class_sums.hpp"
 #include "tasks/match_labels.hpp"
 #include "tasks/metrics.hpp"
 #include "tasks/task.hpp"
@@ -23,7 +24,7 @@ class MultiLabelTask : public Task {
       if (!text.labels) text.labels = split_labels(text.label);
       labels.insert(text.labels->begin(), text.labels->end());
     }
-    if (labels.contains("")) throw Error("the data have a label without a name between two commas");
+    if (labels.contains("")) throw Error("the data contain an empty label; check for stray commas");
     matched_ = match_labels(labels, model_labels, 1);
     for (const ClassifiedText& text : texts_) {
       std::set<std::size_t> classes;
@@ -35,12 +36,11 @@ class MultiLabelTask : public Task {
   std::size_t size() const override { return texts_.size(); }
   std::string unit() const override { return unit_; }
   const Head& head() const override { return matched_.head; }
-  std::vector<Sequence> encode(std::size_t item, const text::WordPieceTokenizer& tokenizer,
+  std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     return encode_classified(texts_[item], tokenizer, options);
   }
-  std::unique_ptr<Results> results(std::size_t count,
-                                   const text::WordPieceTokenizer&) const override;
+  std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override;
 
   const ClassifiedText& text(std::size_t item) const { return texts_[item]; }
   const LabelSets& references() const { return references_; }
@@ -53,19 +53,15 @@ class MultiLabelTask : public Task {
   LabelSets references_;
 };
 
-class MultiLabelResults : public Results {
+class MultiLabelResults : public ClassSums {
  public:
-  MultiLabelResults(const MultiLabelTask& task, std::size_t count) : task_(task), sums_(count) {}
+  MultiLabelResults(const MultiLabelTask& task, std::size_t count)
+      : ClassSums(count), task_(task) {}
 
-  void add(std::size_t item, const Sequence&, std::span<const float> output) override {
-    std::vector<double>& sums = sums_[item];
-    sums.resize(output.size());
-    for (std::size_t i = 0; i < output.size(); ++i) sums[i] += output[i];
-  }
   std::vector<Metric> metrics() const override {
     LabelSets predicted, reference = task_.references();
-    reference.resize(sums_.size());
-    for (std::size_t i = 0; i < sums_.size(); ++i) predicted.push_back(classes(i));
+    reference.resize(texts());
+    for (std::size_t i = 0; i < texts(); ++i) predicted.push_back(classes(i));
     const LabelScores scores = label_scores(predicted, reference);
     return {{"micro_f1", scores.micro_f1},
             {"macro_f1", scores.macro_f1},
@@ -73,7 +69,7 @@ class MultiLabelResults : public Results {
   }
   nlohmann::ordered_json predictions() const override {
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
+    for (std::size_t i = 0; i < texts(); ++i) {
       nlohmann::ordered_json& names = json[task_.text(i).id] = nlohmann::ordered_json::array();
       for (const std::size_t index : classes(i)) names.push_back(task_.name_of(index));
     }
@@ -81,20 +77,18 @@ class MultiLabelResults : public Results {
   }
 
  private:
-  // The sum over windows is above 0 where their mean is.
-  std::vector<std::size_t> classes(std::size_t item) const {
+  std::vector<std::size_t> classes(std::size_t text) const {
+    const std::span<const double> logits = sums(text);
     std::vector<std::size_t> found;
-    for (std::size_t i = 0; i < sums_[item].size(); ++i)
-      if (sums_[item][i] > 0) found.push_back(i);
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      if (logits[i] > 0) found.push_back(i);
     return found;
   }
 
   const MultiLabelTask& task_;
-  std::vector<std::vector<double>> sums_;  // [items][classes]
 };
 
-std::unique_ptr<Results> MultiLabelTask::results(std::size_t count,
-                                                 const text::WordPieceTokenizer&) const {
+std::unique_ptr<Results> MultiLabelTask::results(std::size_t count, const text::Tokenizer&) const {
   return std::make_unique<MultiLabelResults>(*this, count);
 }
 
