@@ -69,7 +69,8 @@ bertcl_status give(const bertcl_results& results, std::size_t index, bertcl_tens
 
 bertcl::Tensor tensor_of(const bertcl_tensor& given) {
   if (given.type < BERTCL_F32 || given.type > BERTCL_BOOL)
-    throw bertcl::Error(std::string("input '") + given.name + "' is of no known type");
+    throw bertcl::Error(std::string("input '") + given.name + "' has unknown element type " +
+                        std::to_string(given.type));
   const std::vector<std::int64_t> shape(given.shape, given.shape + given.rank);
   return bertcl::Tensor(static_cast<bertcl::ElementType>(given.type), shape,
                         {static_cast<const std::byte*>(given.data), given.bytes});
@@ -102,8 +103,10 @@ bool read_options(const bertcl_session_options* options, bertcl::SessionOptions&
   return true;
 }
 
-constexpr const char* wrong_session_options = "the options have no size, or an unknown precision";
-constexpr const char* wrong_run_options = "the options have no size, or lack names of outputs";
+constexpr const char* wrong_session_options =
+    "the options' size is not set, or their precision is unknown";
+constexpr const char* wrong_run_options =
+    "the options' size is not set, or they lack names of outputs";
 
 bertcl_status load(const auto& model, const bertcl_session_options* options,
                    bertcl_session** session) {
@@ -180,7 +183,7 @@ bertcl_status bertcl_session_info(const bertcl_session* session, bertcl_model_in
                               from.heads,
                               from.weight_bytes,
                               from.device.c_str()};
-  return write(all, info) ? BERTCL_OK : refuse("the info has no size");
+  return write(all, info) ? BERTCL_OK : refuse("the info's size is not set");
 }
 
 bertcl_status bertcl_session_run_bytes(const bertcl_session* session, int64_t batch, int64_t length,
@@ -215,7 +218,7 @@ bertcl_status bertcl_session_run(bertcl_session* session, const bertcl_tensor* i
       const auto& input = *reinterpret_cast<const bertcl_tensor*>(
           reinterpret_cast<const std::byte*>(inputs) + i * stride);
       if (!tensors.emplace(input.name, tensor_of(input)).second)
-        throw bertcl::Error(std::string("input '") + input.name + "' is given twice");
+        throw bertcl::Error(std::string("duplicate input '") + input.name + "'");
     }
     *results = results_of(session->session.run(tensors, wanted));
   });

@@ -22,7 +22,7 @@ constexpr std::int64_t kLongest = 512;  // tokens, for a model that sets no limi
 std::int64_t dimensions_of(const Session& session) {
   const std::vector<Port>& outputs = session.info().outputs;
   if (outputs.size() != 1 || outputs[0].name != runtime::pooled_output)
-    throw Error("the session gives no vector of a text; load it with SessionOptions::pooling");
+    throw Error("the session does not compute text vectors; load it with SessionOptions::pooling");
   return outputs[0].shape.back();
 }
 

@@ -41,7 +41,7 @@ std::vector<float> padded(const Tensor& tensor, std::size_t first, const squad::
   return rows;
 }
 
-squad::EvaluateOptions internal(const SquadOptions& options) {
+squad::EvaluateOptions to_squad(const SquadOptions& options) {
   squad::EvaluateOptions all;
   all.features = {options.max_length, options.doc_stride, options.max_query_length};
   all.predictions.n_best_size = options.n_best;
@@ -58,7 +58,7 @@ void check_model(const ModelInfo& info, const Tokenizer& tokenizer, const SquadO
   check_sizes(info, tokenizer, options.max_length);
 }
 
-SquadScores external(const squad::Evaluation& evaluation) {
+SquadScores to_public(const squad::Evaluation& evaluation) {
   SquadScores result;
   result.exact_match = evaluation.scores.exact_match;
   result.f1 = evaluation.scores.f1;
@@ -83,7 +83,7 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
     const auto [start, end] = logits_of(session.info());
     const RunOptions wanted{{start, end}};
     const auto model = [&](const squad::Batch& batch) -> squad::Logits {
-      const Tensors outputs = session.run(sequences_of(batch), wanted);
+      const Tensors outputs = session.run(unpadded(batch), wanted);
       return {padded(outputs.at(start), 0, batch),
               padded(outputs.at(end), start == end ? 1 : 0, batch)};
     };
@@ -91,8 +91,8 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
       if (progress && !progress(now.questions, now.questions_total))
         throw Error("the evaluation was cancelled", ErrorCode::cancelled);
     };
-    return external(squad::evaluate(squad::load_dataset(data), TokenizerAccess::of(tokenizer),
-                                    internal(options), model, tell, options.limit));
+    return to_public(squad::evaluate(squad::load_dataset(data), TokenizerAccess::of(tokenizer),
+                                     to_squad(options), model, tell, options.limit));
   });
 }
 

@@ -51,9 +51,9 @@ std::unique_ptr<tasks::Task> load_items(std::string_view task, const std::filesy
         data.extension() == ".json" ? squad::load_dataset(data).contexts : tasks::read_texts(data),
         static_cast<std::size_t>(tokenizer.size()));
   if (task == "similarity") return tasks::similarity_task(tasks::read_scored_pairs(data));
-  throw Error("unknown task '" + std::string(task) +
-              "' (choose from classify, tag, fill-mask, similarity; evaluate_squad() is that for "
-              "questions)");
+  throw Error(
+      "unknown task '" + std::string(task) +
+      "' (choose from classify, tag, fill-mask, similarity; for questions use evaluate_squad())");
 }
 
 std::string output_of(const ModelInfo& info, const tasks::Head& head) {
@@ -132,7 +132,7 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
     all.origin = data.string();
     all.allow_nonfinite = options.allow_nonfinite;
     const auto model = [&](const text::Batch& batch) {
-      const Tensors outputs = session.run(sequences_of(batch), wanted);
+      const Tensors outputs = session.run(unpadded(batch), wanted);
       return batch_values(outputs.at(wanted.outputs[0]), batch, head.by_token);
     };
     const auto tell = [&](const tasks::Progress& now) {

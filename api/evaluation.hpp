@@ -11,8 +11,8 @@
 
 namespace bertcl {
 
-/// Rows of a padded batch as sequences.
-inline Sequences sequences_of(const text::Batch& batch) {
+/// The sequences of a batch, without padding.
+inline Sequences unpadded(const text::Batch& batch) {
   Sequences sequences;
   for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
     if (batch.attention_mask[i] != 0) {
@@ -29,12 +29,12 @@ inline Sequences sequences_of(const text::Batch& batch) {
 /// tokens are longer than it takes.
 inline void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_length) {
   if (info.vocabulary > 0 && tokenizer.size() > info.vocabulary)
-    throw Error("the vocabulary of " + std::to_string(tokenizer.size()) +
-                " tokens is not that of the model, whose table has " +
-                std::to_string(info.vocabulary));
+    throw Error("the tokenizer has " + std::to_string(tokenizer.size()) +
+                " tokens, the model's embedding table " + std::to_string(info.vocabulary) +
+                " rows; use the tokenizer that belongs to this model");
   if (info.max_length > 0 && max_length > info.max_length)
     throw Error("sequences of " + std::to_string(max_length) +
-                " tokens are longer than the model takes, " + std::to_string(info.max_length));
+                " tokens exceed the model's maximum of " + std::to_string(info.max_length));
 }
 
 }  // namespace bertcl

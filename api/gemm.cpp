@@ -56,7 +56,7 @@ bertcl_status bertcl_gemm_context_create(cl_command_queue queue, const bertcl_ge
   if (!queue || !context) return c::refuse("queue and context may not be NULL");
   *context = nullptr;
   bertcl_gemm_options given{};
-  if (options && !c::read(options, given)) return c::refuse("the options have no size");
+  if (options && !c::read(options, given)) return c::refuse("the options' size is not set");
   return c::guarded([&] {
     const char* disabled = given.disable_kernels ? given.disable_kernels : "";
     *context = new bertcl_gemm_context{std::make_shared<const GemmContext>(queue, disabled)};
@@ -70,7 +70,8 @@ bertcl_status bertcl_gemm_weights_create(bertcl_gemm_context* context,
                                          bertcl_gemm_weights** weights) {
   bertcl_gemm_weights_desc given{};
   if (!context || !weights || !c::read(desc, given))
-    return c::refuse("context, desc and weights may not be NULL, and desc has a size");
+    return c::refuse(
+        "context, desc and weights must not be NULL, and the size of desc must be set");
   *weights = nullptr;
   bertcl::runtime::GemmWeightsDesc all{.k = given.k,
                                        .n = given.n,
@@ -96,7 +97,7 @@ bertcl_status bertcl_gemm_create(bertcl_gemm_weights* weights, const bertcl_gemm
                                  bertcl_gemm** gemm) {
   bertcl_gemm_desc given{};
   if (!weights || !gemm || !c::read(desc, given))
-    return c::refuse("weights, desc and gemm may not be NULL, and desc has a size");
+    return c::refuse("weights, desc and gemm must not be NULL, and the size of desc must be set");
   *gemm = nullptr;
   const char* activation = name_of_activation(given.activation);
   if (!activation) return c::refuse("unknown activation");
@@ -122,7 +123,7 @@ bertcl_status bertcl_gemm_enqueue(bertcl_gemm* gemm, cl_command_queue queue,
                                   const cl_event* wait_list, cl_event* event) {
   bertcl_gemm_args given{};
   if (!gemm || !queue || !c::read(args, given))
-    return c::refuse("gemm, queue and args may not be NULL, and args have a size");
+    return c::refuse("gemm, queue and args must not be NULL, and the size of args must be set");
   if (!given.a || !given.out) return c::refuse("a and out may not be NULL");
   if ((wait_list == nullptr) != (wait_count == 0))
     return c::refuse("wait_list and wait_count go together");
@@ -146,5 +147,5 @@ bertcl_status bertcl_gemm_get_info(const bertcl_gemm* gemm, int64_t m, bertcl_ge
   const bertcl_status status = c::guarded([&] { variant = gemm->gemm.variant(m).c_str(); });
   if (status != BERTCL_OK) return status;
   const bertcl_gemm_info all{sizeof(all), variant, gemm->gemm.why_not_faster().c_str()};
-  return c::write(all, info) ? BERTCL_OK : c::refuse("the info has no size");
+  return c::write(all, info) ? BERTCL_OK : c::refuse("the info's size is not set");
 }

@@ -19,7 +19,7 @@ namespace {
 Session load_on(cl_context context, cl_command_queue queue, const auto& model,
                 const SessionOptions& options) {
   return at_boundary([&] {
-    runtime::SessionOptions all = internal(options);
+    runtime::SessionOptions all = to_runtime(options);
     all.context = opencl::context_on(context, queue);
     return SessionAccess::make(runtime::Session::load(model, all));
   });
@@ -27,7 +27,7 @@ Session load_on(cl_context context, cl_command_queue queue, const auto& model,
 
 runtime::DeviceRange range_of(const std::shared_ptr<opencl::Context>& context,
                               const DeviceMemory& given, const std::string& what) {
-  if (!given.memory) throw Error(what + ": there is no buffer");
+  if (!given.memory) throw Error(what + ": no buffer given");
   runtime::DeviceRange range{opencl::retain(context, given.memory, what), given.offset,
                              given.bytes};
   const std::size_t size = range.buffer.size();
@@ -48,7 +48,7 @@ Session load_on_queue(cl_context context, cl_command_queue queue,
 
 Session load_on_queue(cl_context context, cl_command_queue queue, const ModelBytes& model,
                       const SessionOptions& options) {
-  return at_boundary([&] { return load_on(context, queue, internal(model), options); });
+  return at_boundary([&] { return load_on(context, queue, to_runtime(model), options); });
 }
 
 DeviceRun::DeviceRun(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

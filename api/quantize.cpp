@@ -16,7 +16,7 @@
 namespace bertcl {
 namespace {
 
-quant::Options internal(const QuantizeOptions& options) {
+quant::Options to_quant(const QuantizeOptions& options) {
   quant::Options all = quant::preset(options.preset).options();
   all.device = options.device;
   all.placement.exclude = options.exclude;
@@ -41,7 +41,7 @@ quant::SampleSource samples_of(const Sequences& sequences) {
   };
 }
 
-QuantizeReport external(const quant::Report& report) {
+QuantizeReport to_public(const quant::Report& report) {
   QuantizeReport result;
   result.method = report.method;
   result.device = report.device;
@@ -64,14 +64,14 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
                         const QuantizeProgress& progress) {
   return at_boundary([&] {
     runtime::check({samples.ids, samples.types, samples.offsets});
-    quant::Options all = internal(options);
+    quant::Options all = to_quant(options);
     all.model = model;
     all.output = output;
     const auto tell = [&](std::string_view pass, std::int64_t done) {
       if (progress && !progress(pass, done))
         throw Error("the quantization was cancelled", ErrorCode::cancelled);
     };
-    return external(quant::quantize(all, samples_of(samples), tell));
+    return to_public(quant::quantize(all, samples_of(samples), tell));
   });
 }
 
@@ -81,7 +81,7 @@ Sequences read_squad_samples(const std::filesystem::path& data, const Tokenizer&
     const squad::Dataset dataset = squad::load_dataset(data);
     squad::FeatureOptions options;
     options.max_seq_length = max_length;
-    const text::WordPieceTokenizer& pieces = TokenizerAccess::of(tokenizer);
+    const text::Tokenizer& pieces = TokenizerAccess::of(tokenizer);
     Sequences samples;
     for (const std::size_t index : quant::spread(dataset.questions.size(), count)) {
       const squad::Question& question = dataset.questions[index];
@@ -90,8 +90,7 @@ Sequences read_squad_samples(const std::filesystem::path& data, const Tokenizer&
       if (windows.empty()) continue;
       const squad::Feature& first = windows.front();
       samples.ids.insert(samples.ids.end(), first.input_ids.begin(), first.input_ids.end());
-      for (std::size_t i = 0; i < first.length(); ++i)
-        samples.types.push_back(i >= first.second);
+      for (std::size_t i = 0; i < first.length(); ++i) samples.types.push_back(i >= first.second);
       samples.offsets.push_back(static_cast<std::int64_t>(samples.ids.size()));
     }
     return samples;

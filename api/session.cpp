@@ -31,10 +31,10 @@ ir::DType type_of(Precision precision) {
   return ir::DType::f32;
 }
 
-std::vector<Port> external(const std::vector<plan::Port>& ports) {
+std::vector<Port> to_public(const std::vector<plan::Port>& ports) {
   std::vector<Port> result;
   for (const plan::Port& port : ports) {
-    Port& added = result.emplace_back(Port{port.name, bertcl::external(port.type.dtype), {}});
+    Port& added = result.emplace_back(Port{port.name, bertcl::to_public(port.type.dtype), {}});
     for (const ir::Dim& extent : port.type.shape)
       added.shape.push_back(extent.is_constant() ? extent.constant() : -1);
   }
@@ -53,8 +53,8 @@ Precision precision_of(const plan::Plan& plan) {
 ModelInfo info_of(const runtime::Session& session) {
   const plan::Plan& plan = session.plan();
   ModelInfo info;
-  info.inputs = external(session.inputs());
-  info.outputs = external(session.outputs());
+  info.inputs = to_public(session.inputs());
+  info.outputs = to_public(session.outputs());
   info.task = static_cast<Task>(runtime::task_of(plan));
   info.max_length = plan.max_positions;
   info.vocabulary = plan.word_rows;
@@ -67,13 +67,13 @@ ModelInfo info_of(const runtime::Session& session) {
   return info;
 }
 
-runtime::Sequences internal(const Sequences& sequences) {
+runtime::Sequences to_runtime(const Sequences& sequences) {
   return {sequences.ids, sequences.types, sequences.offsets};
 }
 
 }  // namespace
 
-runtime::SessionOptions internal(const SessionOptions& options) {
+runtime::SessionOptions to_runtime(const SessionOptions& options) {
   runtime::SessionOptions result;
   result.device = options.device;
   result.precision = type_of(options.precision);
@@ -87,7 +87,7 @@ runtime::SessionOptions internal(const SessionOptions& options) {
   return result;
 }
 
-onnx_io::ModelBytes internal(const ModelBytes& model) {
+onnx_io::ModelBytes to_runtime(const ModelBytes& model) {
   if (model.owner) return {model.bytes, model.owner, model.folder};
   auto copy =
       std::make_shared<const std::vector<std::byte>>(model.bytes.begin(), model.bytes.end());
@@ -114,12 +114,12 @@ Session::~Session() = default;
 
 Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
   return at_boundary(
-      [&] { return SessionAccess::make(runtime::Session::load(model, internal(options))); });
+      [&] { return SessionAccess::make(runtime::Session::load(model, to_runtime(options))); });
 }
 
 Session Session::load(const ModelBytes& model, const SessionOptions& options) {
   return at_boundary([&] {
-    return SessionAccess::make(runtime::Session::load(internal(model), internal(options)));
+    return SessionAccess::make(runtime::Session::load(to_runtime(model), to_runtime(options)));
   });
 }
 
@@ -133,11 +133,11 @@ MemoryUse Session::memory() const {
 std::int64_t Session::run_bytes(std::int64_t batch, std::int64_t length) const {
   return at_boundary([&] {
     if (batch < 1 || length < 1)
-      throw Error("a batch has a sequence at least, and a sequence a token");
+      throw Error("a batch needs at least one sequence, and a sequence at least one token");
     std::map<std::string, ir::Sizes, std::less<>> shapes;
     for (const Port& port : impl_->info.inputs) {
       if (port.shape.empty() || port.shape.size() > 2)
-        throw Error("input '" + port.name + "' is not of the shape [batch, length]");
+        throw Error("input '" + port.name + "' does not have the shape [batch, length]");
       ir::Sizes shape{batch, length};
       shape.resize(port.shape.size());
       shapes.emplace(port.name, std::move(shape));
@@ -148,13 +148,14 @@ std::int64_t Session::run_bytes(std::int64_t batch, std::int64_t length) const {
 
 Tensors Session::run(const Tensors& inputs, const RunOptions& options) const {
   return at_boundary([&] {
-    return bertcl::external(impl_->session.run(bertcl::internal(inputs), options.outputs));
+    return bertcl::to_public(impl_->session.run(bertcl::to_runtime(inputs), options.outputs));
   });
 }
 
 Tensors Session::run(const Sequences& sequences, const RunOptions& options) const {
-  return at_boundary(
-      [&] { return bertcl::external(impl_->session.run(internal(sequences), options.outputs)); });
+  return at_boundary([&] {
+    return bertcl::to_public(impl_->session.run(to_runtime(sequences), options.outputs));
+  });
 }
 
 Session::Run::Run(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -164,19 +165,19 @@ Session::Run::~Run() = default;
 Session::Run Session::start(const Tensors& inputs, const RunOptions& options) const {
   return at_boundary([&] {
     return Run(std::unique_ptr<Run::Impl>(
-        new Run::Impl{impl_->session.start(bertcl::internal(inputs), options.outputs)}));
+        new Run::Impl{impl_->session.start(bertcl::to_runtime(inputs), options.outputs)}));
   });
 }
 
 Session::Run Session::start(const Sequences& sequences, const RunOptions& options) const {
   return at_boundary([&] {
     return Run(std::unique_ptr<Run::Impl>(
-        new Run::Impl{impl_->session.start(internal(sequences), options.outputs)}));
+        new Run::Impl{impl_->session.start(to_runtime(sequences), options.outputs)}));
   });
 }
 
 Tensors Session::Run::finish() {
-  return at_boundary([&] { return bertcl::external(impl_->run.finish()); });
+  return at_boundary([&] { return bertcl::to_public(impl_->run.finish()); });
 }
 
 }  // namespace bertcl

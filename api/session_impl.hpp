@@ -13,8 +13,8 @@ struct Session::Impl {
   ModelInfo info;
 };
 
-runtime::SessionOptions internal(const SessionOptions& options);
-onnx_io::ModelBytes internal(const ModelBytes& model);
+runtime::SessionOptions to_runtime(const SessionOptions& options);
+onnx_io::ModelBytes to_runtime(const ModelBytes& model);
 
 /// Makes sessions of those of the engine, and the other way round.
 struct SessionAccess {

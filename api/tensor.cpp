@@ -27,21 +27,21 @@ ir::Tensor copied(ElementType type, std::vector<std::int64_t> shape,
                             name_of(type)));
   auto owner = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
   const std::span<const std::byte> view(*owner);
-  return {internal(type), std::move(shape), std::move(owner), view};
+  return {to_runtime(type), std::move(shape), std::move(owner), view};
 }
 
 }  // namespace
 
-std::size_t size_of(ElementType type) { return ir::size_of(internal(type)); }
+std::size_t size_of(ElementType type) { return ir::size_of(to_runtime(type)); }
 
-const char* name_of(ElementType type) { return ir::name_of(internal(type)).data(); }
+const char* name_of(ElementType type) { return ir::name_of(to_runtime(type)).data(); }
 
 Tensor::Tensor() : Tensor(ElementType::f32, {0}, {}) {}
 
 Tensor::Tensor(ElementType type, std::vector<std::int64_t> shape, std::span<const std::byte> bytes)
     : data_(std::make_shared<const Data>(Data{copied(type, std::move(shape), bytes)})) {}
 
-ElementType Tensor::type() const { return external(data_->tensor.dtype()); }
+ElementType Tensor::type() const { return to_public(data_->tensor.dtype()); }
 const std::vector<std::int64_t>& Tensor::shape() const { return data_->tensor.shape(); }
 std::int64_t Tensor::size() const { return data_->tensor.size(); }
 std::span<const std::byte> Tensor::bytes() const { return data_->tensor.bytes(); }
@@ -53,17 +53,17 @@ std::span<const std::byte> Tensor::bytes_as(ElementType asked) const {
   return bytes();
 }
 
-Tensor external(ir::Tensor tensor) {
+Tensor to_public(ir::Tensor tensor) {
   return Tensor(std::make_shared<const Tensor::Data>(Tensor::Data{std::move(tensor)}));
 }
 
-Tensors external(runtime::Tensors tensors) {
+Tensors to_public(runtime::Tensors tensors) {
   Tensors result;
-  for (auto& [name, tensor] : tensors) result.emplace(name, external(std::move(tensor)));
+  for (auto& [name, tensor] : tensors) result.emplace(name, to_public(std::move(tensor)));
   return result;
 }
 
-runtime::Tensors internal(const Tensors& tensors) {
+runtime::Tensors to_runtime(const Tensors& tensors) {
   runtime::Tensors result;
   for (const auto& [name, tensor] : tensors) result.emplace(name, tensor.data()->tensor);
   return result;

@@ -11,10 +11,10 @@ struct Tensor::Data {
   ir::Tensor tensor;
 };
 
-inline ir::DType internal(ElementType type) { return static_cast<ir::DType>(type); }
-inline ElementType external(ir::DType type) { return static_cast<ElementType>(type); }
-Tensor external(ir::Tensor tensor);
-Tensors external(runtime::Tensors tensors);
-runtime::Tensors internal(const Tensors& tensors);
+inline ir::DType to_runtime(ElementType type) { return static_cast<ir::DType>(type); }
+inline ElementType to_public(ir::DType type) { return static_cast<ElementType>(type); }
+Tensor to_public(ir::Tensor tensor);
+Tensors to_public(runtime::Tensors tensors);
+runtime::Tensors to_runtime(const Tensors& tensors);
 
 }  // namespace bertcl

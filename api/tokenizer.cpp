@@ -44,8 +44,8 @@ Tokenizer::~Tokenizer() = default;
 
 Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
   return at_boundary([&] {
-    auto tokenizer = with_code(ErrorCode::invalid_file,
-                               [&] { return text::WordPieceTokenizer::from_file(vocabulary); });
+    auto tokenizer =
+        with_code(ErrorCode::invalid_file, [&] { return text::Tokenizer::from_file(vocabulary); });
     return Tokenizer(std::unique_ptr<Impl>(new Impl{std::move(tokenizer)}));
   });
 }

@@ -11,7 +11,7 @@
 namespace bertcl {
 
 struct Tokenizer::Impl {
-  text::WordPieceTokenizer tokenizer;
+  text::Tokenizer tokenizer;
 
   /// The first text, and the second one where there is one, with their special tokens.
   void add(Sequences& to, std::string_view first, const std::string* second,
@@ -19,7 +19,7 @@ struct Tokenizer::Impl {
 };
 
 struct TokenizerAccess {
-  static const text::WordPieceTokenizer& of(const Tokenizer& tokenizer) {
+  static const text::Tokenizer& of(const Tokenizer& tokenizer) {
     return tokenizer.impl_->tokenizer;
   }
 };

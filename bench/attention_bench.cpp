@@ -29,7 +29,7 @@ struct Variant {
   const char* program;
   Defines defines;
   bool Capabilities::*needs;  // null: runs everywhere
-  int unnormalized = 0;       // normalization after the product with v
+  int unnormalized = 0;       // normalization after p v
 };
 
 const std::vector<Variant>& variants() {

@@ -21,11 +21,11 @@
 #include <string>
 #include <vector>
 
-#include "support/stopwatch.hpp"
 #include "ir/input_role.hpp"
 #include "squad/batch.hpp"
 #include "squad/dataset.hpp"
 #include "squad/features.hpp"
+#include "support/stopwatch.hpp"
 #include "tools/options/model_options.hpp"
 
 namespace {
@@ -84,7 +84,7 @@ int run(std::span<char*> arguments) {
   options.keep_padding = given(8, "") == "padded";
 
   const squad::Dataset data = squad::load_dataset(arguments[2]);
-  const auto tokenizer = text::WordPieceTokenizer::from_file(arguments[3]);
+  const auto tokenizer = text::Tokenizer::from_file(arguments[3]);
   const std::vector<squad::Feature> features = squad::make_features(data, tokenizer, {});
   runtime::Session session = tools::load_model(arguments[1], options);
 

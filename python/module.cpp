@@ -63,7 +63,8 @@ bertcl::Tensor tensor_of(const std::string& name, const Array& array) {
     return bertcl::Tensor(known.type, std::move(shape),
                           {static_cast<const std::byte*>(array.data()), array.nbytes()});
   }
-  throw bertcl::Error("input '" + name + "': its element type is not one of ONNX");
+  throw bertcl::Error("input '" + name + "' has unknown element type (DLPack code " +
+                      std::to_string(type.code) + ", " + std::to_string(type.bits) + " bits)");
 }
 
 Result array_of(const bertcl::Tensor& tensor) {

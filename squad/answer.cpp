@@ -10,7 +10,7 @@
 namespace bertcl::squad {
 
 FoundAnswer answer_question(std::string_view question, std::string_view context,
-                            const text::WordPieceTokenizer& tokenizer, const AnswerOptions& options,
+                            const text::Tokenizer& tokenizer, const AnswerOptions& options,
                             const LogitsFn& model) {
   if (tokenizer.encode(question).empty()) throw Error("the question has no words");
   const Document document = make_document(context, tokenizer);

@@ -33,7 +33,7 @@ struct FoundAnswer {
 /// Finds the answer to `question` in `context`.
 /// Throws Error if either has no words; exceptions of the model pass through.
 FoundAnswer answer_question(std::string_view question, std::string_view context,
-                            const text::WordPieceTokenizer& tokenizer, const AnswerOptions& options,
+                            const text::Tokenizer& tokenizer, const AnswerOptions& options,
                             const LogitsFn& model);
 
 }  // namespace bertcl::squad

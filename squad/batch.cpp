@@ -17,10 +17,10 @@ std::vector<std::vector<std::size_t>> group_by_length(std::span<const Feature> f
 }
 
 Batch make_batch(std::span<const Feature> features, std::span<const std::size_t> indexes) {
-  std::vector<text::Row> rows;
+  std::vector<text::Row> inputs;
   for (const std::size_t index : indexes)
-    rows.push_back({features[index].input_ids, features[index].second});
-  return text::make_batch(rows);
+    inputs.push_back({features[index].input_ids, features[index].second});
+  return text::make_batch(inputs);
 }
 
 std::vector<Logits> run_model(std::span<const Feature> features, const BatchOptions& options,

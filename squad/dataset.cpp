@@ -81,7 +81,7 @@ Dataset parse_lines(const text::DataFile& file) {
     const auto [other, is_new] = line_of_id.emplace(question.id, line);
     if (!is_new)
       text::fail_at(file, line,
-                    fmt::format("id \"{}\" stands already in line {}; ids must be unique",
+                    fmt::format("id \"{}\" is already used in line {}; ids must be unique",
                                 question.id, other->second));
     dataset.questions.push_back(std::move(question));
   });

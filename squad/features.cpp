@@ -55,7 +55,7 @@ std::size_t best_window(const std::vector<Window>& windows, std::size_t piece) {
 }
 
 /// Each token is a word, since what it stands for is known.
-Document document_of_tokens(std::string_view context, const text::WordPieceTokenizer& tokenizer) {
+Document document_of_tokens(std::string_view context, const text::Tokenizer& tokenizer) {
   Document document;
   document.context = context;
   document.words_are_tokens = true;
@@ -70,7 +70,7 @@ Document document_of_tokens(std::string_view context, const text::WordPieceToken
 
 }  // namespace
 
-Document make_document(std::string_view context, const text::WordPieceTokenizer& tokenizer) {
+Document make_document(std::string_view context, const text::Tokenizer& tokenizer) {
   if (!tokenizer.is_bert()) return document_of_tokens(context, tokenizer);
   Document document;
   document.context = context;
@@ -97,8 +97,8 @@ Document make_document(std::string_view context, const text::WordPieceTokenizer&
 }
 
 std::vector<Feature> make_features(const Document& document, std::string_view question,
-                                   const text::WordPieceTokenizer& tokenizer,
-                                   const FeatureOptions& options, std::size_t example_index) {
+                                   const text::Tokenizer& tokenizer, const FeatureOptions& options,
+                                   std::size_t example_index) {
   if (options.max_query_length < 0 || options.doc_stride < 1) {
     throw Error(fmt::format("max_query_length {} must be at least 0 and doc_stride {} at least 1",
                             options.max_query_length, options.doc_stride));
@@ -148,8 +148,7 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
   return features;
 }
 
-std::vector<Feature> make_features(const Dataset& dataset,
-                                   const text::WordPieceTokenizer& tokenizer,
+std::vector<Feature> make_features(const Dataset& dataset, const text::Tokenizer& tokenizer,
                                    const FeatureOptions& options) {
   std::vector<Feature> features;
   Document document;

@@ -34,7 +34,8 @@ struct Document {
   bool words_are_tokens = false;            ///< with a tokenizer that is not BERT's
 };
 
-/// One window: [CLS] question [SEP] part of the document [SEP], or what stands for them, not padded.
+/// One window: [CLS] question [SEP] part of the document [SEP], or what stands for them, not
+/// padded.
 struct Feature {
   std::size_t example_index = 0;            ///< question within the data set
   std::vector<std::int32_t> input_ids;      ///< [length]
@@ -50,18 +51,17 @@ struct Feature {
   }
 };
 
-Document make_document(std::string_view context, const text::WordPieceTokenizer& tokenizer);
+Document make_document(std::string_view context, const text::Tokenizer& tokenizer);
 
 /// Windows over `document` for one question, as `convert_example_to_features` of
 /// NVIDIA/TensorRT demo/BERT data_processing.py. A document without word pieces has none.
 /// Throws Error on options that leave no room for the document.
 std::vector<Feature> make_features(const Document& document, std::string_view question,
-                                   const text::WordPieceTokenizer& tokenizer,
-                                   const FeatureOptions& options, std::size_t example_index = 0);
+                                   const text::Tokenizer& tokenizer, const FeatureOptions& options,
+                                   std::size_t example_index = 0);
 
 /// All windows of all questions, in the order of the data set.
-std::vector<Feature> make_features(const Dataset& dataset,
-                                   const text::WordPieceTokenizer& tokenizer,
+std::vector<Feature> make_features(const Dataset& dataset, const text::Tokenizer& tokenizer,
                                    const FeatureOptions& options);
 
 }  // namespace bertcl::squad

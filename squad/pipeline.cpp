@@ -10,8 +10,8 @@
 #include <span>
 #include <thread>
 
-#include "support/stopwatch.hpp"
 #include "squad/bounded_queue.hpp"
+#include "support/stopwatch.hpp"
 
 namespace bertcl::squad {
 namespace {
@@ -47,7 +47,7 @@ class Failure {
 };
 
 void tokenize_questions(const Dataset& dataset, std::span<const Question> questions,
-                        const text::WordPieceTokenizer& tokenizer, const EvaluateOptions& options,
+                        const text::Tokenizer& tokenizer, const EvaluateOptions& options,
                         GroupQueue& ready) {
   std::shared_ptr<const Document> document;
   std::size_t context = dataset.contexts.size();
@@ -73,7 +73,7 @@ void tokenize_questions(const Dataset& dataset, std::span<const Question> questi
   }
 }
 
-void choose_answers(const Group& group, const text::WordPieceTokenizer& tokenizer,
+void choose_answers(const Group& group, const text::Tokenizer& tokenizer,
                     const PredictionOptions& options, bool keep_nbest,
                     std::vector<QuestionPrediction>& predictions) {
   for (std::size_t i = 0; i < group.documents.size(); ++i) {
@@ -122,7 +122,7 @@ class ModelStage {
 
 }  // namespace
 
-Evaluation evaluate(const Dataset& dataset, const text::WordPieceTokenizer& tokenizer,
+Evaluation evaluate(const Dataset& dataset, const text::Tokenizer& tokenizer,
                     const EvaluateOptions& options, const LogitsFn& model,
                     const ProgressFn& progress, std::size_t limit) {
   const Stopwatch clock;

@@ -58,7 +58,7 @@ struct Evaluation {
 /// the choice of answers run on two threads beside the model; memory does not grow with the number
 /// of questions but for their answers. The result does not depend on how batches are formed, if
 /// a row's logits do not. Exceptions of the model pass through.
-Evaluation evaluate(const Dataset& dataset, const text::WordPieceTokenizer& tokenizer,
+Evaluation evaluate(const Dataset& dataset, const text::Tokenizer& tokenizer,
                     const EvaluateOptions& options, const LogitsFn& model,
                     const ProgressFn& progress = {}, std::size_t limit = 0);
 

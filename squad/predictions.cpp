@@ -65,7 +65,7 @@ void add_candidates(const WindowLogits& window, const PredictionOptions& options
 }
 
 /// Word pieces start..end as words: " ##" and "##" vanish, white space collapses.
-std::string join_pieces(const Candidate& candidate, const text::WordPieceTokenizer& tokenizer) {
+std::string join_pieces(const Candidate& candidate, const text::Tokenizer& tokenizer) {
   std::string joined;
   for (std::size_t i = candidate.start; i <= candidate.end; ++i) {
     std::string_view piece = tokenizer.token(candidate.feature->input_ids[i]);
@@ -114,7 +114,7 @@ Span trimmed(std::string_view text, Span span) {
 }
 
 NBestEntry make_entry(const Candidate& candidate, const Document& document,
-                      const text::WordPieceTokenizer& tokenizer) {
+                      const text::Tokenizer& tokenizer) {
   NBestEntry entry;
   entry.start_logit = candidate.start_logit;
   entry.end_logit = candidate.end_logit;
@@ -172,7 +172,7 @@ std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t
 }
 
 Prediction predict(const Document& document, std::span<const WindowLogits> windows,
-                   const text::WordPieceTokenizer& tokenizer, const PredictionOptions& options) {
+                   const text::Tokenizer& tokenizer, const PredictionOptions& options) {
   if (options.n_best_size < 1 || options.max_answer_length < 1) {
     throw Error(fmt::format("n_best_size {} and max_answer_length {} must be at least 1",
                             options.n_best_size, options.max_answer_length));

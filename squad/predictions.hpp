@@ -51,7 +51,7 @@ struct Prediction {
 /// of start and end, where equal logits rank by lower index.
 /// Throws Error if logits are not finite or do not reach over the tokens of their window.
 Prediction predict(const Document& document, std::span<const WindowLogits> windows,
-                   const text::WordPieceTokenizer& tokenizer, const PredictionOptions& options);
+                   const text::Tokenizer& tokenizer, const PredictionOptions& options);
 
 /// Indexes of the `count` largest values, largest first; equal values by lower index.
 std::vector<std::size_t> best_indexes(std::span<const float> values, std::size_t count);

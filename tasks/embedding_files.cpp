@@ -92,7 +92,7 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
       });
     } else if (name == "Pooling") {
       if (!is_there(folder / "config.json"))
-        throw Error((folder / "config.json").string() + " is missing, which modules.json names");
+        throw Error((folder / "config.json").string() + " is missing, but modules.json names it");
       if_there(folder / "config.json",
                [&](const text::JsonNode& config) { read_pooling(config, files); });
     } else if (name == "Normalize") {
@@ -115,7 +115,8 @@ void read_prompts(const text::JsonNode& config, EmbeddingFiles& files) {
   if (!name) return;
   const auto found = files.prompts.find(name->string());
   if (found == files.prompts.end())
-    config.fail(fmt::format("has no prompt '{}', which it calls the default", name->string()));
+    config.fail(
+        fmt::format("names '{}' as the default prompt, but has no such prompt", name->string()));
   files.default_prompt = found->second;
 }
 

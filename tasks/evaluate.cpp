@@ -21,7 +21,7 @@ struct Encoded {
   std::size_t items_cut = 0;
 };
 
-Encoded encode_items(const Task& task, const text::WordPieceTokenizer& tokenizer,
+Encoded encode_items(const Task& task, const text::Tokenizer& tokenizer,
                      const EvaluateOptions& options, std::size_t count) {
   Encoded encoded;
   for (std::size_t item = 0; item < count; ++item) {
@@ -41,7 +41,7 @@ Encoded encode_items(const Task& task, const text::WordPieceTokenizer& tokenizer
 
 }  // namespace
 
-Evaluation evaluate(const Task& task, const text::WordPieceTokenizer& tokenizer,
+Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
                     const EvaluateOptions& options, const OutputFn& model,
                     const ProgressFn& progress, std::size_t limit) {
   const Stopwatch clock;

@@ -48,7 +48,7 @@ struct Evaluation {
 /// output does not. Exceptions of the model pass through.
 /// Throws Error if no item has a sequence to run, or if the model's output has another size than
 /// the task's head, or is not finite.
-Evaluation evaluate(const Task& task, const text::WordPieceTokenizer& tokenizer,
+Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
                     const EvaluateOptions& options, const OutputFn& model,
                     const ProgressFn& progress = {}, std::size_t limit = 0);
 

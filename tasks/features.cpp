@@ -32,7 +32,7 @@ void append(Ids& to, std::span<const std::int32_t> ids) {
 }
 
 /// [CLS] pieces [SEP]
-Sequence enclose(std::span<const std::int32_t> pieces, const text::WordPieceTokenizer& tokenizer) {
+Sequence enclose(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer) {
   const text::SpecialTokens& special = tokenizer.special();
   Sequence sequence;
   sequence.ids.reserve(pieces.size() + special.count());
@@ -56,8 +56,8 @@ std::vector<std::span<const std::int32_t>> parts_of(std::span<const std::int32_t
 }
 
 /// `hidden` counts the hidden tokens of a text.
-void hide_tokens(Sequence& sequence, const text::WordPieceTokenizer& tokenizer,
-                 std::mt19937_64& random, std::size_t& hidden) {
+void hide_tokens(Sequence& sequence, const text::Tokenizer& tokenizer, std::mt19937_64& random,
+                 std::size_t& hidden) {
   const std::int32_t mask = tokenizer.mask_id();
   const text::SpecialTokens& special = tokenizer.special();
   // The distributions of the standard library differ between its implementations.
@@ -86,8 +86,7 @@ void hide_tokens(Sequence& sequence, const text::WordPieceTokenizer& tokenizer,
 
 }  // namespace
 
-Sequence encode_text(std::string_view text, const text::WordPieceTokenizer& tokenizer,
-                     int max_length) {
+Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length) {
   const Ids pieces = tokenizer.encode(text);
   const std::size_t kept = std::min(pieces.size(), room(max_length, tokenizer.special().count()));
   Sequence sequence = enclose(std::span(pieces).first(kept), tokenizer);
@@ -95,8 +94,8 @@ Sequence encode_text(std::string_view text, const text::WordPieceTokenizer& toke
   return sequence;
 }
 
-std::vector<Sequence> encode_windows(std::string_view text,
-                                     const text::WordPieceTokenizer& tokenizer, int max_length) {
+std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenizer& tokenizer,
+                                     int max_length) {
   const Ids pieces = tokenizer.encode(text);
   std::vector<Sequence> sequences;
   for (const auto part : parts_of(pieces, room(max_length, tokenizer.special().count())))
@@ -105,7 +104,7 @@ std::vector<Sequence> encode_windows(std::string_view text,
 }
 
 Sequence encode_pair(std::string_view first, std::string_view second,
-                     const text::WordPieceTokenizer& tokenizer, int max_length) {
+                     const text::Tokenizer& tokenizer, int max_length) {
   const Ids a = tokenizer.encode(first), b = tokenizer.encode(second);
   const text::SpecialTokens& special = tokenizer.special();
   const std::size_t fits = room(max_length, special.pair_count());
@@ -124,7 +123,7 @@ Sequence encode_pair(std::string_view first, std::string_view second,
 }
 
 std::vector<Sequence> encode_words(std::span<const std::string> words,
-                                   const text::WordPieceTokenizer& tokenizer, int max_length) {
+                                   const text::Tokenizer& tokenizer, int max_length) {
   const std::size_t fits = room(max_length, tokenizer.special().count());
   std::vector<Sequence> sequences;
   Ids pieces;
@@ -153,9 +152,8 @@ std::vector<Sequence> encode_words(std::span<const std::string> words,
   return sequences;
 }
 
-std::vector<Sequence> encode_masked(std::string_view text,
-                                    const text::WordPieceTokenizer& tokenizer, int max_length,
-                                    std::uint64_t seed) {
+std::vector<Sequence> encode_masked(std::string_view text, const text::Tokenizer& tokenizer,
+                                    int max_length, std::uint64_t seed) {
   std::vector<Sequence> sequences = encode_windows(text, tokenizer, max_length);
   if (sequences.front().length() == tokenizer.special().count()) return {};  // no word pieces
   std::mt19937_64 random(seed);

@@ -28,30 +28,28 @@ struct Sequence {
 // All throw Error if `max_length` leaves no room for a text.
 
 /// The beginning of the text, as Hugging Face's truncation does it.
-Sequence encode_text(std::string_view text, const text::WordPieceTokenizer& tokenizer,
-                     int max_length);
+Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length);
 
 /// The whole text in as few sequences as it needs, whose lengths differ by at most one token.
-std::vector<Sequence> encode_windows(std::string_view text,
-                                     const text::WordPieceTokenizer& tokenizer, int max_length);
+std::vector<Sequence> encode_windows(std::string_view text, const text::Tokenizer& tokenizer,
+                                     int max_length);
 
 /// Two texts; the longer one loses its last word piece until both fit (`_truncate_seq_pair` of
 /// google-research/bert run_classifier.py).
 Sequence encode_pair(std::string_view first, std::string_view second,
-                     const text::WordPieceTokenizer& tokenizer, int max_length);
+                     const text::Tokenizer& tokenizer, int max_length);
 
 /// A sentence that is given in words; the label of a word is that at its first word piece (BERT,
 /// section 5.3). A sentence that is too long gives several sequences, each of whole words; a word
 /// longer than a sequence is truncated. A word without word pieces is in no sequence.
 std::vector<Sequence> encode_words(std::span<const std::string> words,
-                                   const text::WordPieceTokenizer& tokenizer, int max_length);
+                                   const text::Tokenizer& tokenizer, int max_length);
 
 /// A text with 15 % of its tokens hidden, in as many sequences as it needs, as
 /// `create_masked_lm_predictions` of google-research/bert create_pretraining_data.py: of those
 /// chosen, 80 % become [MASK], 10 % stay, 10 % become any token. `seed` alone decides which; the
 /// result is the same on every machine. Throws Error if the vocabulary has no [MASK].
-std::vector<Sequence> encode_masked(std::string_view text,
-                                    const text::WordPieceTokenizer& tokenizer, int max_length,
-                                    std::uint64_t seed);
+std::vector<Sequence> encode_masked(std::string_view text, const text::Tokenizer& tokenizer,
+                                    int max_length, std::uint64_t seed);
 
 }  // namespace bertcl::tasks

@@ -15,7 +15,7 @@ namespace {
 
 class MaskedResults : public Results {
  public:
-  MaskedResults(std::size_t count, const text::WordPieceTokenizer& tokenizer)
+  MaskedResults(std::size_t count, const text::Tokenizer& tokenizer)
       : tokenizer_(tokenizer), tokens_(count) {}
 
   void add(std::size_t item, const Sequence& sequence, std::span<const float> output) override {
@@ -42,7 +42,7 @@ class MaskedResults : public Results {
   }
 
  private:
-  const text::WordPieceTokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   std::vector<std::int64_t> predicted_, reference_;  // of all hidden tokens, in the order of add()
   std::vector<std::vector<std::string>> tokens_;     // [items] what is predicted
 };
@@ -57,12 +57,12 @@ class MaskedTask : public Task {
   std::size_t size() const override { return texts_.size(); }
   std::string unit() const override { return "texts"; }
   const Head& head() const override { return head_; }
-  std::vector<Sequence> encode(std::size_t item, const text::WordPieceTokenizer& tokenizer,
+  std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     return encode_masked(texts_[item], tokenizer, options.max_length, item);
   }
   std::unique_ptr<Results> results(std::size_t count,
-                                   const text::WordPieceTokenizer& tokenizer) const override {
+                                   const text::Tokenizer& tokenizer) const override {
     return std::make_unique<MaskedResults>(count, tokenizer);
   }
 

@@ -129,7 +129,7 @@ MatchedLabels match_labels(const std::set<std::string>& data, const Labels& mode
 }
 
 std::vector<Sequence> encode_classified(const ClassifiedText& text,
-                                        const text::WordPieceTokenizer& tokenizer,
+                                        const text::Tokenizer& tokenizer,
                                         const EncodeOptions& options) {
   if (text.second) return {encode_pair(text.text, *text.second, tokenizer, options.max_length)};
   if (options.windows) return encode_windows(text.text, tokenizer, options.max_length);

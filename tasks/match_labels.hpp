@@ -27,7 +27,7 @@ MatchedLabels match_labels(const std::set<std::string>& data,
 
 /// One sequence, or with `windows` as many as a text without a second one needs.
 std::vector<Sequence> encode_classified(const ClassifiedText& text,
-                                        const text::WordPieceTokenizer& tokenizer,
+                                        const text::Tokenizer& tokenizer,
                                         const EncodeOptions& options);
 
 }  // namespace bertcl::tasks

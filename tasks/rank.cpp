@@ -34,7 +34,7 @@ std::vector<Passage> read_passages(const std::filesystem::path& path, const std:
   const auto add = [&](Passage passage, std::size_t line) {
     if (text::is_blank(passage.query))
       text::fail_at(file, line,
-                    R"(the passage has no query; give one for all by -q, or )"
+                    R"(the passage has no query; give one for all with -q, or )"
                     R"({"query": "..", "text": ".."} on each line)");
     passages.push_back(std::move(passage));
   };
@@ -52,7 +52,7 @@ std::vector<Passage> read_passages(const std::filesystem::path& path, const std:
       if (!text::is_blank(line)) add({query, std::string(text::trimmed(line)), ""}, number);
     });
   }
-  if (passages.empty()) throw Error(file.name + ": holds no passage; each line is one");
+  if (passages.empty()) throw Error(file.name + ": contains no passage; each line is one");
   return passages;
 }
 
@@ -63,7 +63,7 @@ const Head& rank_head() {
 
 double sigmoid(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
 
-Rankings rank(const std::vector<Passage>& passages, const text::WordPieceTokenizer& tokenizer,
+Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& tokenizer,
               const RankOptions& options, const OutputFn& model, const BatchDoneFn& progress) {
   Rankings rankings;
   std::vector<Sequence> sequences;

@@ -232,7 +232,7 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path) {
   } else {
     read_classified_lines(file, texts);
   }
-  if (texts.empty()) throw Error(file.name + ": holds no text");
+  if (texts.empty()) throw Error(file.name + ": contains no text");
   return texts;
 }
 
@@ -298,7 +298,7 @@ std::vector<ScoredPair> read_scored_pairs(const std::filesystem::path& path) {
     const bool tabs = path.extension() == ".tsv" || (path == "-" && head.find('\t') != head.npos);
     read_scored_table(parse_table(file.content, tabs ? '\t' : ',', !tabs, file.name), file, pairs);
   }
-  if (pairs.empty()) throw Error(file.name + ": holds no pair of texts");
+  if (pairs.empty()) throw Error(file.name + ": contains no pair of texts");
   return pairs;
 }
 
@@ -339,7 +339,7 @@ std::vector<std::string> read_texts(const std::filesystem::path& path) {
       if (!text::is_blank(line)) texts.emplace_back(line);
     });
   }
-  if (texts.empty()) throw Error(file.name + ": holds no text");
+  if (texts.empty()) throw Error(file.name + ": contains no text");
   return texts;
 }
 

@@ -44,10 +44,10 @@ double run_sequences(std::span<const Sequence> sequences, const Head& head,
   std::size_t done = 0;
   double model_seconds = 0.0;
   for (const std::vector<std::size_t>& group : text::group_by_length(lengths, batches)) {
-    std::vector<text::Row> rows;
+    std::vector<text::Row> inputs;
     for (const std::size_t index : group)
-      rows.push_back({sequences[index].ids, sequences[index].second});
-    const text::Batch batch = text::make_batch(rows);
+      inputs.push_back({sequences[index].ids, sequences[index].second});
+    const text::Batch batch = text::make_batch(inputs);
     const Stopwatch clock;
     const std::vector<float> output = model(batch);
     model_seconds += clock.seconds();

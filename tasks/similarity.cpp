@@ -76,15 +76,14 @@ class SimilarityTask : public Task {
   std::size_t size() const override { return pairs_.size(); }
   std::string unit() const override { return "pairs"; }
   const Head& head() const override { return embeds_ ? vector_ : score_; }
-  std::vector<Sequence> encode(std::size_t item, const text::WordPieceTokenizer& tokenizer,
+  std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     if (embeds_)
       return {encode_text(pairs_[item].first, tokenizer, options.max_length),
               encode_text(pairs_[item].second, tokenizer, options.max_length)};
     return {encode_pair(pairs_[item].first, pairs_[item].second, tokenizer, options.max_length)};
   }
-  std::unique_ptr<Results> results(std::size_t count,
-                                   const text::WordPieceTokenizer&) const override {
+  std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override {
     if (embeds_) return std::make_unique<EmbeddingResults>(pairs_, count);
     return std::make_unique<SimilarityResults>(pairs_, count);
   }

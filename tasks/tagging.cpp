@@ -87,12 +87,11 @@ class TaggingTask : public Task {
   std::size_t size() const override { return sentences_.size(); }
   std::string unit() const override { return "sentences"; }
   const Head& head() const override { return head_; }
-  std::vector<Sequence> encode(std::size_t item, const text::WordPieceTokenizer& tokenizer,
+  std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
     return encode_words(sentences_[item].words, tokenizer, options.max_length);
   }
-  std::unique_ptr<Results> results(std::size_t count,
-                                   const text::WordPieceTokenizer&) const override {
+  std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override {
     return std::make_unique<TaggingResults>(sentences_, labels_, count);
   }
 

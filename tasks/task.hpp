@@ -56,11 +56,11 @@ class Task {
   virtual std::string unit() const = 0;  ///< what an item is, in the plural: "pairs"
   virtual const Head& head() const = 0;
   /// None if the item holds no words to label.
-  virtual std::vector<Sequence> encode(std::size_t item, const text::WordPieceTokenizer& tokenizer,
+  virtual std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                        const EncodeOptions& options) const = 0;
   /// Results for the first `count` items.
   virtual std::unique_ptr<Results> results(std::size_t count,
-                                           const text::WordPieceTokenizer& tokenizer) const = 0;
+                                           const text::Tokenizer& tokenizer) const = 0;
 };
 
 /// Which class a text, or a pair, is of; accuracy and macro F1. `model_labels` are the names of the

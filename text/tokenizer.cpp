@@ -113,7 +113,7 @@ std::vector<std::int32_t> Tokenizer::encode_word(std::string_view word) const {
 
 Encoding Tokenizer::encode_with_spans(std::string_view text) const {
   if (pipeline_) return pipeline_->encode(text);
-  throw Error("a vocab.txt gives no offsets of tokens; use a tokenizer.json");
+  throw Error("a vocab.txt does not give token offsets; use a tokenizer.json");
 }
 
 std::vector<std::string> Tokenizer::tokenize(std::string_view text) const {

@@ -142,6 +142,4 @@ class Tokenizer {
   std::int32_t unknown_ = 0;         // id of [UNK]
 };
 
-using WordPieceTokenizer = Tokenizer;
-
 }  // namespace bertcl::text

@@ -83,7 +83,7 @@ Json document_of_sentence_piece(const std::string& content, const std::filesyste
   sentencepiece::ModelProto model;
   if (!model.ParseFromString(content)) fail("damaged SentencePiece model");
   if (model.trainer_spec().model_type() != sentencepiece::TrainerSpec::UNIGRAM)
-    fail("a SentencePiece model of another type than unigram");
+    fail("a SentencePiece model that is not of type unigram");
   const std::string family = class_beside(path);
   const std::vector<std::string> first{"<unk>", "<s>", "</s>"};
   bool known = family.empty() || family.starts_with("XLMRoberta");
@@ -91,10 +91,8 @@ Json document_of_sentence_piece(const std::string& content, const std::filesyste
     known = known && model.pieces_size() > i &&
             model.pieces(i).piece() == first[static_cast<std::size_t>(i)];
   if (!known)
-    fail(
-        fmt::format("a SentencePiece model{}{}, whose ids are given in another way than those of "
-                    "XLM-RoBERTa",
-                    family.empty() ? "" : " of ", family));
+    fail(fmt::format("a SentencePiece model{}{} whose ids are not numbered like XLM-RoBERTa's",
+                     family.empty() ? "" : " of ", family));
 
   Json vocab = Json::array();
   for (const char* token : {"<s>", "<pad>", "</s>", "<unk>"}) vocab.push_back({token, 0.0});

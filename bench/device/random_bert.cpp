@@ -139,8 +139,8 @@ class Writer {
   std::string linear(const std::string& x, std::int64_t rows, std::int64_t columns,
                      double deviation = 0.02) {
     const double scaled = deviation * std::sqrt(768.0 / static_cast<double>(rows));
-    const std::string product = op("MatMul", {x, random({rows, columns}, scaled)});
-    return op("Add", {random({columns}, 0.05), product});
+    const std::string matmul = op("MatMul", {x, random({rows, columns}, scaled)});
+    return op("Add", {random({columns}, 0.05), matmul});
   }
 
   std::string norm(const std::string& x) {
@@ -200,8 +200,8 @@ class Writer {
     const std::string weights = op("Softmax", {op("Add", {scores, mask})});
     integer("axis", -1);
     const std::string context = transposed(op("MatMul", {weights, v}), {0, 2, 1, 3});
-    const std::string joined = op("Reshape", {context, ints({0, 0, h})});
-    const std::string y = norm(op("Add", {linear(joined, h, h), x}));
+    const std::string merged = op("Reshape", {context, ints({0, 0, h})});
+    const std::string y = norm(op("Add", {linear(merged, h, h), x}));
     const std::string wide = gelu(linear(y, h, size_.intermediate));
     return norm(op("Add", {linear(wide, size_.intermediate, h), y}));
   }

@@ -18,7 +18,7 @@ STREAMS = ("stream as read", "stream sorted")
 
 
 def shape_key(shape):
-    """Sorts shapes by batch, then by sequence; what is no BATCHxSEQ comes last."""
+    """Sorts shapes by batch, then by sequence; what is not BATCHxSEQ comes last."""
     if match := re.fullmatch(r"(\d+)x(\d+)", shape):
         return 0, int(match[1]), int(match[2]), shape
     return 1, STREAMS.index(shape) if shape in STREAMS else len(STREAMS), 0, shape

@@ -3,6 +3,7 @@
 #include "kernels/variants.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -168,7 +169,8 @@ GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defi
       variant.tile_rows *= kSmallMTiles;
       return variant;
     }
-  throw Error(fmt::format("no GEMM variant uses the program '{}'", program));
+  throw Error(fmt::format("unknown GEMM program '{}' (choose from {})", program,
+                          fmt::join(gemm_programs(), ", ")));
 }
 
 GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,

@@ -148,15 +148,15 @@ void import_conv(NodeImport& node) {
 /// x with strides - 1 zeros after every element of the spatial axes.
 ir::Value* stretched(NodeImport& node, ir::Value* x, const Ints& strides) {
   const ir::Shape& from = x->type.shape;
-  ir::Shape apart{from[0], from[1]}, joined{from[0], from[1]};
+  ir::Shape apart{from[0], from[1]}, merged{from[0], from[1]};
   Ints pads(2 * (2 + 2 * strides.size()), 0);
   for (std::size_t i = 0; i < strides.size(); ++i) {
     apart.push_back(from[i + 2]);
     apart.emplace_back(1);
-    joined.push_back(from[i + 2] * ir::Dim(strides[i]));
+    merged.push_back(from[i + 2] * ir::Dim(strides[i]));
     pads[pads.size() / 2 + 3 + 2 * i] = strides[i] - 1;
   }
-  return node.reshape(node.emit("Pad", {node.reshape(x, apart)}, {{"pads", pads}}), joined);
+  return node.reshape(node.emit("Pad", {node.reshape(x, apart)}, {{"pads", pads}}), merged);
 }
 
 /// ConvTranspose(x, weight [channels, out / groups, kernel..], bias): a convolution of the

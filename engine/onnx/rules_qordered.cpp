@@ -178,9 +178,9 @@ void import_qordered_layer_norm(NodeImport& node) {
   node.bind(0, from_rows(node, quantized(node, y, 4), order_x));
 }
 
-/// QOrderedAttention(input, scale_input, scales of the products Q, K, V, their weights, scales of
-/// the weights, biases, scale of Q K', scale of the probabilities, scale of the result, mask).
-/// Scores are quantized before they are divided by the root of the head's size.
+/// QOrderedAttention(input, scale_input, scales of Q, K and V, their weights, scales of the
+/// weights, biases, scale of Q K', scale of the probabilities, scale of the result, mask). Scores
+/// are quantized before they are divided by the root of the head's size.
 void import_qordered_attention(NodeImport& node) {
   for (const std::size_t i : {18u, 19u})
     if (node.in(i))

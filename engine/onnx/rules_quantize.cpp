@@ -205,7 +205,7 @@ bool is_matmul_of_heads(NodeImport& node) {
 }
 
 /// MatMulIntegerToFloat(a, b, a_scale, b_scale, a_zero_point, b_zero_point, bias). Scales of the
-/// columns of a stand inside the sum, so their product is one of real numbers.
+/// columns of a stand inside the sum, so these become a float MatMul.
 void import_matmul_integer_to_float(NodeImport& node) {
   if (!is_scalar(node.need(2))) {
     ir::Value* a = dequantized_elements(node, node.need(0), node.need(2), node.in(4));
@@ -252,8 +252,8 @@ void finish_qlinear(NodeImport& node, const char* op) {
 void import_qlinear_add(NodeImport& node) { finish_qlinear(node, "Add"); }
 void import_qlinear_mul(NodeImport& node) { finish_qlinear(node, "Mul"); }
 
-/// QLinearMatMul whose scales differ by row within batches has no integer form here: the product of
-/// real numbers between DequantizeLinear and QuantizeLinear.
+/// QLinearMatMul whose scales differ by row within batches has no integer form here: a float MatMul
+/// between DequantizeLinear and QuantizeLinear.
 void import_qlinear_matmul(NodeImport& node) {
   if (node.shape(1).size() < 2 && node.shape(4).size() < 2) return import_same(node);
   ir::Value* a = dequantized_elements(node, node.need(0), node.need(1), node.in(2));

@@ -187,8 +187,8 @@ ir::Tensor TensorReader::external(const onnx::TensorProto& proto, DType dtype, i
         fmt::format("{}: external data '{}' is outside the model's folder", where, location));
   if (!has_folder_)
     throw Error(
-        fmt::format("{}: its data are in the file '{}', and a model in memory has no folder "
-                    "to look for it; name one, or load the model from its file",
+        fmt::format("{}: its data are in the file '{}', but a model in memory has no folder; name "
+                    "one, or load the model from its file",
                     where, location));
   auto& file = external_[location];
   if (!file) {

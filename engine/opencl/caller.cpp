@@ -86,7 +86,7 @@ void check_queue(const Context& context, _cl_command_queue* queue) {
     throw Error("the queue belongs to another cl_context; give one of the context's own");
   if (owner.device != context.native_device())
     throw Error(
-        fmt::format("the queue is one of another device; give one of '{}'", context.info().name));
+        fmt::format("the queue belongs to another device; give one of '{}'", context.info().name));
 }
 
 Buffer borrow(const std::shared_ptr<Context>& context, _cl_mem* memory, size_t offset, size_t bytes,
@@ -106,8 +106,8 @@ Buffer borrow(const std::shared_ptr<Context>& context, _cl_mem* memory, size_t o
                             context->info().name, align));
   if (!context->capabilities().overlapping_views)
     throw Error(
-        fmt::format("'{}' begins at byte {}, which the driver of '{}' does not bear: give a "
-                    "buffer of its own (capability overlapping_views)",
+        fmt::format("'{}' begins at byte {}, which crashes the driver of '{}': give it a buffer of "
+                    "its own (capability overlapping_views)",
                     name, offset, context->info().name));
   const cl_buffer_region region{place.offset + offset, bytes};
   cl_int status = CL_SUCCESS;

@@ -94,7 +94,7 @@ std::shared_ptr<Context> Context::wrap(_cl_context* context, _cl_device_id* devi
   while (listed && std::find(devices.begin(), devices.end(), listed) == devices.end())
     listed = device_value<cl_device_id>(listed, CL_DEVICE_PARENT_DEVICE);
   if (!listed)
-    throw Error(fmt::format("the device '{}' is none of those of the given context",
+    throw Error(fmt::format("device '{}' is not in the given context",
                             string_info(clGetDeviceInfo, device, CL_DEVICE_NAME)));
   auto state = std::make_unique<State>();
   state->device = device_of(device);

@@ -13,7 +13,7 @@ namespace {
 
 /// The shape of a MatMul by NumPy's rule: vectors count as a row or a column, what stands before
 /// the last two extents broadcasts.
-ir::Shape product_shape(const InferContext& context, std::size_t a, std::size_t b) {
+ir::Shape matmul_shape(const InferContext& context, std::size_t a, std::size_t b) {
   ir::Shape left = context.shape(a), right = context.shape(b);
   if (left.empty() || right.empty()) context.fail("MatMul of scalars is not supported");
   const bool row = left.size() == 1, column = right.size() == 1;
@@ -63,7 +63,7 @@ std::pair<ir::Sizes, std::vector<Sum>> multiply(const EvaluateContext& context, 
 }
 
 std::vector<ir::Type> infer_matmul(InferContext& context) {
-  return {{context.type(0).dtype, product_shape(context, 0, 1)}};
+  return {{context.type(0).dtype, matmul_shape(context, 0, 1)}};
 }
 std::vector<ir::Tensor> evaluate_matmul(const EvaluateContext& context) {
   const ir::Tensor &a = context.in(0), &b = context.in(1);
@@ -119,7 +119,7 @@ void check_quantized(const InferContext& context, std::size_t operand, std::size
 std::vector<ir::Type> infer_matmul_integer(InferContext& context) {
   check_quantized(context, 0, 2, 2);
   check_quantized(context, 1, 3, 1);
-  return {{ir::DType::i32, product_shape(context, 0, 1)}};
+  return {{ir::DType::i32, matmul_shape(context, 0, 1)}};
 }
 std::vector<ir::Tensor> evaluate_matmul_integer(const EvaluateContext& context) {
   auto [sizes, c] =
@@ -132,7 +132,7 @@ std::vector<ir::Tensor> evaluate_matmul_integer(const EvaluateContext& context) 
 std::vector<ir::Type> infer_qlinear_matmul(InferContext& context) {
   check_quantized(context, 0, 2, 2);
   check_quantized(context, 3, 5, 1);
-  return {{context.type(7).dtype, product_shape(context, 0, 3)}};
+  return {{context.type(7).dtype, matmul_shape(context, 0, 3)}};
 }
 std::vector<ir::Tensor> evaluate_qlinear_matmul(const EvaluateContext& context) {
   auto [sizes, c] =
@@ -156,9 +156,9 @@ std::vector<ir::Tensor> evaluate_qlinear_matmul(const EvaluateContext& context) 
 }  // namespace
 
 std::vector<OpDef> matmul_ops() {
-  const Traits product{.mixed_axes = [](const ir::Node&) { return std::vector<std::int64_t>{-1}; }};
+  const Traits matmul{.mixed_axes = [](const ir::Node&) { return std::vector<std::int64_t>{-1}; }};
   return {
-      {"MatMul", 2, 2, {{types::sums, 'T'}}, infer_matmul, evaluate_matmul, nullptr, product},
+      {"MatMul", 2, 2, {{types::sums, 'T'}}, infer_matmul, evaluate_matmul, nullptr, matmul},
       {"MatMulInteger",
        2,
        4,
@@ -166,7 +166,7 @@ std::vector<OpDef> matmul_ops() {
        infer_matmul_integer,
        evaluate_matmul_integer,
        nullptr,
-       product},
+       matmul},
       {"QLinearMatMul",
        8,
        8,

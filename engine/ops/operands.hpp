@@ -45,10 +45,9 @@ inline constexpr std::string_view names[] = {
 ///
 /// With p_scale, the probabilities are quantized: p_type says to what, with the zero point 0.
 /// mask_is_length = 1: the first keys count, as many as the mask has ones. unnormalized = 1: p are
-/// exponentials relative to the largest, and the product with v is divided by the sum of the
-/// quantized p. With score_scale the scores s = scale * q k^T are quantized, clamp(round(s /
-/// score_scale), score_lowest, score_lowest + 255) * score_scale, and then multiplied with
-/// score_factor.
+/// exponentials relative to the largest, and p v is divided by the sum of the quantized p. With
+/// score_scale the scores s = scale * q k^T are quantized, clamp(round(s / score_scale),
+/// score_lowest, score_lowest + 255) * score_scale, and then multiplied with score_factor.
 namespace attention {
 enum : std::size_t { q, k, v, mask, p_scale, p_zero_point, seq_offsets, key_mask };
 inline constexpr std::string_view names[] = {

@@ -37,8 +37,8 @@ std::vector<T> per_column(std::span<const Value> values, std::int64_t n, T other
 void check_zero_point(std::int64_t value, ir::DType type, const char* name) {
   const std::int64_t lowest = type == ir::DType::u8 ? 0 : -128;
   if (value < lowest || value > lowest + 255)
-    throw Error(fmt::format("a zero point of {} for {}: it is outside of {}, {} to {}", value, name,
-                            ir::name_of(type), lowest, lowest + 255));
+    throw Error(fmt::format("a zero point of {} for {} is outside the range of {}, {} to {}", value,
+                            name, ir::name_of(type), lowest, lowest + 255));
 }
 
 template <class T>
@@ -53,15 +53,15 @@ bool is_byte(ir::DType type) { return type == ir::DType::u8 || type == ir::DType
 void check_desc(const GemmDesc& desc) {
   const ir::DType out = desc.out_type;
   if (!is_byte(desc.a_type))
-    throw Error(fmt::format("a of {}: the kernels take u8 and i8", ir::name_of(desc.a_type)));
+    throw Error(fmt::format("a is {}; supported are u8 and i8", ir::name_of(desc.a_type)));
   if (!is_byte(out) && out != ir::DType::f32 && out != ir::DType::i32)
-    throw Error(fmt::format("out of {}: the kernels give f32, u8, i8 and i32", ir::name_of(out)));
+    throw Error(fmt::format("out is {}; supported are f32, u8, i8 and i32", ir::name_of(out)));
   check_zero_point(desc.a_zero_point, desc.a_type, "a");
   if (!std::isfinite(desc.a_scale)) throw Error("the scale of a is not finite");
   if (out == ir::DType::i32 && (!desc.bias.empty() || !desc.activation.empty()))
-    throw Error("out of i32 holds the sums: it has neither bias nor activation");
+    throw Error("out is i32, the plain sums, so it takes neither bias nor activation");
   if (!is_byte(out) && (!desc.out_scales.empty() || !desc.out_zero_points.empty()))
-    throw Error(fmt::format("out of {} has neither scales nor zero points; u8 and i8 have",
+    throw Error(fmt::format("out is {}, which takes neither scales nor zero points; u8 and i8 do",
                             ir::name_of(out)));
   if (is_byte(out) && desc.out_scales.empty())
     throw Error(fmt::format("out of {} needs a scale", ir::name_of(out)));
@@ -75,10 +75,9 @@ void check_desc(const GemmDesc& desc) {
 opencl::Buffer transposed(const plan::Target& target, const opencl::Buffer& weights, std::int64_t k,
                           std::int64_t n) {
   if (n * k > kMostInt)
-    throw Error(
-        fmt::format("transposed weights of {} bytes are beyond what a kernel takes (2^31 - "
-                    "1); give them as [K, N]",
-                    n * k));
+    throw Error(fmt::format(
+        "transposed weights of {} bytes exceed the kernels' limit of 2^31 - 1; give them as [K, N]",
+        n * k));
   const auto rows = static_cast<std::int32_t>(k), columns = static_cast<std::int32_t>(n);
   const opencl::Buffer shape = upload<std::int32_t>(
       target.context, {rows, columns, /* from */ 1, rows, /* to */ columns, 1});
@@ -116,9 +115,10 @@ void GemmContext::wait() const { opencl::finish(queue_.get()); }
 GemmWeights::GemmWeights(std::shared_ptr<const GemmContext> context, const GemmWeightsDesc& desc)
     : context_(std::move(context)) {
   if (desc.k < 1 || desc.n < 1 || desc.k > kMostInt || desc.n > kMostInt)
-    throw Error(fmt::format("weights [{}, {}]: both sizes go from 1 to 2^31 - 1", desc.k, desc.n));
+    throw Error(
+        fmt::format("weights [{}, {}]: both sizes must be from 1 to 2^31 - 1", desc.k, desc.n));
   if ((desc.data == nullptr) == (desc.buffer == nullptr))
-    throw Error("weights need data or a buffer, not both");
+    throw Error("give weights as data or as a buffer, not both");
   const std::string who = fmt::format("GEMM with weights [{}, {}]", desc.k, desc.n);
   scales_ = per_column<float>(desc.scales, desc.n, 1.0f, "scales of weights");
   if (!std::ranges::all_of(scales_, [](float s) { return std::isfinite(s); }))

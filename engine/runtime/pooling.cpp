@@ -43,7 +43,7 @@ ir::Value* find_hidden_states(const ir::Graph& graph) {
   std::vector<std::string> found;
   for (const ir::GraphOutput& output : graph.outputs())
     found.push_back(output.name + " " + ir::str(output.value->type));
-  throw Error(fmt::format("{} among the outputs {}", what, fmt::join(found, ", ")),
+  throw Error(fmt::format("{}; the outputs are {}", what, fmt::join(found, ", ")),
               ErrorCode::unsupported);
 }
 
@@ -76,12 +76,12 @@ void add_pooling(ir::Graph& graph, const Pooling& pooling) {
   const bool pooled = !x && (pooling.kind.empty() || pooling.or_own);
   if (pooled) x = find_own(graph);
   if (!x)
-    fail(graph, pooled ? "no vector [batch, hidden] of a sequence"
-                       : "no hidden states [batch, seq, hidden] to be pooled");
+    fail(graph, pooled ? "no output is a vector [batch, hidden]"
+                       : "no output holds hidden states [batch, seq, hidden] to pool");
   const ir::Dim& hidden = x->type.shape.back();
-  if (!hidden.is_constant()) fail(graph, "no hidden states of a known width");
+  if (!hidden.is_constant()) fail(graph, "the width of the hidden states is not constant");
   if (pooling.columns < 0 || pooling.columns > hidden.constant())
-    throw Error(fmt::format("{} dimensions are asked for, the model has {}", pooling.columns,
+    throw Error(fmt::format("{} dimensions requested, but the model has {}", pooling.columns,
                             hidden.constant()));
   const std::int64_t columns = pooling.columns > 0 ? pooling.columns : hidden.constant();
   ir::Attributes attributes{{"kind", pooled ? std::string("mean") : pooling.kind}};

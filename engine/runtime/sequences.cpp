@@ -63,13 +63,13 @@ ir::Tensor pad(Offsets offsets, std::int64_t seq, const At& at) {
 
 void check_offsets(std::span<const std::int64_t> offsets, std::int64_t tokens) {
   if (offsets.size() < 2 || offsets.front() != 0 || offsets.back() != tokens)
-    throw Error(fmt::format("the offsets of sequences go from 0 to the number of ids, {}", tokens));
+    throw Error(fmt::format(
+        "the offsets of sequences must begin with 0 and end with the number of ids, {}", tokens));
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
     if (length(offsets, i) <= 0)
-      throw Error(
-          fmt::format("sequence {} has {} tokens: offsets ascend, and each sequence has a "
-                      "token at least",
-                      i, length(offsets, i)));
+      throw Error(fmt::format(
+          "sequence {} has {} tokens: offsets must ascend, and each sequence needs a token", i,
+          length(offsets, i)));
   if (tokens > std::numeric_limits<std::int32_t>::max())
     throw Error(fmt::format("a batch of {} tokens is too large", tokens), ErrorCode::out_of_memory);
 }
@@ -137,16 +137,15 @@ Tensors padded(const plan::Plan& plan, const Sequences& s) {
   for (const plan::Port& port : plan.model_inputs) {
     const ir::InputRole role = ir::role_of_input(port.name);
     if (role == ir::InputRole::ids && &port != &ids)
-      throw Error(
-          fmt::format("the input '{}' {} is none of token ids, mask, segments and positions; run "
-                      "the model with tensors",
-                      port.name, ir::str(port.type)));
+      throw Error(fmt::format(
+          "input '{}' {} is not token ids, mask, segments or positions; run the model with tensors",
+          port.name, ir::str(port.type)));
     tensors.emplace(port.name, value(role));
   }
   if (!has_mask && s.offsets.back() != count(s.offsets) * seq)
     throw Error(
-        fmt::format("the model has no mask, so sequences are not padded to {} tokens; run "
-                    "those of one length together",
+        fmt::format("the model has no mask, so sequences cannot be padded to {} tokens; batch "
+                    "sequences of equal length",
                     seq));
   return tensors;
 }

@@ -41,7 +41,7 @@ struct SquadScores {
 using SquadProgress = std::function<bool(std::size_t done, std::size_t questions)>;
 
 /// Answers the questions of a SQuAD file (v1.1 or v2.0) and scores them as its official script.
-/// Throws Error if the model does not answer questions, has a smaller word table than the
+/// Throws Error if the model does not answer questions, has a smaller embedding table than the
 /// tokenizer, or gives logits that are not finite.
 BERTCL_API SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
                                       const std::filesystem::path& data,

@@ -71,7 +71,7 @@ struct ModelInfo {
   std::vector<Port> inputs, outputs;
   Task task = Task::unknown;
   std::int64_t max_length = 0;  ///< tokens of the longest sequence; 0: no limit is known
-  std::int64_t vocabulary = 0;  ///< rows of the word table; 0: not known
+  std::int64_t vocabulary = 0;  ///< rows of the token embedding table; 0: not known
   std::int64_t heads = 0;       ///< of attention; 0: none was recognized
   /// Of float linears and attention on this device, which may not have what was asked for.
   Precision precision = Precision::fp32;

@@ -46,8 +46,8 @@ __kernel void reduce_f32(__global const float* x, __global float* out, int op, i
       float16 sum = start_of(op);
       for (int r = 0; r < size; r += 16) {
         const int n = min(16, size - r);
-        const float16 joined = join16(sum, load_row16(from, r, n, TYPE_F32, 1.0f, 0), op);
-        sum = LANE < n ? joined : sum;
+        const float16 combined = join16(sum, load_row16(from, r, n, TYPE_F32, 1.0f, 0), op);
+        sum = LANE < n ? combined : sum;
       }
       float lanes[16];
       vstore16(sum, 0, lanes);

@@ -68,7 +68,7 @@ class CrossEncoder(Pipeline):
         """{"corpus_id", "score"}, with return_documents also "text", of each document, the best first; equal ones
         in their order."""
         if self.num_labels != 1:
-            raise ValueError(f"rank() needs a model of one label, this one has {self.num_labels}; use predict()")
+            raise ValueError(f"rank() needs a model with one label, this one has {self.num_labels}; use predict()")
         scores = self.predict([(query, document) for document in documents], batch_size, activation_fn,
                               show_progress_bar=show_progress_bar)
         results = [{"corpus_id": int(i), "score": float(scores[i])} for i in np.argsort(-scores, kind="stable")][:top_k]
@@ -84,7 +84,7 @@ class CrossEncoder(Pipeline):
         if not name:
             return ACTIVATIONS["Sigmoid" if self.num_labels == 1 else "Identity"]
         if name.rsplit(".", 1)[-1] not in ACTIVATIONS:
-            raise ValueError(f"{self.folder}: the activation {name} is not known (choose from {', '.join(ACTIVATIONS)}); "
+            raise ValueError(f"{self.folder}: unknown activation {name} (choose from {', '.join(ACTIVATIONS)}); "
                              "give activation_fn")
         return ACTIVATIONS[name.rsplit(".", 1)[-1]]
 

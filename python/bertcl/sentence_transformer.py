@@ -40,9 +40,9 @@ class SentenceTransformer:
             self.session = Session(model, device=device or "", pooling=told, normalize=self.normalize,
                                    or_own=pooling is None, **session)
         except _bertcl.Error as error:
-            if told or "no vector" not in str(error):
+            if told or "no output is a vector" not in str(error):
                 raise
-            raise _bertcl.Error(f"{error}; beside the model there is no modules.json that tells of pooling: give "
+            raise _bertcl.Error(f"{error}; no modules.json beside the model names a pooling mode: use "
                                 "pooling='mean', 'cls', 'max' or 'last'") from None
         folder = model.parent
         if not any((folder / name).exists() for name in ("tokenizer.json", "vocab.txt")):

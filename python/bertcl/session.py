@@ -20,8 +20,8 @@ class NodeArg(NamedTuple):
 
 
 class ModelInfo(NamedTuple):
-    """max_length: tokens of the longest sequence; vocabulary: rows of the word table; heads: of attention (0: not
-    known, each); int8: whether linears or attention compute in int8; device: its name."""
+    """max_length: tokens of the longest sequence; vocabulary: rows of the token embedding table; heads: of attention (0:
+    not known, each); int8: whether linears or attention compute in int8; device: its name."""
 
     max_length: int
     vocabulary: int
@@ -80,7 +80,7 @@ class Session:
         np.cumsum([len(sequence) for sequence in ids], out=offsets[1:])
         if types is not None and [len(each) for each in types] != [len(each) for each in ids]:
             raise ValueError("run_sequences: types and ids differ in length")
-        made = self._session.run_sequences(_joined(ids), None if types is None else _joined(types), offsets)
+        made = self._session.run_sequences(_concat(ids), None if types is None else _concat(types), offsets)
         return [made[name] for name in names]
 
     def _names(self, wanted):
@@ -93,6 +93,6 @@ class Session:
         return wanted
 
 
-def _joined(sequences):
+def _concat(sequences):
     arrays = [np.asarray(sequence, np.int64).reshape(-1) for sequence in sequences]
     return np.concatenate(arrays) if arrays else np.zeros(0, np.int64)

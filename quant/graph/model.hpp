@@ -41,7 +41,7 @@ void for_each_graph(Graph& graph, const Visit& visit);
 /// A model with its weights in the mapped file: quantizing needs no second copy of them.
 class Model {
  public:
-  /// Throws Error naming the file if it cannot be read or is no ONNX model.
+  /// Throws Error naming the file if it cannot be read or is not an ONNX model.
   static Model load(const std::filesystem::path& path);
   /// Takes over a message that carries its weights itself; `name` is for messages.
   static Model of(onnx::ModelProto proto, std::string name);

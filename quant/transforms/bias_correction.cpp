@@ -82,8 +82,8 @@ ChannelShift ShiftObserver::shift() const {
   return result;
 }
 
-std::vector<double> product_shift(const ChannelShift& x, std::span<const float> weight,
-                                  const QuantizedConstant& quantized) {
+std::vector<double> output_shift(const ChannelShift& x, std::span<const float> weight,
+                                 const QuantizedConstant& quantized) {
   const ir::Tensor integers = quantized.values.converted(ir::DType::i32);
   const auto q = integers.as<std::int32_t>();
   const std::size_t channels = x.mean.size(), columns = weight.size() / channels;
@@ -118,8 +118,8 @@ std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const P
     const ChannelShift x = observer.shift();
     for (Linear linear : inputs.at(tensor)) {
       const ir::Tensor weight = constants.value(linear.weight);
-      const auto shift = product_shift(x, weight.as<float>(),
-                                       encodings.at({linear.weight, Role::weight}).constant);
+      const auto shift =
+          output_shift(x, weight.as<float>(), encodings.at({linear.weight, Role::weight}).constant);
       std::vector<float> bias;
       for (const float b : linear.correction.bias.as<float>())
         bias.push_back(static_cast<float>(b - shift[bias.size()]));

@@ -43,8 +43,8 @@ class ShiftObserver {
 };
 
 /// E[x_q W_q] - E[x W] by column: shift W_q + mean (W_q - W).
-std::vector<double> product_shift(const ChannelShift& x, std::span<const float> weight,
-                                  const QuantizedConstant& quantized);
+std::vector<double> output_shift(const ChannelShift& x, std::span<const float> weight,
+                                 const QuantizedConstant& quantized);
 
 /// A bias [columns] to be read by input `input` of the Add `node` in place of `tensor`.
 struct BiasCorrection {
@@ -55,7 +55,7 @@ struct BiasCorrection {
 };
 
 /// For each site x W with constant W and one reader of its result, the Add of a constant bias that
-/// is not a site itself: bias - product_shift() (Nagel et al., "Data-Free Quantization", 2019, with
+/// is not a site itself: bias - output_shift() (Nagel et al., "Data-Free Quantization", 2019, with
 /// means that are measured over samples in place of derived ones). By the site's node. x is that of
 /// the float model, so that each correction holds whatever else is quantized.
 std::map<int, BiasCorrection> correct_biases(const Encodings& encodings, const Placement& placement,

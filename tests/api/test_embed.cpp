@@ -91,7 +91,8 @@ TEST_F(ApiEmbed, WhatDoesNotPoolIsRefused) {
               ThrowsMessage<Error>(HasSubstr("SessionOptions::pooling")));
   SessionOptions options;
   options.pooling = Pooling{};
-  EXPECT_THAT([&] { load(options); }, ThrowsMessage<Error>(HasSubstr("no vector [batch, hidden]")));
+  EXPECT_THAT([&] { load(options); },
+              ThrowsMessage<Error>(HasSubstr("no output is a vector [batch, hidden]")));
   options.pooling = Pooling{"middle"};
   EXPECT_THAT([&] { load(options); }, ThrowsMessage<Error>(HasSubstr("unknown pooling 'middle'")));
 }

@@ -147,8 +147,9 @@ TEST_F(GemmErrors, Weights) {
   EXPECT_THAT(
       of_weights([](Desc& d) { d.k = 33026, d.zero_points = zeros, d.zero_point_count = 1; }),
       HasSubstr("33025"));
-  EXPECT_THAT(of_weights([](Desc& d) { d.data = nullptr; }), HasSubstr("data or a buffer"));
-  EXPECT_THAT(of_weights([&](Desc& d) { d.buffer = a.get(); }), HasSubstr("data or a buffer"));
+  EXPECT_THAT(of_weights([](Desc& d) { d.data = nullptr; }), HasSubstr("as data or as a buffer"));
+  EXPECT_THAT(of_weights([&](Desc& d) { d.buffer = a.get(); }),
+              HasSubstr("as data or as a buffer"));
   EXPECT_THAT(of_weights([&](Desc& d) { d.data = nullptr, d.buffer = a.get(), d.k = 3; }),
               HasSubstr("'weights' has 8 bytes; 9 are needed"));
   EXPECT_THAT(of_weights([](Desc& d) { d.scales = scales, d.scale_count = 2; }),
@@ -165,8 +166,8 @@ TEST_F(GemmErrors, Desc) {
   static const float scale[] = {0.5f}, no_scale[] = {0.0f};
   static const std::int32_t zero[] = {-1};
   using Desc = bertcl_gemm_desc;
-  EXPECT_THAT(of_gemm([](Desc& d) { d.a_type = BERTCL_F32; }), HasSubstr("a of f32"));
-  EXPECT_THAT(of_gemm([](Desc& d) { d.out_type = BERTCL_F16; }), HasSubstr("out of f16"));
+  EXPECT_THAT(of_gemm([](Desc& d) { d.a_type = BERTCL_F32; }), HasSubstr("a is f32"));
+  EXPECT_THAT(of_gemm([](Desc& d) { d.out_type = BERTCL_F16; }), HasSubstr("out is f16"));
   EXPECT_THAT(of_gemm([](Desc& d) { d.out_type = 99; }), HasSubstr("unknown type"));
   EXPECT_THAT(of_gemm([](Desc& d) { d.activation = 5; }), HasSubstr("unknown activation"));
   EXPECT_THAT(of_gemm([](Desc& d) { d.a_zero_point = 256; }), HasSubstr("256 for a"));

@@ -182,14 +182,14 @@ TEST_F(ApiOpencl, WhatDoesNotSuitIsRefusedBeforeItRuns) {
   EXPECT_THAT(start(given, {{"end_logits", {small.get()}}}),
               HasSubstr("output 'end_logits': 24 bytes are needed, 20 were given"));
   EXPECT_THAT(start(given, {{"end_logits", {small.get(), 16, 8}}}), HasSubstr("bytes 16 to 24"));
-  EXPECT_THAT(start(given, {{"end_logits", {}}}), HasSubstr("there is no buffer"));
+  EXPECT_THAT(start(given, {{"end_logits", {}}}), HasSubstr("no buffer given"));
   EXPECT_THAT(start(given, {{"logits", {small.get()}}}), HasSubstr("no output 'logits'"));
   DeviceSequences wrong = given;
   wrong.ids.offset = 16;
   EXPECT_THAT(start(wrong, {}), HasSubstr("ids: 24 bytes are needed, 20 were given"));
   wrong = given;
   wrong.ids = {};
-  EXPECT_THAT(start(wrong, {}), HasSubstr("ids: there is no buffer"));
+  EXPECT_THAT(start(wrong, {}), HasSubstr("ids: no buffer given"));
   wrong = given;
   wrong.offsets = {0, 4, 3};
   EXPECT_THAT(start(wrong, {}), HasSubstr("sequence 1"));

@@ -66,22 +66,22 @@ std::vector<float> counting(std::size_t count, float first) {
   return values;
 }
 
-TEST(Tensor, JoinedPartsStandSideBySide) {
+TEST(Tensor, ConcatPutsPartsSideBySide) {
   for (const std::int64_t rows : {2, 5000}) {  // made at once, and when asked for
     const auto n = static_cast<std::size_t>(rows);
     const Tensor a = Tensor::of({rows, 3}, counting(3 * n, 0));
     const Tensor half = Tensor::of({rows, 1}, counting(n, 0)).converted(DType::f16);
-    const Tensor joined = Tensor::concat(DType::f32, {a, half.converted(DType::f32), a});
-    ASSERT_EQ(joined.shape(), (Sizes{rows, 7}));
+    const Tensor all = Tensor::concat(DType::f32, {a, half.converted(DType::f32), a});
+    ASSERT_EQ(all.shape(), (Sizes{rows, 7}));
     std::vector<float> expected;
     for (std::size_t row = 0; row < n; ++row)
       for (std::size_t column = 0; column < 7; ++column)
         expected.push_back(column == 3 ? half_to_float(half.as<std::uint16_t>()[row])
                                        : static_cast<float>(3 * row + column % 4));
-    const auto values = joined.as<float>();
+    const auto values = all.as<float>();
     EXPECT_EQ(std::vector<float>(values.begin(), values.end()), expected) << rows;
-    EXPECT_EQ(joined, Tensor::of({rows, 7}, expected));
-    EXPECT_EQ(joined.reshaped({7, rows}), Tensor::of({7, rows}, expected));
+    EXPECT_EQ(all, Tensor::of({rows, 7}, expected));
+    EXPECT_EQ(all.reshaped({7, rows}), Tensor::of({7, rows}, expected));
   }
   const Tensor one = Tensor::of<float>({1, 1}, {1}), two = Tensor::of<float>({2, 1}, {1, 2});
   EXPECT_THROW(Tensor::concat(DType::f32, {one, two}), Error);
@@ -94,9 +94,9 @@ TEST(Tensor, PartsAreThoseThatAreStored) {
   ASSERT_EQ(wide.parts().size(), 1u);
   EXPECT_EQ(wide.parts()[0].bytes().data(), half.bytes().data());
   EXPECT_EQ(wide.reshaped({100, 200}).parts()[0].shape(), (Sizes{100, 200}));
-  const Tensor joined = Tensor::concat(DType::f32, {wide, wide, wide});
-  ASSERT_EQ(joined.parts().size(), 3u);
-  for (const Tensor& part : joined.parts()) EXPECT_EQ(part.bytes().data(), half.bytes().data());
+  const Tensor all = Tensor::concat(DType::f32, {wide, wide, wide});
+  ASSERT_EQ(all.parts().size(), 3u);
+  for (const Tensor& part : all.parts()) EXPECT_EQ(part.bytes().data(), half.bytes().data());
   ASSERT_EQ(half.parts().size(), 1u);
   EXPECT_EQ(half.parts()[0], half);
 }

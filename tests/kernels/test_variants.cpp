@@ -99,7 +99,7 @@ TEST(Needs, SayWhatIsMissing) {
   EXPECT_EQ(why_not({}, gpu, none).reason, "");
 }
 
-// A unit may be hidden while its products of halves are not.
+// A unit may be hidden while its f16 arithmetic is not.
 TEST(Needs, MatrixF16WithoutAUnitIsRefused) {
   opencl::Capabilities halves;
   halves.matrix_f16 = true;
@@ -137,11 +137,11 @@ TEST(Variants, SmallerTilesOfTheSameWeights) {
 
 TEST(Variants, OfProgramsWithOptions) {
   EXPECT_EQ(gemm_variant_of_program("gemm_f32_x86", {{"LANES", 8}}).name, "x86_avx2");
-  const GemmVariant few = gemm_variant_of_program("gemm_f32_x86_small_m", {{"LANES", 16}});
-  EXPECT_EQ(few.tile_rows, 32);
-  EXPECT_EQ(few.panel, 48);
+  const GemmVariant small_m = gemm_variant_of_program("gemm_f32_x86_small_m", {{"LANES", 16}});
+  EXPECT_EQ(small_m.tile_rows, 32);
+  EXPECT_EQ(small_m.panel, 48);
   EXPECT_THAT(tests::error_of([] { gemm_variant_of_program("gemm_s8_new"); }),
-              HasSubstr("gemm_s8_new"));
+              HasSubstr("unknown GEMM program 'gemm_s8_new' (choose from gemm_"));
 }
 
 TEST(Mergeable, AreThoseThatTheSourcesOffer) {

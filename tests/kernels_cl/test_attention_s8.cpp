@@ -27,7 +27,7 @@ struct Quantization {
   float score_inv_scale = 0.0f;  // scores are quantized where it is not 0
   int32_t score_low = 0, score_high = 0;
 
-  /// The same operands with the normalization after the product.
+  /// The same operands with the normalization after p v.
   Quantization unnormalizing() const {
     Quantization z = *this;
     z.unnormalized = 1;
@@ -241,7 +241,7 @@ TEST_P(AttentionS8, ProbabilitiesSaturate) {
                    {.v = {kU8, 7}, .p_inv_scale = p_inv_scale, .p_max = p_max});
 }
 
-// What a kernel holds after the last key is no key, even where every score is far below 0.
+// What a kernel holds after the last key is not a key, even where every score is far below 0.
 TEST_P(AttentionS8, ScoresFarBelowZero) {
   for (int32_t length : {1, 9, 33}) {
     const AttentionCase c{.lengths = {length}};

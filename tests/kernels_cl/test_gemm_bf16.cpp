@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product in bf16 against sums in double of operands rounded to bf16.
+// The GEMM in bf16 against sums in double of operands rounded to bf16.
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
@@ -34,9 +34,9 @@ class GemmBf16 : public testing::TestWithParam<std::tuple<int, bool>> {
       GTEST_SKIP() << reason;
   }
   template <typename T = float>
-  std::vector<T> run_product(const std::vector<float>& a, const std::vector<float>& w,
-                             const std::vector<float>& bias, int M, int N, int K,
-                             int32_t activation) const {
+  std::vector<T> run_gemm(const std::vector<float>& a, const std::vector<float>& w,
+                          const std::vector<float>& bias, int M, int N, int K,
+                          int32_t activation) const {
     const GemmKernel& variant = gemm_bf16_variant();
     const auto weights = pack_bf16(w, N, K, variant.panel);
     const auto [item_panels, bf16] = GetParam();
@@ -72,9 +72,9 @@ class GemmBf16 : public testing::TestWithParam<std::tuple<int, bool>> {
       expected[i] = activated(expected[i] + (bias.empty() ? 0.0 : bias[i % N]), activation);
     const std::string size =
         "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K);
-    const auto f32 = run_product(a, w, bias, M, N, K, activation);
+    const auto f32 = run_gemm(a, w, bias, M, N, K, activation);
     expect_close(f32, expected, size);
-    expect_equal(run_product<uint16_t>(a, w, bias, M, N, K, activation), bf16_bits(f32),
+    expect_equal(run_gemm<uint16_t>(a, w, bias, M, N, K, activation), bf16_bits(f32),
                  size + ", result in bf16");
   }
 };
@@ -104,21 +104,21 @@ TEST_P(GemmBf16, Activations) {
 }
 
 TEST_P(GemmBf16, RoundsOperandsHalfToEven) {
-  // Next to 1 a step is 2^-7: halves of it go to the even neighbour, on both sides of the product.
+  // Next to 1 a step is 2^-7: halves of it go to the even neighbour, for either operand.
   const float half = std::ldexp(1.0f, -8);
   for (const auto& [x, rounded] : {std::pair{1 + half, 1.0f}, {1 + 3 * half, 1 + 4 * half}}) {
-    EXPECT_EQ(run_product({x}, {1.0f}, {}, 1, 1, 1, kNone)[0], rounded);
-    EXPECT_EQ(run_product({1.0f}, {x}, {}, 1, 1, 1, kNone)[0], rounded);
+    EXPECT_EQ(run_gemm({x}, {1.0f}, {}, 1, 1, 1, kNone)[0], rounded);
+    EXPECT_EQ(run_gemm({1.0f}, {x}, {}, 1, 1, 1, kNone)[0], rounded);
   }
 }
 
 TEST_P(GemmBf16, KeepsInfinityAndNan) {
   const auto of = [this](float x) {
-    return run_product({x, 1.0f}, {1.0f, 0.0f}, {}, 1, 1, 2, kNone)[0];
+    return run_gemm({x, 1.0f}, {1.0f, 0.0f}, {}, 1, 1, 2, kNone)[0];
   };
   EXPECT_EQ(of(INFINITY), INFINITY);
   EXPECT_TRUE(std::isnan(of(NAN)));
-  EXPECT_TRUE(std::isnan(run_product({1.0f}, {NAN}, {}, 1, 1, 1, kNone)[0]));
+  EXPECT_TRUE(std::isnan(run_gemm({1.0f}, {NAN}, {}, 1, 1, 1, kNone)[0]));
 }
 
 INSTANTIATE_TEST_SUITE_P(ItemPanels, GemmBf16,

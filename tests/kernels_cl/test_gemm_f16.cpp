@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products in half by matrix units, and by their twins: operands rounded to f16, sums in f32.
+// GEMMs in f16 by matrix units, and by their twins: operands rounded to f16, sums in f32.
 #include "kernels/bind.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "kernels/contracts/prepack.hpp"
@@ -14,9 +14,9 @@ class GemmF16 : public testing::TestWithParam<GemmKernel> {
     if (const auto reason = GetParam().cannot_run(); !reason.empty()) GTEST_SKIP() << reason;
   }
 
-  std::vector<float> product(const std::vector<float>& a, const std::vector<float>& w,
-                             const std::vector<float>& bias, int M, int N, int K,
-                             int32_t activation) const {
+  std::vector<float> run_gemm(const std::vector<float>& a, const std::vector<float>& w,
+                              const std::vector<float>& bias, int M, int N, int K,
+                              int32_t activation) const {
     const GemmKernel& variant = GetParam();
     opencl::Buffer packed = device().allocate(ceil_div(N, variant.panel) * variant.panel *
                                               ceil_div(K, 2) * 2 * sizeof(uint16_t));
@@ -63,7 +63,7 @@ class GemmF16 : public testing::TestWithParam<GemmKernel> {
         for (int n = 0; n < N; ++n)
           expected[static_cast<size_t>(m) * N + n] +=
               a[static_cast<size_t>(m) * K + k] * w[static_cast<size_t>(k) * N + n];
-    expect_equal(product(a, w, {}, M, N, K, kNone), expected,
+    expect_equal(run_gemm(a, w, {}, M, N, K, kNone), expected,
                  "M " + std::to_string(M) + " N " + std::to_string(N) + " K " + std::to_string(K));
   }
 };
@@ -92,7 +92,7 @@ TEST_P(GemmF16, RandomValuesWithBiasAndActivation) {
     for (size_t i = 0; i < expected.size(); ++i)
       expected[i] = activated(expected[i] + bias[i % N], activation);
     const double half_bound = 2e-3 / std::numeric_limits<float>::epsilon();
-    expect_close(product(a, w, bias, M, N, K, activation), expected,
+    expect_close(run_gemm(a, w, bias, M, N, K, activation), expected,
                  "activation " + std::to_string(activation), half_bound);
   }
 }

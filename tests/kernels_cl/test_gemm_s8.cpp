@@ -178,7 +178,7 @@ TEST_P(GemmS8, ScalesOfRows) {
     }
 }
 
-// Each column has its own output scale and zero point, as in a fused product of Q, K and V.
+// Each column has its own output scale and zero point, as in a fused linear of Q, K and V.
 TEST_P(GemmS8, RequantizedOutputs) {
   for (int32_t activation : {kNone, kGelu, kGeluTanh, kRelu, kTanh})
     for (bool out_signed : {false, true}) {

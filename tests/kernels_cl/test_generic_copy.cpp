@@ -19,13 +19,13 @@ Ints row_major_strides(const Ints& dims) {
   return strides;
 }
 
-int32_t product(const Ints& dims) {
+int32_t element_count(const Ints& dims) {
   return std::accumulate(dims.begin(), dims.end(), 1, std::multiplies<>());
 }
 
 /// Place of each element of the view, in row-major order.
 std::vector<int64_t> places(const Ints& dims, const Ints& strides) {
-  std::vector<int64_t> result(static_cast<size_t>(product(dims)));
+  std::vector<int64_t> result(static_cast<size_t>(element_count(dims)));
   for (size_t i = 0; i < result.size(); ++i) {
     auto rest = static_cast<int64_t>(i);
     for (size_t d = dims.size(); d-- > 0; rest /= dims[d]) result[i] += rest % dims[d] * strides[d];
@@ -33,7 +33,7 @@ std::vector<int64_t> places(const Ints& dims, const Ints& strides) {
   return result;
 }
 
-Ints joined(std::initializer_list<Ints> lists) {
+Ints concat(std::initializer_list<Ints> lists) {
   Ints result;
   for (const Ints& list : lists) result.insert(result.end(), list.begin(), list.end());
   return result;
@@ -61,11 +61,11 @@ void expect_copy(const Ints& dims, const Ints& from, const Ints& to, int32_t fro
                                                       .target = out.buffer(),
                                                       .source_start = from_start,
                                                       .target_start = to_start,
-                                                      .shape = upload(joined({dims, from, to})),
+                                                      .shape = upload(concat({dims, from, to})),
                                                       .rank = static_cast<int32_t>(dims.size()),
-                                                      .count = product(dims),
+                                                      .count = element_count(dims),
                                                       .chunk = chunk});
-    run(kernel, ceil_div(static_cast<size_t>(product(dims)), static_cast<size_t>(chunk)));
+    run(kernel, ceil_div(static_cast<size_t>(element_count(dims)), static_cast<size_t>(chunk)));
     expect_equal(out.values(), expected, "chunk " + std::to_string(chunk));
   }
 }
@@ -108,7 +108,7 @@ TYPED_TEST(CopyStrided, Fill) {
                            .value = upload(std::vector<TypeParam>{77}),
                            .target = out.buffer(),
                            .target_start = 4,
-                           .shape = upload(joined({{3, 7}, {0, 0}, {20, 1}})),
+                           .shape = upload(concat({{3, 7}, {0, 0}, {20, 1}})),
                            .rank = 2,
                            .count = 21,
                            .chunk = 10});
@@ -130,7 +130,7 @@ TYPED_TEST(CopyStrided, Where) {
                            .a = upload(a),
                            .b = upload(b),
                            .out = out.buffer(),
-                           .shape = upload(joined({dims, c_strides, a_strides, b_strides})),
+                           .shape = upload(concat({dims, c_strides, a_strides, b_strides})),
                            .rank = 3,
                            .count = 396,
                            .chunk = 50});

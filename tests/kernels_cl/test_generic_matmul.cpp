@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The batched products of unfused graphs against plain C++: strides, transposes, broadcasting,
+// The batched MatMuls of unfused graphs against plain C++: strides, transposes, broadcasting,
 // tails.
 #include "device_test.hpp"
 #include "kernels/bind.hpp"
@@ -9,7 +9,7 @@ namespace bertcl::tests {
 namespace {
 
 /// [2][3] batches of A and B; where `shared`, B is one matrix for the three of a group.
-struct Product {
+struct MatMul {
   int32_t m, n, k;
   bool a_transposed, b_transposed, shared;
   int32_t a_row() const { return a_transposed ? 1 : k; }
@@ -49,8 +49,8 @@ struct Product {
   }
 };
 
-std::vector<Product> products() {
-  std::vector<Product> list;
+std::vector<MatMul> matmuls() {
+  std::vector<MatMul> list;
   for (bool a : {false, true})
     for (bool b : {false, true})
       for (bool shared : {false, true})
@@ -62,7 +62,7 @@ std::vector<Product> products() {
 }
 
 TEST(MatmulF32, StridesTransposesAndBroadcasting) {
-  for (const Product& p : products())
+  for (const MatMul& p : matmuls())
     for (int32_t lanes : {8, 16}) {
       const int32_t block_rows = lanes == 8 ? 8 : 64;
       const auto a = normal_values(p.a_size(), 1), b = normal_values(p.b_size(), 2);
@@ -93,7 +93,7 @@ TEST(MatmulF32, StridesTransposesAndBroadcasting) {
 }
 
 TEST(MatmulS32, ExactForEveryTypeAndZeroPoint) {
-  for (const Product& p : products())
+  for (const MatMul& p : matmuls())
     for (int32_t a_type : {kU8, kS8})
       for (int32_t b_type : {kU8, kS8}) {
         // Half of the bytes at the ends, where products are largest.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// matrix.clh: each matrix instruction and its twin against a product in plain C++, the banks of
+// matrix.clh: each matrix instruction and its twin against plain C++, the banks of
 // local memory that their loads meet, and copies that pass no register.
 #include <algorithm>
 #include <set>

@@ -65,7 +65,7 @@ std::string difference(const ir::Tensor& got, ir::Tensor expected) {
                      a.size(), a[first], b[first], largest);
 }
 
-/// Files whose goldens come from a machine without VNNI: ONNX Runtime's u8 x s8 product by
+/// Files whose goldens come from a machine without VNNI: ONNX Runtime's u8 x s8 GEMM by
 /// vpmaddubsw saturates sums of two products at 16 bits there, which ONNX does not ask for.
 const std::set<std::string> saturated_goldens = {
     "C_quantized/onnxruntime-qnn/dynamic_quantize_matmul_int8_bias.onnx",

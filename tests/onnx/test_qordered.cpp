@@ -192,7 +192,7 @@ TEST(QOrdered, Attention) {
   const Bytes x = random_bytes(batch * seq * hidden, 7);
   const Bytes weights[3] = {random_bytes(hidden * hidden, 8), random_bytes(hidden * hidden, 9),
                             random_bytes(hidden * hidden, 10)};
-  const double product_scale[3] = {0.125, 0.25, 0.5}, bias[3] = {1, -2, 0.5};
+  const double qkv_scale[3] = {0.125, 0.25, 0.5}, bias[3] = {1, -2, 0.5};
   std::vector<Bytes> qkv(3, Bytes(batch * seq * hidden));
   for (std::size_t i = 0; i < 3; ++i)
     for (std::size_t r = 0; r < batch * seq; ++r)
@@ -200,7 +200,7 @@ TEST(QOrdered, Attention) {
         int sum = 0;
         for (std::size_t p = 0; p < hidden; ++p)
           sum += x[r * hidden + p] * weights[i][p * hidden + c];
-        qkv[i][r * hidden + c] = quantized(sum / 1024.0 + bias[i], product_scale[i]);
+        qkv[i][r * hidden + c] = quantized(sum / 1024.0 + bias[i], qkv_scale[i]);
       }
   Bytes expected(batch * seq * hidden);
   for (std::size_t b = 0; b < batch; ++b)
@@ -212,15 +212,15 @@ TEST(QOrdered, Attention) {
         for (std::size_t j = 0; j < keys; ++j) {
           double score = 0;
           for (std::size_t d = 0; d < size; ++d)
-            score += qkv[0][(b * seq + r) * hidden + h * size + d] * product_scale[0] *
-                     qkv[1][(b * seq + j) * hidden + h * size + d] * product_scale[1];
+            score += qkv[0][(b * seq + r) * hidden + h * size + d] * qkv_scale[0] *
+                     qkv[1][(b * seq + j) * hidden + h * size + d] * qkv_scale[1];
           e[j] = std::exp(quantized(score, 0.75) * 0.75 / std::sqrt(size));
           total += e[j];
         }
         for (std::size_t d = 0; d < size; ++d) {
           double sum = 0;
           for (std::size_t j = 0; j < keys; ++j)
-            sum += quantized(e[j] / total, 1.0 / 128) / 128.0 * product_scale[2] *
+            sum += quantized(e[j] / total, 1.0 / 128) / 128.0 * qkv_scale[2] *
                    qkv[2][(b * seq + j) * hidden + h * size + d];
           expected[(b * seq + r) * hidden + h * size + d] = quantized(sum, 0.25);
         }

@@ -135,10 +135,10 @@ TEST(Blas, ProfileCoversTheWholeCall) {
   g.m = 100, g.n = 100, g.k = 100;
   gemm_f32(*context, g, buffer, buffer, result);
   context->queue().enable_profiling(true);
-  for (int i = 0; i < 2; ++i) gemm_f32(*context, g, buffer, buffer, result, "product");
+  for (int i = 0; i < 2; ++i) gemm_f32(*context, g, buffer, buffer, result, "gemm");
   const auto entries = context->queue().profile();
   ASSERT_EQ(entries.size(), 1u);
-  EXPECT_EQ(entries[0].label, "product");
+  EXPECT_EQ(entries[0].label, "gemm");
   EXPECT_EQ(entries[0].kernel, "CLBlast");
   EXPECT_EQ(entries[0].calls, 2u);
   EXPECT_GT(entries[0].ns, 0u);

@@ -95,7 +95,7 @@ TEST(CallersContext, OfAPartOfADeviceHasItsUnitsAndTheCapabilitiesOfTheWhole) {
 TEST(CallersContext, WithoutTheDeviceIsRefused) {
   const Caller caller;
   EXPECT_THAT(error_of([&] { Context::wrap(caller.context.get(), nullptr); }),
-              HasSubstr("none of those of the given context"));
+              HasSubstr("is not in the given context"));
 }
 
 TEST(CallersQueue, IsToldFromThatOfAnotherContext) {

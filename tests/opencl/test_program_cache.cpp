@@ -123,7 +123,7 @@ TEST_F(ProgramCacheTest, EveryDamageMeansRebuild) {
   EXPECT_THAT(run(12).second, HasSubstr("hit"));
 }
 
-// A file whose checksum fits but whose payload is no binary: the driver refuses it.
+// A file whose checksum fits but whose payload is not a binary: the driver refuses it.
 TEST_F(ProgramCacheTest, BinaryRefusedByTheDriverMeansRebuild) {
   run(13);
   ASSERT_EQ(files().size(), 1u);

@@ -84,7 +84,7 @@ TEST_F(UnbuiltKernel, OfTwoArgumentsTheLaterCounts) {
   EXPECT_EQ(context_->allocated_bytes(), before + 1000);
   kernel.set(0, 3).set(0, nullptr);
   EXPECT_EQ(context_->allocated_bytes(), before) << "the buffer is let go of";
-  kernel.build();  // an int is no buffer: it would be refused
+  kernel.build();  // an int is not a buffer: it would be refused
 }
 
 TEST_F(UnbuiltKernel, IsBuiltByManyThreadsOnce) {

@@ -217,7 +217,7 @@ TEST(Evaluate, DynamicQuantization) {
   EXPECT_THAT(y[2].to_ints(), ElementsAre(153));
 }
 
-TEST(Evaluate, IntegerProductsSubtractZeroPoints) {
+TEST(Evaluate, IntegerMatMulsSubtractZeroPoints) {
   // The example of the ONNX specification.
   const auto y =
       run("graph g(%a: u8[4, 3], %b: u8[3, 2], %za: u8[], %zb: u8[]) {"

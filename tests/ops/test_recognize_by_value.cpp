@@ -89,7 +89,7 @@ TEST(AdditiveMask, ByWhere) {
             "mask");
 }
 
-// As many first keys as the row has ones; the same backwards is no such mask.
+// As many first keys as the row has ones; the same backwards is not such a mask.
 TEST(AdditiveMask, ByTheNumberOfOnes) {
   const std::string keys =
       "%n: i64[] = ReduceSum(%wide) {axes = [3], keepdims = 1}\n"

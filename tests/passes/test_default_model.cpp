@@ -67,22 +67,22 @@ TEST(DefaultModel, ComputesWhatOnnxRuntimeDoes) {
   expect_near(outputs[1], end_logits);
 }
 
-TEST(DefaultModel, NormalizesToTypedProducts) {
+TEST(DefaultModel, NormalizesToTypedMatMuls) {
   ir::Graph graph = onnx_io::read_model(model);
   normalize(graph);
   std::set<std::string> ops;
-  int products = 0;
+  int matmuls = 0;
   for (const auto& node : graph.nodes()) {
     ops.insert(node->op);
     if (node->op == "MatMul") {
-      ++products;
+      ++matmuls;
       const std::string type = ir::str(node->output()->type);
       EXPECT_TRUE(type.starts_with("f32[batch, seq, ") || type.starts_with("f32[batch, 12, seq, "))
           << type;
     }
     EXPECT_EQ(ir::str(node->output()->type).find("n0"), std::string::npos) << node->describe();
   }
-  EXPECT_EQ(products, 6 * 8 + 1);
+  EXPECT_EQ(matmuls, 6 * 8 + 1);
   for (const char* op : {"Shape", "Identity", "Concat"}) EXPECT_EQ(ops.count(op), 0u) << op;
   const auto outputs = ops::interpret(graph, inputs);
   expect_near(outputs[0], start_logits);

@@ -9,7 +9,7 @@ Pass find_attention();
 namespace {
 
 /// Attention of 2 heads of size 4; `mask` makes %mask from %m, `scores` the operand of Softmax from
-/// %0 (the product) and %mask.
+/// %0 (q k^T) and %mask.
 std::string attention(std::string_view mask, std::string_view scores, std::string_view p = "%p",
                       std::string_view quantize = "") {
   std::string text =
@@ -216,8 +216,8 @@ TEST(FindAttention, ProbabilitiesOf16BitsStayUnfused) {
 })");
 }
 
-/// Quantized q, k, v and p, with `scores` between the product %0 and %s, and `context` between the
-/// product %c and %cd.
+/// Quantized q, k, v and p, with `scores` between the MatMul %0 and %s, and `context` between the
+/// MatMul %c and %cd.
 std::string all_quantized(std::string_view scores, std::string_view context) {
   std::string text = R"(graph g(%q: u8[batch, seq, 8], %ids: i64[batch, seq]) {
   const %s0: f32[] = 0.02
@@ -281,7 +281,7 @@ TEST(FindAttention, ScoresThatAreQuantizedTwiceStayUnfused) {
 }
 
 /// Attention of 2 heads of size 4 whose p are powers that `quantize` makes from %e, divided by
-/// `sum` after the product.
+/// `sum` after the MatMul.
 std::string unnormalized(std::string_view quantize, std::string_view sum) {
   std::string text = R"(
   %qr: f32[batch, seq, 2, 4] = Reshape(%x)

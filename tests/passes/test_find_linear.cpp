@@ -6,7 +6,7 @@ namespace bertcl::passes {
 Pass find_linear();
 namespace {
 
-TEST(FindLinear, ProductAndBias) {
+TEST(FindLinear, MatMulAndBias) {
   EXPECT_REWRITE(find_linear(), R"(graph g(%x: f32[batch, seq, 4]) {
   const %w: f32[4, 8] = ...
   %0: f32[batch, seq, 8] = MatMul(%x, %w)
@@ -46,7 +46,7 @@ TEST(FindLinear, ABiasThatIsReadTwiceInTheMiddleStaysOutside) {
 })");
 }
 
-TEST(FindLinear, ABiasBehindTheResidualSum) {
+TEST(FindLinear, ABiasAfterTheResidualSum) {
   EXPECT_REWRITE(find_linear(), R"(graph g(%x: f32[batch, seq, 4], %r: f32[batch, seq, 8]) {
   const %w: f32[4, 8] = ...
   %0: f32[batch, seq, 8] = MatMul(%x, %w)
@@ -64,7 +64,7 @@ TEST(FindLinear, ABiasBehindTheResidualSum) {
 })");
 }
 
-TEST(FindLinear, ABiasBehindTheSumOfAProductOfIntegers) {
+TEST(FindLinear, ABiasAfterTheSumOfAnIntegerMatMul) {
   EXPECT_REWRITE(find_linear(),
                  R"(graph g(%x: u8[batch, 4], %z: u8[], %s: f32[], %r: f32[batch, 8]) {
   const %w: i8[4, 8] = ...
@@ -88,7 +88,7 @@ TEST(FindLinear, ABiasBehindTheSumOfAProductOfIntegers) {
 })");
 }
 
-TEST(FindLinear, ABiasBehindASumThatOthersReadStays) {
+TEST(FindLinear, ABiasAfterASumThatOthersReadStays) {
   EXPECT_UNCHANGED(find_linear(), R"(graph g(%p: f32[batch, 8], %r: f32[batch, 8]) {
   %1: f32[batch, 8] = Add(%p, %r)
   const %b: f32[8] = ...

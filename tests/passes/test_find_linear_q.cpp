@@ -102,7 +102,7 @@ TEST(FindLinearQ, AScaleForEachRow) {
 })");
 }
 
-TEST(FindLinearQ, AScaleForEachPlaneStaysBehind) {
+TEST(FindLinearQ, AScaleForEachPlaneStaysOutside) {
   const std::string text = after(find_linear_q(), R"(graph g(%x: u8[3, 2, 2], %s: f32[3, 1, 1]) {
   const %w: i8[2, 2] = [1, 2, 3, 4]
   %a: i32[3, 2, 2] = MatMulInteger(%x, %w)
@@ -201,7 +201,7 @@ TEST(FuseQkvInteger, ZeroPointsOfWeightsSideBySideAndOneMeasuredInput) {
 })";
   const std::string text = after(fuse_qkv(), graph);
   EXPECT_NE(text.find("i8[6] = [0, 0, 7, 7, 0, 0]"), std::string::npos) << text;
-  // Products of differently scaled inputs are not one product.
+  // MatMuls of differently scaled inputs are not one linear.
   std::string other(graph);
   other.replace(other.find("%as, %az, %ws, _, _"), 3, "%ws");
   EXPECT_EQ(after(fuse_qkv(), other), normal(other));

@@ -128,7 +128,7 @@ TEST(FindQuantize, OtherArithmeticStays) {
   } others[] = {
       {"rounded down", in_float("-128", "127", "3", "Floor")},
       {"more than 8 bits", in_float("-128", "255")},
-      {"the zero point is no integer", in_float("-128", "127", "0.25")},
+      {"the zero point is not an integer", in_float("-128", "127", "0.25")},
       {"the difference is taken in 8 bits, where it wraps around",
        graph_of(R"(  const %s: f32[] = 0.5
   const %z: i8[] = 3

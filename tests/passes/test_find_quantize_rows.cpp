@@ -38,7 +38,7 @@ TEST(FindQuantizeRows, BecomesOneOpWithTwoResults) {
 })");
 }
 
-TEST(FindQuantizeRows, WhatProductsAloneReadIsUnsigned) {
+TEST(FindQuantizeRows, WhatMatMulsAloneReadIsUnsigned) {
   std::string text = rows("2", "0.25", "127");
   text.replace(text.find("  return"), std::string::npos, R"(  const %w: i8[8, 2] = ...
   %y: i32[batch, seq, 2] = MatMulInteger(%q, %w)

@@ -18,12 +18,12 @@ constexpr std::string_view folded = R"(graph g(%x: f32[batch, seq, 3]) {
 })";
 
 TEST(FoldChannelFactor, EachSpellingBecomesAScaleForEachChannel) {
-  for (const std::string_view product :
+  for (const std::string_view matmul :
        {"const %m: f32[3] = [1, 2, 4]\n  %a: f32[batch, seq, 3] = Mul(%x, %m)",
         "const %m: f32[3] = [1, 2, 4]\n  %a: f32[batch, seq, 3] = Mul(%m, %x)",
         "const %m: f32[1, 1, 3] = [1, 2, 4]\n  %a: f32[batch, seq, 3] = Mul(%x, %m)",
         "const %m: f32[3] = [1, 0.5, 0.25]\n  %a: f32[batch, seq, 3] = Div(%x, %m)"}) {
-    const std::string before = "graph g(%x: f32[batch, seq, 3]) {\n  " + std::string(product) + R"(
+    const std::string before = "graph g(%x: f32[batch, seq, 3]) {\n  " + std::string(matmul) + R"(
   const %s: f32[] = 0.5
   const %z: u8[] = 7
   %y: u8[batch, seq, 3] = QuantizeLinear(%a, %s, %z)
@@ -58,7 +58,7 @@ TEST(FoldChannelFactor, AScaleForEachChannelTakesTheFactorToo) {
 })");
 }
 
-TEST(FoldChannelFactor, OtherReadersOfTheProductKeepIt) {
+TEST(FoldChannelFactor, OtherReadersOfTheMatMulKeepIt) {
   const std::string text = after(fold_channel_factor(), R"(graph g(%x: f32[batch, 2]) {
   const %m: f32[2] = [2, 4]
   %a: f32[batch, 2] = Mul(%x, %m)

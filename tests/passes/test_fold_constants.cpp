@@ -73,7 +73,7 @@ TEST(FoldConstants, FloatWeightsThatAreQuantizedBecomeInt8) {
 })");
 }
 
-TEST(FoldDequantize, WeightsOfFloatProductsBecomeFloat) {
+TEST(FoldDequantize, WeightsOfFloatMatMulsBecomeFloat) {
   const std::string_view before = R"(graph g(%x: f32[batch, 2]) {
   const %w: i8[2, 2] = [1, 2, 3, 4]
   const %s: f32[] = 0.5

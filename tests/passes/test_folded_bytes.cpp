@@ -12,7 +12,7 @@ namespace bertcl::passes {
 Pass fold_constants(const ir::Limits& limits);
 namespace {
 
-/// Two constants that are joined in both orders, again and again: 2^levels times the first.
+/// Two constants that are concatenated in both orders, again and again: 2^levels times the first.
 ir::Graph doubling(int levels, int elements) {
   std::string text = fmt::format(
       "graph g(%x: f32[1]) {{\n  const %a0: f32[{0}] = splat 1\n  const %b0: f32[{0}] = splat 2\n",

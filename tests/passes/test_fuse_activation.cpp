@@ -7,7 +7,7 @@ namespace bertcl::passes {
 Pass fuse_activation();
 namespace {
 
-TEST(FuseActivation, GeluMovesIntoTheProduct) {
+TEST(FuseActivation, GeluMovesIntoTheLinear) {
   EXPECT_REWRITE(fuse_activation(), R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 8] = ...
   %a: f32[batch, 8] = linear(%x, %w)
@@ -21,7 +21,7 @@ TEST(FuseActivation, GeluMovesIntoTheProduct) {
 })");
 }
 
-TEST(FuseActivation, AProductThatIsReadElsewhereStays) {
+TEST(FuseActivation, ALinearThatIsReadElsewhereStays) {
   EXPECT_UNCHANGED(fuse_activation(), R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 8] = ...
   %a: f32[batch, 8] = linear(%x, %w)

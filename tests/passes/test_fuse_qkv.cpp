@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of one operand side by side.
+// Linears of one operand side by side.
 #include "check.hpp"
 
 namespace bertcl::passes {
@@ -56,7 +56,7 @@ TEST(FuseQkv, ColumnsOfTheWeightsAlternateByRow) {
             (std::vector<double>{1, 2, 5, 6, 9, 10, 3, 4, 7, 8, 11, 12}));
 }
 
-TEST(FuseQkv, PartsOfOneProductAreReadInPlace) {
+TEST(FuseQkv, PartsOfOneLinearAreReadInPlace) {
   const std::string split = R"(graph g(%x: f32[batch, seq, 2]) {
   const %w: f32[2, 6] = ...
   %qkv: f32[batch, seq, 6] = linear(%x, %w)
@@ -85,7 +85,7 @@ TEST(FuseQkv, PartsOfOneProductAreReadInPlace) {
 })");
 }
 
-TEST(FuseQkv, ProductsOfDifferentOperandsStay) {
+TEST(FuseQkv, LinearsOfDifferentOperandsStay) {
   EXPECT_UNCHANGED(fuse_qkv(), R"(graph g(%x: f32[batch, seq, 2], %o: f32[batch, seq, 2]) {
   const %w: f32[2, 2] = ...
   %q: f32[batch, seq, 2] = linear(%x, %w)

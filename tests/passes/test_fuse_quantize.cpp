@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product, a norm or an attention and the quantization of its result.
+// A linear, a norm or an attention and the quantization of its result.
 #include "check.hpp"
 
 namespace bertcl::passes {
@@ -7,7 +7,7 @@ namespace bertcl::passes {
 Pass fuse_quantize();
 namespace {
 
-TEST(FuseQuantize, ProductWritesBytes) {
+TEST(FuseQuantize, LinearWritesBytes) {
   EXPECT_REWRITE(fuse_quantize(), R"(graph g(%x: u8[batch, 4]) {
   const %w: i8[4, 8] = ...
   const %s: f32[] = 0.5
@@ -45,7 +45,7 @@ TEST(FuseQuantize, NormGivesFloatAndBytes) {
 })");
 }
 
-TEST(FuseQuantize, ProductWritesBytesWithAScaleForEachColumn) {
+TEST(FuseQuantize, LinearWritesBytesWithAScaleForEachColumn) {
   EXPECT_REWRITE(fuse_quantize(), R"(graph g(%x: u8[batch, 4]) {
   const %w: i8[4, 2] = ...
   const %s: f32[] = 0.5

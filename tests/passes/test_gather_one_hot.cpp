@@ -7,7 +7,7 @@ namespace bertcl::passes {
 Pass gather_one_hot();
 namespace {
 
-TEST(GatherOneHot, ALookUpWrittenAsAProduct) {
+TEST(GatherOneHot, ALookUpWrittenAsAMatMul) {
   EXPECT_REWRITE(gather_one_hot(), R"(graph g(%ids: i64[batch, seq], %table: f32[2, 64]) {
   const %depth: i64[] = 2
   const %values: f32[2] = [0, 1]
@@ -21,7 +21,7 @@ TEST(GatherOneHot, ALookUpWrittenAsAProduct) {
 })");
 }
 
-TEST(GatherOneHot, OtherValuesStayAProduct) {
+TEST(GatherOneHot, OtherValuesStayAMatMul) {
   EXPECT_UNCHANGED(gather_one_hot(), R"(graph g(%ids: i64[batch, seq], %table: f32[2, 64]) {
   const %depth: i64[] = 2
   const %values: f32[2] = [0, 2]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of quantized operands, or why they stay in float.
+// MatMuls of quantized operands, or why they stay in float.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -10,7 +10,7 @@ namespace bertcl::passes {
 Pass lower_linear_q();
 namespace {
 
-TEST(LowerLinearQ, QuantizedOperandsMakeAnIntegerProduct) {
+TEST(LowerLinearQ, QuantizedOperandsMakeALinearQ) {
   EXPECT_REWRITE(lower_linear_q(), R"(graph g(%q: u8[batch, 2]) {
   const %xs: f32[] = 0.5
   const %xz: u8[] = 3
@@ -48,7 +48,7 @@ TEST(LowerLinearQ, Unsigned8BitWeightsAroundTheMiddleMoveToSigned) {
   EXPECT_NE(text.find("linear_q"), std::string::npos) << text;
 }
 
-TEST(LowerLinearQ, WhatCannotBeAnIntegerProductSaysWhy) {
+TEST(LowerLinearQ, WhatCannotBeALinearQSaysWhy) {
   const std::string rows = after(lower_linear_q(), R"(graph g(%q: i8[batch, 2]) {
   const %xs: f32[] = 0.5
   %x: f32[batch, 2] = DequantizeLinear(%q, %xs)
@@ -72,7 +72,7 @@ TEST(LowerLinearQ, WhatCannotBeAnIntegerProductSaysWhy) {
 }
 
 // 255 * 128 * 65793 is the last sum that an int32 holds, 255 * 255 * 33025 with a zero point.
-TEST(LowerLinearQ, ProductsThatCouldOverflowStayInFloat) {
+TEST(LowerLinearQ, LinearsThatCouldOverflowStayInFloat) {
   const auto lowered = [](std::int64_t k, const char* zero = "") {
     return after(lower_linear_q(), fmt::format(R"(graph g(%x: u8[batch, {0}]) {{
   const %s: f32[] = 0.5

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans of small graphs: views, variants, notes on products that stay float, refusals.
+// Plans of small graphs: views, variants, notes on MatMuls that stay float, refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,14 +36,14 @@ std::string refusal(std::string_view text, const Options& options = {}) {
   return "no refusal";
 }
 
-constexpr std::string_view product = R"(graph g(%x: f32[batch, 4]) {
+constexpr std::string_view linear = R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
   const %b: f32[2] = [1, 2]
   %y: f32[batch, 2] = linear(%x, %w, %b) {activation = "gelu"}
   return %y as y
 })";
 
-constexpr std::string_view product_in_half = R"(graph g(%x: f32[batch, 4]) {
+constexpr std::string_view linear_in_half = R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
   const %b: f32[2] = [1, 2]
   %y: f32[batch, 2] = linear(%x, %w, %b) {activation = "gelu", precision = "fp16"}
@@ -107,7 +107,7 @@ TEST(MakePlan, RefusalsInsideOfALoweringNameTheNode) {
               HasSubstr("linear (result 'y'): unknown activation 'swish'"));
 }
 
-TEST(MakePlan, IntegerProductsThatCouldOverflowAreRefused) {
+TEST(MakePlan, IntegerLinearsThatCouldOverflowAreRefused) {
   EXPECT_THAT(refusal(R"(graph g(%x: u8[batch, 65794]) {
   const %w: i8[65794, 1] = ...
   const %s: f32[] = 0.5
@@ -132,17 +132,17 @@ TEST(MakePlan, AnEmbeddingOutsideOfPackedTokensIsRefused) {
   %e: f32[batch, seq, 4] = embed_norm(%ids, _, _, %word, _, %word, %gamma, _) {epsilon = 0.5}
   return %e as e
 })"),
-              HasSubstr("embed_norm (result 'e'): an embedding of tokens that are not packed"));
+              HasSubstr("embed_norm (result 'e'): an embedding needs packed tokens"));
 }
 
 TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {
   Options options;
-  EXPECT_NE(plan_of(product).steps.back().variant, "clblast");
-  EXPECT_THAT(plan_of(product).steps.back().why_not_faster, Not(HasSubstr("clblast")))
+  EXPECT_NE(plan_of(linear).steps.back().variant, "clblast");
+  EXPECT_THAT(plan_of(linear).steps.back().why_not_faster, Not(HasSubstr("clblast")))
       << "a choice of the user, and no faster kernel of the variants";
   options.gemm = "clblast";
-  const Plan plan = plan_of(product, options);
-  ASSERT_EQ(plan.steps.size(), 3u);  // bias, product, activation
+  const Plan plan = plan_of(linear, options);
+  ASSERT_EQ(plan.steps.size(), 3u);  // bias, linear, activation
   EXPECT_EQ(plan.steps[1].variant, "clblast");
   EXPECT_EQ(plan.steps[1].type, "fp32");
 }
@@ -151,7 +151,7 @@ TEST(MakePlan, ClblastCanBeSwitchedOff) {
   Options options;
   options.gemm = "clblast";
   options.disabled = "clblast";
-  const Plan plan = plan_of(product, options);
+  const Plan plan = plan_of(linear, options);
   ASSERT_EQ(plan.steps.size(), 1u);
   EXPECT_NE(plan.steps[0].variant, "clblast");
   EXPECT_THAT(plan.steps[0].why_not_faster, HasSubstr("clblast: disabled"));
@@ -160,9 +160,9 @@ TEST(MakePlan, ClblastCanBeSwitchedOff) {
 TEST(MakePlan, WeightsInHalfStayInHalfUnderClblast) {
   Options options;
   options.gemm = "clblast";
-  const Plan plan = plan_of(product_in_half, options);
+  const Plan plan = plan_of(linear_in_half, options);
   if (device()->capabilities().fp16) {
-    ASSERT_EQ(plan.steps.size(), 5u);  // x to half, bias, product, result to float, activation
+    ASSERT_EQ(plan.steps.size(), 5u);  // x to half, bias, linear, result to float, activation
     EXPECT_EQ(plan.steps[2].variant, "clblast");
     EXPECT_EQ(plan.steps[2].type, "fp16");
   } else {
@@ -216,9 +216,9 @@ TEST(MakePlan, ADeviceHasASayInThePrecision) {
 TEST(MakePlan, AnUnknownVariantIsRefusedWithTheNearestOrTheList) {
   Options options;
   options.disabled = "x86_avx2,x86_avx3";
-  EXPECT_THAT(refusal(product, options), HasSubstr("'x86_avx3' (did you mean x86_avx2?)"));
+  EXPECT_THAT(refusal(linear, options), HasSubstr("'x86_avx3' (did you mean x86_avx2?)"));
   options.disabled = "fastest";
-  const std::string message = refusal(product, options);
+  const std::string message = refusal(linear, options);
   EXPECT_THAT(message, HasSubstr("'fastest' (choose from"));
   for (const char* known : {"clblast", "portable", "ref", "x86_avx512", "x86_vnni"})
     EXPECT_THAT(message, HasSubstr(known));
@@ -236,7 +236,7 @@ TEST(Notes, ALinearSaysItsReason) {
   EXPECT_EQ(plan.steps.back().why_not_faster, "its weight is not quantized");
 }
 
-TEST(Notes, AProductOfDequantizedValuesIsNotedBehindMovesToo) {
+TEST(Notes, ALinearOfDequantizedValuesIsNotedAfterMovesToo) {
   const Plan plan = plan_of(R"(graph g(%x: u8[batch, 4, 4], %f: f32[batch, 4, 4]) {
   const %s: f32[] = 0.5
   %d: f32[batch, 4, 4] = DequantizeLinear(%x, %s)
@@ -249,7 +249,7 @@ TEST(Notes, AProductOfDequantizedValuesIsNotedBehindMovesToo) {
 }
 
 TEST(Notes, FloatModelsHaveNone) {
-  EXPECT_THAT(plan_of(product).notes, IsEmpty());
+  EXPECT_THAT(plan_of(linear).notes, IsEmpty());
   EXPECT_THAT(plan_of(R"(graph g(%a: f32[batch, 4, 4], %b: f32[batch, 4, 4]) {
   %y: f32[batch, 4, 4] = MatMul(%a, %b)
   return %y as y

@@ -61,7 +61,7 @@ TEST(Programs, EveryKernelOfAStepTakesItsArguments) {
   const auto context = opencl::Context::create("cpu");
   const ir::Graph graph = ir::parse(kGraph);
   const ir::Node& relu = *graph.nodes().front();
-  // What a step says that is launched as `kernel`, in small tiles and for few rows by the others.
+  // What a step says that is launched as `kernel`, in small tiles and for small M by the others.
   const auto finish = [&](const char* kernel, const char* small, const char* rows) {
     Plan plan;
     plan.context = context;

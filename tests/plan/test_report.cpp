@@ -61,7 +61,7 @@ TEST(Sections, SameLaunches) {
   EXPECT_FALSE(same_launches(plan, a, b));
 }
 
-TEST(StepCost, OfAProduct) {
+TEST(StepCost, OfALinear) {
   const Plan plan = make_plan(ir::parse(R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 2] = [1, 2, 3, 4, 5, 6, 7, 8]
   const %b: f32[2] = [1, 2]
@@ -107,8 +107,8 @@ TEST(Launched, SmallTilesWhereTheLargeOnesAreTooFew) {
 }
 
 // y[batch, columns] = x[batch, 1] * w.
-Step product_of_columns(const std::shared_ptr<opencl::Context>& context, bool int8,
-                        std::int64_t columns, const Options& options = {}) {
+Step linear_of_columns(const std::shared_ptr<opencl::Context>& context, bool int8,
+                       std::int64_t columns, const Options& options = {}) {
   const std::vector<int> w(static_cast<std::size_t>(columns), 3);
   const std::string text = int8 ? R"(graph g(%x: u8[batch, 1]) {{
   const %s: f32[] = [0.5]
@@ -130,7 +130,7 @@ TEST(Launched, AKernelOfItsOwnForFewRowsOnIntelsCpusAlone) {
   const auto context = opencl::Context::create("cpu");
   const std::int64_t enough = 2 * 48 * context->info().compute_units;  // two panels for each unit
   for (const bool int8 : {false, true}) {
-    const Step step = product_of_columns(context, int8, enough);
+    const Step step = linear_of_columns(context, int8, enough);
     const std::string program = step.kernel.program_name();
     if (context->info().vendor != "GenuineIntel" ||
         (program != "gemm_f32_x86" && program != "gemm_s8_x86_vnni")) {
@@ -145,11 +145,11 @@ TEST(Launched, AKernelOfItsOwnForFewRowsOnIntelsCpusAlone) {
     EXPECT_EQ(of_rows(1), program + "_small_m");
     EXPECT_EQ(of_rows(few), program + "_small_m");
     EXPECT_EQ(of_rows(few + 1), program);
-    EXPECT_TRUE(product_of_columns(context, int8, 16).alternatives.empty())
+    EXPECT_TRUE(linear_of_columns(context, int8, 16).alternatives.empty())
         << "a panel is for one unit";
     Options without;
     without.disabled = step.variant + "_small_m";
-    EXPECT_TRUE(product_of_columns(context, int8, enough, without).alternatives.empty());
+    EXPECT_TRUE(linear_of_columns(context, int8, enough, without).alternatives.empty());
   }
 }
 

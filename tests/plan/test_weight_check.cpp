@@ -21,7 +21,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 const std::string kNoError = "no Error was thrown";
 
-/// A product with packed weights, small and large constants of Adds.
+/// A linear with prepacked weights, small and large constants of Adds.
 ir::Graph graph_with(const std::string& name, std::size_t index, float value,
                      ir::DType type = ir::DType::f32) {
   ir::Graph graph = ir::parse(R"(graph g(%x: f32[batch, 96]) {

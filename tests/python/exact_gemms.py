@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Int8 GEMMs of a model as products of float64, which are exact.
+"""Int8 GEMMs of a model computed in float64, which is exact.
 
 ONNX Runtime's kernels for u8 x s8 saturate on CPUs without VNNI instructions: they add two products of
 bytes into 16 bits (vpmaddubsw). What its operators mean is the exact sum, so that is what bertcl is
@@ -58,7 +58,7 @@ REWRITES = {"MatMulInteger": _matmul_integer, "MatMulIntegerToFloat": _matmul_in
             "QLinearMatMul": _qlinear_matmul}
 
 
-def with_exact_products(model):
+def with_exact_gemms(model):
     """Rewrites the nodes of `model` (a ModelProto) in place; True if there was one to rewrite."""
     nodes, found = [], False
     for node in model.graph.node:

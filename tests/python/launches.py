@@ -29,7 +29,7 @@ CALIBRATION = ROOT / "data" / "calibration.json"
 HEADS, HIDDEN = 12, 384  # of the default model
 U8, S8 = QuantType.QUInt8, QuantType.QInt8
 # Inputs of MatMuls only: what bertcl quantizes by default, and ONNX Runtime's example for GPUs
-PRODUCTS = dict(op_types_to_quantize=["MatMul"])
+MATMULS = dict(op_types_to_quantize=["MatMul"])
 INPUTS_ONLY = dict(OpTypesToExcludeOutputQuantization=["MatMul"])
 # Tells the quantizers the type of what the operators of com.microsoft give
 FLOAT = dict(DefaultTensorType=onnx.TensorProto.FLOAT)
@@ -84,10 +84,10 @@ class Spellings:
                         per_channel=per_channel, extra_options=options or {}, **settings)
         return self.path(name)
 
-    def products(self, name, dedicated=False, **settings):
+    def matmuls(self, name, dedicated=False, **settings):
         options = dict(INPUTS_ONLY, DedicatedQDQPair=dedicated,
                        ActivationSymmetric=settings.get("activations") == S8)
-        return self.static(name, options=options, **PRODUCTS, **settings)
+        return self.static(name, options=options, **MATMULS, **settings)
 
     def dynamic(self, name, source=None):
         quantize_dynamic(source or self.source, self.path(name), weight_type=S8, per_channel=True,
@@ -97,12 +97,12 @@ class Spellings:
     def all(self):
         """Name and path of each; the first is the measure of the others."""
         yield "bertcl", self.own()
-        yield "ONNX Runtime, u8, per tensor", self.products("u8", per_channel=False)
-        yield "ONNX Runtime, s8, per channel", self.products("s8", activations=S8)
+        yield "ONNX Runtime, u8, per tensor", self.matmuls("u8", per_channel=False)
+        yield "ONNX Runtime, s8, per channel", self.matmuls("s8", activations=S8)
         yield ("ONNX Runtime, u8, per channel, dedicated pairs, preprocessed",
-               self.products("u8 dedicated", dedicated=True, source=self.preprocessed()))
+               self.matmuls("u8 dedicated", dedicated=True, source=self.preprocessed()))
         yield ("ONNX Runtime, s8, per tensor, dedicated pairs, preprocessed",
-               self.products("s8 dedicated", activations=S8, per_channel=False, dedicated=True,
+               self.matmuls("s8 dedicated", activations=S8, per_channel=False, dedicated=True,
                              source=self.preprocessed()))
         yield ("ONNX Runtime, u8, then optimized by it",
                self._optimized_by_runtime(self.path("u8"), "u8 optimized",
@@ -129,7 +129,7 @@ class Launches:
         return collections.Counter(op["op"] for op in self.report["ops"])
 
     @property
-    def integer_products(self):
+    def integer_linears(self):
         return sum(op["type"].startswith("int8") and op["operations"] > 0 for op in self.report["ops"])
 
     def more_than(self, other):
@@ -172,7 +172,7 @@ def main():
         for launches in all_launches(folder, options.questions):
             first = first or launches
             more = "; ".join(f"{count} {op}: {why}" for op, (count, why) in launches.more_than(first).items())
-            print(f"| {launches.name} | {launches.count} | {launches.integer_products} | "
+            print(f"| {launches.name} | {launches.count} | {launches.integer_linears} | "
                   f"{launches.closeness.equal:.0%} ({launches.peer.equal:.0%}) | "
                   f"{launches.closeness.rms:.2f} ({launches.peer.rms:.2f}) | {more} |", flush=True)
 

@@ -10,7 +10,7 @@ import tempfile
 import numpy as np
 import onnx
 import onnxruntime
-from exact_products import with_exact_products
+from exact_gemms import with_exact_gemms
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
@@ -52,7 +52,7 @@ class Reference:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 3
         proto = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
-        if with_exact_products(proto):
+        if with_exact_gemms(proto):
             model = proto.SerializeToString()
         self._session = onnxruntime.InferenceSession(model, options,
                                                      providers=["CPUExecutionProvider"])

@@ -52,20 +52,20 @@ def smoothed(model, random, factor_of_each_reader=False, half=False):
     """x -> MatMul(W) becomes x -> Mul m -> MatMul(W / m) for every LayerNormalization and Gelu."""
     graph = Graph(model)
     for x in graph.made_by(*ACTIVATIONS):
-        products = [n for n in graph.readers(x) if n.op_type == "MatMul"]
+        matmuls = [n for n in graph.readers(x) if n.op_type == "MatMul"]
         shared = None
-        for product in products:
-            weight = graph.constants[product.input[1]]
+        for matmul in matmuls:
+            weight = graph.constants[matmul.input[1]]
             if shared is None or factor_of_each_reader:
-                name = f"{product.output[0]}.factor"
+                name = f"{matmul.output[0]}.factor"
                 if shared is None:
                     m = np.exp2(np.clip(random.standard_normal(len(weight)), -3, 3)).astype(np.float16)
                 graph.constants[name] = m if half else m.astype(np.float32)
                 if half:
-                    name = graph.add("Cast", [name], name + ".float", product, to=TensorProto.FLOAT)
-                shared = graph.add("Mul", [x, name], name + ".product", product)
-            graph.constants[product.input[1]] = weight / m.astype(np.float32)[:, None]
-            graph.redirect(product, x, shared)
+                    name = graph.add("Cast", [name], name + ".float", matmul, to=TensorProto.FLOAT)
+                shared = graph.add("Mul", [x, name], name + ".scaled", matmul)
+            graph.constants[matmul.input[1]] = weight / m.astype(np.float32)[:, None]
+            graph.redirect(matmul, x, shared)
     return graph
 
 
@@ -146,7 +146,7 @@ class Channels(unittest.TestCase):
         return smoothed(make_bert.build(self.SPEC), np.random.default_rng(3), **options)
 
     def check(self, graph, name="model.onnx"):
-        """As ONNX Runtime computes it, every product in int8, no launch more than without factors."""
+        """As ONNX Runtime computes it, every MatMul in int8, no launch more than without factors."""
         path = graph.save(self.folder / name)
         inputs = batch(self.SPEC, LENGTHS)
         found = bertcl_run(path, inputs)

@@ -44,8 +44,8 @@ OPTIONS = {"i8": ["--per-tensor"], "i8 per column": [], "u8": ["--weights", "u8"
            "7 bits": ["--per-tensor", "--reduce-range"], "per token": ["--per-token"]}
 
 
-def products(path):
-    """Weight, scale and zero point of each product of integers, by the name of its node."""
+def matmuls(path):
+    """Weight, scale and zero point of each integer MatMul, by the name of its node."""
     graph = onnx.load(path).graph
     constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
     readers = {name: n for n in graph.node for name in n.input}
@@ -92,7 +92,7 @@ class DynamicallyQuantizedModel(unittest.TestCase):
         for name, theirs in (*EIGHT_BITS.items(), ("7 bits", dict(reduce_range=True))):
             quantize_dynamic(self.folder / "folded.onnx", path, op_types_to_quantize=["MatMul"],
                              **theirs)
-            expected, found = products(path), products(self.written(name))
+            expected, found = matmuls(path), matmuls(self.written(name))
             self.assertEqual(expected.keys(), found.keys())
             self.assertEqual(len(found), 37)
             for node, (weight, scale, zero_point, reader) in expected.items():
@@ -143,9 +143,9 @@ class DynamicallyQuantizedModel(unittest.TestCase):
         the rows that ONNX Runtime measures are those that --keep-padding computes."""
         for name, model in self.files():
             report = inspect(model, "--require", "int8")
-            products = [op for op in report["ops"] if op["op"] == "linear_q" and
+            linears = [op for op in report["ops"] if op["op"] == "linear_q" and
                         op["variant"] != "rows"]
-            self.assertEqual(len(products), 25, name)  # 4 a layer (q, k, v are one), and the head
+            self.assertEqual(len(linears), 25, name)  # 4 a layer (q, k, v are one), and the head
             for size, options in (1, []), (QUESTIONS, ["--keep-padding"]):
                 noise, short = self.distance(model, model, size, *options)
                 self.assertLess(noise, 0.013, name)
@@ -157,7 +157,7 @@ class DynamicallyQuantizedModel(unittest.TestCase):
         self.assertGreater(short, 1.0)
 
     def test_a_scale_for_each_token(self):
-        """One launch quantizes the rows of each product's input. The scale of a token depends on
+        """One launch quantizes the rows of each linear's input. The scale of a token depends on
         nothing else in its batch: padding changes nothing."""
         model = self.written("per token")
         report = inspect(model, "--require", "int8")

@@ -82,8 +82,8 @@ class Heads(unittest.TestCase):
                 a, b = (values_of(model, name, x, inputs["attention_mask"]) for x in (a, b))
             equal = np.mean(a.argmax(-1) == b.argmax(-1))
             self.assertGreaterEqual(equal, 0.99, name)
-        products = [op["op"] for op in inspect(path, "--batch", "2", "--seq", "24")["ops"]]
-        self.assertIn("linear_q", products)
+        ops = [op["op"] for op in inspect(path, "--batch", "2", "--seq", "24")["ops"]]
+        self.assertIn("linear_q", ops)
 
     def check(self, opset, captured=None, **kind):
         model = Model(**kind)

@@ -20,21 +20,21 @@ class SpellingsOfTheDefaultModel(unittest.TestCase):
         cls.all = {found.name: found for found in launches.all_launches(folder.name, QUESTIONS)}
         cls.own = cls.all["bertcl"]
 
-    def test_calibrated_products_need_the_same_launches(self):
+    def test_calibrated_matmuls_need_the_same_launches(self):
         for name, found in self.all.items():
             if "dynamic" in name or "every operator" in name:
                 continue
             with self.subTest(name):
                 self.assertEqual(found.operators, self.own.operators)
-                self.assertEqual(found.integer_products, self.own.integer_products)
+                self.assertEqual(found.integer_linears, self.own.integer_linears)
                 self.assertEqual(found.report["why_not_int8"], [])
 
     def test_further_launches_have_a_reason(self):
-        # The fused operators count the tokens of a mask and have one product for queries, keys and values.
+        # The fused operators count the tokens of a mask and have one linear for queries, keys and values.
         for name in ("ONNX Runtime, dynamic", "fused operators, dynamic"):
             found = self.all[name]
             more = found.more_than(self.own)
-            more.pop("attention")  # the products of attention are not quantized dynamically
+            more.pop("attention")  # the MatMuls of attention are not quantized dynamically
             self.assertEqual(more.keys(), {"DynamicQuantizeLinear"})
             self.assertIn("range", more["DynamicQuantizeLinear"][1])
             self.assertEqual(found.count, self.own.count + found.operators["DynamicQuantizeLinear"])

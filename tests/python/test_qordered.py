@@ -70,25 +70,25 @@ class Layer:
         imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
         onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=8), path)
 
-    def product(self, q, scale, name):
+    def matmul(self, q, scale, name):
         sums = q.astype(np.int32) @ self.weights[name].astype(np.int32)
         return sums * (np.float32(scale) * self.scales[name]) + self.biases[name]
 
     def expected(self):
         s = SCALES
         x = quantized(self.x, s["s_x"])
-        q, k, v = (real(quantized(self.product(x, s["s_x"], "w_" + n), s["s_" + n]), s["s_" + n])
+        q, k, v = (real(quantized(self.matmul(x, s["s_x"], "w_" + n), s["s_" + n]), s["s_" + n])
                    .reshape(BATCH, SEQ, HEADS, -1).transpose(0, 2, 1, 3) for n in "qkv")
         scores = real(quantized(q @ k.swapaxes(2, 3), s["s_scores"]), s["s_scores"])
         scores = scores / math.sqrt(HIDDEN // HEADS) + np.where(self.mask, 0, -1e9)[:, None, None]
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights = quantized(weights / weights.sum(-1, keepdims=True), s["s_weights"])
         mixed = (real(weights, s["s_weights"]) @ v).transpose(0, 2, 1, 3).reshape(self.x.shape)
-        out = self.product(quantized(mixed, s["s_mixed"]), s["s_mixed"], "w_out") + real(x, s["s_x"])
+        out = self.matmul(quantized(mixed, s["s_mixed"]), s["s_mixed"], "w_out") + real(x, s["s_x"])
         out = real(quantized(out, s["s_out"]), s["s_out"])
         centred = out - out.mean(-1, keepdims=True)
         norm = centred / np.sqrt((centred ** 2).mean(-1, keepdims=True) + 1e-5) * self.gamma + self.beta
-        wide = real(quantized(self.product(quantized(norm, s["s_norm"]), s["s_norm"], "w_wide"), s["s_wide"]),
+        wide = real(quantized(self.matmul(quantized(norm, s["s_norm"]), s["s_norm"], "w_wide"), s["s_wide"]),
                     s["s_wide"])
         erf = np.vectorize(math.erf)
         return real(quantized(wide * 0.5 * (1 + erf(wide / math.sqrt(2))), s["s_gelu"]), s["s_gelu"])

@@ -63,7 +63,7 @@ class QuantizeOptions(unittest.TestCase):
         # A value next to a rounding tie may take the other step, and later ones with it.
         self.assertLess(difference, 0.04 * extent)
         self.assertGreater(worst(self.float, expected, mask)[0], 0, "was anything quantized?")
-        if "MatMul=0" not in options:  # ONNX Runtime's fused products refuse scales along rows
+        if "MatMul=0" not in options:  # ONNX Runtime's fused MatMuls refuse scales along rows
             Reference(path, optimized=True).run(self.inputs)
         return inspect(path)
 

@@ -173,12 +173,12 @@ def domain_of_microsoft(graph):
 def integer_biases(graph):
     """Biases as int32 under DequantizeLinear without a zero point."""
     constants = constants_of(graph)
-    products = {node.output[0] for node in graph.node if node.op_type == "MatMul"}
+    matmuls = {node.output[0] for node in graph.node if node.op_type == "MatMul"}
     scale = np.float32(1e-5)
     graph.initializer.append(numpy_helper.from_array(scale, "bias_scale"))
     for node in [n for n in graph.node if n.op_type == "Add"]:
         sides = [name for name in node.input if name in constants and constants[name].ndim == 1]
-        if not sides or not products & set(node.input):
+        if not sides or not matmuls & set(node.input):
             continue
         name = sides[0]
         values = np.rint(constants[name] / scale).astype(np.int32)
@@ -220,7 +220,7 @@ class Quantized(Spellings):
     # A value next to a rounding tie may take the other step, and later ones with it.
     STEPS = 0.02
 
-    def test_products(self):
+    def test_matmuls(self):
         for name, settings in {
                 "u8": inputs_only("MatMul"),
                 "u8, per tensor": dict(per_channel=False, **inputs_only("MatMul")),
@@ -269,7 +269,7 @@ class Quantized(Spellings):
             with self.subTest(name):
                 self.check(path, spec, self.STEPS, LENGTHS, "--disable-pass", name)
 
-    def test_products_and_residual_sums(self):
+    def test_matmuls_and_residual_sums(self):
         def other_sums(graph):
             readers = collections.defaultdict(list)
             for node in graph.node:
@@ -287,8 +287,8 @@ class Quantized(Spellings):
 
     def test_quantized_outputs_too(self):
         """The quantizer's defaults: results of operators are quantized as well."""
-        for name, settings in {"products": dict(op_types_to_quantize=["MatMul"]),
-                               "products and sums": dict(op_types_to_quantize=["MatMul", "Add"]),
+        for name, settings in {"matmuls": dict(op_types_to_quantize=["MatMul"]),
+                               "matmuls and sums": dict(op_types_to_quantize=["MatMul", "Add"]),
                                "everything": {}}.items():
             for spelling in (self.MODERN, self.OLD):
                 with self.subTest(name, **spelling):
@@ -299,9 +299,9 @@ class Quantized(Spellings):
                     self.assertEqual(counts["linear_q"], 13)
                     self.assertNotIn("linear", counts)
                     # Attention whose scores are quantized runs in integers; where the masked scores are
-                    # quantized too its products run in float, and are named.
+                    # quantized too its MatMuls run in float, and are named.
                     if counts.get("attention_q") != 2:
-                        self.assertNotEqual(name, "products")
+                        self.assertNotEqual(name, "matmuls")
                         self.assertTrue(any("attention" in note for note in report["notes"]))
 
     def test_qlinear_operators(self):
@@ -329,9 +329,9 @@ class Quantized(Spellings):
                                    **inputs_only("MatMul", WeightSymmetric=False))
         self.check(path, spec, self.STEPS)
         report = inspect(path, "--require", "int8")
-        products = [op for op in report["ops"] if op["op"] == "linear_q" and
+        linears = [op for op in report["ops"] if op["op"] == "linear_q" and
                     op["variant"] != "rows"]  # sums of rows for the zero points
-        self.assertEqual(len(products), 9)
+        self.assertEqual(len(linears), 9)
 
 
 if __name__ == "__main__":

@@ -137,9 +137,9 @@ class SameModel(unittest.TestCase):
         """Of weights and activations, by JSON here and by a dictionary there."""
         graph = folded(DEFAULT_MODEL).graph
         constants = {t.name: t.dims for t in graph.initializer}
-        products = [n.input for n in graph.node if n.op_type == "MatMul" and n.input[1] in constants]
-        weights = [weight for _, weight in products]
-        inputs = list(dict.fromkeys(x for x, _ in products))
+        matmuls = [n.input for n in graph.node if n.op_type == "MatMul" and n.input[1] in constants]
+        weights = [weight for _, weight in matmuls]
+        inputs = list(dict.fromkeys(x for x, _ in matmuls))
         columns = constants[weights[6]][1]
         overrides = {
             weights[0]: [{"axis": 1, "reduce_range": True}],
@@ -247,7 +247,7 @@ class Comparison(unittest.TestCase):
             weight = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
             model = onnx.helper.make_model(
                 onnx.helper.make_graph(
-                    [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="product")], "g",
+                    [onnx.helper.make_node("MatMul", ["x", "w"], ["y"], name="matmul")], "g",
                     [onnx.helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
                     [onnx.helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 3])],
                     [numpy_helper.from_array(weight, "w")]),

@@ -23,8 +23,8 @@ from transformer_models import Model
 DECOMPOSED = torch.ops.quantized_decomposed
 STEPS = 0.02  # a value next to a rounding tie may take the other step, and later ones with it
 TORCHSCRIPT, CAPTURED = 17, 23  # opsets that Model.export gives to either exporter
-# Launches of two fused layers; all products are integer ones
-PRODUCTS = 9
+# Launches of two fused layers; all linears are integer ones
+LINEARS = 9
 
 
 def decomposed(x, scale, zero):
@@ -114,7 +114,7 @@ class TorchQuantized(unittest.TestCase):
             self.assertLess(difference, STEPS * np.ptp(expected[name][mask]), name)
         counts = collections.Counter(op["op"] for op in
                                      inspect(self.path, "--batch", "2", "--seq", "24")["ops"])
-        self.assertEqual((counts["linear_q"], counts["linear"]), (PRODUCTS, 0), counts)
+        self.assertEqual((counts["linear_q"], counts["linear"]), (LINEARS, 0), counts)
 
     def check_all(self, opset, *spellings):
         for activations, weights in spellings:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tiny BERT in a folder of its own, one of whose products is bad to quantize.
+// A tiny BERT in a folder of its own, one of whose MatMuls is bad to quantize.
 #pragma once
 #include <gtest/gtest.h>
 

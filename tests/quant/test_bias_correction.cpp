@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bias correction: the shift of a product, measured and taken away.
+// Bias correction: the shift of a MatMul, measured and subtracted.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ TEST(BiasCorrection, TheShiftIsThatOfTheMeans) {
         expected[j] += (vq * wq - v * w[i * n + j]) / rows;
       }
     }
-  const auto found = product_shift(s, w, q);
+  const auto found = output_shift(s, w, q);
   for (std::int64_t j = 0; j < n; ++j) EXPECT_NEAR(found[j], expected[j], 1e-9);
 }
 
@@ -115,7 +115,7 @@ TEST_F(BiasCorrections, TakeAPlantedShiftAway) {
   EXPECT_TRUE(written.initializer("qa_outputs.bias_corrected"));
 }
 
-TEST_F(BiasCorrections, AreThoseOfAllProductsWithABias) {
+TEST_F(BiasCorrections, AreThoseOfAllMatMulsWithABias) {
   options_.accuracy.bias_correction = true;
   CalibratedModel model = calibrated();
   const OutputError error(options_.model, opencl::ContextFuture::open(""), samples_);

@@ -197,7 +197,7 @@ TEST_P(Combinations, DeviceAndHostAgree) {
   EXPECT_GE(exact, kExact) << "sequences without a value next to a tie";
   EXPECT_GT(trace, 1e-4) << "was anything quantized?";
 
-  // Whatever product runs in float was left so by the quantizer or is noted by the compiler.
+  // Whatever MatMul runs in float was left so by the quantizer or is noted by the compiler.
   std::size_t in_float_now = 0, told = session.plan().notes.size();
   for (const auto& step : session.plan().steps)
     in_float_now += step.op == "linear" || step.op == "MatMul";

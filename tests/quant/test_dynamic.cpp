@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic quantization: the products of integers that are written, what stays in float, refusals.
+// Dynamic quantization: the integer MatMuls that are written, what stays in float, refusals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ int count(const Model& model, const std::string& op) {
   return n;
 }
 
-/// x is read by two products, one with a weight that both share with nothing else.
+/// x is read by two MatMuls, one with a weight that both share with nothing else.
 GraphBuilder two_readers() {
   GraphBuilder g;
   g.input("x", {2, 4});
@@ -59,7 +59,7 @@ GraphBuilder two_readers() {
   return g;
 }
 
-TEST_F(Dynamic, AProductBecomesOneOfIntegersAndItsScales) {
+TEST_F(Dynamic, AMatMulBecomesAnIntegerOneAndItsScales) {
   GraphBuilder g = two_readers();
   Model m = quantized(g);
   const auto& graph = m.graph();
@@ -72,10 +72,10 @@ TEST_F(Dynamic, AProductBecomesOneOfIntegersAndItsScales) {
   const auto& scale = *producer(graph, y.input(1));
   EXPECT_EQ(scale.op_type(), "Mul");
   EXPECT_THAT(scale.input(), ElementsAre("x_scale", "w_scale"));
-  const auto& product = *producer(graph, cast.input(0));
-  EXPECT_EQ(product.op_type(), "MatMulInteger");
-  EXPECT_EQ(product.name(), "y_node_quant");
-  EXPECT_THAT(product.input(),
+  const auto& matmul = *producer(graph, cast.input(0));
+  EXPECT_EQ(matmul.op_type(), "MatMulInteger");
+  EXPECT_EQ(matmul.name(), "y_node_quant");
+  EXPECT_THAT(matmul.input(),
               ElementsAre("x_quantized", "w_quantized", "x_zero_point", "w_zero_point"));
   const auto& quantize = *producer(graph, "x_quantized");
   EXPECT_EQ(quantize.op_type(), "DynamicQuantizeLinear");
@@ -136,7 +136,7 @@ TEST_F(Dynamic, TablesAreQuantizedNow) {
   EXPECT_EQ(report_.count(Role::constant), 1);
 }
 
-TEST_F(Dynamic, ADisabledOperandLeavesTheProductInFloat) {
+TEST_F(Dynamic, ADisabledOperandLeavesTheMatMulInFloat) {
   options_.placement.disable_keywords = {"query._input"};
   const Model m = quantized_bert();
   EXPECT_EQ(count(m, "MatMulInteger"), 6);
@@ -169,8 +169,8 @@ TEST_F(Dynamic, AScaleForEachToken) {
     const auto& reduce = *tests::find_node(graph, "ReduceMax");
     EXPECT_EQ(reduce.input_size(), opset < 18 ? 1 : 2);
     EXPECT_EQ(find_attribute(reduce, "axes") != nullptr, opset < 18);
-    const auto& product = *producer(graph, "y_node_quant_scaled");
-    EXPECT_EQ(product.input(1), "w_scale");
+    const auto& matmul = *producer(graph, "y_node_quant_scaled");
+    EXPECT_EQ(matmul.input(1), "w_scale");
     const auto& integers = *tests::find_node(graph, "MatMulInteger");
     EXPECT_THAT(integers.input(), ElementsAre("x_quantized", "w_quantized", "", "w_zero_point"));
     EXPECT_EQ(count(m, "Abs"), 1);

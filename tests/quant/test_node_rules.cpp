@@ -94,7 +94,7 @@ TEST_F(NodeRules, QuantizersAreNamedAsInQdqbert) {
               layer + "attention.self.query._input_quantizer");
     EXPECT_EQ(name(attentions[0].q_linear, 1, true),
               layer + "attention.self.query._weight_quantizer");
-    if (nameless) continue;  // products of activations have no constant that would tell
+    if (nameless) continue;  // MatMuls of activations have no constant that would tell
     EXPECT_EQ(name(attentions[0].scores, 1, false),
               layer + "attention.self.matmul_k_input_quantizer");
     EXPECT_EQ(name(attentions[0].context, 0, false),

@@ -25,8 +25,8 @@ enum class Norm { whole, axes_attribute, axes_input, squared_by_mul };
 GraphBuilder block(Norm norm) {
   GraphBuilder g(norm == Norm::whole ? 17 : norm == Norm::axes_input ? 18 : 13);
   g.input("x", {1, 3, 4});
-  g.node("MatMul", {"x", g.weight("w1", {4, 4}, kSixteen)}, "product");
-  g.node("Add", {"product", g.weight("b1", {4}, {1, 2, 3, 4})}, "biased", true);
+  g.node("MatMul", {"x", g.weight("w1", {4, 4}, kSixteen)}, "matmul");
+  g.node("Add", {"matmul", g.weight("b1", {4}, {1, 2, 3, 4})}, "biased", true);
   g.node("Add", {"biased", "x"}, "residual", true);
   std::string normed;
   if (norm == Norm::whole)
@@ -112,7 +112,7 @@ TEST(LayerNorm, OnlyItsDataInputCounts) {
 TEST(Placement, DefaultIsEveryMatMulAndNothingElse) {
   Analysed a(block(Norm::axes_attribute));
   const Placement p = place(a);
-  EXPECT_THAT(site_outputs(a, p), ElementsAre("product", "out"));
+  EXPECT_THAT(site_outputs(a, p), ElementsAre("matmul", "out"));
   ASSERT_EQ(p.sites[0].operands.size(), 2u);
   EXPECT_EQ(p.sites[0].operands[0].role, Role::activation);
   EXPECT_EQ(p.sites[0].operands[1].role, Role::weight);
@@ -125,7 +125,7 @@ TEST(Placement, ResidualAddsByOption) {
   for (const Norm norm : {Norm::whole, Norm::axes_attribute, Norm::axes_input}) {
     Analysed a(block(norm));
     const Placement p = place(a, kResidual);
-    EXPECT_THAT(site_outputs(a, p), ElementsAre("product", "residual", "out"));
+    EXPECT_THAT(site_outputs(a, p), ElementsAre("matmul", "residual", "out"));
     EXPECT_TRUE(p.skipped.empty());
     EXPECT_EQ(p.sites[1].operands[0].tensor, "biased");
     EXPECT_EQ(p.sites[1].operands[1].tensor, "x");
@@ -135,11 +135,11 @@ TEST(Placement, ResidualAddsByOption) {
 TEST(Placement, HeadByOption) {
   Analysed a(block(Norm::whole));
   const Placement p = place(a, {.head = false});
-  EXPECT_THAT(site_outputs(a, p), ElementsAre("product"));
+  EXPECT_THAT(site_outputs(a, p), ElementsAre("matmul"));
   EXPECT_EQ(p.skipped.back().node, "out_node");
 }
 
-TEST(Placement, AttentionProductsHaveTwoActivations) {
+TEST(Placement, AttentionMatMulsHaveTwoActivations) {
   GraphBuilder g;
   g.input("q", {1, 2, 3, 4});
   g.input("k", {1, 2, 4, 3});
@@ -154,7 +154,7 @@ TEST(Placement, AttentionProductsHaveTwoActivations) {
     for (const Operand& o : s.operands) EXPECT_EQ(o.role, Role::activation) << o.tensor;
 }
 
-TEST(Placement, AWeightMayStandBehindOtherNodes) {
+TEST(Placement, AWeightMayStandAfterOtherNodes) {
   GraphBuilder g;
   g.input("x", {3, 4});
   g.half_weight("half", {4, 4}, kSixteen);
@@ -169,7 +169,7 @@ TEST(Placement, AWeightMayStandBehindOtherNodes) {
 }
 
 TEST(Placement, ExcludesByNamePatternAndOutput) {
-  for (const char* pattern : {"product_node", "prod*", "?roduct_node"}) {
+  for (const char* pattern : {"matmul_node", "mat*", "?atmul_node"}) {
     Analysed a(block(Norm::whole));
     const Placement p = place(a, {.exclude = {pattern}});
     EXPECT_THAT(site_outputs(a, p), ElementsAre("out")) << pattern;
@@ -178,7 +178,7 @@ TEST(Placement, ExcludesByNamePatternAndOutput) {
   Analysed a(block(Norm::whole));
   const Placement p =
       place(a, {.op_types = {"MatMul", "Add"}, .exclude = {"residual"}});  // has no name
-  EXPECT_THAT(site_outputs(a, p), ElementsAre("product", "out"));
+  EXPECT_THAT(site_outputs(a, p), ElementsAre("matmul", "out"));
 }
 
 TEST(Placement, RefusesPatternsWithoutANodeAndModelsWithoutSites) {
@@ -207,7 +207,7 @@ TEST(Placement, WhatIsQuantizedAlreadyStays) {
   EXPECT_THAT(p.skipped.at(0).reason, HasSubstr("already quantized"));
 }
 
-TEST(Placement, OtherProductsAreReported) {
+TEST(Placement, OtherMatMulsAreReported) {
   GraphBuilder g;
   g.input("x", {3, 4});
   g.node("Gemm", {"x", g.weight("w", {4, 4}, kSixteen)}, "pooled");

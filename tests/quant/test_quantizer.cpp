@@ -72,7 +72,7 @@ TEST_F(Quantizer, DefaultModel) {
   });
   EXPECT_EQ(last, 6);
   EXPECT_EQ(r.samples, 6);
-  EXPECT_EQ(r.quantized_nodes, 49);  // 8 products in each of 6 layers, and the head
+  EXPECT_EQ(r.quantized_nodes, 49);  // 8 MatMuls in each of 6 layers, and the head
   EXPECT_EQ(r.count(Role::weight), 37);
   EXPECT_EQ(r.count(Role::activation), 49);
   EXPECT_EQ(r.skipped.size(), 13u);  // the residual Adds
@@ -169,7 +169,7 @@ TEST_F(Quantizer, SmoothingAndGptqComeCloserToTheFloatModel) {
   const Report both = quantize(options_, source(data));
   EXPECT_EQ(both.gptq_weights, 37);
   EXPECT_EQ(both.quantized_nodes, 49);
-  EXPECT_GE(both.smoothings.size(), 12u) << "the input of each FFN's two products";
+  EXPECT_GE(both.smoothings.size(), 12u) << "the input of each FFN's two MatMuls";
   for (const Smoothing& s : both.smoothings) EXPECT_LT(s.error_after, s.error_before) << s.tensor;
   EXPECT_EQ(both.source_bytes, rounded.source_bytes) << "of the model that was given";
   EXPECT_LT(error(), 0.75 * plain);
@@ -177,7 +177,7 @@ TEST_F(Quantizer, SmoothingAndGptqComeCloserToTheFloatModel) {
     EXPECT_EQ(file.path().filename(), "q.onnx") << "a temporary file stays";
 }
 
-TEST_F(Quantizer, SmoothingLeavesNothingBehindWhereItFails) {
+TEST_F(Quantizer, SmoothingChangesNothingWhereItFails) {
   options_.accuracy.smooth = true;
   EXPECT_THAT([&] { quantize(options_, source({})); },
               ThrowsMessage<Error>(HasSubstr("no calibration samples")));

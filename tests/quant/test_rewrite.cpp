@@ -25,7 +25,7 @@ using tests::GraphBuilder;
 using tests::producer;
 
 /// x (half weights after Cast) -> MatMul -> h; h -> MatMul(w2) -> y; out = y + h.
-GraphBuilder two_products() {
+GraphBuilder two_matmuls() {
   GraphBuilder g;
   g.input("x", {2, 4});
   g.half_weight("w1_half", {4, 4}, {1, 2, 3, 4, 5, 6, 7, 8, -8, 7, 6, 5, 4, 3, 2, 0});
@@ -51,7 +51,7 @@ void quantize(Analysed& a, Scheme activations = {}, const RewriteOptions& option
 bool has_initializer(const Model& m, const std::string& name) { return m.initializer(name); }
 
 TEST(Rewrite, PutsPairsAndIntegersInFrontOfMatMul) {
-  Analysed a(two_products());
+  Analysed a(two_matmuls());
   quantize(a);
   const auto& graph = a.model.graph();
   const auto& matmul = *producer(graph, "h");
@@ -75,7 +75,7 @@ TEST(Rewrite, PutsPairsAndIntegersInFrontOfMatMul) {
 }
 
 TEST(Rewrite, OnePairForATensorAndOtherReadersKeepTheFloat) {
-  Analysed a(two_products());
+  Analysed a(two_matmuls());
   quantize(a);
   int pairs = 0;
   for (const auto& n : a.model.graph().node()) pairs += n.op_type() == "QuantizeLinear";
@@ -85,7 +85,7 @@ TEST(Rewrite, OnePairForATensorAndOtherReadersKeepTheFloat) {
 }
 
 TEST(Rewrite, DropsWhatNothingReadsAnyMore) {
-  Analysed a(two_products());
+  Analysed a(two_matmuls());
   quantize(a);
   EXPECT_EQ(find_node(a.model.graph(), "Cast"), nullptr);
   for (const char* gone : {"w1_half", "w2"}) EXPECT_FALSE(has_initializer(a.model, gone)) << gone;
@@ -93,7 +93,7 @@ TEST(Rewrite, DropsWhatNothingReadsAnyMore) {
 }
 
 TEST(Rewrite, KeepsAWeightThatIsReadElsewhere) {
-  GraphBuilder g = two_products();
+  GraphBuilder g = two_matmuls();
   g.node("Identity", {"w1"}, "copy");
   g.output("copy");
   Analysed a(std::move(g));
@@ -103,7 +103,7 @@ TEST(Rewrite, KeepsAWeightThatIsReadElsewhere) {
 }
 
 TEST(Rewrite, NodesStayInOrder) {
-  Analysed a(two_products());
+  Analysed a(two_matmuls());
   quantize(a);
   std::set<std::string> made{"x"};
   for (const auto& t : a.model.graph().initializer()) made.insert(t.name());
@@ -115,7 +115,7 @@ TEST(Rewrite, NodesStayInOrder) {
 }
 
 TEST(Rewrite, SymmetricInt8AndFloatWeights) {
-  Analysed a(two_products());
+  Analysed a(two_matmuls());
   quantize(a, {ir::DType::i8, true}, {true});
   EXPECT_EQ(a.model.read("h_zero_point"), ir::Tensor::scalar<std::int8_t>(0));
   EXPECT_EQ(a.model.read("h_scale"), ir::Tensor::scalar<float>(0x1.5c523ep-6f));
@@ -127,7 +127,7 @@ TEST(Rewrite, SymmetricInt8AndFloatWeights) {
 }
 
 TEST(Rewrite, TakesANewNameWhereOneIsTaken) {
-  GraphBuilder g = two_products();
+  GraphBuilder g = two_matmuls();
   g.weight("x_scale", {1}, {7});
   Analysed a(std::move(g));
   quantize(a);
@@ -136,7 +136,7 @@ TEST(Rewrite, TakesANewNameWhereOneIsTaken) {
 }
 
 TEST(Encode, NamesTheTensorWithoutRange) {
-  Analysed a(two_products());
+  Analysed a(two_matmuls());
   Placement p = place(a);
   EXPECT_THAT(
       [&] {
@@ -146,7 +146,7 @@ TEST(Encode, NamesTheTensorWithoutRange) {
 }
 
 TEST(Encode, LeavesMasksAndUnsuitableConstantsInFloat) {
-  Analysed a(two_products());
+  Analysed a(two_matmuls());
   Placement p = place(a);
   const Ranges masked{{"x", {-3.4e38f, 1.0f}}, {"h", {0, 1}}};
   const Encodings e = encode(p, a.index, a.constants, masked, {});
@@ -290,7 +290,7 @@ class Save : public testing::Test {
 };
 
 TEST_F(Save, InlineAndExternalHoldTheSame) {
-  GraphBuilder g = two_products();
+  GraphBuilder g = two_matmuls();
   std::vector<float> large(1000);
   for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i);
   g.weight("large", {1000}, large);
@@ -317,7 +317,7 @@ TEST_F(Save, InlineAndExternalHoldTheSame) {
 }
 
 TEST_F(Save, LeavesNothingWhereItFails) {
-  Model m = Model::of(std::move(two_products().model()), "test.onnx");
+  Model m = Model::of(std::move(two_matmuls().model()), "test.onnx");
   EXPECT_THROW(m.save(folder_ / "absent" / "q.onnx"), Error);
   std::filesystem::create_directory(folder_ / "taken.onnx");  // cannot be renamed onto
   EXPECT_THROW(m.save(folder_ / "taken.onnx"), Error);
@@ -364,10 +364,10 @@ TEST(Rewrite, GivesAddsAScaleForEachChannel) {
   const Encodings e = encode(p, a.index, a.constants, ranges, how);
   rewrite(a.model, p, e, a.index, a.constants, {});
 
-  // x is read by the product with one scale and by the Add with four.
+  // x is read by the MatMul with one scale and by the Add with four.
   const auto& graph = a.model.graph();
-  const auto& product = *producer(graph, producer(graph, "h")->input(0));
-  EXPECT_TRUE(a.model.read(product.input(1)).shape().empty());
+  const auto& matmul = *producer(graph, producer(graph, "h")->input(0));
+  EXPECT_TRUE(a.model.read(matmul.input(1)).shape().empty());
   const auto& add = *producer(graph, "sum");
   for (const int i : {0, 1}) {
     const auto& dq = *producer(graph, add.input(i));

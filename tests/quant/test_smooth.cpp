@@ -164,8 +164,8 @@ TEST(Smooth, ANonFiniteWeightIsNotSmoothed) {
   EXPECT_TRUE(choose_factors("t", with_outlier(64, 40.0f), {&view, 1}, {}).factors.empty());
 }
 
-/// x -> Relu -> t, read by two products and by the output.
-GraphBuilder product_pair() {
+/// x -> Relu -> t, read by two MatMuls and by the output.
+GraphBuilder matmul_pair() {
   GraphBuilder g;
   g.input("x", {2, 4});
   g.node("Relu", {"x"}, "t");
@@ -181,8 +181,8 @@ GraphBuilder product_pair() {
   return g;
 }
 
-TEST(Smooth, PutsFactorsInFrontOfTheProductsAlone) {
-  Analysed a(product_pair());
+TEST(Smooth, PutsFactorsBeforeTheMatMulsAlone) {
+  Analysed a(matmul_pair());
   const Placement placement = place(a);
   const auto targets = smooth_targets(a.index, a.constants, placement);
   ASSERT_EQ(targets.size(), 1u);
@@ -207,7 +207,7 @@ TEST(Smooth, PutsFactorsInFrontOfTheProductsAlone) {
 }
 
 TEST(Smooth, LeavesSharedWeightsAndViews) {
-  auto g = product_pair();
+  auto g = matmul_pair();
   g.node("MatMul", {"x", "w2"}, "z");  // w2 has another reader
   g.output("z");
   Analysed shared(g);
@@ -237,7 +237,7 @@ TEST(Smooth, LeavesWeightsThatCannotBeEvaluated) {
 }
 
 TEST(Smooth, LeavesWhatIsQuantizedForAllReaders) {
-  Analysed a(product_pair());
+  Analysed a(matmul_pair());
   Placement placement = place(a);
   placement.outputs = {"t"};
   EXPECT_TRUE(smooth_targets(a.index, a.constants, placement).empty());

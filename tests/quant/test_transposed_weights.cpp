@@ -41,8 +41,8 @@ TEST(TransposedWeights, FloatAsTorchExportsThem) {
   options.transposed_weights = true;
   quantize(a, options);
   const auto& graph = a.model.graph();
-  const auto chain = [&](const std::string& product, const std::string& source) {
-    const auto& transpose = *producer(graph, producer(graph, product)->input(1));
+  const auto chain = [&](const std::string& matmul, const std::string& source) {
+    const auto& transpose = *producer(graph, producer(graph, matmul)->input(1));
     EXPECT_THAT(perm(transpose), ElementsAre(1, 0));
     const auto& dq = *producer(graph, transpose.input(0));
     EXPECT_EQ(dq.op_type(), "DequantizeLinear");

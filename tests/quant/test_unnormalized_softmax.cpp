@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax whose normalization moves after its product: the nodes that are written, and when.
+// Softmax whose normalization moves after its MatMul: the nodes that are written, and when.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -96,7 +96,7 @@ TEST(UnnormalizedSoftmax, AxesAreAnInputFrom18On) {
   EXPECT_THAT(largest.input(), ElementsAre("s", "row_axes"));
 }
 
-TEST(UnnormalizedSoftmax, WhereItsProductAloneReadsIt) {
+TEST(UnnormalizedSoftmax, WhereItsMatMulAloneReadsIt) {
   EXPECT_THAT(unnormalizable(attention()), UnorderedElementsAre("p"));
   GraphBuilder read = attention();
   read.node("Identity", {"p"}, "copy");
@@ -118,7 +118,7 @@ TEST(UnnormalizedSoftmax, OverTheLastAxis) {
   }
 }
 
-TEST(UnnormalizedSoftmax, AsTheFirstInputOfAQuantizedProduct) {
+TEST(UnnormalizedSoftmax, AsTheFirstInputOfAQuantizedMatMul) {
   GraphBuilder second = attention();
   second.input("u", {1, 3, 2});
   second.graph().mutable_node(1)->set_input(0, "u");

@@ -106,9 +106,9 @@ class TinyBert {
     return path;
   }
   std::string linear(const std::string& module, const std::string& x, int in, int out) {
-    const auto product =
+    const auto matmul =
         node("MatMul", module, {x, random("onnx::MatMul_" + std::to_string(count_++), {in, out})});
-    return node("Add", module, {random(dotted(module) + ".bias", {out}), product});
+    return node("Add", module, {random(dotted(module) + ".bias", {out}), matmul});
   }
   std::string heads(const std::string& module, const std::string& name, const std::string& x,
                     const std::vector<std::int64_t>& perm) {

@@ -110,9 +110,9 @@ class RandomBuilder {
       return true;
     const ir::Shape &a = node.inputs[0]->type.shape, &b = node.inputs[1]->type.shape;
     const std::size_t rank = std::min(a.size(), b.size());
-    const bool product = node.op == "MatMul";
-    if (product && (rank < 2 || a.back() != b[b.size() - 2])) return false;
-    for (std::size_t i = product ? 3 : 1; i <= rank; ++i) {
+    const bool matmul = node.op == "MatMul";
+    if (matmul && (rank < 2 || a.back() != b[b.size() - 2])) return false;
+    for (std::size_t i = matmul ? 3 : 1; i <= rank; ++i) {
       const ir::Dim &x = a[a.size() - i], &y = b[b.size() - i];
       const bool broadcasts = node.op != "Concat" && (x == ir::Dim(1) || y == ir::Dim(1));
       if (x != y && !broadcasts && !(x.is_constant() && y.is_constant())) return false;

@@ -45,7 +45,7 @@ class Generator : RandomBuilder {
         &Generator::reshape,    &Generator::reshape,   &Generator::unsqueeze,
         &Generator::concat,     &Generator::split,     &Generator::slice,
         &Generator::gather,     &Generator::pad,       &Generator::expand,
-        &Generator::product,    &Generator::linear,    &Generator::linear,
+        &Generator::matmul,     &Generator::linear,    &Generator::linear,
         &Generator::linear,     &Generator::linear,    &Generator::layer_norm,
         &Generator::layer_norm, &Generator::gelu,      &Generator::gelu,
         &Generator::residual,   &Generator::residual,  &Generator::attention,
@@ -227,7 +227,7 @@ class Generator : RandomBuilder {
     if (chance(50)) shape.insert(shape.begin(), ir::Dim(2));
     return shaped("Expand", x, std::move(shape));
   }
-  ir::Value* product() {
+  ir::Value* matmul() {
     ir::Value* x = any(ir::DType::f32, 2);
     ir::Value* other = any(ir::DType::f32, 2);
     if (chance(60)) {
@@ -273,7 +273,7 @@ class Generator : RandomBuilder {
     if (chance(20)) y = emit(pick<std::string>({"Relu", "Tanh"}), {y});
     return y;
   }
-  /// As dynamic quantization writes products.
+  /// As dynamic quantization writes MatMuls.
   ir::Value* dynamic() {
     ir::Value* x = any_tokens();
     const Values q = emit_many("DynamicQuantizeLinear", {x}, {}, 3);

@@ -30,7 +30,7 @@ ir::Graph two_linears() {
   return ir::parse(text + "  return %x20 as y\n}");
 }
 
-Tensors product_inputs() {
+Tensors linear_inputs() {
   return {{"x0", ir::Tensor::of<float>({2, 8}, {1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1})}};
 }
 
@@ -125,12 +125,12 @@ TEST_F(FailingCalls, ARunMeetsEveryFailureWithAnErrorAndTheNextOneIsRight) {
 
 void load_and_run(const Tensors& expected) {
   Session session = Session::compile(two_linears());
-  EXPECT_EQ(session.run(product_inputs()), expected);
+  EXPECT_EQ(session.run(linear_inputs()), expected);
 }
 
 // From an empty start to the outputs, with programs from the cache and, `off`, from their sources.
 TEST(FailingLoads, EveryFailureIsAnErrorOrIsMadeUpFor) {
-  const Tensors expected = Session::compile(two_linears()).run(product_inputs());
+  const Tensors expected = Session::compile(two_linears()).run(linear_inputs());
   for (const char* off : {"", "off"}) {
     const std::vector<std::string> of_programs{"clBuildProgram", "clCompileProgram",
                                                "clLinkProgram", "clCreateProgramWithSource",

@@ -21,7 +21,7 @@ TEST(GenericOps, GatherNd) {
 
 // Attention that stayed unfused: one distance from matrix to matrix, a broadcast operand, one
 // matrix.
-TEST(GenericOps, BatchedProductsByClblast) {
+TEST(GenericOps, BatchedMatMulsByClblast) {
   const std::string text =
       R"(graph g(%q: f32[batch, 3, seq, 5], %k: f32[batch, 3, 5, seq], %w: f32[5, n]) {
   %scores: f32[batch, 3, seq, seq] = MatMul(%q, %k)

@@ -44,9 +44,9 @@ TEST(IntegerOps, MatMulIntegerOfEveryTypeAndZeroPoint) {
 })");
 }
 
-// Down the variants of the product, one variant less each time: work-items alone, work-groups,
+// Down the variants of the GEMM, one variant less each time: work-items alone, work-groups,
 // reference.
-TEST(IntegerOps, EveryFamilyOfTheProductGivesTheSame) {
+TEST(IntegerOps, EveryGemmVariantGivesTheSame) {
   const std::string text = "graph g(%x: u8[batch, seq, 5], %z: u8[1]) {\n" + weights("i8", true) +
                            R"(  %sums: i32[batch, seq, 3] = MatMulInteger(%x, %w, %z, %wz)
   %y: f32[batch, seq, 3] = Cast(%sums) {to = "f32"}
@@ -83,7 +83,7 @@ TEST(IntegerOps, MatMulIntegerOfTwoComputedOperands) {
 })");
 }
 
-TEST(IntegerOps, DynamicQuantizeLinearAndItsProduct) {
+TEST(IntegerOps, DynamicQuantizeLinearAndItsMatMul) {
   for (const std::string type : {"u8", "i8"})
     expect_as_interpreted("graph g(%x: f32[batch, seq, 5]) {\n" + weights(type, true) +
                           R"(  const %ws: f32[3] = [0.5, 0.25, 0.125]
@@ -99,7 +99,7 @@ TEST(IntegerOps, DynamicQuantizeLinearAndItsProduct) {
 })");
 }
 
-TEST(IntegerOps, AScaleForEachRowAndItsProduct) {
+TEST(IntegerOps, AScaleForEachRowAndItsMatMul) {
   for (const std::string outputs : {"%y as y", "%y as y, %q as q, %s as scale"})
     for (const std::string type : {"u8", "i8"})
       expect_as_interpreted("graph g(%x: f32[batch, seq, 5]) {\n" + weights(type, true) +

@@ -15,7 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using tests::error_of;
 
-constexpr std::string_view kProduct = R"(graph g(%x: f32[n, 8192], %w: f32[8192, 8192]) {
+constexpr std::string_view kMatMul = R"(graph g(%x: f32[n, 8192], %w: f32[8192, 8192]) {
   %y: f32[n, 8192] = MatMul(%x, %w)
   return %y as y
 })";
@@ -37,7 +37,7 @@ TEST(MaxMemory, TheArenaOfABatchIsKnownWithoutARun) {
 TEST(MaxMemory, ABatchThatNeedsMoreIsRefusedByItsLargestValue) {
   SessionOptions options;
   options.max_memory = 300 << 20;
-  Session session = Session::compile(ir::parse(kProduct), options);
+  Session session = Session::compile(ir::parse(kMatMul), options);
   const std::size_t before = session.context().allocated_bytes();
   EXPECT_THAT(error_of([&] {
                 session.arena_bytes({{"x", {4096, 8192}}, {"w", {8192, 8192}}});
@@ -49,7 +49,7 @@ TEST(MaxMemory, ABatchThatNeedsMoreIsRefusedByItsLargestValue) {
 }
 
 TEST(MaxMemory, WhatNoDeviceHasIsRefusedWithoutALimit) {
-  Session session = Session::compile(ir::parse(kProduct));
+  Session session = Session::compile(ir::parse(kMatMul));
   for (const std::int64_t rows : {std::int64_t{1} << 30, std::int64_t{1} << 48, INT64_MAX})
     EXPECT_NE(error_of([&] {
                 session.arena_bytes({{"x", {rows, 8192}}, {"w", {8192, 8192}}});

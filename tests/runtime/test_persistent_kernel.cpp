@@ -68,37 +68,37 @@ TEST_F(PersistentSession, StepsAsideWhereItCannotBeLinked) {
 // layer.
 TEST_F(PersistentSession, GivesTheSameBits) {
   for (const std::string disabled : {"", "x86,group"}) {
-    Session in_few = merged(disabled), in_many = by_step(disabled);
+    Session persistent = merged(disabled), stepwise = by_step(disabled);
     for (const auto& lengths : std::vector<std::vector<std::int64_t>>{
              {1}, {16}, {16}, {5, 0, 33, 1}, {130, 64}, {16}, {1, 1, 1}}) {
       const Tensors inputs = batch_of(lengths, 131, static_cast<unsigned>(lengths.size()));
-      EXPECT_EQ(in_few.run(inputs), in_many.run(inputs)) << disabled << ", " << lengths.size();
+      EXPECT_EQ(persistent.run(inputs), stepwise.run(inputs)) << disabled << ", " << lengths.size();
     }
   }
 }
 
-TEST_F(PersistentSession, GivesTheSameBitsByEveryFamily) {
+TEST_F(PersistentSession, GivesTheSameBitsWithEveryVariant) {
   const Tensors inputs = batch_of({5, 60, 33}, 64, 2);
   for (const std::string disabled : {"x86_avx512_small_m", "x86_avx512", "x86_avx512,x86_avx2",
                                      "x86_avx512,x86_avx2,portable"}) {
-    Session in_few = merged(disabled), in_many = by_step(disabled);
-    EXPECT_EQ(in_few.run(inputs), in_many.run(inputs)) << disabled;
+    Session persistent = merged(disabled), stepwise = by_step(disabled);
+    EXPECT_EQ(persistent.run(inputs), stepwise.run(inputs)) << disabled;
   }
   for (const bool bf16 : {false, true}) {
     SessionOptions options;
     options.precision = bf16 ? ir::DType::bf16 : ir::DType::f16;
     if (bf16 && !context_->capabilities().avx512_bf16) continue;
-    Session in_few = merged("", options), in_many = by_step("", options);
-    EXPECT_EQ(in_few.run(inputs), in_many.run(inputs)) << (bf16 ? "bf16" : "half weights");
+    Session persistent = merged("", options), stepwise = by_step("", options);
+    EXPECT_EQ(persistent.run(inputs), stepwise.run(inputs)) << (bf16 ? "bf16" : "half weights");
   }
 }
 
 TEST_F(PersistentSession, GivesTheSameBitsWherePaddingStays) {
   SessionOptions options;
   options.drop_padding = false;
-  Session in_few = merged("", options), in_many = by_step("", options);
+  Session persistent = merged("", options), stepwise = by_step("", options);
   const Tensors inputs = batch_of({7, 19}, 20, 3);
-  EXPECT_EQ(in_few.run(inputs), in_many.run(inputs));
+  EXPECT_EQ(persistent.run(inputs), stepwise.run(inputs));
 }
 
 TEST_F(PersistentSession, RunsByStepWhileItIsProfiled) {
@@ -136,11 +136,11 @@ TEST_F(PersistentSession, IsNotMadeWhereKernelsRunElsewhere) {
   elsewhere.context = opencl::Context::create();
   Session session = Session::load(model, elsewhere);
   EXPECT_FALSE(session.plan().persistent_kernel);
-  Session in_few = merged();
+  Session persistent = merged();
   for (const auto& lengths :
        std::vector<std::vector<std::int64_t>>{{21, 4}, {3}, {3}, {100, 64, 9}, {16}}) {
     const Tensors inputs = batch_of(lengths, 100, 9);
-    EXPECT_EQ(session.run(inputs), in_few.run(inputs)) << lengths.size();
+    EXPECT_EQ(session.run(inputs), persistent.run(inputs)) << lengths.size();
   }
 }
 

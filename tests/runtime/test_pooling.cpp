@@ -114,10 +114,10 @@ TEST(Pooling, WhatIsNotThereIsRefused) {
   const auto refusal = [](const Pooling& pooling) {
     return error_of([&] { session_with(pooling); });
   };
-  EXPECT_THAT(refusal({"", false, 0, false}), HasSubstr("no vector [batch, hidden]"));
+  EXPECT_THAT(refusal({"", false, 0, false}), HasSubstr("no output is a vector [batch, hidden]"));
   EXPECT_THAT(refusal({"sum", false, 0, false}),
               HasSubstr("unknown pooling 'sum' (choose from mean, max, cls, last)"));
-  EXPECT_THAT(refusal({"mean", false, 5, false}), HasSubstr("5 dimensions are asked for"));
+  EXPECT_THAT(refusal({"mean", false, 5, false}), HasSubstr("5 dimensions requested"));
   const auto logits = [] {
     SessionOptions options;
     options.pooling = Pooling{""};
@@ -127,7 +127,8 @@ TEST(Pooling, WhatIsNotThereIsRefused) {
 })"),
                      options);
   };
-  EXPECT_THAT(error_of(logits), HasSubstr("no vector [batch, hidden]")) << "classes are no vector";
+  EXPECT_THAT(error_of(logits), HasSubstr("no output is a vector [batch, hidden]"))
+      << "classes are not a vector";
 }
 
 }  // namespace

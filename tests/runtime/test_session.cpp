@@ -58,7 +58,7 @@ TEST(Session, PackedAndPaddedRunsAgreeOnRealTokens) {
   }
 }
 
-TEST(Session, ProductsByClblastAndWeightsInHalfAgreeWithOwnProducts) {
+TEST(Session, GemmsByClblastAndWeightsInHalfAgreeWithOurs) {
   const std::vector<std::int64_t> lengths{31, 8};
   const Tensors inputs = batch_of(lengths, 31, 8);
   Session own = Session::load(model);
@@ -79,7 +79,7 @@ TEST(Session, ProductsByClblastAndWeightsInHalfAgreeWithOwnProducts) {
   EXPECT_THROW(Session::load(model, options), Error);
 }
 
-TEST(Session, EveryFamilyGivesTheSameLogits) {
+TEST(Session, EveryVariantGivesTheSameLogits) {
   const std::vector<std::int64_t> lengths{31, 8};
   const Tensors inputs = batch_of(lengths, 31, 9);
   Session fastest = Session::load(model);
@@ -136,7 +136,7 @@ TEST(Session, ShapesMayChangeFromRunToRun) {
   EXPECT_EQ(session.run(inputs).at("end_logits"), first);
 }
 
-// Products of few rows may have a build of their own, which needs all arguments when it comes
+// Small-M GEMMs may have a variant of their own, which needs all arguments when it comes
 // first.
 TEST(Session, NumbersOfRowsMayAlternate) {
   Session session = Session::load(model);

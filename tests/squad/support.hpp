@@ -24,14 +24,14 @@ inline nlohmann::json read_shared(const std::string& relative) {
 }
 
 /// The tokenizer of the model that the project carries.
-inline const text::WordPieceTokenizer& bert_tokenizer() {
+inline const text::Tokenizer& bert_tokenizer() {
   static const auto tokenizer =
-      text::WordPieceTokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
+      text::Tokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
   return tokenizer;
 }
 
 /// Letters a..z, each also as continuation, and some words: every lower-case word has pieces.
-inline const text::WordPieceTokenizer& letter_tokenizer() {
+inline const text::Tokenizer& letter_tokenizer() {
   static const auto tokenizer = [] {
     std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", ",", "?", "'"};
     for (char c = 'a'; c <= 'z'; ++c) {
@@ -40,7 +40,7 @@ inline const text::WordPieceTokenizer& letter_tokenizer() {
     }
     for (const char* word : {"who", "the", "cat", "dog", "sat", "on", "mat"})
       tokens.push_back(word);
-    return text::WordPieceTokenizer::from_tokens(tokens);
+    return text::Tokenizer::from_tokens(tokens);
   }();
   return tokenizer;
 }

@@ -32,7 +32,7 @@ TEST(Batches, GroupsHoldEachFeatureOnceWithinTheBounds) {
   }
 }
 
-TEST(Batches, PadWithZerosBehindAPrefixMask) {
+TEST(Batches, PadWithZerosAfterAPrefixMask) {
   const Document document = make_document("a b c", letter_tokenizer());
   const Document shorter = make_document("a", letter_tokenizer());
   std::vector<Feature> features = make_features(document, "who", letter_tokenizer(), {});

@@ -129,7 +129,7 @@ TEST(Dataset, JsonLinesAreAQuestionEach) {
   EXPECT_TRUE(second.version_2);
   EXPECT_TRUE(second.questions[1].is_impossible);
   EXPECT_THAT(error_for(one + "\n" + one),
-              HasSubstr("file.json:2: id \"a\" stands already in line 1"));
+              HasSubstr("file.json:2: id \"a\" is already used in line 1"));
   EXPECT_THAT(error_for(one + R"(
 {"question": "Why?"})"),
               AllOf(HasSubstr("file.json:2: context is missing"), HasSubstr("each line is")));

@@ -96,14 +96,14 @@ TEST(Predict, TiesKeepTheOrderOfSearch) {
   EXPECT_THAT(texts(prediction), ElementsAre("a", "a b", "a b c", "b", "b c", "c"));
 }
 
-TEST(Predict, EndBeforeStartAndLongAnswersAreNoCandidates) {
+TEST(Predict, EndBeforeStartAndLongAnswersAreExcluded) {
   Case c("a b c d e f");
   c.start(3, 9).end(1, 9).end(5, 8).start(1, 1);
   EXPECT_EQ(c.predict({.max_answer_length = 3}).text, "d e f");
   EXPECT_EQ(c.predict({.max_answer_length = 2}).text, "b") << "d..f has 3 tokens";
 }
 
-TEST(Predict, QuestionAndSeparatorsAreNoCandidates) {
+TEST(Predict, QuestionAndSeparatorsAreExcluded) {
   Case c("a b");
   c.start(Case::null, 100).end(Case::null, 100);        // [CLS]
   c.start(Case::null + 1, 90).end(Case::null + 1, 90);  // the question

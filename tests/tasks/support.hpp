@@ -20,22 +20,22 @@ using tests::error_of;
 using tests::ScratchFile;
 
 /// The tokenizer of the model that the project carries.
-inline const text::WordPieceTokenizer& bert_tokenizer() {
+inline const text::Tokenizer& bert_tokenizer() {
   static const auto tokenizer =
-      text::WordPieceTokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
+      text::Tokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
   return tokenizer;
 }
 
 /// [PAD] 0, [UNK] 1, [CLS] 2, [SEP] 3, [MASK] 4, then the letters a to z: 5 + 2 * i, and
 /// continued 6 + 2 * i. A word has one piece for each letter.
-inline const text::WordPieceTokenizer& letter_tokenizer() {
+inline const text::Tokenizer& letter_tokenizer() {
   static const auto tokenizer = [] {
     std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
     for (char c = 'a'; c <= 'z'; ++c) {
       tokens.push_back(std::string(1, c));
       tokens.push_back(std::string("##") + c);
     }
-    return text::WordPieceTokenizer::from_tokens(tokens);
+    return text::Tokenizer::from_tokens(tokens);
   }();
   return tokenizer;
 }

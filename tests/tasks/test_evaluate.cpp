@@ -213,7 +213,7 @@ TEST(MultiLabel, LabelsOfALineStandBetweenCommas) {
   EXPECT_THAT(error_of([] {
                 classify_task({{"0", "a", {}, "A,", {}}}, "texts", {"A", "B"}, true);
               }),
-              HasSubstr("without a name"));
+              HasSubstr("an empty label"));
   EXPECT_THAT(error_of([] {
                 classify_task({{"0", "a", {}, "A,Q", {}}}, "texts", {"A", "B"}, true);
               }),

@@ -141,7 +141,7 @@ TEST(EncodeMasked, TheSeedAloneDecides) {
   ASSERT_EQ(one.size(), 1u);
   EXPECT_THAT(one[0].places, ElementsAre(1)) << "at least one";
   EXPECT_THAT(encode_masked(" ", letter_tokenizer(), 512, 3), IsEmpty());
-  const auto without = text::WordPieceTokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]"});
+  const auto without = text::Tokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]"});
   EXPECT_THAT(error_of([&] { encode_masked("a", without, 512, 3); }), HasSubstr("[MASK]"));
 }
 

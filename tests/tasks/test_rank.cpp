@@ -154,7 +154,7 @@ TEST(ReadPassages, WhatIsMissingIsNamedByItsLine) {
   EXPECT_THAT(error("{\"query\": \"q\", \"text\": \"a\"}\n{\"text\": \"b\"}\n", ""),
               AllOf(HasSubstr(":2: "), HasSubstr("no query")));
   EXPECT_THAT(error("{\"query\": \"q\"}\n", "q"), HasSubstr(":1: text is missing"));
-  EXPECT_THAT(error(" \n", "q"), HasSubstr("holds no passage"));
+  EXPECT_THAT(error(" \n", "q"), HasSubstr("contains no passage"));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(ReadClassified, RefusesOtherFiles) {
   EXPECT_THAT(refusal(read_classified, std::string(59, 'x') + "é and more"),
               HasSubstr("'" + std::string(59, 'x') + " ..'"))
       << "long lines are cut between letters";
-  EXPECT_THAT(refusal(read_classified, "sentence\tlabel\n"), HasSubstr("holds no text"));
+  EXPECT_THAT(refusal(read_classified, "sentence\tlabel\n"), HasSubstr("contains no text"));
   EXPECT_THAT(refusal(read_classified, "ok\t1\ncaf\xe9\t1\n"), HasSubstr(".txt:2: invalid UTF-8"));
   EXPECT_THAT(error_of([] { read_classified("/no/such.tsv"); }),
               HasSubstr("/no/such.tsv: cannot open"));
@@ -173,7 +173,7 @@ TEST(ReadScoredPairs, RefusesOtherFiles) {
               HasSubstr(".csv:1: unterminated quote"));
   EXPECT_THAT(refusal(read_scored_pairs, "a,b,nan\n", ".csv"), HasSubstr("'nan'"));
   EXPECT_THAT(refusal(read_scored_pairs, "a,b,c,1\n", ".csv"), HasSubstr("4 columns, expected 3"));
-  EXPECT_THAT(refusal(read_scored_pairs, "\n \n", ".csv"), HasSubstr("holds no pair"));
+  EXPECT_THAT(refusal(read_scored_pairs, "\n \n", ".csv"), HasSubstr("contains no pair"));
 }
 
 TEST(ReadScoredPairs, Dev) {
@@ -268,7 +268,7 @@ TEST(ReadMovieReviews, FoldersAndRefusals) {
 TEST(ReadTexts, LeavesOutBlankOnes) {
   const ScratchFile file("one\r\n\n  \ntwo words\nthree");
   EXPECT_THAT(read_texts(file.path()), ElementsAre("one", "two words", "three"));
-  EXPECT_THAT(refusal(read_texts, " \n"), HasSubstr("holds no text"));
+  EXPECT_THAT(refusal(read_texts, " \n"), HasSubstr("contains no text"));
 }
 
 }  // namespace

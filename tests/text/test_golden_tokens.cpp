@@ -27,8 +27,8 @@ json read(const std::string& relative) {
   return json::parse(file);
 }
 
-WordPieceTokenizer tokenizer() {
-  return WordPieceTokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
+Tokenizer tokenizer() {
+  return Tokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
 }
 
 std::vector<std::string> contexts() {
@@ -67,7 +67,7 @@ TEST(GoldenTokens, AllQuestionsAreEqual) {
   ASSERT_EQ(questions.size(), 10570u);
   ASSERT_EQ(basic.size(), questions.size());
   ASSERT_EQ(ids.size(), questions.size());
-  const WordPieceTokenizer pieces = tokenizer();
+  const Tokenizer pieces = tokenizer();
   int differences = 0;
   for (std::size_t i = 0; i < questions.size(); ++i) {
     const std::string text = questions[i]["original"];
@@ -87,7 +87,7 @@ TEST(GoldenTokens, AllContextsHaveTheRecordedHash) {
   const std::vector<std::string> texts = contexts();
   ASSERT_EQ(hashes.size(), 2067u);
   ASSERT_EQ(texts.size(), hashes.size());
-  const WordPieceTokenizer pieces = tokenizer();
+  const Tokenizer pieces = tokenizer();
   std::size_t total = 0;
   int differences = 0;
   for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -107,7 +107,7 @@ TEST(GoldenTokens, ThreadsShareOneTokenizer) {
   BERTCL_NEEDS(dev_file);
   const std::vector<std::string> texts = contexts();
   ASSERT_EQ(texts.size(), 2067u);
-  const WordPieceTokenizer pieces = tokenizer();
+  const Tokenizer pieces = tokenizer();
   std::vector<std::vector<std::int32_t>> expected;
   for (const std::string& text : texts) expected.push_back(pieces.encode(text));
   std::atomic<int> differences = 0;

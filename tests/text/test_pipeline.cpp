@@ -74,7 +74,7 @@ TEST(Gpt2Pattern, SplitsByCategories) {
   EXPECT_THAT(gpt2("x\ny"), ElementsAre("x", "\n", "y"));
   EXPECT_THAT(gpt2("'S !'s"), ElementsAre("'", "S", " !'", "s"));
   EXPECT_THAT(gpt2("日本語１２"), ElementsAre("日本語", "１２"));
-  EXPECT_THAT(gpt2("e\u0301"), ElementsAre("e", "\u0301")) << "a mark is no letter";
+  EXPECT_THAT(gpt2("e\u0301"), ElementsAre("e", "\u0301")) << "a mark is not a letter";
 }
 
 TEST(ByteLevel, WritesBytesAsCharacters) {

@@ -39,10 +39,10 @@ const json saved = json::parse(R"({
             "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "Café": 4, "café": 5,
                       "cafe": 6, "東": 7, "##京": 8, "京": 9}}})");
 
-WordPieceTokenizer tokenizer(const json& file, const TokenizerOptions& options = {}) {
+Tokenizer tokenizer(const json& file, const TokenizerOptions& options = {}) {
   const tests::ScratchFolder folder;
   std::ofstream(folder / "tokenizer.json") << file;
-  return WordPieceTokenizer::from_file(folder / "tokenizer.json", options);
+  return Tokenizer::from_file(folder / "tokenizer.json", options);
 }
 
 /// What is saved with another value at a place: "/model/type".
@@ -53,7 +53,7 @@ json with(const char* place, const json& value) {
 }
 
 TEST(TokenizerJson, GivesVocabularyAndSettings) {
-  const WordPieceTokenizer found = tokenizer(saved);
+  const Tokenizer found = tokenizer(saved);
   EXPECT_EQ(found.vocabulary_size(), 11u);
   EXPECT_EQ(found.token_id("東"), 7);
   EXPECT_EQ(found.token_id("[MASK]"), 10) << "added";
@@ -71,7 +71,7 @@ TEST(TokenizerJson, GivesVocabularyAndSettings) {
 }
 
 TEST(TokenizerJson, IdsMayHaveGaps) {  // of a vocab.txt with a line twice
-  const WordPieceTokenizer found = tokenizer(with("/model/vocab/word", 20));
+  const Tokenizer found = tokenizer(with("/model/vocab/word", 20));
   EXPECT_EQ(found.vocabulary_size(), 21u);
   EXPECT_EQ(found.token_id("word"), 20);
   EXPECT_EQ(found.token(15), "");
@@ -122,16 +122,16 @@ TEST(TokenizerJson, TemplatesOfOtherFormsAreRefused) {
             "no Error was thrown");
   EXPECT_THAT(refusal(one, R"([{"Sequence": {"id": "B", "type_id": 0}},
                                {"Sequence": {"id": "A", "type_id": 1}}])"),
-              HasSubstr("post_processor.pair is not the first text and then the second one"));
+              HasSubstr("post_processor.pair must be the first text followed by the second"));
   EXPECT_THAT(refusal(one, R"([{"Sequence": {"id": "A", "type_id": 0}},
                                {"Sequence": {"id": "B", "type_id": 2}}])"),
-              HasSubstr("post_processor.pair has segments (type_id) that are not supported"));
+              HasSubstr("post_processor.pair has unsupported segments (type_id)"));
   EXPECT_THAT(refusal(one, R"([{"SpecialToken": {"id": "S", "type_id": 1}},
                                {"Sequence": {"id": "A", "type_id": 0}},
                                {"Sequence": {"id": "B", "type_id": 1}}])"),
-              HasSubstr("has segments"));
+              HasSubstr("segments (type_id)"));
   EXPECT_THAT(refusal(R"([{"Sequence": {"id": "A", "type_id": 1}}])", one),
-              AnyOf(HasSubstr("single has segments"), HasSubstr("pair is not")));
+              AnyOf(HasSubstr("single has segments"), HasSubstr("pair must be")));
   EXPECT_THAT(refusal(R"([{"SpecialToken": {"id": "T", "type_id": 0}}])", one),
               HasSubstr("special_tokens.T is missing"));
 }
@@ -205,14 +205,13 @@ TEST(TokenizerJson, DamageIsNamedByItsPlace) {
 }
 
 TEST(TokenizerJson, GivesTheTokensOfTheVocabularyItWasMadeOf) {
-  const auto expected =
-      WordPieceTokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
+  const auto expected = Tokenizer::from_file(BERTCL_SOURCE_DIR "/models/minilm-l6-squad/vocab.txt");
   json file = saved;
   file["added_tokens"] = json::array();
   json& vocabulary = file["model"]["vocab"] = json::object();
   for (std::size_t i = 0; i < expected.vocabulary_size(); ++i)
     vocabulary[expected.token(static_cast<std::int32_t>(i))] = i;
-  const WordPieceTokenizer found = tokenizer(file);
+  const Tokenizer found = tokenizer(file);
   EXPECT_EQ(found.vocabulary_size(), expected.vocabulary_size());
   const std::string text = "Khronos' OpenCL™ unaffably runs 日本語 in Zürich, naïvely: 3.14 €";
   EXPECT_EQ(found.encode(text), expected.encode(text));

@@ -21,9 +21,7 @@ const std::vector<std::string> tokens = {
     "[PAD]", "[UNK]", "[CLS]", "[SEP]", "un",  "##aff", "##able", "##a",  "##ff",  "want", "##want",
     "##ed",  "[",     "]",     "cl",    "##s", "é",     "ru",     "##nn", "##ing", "東"};
 
-WordPieceTokenizer small(TokenizerOptions options = {}) {
-  return WordPieceTokenizer::from_tokens(tokens, options);
-}
+Tokenizer small(TokenizerOptions options = {}) { return Tokenizer::from_tokens(tokens, options); }
 
 TEST(WordPieceTokenizer, TakesTheLongestMatch) {
   EXPECT_THAT(small().tokenize("unaffable"), ElementsAre("un", "##aff", "##able"));
@@ -43,23 +41,22 @@ TEST(WordPieceTokenizer, SpecialTokensInTheTextAreNotProtected) {
 }
 
 TEST(WordPieceTokenizer, LongWordsAreUnknownCountedInCharacters) {
-  const WordPieceTokenizer limited = small({.lower_case = false, .max_word_chars = 2});
+  const Tokenizer limited = small({.lower_case = false, .max_word_chars = 2});
   EXPECT_THAT(limited.tokenize("un"), ElementsAre("un"));
   EXPECT_THAT(limited.tokenize("want"), ElementsAre("[UNK]"));
-  const auto accents = WordPieceTokenizer::from_tokens(
-      {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "é", "##é"}, {.lower_case = false, .max_word_chars = 3});
+  const auto accents = Tokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "é", "##é"},
+                                              {.lower_case = false, .max_word_chars = 3});
   EXPECT_THAT(accents.tokenize("ééé"), ElementsAre("é", "##é", "##é")) << "6 bytes, 3 characters";
   EXPECT_THAT(accents.tokenize("éééé"), ElementsAre("[UNK]"));
   std::string word = "a";
   while (word.size() < 200) word += "a";
-  const auto letters =
-      WordPieceTokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a"});
+  const auto letters = Tokenizer::from_tokens({"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "##a"});
   EXPECT_EQ(letters.tokenize(word).size(), 200u);
   EXPECT_THAT(letters.tokenize(word + "a"), ElementsAre("[UNK]"));
 }
 
 TEST(WordPieceTokenizer, IdsAndTokensAreInverse) {
-  const WordPieceTokenizer tokenizer = small();
+  const Tokenizer tokenizer = small();
   EXPECT_EQ(tokenizer.vocabulary_size(), tokens.size());
   EXPECT_EQ(tokenizer.token_id("[SEP]"), 3);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -76,36 +73,36 @@ TEST(WordPieceTokenizer, IdsAndTokensAreInverse) {
 
 TEST(Vocabulary, TheLastNewlineMayBeMissing) {
   const ScratchFile with("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n");
-  EXPECT_EQ(WordPieceTokenizer::from_file(with.path()).vocabulary_size(), 5u);
+  EXPECT_EQ(Tokenizer::from_file(with.path()).vocabulary_size(), 5u);
   const ScratchFile without("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword");
-  const auto tokenizer = WordPieceTokenizer::from_file(without.path());
+  const auto tokenizer = Tokenizer::from_file(without.path());
   EXPECT_EQ(tokenizer.vocabulary_size(), 5u);
   EXPECT_EQ(tokenizer.token_id("word"), 4);
 }
 
 TEST(Vocabulary, LinesAreStripped) {
   const ScratchFile file("[PAD]\r\n[UNK]\r\n [CLS] \r\n[SEP]\r\n\r\nword\r\n");
-  const auto tokenizer = WordPieceTokenizer::from_file(file.path());
+  const auto tokenizer = Tokenizer::from_file(file.path());
   EXPECT_EQ(tokenizer.token_id("[CLS]"), 2);
   EXPECT_EQ(tokenizer.token_id("word"), 5) << "an empty line keeps its number";
 }
 
 TEST(Vocabulary, BadFilesAreNamed) {
-  EXPECT_THAT(error_of([] { WordPieceTokenizer::from_file("/nowhere/vocab.txt"); }),
+  EXPECT_THAT(error_of([] { Tokenizer::from_file("/nowhere/vocab.txt"); }),
               testing::AllOf(HasSubstr("/nowhere/vocab.txt"), HasSubstr("No such file")));
-  EXPECT_THAT(error_of([] { WordPieceTokenizer::from_file("/tmp"); }), HasSubstr("directory"));
+  EXPECT_THAT(error_of([] { Tokenizer::from_file("/tmp"); }), HasSubstr("directory"));
   const ScratchFile file("[PAD]\n[UNK]\nword\n");
-  EXPECT_THAT(error_of([&] { WordPieceTokenizer::from_file(file.path()); }),
+  EXPECT_THAT(error_of([&] { Tokenizer::from_file(file.path()); }),
               testing::AllOf(HasSubstr(file.path().string()), HasSubstr("lacks [CLS], [SEP]")));
   const ScratchFile empty("");
-  EXPECT_THAT(error_of([&] { WordPieceTokenizer::from_file(empty.path()); }),
+  EXPECT_THAT(error_of([&] { Tokenizer::from_file(empty.path()); }),
               HasSubstr("[PAD], [UNK], [CLS], [SEP]"));
 }
 
 TEST(Vocabulary, WhatIsNotATokenizerIsNamed) {
   const auto refusal = [](const std::string& content) {
     const ScratchFile file(content);
-    return error_of([&] { WordPieceTokenizer::from_file(file.path()); });
+    return error_of([&] { Tokenizer::from_file(file.path()); });
   };
   // The first piece of a model: field 1 of 14 bytes, with the text "<unk>", score 0 and type 2.
   const std::string piece("\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02", 16);

@@ -50,9 +50,9 @@ TEST_F(BenchTest, JsonHasLatencyAndKernels) {
   }
   EXPECT_EQ(calls, json_of({"inspect", kModel}).at("launches"));
   // Six layers of 12 * 384^2 weights, and the head: each multiplied and added for each token.
-  const double products = 32 * 2.0 * (6 * 12 * 384 * 384 + 2 * 384);
+  const double linears = 32 * 2.0 * (6 * 12 * 384 * 384 + 2 * 384);
   const double attention = 6 * 2 * 4.0 * 16 * 16 * 384;
-  EXPECT_NEAR(operations, products + attention, 0.01 * products);
+  EXPECT_NEAR(operations, linears + attention, 0.01 * linears);
 }
 
 /// The default model for sequences of one length alone.

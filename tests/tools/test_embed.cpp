@@ -166,6 +166,7 @@ TEST_F(EmbedTest, FilesOfSentenceTransformersSayHow) {
 
   write("sentence_bert_config.json", R"({"max_seq_length": 4, "do_lower_case": false})");
   EXPECT_EQ(vectors({}), vectors({"--max-seq-length", "4"}));
+  EXPECT_THAT(embed({}, texts_).err, HasSubstr("truncated 2 of 3 texts to 4 tokens"));
   write("config_sentence_transformers.json",
         R"({"prompts": {"query": "query: ", "none": ""}, "default_prompt_name": "query"})");
   EXPECT_EQ(vectors({"--max-seq-length", "16"}),
@@ -207,16 +208,16 @@ TEST_F(EmbedTest, EvalScoresTheCosinesOfTheVectors) {
 }
 
 TEST_F(EmbedTest, WhatCannotBePooledIsRefused) {
-  EXPECT_THAT(refusal(embed({}, texts_)),
-              AllOf(HasSubstr("no vector [batch, hidden]"), HasSubstr("--pooling mean")));
+  EXPECT_THAT(refusal(embed({}, texts_)), AllOf(HasSubstr("no output is a vector [batch, hidden]"),
+                                                HasSubstr("--pooling mean")));
   EXPECT_THAT(refusal(embed({"--pooling", "mean", "--dimensions", "3"}, texts_)),
-              HasSubstr("3 dimensions are asked for, the model has 2"));
+              HasSubstr("3 dimensions requested, but the model has 2"));
   EXPECT_THAT(refusal(embed({"--pooling", "sum"}, texts_)), HasSubstr("unknown 'sum'"));
   EXPECT_THAT(refusal(run_bertcl({"embed", tests::kModel, texts_, "--pooling", "mean"})),
-              HasSubstr("no hidden states [batch, seq, hidden]"));
+              HasSubstr("no output holds hidden states [batch, seq, hidden]"));
   EXPECT_THAT(refusal(embed({"--pooling", "mean", "--json", "-"}, texts_)), HasSubstr("-o FILE"));
   EXPECT_THAT(refusal(embed({"--pooling", "mean"}, write("empty.txt", ""))),
-              HasSubstr("holds no text"));
+              HasSubstr("contains no text"));
 }
 
 }  // namespace

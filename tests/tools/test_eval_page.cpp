@@ -163,7 +163,7 @@ TEST_F(EvalPageTest, QuestionsAndContextsAreText) {
   expect_well_formed(page);
   EXPECT_THAT(page, HasSubstr("Who &lt;b&gt;fell&lt;/b&gt;? &lt;/p&gt;&lt;script&gt;"));
   EXPECT_THAT(page, Not(HasSubstr("<script")));
-  EXPECT_THAT(page, HasSubstr("{{head}}")) << "a question is no part of the template";
+  EXPECT_THAT(page, HasSubstr("{{head}}")) << "a question is not part of the template";
   EXPECT_EQ(page.find('\x01'), std::string::npos);
 }
 

@@ -80,10 +80,10 @@ TEST_F(FileOptionsTest, DataAreReplacedByForceAloneAndReportsByTheNext) {
   const std::string there = write("there", ""), other = path("other");
   std::filesystem::create_symlink("there", path("link"));
   std::filesystem::create_symlink("nowhere", path("dangling"));
-  EXPECT_EQ(complaint({"-o", there}), "--output: " + there +
-                                          " exists already; name another file, or replace it by "
-                                          "--force");
-  EXPECT_THAT(complaint({"-o", path("link")}), HasSubstr("exists already"));
+  EXPECT_EQ(
+      complaint({"-o", there}),
+      "--output: " + there + " already exists; name another file, or replace it with --force");
+  EXPECT_THAT(complaint({"-o", path("link")}), HasSubstr("already exists"));
   EXPECT_EQ(complaint({"-o", there, "--force"}), "");
   for (const std::string& free : {other, path("dangling"), std::string("/dev/null")})
     EXPECT_EQ(complaint({"-o", free}), "");
@@ -103,11 +103,11 @@ TEST_F(FileOptionsTest, EveryCommandKeepsTheDataThatAreThere) {
       {"run", "m.onnx", "--inputs", "x.npz", "--outputs", old}};
   for (const std::vector<std::string>& command : commands) {
     EXPECT_THAT(refusal(run_bertcl(command)),
-                AllOf(HasSubstr(old + " exists already"), HasSubstr("--force")))
+                AllOf(HasSubstr(old + " already exists"), HasSubstr("--force")))
         << testing::PrintToString(command);
     std::vector<std::string> forced = command;
     forced.push_back("--force");
-    EXPECT_THAT(refusal(run_bertcl(forced)), testing::Not(HasSubstr("exists already")));
+    EXPECT_THAT(refusal(run_bertcl(forced)), testing::Not(HasSubstr("already exists")));
     EXPECT_EQ(files(), std::vector<std::string>{"old"});
     EXPECT_EQ(read(old), "words");
   }

@@ -68,7 +68,7 @@ TEST(Program, TellsWhatSomebodyMayHaveMeant) {
   EXPECT_EQ(hint({"eval", "m.onnx", "--data", "d", "--prediction", "p"}),
             "(did you mean --predictions?)");
   EXPECT_EQ(hint({"eval", "m.onnx", "--dta", "d"}), "(did you mean --data?)")
-      << "that --data is missing is no help";
+      << "a missing --data does not hide the hint";
   EXPECT_EQ(hint({"bench", "m.onnx", "--bach=3"}), "(did you mean --batch?)");
   EXPECT_EQ(hint({"quantize", "m.onnx", "-o", "q", "--preset", "ort-tensorr"}),
             "(did you mean ort-tensorrt?)");

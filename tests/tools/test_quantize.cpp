@@ -47,7 +47,7 @@ TEST_F(QuantizeTest, WritesAModelThatRunsInIntegers) {
       ++integer;
     }
   }
-  EXPECT_EQ(integer, 6u * 5 + 1) << "QKV, attention, three products a layer; the head";
+  EXPECT_EQ(integer, 6u * 5 + 1) << "QKV, attention, three linears a layer; the head";
 
   const ProgramResult evaluated =
       run_bertcl({"eval", path("q.onnx"), "--compare", kModel, "--data",
@@ -99,8 +99,8 @@ TEST_F(QuantizeTest, TheSameInputGivesTheSameBytes) {
 }
 
 TEST_F(QuantizeTest, WhatIsLeftInFloatFailsTheRequirement) {
-  const std::string value_product = "*/attention/self/MatMul_1";
-  const ProgramResult made = quantize(path("q.onnx"), {"--exclude", value_product});
+  const std::string value_matmul = "*/attention/self/MatMul_1";
+  const ProgramResult made = quantize(path("q.onnx"), {"--exclude", value_matmul});
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("layer.0/attention/self/MatMul_1 and 5 more"));
   const ProgramResult inspected = run_bertcl({"inspect", path("q.onnx"), "--require", "int8"});

@@ -75,7 +75,7 @@ TEST_F(ReportPageTest, NamesAreText) {
   expect_well_formed(page);
   EXPECT_THAT(page, Not(HasSubstr("<script")));
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert("));
-  EXPECT_THAT(page, HasSubstr("{{path}}")) << "text of a name is no part of the template";
+  EXPECT_THAT(page, HasSubstr("{{path}}")) << "the text of a name is not part of the template";
   EXPECT_EQ(page.find('\x01'), std::string::npos);
 }
 

@@ -135,11 +135,11 @@ TEST_F(RerankTest, PairsAreOrderedByTheirQueries) {
                               HasSubstr("score  id  passage")));
 }
 
-TEST_F(RerankTest, LongPassagesAreCutWithAWarning) {
+TEST_F(RerankTest, LongPassagesAreTruncatedWithAWarning) {
   const ProgramResult result =
       run_bertcl(command({"-q", "Who?", "--max-seq-length", "8"}), {}, lines(kPassages));
   EXPECT_EQ(result.code, 0);
-  EXPECT_THAT(result.err, HasSubstr("2 of 5 passages are longer"));
+  EXPECT_THAT(result.err, HasSubstr("truncated 2 of 5 pairs to 8 tokens"));
 }
 
 TEST_F(RerankTest, WhatDoesNotFitIsRefused) {

@@ -312,7 +312,7 @@ TEST_F(TaskTest, CalibrationKeepsWithinThePositionsOfTheModel) {
   std::vector<std::string> longer = command;
   longer.insert(longer.end(), {"--max-seq-length", "25", "--force"});
   EXPECT_THAT(refusal(run_bertcl(longer)),
-              AllOf(HasSubstr("m.onnx"), HasSubstr("limit of 24"), HasSubstr("give --max-seq")));
+              AllOf(HasSubstr("m.onnx"), HasSubstr("maximum of 24"), HasSubstr("use --max-seq")));
 }
 
 TEST_F(TaskTest, TheDataOfEveryTaskCalibrate) {

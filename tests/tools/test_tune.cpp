@@ -28,8 +28,8 @@ struct TuneTest : FolderTest {
     EXPECT_EQ(result.code, 0) << result.err;
     return read_json(path("out.json"));
   }
-  /// Variants of the products of 384 by 384, and what is said of their tuning.
-  std::pair<std::set<std::string>, nlohmann::json> products() const {
+  /// Variants of the linears of 384 by 384, and what is said of their tuning.
+  std::pair<std::set<std::string>, nlohmann::json> gemms() const {
     std::set<std::string> found;
     nlohmann::json tuned;
     const nlohmann::json json = json_of({"inspect", kModel});
@@ -48,41 +48,41 @@ struct TuneTest : FolderTest {
 };
 
 TEST_F(TuneTest, AStoredChoiceIsTakenAndShown) {
-  const auto [standard, untuned] = products();
+  const auto [standard, untuned] = gemms();
   ASSERT_EQ(standard.size(), 1u);
   EXPECT_TRUE(untuned.is_null());
   store("portable");
-  const auto [taken, tuned] = products();
+  const auto [taken, tuned] = gemms();
   EXPECT_EQ(taken, std::set<std::string>{"portable"});
   EXPECT_NEAR(tuned.at("gain").get<double>(), 1.5, 1e-9);
   EXPECT_EQ(tuned.at("default"), *standard.begin());
   EXPECT_THAT(run_bertcl({"inspect", kModel}, environment).out,
               HasSubstr("tuned: 1.50x of the default"));
   store("a variant of another version");
-  EXPECT_EQ(products().first, standard);
+  EXPECT_EQ(gemms().first, standard);
 }
 
 TEST_F(TuneTest, ADamagedFileIsIgnoredWithANote) {
-  const auto standard = products().first;
+  const auto standard = gemms().first;
   write("tuning.json", R"({"format": 3, "gemms": )");
-  EXPECT_EQ(products().first, standard);
+  EXPECT_EQ(gemms().first, standard);
   const ProgramResult result = run_bertcl({"inspect", kModel}, environment);
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.out,
               AllOf(HasSubstr(path("tuning.json") + " is not used"), HasSubstr("bertcl tune")));
 }
 
-/// What was found about a variant, in all products.
+/// What was found about a variant, in all GEMMs.
 std::set<bool> verdicts(const nlohmann::json& tuned, const std::string& variant) {
   std::set<bool> right;
-  for (const nlohmann::json& product : tuned.at("gemms"))
-    for (const nlohmann::json& candidate : product.at("variants"))
-      if (candidate.at("variant") == variant) right.insert(candidate.at("right").get<bool>());
+  for (const nlohmann::json& gemm : tuned.at("gemms"))
+    for (const nlohmann::json& tried : gemm.at("variants"))
+      if (tried.at("variant") == variant) right.insert(tried.at("right").get<bool>());
   return right;
 }
 
 TEST_F(TuneTest, AWrongKernelNeverWins) {
-  if (products().first.contains("portable")) GTEST_SKIP() << "no other variant to tune to";
+  if (gemms().first.contains("portable")) GTEST_SKIP() << "no other variant to tune to";
   const std::vector<std::string> tune{
       "tune", kModel, "--rows", "130", "--seconds", "120", "--disable-kernels", "clblast"};
   const nlohmann::json right = json_of(tune);
@@ -102,8 +102,8 @@ TEST_F(TuneTest, AWrongKernelNeverWins) {
   write("kernels/gemm/gemm_f32_portable.cl", source);
   const nlohmann::json spoilt = json_of(tune, {{"BERTCL_KERNELS", path("kernels")}});
   EXPECT_EQ(verdicts(spoilt, "portable"), std::set<bool>{false});
-  for (const nlohmann::json& product : spoilt.at("gemms"))
-    for (const nlohmann::json& row : product.at("chosen")) EXPECT_NE(row.at("variant"), "portable");
+  for (const nlohmann::json& gemm : spoilt.at("gemms"))
+    for (const nlohmann::json& row : gemm.at("chosen")) EXPECT_NE(row.at("variant"), "portable");
 }
 
 TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {

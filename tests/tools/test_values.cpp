@@ -82,7 +82,7 @@ TEST_F(ValuesTest, AVocabularyOfAnotherModelIsNotUsedSilently) {
   const ProgramResult smaller =
       run_bertcl({"answer", kModel, "--vocab", half, "-q", "Who maintains OpenCL?"});
   EXPECT_EQ(smaller.code, 0);
-  EXPECT_THAT(smaller.err, AllOf(HasSubstr("30522 rows"), HasSubstr("answers are wrong")));
+  EXPECT_THAT(smaller.err, AllOf(HasSubstr("30522 rows"), HasSubstr("results are wrong")));
   // Tables are padded, and vocabularies have tokens that no text has.
   const std::string padded = right.substr(0, right.rfind('\n', right.size() - 2) + 1);
   const ProgramResult spare = run_bertcl(

@@ -90,7 +90,7 @@ std::pair<std::string, std::string> read_merge(const JsonNode& node) {
 std::unique_ptr<Model> read_bpe(const JsonNode& node, Vocabulary& vocabulary) {
   read_vocabulary(node, vocabulary);
   if (const auto dropout = node.find("dropout"); dropout && dropout->number() != 0)
-    dropout->fail("is set: such a tokenizer gives other tokens each time; only 0 is supported");
+    dropout->fail("is set, which makes tokens random; only 0 is supported");
   BpeOptions options;
   if (const auto unknown = node.find("unk_token")) {
     options.unknown = unknown->string();

@@ -70,7 +70,7 @@ void read_template(const JsonNode& node, SpecialTokens& tokens) {
   const Layout one = read_layout(single, special);
   if (one.texts != "A") single.fail("is not one text; expected special tokens around \"A\"");
   const Layout two = read_layout(pair, special);
-  if (two.texts != "AB") pair.fail("is not the first text and then the second one");
+  if (two.texts != "AB") pair.fail("must be the first text followed by the second");
   const auto all_are = [](const std::vector<std::int64_t>& segments, std::int64_t value) {
     for (const std::int64_t segment : segments)
       if (segment != value) return false;
@@ -89,8 +89,7 @@ void read_template(const JsonNode& node, SpecialTokens& tokens) {
   for (std::size_t i = 0; i < two.segments.size(); ++i)
     as_bert = as_bert && two.segments[i] == (two.places[i] == 2 ? 1 : 0);
   if (!as_bert)
-    pair.fail(
-        "has segments (type_id) that are not supported; they are 0, or 1 from the second text on");
+    pair.fail("has unsupported segments (type_id); expected 0, or 1 from the second text on");
 }
 
 /// `BertProcessing` and `RobertaProcessing` name their tokens [CLS] and [SEP].

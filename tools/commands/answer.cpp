@@ -94,7 +94,7 @@ class Oracle {
   const runtime::Session& session() const { return session_; }
 
  private:
-  text::WordPieceTokenizer tokenizer_;
+  text::Tokenizer tokenizer_;
   std::string text_;
   runtime::Session session_;
   QaModel model_;

@@ -215,7 +215,7 @@ void add_bench(CLI::App& program, Action& action) {
       program, "bench",
       "Measure the latency and throughput of a model, and the time of each kernel\n\n"
       "Runs the model on random token ids in sequences of full length. Latency is host time, with\n"
-      "transfers of inputs and outputs. With --streams, so many threads share the session, each\n"
+      "transfers of inputs and outputs. With --streams, that many threads share the session, each\n"
       "with one run at a time: throughput rises, and so does latency. The table of kernels comes\n"
       "from separate runs with device events and a launch for each step, its figures are for one\n"
       "run. GOP/s counts a multiplication and an addition as two; GB/s is that of each operand\n"
@@ -240,7 +240,7 @@ void add_bench(CLI::App& program, Action& action) {
   not_negative(*command, "--profiled", options->profiled,
                "Runs for the table of kernels; 5, or none for several shapes");
   positive(*command, "--ids", options->ids,
-           "Token ids are random below this; the vocabulary has to be as large");
+           "Random token ids are below this; at most the vocabulary's size");
   not_negative(*command, "--threads", options->threads, "CPU threads of PoCL; 0 is all");
   output_file(
       command->add_option("--html", options->html,

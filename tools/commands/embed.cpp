@@ -73,7 +73,7 @@ std::vector<EmbeddedText> read_texts(const std::string& path) {
       texts.push_back({"", std::string(line)});
     });
   }
-  if (texts.empty()) throw Error(file.name + ": holds no text; each line is one");
+  if (texts.empty()) throw Error(file.name + ": contains no text; each line is one");
   return texts;
 }
 
@@ -92,8 +92,8 @@ std::string prompt_of(const EmbedOptions& options, const tasks::EmbeddingFiles& 
   }
   if (!prompt.empty() && !files.pools_prompt)
     throw Error(
-        "the model's 1_Pooling/config.json leaves the tokens of a prompt out (include_prompt), "
-        "which is not supported; --prompt \"\" embeds without one");
+        "the model's 1_Pooling/config.json excludes the tokens of a prompt from pooling "
+        "(include_prompt), which is not supported; --prompt \"\" embeds without one");
   return prompt;
 }
 
@@ -101,7 +101,7 @@ std::string prompt_of(const EmbedOptions& options, const tasks::EmbeddingFiles& 
 class Embedder {
  public:
   Embedder(runtime::Session& session, const EmbedOptions& options,
-           const tasks::EmbeddingFiles& files, const text::WordPieceTokenizer& tokenizer)
+           const tasks::EmbeddingFiles& files, const text::Tokenizer& tokenizer)
       : model_(session), tokenizer_(tokenizer), options_(options) {
     model_.check_vocabulary(tokenizer.vocabulary_size());
     const int longest = static_cast<int>(model_.longest());
@@ -153,12 +153,12 @@ class Embedder {
         std::ranges::all_of(vector, [](float x) { return std::isfinite(x); }))
       return;
     throw Error(
-        fmt::format("the vector of '{}' has NaN or infinity; --allow-nonfinite lets it pass",
+        fmt::format("the vector of '{}' holds NaN or infinity (--allow-nonfinite accepts it)",
                     text::excerpt_of(text.text)));
   }
 
   TextModel model_;
-  const text::WordPieceTokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   const EmbedOptions& options_;
   text::BatchOptions batches_;
   int max_length_ = kLongestEmbedded;
@@ -207,7 +207,8 @@ int run_embed(const EmbedOptions& options) {
   const bool lines = !is_array(options.output);
   if (options.output.empty() && !options.prints_text())
     throw Error(
-        "--json - and the vectors would share standard output; write these by -o FILE, or name a "
+        "--json - and the vectors would share standard output; write the vectors with -o FILE, or "
+        "name a "
         "file for --json");
   if (options.texts == "-" && isatty(STDIN_FILENO) == 1)
     throw Error("nothing to embed: name a file of texts, or give them on standard input");
@@ -248,8 +249,8 @@ int run_embed(const EmbedOptions& options) {
     progress.update(begin + some.size(), texts.size());
   }
   if (embedder.truncated() > 0)
-    warn("{} of {} texts are longer than {} tokens: the rest is cut", embedder.truncated(),
-         texts.size(), embedder.max_length());
+    warn("truncated {} of {} texts to {} tokens", embedder.truncated(), texts.size(),
+         embedder.max_length());
   if (!lines)
     write_array(options.output, ir::Tensor::of({static_cast<std::int64_t>(texts.size()),
                                                 static_cast<std::int64_t>(embedder.dimensions())},
@@ -294,7 +295,7 @@ void add_embed(CLI::App& program, Action& action) {
       "bertcl embed model.onnx texts.txt -o vectors.npy", *options);
   options->texts = "-";
   input_file(command->add_option("MODEL", options->model,
-                                 "ONNX model that gives hidden states, or a vector itself"))
+                                 "ONNX model whose output is hidden states or text vectors"))
       ->required()
       ->type_name("");
   input_file(
@@ -313,10 +314,10 @@ void add_embed(CLI::App& program, Action& action) {
                    "The same by its name in config_sentence_transformers.json")
       ->type_name("NAME")
       ->excludes(prompt);
-  positive(*command, "--batch-tokens", options->batch_tokens, "Tokens of a batch at most");
+  positive(*command, "--batch-tokens", options->batch_tokens, "Maximum tokens per batch");
   positive(*command, "--max-seq-length", options->max_length,
-           "Tokens of a text, separators included; by default as the files say, or as many as "
-           "the\nmodel takes, or 512");
+           "Tokens of a text, separators included; by default as the files say, or the\nmodel's "
+           "maximum, or 512");
   add_vocabulary_options(*command, options->vocabulary);
   add_force_flag(*command, options->force);
   command->callback([options, &action] { action = [options] { return run_embed(*options); }; });

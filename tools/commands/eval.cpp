@@ -111,7 +111,7 @@ int run_eval(EvalOptions& options) {
   paths.insert(paths.end(), options.compare.begin(), options.compare.end());
   for (const std::filesystem::path& path : paths) check_readable(path);
   find_embeddings(options, paths.front());
-  const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, paths);
+  const text::Tokenizer tokenizer = load_tokenizer(options.vocabulary, paths);
   const Evaluator evaluator = options.task.is_squad() ? squad_evaluator(options, tokenizer)
                                                       : task_evaluator(options, tokenizer, paths);
 
@@ -219,7 +219,7 @@ void add_eval(CLI::App& program, Action& action) {
   not_negative(*command, "--limit", options->limit,
                "Only the first N questions or texts; 0 is all");
   positive(*command, "--batch-tokens", options->batch_tokens,
-           "Tokens of a batch at most; by default 4096, for fill-mask 1024");
+           "Maximum tokens per batch; by default 4096, for fill-mask 1024");
   positive(*command, "--max-seq-length", options->max_length,
            "Tokens of a sequence, separators included; by default 384 for questions, else as many\n"
            "as the model takes, or 512");

@@ -62,10 +62,10 @@ void take_costs(const Evaluation& evaluation, EvaluatedModel& row) {
   row.model_seconds = evaluation.model_seconds;
 }
 
-Evaluator squad_evaluator(const EvalOptions& options, const text::WordPieceTokenizer& tokenizer);
+Evaluator squad_evaluator(const EvalOptions& options, const text::Tokenizer& tokenizer);
 
 /// For all other tasks; `models` are where config.json is looked for.
-Evaluator task_evaluator(const EvalOptions& options, const text::WordPieceTokenizer& tokenizer,
+Evaluator task_evaluator(const EvalOptions& options, const text::Tokenizer& tokenizer,
                          const std::vector<std::filesystem::path>& models);
 
 }  // namespace bertcl::tools

@@ -58,8 +58,8 @@ ItemText text_of(const squad::Dataset& dataset, std::size_t item) {
 }
 
 EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
-                              const squad::Dataset& dataset,
-                              const text::WordPieceTokenizer& tokenizer, bool first) {
+                              const squad::Dataset& dataset, const text::Tokenizer& tokenizer,
+                              bool first) {
   EvaluatedModel row = begin_row(session, options);
   QaModel model(session);
   model.check_vocabulary(tokenizer.vocabulary_size());
@@ -91,7 +91,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
 
 }  // namespace
 
-Evaluator squad_evaluator(const EvalOptions& options, const text::WordPieceTokenizer& tokenizer) {
+Evaluator squad_evaluator(const EvalOptions& options, const text::Tokenizer& tokenizer) {
   const auto dataset =
       std::make_shared<const squad::Dataset>(squad::load_dataset(options.task.data));
   return {[&options, &tokenizer, dataset](runtime::Session& session, bool first) {

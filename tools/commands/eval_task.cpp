@@ -52,7 +52,7 @@ std::vector<ItemResult> items_of(const nlohmann::ordered_json& predictions) {
 }
 
 EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& options,
-                              const tasks::Task& task, const text::WordPieceTokenizer& tokenizer,
+                              const tasks::Task& task, const text::Tokenizer& tokenizer,
                               bool first) {
   EvaluatedModel row = begin_row(session, options);
   TaskModel model(session, task.head());
@@ -95,7 +95,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
 
 }  // namespace
 
-Evaluator task_evaluator(const EvalOptions& options, const text::WordPieceTokenizer& tokenizer,
+Evaluator task_evaluator(const EvalOptions& options, const text::Tokenizer& tokenizer,
                          const std::vector<std::filesystem::path>& models) {
   const std::shared_ptr<const tasks::Task> task = load_task(
       options.task, find_labels(options.task, models), find_multi_label(models), tokenizer);

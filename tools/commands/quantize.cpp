@@ -61,7 +61,7 @@ struct Quantized {
 
 /// Tokens of the longest sample: as asked for, which the model has to take, or the usual number
 /// within what it takes. The vocabulary has to be that of the model.
-int sample_length(const QuantizeOptions& options, const text::WordPieceTokenizer& tokenizer) {
+int sample_length(const QuantizeOptions& options, const text::Tokenizer& tokenizer) {
   runtime::SessionOptions session_options;
   session_options.context = options.quantizer.context;
   runtime::Session session = load_model(options.model, session_options);
@@ -76,7 +76,7 @@ int sample_length(const QuantizeOptions& options, const text::WordPieceTokenizer
 /// Calibrates on the questions or texts of the data file.
 Quantized quantize_by_data(QuantizeOptions& options) {
   options.quantizer.context = opencl::ContextFuture::open(options.device);
-  const text::WordPieceTokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
+  const text::Tokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
   SampleOptions wanted = options.samples;
   wanted.features.max_seq_length = sample_length(options, tokenizer);
   CalibrationSamples samples(options.task, tokenizer, wanted);

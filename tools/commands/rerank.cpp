@@ -68,7 +68,7 @@ bool has_sigmoid(const std::filesystem::path& model) {
   const std::string name = activation_of(model);
   if (name.empty() || name.ends_with("Sigmoid")) return true;
   if (name.ends_with("Identity")) return false;
-  throw Error(fmt::format("{}: its scores are to be those of {}; give --sigmoid or --logits",
+  throw Error(fmt::format("{}: unknown activation {} of its scores; use --sigmoid or --logits",
                           model.string(), name));
 }
 
@@ -114,7 +114,7 @@ nlohmann::ordered_json to_json(const tasks::Rankings& rankings,
 
 int run_rerank(const RerankOptions& options) {
   if (options.passages.empty() && isatty(STDIN_FILENO) == 1)
-    throw Error("no passages: give them by --passages FILE, or on standard input");
+    throw Error("no passages: give them with --passages FILE or on standard input");
   const auto device = opencl::ContextFuture::open(options.device);
   const auto [tokenizer, passages] = device.meanwhile([&] {
     return std::pair(
@@ -143,8 +143,8 @@ int run_rerank(const RerankOptions& options) {
   });
   const double seconds = clock.seconds();
   if (rankings.truncated > 0)
-    warn("{} of {} passages are longer than the model takes: the rest is cut", rankings.truncated,
-         passages.size());
+    warn("truncated {} of {} pairs to {} tokens", rankings.truncated, passages.size(),
+         rank.max_length);
   if (options.prints_text()) print_rankings(rankings, passages, rank.sigmoid);
   write_report(options, session.context().info(),
                {{"path", options.model},
@@ -172,10 +172,10 @@ void add_rerank(CLI::App& program, Action& action) {
       "themselves.",
       "bertcl rerank model.onnx -q \"Who maintains OpenCL?\" --passages passages.txt --top-k 5",
       *options);
-  input_file(command->add_option("MODEL", options->model, "ONNX model that gives one logit a pair"))
+  input_file(command->add_option("MODEL", options->model, "ONNX model with one logit per pair"))
       ->required()
       ->type_name("");
-  command->add_option("-q,--query", options->query, "The query of all lines that bring none")
+  command->add_option("-q,--query", options->query, "The query for all lines without one")
       ->check(CLI::Validator(
           [](const std::string& text) -> std::string {
             return text.find_first_not_of(" \t\r\n") == std::string::npos ? "the query is empty"
@@ -184,15 +184,14 @@ void add_rerank(CLI::App& program, Action& action) {
           ""))
       ->type_name("TEXT");
   input_file(command->add_option("--passages", options->passages,
-                                 "Passages, one a line; - is standard input, which is read where\n"
-                                 "none are given"))
+                                 "Passages, one per line; - is standard input, the default"))
       ->type_name("FILE");
   positive(*command, "--top-k", options->top_k, "Only the best N of each query");
   // add_flag() would set an optional that no flag names.
   command->add_flag_function(
       "--logits,--sigmoid{false}", [options](std::int64_t count) { options->logits = count > 0; },
-      "Scores are the model's logits, or their sigmoids from 0 to 1 (--sigmoid); by default as\n"
-      "sentence-transformers' files beside the model name the activation, else sigmoids");
+      "Scores are the model's logits, or their sigmoids from 0 to 1 (--sigmoid); by default "
+      "the\nactivation in sentence-transformers' files beside the model, else sigmoids");
   positive(*command, "--max-seq-length", options->max_length,
            "Tokens of query and passage, separators included; by default as many as the model\n"
            "takes, or 512");

@@ -41,7 +41,7 @@ bool is_input(const runtime::Session& session, const std::string& name, const st
 }
 
 int run_tensors(const RunOptions& options) {
-  if (options.outputs.empty()) throw Error("--inputs needs --outputs Y.npz for what it gives");
+  if (options.outputs.empty()) throw Error("--inputs needs --outputs Y.npz for the results");
   runtime::Session session = load_model(options.model, options);
   if (!meets_requirement(session, options)) return kCheckFailed;
   const runtime::Tensors inputs = npz::load(options.inputs, [&](const std::string& name) {
@@ -82,9 +82,9 @@ void add_run(CLI::App& program, Action& action) {
   CLI::Option* inputs =
       input_file(command->add_option("--inputs", options->inputs, "Arrays by input name"))
           ->type_name("X.npz");
-  input_file(command->add_option("--texts", options->texts,
-                                 "Texts, in place of arrays; - is standard input, which is read\n"
-                                 "where neither is given"))
+  input_file(command->add_option(
+                 "--texts", options->texts,
+                 "Texts, instead of arrays; - is standard input, the default\nwithout --inputs"))
       ->type_name("FILE")
       ->excludes(inputs);
   output_file(

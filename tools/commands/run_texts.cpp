@@ -54,7 +54,7 @@ std::vector<InputText> read_input_texts(const std::string& path) {
       if (!text::is_blank(line)) texts.push_back({"", std::string(line), std::nullopt});
     });
   }
-  if (texts.empty()) throw Error(file.name + ": holds no text; each line is one");
+  if (texts.empty()) throw Error(file.name + ": contains no text; each line is one");
   return texts;
 }
 
@@ -67,7 +67,7 @@ using TextOutputs = std::map<std::string, TextOutput>;
 
 class TextRunner {
  public:
-  TextRunner(runtime::Session& session, const text::WordPieceTokenizer& tokenizer,
+  TextRunner(runtime::Session& session, const text::Tokenizer& tokenizer,
              std::optional<int> max_length)
       : session_(session), model_(session), tokenizer_(tokenizer) {
     model_.check_vocabulary(tokenizer.vocabulary_size());
@@ -78,6 +78,8 @@ class TextRunner {
     model_.check_length(max_length_);
     model_.bound(batches_);
   }
+
+  int max_length() const { return max_length_; }
 
   std::vector<tasks::Sequence> encode(std::span<const InputText> texts) const {
     std::vector<tasks::Sequence> sequences;
@@ -128,7 +130,7 @@ class TextRunner {
 
   runtime::Session& session_;
   TextModel model_;
-  const text::WordPieceTokenizer& tokenizer_;
+  const text::Tokenizer& tokenizer_;
   text::BatchOptions batches_;
   int max_length_ = kLongestText;
 };
@@ -143,7 +145,7 @@ FloatJson nested(std::span<const float> values, std::span<const std::int64_t> sh
 }
 
 void write_line(const InputText& text, const tasks::Sequence& sequence, const TextOutputs& outputs,
-                const text::WordPieceTokenizer& tokenizer) {
+                const text::Tokenizer& tokenizer) {
   FloatJson line = FloatJson::object();
   if (!text.id.empty()) line["id"] = text.id;
   line["text"] = text.text;
@@ -180,11 +182,12 @@ int run_texts(const RunOptions& options) {
   const bool lines = options.outputs.empty();
   if (lines && !options.prints_text())
     throw Error(
-        "--json - and the outputs would share standard output; write these by --outputs Y.npz, or "
+        "--json - and the outputs would share standard output; write the outputs with --outputs "
+        "Y.npz, or "
         "name a file for --json");
   if (options.texts.empty() && isatty(STDIN_FILENO) == 1)
     throw Error(
-        "nothing to run on: give tensors by --inputs X.npz, or texts by --texts FILE or on "
+        "nothing to run on: give tensors with --inputs X.npz, or texts with --texts FILE or on "
         "standard input");
   const auto device = opencl::ContextFuture::open(options.device);
   const auto [tokenizer, texts] = device.meanwhile([&] {
@@ -209,8 +212,7 @@ int run_texts(const RunOptions& options) {
     if (!lines) std::move(outputs.begin(), outputs.end(), std::back_inserter(kept));
   }
   if (truncated > 0)
-    warn("{} of {} texts are longer than the model takes: the rest is cut", truncated,
-         texts.size());
+    warn("truncated {} of {} texts to {} tokens", truncated, texts.size(), runner.max_length());
   nlohmann::ordered_json outputs = nlohmann::ordered_json::array();
   npz::Arrays arrays;
   for (const plan::Port& port : session.outputs()) {

@@ -179,7 +179,7 @@ int run_self_check(const VerifyOptions& options) {
   write_report(options, device, {{"path", options.model}, {"sequences", std::move(sequences)}});
   if (agrees) return kOk;
   write_error(
-      fmt::format("{}: the kernels chosen for '{}' ({}) compute something else than the "
+      fmt::format("{}: the kernels chosen for '{}' ({}) disagree with the "
                   "reference kernels; find the variant with --disable-kernels (`bertcl "
                   "inspect` lists them)",
                   options.model, device.name, device.platform_version));

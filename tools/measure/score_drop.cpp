@@ -43,7 +43,7 @@ squad::Dataset some_questions(const squad::Dataset& dataset,
   return chosen;
 }
 
-ScoreMeasure squad_measure(squad::Dataset dataset, const text::WordPieceTokenizer& tokenizer,
+ScoreMeasure squad_measure(squad::Dataset dataset, const text::Tokenizer& tokenizer,
                            const squad::FeatureOptions& features) {
   const std::size_t items = dataset.questions.size();
   const auto measure = [dataset = std::move(dataset), &tokenizer, features](
@@ -65,9 +65,8 @@ ScoreMeasure squad_measure(squad::Dataset dataset, const text::WordPieceTokenize
   return {items, "questions", measure};
 }
 
-ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task,
-                          const text::WordPieceTokenizer& tokenizer, int max_length,
-                          const std::string& origin) {
+ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::Tokenizer& tokenizer,
+                          int max_length, const std::string& origin) {
   const auto measure = [task, &tokenizer, max_length, origin](
                            runtime::Session& session, const std::string& what) -> TaskScore {
     TaskModel model(session, task->head());

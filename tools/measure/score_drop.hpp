@@ -41,13 +41,12 @@ struct ScoreMeasure {
 };
 
 /// On SQuAD questions. The tokenizer must live as long.
-ScoreMeasure squad_measure(squad::Dataset dataset, const text::WordPieceTokenizer& tokenizer,
+ScoreMeasure squad_measure(squad::Dataset dataset, const text::Tokenizer& tokenizer,
                            const squad::FeatureOptions& features);
 
 /// On texts of another task, which `origin` names in messages. The tokenizer must live as long.
-ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task,
-                          const text::WordPieceTokenizer& tokenizer, int max_length,
-                          const std::string& origin);
+ScoreMeasure task_measure(std::shared_ptr<const tasks::Task> task, const text::Tokenizer& tokenizer,
+                          int max_length, const std::string& origin);
 
 class ScoreDrop {
  public:

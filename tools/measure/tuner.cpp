@@ -20,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kPeriod = 129;  // rows of the operand that repeat: more than a tile has
-constexpr double kLeftBehind = 4;      // this many times the fastest: no further rows
+constexpr double kTooSlow = 4;         // this many times the fastest: no further rows
 constexpr double kSecondsOfSeries = 0.05;
 constexpr int kMostRuns = 20, kLeastRuns = 3;
 
@@ -192,7 +192,7 @@ Measured Tuner::check_and_measure(const plan::TunableVariant& variant) {
     measured.us.push_back(*us);
     const auto [fastest, first] = fastest_.emplace(rows, *us);
     if (!first) fastest->second = std::min(fastest->second, *us);
-    if (*us > kLeftBehind * fastest->second) break;
+    if (*us > kTooSlow * fastest->second) break;
   }
   return measured;
 }

@@ -21,8 +21,7 @@ quant::Sample to_sample(std::span<const std::int32_t> ids, std::size_t second) {
 
 }  // namespace
 
-CalibrationSamples::CalibrationSamples(const TaskOptions& task,
-                                       const text::WordPieceTokenizer& tokenizer,
+CalibrationSamples::CalibrationSamples(const TaskOptions& task, const text::Tokenizer& tokenizer,
                                        const SampleOptions& options) {
   std::size_t total = 0;
   if (task.is_squad()) {

@@ -28,7 +28,7 @@ class CalibrationSamples {
  public:
   /// Reads the data. Throws Error if they are not those of the task. The tokenizer must live as
   /// long.
-  CalibrationSamples(const TaskOptions& task, const text::WordPieceTokenizer& tokenizer,
+  CalibrationSamples(const TaskOptions& task, const text::Tokenizer& tokenizer,
                      const SampleOptions& options);
 
   std::optional<quant::Sample> next();

@@ -87,10 +87,10 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
       (vocabulary.empty() && fs::equivalent(folder_of(model), folder, ignored)))
     return;
   const auto refuse = [&](const std::string& what, std::string_view also) {
-    throw Error(fmt::format(
-        "{}, so it is that of another model; give the output a folder of its own{}, or write the "
-        "model alone by --model-only",
-        what, also));
+    throw Error(
+        fmt::format("{}, so it belongs to another model; give the output a folder of its own{}, or "
+                    "write only the model with --model-only",
+                    what, also));
   };
   for (const auto& [name, from] : companions) {
     const fs::path to = folder / name;
@@ -98,7 +98,7 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
       if (fs::equivalent(from, to, ignored) || read_bytes(from) == read_bytes(to)) continue;
       if (!replace)
         refuse(fmt::format("{} differs from {}", to.string(), from.string()),
-               ", replace that file by --force");
+               ", replace that file with --force");
     }
     missing_.push_back({name, from, to});
   }

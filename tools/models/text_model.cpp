@@ -86,12 +86,12 @@ void TextModel::check_vocabulary(std::size_t tokens) const {
   const std::int64_t rows = session_.plan().word_rows;
   const auto count = static_cast<std::int64_t>(tokens);
   if (rows == 0 || (count <= rows && rows - count <= kMostSpareRows)) return;
-  const std::string sizes = fmt::format("{}: its word table has {} rows, the vocabulary {} tokens",
-                                        session_.path().string(), rows, count);
+  const std::string sizes =
+      fmt::format("{}: the tokenizer has {} tokens, the model's embedding table {} rows",
+                  session_.path().string(), count, rows);
   if (count > rows)
-    throw Error(sizes + ": it belongs to another model; give the right one with --vocab");
-  warn("{}: if it belongs to another model, answers are wrong; give the right one with --vocab",
-       sizes);
+    throw Error(sizes + "; use the tokenizer that belongs to this model (--vocab FILE)");
+  warn("{}; if the tokenizer is another model's, results are wrong (--vocab FILE)", sizes);
 }
 
 std::int64_t TextModel::longest() const {
@@ -103,7 +103,7 @@ std::int64_t TextModel::longest() const {
 void TextModel::check_length(int max_length) const {
   if (longest() == 0 || max_length <= longest()) return;
   throw Error(fmt::format(
-      "{}: sequences of {} tokens exceed the model's limit of {}; give --max-seq-length {}",
+      "{}: sequences of {} tokens exceed the model's maximum of {}; use --max-seq-length {}",
       session_.path().string(), max_length, longest(), longest()));
 }
 

@@ -56,8 +56,9 @@ void check_replaced(CLI::App& command) {
   std::error_code ignored;
   for (const NamedFile& file : files_of(command, kData))
     if (fs::is_regular_file(file.path, ignored))
-      throw Error(fmt::format("{}: {} exists already; name another file, or replace it by --force",
-                              file.option, file.path.string()));
+      throw Error(
+          fmt::format("{}: {} already exists; name another file, or replace it with --force",
+                      file.option, file.path.string()));
 }
 
 /// True for two names of one file, there or not. Devices and pipes may be written to by many.
@@ -97,7 +98,7 @@ bool names_file(CLI::Option& option) {
 }
 
 void add_force_flag(CLI::App& command, bool& force) {
-  command.add_flag("--force", force, "Replace files that are there already");
+  command.add_flag("--force", force, "Replace existing files");
 }
 
 void check_files(CLI::App& command) {

@@ -48,7 +48,7 @@ struct CalibrationData {
   const TaskOptions& task;
   const squad::Dataset* dataset;    ///< null: the data of another task
   std::vector<std::size_t> chosen;  ///< indices of questions or texts
-  const text::WordPieceTokenizer& tokenizer;
+  const text::Tokenizer& tokenizer;
   squad::FeatureOptions features;  ///< max_seq_length is for all tasks
   std::vector<quant::Sample> samples;
 };

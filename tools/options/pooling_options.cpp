@@ -10,15 +10,15 @@ namespace bertcl::tools {
 
 void add_pooling_options(CLI::App& command, PoolingOptions& options) {
   one_of(command.add_option("--pooling", options.pooling,
-                            "One vector from those of the tokens: their mean or largest values, "
-                            "the first\n(cls) or the last of them; model: an output of the model; "
-                            "by default as in\nmodules.json and 1_Pooling/config.json beside the "
+                            "How the vectors of tokens become one: their mean or maximum, the "
+                            "first (cls) or\nthe last of them; model: an output of the model; by "
+                            "default as in\nmodules.json and 1_Pooling/config.json beside the "
                             "model, else model"),
          {"mean", "cls", "max", "last", "model"});
   command.add_flag_function(
       "--normalize,--no-normalize{false}",
       [&options](std::int64_t count) { options.normalize = count > 0; },
-      "Divide vectors by their length, or do not; by default as in modules.json");
+      "Scale vectors to length 1, or do not; by default as in modules.json");
   positive(command, "--dimensions", options.dimensions,
            "Keep the first N dimensions (Matryoshka), before vectors are normalized");
 }

@@ -24,17 +24,19 @@ void add_pooling_options(CLI::App& command, PoolingOptions& options);
 /// What the options say, and the files where these leave it open.
 runtime::Pooling pooling_of(const PoolingOptions& options, const tasks::EmbeddingFiles& files);
 
-/// What `work` returns; the message of its Error tells of --pooling where none was known.
+/// What `work` returns; the message of its Error names --pooling where none was known.
 template <class Work>
 auto naming_pooling(const runtime::Pooling& pooling, const Work& work) {
   try {
     return work();
   } catch (const Error& error) {
     const std::string message = error.what();
-    if (!pooling.kind.empty() || message.find("no vector [batch, hidden]") == message.npos) throw;
+    if (!pooling.kind.empty() ||
+        message.find("no output is a vector [batch, hidden]") == message.npos)
+      throw;
     throw Error(message +
-                "; beside the model there is no modules.json that tells of pooling: give --pooling "
-                "mean, cls, max or last");
+                "; no modules.json beside the model names a pooling mode: use --pooling mean, cls, "
+                "max or last");
   }
 }
 

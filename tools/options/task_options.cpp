@@ -116,8 +116,8 @@ std::optional<bool> find_multi_label(const std::vector<std::filesystem::path>& m
     const auto own = tasks::read_model_config(config_of(model)).multi_label;
     if (own && found && *own != *found)
       throw Error(
-          fmt::format("{}: its config.json has another problem_type than that of a model "
-                      "before; evaluate them separately",
+          fmt::format("{}: the problem_type in its config.json differs from that of an earlier "
+                      "model; evaluate them separately",
                       model.string()));
     if (own) found = own;
   }
@@ -134,8 +134,7 @@ void check_labels_are_known(const TaskOptions& options,
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::string>& labels,
                                        std::optional<bool> multi_label,
-                                       const text::WordPieceTokenizer& tokenizer,
-                                       const ItemChoice& choice) {
+                                       const text::Tokenizer& tokenizer, const ItemChoice& choice) {
   const std::string& data = options.data;
   if (options.name == kClassify) {
     const std::string unit = tasks::holds_movie_reviews(data) ? "reviews" : "texts";
@@ -152,7 +151,7 @@ std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
 }
 
 std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,
-                                        const text::WordPieceTokenizer& tokenizer) {
+                                        const text::Tokenizer& tokenizer) {
   std::set<std::string> labels;  // of the data, in any order
   if (options.name == kTag)
     for (const tasks::TaggedSentence& sentence : tasks::read_tagged(options.data))

@@ -69,11 +69,11 @@ using ItemChoice = std::function<std::vector<std::size_t>(std::size_t total)>;
 std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
                                        const std::vector<std::string>& labels,
                                        std::optional<bool> multi_label,
-                                       const text::WordPieceTokenizer& tokenizer,
+                                       const text::Tokenizer& tokenizer,
                                        const ItemChoice& choice = {});
 
 /// The same where only the texts count, not what the model's classes mean.
 std::unique_ptr<tasks::Task> load_texts(const TaskOptions& options,
-                                        const text::WordPieceTokenizer& tokenizer);
+                                        const text::Tokenizer& tokenizer);
 
 }  // namespace bertcl::tools

@@ -35,8 +35,8 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
        "Drop accents, or keep them; by default as in those files, else like case");
 }
 
-text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
-                                        const std::vector<std::filesystem::path>& models) {
+text::Tokenizer load_tokenizer(const VocabularyOptions& options,
+                               const std::vector<std::filesystem::path>& models) {
   std::filesystem::path vocabulary = options.vocabulary;
   std::vector<std::string> tried;
   for (const std::filesystem::path& model : models) {
@@ -73,7 +73,7 @@ text::WordPieceTokenizer load_tokenizer(const VocabularyOptions& options,
     read(tokenizer.strip_accents, "strip_accents");
     read(tokenizer.split_cjk, "tokenize_chinese_chars");
   }
-  text::WordPieceTokenizer made = text::WordPieceTokenizer::from_file(vocabulary, tokenizer);
+  text::Tokenizer made = text::Tokenizer::from_file(vocabulary, tokenizer);
   if (!made.is_bert() && (options.lower_case || options.strip_accents))
     throw Error(fmt::format(
         "{}: --lower-case and --strip-accents are for BERT's WordPiece only; leave them out",

@@ -147,8 +147,8 @@ class OnnxEncoder(torch.nn.Module):
             if opset < 13:
                 raise ValueError(f"the graph has opset {opset}; a new head needs 13 or later")
             graph.node.extend([
-                node("MatMul", [self.hidden, "head.weight"], ["head.product"], "head/MatMul"),
-                node("Add", ["head.product", "head.bias"], ["head.logits"], "head/Add"),
+                node("MatMul", [self.hidden, "head.weight"], ["head.matmul"], "head/MatMul"),
+                node("Add", ["head.matmul", "head.bias"], ["head.logits"], "head/Add"),
                 node("Split", ["head.logits"], ["head.start", "head.end"], "head/Split", axis=-1,
                      **({"num_outputs": 2} if opset >= 18 else {})),
                 node("Squeeze", ["head.start", "head.last_axis"], outputs[:1], "head/Squeeze"),
@@ -157,8 +157,8 @@ class OnnxEncoder(torch.nn.Module):
         else:
             graph.node.extend([
                 node("Gather", [self.hidden, "head.first"], ["head.cls"], "head/Gather", axis=1),
-                node("MatMul", ["head.cls", "head.weight"], ["head.product"], "head/MatMul"),
-                node("Add", ["head.product", "head.bias"], outputs, "head/Add")])
+                node("MatMul", ["head.cls", "head.weight"], ["head.matmul"], "head/MatMul"),
+                node("Add", ["head.matmul", "head.bias"], outputs, "head/Add")])
             shape = ["batch_size", self.head.out_features]
         graph.output.extend(helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in outputs)
         onnx_module.set_constants(graph, {

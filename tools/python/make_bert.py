@@ -146,9 +146,9 @@ class Writer:
         w = self.weight(f"{name}.weight", self.normal(rows, columns, std=std))
         b = self.weight(f"{name}.bias", self.normal(columns, std=0.05))
         parts = name.split(".")
-        product = self.op("MatMul", x, w, name=f"{parts[-1]}/MatMul")
+        matmul = self.op("MatMul", x, w, name=f"{parts[-1]}/MatMul")
         # torch writes the bias on the left
-        return self.op("Add", b, product, name=f"{parts[-1]}/Add")
+        return self.op("Add", b, matmul, name=f"{parts[-1]}/Add")
 
     def norm(self, x, name):
         hidden = self.spec.hidden

@@ -70,13 +70,13 @@ _elementwise(
     Min=_fold(torch.minimum), Max=_fold(torch.maximum))
 
 
-# --- products, activations, norms ---------------------------------------------------------------
+# --- matmuls, activations, norms ----------------------------------------------------------------
 @operator
 def Gemm(node, a, b, c=None):
     a = a.T if node.get("transA", 0) else a
     b = b.T if node.get("transB", 0) else b
-    product = node.get("alpha", 1.0) * (a @ b)
-    return product if c is None else product + node.get("beta", 1.0) * c
+    matmul = node.get("alpha", 1.0) * (a @ b)
+    return matmul if c is None else matmul + node.get("beta", 1.0) * c
 
 
 @operator

@@ -42,7 +42,8 @@ Geometry geometry_of(const ir::Node& node, const ir::Value* seq_offsets) {
       g.offsets[i] = static_cast<std::int32_t>(node.ints_attribute("offsets")[i]);
   }
   if (!seq_offsets)
-    throw Error(fmt::format("{}: attention over tokens that are not packed", node.describe()));
+    throw Error(fmt::format("{}: attention needs packed tokens; keep the pass pack_tokens enabled",
+                            node.describe()));
   return g;
 }
 
@@ -91,13 +92,13 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Attention
                         arguments, grid);
   if (!variant.groups) return step;
   step.local[0] = static_cast<std::size_t>(variant.items_of(group_rows_of(b, g)));
-  if (const std::int32_t few = 32; few < group_rows_of(b, g)) {
-    defines["ROWS"] = few;
+  if (const std::int32_t fewer_rows = 32; fewer_rows < group_rows_of(b, g)) {
+    defines["ROWS"] = fewer_rows;
     step.alternatives.push_back({0,
-                                 fmt::format("{}_{}", variant.name, few),
+                                 fmt::format("{}_{}", variant.name, fewer_rows),
                                  b.kernel(variant.program, kernel, defines),
-                                 group_grid(g, few, variant.items_of(few)),
-                                 {static_cast<std::size_t>(variant.items_of(few)), 1, 1}});
+                                 group_grid(g, fewer_rows, variant.items_of(fewer_rows)),
+                                 {static_cast<std::size_t>(variant.items_of(fewer_rows)), 1, 1}});
   }
   return step;
 }

@@ -124,11 +124,11 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   Step& step = bf16 ? launch(fill(of_bf16)) : launch(fill(kernels::GemmF32<Argument>()));
   step.local[0] = static_cast<std::size_t>(variant.items);
   if (tuned.empty())
-    if (auto few = small_m_of(b.target(), variant, n)) {
-      few->defines.merge(defines);
-      step.alternatives.push_back({few->tile_rows, few->name,
-                                   b.kernel(few->program, kernel, few->defines),
-                                   grid_of(*few, rows, n)});
+    if (auto small_m = small_m_of(b.target(), variant, n)) {
+      small_m->defines.merge(defines);
+      step.alternatives.push_back({small_m->tile_rows, small_m->name,
+                                   b.kernel(small_m->program, kernel, small_m->defines),
+                                   grid_of(*small_m, rows, n)});
     }
   step.why_not_faster = why_not_faster(node, choice.why_not_faster);
   step.tunable = std::move(tunable);

@@ -62,16 +62,16 @@ std::vector<TunedVariant> tuned_variants(const Target& target,
 std::optional<GemmVariant> small_m_of(const Target& target, const GemmVariant& variant,
                                       std::int64_t n) {
   const opencl::DeviceInfo& device = target.context.info();
-  GemmVariant few = variant;
-  few.name = variant.small_m_name();
+  GemmVariant small_m = variant;
+  small_m.name = variant.small_m_name();
   if (variant.small_m_program.empty() || !kernels::gains_by_prefetch(device) ||
-      target.is_disabled(few.name) ||
+      target.is_disabled(small_m.name) ||
       ceil_div(n, variant.panel) < 2 * std::int64_t{device.compute_units})
     return std::nullopt;
-  few.program = variant.small_m_program;
-  few.tile_rows *= kernels::kSmallMTiles;
-  few.defines["ITEM_TILES"] = kernels::kSmallMTiles;
-  return few;
+  small_m.program = variant.small_m_program;
+  small_m.tile_rows *= kernels::kSmallMTiles;
+  small_m.defines["ITEM_TILES"] = kernels::kSmallMTiles;
+  return small_m;
 }
 
 void prepack_parts(

@@ -32,7 +32,7 @@ class QuestionAnswering(Pipeline):
             if not example.get(key):
                 raise ValueError(f"question-answering: '{key}' is empty or missing")
         if top_k < 1 or max_answer_len < 1:
-            raise ValueError("question-answering: top_k and max_answer_len are at least 1")
+            raise ValueError("question-answering: top_k and max_answer_len must be at least 1")
         longest = max_seq_len or min(self.max_length, 384)
         stride = min(longest // 2, 128) if doc_stride is None else doc_stride
         first, = self.encode([(example["question"], example["context"])], longest, stride=stride,
