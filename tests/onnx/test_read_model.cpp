@@ -266,7 +266,7 @@ TEST(ReadModel, ReadsAModelInMemoryAndItsExternalDataFromAFolderAlone) {
     }
   };
   EXPECT_THAT(load(),
-              HasSubstr("model in memory: tensor 'w': its data are in the file 'w.bin', and "
+              HasSubstr("model in memory: tensor 'w': its data are in the file 'w.bin', but "
                         "a model in memory has no folder"));
   bytes.folder = folder.path();
   EXPECT_THAT(load(), HasSubstr("w.bin is missing"));
