@@ -190,8 +190,8 @@ void add_rerank(CLI::App& program, Action& action) {
   // add_flag() would set an optional that no flag names.
   command->add_flag_function(
       "--logits,--sigmoid{false}", [options](std::int64_t count) { options->logits = count > 0; },
-      "Scores are the model's logits, or their sigmoids from 0 to 1 (--sigmoid); by default "
-      "the\nactivation in sentence-transformers' files beside the model, else sigmoids");
+      "Scores are the model's logits, or their sigmoids from 0 to 1 (--sigmoid); by default\n"
+      "the activation in sentence-transformers' files beside the model, else sigmoids");
   positive(*command, "--max-seq-length", options->max_length,
            "Tokens of query and passage, separators included; by default as many as the model\n"
            "takes, or 512");
