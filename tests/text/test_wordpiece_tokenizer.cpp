@@ -106,7 +106,7 @@ TEST(Vocabulary, WhatIsNotATokenizerIsNamed) {
   };
   // The first piece of a model: field 1 of 14 bytes, with the text "<unk>", score 0 and type 2.
   const std::string piece("\n\x0e\n\x05<unk>\x15\0\0\0\0\x18\x02", 16);
-  EXPECT_THAT(refusal(piece), AllOf(HasSubstr("file.txt: a SentencePiece model, whose ids"),
+  EXPECT_THAT(refusal(piece), AllOf(HasSubstr("file.txt: a SentencePiece model whose ids"),
                                     HasSubstr("save_pretrained")));
   EXPECT_THAT(refusal(piece + "\n\xff"), HasSubstr("damaged SentencePiece model"));
   EXPECT_THAT(refusal(R"({"model": {"type": "WordLevel", "vocab": {}}})"),
