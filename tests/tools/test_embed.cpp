@@ -166,7 +166,7 @@ TEST_F(EmbedTest, FilesOfSentenceTransformersSayHow) {
 
   write("sentence_bert_config.json", R"({"max_seq_length": 4, "do_lower_case": false})");
   EXPECT_EQ(vectors({}), vectors({"--max-seq-length", "4"}));
-  EXPECT_THAT(embed({}, texts_).err, HasSubstr("truncated 2 of 3 texts to 4 tokens"));
+  EXPECT_THAT(embed({}, texts_).err, HasSubstr("truncated 3 of 6 texts to 4 tokens"));
   write("config_sentence_transformers.json",
         R"({"prompts": {"query": "query: ", "none": ""}, "default_prompt_name": "query"})");
   EXPECT_EQ(vectors({"--max-seq-length", "16"}),
