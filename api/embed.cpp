@@ -12,6 +12,7 @@
 #include "runtime/pooling.hpp"
 #include "support/with_code.hpp"
 #include "tasks/embedding_files.hpp"
+#include "tasks/features.hpp"
 #include "text/batch.hpp"
 
 namespace bertcl {
@@ -64,8 +65,9 @@ Tensor embed(const Session& session, const Tokenizer& tokenizer,
     const std::int64_t limit = session.info().max_length;
     std::int64_t max_length = options.max_length > 0 ? options.max_length : kLongest;
     if (limit > 0) max_length = options.max_length > 0 ? std::min(max_length, limit) : limit;
-    std::vector<std::string> prompted = texts;
-    for (std::string& text : prompted) text.insert(0, options.prompt);
+    std::vector<std::string> prompted;
+    for (const std::string& text : texts)
+      prompted.push_back(tasks::embedded_text(options.prompt + text, options.lower_case));
     const Sequences all = tokenizer.encode_texts(prompted, max_length);
     std::vector<std::size_t> lengths;
     for (std::size_t i = 0; i < texts.size(); ++i)

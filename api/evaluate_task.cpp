@@ -9,22 +9,25 @@
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/evaluate.hpp"
 #include "onnx/read_model.hpp"
+#include "runtime/pooling.hpp"
 #include "squad/dataset.hpp"
+#include "tasks/companion_files.hpp"
+#include "tasks/embedding_files.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/model_config.hpp"
+#include "tasks/question_paragraphs.hpp"
 #include "tasks/readers.hpp"
 
 namespace bertcl {
 namespace {
 
-constexpr int kLongestText = 512;  // tokens, for a model that sets no limit
-
 /// What the session's file says where the options do not; nothing of a model in memory.
 TaskOptions completed(TaskOptions options, const Session& session) {
   const std::filesystem::path model = SessionAccess::of(session).path();
   if (!std::filesystem::exists(model)) return options;
-  const tasks::ModelConfig config = tasks::read_model_config(model.parent_path() / "config.json");
+  const tasks::ModelConfig config =
+      tasks::read_model_config(tasks::companion_file(model, "config.json"));
   if (!options.multi_label) options.multi_label = config.multi_label;
   if (!options.labels.empty()) return options;
   const auto metadata = onnx_io::read_metadata(model);
@@ -36,8 +39,25 @@ TaskOptions completed(TaskOptions options, const Session& session) {
   return options;
 }
 
+/// What is known of a session that gives vectors of texts.
+struct Embedding {
+  bool pooled = false;
+  tasks::EmbeddingFiles files;  ///< beside its file
+};
+
+Embedding embedding_of(const Session& session) {
+  const std::vector<Port>& outputs = session.info().outputs;
+  Embedding embedding;
+  embedding.pooled = outputs.size() == 1 && outputs[0].name == runtime::pooled_output;
+  const std::filesystem::path model = SessionAccess::of(session).path();
+  if (embedding.pooled && std::filesystem::exists(model))
+    embedding.files = tasks::read_embedding_files(model);
+  return embedding;
+}
+
 std::unique_ptr<tasks::Task> load_items(std::string_view task, const std::filesystem::path& data,
-                                        const TaskOptions& options, const Tokenizer& tokenizer) {
+                                        const TaskOptions& options, const Tokenizer& tokenizer,
+                                        const Embedding& embedding) {
   if (task == "classify")
     return tasks::classify_task(tasks::read_classified(data),
                                 tasks::holds_movie_reviews(data) ? "reviews" : "texts",
@@ -50,10 +70,21 @@ std::unique_ptr<tasks::Task> load_items(std::string_view task, const std::filesy
     return tasks::masked_task(
         data.extension() == ".json" ? squad::load_dataset(data).contexts : tasks::read_texts(data),
         static_cast<std::size_t>(tokenizer.size()));
-  if (task == "similarity") return tasks::similarity_task(tasks::read_scored_pairs(data));
-  throw Error(
-      "unknown task '" + std::string(task) +
-      "' (choose from classify, tag, fill-mask, similarity; for questions use evaluate_squad())");
+  if (task == "similarity")
+    return tasks::similarity_task(tasks::read_scored_pairs(data), embedding.pooled);
+  if (task == "retrieval") {
+    if (!embedding.pooled)
+      throw Error(
+          "retrieval compares vectors of texts: load the session with "
+          "SessionOptions::pooling");
+    return tasks::retrieval_task(tasks::answered_questions(squad::load_dataset(data)),
+                                 embedding.files.retrieval_prompts());
+  }
+  if (task == "reranking")
+    return tasks::reranking_task(tasks::answered_questions(squad::load_dataset(data)));
+  throw Error("unknown task '" + std::string(task) +
+              "' (choose from classify, tag, fill-mask, similarity, retrieval, reranking; "
+              "for questions use evaluate_squad())");
 }
 
 std::string output_of(const ModelInfo& info, const tasks::Head& head) {
@@ -117,15 +148,15 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
                          const TaskProgress& progress) {
   return at_boundary([&] {
     const ModelInfo& info = session.info();
-    const auto items = load_items(task, data, completed(options, session), tokenizer);
+    const Embedding embedding = embedding_of(session);
+    const auto items = load_items(task, data, completed(options, session), tokenizer, embedding);
     const tasks::Head& head = items->head();
     const RunOptions wanted{{output_of(info, head)}};
     tasks::EvaluateOptions all;
-    const auto longest = static_cast<int>(info.max_length);
-    all.encode = {options.max_length > 0 ? options.max_length
-                  : longest > 0          ? longest
-                                         : kLongestText,
-                  options.windows};
+    all.encode = {options.max_length > 0
+                      ? options.max_length
+                      : embedding.files.longest_text(static_cast<int>(info.max_length)),
+                  options.windows, embedding.files.lower_case};
     check_sizes(info, tokenizer, all.encode.max_length);
     all.batches = tasks::usual_batches(head);
     if (options.batch_tokens > 0) all.batches.max_tokens = options.batch_tokens;

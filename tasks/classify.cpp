@@ -2,7 +2,6 @@
 // Which class a text is of: any number of classes, texts and pairs.
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -20,8 +19,8 @@ class ClassifyTask : public Task {
   ClassifyTask(std::vector<ClassifiedText> texts, std::string unit,
                const std::vector<std::string>& model_labels)
       : texts_(std::move(texts)), unit_(std::move(unit)) {
-    std::set<std::string> labels;
-    for (const ClassifiedText& text : texts_) labels.insert(text.label);
+    DataLabels labels;
+    for (const ClassifiedText& text : texts_) labels.try_emplace(text.label, text.line);
     matched_ = match_labels(labels, model_labels, 2);
   }
 
@@ -82,8 +81,8 @@ std::unique_ptr<Task> classify_task(std::vector<ClassifiedText> texts, std::stri
   });
   if (lists && multi_label == false)
     throw Error(
-        "the data have lists of labels, but problem_type in the model's config.json is not "
-        "multi_label_classification");
+        "the data have lists of labels, but a text is to be of one class: problem_type in the "
+        "model's config.json, or the option multi_label, says so");
   if (multi_label.value_or(lists))
     return multi_label_task(std::move(texts), std::move(unit), model_labels);
   return std::make_unique<ClassifyTask>(std::move(texts), std::move(unit), model_labels);

@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "tasks/companion_files.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
 
@@ -20,7 +23,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kRemedy =
     "export the model with all of its modules in the graph, as an output sentence_embedding";
-constexpr std::int64_t kNoLimit = 1'000'000;  // tokens; tokenizers without one say 1e30
+constexpr int kNoLimit = 1'000'000;  // tokens; tokenizers without one say 1e30
+constexpr int kUsualLongest = 512;   // tokens, where neither files nor model set a limit
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -36,13 +40,12 @@ void if_there(const fs::path& path, const Visit& visit) {
   visit(text::JsonNode(json, origin));
 }
 
-fs::path folder_with_files(const fs::path& model) {
-  const fs::path folder = model.has_parent_path() ? model.parent_path() : fs::path(".");
-  const fs::path above = fs::absolute(folder).lexically_normal();
-  if (is_there(folder / "modules.json")) return folder;
-  if (above.filename() == "onnx" && is_there(above.parent_path() / "modules.json"))
-    return above.parent_path();
-  return {};
+/// The longest text in tokens; none where it is so large that it stands for no limit.
+std::optional<int> length_of(const text::JsonNode& node) {
+  const double length = node.number();
+  if (!(length >= 1) || length != std::floor(length))
+    node.fail(fmt::format("is {}; expected a number of tokens", node.value().dump()));
+  return length < kNoLimit ? std::optional(static_cast<int>(length)) : std::nullopt;
 }
 
 /// Both spellings: a flag for each mode, and the name of one.
@@ -68,8 +71,10 @@ void read_pooling(const text::JsonNode& config, EmbeddingFiles& files) {
     found.emplace_back(name);
   }
   if (const auto mode = config.find("pooling_mode"); mode && found.empty()) {
-    if (mode->value().is_array()) refuse("several modes at once");
-    const std::string name = mode->string();
+    const bool listed = mode->value().is_array();
+    if (listed && mode->value().size() != 1)
+      refuse(mode->value().empty() ? "no mode" : "several modes at once");
+    const std::string name = listed ? mode->element(0).string() : mode->string();
     const std::string known = name == "lasttoken" ? "last" : name;
     if (known != "mean" && known != "max" && known != "cls" && known != "last") refuse(name);
     found.push_back(known);
@@ -87,7 +92,7 @@ void read_modules(const text::JsonNode& modules, EmbeddingFiles& files) {
     if (name == "Transformer") {
       if_there(folder / "sentence_bert_config.json", [&](const text::JsonNode& config) {
         if (const auto length = config.find("max_seq_length"))
-          files.max_length = static_cast<int>(length->integer());
+          files.max_length = length_of(*length);
         if (const auto lower = config.find("do_lower_case")) files.lower_case = lower->boolean();
       });
     } else if (name == "Pooling") {
@@ -122,18 +127,36 @@ void read_prompts(const text::JsonNode& config, EmbeddingFiles& files) {
 
 }  // namespace
 
+int EmbeddingFiles::longest_text(int longest) const {
+  if (longest <= 0) return max_length.value_or(kUsualLongest);
+  return std::min(longest, max_length.value_or(longest));
+}
+
+RetrievalPrompts EmbeddingFiles::retrieval_prompts() const {
+  const auto first_of = [&](std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      if (const auto found = prompts.find(name); found != prompts.end()) return found->second;
+    return default_prompt;
+  };
+  RetrievalPrompts found{first_of({"query"}), first_of({"document", "passage", "corpus"})};
+  if (!pools_prompt && !(found.question.empty() && found.paragraph.empty()))
+    throw Error(folder.string() +
+                ": 1_Pooling/config.json leaves the tokens of a prompt out (include_prompt), which "
+                "is not supported");
+  return found;
+}
+
 EmbeddingFiles read_embedding_files(const fs::path& model) {
   EmbeddingFiles files;
-  files.folder = folder_with_files(model);
-  if (files.folder.empty()) return files;
-  if_there(files.folder / "modules.json",
-           [&](const text::JsonNode& modules) { read_modules(modules, files); });
+  const fs::path modules = companion_file(model, "modules.json");
+  if (!is_there(modules)) return files;
+  files.folder = modules.parent_path();
+  if_there(modules, [&](const text::JsonNode& list) { read_modules(list, files); });
   if_there(files.folder / "config_sentence_transformers.json",
            [&](const text::JsonNode& config) { read_prompts(config, files); });
   if (!files.max_length)
     if_there(files.folder / "tokenizer_config.json", [&](const text::JsonNode& config) {
-      const auto limit = config.find("model_max_length");
-      if (limit && limit->number() < kNoLimit) files.max_length = static_cast<int>(limit->number());
+      if (const auto limit = config.find("model_max_length")) files.max_length = length_of(*limit);
     });
   return files;
 }

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 
+#include "tasks/task.hpp"
+
 namespace bertcl::tasks {
 
 struct EmbeddingFiles {
@@ -20,6 +22,14 @@ struct EmbeddingFiles {
   std::map<std::string, std::string> prompts;
   std::string default_prompt;  ///< the text before each text, not its name
   std::string similarity;      ///< "cosine", ..; "" where nothing tells
+
+  /// Tokens of a text at most, for a model that takes `longest` (0: any number); 512 where nothing
+  /// sets a limit.
+  int longest_text(int longest) const;
+  /// The prompts "query", and "document", "passage" or "corpus", as encode_query() and
+  /// encode_document() of sentence-transformers take them; else the default one. Throws Error if
+  /// their tokens are to be left out of the pooling.
+  RetrievalPrompts retrieval_prompts() const;
 };
 
 /// Reads modules.json, 1_Pooling/config.json, sentence_bert_config.json,

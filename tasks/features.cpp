@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "text/unicode.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -85,6 +86,11 @@ void hide_tokens(Sequence& sequence, const text::Tokenizer& tokenizer, std::mt19
 }
 
 }  // namespace
+
+std::string embedded_text(std::string_view text, bool lower_case) {
+  const std::string_view ends = text::stripped(text);
+  return lower_case ? text::lower(ends) : std::string(ends);
+}
 
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length) {
   const Ids pieces = tokenizer.encode(text);

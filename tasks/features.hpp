@@ -21,9 +21,14 @@ struct Sequence {
                                       ///< which of the hidden tokens of the text
   std::vector<std::int32_t> targets;  ///< [places] what stood at a masked position
   std::size_t cut = 0;                ///< truncated word pieces
+  std::size_t part = 0;               ///< which of the texts of its item, where it has several
 
   std::size_t length() const { return ids.size(); }
 };
+
+/// A text as sentence-transformers prepares it for a vector: without white space at its ends (of
+/// Unicode, as Python's str.strip()), lower-cased where the model's files say so.
+std::string embedded_text(std::string_view text, bool lower_case);
 
 // All throw Error if `max_length` leaves no room for a text.
 

@@ -9,6 +9,7 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <ranges>
 #include <system_error>
 #include <utility>
 
@@ -30,10 +31,9 @@ using ClassOf = std::map<std::string, std::size_t>;
 
 /// The class at which `matches(label, class)`; none if a label has no class.
 template <class Matches>
-std::optional<ClassOf> match(const std::set<std::string>& data, std::size_t classes,
-                             const Matches& matches) {
+std::optional<ClassOf> match(const DataLabels& data, std::size_t classes, const Matches& matches) {
   ClassOf class_of;
-  for (const std::string& label : data) {
+  for (const auto& [label, line] : data) {
     std::size_t at = 0;
     while (at < classes && !matches(label, at)) ++at;
     if (at == classes) return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<std::size_t> number_of(const std::string& label) {
 
 /// Labels by the names of the model's classes; negative and positive by any of their names;
 /// numbers count the classes.
-ClassOf match_names(const std::set<std::string>& data, const Labels& names) {
+ClassOf match_names(const DataLabels& data, const Labels& names) {
   const std::size_t classes = names.size();
   if (auto same = match(data, classes, [&](auto& label, auto at) { return label == names[at]; }))
     return *same;
@@ -77,22 +77,27 @@ ClassOf match_names(const std::set<std::string>& data, const Labels& names) {
   if (auto numbers =
           match(data, classes, [](auto& label, auto at) { return number_of(label) == at; }))
     return *numbers;
-  std::set<std::string> unknown = data;
+  DataLabels unknown = data;
   for (const std::string& name : names) unknown.erase(name);
   throw Error(fmt::format(
       "the data have {}, which the model cannot give: its classes are {}; if it only calls them "
       "otherwise, give the classes in the order of its output as --labels",
-      fmt::join(unknown, ", "), fmt::join(names, ", ")));
+      fmt::join(std::views::keys(unknown), ", "), fmt::join(names, ", ")));
 }
 
 /// Without names of the model's classes.
-ClassOf match_numbers(const std::set<std::string>& data) {
+ClassOf match_numbers(const DataLabels& data) {
   ClassOf class_of;
   const auto take = [&](const auto& index_of) {
     class_of.clear();
-    for (const std::string& label : data) {
+    for (const auto& [label, line] : data) {
       const auto index = index_of(label);
       if (!index) return false;
+      if (*index >= kMostClasses)
+        throw Error(fmt::format(
+            "{}the label {} counts classes from 0, and a model has {} at most; if it is a name, "
+            "give the classes in the order of the model's output as --labels",
+            line > 0 ? fmt::format("line {}: ", line) : "", label, kMostClasses));
       class_of[label] = *index;
     }
     return true;
@@ -101,7 +106,7 @@ ClassOf match_numbers(const std::set<std::string>& data) {
   throw Error(fmt::format(
       "which class of the model stands for {} is not known; give the classes in the order of its "
       "output as --labels, or put the model's config.json with id2label beside it",
-      fmt::join(data, ", ")));
+      fmt::join(std::views::keys(data), ", ")));
 }
 
 }  // namespace
@@ -110,8 +115,7 @@ std::string MatchedLabels::name_of(std::size_t index) const {
   return index < names.size() && !names[index].empty() ? names[index] : std::to_string(index);
 }
 
-MatchedLabels match_labels(const std::set<std::string>& data, const Labels& model_labels,
-                           std::size_t least) {
+MatchedLabels match_labels(const DataLabels& data, const Labels& model_labels, std::size_t least) {
   MatchedLabels matched;
   matched.names = model_labels;
   matched.class_of = model_labels.empty() ? match_numbers(data) : match_names(data, model_labels);

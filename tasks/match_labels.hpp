@@ -3,13 +3,18 @@
 #pragma once
 #include <cstddef>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "tasks/task.hpp"
 
 namespace bertcl::tasks {
+
+/// The labels of the data, and the line of the first text of each: ClassifiedText::line.
+using DataLabels = std::map<std::string, std::size_t>;
+
+/// Classes that labels may count where the model's have no names.
+inline constexpr std::size_t kMostClasses = 1'000'000;
 
 struct MatchedLabels {
   std::map<std::string, std::size_t> class_of;  ///< of each label of the data
@@ -21,9 +26,9 @@ struct MatchedLabels {
 };
 
 /// As classify_task() says; a model of `least` classes or more. Throws Error if a label has no
-/// class.
-MatchedLabels match_labels(const std::set<std::string>& data,
-                           const std::vector<std::string>& model_labels, std::size_t least);
+/// class, or is a number that counts more than kMostClasses.
+MatchedLabels match_labels(const DataLabels& data, const std::vector<std::string>& model_labels,
+                           std::size_t least);
 
 /// One sequence, or with `windows` as many as a text without a second one needs.
 std::vector<Sequence> encode_classified(const ClassifiedText& text,

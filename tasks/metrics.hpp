@@ -40,6 +40,20 @@ double spearman(std::span<const double> x, std::span<const double> y);
 /// Ranks from 1; equal values have the mean of their ranks. (scipy.stats.rankdata.)
 std::vector<double> ranks(std::span<const double> values);
 
+/// Cosine of the angle between two vectors of one length; NaN where one is all zeros.
+double cosine(std::span<const float> a, std::span<const float> b);
+
+/// Scores of searches, each for one right result, in percent.
+struct SearchScores {
+  double ndcg = 0.0;    ///< normalized discounted cumulative gain: mean of 1 / log2(1 + rank)
+  double mrr = 0.0;     ///< mean reciprocal rank
+  double recall = 0.0;  ///< part of the searches that found it
+};
+
+/// Of the ranks of the right results, from 1; a rank above `most` counts 0, as not found.
+/// (trec_eval; MTEB.) 0 without a search.
+SearchScores search_scores(std::span<const std::size_t> ranks, std::size_t most);
+
 /// A run of words that tags name together: words [begin, end) of a sentence.
 struct Entity {
   std::string type;

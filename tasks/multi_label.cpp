@@ -19,10 +19,10 @@ class MultiLabelTask : public Task {
   MultiLabelTask(std::vector<ClassifiedText> texts, std::string unit,
                  const std::vector<std::string>& model_labels)
       : texts_(std::move(texts)), unit_(std::move(unit)) {
-    std::set<std::string> labels;
+    DataLabels labels;
     for (ClassifiedText& text : texts_) {
       if (!text.labels) text.labels = split_labels(text.label);
-      labels.insert(text.labels->begin(), text.labels->end());
+      for (const std::string& label : *text.labels) labels.try_emplace(label, text.line);
     }
     if (labels.contains("")) throw Error("the data contain an empty label; check for stray commas");
     matched_ = match_labels(labels, model_labels, 1);

@@ -43,8 +43,7 @@ std::vector<Passage> read_passages(const std::filesystem::path& path, const std:
       const auto id = object.find("id"), own = object.find("query");
       const auto passage = object.find("passage");
       add({own ? own->string() : query, passage ? passage->string() : object.at("text").string(),
-           id ? (id->value().is_number_integer() ? std::to_string(id->integer()) : id->string())
-              : ""},
+           id ? text::name_of(*id) : ""},
           line);
     });
   } else {

@@ -21,6 +21,7 @@ namespace bertcl::tasks {
 namespace {
 
 using text::JsonNode;
+using text::name_of;
 
 std::optional<double> parse_number(std::string_view text) {
   text = text::trimmed(text);
@@ -123,11 +124,6 @@ std::pair<std::string, std::optional<std::string>> texts_of(const JsonNode& obje
   return {first ? first->string() : object.at("text").string(), other};
 }
 
-/// A string, or a whole number in decimal.
-std::string name_of(const JsonNode& node) {
-  return node.value().is_number_integer() ? std::to_string(node.integer()) : node.string();
-}
-
 std::string object_id(const JsonNode& object, std::size_t index) {
   const auto id = object.find("id");
   return id ? name_of(*id) : std::to_string(index);
@@ -167,9 +163,12 @@ void read_classified_table(const Table& table, const text::DataFile& file,
       text::fail_at(file, table.lines[i],
                     fmt::format("{} columns, expected {}: {}", row.size(), width,
                                 header ? "as the header has" : "a text and its class"));
-    texts.push_back({std::to_string(texts.size()), std::string(text::trimmed(row[first])),
+    texts.push_back({std::to_string(texts.size()),
+                     std::string(text::trimmed(row[first])),
                      pairs ? std::optional(std::string(text::trimmed(row[second]))) : std::nullopt,
-                     std::string(text::trimmed(row[label]))});
+                     std::string(text::trimmed(row[label])),
+                     {},
+                     table.lines[i]});
     if (several) texts.back().labels = split_labels(row[label]);
   }
 }
@@ -195,8 +194,12 @@ void read_classified_lines(const text::DataFile& file, std::vector<ClassifiedTex
       text::fail_at(file, number,
                     fmt::format("'{}': expected a text, a tab, and its class",
                                 text::excerpt_of(text::trimmed(line))));
-    texts.push_back({std::to_string(texts.size()), std::string(text::trimmed(line.substr(0, tab))),
-                     std::nullopt, std::string(label)});
+    texts.push_back({std::to_string(texts.size()),
+                     std::string(text::trimmed(line.substr(0, tab))),
+                     std::nullopt,
+                     std::string(label),
+                     {},
+                     number});
   });
 }
 
@@ -218,11 +221,15 @@ std::vector<ClassifiedText> read_classified(const std::filesystem::path& path) {
   const text::DataFile file = text::read_data(path);
   std::vector<ClassifiedText> texts;
   if (text::is_json_lines(file.content)) {
-    text::each_object(file, kClassifiedForm, [&](const JsonNode& object, std::size_t) {
+    text::each_object(file, kClassifiedForm, [&](const JsonNode& object, std::size_t number) {
       const auto [first, second] = texts_of(object);
       const auto several = object.find("labels");
-      texts.push_back({object_id(object, texts.size()), first, second,
-                       several ? "" : name_of(object.at("label"))});
+      texts.push_back({object_id(object, texts.size()),
+                       first,
+                       second,
+                       several ? "" : name_of(object.at("label")),
+                       {},
+                       number});
       if (!several) return;
       texts.back().labels.emplace();
       several->each([&](const JsonNode& label) { texts.back().labels->push_back(name_of(label)); });
@@ -340,6 +347,28 @@ std::vector<std::string> read_texts(const std::filesystem::path& path) {
     });
   }
   if (texts.empty()) throw Error(file.name + ": contains no text");
+  return texts;
+}
+
+std::vector<TextOrPair> read_texts_or_pairs(const std::filesystem::path& path) {
+  const text::DataFile file = text::read_data(path);
+  std::vector<TextOrPair> texts;
+  const auto add = [&](TextOrPair text) {
+    if (!text::is_blank(text.text) || (text.second && !text::is_blank(*text.second)))
+      texts.push_back(std::move(text));
+  };
+  if (text::is_json_lines(file.content)) {
+    text::each_object(file, R"(each line is an object {"text": ".."}, with "text_pair" for two)",
+                      [&](const JsonNode& object, std::size_t) {
+                        const auto [first, second] = texts_of(object);
+                        add({first, second});
+                      });
+  } else {
+    text::each_line(file.content, [&](std::string_view line, std::size_t) {
+      add({std::string(line), std::nullopt});
+    });
+  }
+  if (texts.empty()) throw Error(file.name + ": holds no text");
   return texts;
 }
 

@@ -19,6 +19,7 @@ struct ClassifiedText {
   std::optional<std::string> second;  ///< of a pair
   std::string label;
   std::optional<std::vector<std::string>> labels = {};  ///< where the data have lists of them
+  std::size_t line = 0;  ///< of the file, from 1; 0 where it is not one of lines
 };
 
 /// The labels between the commas of a text, without the blanks around them; none for a blank one.
@@ -65,6 +66,15 @@ std::vector<TaggedSentence> read_tagged(const std::filesystem::path& path);
 
 /// Lines of a text file without the blank ones, or the texts of JSON lines.
 std::vector<std::string> read_texts(const std::filesystem::path& path);
+
+/// Any text, or two that a model reads together.
+struct TextOrPair {
+  std::string text;
+  std::optional<std::string> second;
+};
+
+/// Lines of a text file, or JSON lines with text, and text_pair for two; without the blank ones.
+std::vector<TextOrPair> read_texts_or_pairs(const std::filesystem::path& path);
 
 /// Rows of a file of fields with `separator`. `quotes`: a field in double quotes may hold
 /// separators and line ends, and "" is a quote. Blank lines are left out.

@@ -40,32 +40,21 @@ class SimilarityResults : public Results {
   const std::vector<ScoredPair>& pairs_;
 };
 
-double cosine(std::span<const float> a, std::span<const float> b) {
-  double product = 0.0, squares_a = 0.0, squares_b = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    product += static_cast<double>(a[i]) * static_cast<double>(b[i]);
-    squares_a += static_cast<double>(a[i]) * static_cast<double>(a[i]);
-    squares_b += static_cast<double>(b[i]) * static_cast<double>(b[i]);
-  }
-  return product / std::sqrt(squares_a * squares_b);
-}
-
 /// The cosine of the vectors of both texts, in whichever order they come.
 class EmbeddingResults : public SimilarityResults {
  public:
   EmbeddingResults(const std::vector<ScoredPair>& pairs, std::size_t count)
-      : SimilarityResults(pairs, count), others_(count) {}
+      : SimilarityResults(pairs, count), vectors_(2 * count) {}
 
-  void add(std::size_t item, const Sequence&, std::span<const float> output) override {
-    std::vector<float>& other = others_[item];
-    if (other.empty())
-      other.assign(output.begin(), output.end());
-    else
-      predicted_[item] = cosine(other, output);
+  void add(std::size_t item, const Sequence& sequence, std::span<const float> output) override {
+    vectors_[2 * item + sequence.part].assign(output.begin(), output.end());
+    const std::vector<float>&one = vectors_[2 * item], &other = vectors_[2 * item + 1];
+    if (!one.empty() && !other.empty()) predicted_[item] = cosine(one, other);
   }
+  std::vector<std::vector<float>> vectors() const override { return vectors_; }
 
  private:
-  std::vector<std::vector<float>> others_;  // [items] the vector that came first
+  std::vector<std::vector<float>> vectors_;  // [items][2]
 };
 
 class SimilarityTask : public Task {
@@ -78,9 +67,13 @@ class SimilarityTask : public Task {
   const Head& head() const override { return embeds_ ? vector_ : score_; }
   std::vector<Sequence> encode(std::size_t item, const text::Tokenizer& tokenizer,
                                const EncodeOptions& options) const override {
-    if (embeds_)
-      return {encode_text(pairs_[item].first, tokenizer, options.max_length),
-              encode_text(pairs_[item].second, tokenizer, options.max_length)};
+    const auto encode_one = [&](const std::string& text, std::size_t part) {
+      Sequence sequence =
+          encode_text(embedded_text(text, options.lower_case), tokenizer, options.max_length);
+      sequence.part = part;
+      return sequence;
+    };
+    if (embeds_) return {encode_one(pairs_[item].first, 0), encode_one(pairs_[item].second, 1)};
     return {encode_pair(pairs_[item].first, pairs_[item].second, tokenizer, options.max_length)};
   }
   std::unique_ptr<Results> results(std::size_t count, const text::Tokenizer&) const override {

@@ -33,8 +33,9 @@ struct Metric {
 };
 
 struct EncodeOptions {
-  int max_length = 512;  ///< tokens of a sequence with [CLS] and [SEP]
-  bool windows = false;  ///< classify all of a long text, in windows, not its beginning
+  int max_length = 512;     ///< tokens of a sequence with [CLS] and [SEP]
+  bool windows = false;     ///< classify all of a long text, in windows, not its beginning
+  bool lower_case = false;  ///< of texts that get a vector: lower-case them
 };
 
 /// Collects a model's outputs for the items of a task.
@@ -46,6 +47,9 @@ class Results {
   virtual std::vector<Metric> metrics() const = 0;
   /// Id of each item, and its prediction: a label, a number, a list of labels.
   virtual nlohmann::ordered_json predictions() const = 0;
+  /// The vectors of the texts where the model gives vectors, in an order that depends on the data
+  /// alone; else none.
+  virtual std::vector<std::vector<float>> vectors() const { return {}; }
 };
 
 /// Items with their references. Immutable.
@@ -84,6 +88,39 @@ std::unique_ptr<Task> multi_label_task(std::vector<ClassifiedText> texts, std::s
 /// Semantic similarity of two texts; Pearson's and Spearman's correlation. `embeds`: of a model
 /// that gives a vector for each text, by the cosine of both; else of one that scores a pair.
 std::unique_ptr<Task> similarity_task(std::vector<ScoredPair> pairs, bool embeds = false);
+
+/// Questions, each with the one paragraph that answers it.
+struct QuestionParagraphs {
+  struct Question {
+    std::string id, text;
+    std::size_t paragraph = 0;  ///< index
+  };
+  std::vector<std::string> paragraphs;
+  std::vector<Question> questions;
+};
+
+/// Equal paragraphs are one, numbered in the order of their first questions; those of no question
+/// are left out.
+QuestionParagraphs distinct(QuestionParagraphs all);
+
+/// Texts before questions and paragraphs, as some embedding models need them.
+struct RetrievalPrompts {
+  std::string question, paragraph;
+};
+
+/// Finds the paragraph of each question by the cosine of their vectors: NDCG, MRR and recall at 10
+/// over all paragraphs of the questions that are evaluated. A model that gives a vector for each
+/// text. Throws Error if there are no questions.
+std::unique_ptr<Task> retrieval_task(QuestionParagraphs data, RetrievalPrompts prompts = {});
+
+/// Paragraphs that BM25 proposes for a question.
+inline constexpr std::size_t kCandidates = 20;
+
+/// Orders the best kCandidates paragraphs by BM25 (bm25.hpp) by the score of a cross-encoder: MRR
+/// at 10, where a question whose paragraph is not among them counts 0; beside it the MRR at 10 of
+/// BM25's own order, and the recall of the candidates, which bounds it. Over the paragraphs of all
+/// questions of the data. Throws Error if there are no questions.
+std::unique_ptr<Task> reranking_task(QuestionParagraphs data);
 
 /// Throws Error, which says how to give them, if there are no labels.
 void check_tags_are_known(const std::vector<std::string>& labels);

@@ -81,6 +81,10 @@ void each_object(const DataFile& file, std::string_view hint,
   });
 }
 
+std::string name_of(const JsonNode& node) {
+  return node.value().is_number_integer() ? node.value().dump() : node.string();
+}
+
 void fail_at(const DataFile& file, std::size_t line, std::string_view what) {
   throw Error(fmt::format("{}:{}: {}", file.name, line, what));
 }

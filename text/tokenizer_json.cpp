@@ -27,9 +27,15 @@ namespace {
 
 using Json = nlohmann::json;
 
+/// Its type; "" where it has none. That it is a string, the readers of parts have checked.
+std::string type_of(const Json& part) {
+  const auto type = part.find("type");
+  return type != part.end() && type->is_string() ? type->get<std::string>() : "";
+}
+
 std::string kind_of(const Json& root, const char* part) {
   const auto found = root.find(part);
-  return found != root.end() && found->is_object() ? found->value("type", "") : "";
+  return found != root.end() && found->is_object() ? type_of(*found) : "";
 }
 
 /// Sets the options in every BertNormalizer.
@@ -118,7 +124,7 @@ std::optional<int> read_longest(const JsonNode& root) {
 
 bool is_byte_level(const Json& pre_tokenizer) {
   if (!pre_tokenizer.is_object()) return false;
-  if (pre_tokenizer.value("type", "") == "ByteLevel") return true;
+  if (type_of(pre_tokenizer) == "ByteLevel") return true;
   if (pre_tokenizer.contains("pretokenizers"))
     for (const Json& each : pre_tokenizer["pretokenizers"])
       if (is_byte_level(each)) return true;

@@ -35,11 +35,13 @@ struct EmbedOptions {
   std::string prompt = {};      ///< before each text
   std::int64_t max_length = 0;  ///< tokens; longer texts are truncated; 0: what the model takes
   int batch_tokens = 4096;      ///< of a batch at most
+  bool lower_case = false;      ///< lower-case the texts: EmbeddingSettings::lower_case
 };
 
-/// A vector for each text, f32 [texts, dimensions] in their order, of a session with
-/// SessionOptions::pooling. Texts of similar length run together; the vector of a text does not
-/// depend on those beside it. Throws Error where the session has another output.
+/// A vector for each text, without the white space at its ends (as sentence-transformers), f32
+/// [texts, dimensions] in their order, of a session with SessionOptions::pooling. Texts of similar
+/// length run together; the vector of a text does not depend on those beside it. Throws Error where
+/// the session has another output.
 BERTCL_API Tensor embed(const Session& session, const Tokenizer& tokenizer,
                         const std::vector<std::string>& texts, const EmbedOptions& options = {});
 

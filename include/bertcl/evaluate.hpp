@@ -78,8 +78,11 @@ struct TaskScores {
 using TaskProgress = std::function<bool(std::size_t done, std::size_t sequences)>;
 
 /// Scores a model on a data file of a task by the name that `bertcl eval --task` has: "classify",
-/// "tag", "fill-mask" or "similarity" (docs/tasks.md has the files). Throws Error if the model has
-/// another head, if labels of the data have no class, or as evaluate_squad() does.
+/// "tag", "fill-mask", "similarity", "retrieval" or "reranking" (docs/tasks.md has the files).
+/// Retrieval needs a session with SessionOptions::pooling, by whose vectors similarity is measured,
+/// too; the longest text, prompts and lower-casing are as the files beside the model say
+/// (EmbeddingSettings). Throws Error if the model has another head, if labels of the data have no
+/// class, or as evaluate_squad() does.
 BERTCL_API TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer,
                                     std::string_view task, const std::filesystem::path& data,
                                     const TaskOptions& options = {},

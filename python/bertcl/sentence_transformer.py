@@ -59,8 +59,8 @@ class SentenceTransformer:
         self.similarity_fn_name = similarity_fn_name or files["similarity"] or "cosine"
         if self.similarity_fn_name not in SIMILARITIES:
             raise ValueError(f"unknown similarity '{self.similarity_fn_name}' (choose from {', '.join(SIMILARITIES)})")
-        limit = self.session.info.max_length or 512
-        self.max_seq_length = min(files["max_length"] or limit, limit)
+        limits = [limit for limit in (files["max_length"], self.session.info.max_length) if limit]
+        self.max_seq_length = min(limits, default=512)
         self.batch_tokens = batch_tokens
         self._lock = threading.Lock()  # the tokenizer's truncation is a state of it
 

@@ -13,6 +13,7 @@
 #include "bertcl/bertcl.h"
 #include "bertcl/error.hpp"
 #include "tests/api/model.hpp"
+#include "tests/support/scratch_folder.hpp"
 #include "tests/tools/tasks_model.hpp"
 
 namespace bertcl {
@@ -57,6 +58,25 @@ TEST_F(ApiEmbed, AVectorIsTheMeanOfItsTokens) {
   const Tensor alone = embed(session, tokenizer_, {kEmbedded[2]}, {"the ", 16, 4096});
   EXPECT_EQ(std::memcmp(alone.bytes().data(), vectors.bytes().data() + 16, 8), 0);
   EXPECT_THAT(embed(session, tokenizer_, {}).shape(), ElementsAre(0, 2));
+}
+
+TEST_F(ApiEmbed, TextsArePreparedAsSentenceTransformersDo) {
+  SessionOptions options;
+  options.pooling = Pooling{"mean", false, true, 0};
+  const Session session = load(options);
+  const tests::ScratchFile file(R"({"model": {"type": "WordPiece",
+      "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "\u3000": 4, "É": 5, "é": 6}},
+      "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}})",
+                                ".json");
+  const Tokenizer cased = Tokenizer::load(file.path());
+  const auto vector_of = [&](const std::string& text, bool lower_case = false) {
+    const Tensor vector =
+        embed(session, cased, {text}, {.prompt = "\u3000", .lower_case = lower_case});
+    return std::vector<float>(vector.values<float>().begin(), vector.values<float>().end());
+  };
+  EXPECT_NE(vector_of("É"), vector_of("é"));
+  EXPECT_EQ(vector_of("É \n"), vector_of("É"));
+  EXPECT_EQ(vector_of("É", true), vector_of("é"));
 }
 
 TEST_F(ApiEmbed, TheCInterfaceGivesTheSameBits) {

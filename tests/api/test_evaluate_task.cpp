@@ -156,5 +156,43 @@ TEST_F(EvaluateTask, WhatDoesNotFitIsAnError) {
   }
 }
 
+TEST_F(EvaluateTask, QuestionsFindTheirParagraphsByVectors) {
+  const std::filesystem::path data = write("d.json", R"({"version": "1.1", "data": [{"title": "t",
+      "paragraphs": [{"context": "Oslo lies in Norway.", "qas": [{"id": "x", "question": "Where?",
+          "answers": [{"text": "Norway", "answer_start": 13}]}]},
+        {"context": "A cat sleeps.", "qas": [{"id": "y", "question": "Who sleeps here at night?",
+          "answers": [{"text": "A cat", "answer_start": 0}]}]}]}]})");
+  SessionOptions pooled;
+  pooled.pooling = Pooling{"mean", false, false, 0};
+  const Session session = Session::load(folder_ / "m.onnx", pooled);
+  const auto vectors = [&](const std::vector<std::string>& texts) {
+    const Tensor all = embed(session, tokenizer_, texts);
+    return std::vector<float>(all.values<float>().begin(), all.values<float>().end());
+  };
+  const std::vector<float> texts =
+      vectors({"Where?", "Who sleeps here at night?", "Oslo lies in Norway.", "A cat sleeps."});
+  const auto cosine = [&](std::size_t a, std::size_t b) {
+    return (texts[2 * a] * texts[2 * b] + texts[2 * a + 1] * texts[2 * b + 1]) /
+           std::hypot(texts[2 * a], texts[2 * a + 1]) / std::hypot(texts[2 * b], texts[2 * b + 1]);
+  };
+  const double expected =
+      100.0 *
+      ((cosine(0, 2) > cosine(0, 3) ? 1.0 : 0.5) + (cosine(1, 3) > cosine(1, 2) ? 1.0 : 0.5)) / 2;
+  const TaskScores scores = evaluate_task(session, tokenizer_, "retrieval", data);
+  EXPECT_EQ(scores.metrics.front().first, "ndcg_at_10");
+  EXPECT_NEAR(metric(scores, "mrr_at_10"), expected, 1e-9);
+  EXPECT_EQ(scores.items, 2u);
+  EXPECT_EQ(scores.sequences, 4u);
+  EXPECT_THAT(error_of([&] { evaluate_task(session_, tokenizer_, "retrieval", data); }),
+              HasSubstr("SessionOptions::pooling"));
+  EXPECT_EQ(evaluate_task(session_, tokenizer_, "reranking", data).sequences, 4u);
+  // Similarity by the same vectors.
+  const std::filesystem::path pairs =
+      write("p.csv", "Where?,A cat sleeps.,1\nWhere?,Oslo lies in Norway.,2\n");
+  EXPECT_NEAR(
+      std::stod(evaluate_task(session, tokenizer_, "similarity", pairs).predictions.at("0")),
+      cosine(0, 3), 1e-5);
+}
+
 }  // namespace
 }  // namespace bertcl

@@ -168,6 +168,18 @@ TEST(Classify, LabelsWithoutAClassAreRefused) {
               HasSubstr("which the model cannot give"));
 }
 
+TEST(Classify, NumbersThatCountTooManyClassesAreRefused) {
+  for (const std::string label : {"1000000", "99999999999", "18446744073709551615"}) {
+    const std::vector<ClassifiedText> items = {{"0", "a", {}, "1", {}, 1},
+                                               {"1", "b", {}, label, {}, 7}};
+    for (const bool several : {false, true})
+      EXPECT_THAT(error_of([&] { classify_task(items, "texts", {}, several); }),
+                  AllOf(HasSubstr("line 7: the label " + label), HasSubstr("1000000 at most")));
+    EXPECT_EQ(classify_task(items, "texts", {label, "1"})->head().classes, 2u) << "a name";
+  }
+  EXPECT_EQ(classify_task({{"0", "a", {}, "999999"}}, "texts", {})->head().classes, 1'000'000u);
+}
+
 /// A logit above 0 for each of the letters a, b and c that stands in the text.
 std::vector<float> has_abc(const text::Batch& batch) {
   std::vector<float> logits(static_cast<std::size_t>(batch.batch) * 3, -0.5F);
@@ -201,7 +213,8 @@ TEST(MultiLabel, EveryClassByItself) {
   EXPECT_THAT(error_of([&] {
                 classify_task(items, "texts", {"A", "B", "C"}, false);
               }),
-              AllOf(HasSubstr("lists of labels"), HasSubstr("problem_type")));
+              AllOf(HasSubstr("lists of labels"), HasSubstr("problem_type"),
+                    HasSubstr("multi_label, says so")));
 }
 
 TEST(MultiLabel, LabelsOfALineStandBetweenCommas) {
@@ -285,6 +298,17 @@ TEST(Similarity, CosinesOfVectors) {
     EXPECT_NEAR(scores.at("2").get<double>(), 1.0 / std::sqrt(5.0), 1e-12);
     EXPECT_DOUBLE_EQ(metric(all, "spearman"), 1.0);
   }
+}
+
+TEST(Similarity, TextsOfVectorsArePreparedAsSentenceTransformersDo) {
+  const auto tokenizer = text::Tokenizer::from_tokens(
+      {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "B", "b"}, {.lower_case = false});
+  const auto task = similarity_task({{"0", "\u3000a ", "B", 5}}, true);
+  EncodeOptions options;
+  EXPECT_EQ(task->encode(0, tokenizer, options)[0].ids, (std::vector<std::int32_t>{2, 4, 3}));
+  EXPECT_EQ(task->encode(0, tokenizer, options)[1].ids, (std::vector<std::int32_t>{2, 5, 3}));
+  options.lower_case = true;
+  EXPECT_EQ(task->encode(0, tokenizer, options)[1].ids, (std::vector<std::int32_t>{2, 6, 3}));
 }
 
 TEST(Similarity, Correlations) {

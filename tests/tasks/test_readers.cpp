@@ -96,6 +96,20 @@ TEST(ReadClassified, JsonLines) {
               HasSubstr(".txt:2: expected a JSON object; each line"));
 }
 
+TEST(ReadClassified, TextsKnowTheirLines) {
+  const auto lines = [](const std::string& content, const std::string& ending) {
+    std::vector<std::size_t> found;
+    for (const ClassifiedText& text : read_classified(ScratchFile(content, ending).path()))
+      found.push_back(text.line);
+    return found;
+  };
+  EXPECT_THAT(lines("a\t1\n\nb\t0\n", ".tsv"), testing::ElementsAre(1, 3));
+  EXPECT_THAT(lines("text,label\n\"a\nb\",1\nc,0\n", ".csv"), testing::ElementsAre(2, 4));
+  EXPECT_THAT(
+      lines("{\"text\": \"a\", \"label\": 1}\n\n{\"text\": \"b\", \"label\": 0}\n", ".jsonl"),
+      testing::ElementsAre(1, 3));
+}
+
 TEST(ReadClassified, SeveralLabels) {
   const ScratchFile json(
       "{\"text\": \"a\", \"labels\": [\"joy\", 3]}\n{\"text\": \"b\", \"labels\": []}\n");

@@ -171,6 +171,17 @@ TEST(TokenizerJson, SaysWhatGoesAroundTexts) {
             8);
 }
 
+TEST(TokenizerJson, ATypeOfNullIsNone) {
+  json absent = with("/model/type", nullptr);
+  EXPECT_THAT(tokenizer(absent).tokenize("Café 東京"), ElementsAre("cafe", "東", "京"));
+  absent["model"].erase("type");
+  EXPECT_THAT(tokenizer(absent).tokenize("Café 東京"), ElementsAre("cafe", "東", "京"));
+  for (const char* part : {"/normalizer/type", "/pre_tokenizer/type", "/post_processor/type"})
+    EXPECT_THAT(error_of([&] { tokenizer(with(part, nullptr)); }),
+                AllOf(HasSubstr("type is of type null, expected string")))
+        << part;
+}
+
 TEST(TokenizerJson, DamageIsNamedByItsPlace) {
   const auto refusal = [](const char* place, const json& value) {
     return error_of([&] { tokenizer(with(place, value)); });

@@ -23,7 +23,7 @@ const std::vector<std::string> tokens = {
 
 Tokenizer small(TokenizerOptions options = {}) { return Tokenizer::from_tokens(tokens, options); }
 
-TEST(WordPieceTokenizer, TakesTheLongestMatch) {
+TEST(Tokenizer, TakesTheLongestMatch) {
   EXPECT_THAT(small().tokenize("unaffable"), ElementsAre("un", "##aff", "##able"));
   EXPECT_THAT(small().tokenize("UNwanted running"),
               ElementsAre("un", "##want", "##ed", "ru", "##nn", "##ing"));
@@ -31,16 +31,16 @@ TEST(WordPieceTokenizer, TakesTheLongestMatch) {
   EXPECT_THAT(small().tokenize(""), IsEmpty());
 }
 
-TEST(WordPieceTokenizer, AnyFailureMakesTheWholeWordUnknown) {
+TEST(Tokenizer, AnyFailureMakesTheWholeWordUnknown) {
   EXPECT_THAT(small().tokenize("unaffx want"), ElementsAre("[UNK]", "want"));
   EXPECT_THAT(small().tokenize("able"), ElementsAre("[UNK]")) << "only a continuation";
 }
 
-TEST(WordPieceTokenizer, SpecialTokensInTheTextAreNotProtected) {
+TEST(Tokenizer, SpecialTokensInTheTextAreNotProtected) {
   EXPECT_THAT(small().tokenize("[CLS]"), ElementsAre("[", "cl", "##s", "]"));
 }
 
-TEST(WordPieceTokenizer, LongWordsAreUnknownCountedInCharacters) {
+TEST(Tokenizer, LongWordsAreUnknownCountedInCharacters) {
   const Tokenizer limited = small({.lower_case = false, .max_word_chars = 2});
   EXPECT_THAT(limited.tokenize("un"), ElementsAre("un"));
   EXPECT_THAT(limited.tokenize("want"), ElementsAre("[UNK]"));
@@ -55,7 +55,7 @@ TEST(WordPieceTokenizer, LongWordsAreUnknownCountedInCharacters) {
   EXPECT_THAT(letters.tokenize(word + "a"), ElementsAre("[UNK]"));
 }
 
-TEST(WordPieceTokenizer, IdsAndTokensAreInverse) {
+TEST(Tokenizer, IdsAndTokensAreInverse) {
   const Tokenizer tokenizer = small();
   EXPECT_EQ(tokenizer.vocabulary_size(), tokens.size());
   EXPECT_EQ(tokenizer.token_id("[SEP]"), 3);

@@ -207,6 +207,71 @@ TEST_F(EmbedTest, EvalScoresTheCosinesOfTheVectors) {
   EXPECT_NEAR(found.at("2").get<double>(), cosine(5, 0), 1e-5);
 }
 
+TEST_F(EmbedTest, TextsArePreparedAsSentenceTransformersDo) {
+  // A vocabulary with case, so that case counts.
+  const std::string tokenizer = write("tokenizer.json", R"({"model": {"type": "WordPiece",
+      "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, " ": 4, "É": 5, "é": 6, "e": 7}},
+      "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]}})");
+  const auto vectors_of = [&](const std::string& text) {
+    const auto result = run_bertcl({"embed", model_, write("one.txt", text + "\n"), "--vocab",
+                                    tokenizer, "--pooling", "mean"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return lines(result.out);
+  };
+  const Vectors upper = vectors_of("É"), lower = vectors_of("é");
+  EXPECT_NE(upper, lower);
+  EXPECT_EQ(vectors_of(" \u3000É\t"), upper) << "the spaces at its ends are no token";
+  write("modules.json", R"([{"type": "sentence_transformers.models.Transformer", "path": ""}])");
+  write("sentence_bert_config.json", R"({"do_lower_case": true})");
+  EXPECT_EQ(vectors_of("É"), lower) << "the accent stays, and the tokenizer is not BERT's";
+}
+
+TEST_F(EmbedTest, IdsMayBeNumbers) {
+  const std::string texts = write("t.jsonl", R"({"text": "a", "id": 7})"
+                                             "\n"
+                                             R"({"text": "b", "id": "x"})"
+                                             "\n");
+  const auto result = embed({"--pooling", "mean"}, texts);
+  ASSERT_EQ(result.code, 0) << result.err;
+  std::istringstream stream(result.out);
+  std::string first, second;
+  std::getline(stream, first);
+  std::getline(stream, second);
+  EXPECT_EQ(nlohmann::json::parse(first).at("id"), "7");
+  EXPECT_EQ(nlohmann::json::parse(second).at("id"), "x");
+  EXPECT_THAT(
+      refusal(embed({"--pooling", "mean"}, write("t.jsonl", "{\"text\": \"a\", \"id\": 1.5}\n"))),
+      HasSubstr("id is of type number, expected string"));
+}
+
+TEST_F(EmbedTest, TheFilesOfAFolderAboveAreFoundByAllCommands) {
+  for (const char* folder : {"hub", "hub/onnx", "hub/1_Pooling", "out"})
+    std::filesystem::create_directory(path(folder));
+  const std::string model = write("hub/onnx/model.onnx", tests::model_of_tasks());
+  write("hub/modules.json",
+        R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
+            {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
+  write("hub/1_Pooling/config.json", R"({"pooling_mode": "mean"})");
+  write("hub/config.json", R"({"id2label": {"0": "no", "1": "yes"}})");
+  // More than the 64 tokens that the model takes.
+  write("hub/sentence_bert_config.json", R"({"max_seq_length": 4096})");
+  std::filesystem::copy_file(tests::kVocabulary, path("hub/vocab.txt"));
+  EXPECT_EQ(run_bertcl({"embed", model, texts_}).code, 0);
+  const std::string pairs = write("pairs.csv", "short,another one,3\nshort,text,1\n");
+  const auto scored = run_bertcl({"eval", model, "--task", "similarity", "--data", pairs});
+  EXPECT_EQ(scored.code, 0) << scored.err;
+  const auto classes = run_bertcl(
+      {"eval", model, "--task", "classify", "--data", write("t.tsv", "a\tyes\nb\tno\n")});
+  EXPECT_EQ(classes.code, 0) << classes.err;
+  const auto made = run_bertcl({"quantize", model, "-o", path("out/int8.onnx"), "--task",
+                                "fill-mask", "--data", texts_, "--samples", "2"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  for (const char* name : {"modules.json", "1_Pooling/config.json", "sentence_bert_config.json",
+                           "config.json", "vocab.txt"})
+    EXPECT_EQ(read(path(std::string("out/") + name)), read(path(std::string("hub/") + name)));
+  EXPECT_EQ(run_bertcl({"embed", path("out/int8.onnx"), texts_}).code, 0);
+}
+
 TEST_F(EmbedTest, WhatCannotBePooledIsRefused) {
   EXPECT_THAT(refusal(embed({}, texts_)), AllOf(HasSubstr("no output is a vector [batch, hidden]"),
                                                 HasSubstr("--pooling mean")));

@@ -37,7 +37,6 @@
 namespace bertcl::tools {
 namespace {
 
-constexpr int kLongestEmbedded = 512;       // tokens, for a model that sets no limit
 constexpr std::size_t kTextsAtOnce = 4096;  // texts sorted by length at a time
 
 /// Numbers as short as tells floats apart.
@@ -66,7 +65,7 @@ std::vector<EmbeddedText> read_texts(const std::string& path) {
     text::each_object(file, R"(each line is an object {"text": ".."})",
                       [&](const text::JsonNode& object, std::size_t) {
                         const auto id = object.find("id");
-                        texts.push_back({id ? id->string() : "", object.at("text").string()});
+                        texts.push_back({id ? text::name_of(*id) : "", object.at("text").string()});
                       });
   } else {
     text::each_line(file.content, [&](std::string_view line, std::size_t) {
@@ -102,12 +101,13 @@ class Embedder {
  public:
   Embedder(runtime::Session& session, const EmbedOptions& options,
            const tasks::EmbeddingFiles& files, const text::Tokenizer& tokenizer)
-      : model_(session), tokenizer_(tokenizer), options_(options) {
+      : model_(session),
+        tokenizer_(tokenizer),
+        options_(options),
+        lower_case_(files.lower_case && !options.vocabulary.lower_case) {
     model_.check_vocabulary(tokenizer.vocabulary_size());
-    const int longest = static_cast<int>(model_.longest());
-    max_length_ = longest > 0 ? longest : kLongestEmbedded;
-    if (files.max_length) max_length_ = std::min(max_length_, *files.max_length);
-    max_length_ = options.max_length.value_or(max_length_);
+    max_length_ =
+        options.max_length.value_or(files.longest_text(static_cast<int>(model_.longest())));
     model_.check_length(max_length_);
     batches_ = {options.batch_tokens, 256};
     model_.bound(batches_);
@@ -118,7 +118,8 @@ class Embedder {
     std::vector<tasks::Sequence> sequences;
     std::vector<std::size_t> lengths;
     for (const EmbeddedText& text : texts) {
-      sequences.push_back(tasks::encode_text(prompt + text.text, tokenizer_, max_length_));
+      const std::string prepared = tasks::embedded_text(prompt + text.text, lower_case_);
+      sequences.push_back(tasks::encode_text(prepared, tokenizer_, max_length_));
       lengths.push_back(sequences.back().length());
       tokens_ += lengths.back();
       truncated_ += sequences.back().cut > 0 ? 1 : 0;
@@ -160,8 +161,9 @@ class Embedder {
   TextModel model_;
   const text::Tokenizer& tokenizer_;
   const EmbedOptions& options_;
+  bool lower_case_;
   text::BatchOptions batches_;
-  int max_length_ = kLongestEmbedded;
+  int max_length_ = 0;
   std::size_t dimensions_ = 0, tokens_ = 0, truncated_ = 0;
   double seconds_ = 0.0;  // inside the model
 };
@@ -215,10 +217,8 @@ int run_embed(const EmbedOptions& options) {
   const auto device = opencl::ContextFuture::open(options.device);
   const tasks::EmbeddingFiles files =
       device.meanwhile([&] { return tasks::read_embedding_files(options.model); });
-  VocabularyOptions vocabulary = options.vocabulary;
-  if (files.lower_case && !vocabulary.lower_case) vocabulary.lower_case = true;
   const auto [tokenizer, texts] = device.meanwhile([&] {
-    return std::pair(load_tokenizer(vocabulary, {options.model, files.folder / "model.onnx"}),
+    return std::pair(load_tokenizer(options.vocabulary, {options.model}),
                      read_texts(options.texts));
   });
   const std::string prompt = prompt_of(options, files);
@@ -232,6 +232,7 @@ int run_embed(const EmbedOptions& options) {
   std::vector<float> all;  // of an array
   std::string content;     // of a file of lines
   Progress progress("embedding", "texts");
+  const Stopwatch clock;
   for (std::size_t begin = 0; begin < texts.size(); begin += kTextsAtOnce) {
     const auto some = std::span(texts).subspan(begin, std::min(kTextsAtOnce, texts.size() - begin));
     const std::vector<float> vectors =
@@ -248,6 +249,7 @@ int run_embed(const EmbedOptions& options) {
     }
     progress.update(begin + some.size(), texts.size());
   }
+  const double seconds = clock.seconds();
   if (embedder.truncated() > 0)
     warn("truncated {} of {} texts to {} tokens", embedder.truncated(), texts.size(),
          embedder.max_length());
@@ -273,6 +275,7 @@ int run_embed(const EmbedOptions& options) {
                 {"normalized", pooling.normalize},
                 {"prompt", prompt},
                 {"precision", precision_of(session.plan(), options)},
+                {"seconds", seconds},
                 {"model_seconds", embedder.seconds()}});
   return kOk;
 }

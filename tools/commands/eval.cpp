@@ -22,6 +22,7 @@
 #include "tools/options/option_checks.hpp"
 #include "tools/options/pooling_options.hpp"
 #include "tools/report/calibration.hpp"
+#include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
@@ -96,13 +97,16 @@ nlohmann::ordered_json details_json(const std::vector<EvaluatedModel>& models,
           {"calibration", std::move(calibration)}};
 }
 
-/// Similarity by vectors, where sentence-transformers' files beside the first model say how it
-/// pools.
+/// Retrieval by vectors, and similarity where sentence-transformers' files beside the first model
+/// say how it pools.
 void find_embeddings(EvalOptions& options, const std::filesystem::path& model) {
-  if (options.task.name != kSimilarity) return;
-  const tasks::EmbeddingFiles files = tasks::read_embedding_files(model);
-  options.task.embeds = !files.pooling.empty();
-  if (options.task.embeds && !options.max_length) options.max_length = files.max_length;
+  const bool retrieval = options.task.name == kRetrieval;
+  if (!retrieval && options.task.name != kSimilarity) return;
+  tasks::EmbeddingFiles files = tasks::read_embedding_files(model);
+  options.task.embeds = retrieval || !files.pooling.empty();
+  if (!options.task.embeds) return;
+  if (retrieval) options.task.prompts = files.retrieval_prompts();
+  options.embedding = std::move(files);
 }
 
 int run_eval(EvalOptions& options) {
@@ -128,6 +132,7 @@ int run_eval(EvalOptions& options) {
     if (!options.html.empty())
       profile(session, static_cast<std::int64_t>(tokenizer.vocabulary_size()), rows.back());
   }
+  compare_vectors(rows);
   const std::string device = context->info().name;
   const std::string head = head_of(rows, evaluator.unit, options, device);
   if (options.prints_text()) print_evaluation(rows, head);
@@ -203,7 +208,9 @@ void add_eval(CLI::App& program, Action& action) {
       "  tag                 CoNLL, a word and its tag a line: F1, precision, recall of entities\n"
       "  fill-mask           lines of any text, 15 % of whose tokens are hidden: accuracy\n"
       "  similarity          two texts and a score, .csv or .tsv: Pearson's and Spearman's\n"
-      "                      correlation",
+      "                      correlation\n"
+      "  retrieval           SQuAD: a question finds its paragraph by vectors: NDCG, MRR, recall\n"
+      "  reranking           SQuAD: a cross-encoder orders what BM25 finds: MRR",
       "bertcl eval int8.onnx --compare models/minilm-l6-squad/model.onnx --data "
       "data/sample-v2.0.json",
       *options);
@@ -214,7 +221,11 @@ void add_eval(CLI::App& program, Action& action) {
                                  "Another model to compare with MODEL; repeatable"))
       ->type_name("MODEL")
       ->allow_extra_args(false);
-  add_task_options(*command, options->task, "SQuAD file, or the file of another task")->required();
+  add_task_options(
+      *command, options->task,
+      {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kRetrieval, kReranking},
+      "SQuAD file, or the file of another task")
+      ->required();
   add_vocabulary_options(*command, options->vocabulary);
   not_negative(*command, "--limit", options->limit,
                "Only the first N questions or texts; 0 is all");

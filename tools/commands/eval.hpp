@@ -10,6 +10,7 @@
 
 #include "runtime/session.hpp"
 #include "squad/pipeline.hpp"
+#include "tasks/embedding_files.hpp"
 #include "text/tokenizer.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/task_options.hpp"
@@ -27,6 +28,7 @@ struct EvalOptions : ModelOptions {
   VocabularyOptions vocabulary;
   squad::EvaluateOptions squad;
   std::optional<int> max_length, batch_tokens;
+  tasks::EmbeddingFiles embedding;  ///< of the first model, where vectors are compared
   bool windows = false, force = false;
   std::vector<std::string> squad_only;  ///< options of SQuAD alone that were given
   std::size_t limit = 0;

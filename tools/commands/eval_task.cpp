@@ -16,10 +16,9 @@
 namespace bertcl::tools {
 namespace {
 
-constexpr int kLongest = 512;  // tokens, for a model that sets no limit
-
 Score score_of(const tasks::Metric& metric) {
-  const bool part = metric.name == "precision" || metric.name == "recall";
+  const bool part = metric.name == "precision" || metric.name == "recall" ||
+                    metric.name.starts_with("bm25_");  // of which the model is no part
   return {(part ? "  " : "") + metric_title(metric.name), metric.value,
           metric.is_correlation ? 5 : 3, !part};
 }
@@ -58,9 +57,10 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
   TaskModel model(session, task.head());
   model.model().check_vocabulary(tokenizer.vocabulary_size());
   tasks::EvaluateOptions evaluate;
-  const int longest = static_cast<int>(model.model().longest());
-  evaluate.encode.max_length = options.max_length.value_or(longest > 0 ? longest : kLongest);
+  evaluate.encode.max_length = options.max_length.value_or(
+      options.embedding.longest_text(static_cast<int>(model.model().longest())));
   evaluate.encode.windows = options.windows;
+  evaluate.encode.lower_case = options.embedding.lower_case && !options.vocabulary.lower_case;
   evaluate.origin = options.task.data;
   evaluate.allow_nonfinite = options.allow_nonfinite;
   evaluate.batches = tasks::usual_batches(task.head());
@@ -85,6 +85,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
     row.scores.push_back(score_of(metric));
     row.metrics.emplace_back(metric.name, metric.value);
   }
+  row.vectors = evaluation.results->vectors();
   row.total = evaluation.items;
   row.features = evaluation.sequences;
   row.truncated = evaluation.items_cut;

@@ -297,9 +297,12 @@ void add_quantize(CLI::App& program, Action& action) {
   add_force_flag(*command, options->force);
   command->add_flag("--model-only", options->model_only,
                     "Copy no vocabulary, tokenizer and config.json beside the int8 model");
-  add_task_options(*command, options->task,
-                   "SQuAD file with calibration questions, or the file of another task "
-                   "(see\nbertcl eval --help)");
+  add_task_options(
+      *command, options->task, {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity, kText},
+      "SQuAD file with calibration questions, or the file of another task (see\nbertcl eval "
+      "--help); of text: lines, JSON lines {\"text\": \"..\"}, with \"text_pair\"\nfor two texts, "
+      "or the contexts of a SQuAD file",
+      "--data,--calibration");
   not_negative(*command, "--samples", options->samples.wanted,
                "Questions or texts to calibrate on; 0 is all");
   command->add_flag("--first-samples", options->samples.first,

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <span>
+#include <utility>
 
+#include "tasks/features.hpp"
+#include "tasks/readers.hpp"
 #include "tasks/task.hpp"
 
 namespace bertcl::tools {
@@ -17,6 +21,15 @@ quant::Sample to_sample(std::span<const std::int32_t> ids, std::size_t second) {
   sample.types.assign(ids.size(), 1);
   std::fill_n(sample.types.begin(), second, 0);
   return sample;
+}
+
+/// Texts of a file, or the contexts of a SQuAD file.
+std::vector<tasks::TextOrPair> read_plain(const std::string& path) {
+  if (std::filesystem::path(path).extension() != ".json") return tasks::read_texts_or_pairs(path);
+  std::vector<tasks::TextOrPair> texts;
+  for (std::string& context : squad::load_dataset(path).contexts)
+    texts.push_back({std::move(context), std::nullopt});
+  return texts;
 }
 
 }  // namespace
@@ -35,6 +48,18 @@ CalibrationSamples::CalibrationSamples(const TaskOptions& task, const text::Toke
       const auto windows = squad::make_features(document, question.text, tokenizer, features);
       if (windows.empty()) return std::nullopt;
       return to_sample(windows.front().input_ids, windows.front().second);
+    };
+  } else if (task.name == kText) {
+    const auto texts =
+        std::make_shared<const std::vector<tasks::TextOrPair>>(read_plain(task.data));
+    total = texts->size();
+    unit_ = "texts";
+    sample_of_ = [texts, &tokenizer, length = options.features.max_seq_length](std::size_t index) {
+      const tasks::TextOrPair& text = (*texts)[index];
+      const tasks::Sequence sequence =
+          text.second ? tasks::encode_pair(text.text, *text.second, tokenizer, length)
+                      : tasks::encode_text(text.text, tokenizer, length);
+      return std::optional(to_sample(sequence.ids, sequence.second));
     };
   } else {
     const std::shared_ptr<const tasks::Task> texts = load_texts(task, tokenizer);

@@ -15,6 +15,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/pending_file.hpp"
+#include "tasks/companion_files.hpp"
 #include "text/json_file.hpp"
 #include "text/tokenizer_files.hpp"
 
@@ -54,13 +55,14 @@ std::string read_bytes(const fs::path& path) {
 std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::path& vocabulary) {
   std::map<std::string, fs::path> found;
   std::error_code ignored;
-  const auto take = [&](const fs::path& folder, const char* name) {
-    if (fs::is_regular_file(folder / name, ignored)) found[name] = folder / name;
+  const auto take = [&](const char* name, const fs::path& from) {
+    if (fs::is_regular_file(from, ignored)) found[name] = from;
   };
-  take(folder_of(model), kConfig);
-  for (const char* name : kEmbeddingFiles) take(folder_of(model), name);
-  const fs::path folder = folder_of(vocabulary.empty() ? model : vocabulary);
-  for (const char* name : kTokenizerFiles) take(folder, name);
+  take(kConfig, tasks::companion_file(model, kConfig));
+  for (const char* name : kEmbeddingFiles) take(name, tasks::companion_file(model, name));
+  for (const char* name : kTokenizerFiles)
+    take(name,
+         vocabulary.empty() ? tasks::companion_file(model, name) : folder_of(vocabulary) / name);
   if (vocabulary.empty()) return found;
   // One of them is the vocabulary, the others may be of any model.
   for (const char* name :

@@ -13,7 +13,9 @@
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "squad/dataset.hpp"
+#include "tasks/companion_files.hpp"
 #include "tasks/model_config.hpp"
+#include "tasks/question_paragraphs.hpp"
 #include "tasks/readers.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
@@ -30,13 +32,20 @@ std::vector<std::string> read_classes(const std::filesystem::path& model) {
 }
 
 std::filesystem::path config_of(const std::filesystem::path& model) {
-  return model.parent_path() / "config.json";
+  return tasks::companion_file(model, "config.json");
 }
 
 /// Texts of any kind: the contexts of a SQuAD file, or those of another.
 std::vector<std::string> read_any_texts(const std::string& path) {
   if (std::filesystem::path(path).extension() != ".json") return tasks::read_texts(path);
   return squad::load_dataset(path).contexts;
+}
+
+/// Of a SQuAD file.
+tasks::QuestionParagraphs questions_of(const std::string& path) {
+  tasks::QuestionParagraphs data = tasks::answered_questions(squad::load_dataset(path));
+  if (data.questions.empty()) throw Error(path + ": holds no question with an answer");
+  return data;
 }
 
 template <class Item>
@@ -50,10 +59,10 @@ std::vector<Item> chosen(std::vector<Item> items, const ItemChoice& choice) {
 }  // namespace
 
 CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
-                              const std::string& data_help) {
-  one_of(command.add_option("--task", options.name, "What the data are for"),
-         {kQuestionAnswering, kClassify, kTag, kFillMask, kSimilarity});
-  return input_file(command.add_option("--data", options.data, data_help))->type_name("FILE");
+                              const std::vector<std::string>& tasks, const std::string& data_help,
+                              const std::string& names) {
+  one_of(command.add_option("--task", options.name, "What the data are for"), tasks);
+  return input_file(command.add_option(names, options.data, data_help))->type_name("FILE");
 }
 
 CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options) {
@@ -143,6 +152,8 @@ std::unique_ptr<tasks::Task> load_task(const TaskOptions& options,
   }
   if (options.name == kSimilarity)
     return tasks::similarity_task(chosen(tasks::read_scored_pairs(data), choice), options.embeds);
+  if (options.name == kRetrieval) return tasks::retrieval_task(questions_of(data), options.prompts);
+  if (options.name == kReranking) return tasks::reranking_task(questions_of(data));
   if (options.name == kTag)
     return tasks::tagging_task(chosen(tasks::read_tagged(data), choice), labels);
   if (options.name == kFillMask)

@@ -25,19 +25,24 @@ inline constexpr const char* kClassify = "classify";
 inline constexpr const char* kTag = "tag";
 inline constexpr const char* kFillMask = "fill-mask";
 inline constexpr const char* kSimilarity = "similarity";
+inline constexpr const char* kRetrieval = "retrieval";
+inline constexpr const char* kReranking = "reranking";
+inline constexpr const char* kText = "text";  // any texts, to calibrate on
 
 struct TaskOptions {
   std::string name = kQuestionAnswering;
   std::string data;
-  bool embeds = false;  ///< kSimilarity: by a vector of each text, not a score of the pair
-  std::string labels;   ///< "O,B-person,..", or a file with one on each line; empty: the models'
+  bool embeds = false;  ///< by a vector of each text, not a score of the pair
+  tasks::RetrievalPrompts prompts;
+  std::string labels;  ///< "O,B-person,..", or a file with one on each line; empty: the models'
 
   bool is_squad() const { return name == kQuestionAnswering; }
 };
 
-/// --task, and --data with `data_help`.
+/// --task, one of `tasks`, and --data with `data_help`; `names` of --data if not that alone.
 CLI::Option* add_task_options(CLI::App& command, TaskOptions& options,
-                              const std::string& data_help);
+                              const std::vector<std::string>& tasks, const std::string& data_help,
+                              const std::string& names = "--data");
 
 /// --labels
 CLI::Option* add_labels_option(CLI::App& command, TaskOptions& options);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
+#include "tasks/companion_files.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
 #include "tools/options/file_options.hpp"
@@ -41,7 +42,7 @@ text::Tokenizer load_tokenizer(const VocabularyOptions& options,
   std::vector<std::string> tried;
   for (const std::filesystem::path& model : models) {
     if (!vocabulary.empty()) break;
-    const std::filesystem::path candidate = model.parent_path() / "vocab.txt";
+    const std::filesystem::path candidate = tasks::companion_file(model, "vocab.txt");
     if (std::filesystem::exists(candidate)) vocabulary = candidate;
     tried.push_back(candidate.string());
   }
@@ -49,7 +50,7 @@ text::Tokenizer load_tokenizer(const VocabularyOptions& options,
   for (const std::filesystem::path& model : models)
     for (const char* name :
          {"tokenizer.json", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
-      if (const auto other = model.parent_path() / name;
+      if (const auto other = tasks::companion_file(model, name);
           vocabulary.empty() && std::filesystem::exists(other))
         vocabulary = other;
   if (vocabulary.empty()) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tasks/metrics.hpp"
 #include "tools/terminal/output.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -15,10 +16,19 @@ namespace bertcl::tools {
 
 std::string metric_title(const std::string& name) {
   static const std::map<std::string, std::string> titles = {
-      {"accuracy", "accuracy"},   {"pearson", "Pearson"},
-      {"spearman", "Spearman"},   {"f1", "F1"},
-      {"precision", "precision"}, {"recall", "recall"},
-      {"macro_f1", "macro F1"},   {"micro_f1", "micro F1"}};
+      {"accuracy", "accuracy"},
+      {"pearson", "Pearson"},
+      {"spearman", "Spearman"},
+      {"f1", "F1"},
+      {"precision", "precision"},
+      {"recall", "recall"},
+      {"macro_f1", "macro F1"},
+      {"micro_f1", "micro F1"},
+      {"ndcg_at_10", "NDCG@10"},
+      {"mrr_at_10", "MRR@10"},
+      {"recall_at_10", "recall@10"},
+      {"bm25_mrr_at_10", "MRR@10 of BM25"},
+      {"bm25_recall_at_20", "recall@20 of BM25"}};
   return titles.at(name);
 }
 
@@ -40,6 +50,23 @@ std::vector<std::string> short_names(const std::vector<std::filesystem::path>& p
 
 double EvaluatedModel::tokens_per_second() const {
   return static_cast<double>(tokens) / std::max(1e-9, total_seconds);
+}
+
+void compare_vectors(std::vector<EvaluatedModel>& models) {
+  const std::vector<std::vector<float>>& first = models.front().vectors;
+  for (std::size_t m = 1; m < models.size(); ++m) {
+    const std::vector<std::vector<float>>& own = models[m].vectors;
+    // Models of other dimensions are not comparable.
+    if (own.empty() || own.size() != first.size() || own[0].size() != first[0].size()) continue;
+    double sum = 0.0, least = 1.0;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const double cosine = tasks::cosine(own[i], first[i]);
+      sum += cosine;
+      least = std::min(least, cosine);
+    }
+    models[m].mean_cosine = sum / static_cast<double>(own.size());
+    models[m].least_cosine = least;
+  }
 }
 
 void print_evaluation(const std::vector<EvaluatedModel>& models, const std::string& head) {
@@ -82,6 +109,10 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
                names[i], differences, one.tokens_per_second() / other.tokens_per_second(),
                100.0 * static_cast<double>(one.bytes) /
                    static_cast<double>(std::max<std::uintmax_t>(1, other.bytes)));
+    if (other.mean_cosine)
+      print_text("cosine of their vectors of {}: {:.5f} on average, {:.5f} at least\n",
+                 counted(static_cast<std::int64_t>(other.vectors.size()), "texts"),
+                 *other.mean_cosine, *other.least_cosine);
   }
 }
 
@@ -101,6 +132,10 @@ nlohmann::ordered_json to_json(const std::vector<EvaluatedModel>& models) {
     for (const auto& [name, value] : model.more_metrics)
       if (!json.contains(name)) json[name] = value;
     if (model.truncated) json["truncated"] = *model.truncated;
+    if (model.mean_cosine) {
+      json["mean_cosine"] = *model.mean_cosine;
+      json["least_cosine"] = *model.least_cosine;
+    }
     list.push_back(std::move(json));
   }
   return list;

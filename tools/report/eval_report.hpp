@@ -47,8 +47,11 @@ struct EvaluatedModel {
   std::size_t features = 0;  ///< sequences that the model read
   std::size_t tokens = 0, tokens_padded = 0;
   double total_seconds = 0.0, model_seconds = 0.0;
-  std::size_t max_length = 0;            ///< tokens of the longest sequence that was made
-  std::optional<std::size_t> truncated;  ///< texts that were longer; none where nothing is cut
+  std::size_t max_length = 0;               ///< tokens of the longest sequence that was made
+  std::optional<std::size_t> truncated;     ///< texts that were longer; none where nothing is cut
+  std::vector<std::vector<float>> vectors;  ///< of the texts, of a model that gives vectors
+  /// Cosines of these with those of the first model, which has none.
+  std::optional<double> mean_cosine, least_cosine;
   // For the page alone.
   std::vector<ItemResult> items;    ///< in the order of the data
   std::vector<KernelTime> kernels;  ///< the slowest first, for a batch of the size below
@@ -56,6 +59,9 @@ struct EvaluatedModel {
 
   double tokens_per_second() const;
 };
+
+/// Compares the vectors of each model with those of the first.
+void compare_vectors(std::vector<EvaluatedModel>& models);
 
 /// The names of the files, with as many of their folders as tell them apart.
 std::vector<std::string> short_names(const std::vector<std::filesystem::path>& paths);

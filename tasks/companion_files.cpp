@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the files lie that belong to a model.
+#include "tasks/companion_files.hpp"
+
+#include <system_error>
+
+namespace bertcl::tasks {
+
+std::filesystem::path companion_file(const std::filesystem::path& model,
+                                     const std::filesystem::path& name) {
+  namespace fs = std::filesystem;
+  const fs::path folder = model.has_parent_path() ? model.parent_path() : fs::path(".");
+  fs::path beside = folder / name;
+  std::error_code ignored;
+  if (fs::is_regular_file(beside, ignored)) return beside;
+  const fs::path whole = fs::absolute(model).lexically_normal().parent_path();
+  if (whole.filename() != "onnx") return beside;
+  fs::path above = whole.parent_path() / name;
+  return fs::is_regular_file(above, ignored) ? above : beside;
+}
+
+}  // namespace bertcl::tasks

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the files lie that belong to a model.
+#pragma once
+#include <filesystem>
+
+namespace bertcl::tasks {
+
+/// `name` in the model's folder or, where it is not there and the model is FOLDER/onnx/model.onnx
+/// (as on the Hugging Face hub), in FOLDER. The former where it is in neither.
+std::filesystem::path companion_file(const std::filesystem::path& model,
+                                     const std::filesystem::path& name);
+
+}  // namespace bertcl::tasks

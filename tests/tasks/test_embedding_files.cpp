@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is read from the files of sentence-transformers, and where they lie.
+#include "tasks/embedding_files.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tasks/companion_files.hpp"
+#include "tests/tasks/support.hpp"
+
+namespace bertcl::tasks {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+
+class EmbeddingFilesTest : public testing::Test {
+ protected:
+  EmbeddingFilesTest() {
+    write("modules.json", R"([{"type": "sentence_transformers.models.Transformer", "path": ""},
+        {"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])");
+    write("1_Pooling/config.json", R"({"pooling_mode": "mean"})");
+  }
+  void write(const fs::path& name, const std::string& content) const {
+    fs::create_directories((folder_ / name.string()).parent_path());
+    std::ofstream(folder_ / name.string()) << content;
+  }
+  EmbeddingFiles read() const { return read_embedding_files(folder_ / "model.onnx"); }
+  std::string refusal() const {
+    return error_of([&] { read(); });
+  }
+  const tests::ScratchFolder folder_;
+};
+
+TEST_F(EmbeddingFilesTest, TheLongestTextIsANumberOfTokens) {
+  const auto length = [&](const std::string& json) {
+    write("sentence_bert_config.json", R"({"max_seq_length": )" + json + "}");
+    return read().max_length;
+  };
+  EXPECT_EQ(length("128"), 128);
+  EXPECT_EQ(length("128.0"), 128);
+  EXPECT_EQ(length("null"), std::nullopt);
+  EXPECT_EQ(length("1e30"), std::nullopt) << "stands for no limit";
+  EXPECT_EQ(length("18446744073709551615"), std::nullopt);
+  for (const char* wrong : {"0", "-1", "-9223372036854775808", "12.5"}) {
+    EXPECT_THAT(error_of([&] { length(wrong); }),
+                AllOf(HasSubstr("sentence_bert_config.json: max_seq_length is "),
+                      HasSubstr("expected a number of tokens")))
+        << wrong;
+  }
+  EXPECT_THAT(error_of([&] { length("\"128\""); }), HasSubstr("max_seq_length is of type string"));
+}
+
+TEST_F(EmbeddingFilesTest, ElseTheTokenizerTellsIt) {
+  write("tokenizer_config.json", R"({"model_max_length": 64})");
+  EXPECT_EQ(read().max_length, 64);
+  write("tokenizer_config.json", R"({"model_max_length": 1000000000000000019884624838656})");
+  EXPECT_EQ(read().max_length, std::nullopt);
+  for (const char* wrong : {"-5", "0.5"}) {
+    write("tokenizer_config.json", std::string(R"({"model_max_length": )") + wrong + "}");
+    EXPECT_THAT(refusal(), HasSubstr("tokenizer_config.json: model_max_length is ")) << wrong;
+  }
+  write("tokenizer_config.json", R"({"model_max_length": 64})");
+  write("sentence_bert_config.json", R"({"max_seq_length": 32})");
+  EXPECT_EQ(read().max_length, 32);
+}
+
+TEST_F(EmbeddingFilesTest, NoTextIsLongerThanTheModelTakes) {
+  EmbeddingFiles files;
+  EXPECT_EQ(files.longest_text(0), 512);
+  EXPECT_EQ(files.longest_text(128), 128);
+  files.max_length = 256;
+  EXPECT_EQ(files.longest_text(128), 128);
+  EXPECT_EQ(files.longest_text(512), 256);
+  files.max_length = 8192;
+  EXPECT_EQ(files.longest_text(0), 8192);
+}
+
+TEST_F(EmbeddingFilesTest, OnePoolingMayStandInAList) {
+  const auto pooling = [&](const std::string& json) {
+    write("1_Pooling/config.json", R"({"pooling_mode": )" + json + "}");
+    return read().pooling;
+  };
+  EXPECT_EQ(pooling(R"(["mean"])"), "mean");
+  EXPECT_EQ(pooling(R"(["lasttoken"])"), "last");
+  EXPECT_EQ(pooling(R"("cls")"), "cls");
+  EXPECT_THAT(error_of([&] { pooling(R"(["mean", "max"])"); }), HasSubstr("several modes"));
+  EXPECT_THAT(error_of([&] { pooling("[]"); }), HasSubstr("by no mode"));
+  EXPECT_THAT(error_of([&] { pooling("[1]"); }), HasSubstr("pooling_mode[0] is of type number"));
+  EXPECT_THAT(error_of([&] { pooling(R"(["sum"])"); }), HasSubstr("by sum"));
+}
+
+TEST_F(EmbeddingFilesTest, FilesLieBesideTheModelOrAboveItsFolderOnnx) {
+  write("onnx/model.onnx", "");
+  write("other/model.onnx", "");
+  const fs::path model = folder_ / "onnx" / "model.onnx";
+  EXPECT_EQ(read_embedding_files(model).pooling, "mean");
+  EXPECT_EQ(read_embedding_files(folder_ / "other" / "model.onnx").pooling, "");
+  EXPECT_EQ(companion_file(model, "vocab.txt"), folder_ / "onnx" / "vocab.txt") << "it is nowhere";
+  write("vocab.txt", "");
+  EXPECT_EQ(companion_file(model, "vocab.txt"), folder_ / "vocab.txt");
+  write("onnx/vocab.txt", "");
+  EXPECT_EQ(companion_file(model, "vocab.txt"), folder_ / "onnx" / "vocab.txt");
+  const fs::path before = fs::current_path();
+  fs::current_path(folder_ / "onnx");
+  const std::string found = read_embedding_files("model.onnx").pooling;
+  fs::current_path(before);
+  EXPECT_EQ(found, "mean");
+}
+
+}  // namespace
+}  // namespace bertcl::tasks
