@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ray_cluster.py ENCODER RESULTS: a cluster of three nodes on this machine, of which one is killed while a data set
+is mapped; then Ray Serve. What was seen is written as JSON and judged by test_ray.py."""
+import json
+import os
+import pathlib
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import numpy as np
+import ray
+from ray import serve
+from ray.cluster_utils import Cluster
+
+import bertcl
+import bertcl.ray
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+QA_MODEL = str(ROOT / "models" / "minilm-l6-squad")
+URL = "http://127.0.0.1:8000/"
+
+
+class SlowAnswer(bertcl.ray.Answer):
+    """Waits, so that the loss of a node meets batches that run, are done and are to come."""
+
+    def __call__(self, batch):
+        time.sleep(0.5)
+        return super().__call__(batch)
+
+
+def question_rows():
+    articles = json.loads((ROOT / "data" / "calibration.json").read_text(encoding="utf-8"))["data"]
+    pairs = [(q["question"], p["context"]) for a in articles for p in a["paragraphs"] for q in p["qas"]]
+    return [{"id": i, "question": question, "context": context} for i, (question, context) in enumerate(pairs)]
+
+
+def as_batch(rows):
+    return {key: np.array([row[key] for row in rows], object) for key in rows[0]}
+
+
+def alive():
+    return sum(node["Alive"] for node in ray.nodes())
+
+
+def answered(batch):
+    return list(zip(*(batch[key].tolist() for key in ("id", "answer", "start", "end", "score"))))
+
+
+def lose_a_node(cluster, victim, rows):
+    dataset = bertcl.ray.map_texts(ray.data.from_items(rows, override_num_blocks=20), SlowAnswer, workers=3,
+                                   batch_size=5, model=QA_MODEL)
+    made, nodes = [], []
+    for batch in dataset.iter_batches(batch_size=5, prefetch_batches=0):
+        made += answered(batch)
+        if not nodes:
+            nodes.append(alive())
+            cluster.remove_node(victim, allow_graceful=False)
+    nodes.append(alive())
+    return {"nodes": nodes, "made": sorted(made), "expected": answered(bertcl.ray.Answer(QA_MODEL)(as_batch(rows)))}
+
+
+def embed(model, rows):
+    texts = [{"id": row["id"], "sentence": row["context"]} for row in rows]
+    dataset = bertcl.ray.map_texts(ray.data.from_items(texts), bertcl.ray.Embed, workers=2, batch_size=7, model=model,
+                                   column="sentence", pooling="mean")
+    made = {row["id"]: row["embedding"] for row in dataset.take_all()}
+    expected = bertcl.SentenceTransformer(model, pooling="mean").encode([row["sentence"] for row in texts])
+    return {"rows": len(made), "different_bits": sum(not np.array_equal(made[i], vector)
+                                                     for i, vector in enumerate(expected))}
+
+
+def post(body):
+    request = urllib.request.Request(URL, body.encode(), {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error).get("error")
+
+
+def serve_answers(rows):
+    questions = [{key: row[key] for key in ("question", "context")} for row in rows[:6]]
+    expected = bertcl.ray.Answer(QA_MODEL).apply(questions)
+    handle = serve.run(bertcl.ray.deployment(QA_MODEL, "answer", replicas=2))
+    served = {"expected": expected, "by_handle": handle.infer.remote(questions).result(),
+              "by_http": post(json.dumps({"inputs": questions})),
+              "together": [each.result() for each in [handle.infer.remote([q]) for q in questions]]}
+    bad = ["", "[1]", "{}", '{"inputs": "a"}', '{"inputs": ["a"]}', '{"inputs": [{"question": "Who?", "context": ""}]}']
+    refused = {body: post(body) for body in bad}
+    serve.shutdown()
+    return served, refused
+
+
+def error_of(action):
+    try:
+        action()
+    except Exception as error:  # whatever Ray wraps it in
+        return str(error)
+    return None
+
+
+def main(encoder, results):
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    cluster.add_node(num_cpus=1)
+    victim = cluster.add_node(num_cpus=1)
+    ray.init(address=cluster.address, log_to_driver=False)
+    rows = question_rows()
+    found = {"answers": lose_a_node(cluster, victim, rows), "vectors": embed(encoder, rows)}
+    found["served"], found["refused"] = serve_answers(rows)
+    found["errors"] = {
+        "task": error_of(lambda: bertcl.ray.deployment(QA_MODEL, "classfy")),
+        "batch_size": error_of(lambda: bertcl.ray.map_texts(None, bertcl.ray.Embed, batch_size=0)),
+        "column": error_of(lambda: bertcl.ray.Embed(encoder, pooling="mean")({"sentence": ["a"]}))}
+    ray.shutdown()
+    cluster.shutdown()
+    pathlib.Path(results).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    main(*sys.argv[1:])
