@@ -10,6 +10,7 @@
 #include "api/session_impl.hpp"
 #include "api/tensor_data.hpp"
 #include "bertcl/version.hpp"
+#include "onnx/model_path.hpp"
 #include "runtime/sequences.hpp"
 #include "runtime/task.hpp"
 
@@ -113,8 +114,10 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Session Session::load(const std::filesystem::path& model, const SessionOptions& options) {
-  return at_boundary(
-      [&] { return SessionAccess::make(runtime::Session::load(model, to_runtime(options))); });
+  return at_boundary([&] {
+    return SessionAccess::make(
+        runtime::Session::load(onnx_io::find_model(model), to_runtime(options)));
+  });
 }
 
 Session Session::load(const ModelBytes& model, const SessionOptions& options) {

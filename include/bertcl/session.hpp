@@ -96,7 +96,8 @@ struct MemoryUse {
 /// own memory; at most SessionOptions::requests are in flight, and further callers of run() wait.
 class BERTCL_API Session {
  public:
-  /// Reads an ONNX file and compiles it for a device. Throws Error naming file, node and reason.
+  /// Reads an ONNX file, of a folder model.onnx or onnx/model.onnx in it, and compiles it for a
+  /// device. Throws Error naming file, node and reason.
   static Session load(const std::filesystem::path& model, const SessionOptions& options = {});
   /// The same for the content of a file.
   static Session load(const ModelBytes& model, const SessionOptions& options = {});

@@ -69,6 +69,29 @@ TEST_F(FileOptionsTest, NoFileIsWrittenTwiceOrOverAnother) {
   EXPECT_EQ(complaint({model, "--html", "/dev/null", "--json", "/dev/null"}), "");
 }
 
+TEST_F(FileOptionsTest, AFolderStandsForTheModelInIt) {
+  CLI::App command;
+  std::string model;
+  tools::model_file(command.add_option("MODEL", model));
+  const auto given = [&](const std::string& name) {
+    std::vector<std::string> arguments = {name};
+    try {
+      command.parse(arguments);
+      return model;
+    } catch (const CLI::ParseError& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::string folder = path("model");
+  std::filesystem::create_directories(folder + "/onnx");
+  EXPECT_THAT(given(folder), HasSubstr("neither model.onnx nor onnx/model.onnx"));
+  write("model/onnx/model.onnx", "");
+  EXPECT_EQ(given(folder), folder + "/onnx/model.onnx");
+  write("model/model.onnx", "");
+  EXPECT_EQ(given(folder), folder + "/model.onnx");
+  EXPECT_EQ(given(path("absent.onnx")), path("absent.onnx"));
+}
+
 TEST_F(FileOptionsTest, WhatCannotBeWrittenIsRefused) {
   EXPECT_THAT(complaint({"--html", path("none/a")}), AllOf(HasSubstr("--html"), HasSubstr("none")));
   EXPECT_THAT(complaint({"--html", "-"}), HasSubstr("only --json -"));

@@ -216,7 +216,7 @@ void add_answer(CLI::App& program, Action& action) {
       "length and form; without --context a short one about OpenCL is asked. The score is the sum\n"
       "of the start and end logits, the probability that among the n-best answers.",
       "bertcl answer --context notes.txt -q \"Who maintains OpenCL?\"", *options);
-  input_file(command->add_option("MODEL", options->model,
+  model_file(command->add_option("MODEL", options->model,
                                  "ONNX model with a question-answering head; by default "
                                  "BERTCL_MODEL,\nelse the bundled one (models/minilm-l6-squad)"))
       ->type_name("");

@@ -222,7 +222,7 @@ void add_bench(CLI::App& program, Action& action) {
       "once.",
       "bertcl bench models/minilm-l6-squad/model.onnx --batch 1,8 --seq 128,384 --duration 5",
       *options);
-  input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
+  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   positive_list(*command, "--batch", options->batches,
                 "Sequences of a batch; 1, or as the model fixes it");
   positive_list(*command, "--seq", options->seqs,

@@ -297,7 +297,7 @@ void add_embed(CLI::App& program, Action& action) {
       "the model, or in the folder above its folder onnx.",
       "bertcl embed model.onnx texts.txt -o vectors.npy", *options);
   options->texts = "-";
-  input_file(command->add_option("MODEL", options->model,
+  model_file(command->add_option("MODEL", options->model,
                                  "ONNX model whose output is hidden states or text vectors"))
       ->required()
       ->type_name("");

@@ -214,10 +214,10 @@ void add_eval(CLI::App& program, Action& action) {
       "bertcl eval int8.onnx --compare models/minilm-l6-squad/model.onnx --data "
       "data/sample-v2.0.json",
       *options);
-  input_file(command->add_option("MODEL", options->models, "ONNX models with a head for the task"))
+  model_file(command->add_option("MODEL", options->models, "ONNX models with a head for the task"))
       ->required()
       ->type_name("");
-  input_file(command->add_option("--compare", options->compare,
+  model_file(command->add_option("--compare", options->compare,
                                  "Another model to compare with MODEL; repeatable"))
       ->type_name("MODEL")
       ->allow_extra_args(false);

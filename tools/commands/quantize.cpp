@@ -288,7 +288,7 @@ void add_quantize(CLI::App& program, Action& action) {
       "bertcl quantize models/minilm-l6-squad/model.onnx -o int8.onnx --data data/calibration.json",
       *options);
   shorten_help(*command);
-  input_file(command->add_option("MODEL", options->model, "Float ONNX model"))
+  model_file(command->add_option("MODEL", options->model, "Float ONNX model"))
       ->required()
       ->type_name("");
   output_file(command->add_option("-o,--output", options->output, "Int8 model to write"))

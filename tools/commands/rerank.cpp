@@ -173,7 +173,7 @@ void add_rerank(CLI::App& program, Action& action) {
       "themselves.",
       "bertcl rerank model.onnx -q \"Who maintains OpenCL?\" --passages passages.txt --top-k 5",
       *options);
-  input_file(command->add_option("MODEL", options->model, "ONNX model with one logit per pair"))
+  model_file(command->add_option("MODEL", options->model, "ONNX model with one logit per pair"))
       ->required()
       ->type_name("");
   command->add_option("-q,--query", options->query, "The query for all lines without one")

@@ -78,7 +78,7 @@ void add_run(CLI::App& program, Action& action) {
       "prefix\n"
       "of ones in each row, padding is not computed and outputs are 0 there.",
       "bertcl run model.onnx < texts.txt > outputs.jsonl", *options);
-  input_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
+  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   CLI::Option* inputs =
       input_file(command->add_option("--inputs", options->inputs, "Arrays by input name"))
           ->type_name("X.npz");

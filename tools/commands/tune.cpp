@@ -16,6 +16,7 @@
 
 #include "bertcl/error.hpp"
 #include "tools/measure/tuner.hpp"
+#include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/option_checks.hpp"
 #include "tools/report/json_report.hpp"
@@ -183,7 +184,7 @@ void add_tune(CLI::App& program, Action& action) {
       "batch). Improvements are stored for this device and driver and used by\nall commands; "
       "`bertcl inspect` shows them. BERTCL_TUNING=off ignores them.",
       "bertcl tune int8.onnx --seconds 30", *options);
-  command->add_option("MODEL", options->model, "ONNX model")->required()->type_name("");
+  model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
   command->add_option("--rows", options->rows, "Numbers of rows to measure; 32,128,512,2048")
       ->delimiter(',')
       ->allow_extra_args(false)

@@ -265,7 +265,7 @@ void add_verify(CLI::App& program, Action& action) {
       "driver or kernel.",
       "bertcl verify model.onnx goldens/*.npz", *options);
   CLI::Option* model =
-      input_file(command->add_option("MODEL", options->model, "ONNX model"))->type_name("");
+      model_file(command->add_option("MODEL", options->model, "ONNX model"))->type_name("");
   CLI::Option* goldens =
       input_file(command->add_option("GOLDEN", options->goldens, "Files or folders"))
           ->type_name("");

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
+#include "onnx/model_path.hpp"
 #include "support/pending_file.hpp"
 #include "tools/terminal/output.hpp"
 
@@ -76,6 +77,18 @@ CLI::Option* input_file(CLI::Option* option) {
   return option->check(CLI::Validator(
       [](const std::string& path) { return path.empty() ? "the file name is empty" : ""; }, "",
       kInput));
+}
+
+CLI::Option* model_file(CLI::Option* option) {
+  const auto find = [](std::string& path) -> std::string {
+    try {
+      path = onnx_io::find_model(path).string();
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  return input_file(option)->transform(CLI::Validator(find, ""));
 }
 
 CLI::Option* output_file(CLI::Option* option, Output what) {

@@ -12,6 +12,9 @@ namespace bertcl::tools {
 /// Declares that each value of the option names a file or folder to read. An empty name is refused.
 CLI::Option* input_file(CLI::Option* option);
 
+/// The same for models; a folder stands for the model in it (onnx_io::find_model()).
+CLI::Option* model_file(CLI::Option* option);
+
 /// What a file to write holds.
 enum class Output {
   data,                ///< what took work to make, or may be read again: replaced by --force alone

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model's file in a folder as Hugging Face's exporters write it.
+#pragma once
+#include <filesystem>
+
+namespace bertcl::onnx_io {
+
+/// A path that is no folder as it is; of a folder model.onnx in it, else onnx/model.onnx. Throws
+/// Error that names the folder if it has neither.
+std::filesystem::path find_model(const std::filesystem::path& path);
+
+}  // namespace bertcl::onnx_io
