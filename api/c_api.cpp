@@ -7,12 +7,9 @@
 #include <vector>
 
 #include "api/c_boundary.hpp"
+#include "api/c_session.hpp"
 #include "bertcl/bertcl.h"
 #include "bertcl/bertcl.hpp"
-
-struct bertcl_session {
-  bertcl::Session session;
-};
 
 struct bertcl_results {
   std::vector<std::pair<std::string, bertcl::Tensor>> outputs;
@@ -23,6 +20,21 @@ namespace bertcl::c {
 std::string& last_error() {
   thread_local std::string message;
   return message;
+}
+
+Sequences sequences_of(const bertcl_sequences* sequences) {
+  bertcl_sequences given{};
+  if (!read(sequences, given))
+    throw Error("sequences must not be NULL, and their size must be set");
+  if (given.count < 1 || !given.offsets || !given.ids)
+    throw Error("sequences need a count, offsets and ids");
+  Sequences all;
+  all.offsets.assign(given.offsets, given.offsets + given.count + 1);
+  const std::int64_t tokens = all.offsets.back();
+  if (tokens < 0) throw Error("the last offset of the sequences is negative");
+  all.ids.assign(given.ids, given.ids + tokens);
+  if (given.types) all.types.assign(given.types, given.types + tokens);
+  return all;
 }
 
 }  // namespace bertcl::c
@@ -229,25 +241,14 @@ bertcl_status bertcl_session_run_sequences(bertcl_session* session,
                                            const bertcl_sequences* sequences,
                                            const bertcl_run_options* options,
                                            bertcl_results** results) {
-  bertcl_sequences given{};
-  if (!session || !results || !read(sequences, given))
-    return refuse(
-        "session, sequences and results must not be NULL, and the sequences' size must be set");
+  if (!session || !results) return refuse("session and results must not be NULL");
   *results = nullptr;
-  if (given.count < 1 || !given.offsets || !given.ids)
-    return refuse("sequences need a count, offsets and ids");
   bool known = true;
   const bertcl_status status = guarded([&] {
     bertcl::RunOptions wanted;
     known = read_options(options, wanted);
     if (!known) return;
-    bertcl::Sequences all;
-    all.offsets.assign(given.offsets, given.offsets + given.count + 1);
-    const std::int64_t tokens = all.offsets.back();
-    if (tokens < 0) throw bertcl::Error("the last offset of the sequences is negative");
-    all.ids.assign(given.ids, given.ids + tokens);
-    if (given.types) all.types.assign(given.types, given.types + tokens);
-    *results = results_of(session->session.run(all, wanted));
+    *results = results_of(session->session.run(bertcl::c::sequences_of(sequences), wanted));
   });
   return known ? status : refuse(wrong_run_options);
 }

@@ -9,6 +9,7 @@
 
 #include "api/boundary.hpp"
 #include "bertcl/bertcl.h"
+#include "bertcl/sequences.hpp"
 
 namespace bertcl::c {
 
@@ -56,5 +57,8 @@ bool write(const Struct& all, Struct* given) {
   given->size = size;
   return true;
 }
+
+/// Copies them. Throws Error where a part is missing.
+Sequences sequences_of(const bertcl_sequences* sequences);
 
 }  // namespace bertcl::c

@@ -3,6 +3,7 @@
 #include "bertcl/evaluate.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -32,7 +33,7 @@ std::pair<std::string, std::string> logits_of(const ModelInfo& info) {
 
 /// Every `step`-th value of [tokens, step] from `first`, at its place in [batch, seq].
 std::vector<float> padded(const Tensor& tensor, std::size_t first, const squad::Batch& batch) {
-  const auto values = tensor.values<float>();
+  const std::vector<float> values = floats(tensor);
   const std::size_t step = tensor.shape().size() == 2 ? 2 : 1;
   std::vector<float> rows(batch.input_ids.size());
   std::size_t token = 0;
@@ -47,6 +48,7 @@ squad::EvaluateOptions to_squad(const SquadOptions& options) {
   all.predictions.n_best_size = options.n_best;
   all.predictions.max_answer_length = options.max_answer_length;
   all.predictions.null_score_diff_threshold = options.null_threshold;
+  all.predictions.allow_nonfinite = options.allow_nonfinite;
   all.batches.max_tokens = options.batch_tokens;
   return all;
 }
@@ -73,6 +75,20 @@ SquadScores to_public(const squad::Evaluation& evaluation) {
   return result;
 }
 
+EvaluationRow row_of(const squad::Evaluation& evaluation) {
+  EvaluationRow row;
+  row.metrics = {{"exact_match", evaluation.scores.exact_match}, {"f1", evaluation.scores.f1}};
+  for (const auto& [name, value] : evaluation.scores.official())
+    if (name != "exact") row.more_metrics.emplace_back(name, value);
+  row.total = evaluation.scores.total;
+  row.features = evaluation.features;
+  row.tokens = evaluation.tokens;
+  row.tokens_padded = evaluation.tokens_padded;
+  row.seconds = evaluation.total_seconds;
+  row.model_seconds = evaluation.model_seconds;
+  return row;
+}
+
 }  // namespace
 
 SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
@@ -83,7 +99,7 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
     const auto [start, end] = logits_of(session.info());
     const RunOptions wanted{{start, end}};
     const auto model = [&](const squad::Batch& batch) -> squad::Logits {
-      const Tensors outputs = session.run(unpadded(batch), wanted);
+      const Tensors outputs = session.run(unpadded(batch, session.info()), wanted);
       return {padded(outputs.at(start), 0, batch),
               padded(outputs.at(end), start == end ? 1 : 0, batch)};
     };
@@ -91,8 +107,13 @@ SquadScores evaluate_squad(const Session& session, const Tokenizer& tokenizer,
       if (progress && !progress(now.questions, now.questions_total))
         throw Error("the evaluation was cancelled", ErrorCode::cancelled);
     };
-    return to_public(squad::evaluate(squad::load_dataset(data), TokenizerAccess::of(tokenizer),
-                                     to_squad(options), model, tell, options.limit));
+    squad::EvaluateOptions all = to_squad(options);
+    bound(all.batches, session.info());
+    const squad::Evaluation evaluation = squad::evaluate(
+        squad::load_dataset(data), TokenizerAccess::of(tokenizer), all, model, tell, options.limit);
+    SquadScores scores = to_public(evaluation);
+    scores.json = dump(to_json(row_of(evaluation), session, "question-answering", data));
+    return scores;
   });
 }
 

@@ -6,18 +6,19 @@
 #include "api/boundary.hpp"
 #include "api/evaluation.hpp"
 #include "api/session_impl.hpp"
+#include "api/tensor_data.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/evaluate.hpp"
 #include "onnx/read_model.hpp"
 #include "runtime/pooling.hpp"
 #include "squad/dataset.hpp"
-#include "tasks/companion_files.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/evaluate.hpp"
 #include "tasks/head_output.hpp"
 #include "tasks/model_config.hpp"
 #include "tasks/question_paragraphs.hpp"
 #include "tasks/readers.hpp"
+#include "text/companion_files.hpp"
 
 namespace bertcl {
 namespace {
@@ -27,7 +28,7 @@ TaskOptions completed(TaskOptions options, const Session& session) {
   const std::filesystem::path model = SessionAccess::of(session).path();
   if (!std::filesystem::exists(model)) return options;
   const tasks::ModelConfig config =
-      tasks::read_model_config(tasks::companion_file(model, "config.json"));
+      tasks::read_model_config(text::companion_file(model, "config.json"));
   if (!options.multi_label) options.multi_label = config.multi_label;
   if (!options.labels.empty()) return options;
   const auto metadata = onnx_io::read_metadata(model);
@@ -92,7 +93,7 @@ std::string output_of(const ModelInfo& info, const tasks::Head& head) {
   for (const Port& port : info.outputs) {
     tasks::ModelOutput& output = outputs.emplace_back();
     output.name = port.name;
-    output.is_float = port.type == ElementType::f32;
+    output.is_float = ir::is_float(to_runtime(port.type));
     std::string extents;
     for (const std::int64_t extent : port.shape) {
       output.shape.push_back(std::max<std::int64_t>(0, extent));
@@ -109,11 +110,12 @@ std::string output_of(const ModelInfo& info, const tasks::Head& head) {
 
 /// [tokens, classes] as [batch, seq, classes]; an output for each text as it is.
 std::vector<float> batch_values(const Tensor& tensor, const text::Batch& batch, bool by_token) {
-  const auto values = tensor.values<float>();
-  if (!by_token) return {values.begin(), values.end()};
-  const auto tokens = static_cast<std::size_t>(
-      std::count(batch.attention_mask.begin(), batch.attention_mask.end(), std::int64_t{1}));
-  const std::size_t classes = values.size() / tokens;
+  std::vector<float> values = floats(tensor);
+  const auto classes = values.size() / static_cast<std::size_t>(tensor.shape().front());
+  if (!by_token) {
+    values.resize(static_cast<std::size_t>(batch.batch) * classes);
+    return values;
+  }
   std::vector<float> rows(batch.input_ids.size() * classes);
   auto from = values.begin();
   for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
@@ -122,6 +124,20 @@ std::vector<float> batch_values(const Tensor& tensor, const text::Batch& batch, 
     from += static_cast<std::ptrdiff_t>(classes);
   }
   return rows;
+}
+
+EvaluationRow row_of(const tasks::Evaluation& evaluation) {
+  EvaluationRow row;
+  for (const tasks::Metric& metric : evaluation.metrics)
+    row.metrics.emplace_back(metric.name, metric.value);
+  row.total = evaluation.items;
+  row.features = evaluation.sequences;
+  row.tokens = evaluation.tokens;
+  row.tokens_padded = evaluation.tokens_padded;
+  row.truncated = evaluation.items_cut;
+  row.seconds = evaluation.total_seconds;
+  row.model_seconds = evaluation.model_seconds;
+  return row;
 }
 
 TaskScores scores_of(const tasks::Evaluation& evaluation) {
@@ -134,10 +150,8 @@ TaskScores scores_of(const tasks::Evaluation& evaluation) {
   scores.truncated = evaluation.items_cut;
   scores.model_seconds = evaluation.model_seconds;
   scores.seconds = evaluation.total_seconds;
-  using Json = nlohmann::ordered_json;
-  const Json predictions = evaluation.results->predictions();
-  for (const auto& [id, value] : predictions.items())
-    scores.predictions[id] = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const nlohmann::ordered_json predictions = evaluation.results->predictions();
+  for (const auto& [id, value] : predictions.items()) scores.predictions[id] = dump(value);
   return scores;
 }
 
@@ -160,18 +174,22 @@ TaskScores evaluate_task(const Session& session, const Tokenizer& tokenizer, std
     check_sizes(info, tokenizer, all.encode.max_length);
     all.batches = tasks::usual_batches(head);
     if (options.batch_tokens > 0) all.batches.max_tokens = options.batch_tokens;
+    bound(all.batches, info);
     all.origin = data.string();
     all.allow_nonfinite = options.allow_nonfinite;
     const auto model = [&](const text::Batch& batch) {
-      const Tensors outputs = session.run(unpadded(batch), wanted);
+      const Tensors outputs = session.run(unpadded(batch, info), wanted);
       return batch_values(outputs.at(wanted.outputs[0]), batch, head.by_token);
     };
     const auto tell = [&](const tasks::Progress& now) {
       if (progress && !progress(now.sequences, now.sequences_total))
         throw Error("the evaluation was cancelled", ErrorCode::cancelled);
     };
-    return scores_of(
-        tasks::evaluate(*items, TokenizerAccess::of(tokenizer), all, model, tell, options.limit));
+    const tasks::Evaluation evaluation =
+        tasks::evaluate(*items, TokenizerAccess::of(tokenizer), all, model, tell, options.limit);
+    TaskScores scores = scores_of(evaluation);
+    scores.json = dump(to_json(row_of(evaluation), session, task, data));
+    return scores;
   });
 }
 

@@ -2,39 +2,45 @@
 // What the evaluations of the public interface share.
 #pragma once
 #include <cstddef>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "bertcl/error.hpp"
 #include "bertcl/sequences.hpp"
 #include "bertcl/session.hpp"
 #include "text/batch.hpp"
 
 namespace bertcl {
 
-/// The sequences of a batch, without padding.
-inline Sequences unpadded(const text::Batch& batch) {
-  Sequences sequences;
-  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
-    if (batch.attention_mask[i] != 0) {
-      sequences.ids.push_back(batch.input_ids[i]);
-      sequences.types.push_back(batch.token_type_ids[i]);
-    }
-    if ((i + 1) % static_cast<std::size_t>(batch.seq) == 0)
-      sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
-  }
-  return sequences;
-}
+/// Rows of a padded batch as sequences; with the last one repeated where the model takes batches of
+/// one size.
+Sequences unpadded(const text::Batch& batch, const ModelInfo& info);
+
+/// No more sequences in a batch than the model takes; one where it has no mask to tell padding by.
+void bound(text::BatchOptions& batches, const ModelInfo& info);
+
+/// Elements of a float tensor of any width.
+std::vector<float> floats(const Tensor& tensor);
 
 /// Throws Error if the vocabulary is larger than the model's, or if sequences of `max_length`
 /// tokens are longer than it takes.
-inline void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_length) {
-  if (info.vocabulary > 0 && tokenizer.size() > info.vocabulary)
-    throw Error("the tokenizer has " + std::to_string(tokenizer.size()) +
-                " tokens, the model's embedding table " + std::to_string(info.vocabulary) +
-                " rows; use the tokenizer that belongs to this model");
-  if (info.max_length > 0 && max_length > info.max_length)
-    throw Error("sequences of " + std::to_string(max_length) +
-                " tokens exceed the model's maximum of " + std::to_string(info.max_length));
-}
+void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_length);
+
+/// What `bertcl eval --json` says of a model.
+struct EvaluationRow {
+  std::vector<std::pair<std::string, double>> metrics, more_metrics = {};
+  std::size_t total = 0, features = 0, tokens = 0, tokens_padded = 0;
+  std::optional<std::size_t> truncated = {};
+  double seconds = 0, model_seconds = 0;
+};
+nlohmann::ordered_json to_json(const EvaluationRow& row, const Session& session,
+                               std::string_view task, const std::filesystem::path& data);
+
+/// In UTF-8; what is none becomes U+FFFD.
+std::string dump(const nlohmann::ordered_json& json);
 
 }  // namespace bertcl

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "api/boundary.hpp"
+#include "api/evaluation.hpp"
 #include "api/tokenizer_impl.hpp"
+#include "bertcl/version.hpp"
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
 #include "runtime/sequences.hpp"
@@ -41,6 +43,16 @@ quant::SampleSource samples_of(const Sequences& sequences) {
   };
 }
 
+std::string report_json(const quant::Report& report, const quant::Options& options) {
+  nlohmann::ordered_json json = {{"schema", "bertcl.quantize/1"},
+                                 {"bertcl", version()},
+                                 {"device", report.device},
+                                 {"path", options.model.string()},
+                                 {"output", options.output.string()}};
+  json.update(nlohmann::ordered_json(quant::to_json(report)));
+  return dump(json);
+}
+
 QuantizeReport to_public(const quant::Report& report) {
   QuantizeReport result;
   result.method = report.method;
@@ -53,7 +65,6 @@ QuantizeReport to_public(const quant::Report& report) {
   result.float_bytes = report.float_bytes;
   result.written_bytes = report.written_bytes;
   result.seconds = report.total_seconds;
-  result.json = quant::to_json(report).dump();
   return result;
 }
 
@@ -71,7 +82,10 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
       if (progress && !progress(pass, done))
         throw Error("the quantization was cancelled", ErrorCode::cancelled);
     };
-    return to_public(quant::quantize(all, samples_of(samples), tell));
+    const quant::Report report = quant::quantize(all, samples_of(samples), tell);
+    QuantizeReport result = to_public(report);
+    result.json = report_json(report, all);
+    return result;
   });
 }
 

@@ -9,6 +9,7 @@
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/sequences.hpp"
 #include "support/with_code.hpp"
+#include "text/model_tokenizer.hpp"
 
 namespace bertcl {
 
@@ -45,9 +46,16 @@ Tokenizer::~Tokenizer() = default;
 Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
   return at_boundary([&] {
     auto tokenizer =
-        with_code(ErrorCode::invalid_file, [&] { return text::Tokenizer::from_file(vocabulary); });
+        with_code(ErrorCode::invalid_file, [&] { return text::load_with_config(vocabulary); });
     return Tokenizer(std::unique_ptr<Impl>(new Impl{std::move(tokenizer)}));
   });
+}
+
+Tokenizer Tokenizer::load_beside(const std::filesystem::path& model) {
+  return load(at_boundary([&] {
+    return with_code(ErrorCode::io,
+                     [&] { return text::find_vocabulary({model}, "copy the model's beside it"); });
+  }));
 }
 
 std::vector<std::int64_t> Tokenizer::encode(std::string_view text) const {

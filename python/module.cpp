@@ -5,14 +5,17 @@
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
 #include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "bertcl/bertcl.hpp"
+#include "evaluation.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -91,7 +94,15 @@ bertcl::Precision precision_of(const std::string& name) {
   throw bertcl::Error("unknown precision '" + name + "' (choose from fp32, fp16, bf16)");
 }
 
-void load(bertcl::Session* session, const std::string& path, const std::string& device,
+const char* name_of(bertcl::Precision precision) {
+  return precision == bertcl::Precision::fp16   ? "fp16"
+         : precision == bertcl::Precision::bf16 ? "bf16"
+                                                : "fp32";
+}
+
+using Model = std::variant<std::string, nb::bytes>;  // a file, or its content
+
+void load(bertcl::Session* session, const Model& model, const std::string& device,
           const std::string& precision, int requests, std::int64_t max_memory, bool require_int8,
           bool allow_nonfinite, const std::optional<std::string>& pooling, bool normalize,
           std::int64_t dimensions, bool or_own) {
@@ -103,8 +114,13 @@ void load(bertcl::Session* session, const std::string& path, const std::string& 
   options.require_int8 = require_int8;
   options.allow_nonfinite = allow_nonfinite;
   if (pooling) options.pooling = bertcl::Pooling{*pooling, or_own, normalize, dimensions};
+  bertcl::ModelBytes content;
+  const auto* bytes = std::get_if<nb::bytes>(&model);
+  if (bytes) content.bytes = {static_cast<const std::byte*>(bytes->data()), bytes->size()};
   nb::gil_scoped_release others_run;
-  new (session) bertcl::Session(bertcl::Session::load(path, options));
+  new (session)
+      bertcl::Session(bytes ? bertcl::Session::load(content, options)
+                            : bertcl::Session::load(std::get<std::string>(model), options));
 }
 
 nb::dict run(const bertcl::Session& session, const std::map<std::string, Array>& feeds) {
@@ -157,6 +173,7 @@ nb::dict info(const bertcl::Session& session) {
   all["heads"] = model.heads;
   all["int8"] = model.int8;
   all["device"] = model.device;
+  all["precision"] = name_of(model.precision);
   return all;
 }
 
@@ -182,7 +199,7 @@ NB_MODULE(_bertcl, m) {
   nb::exception<bertcl::Error>(m, "Error", PyExc_RuntimeError);
   m.def("embedding_settings", &embedding_settings, "model"_a);
   nb::class_<bertcl::Session>(m, "Session")
-      .def("__init__", &load, "path"_a, "device"_a, "precision"_a, "requests"_a, "max_memory"_a,
+      .def("__init__", &load, "model"_a, "device"_a, "precision"_a, "requests"_a, "max_memory"_a,
            "require_int8"_a, "allow_nonfinite"_a, "pooling"_a.none(), "normalize"_a, "dimensions"_a,
            "or_own"_a)
       .def("run", &run, "feeds"_a)
@@ -190,4 +207,5 @@ NB_MODULE(_bertcl, m) {
       .def("inputs", [](const bertcl::Session& session) { return ports(session.info().inputs); })
       .def("outputs", [](const bertcl::Session& session) { return ports(session.info().outputs); })
       .def("info", &info);
+  bind_evaluation(m);
 }

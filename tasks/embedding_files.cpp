@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bertcl/error.hpp"
-#include "tasks/companion_files.hpp"
+#include "text/companion_files.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
 
@@ -148,7 +148,7 @@ RetrievalPrompts EmbeddingFiles::retrieval_prompts() const {
 
 EmbeddingFiles read_embedding_files(const fs::path& model) {
   EmbeddingFiles files;
-  const fs::path modules = companion_file(model, "modules.json");
+  const fs::path modules = text::companion_file(model, "modules.json");
   if (!is_there(modules)) return files;
   files.folder = modules.parent_path();
   if_there(modules, [&](const text::JsonNode& list) { read_modules(list, files); });

@@ -120,6 +120,55 @@ typedef struct bertcl_model_info {
   const char* device; /* lives as long as the session */
 } bertcl_model_info;
 
+/* Called with what is under way and how much of it is done, of `total`, by the thread that made the
+ * call. Any other result than 0 ends the call with BERTCL_CANCELLED. */
+typedef int (*bertcl_progress)(void* user, const char* what, int64_t done, int64_t total);
+
+/* Where a preset decides unless the caller does. */
+typedef enum bertcl_choice { BERTCL_BY_PRESET = 0, BERTCL_YES = 1, BERTCL_NO = 2 } bertcl_choice;
+
+/* As QuantizeOptions of quantize.hpp. All zeros but `size` are the defaults. */
+typedef struct bertcl_quantize_options {
+  size_t size;
+  const char* preset;         /* NULL: "default" */
+  const char* method;         /* of calibration: "minmax", ...; NULL: as the preset */
+  int32_t smooth;             /* bertcl_choice, as the next two */
+  int32_t gptq;               /* round weights by GPTQ */
+  int32_t bias_correction;    /* take the mean error out of biases */
+  const char* const* exclude; /* nodes that stay float; * and ? as in file names */
+  size_t exclude_count;
+  const char* device; /* as of bertcl_session_options */
+  /* Of bertcl_quantize() alone: */
+  const char* vocabulary; /* a file; NULL: the one beside the model */
+  int64_t samples;        /* questions to calibrate on; 0: 128 */
+  int32_t max_length;     /* tokens of a sample at most; 0: 384 */
+  bertcl_progress progress;
+  void* user; /* its first argument */
+} bertcl_quantize_options;
+
+/* As SquadOptions and TaskOptions of evaluate.hpp. All zeros but `size` are the defaults. */
+typedef struct bertcl_evaluate_options {
+  size_t size;
+  const char* task; /* "classify", "tag", "fill-mask", "similarity"; NULL: "question-answering" */
+  const char* vocabulary;    /* a file; NULL: the one beside the session's file */
+  const char* const* labels; /* of the classes; none: as the files of the model say */
+  size_t label_count;
+  int64_t limit;           /* only the first items; 0: all */
+  int32_t max_length;      /* tokens of a sequence; 0: 384 of questions, else the model's limit */
+  int32_t batch_tokens;    /* of a batch at most; 0: 4096, for "fill-mask" 1024 */
+  int32_t allow_nonfinite; /* NaN and infinite outputs, else an error */
+  int32_t windows;         /* "classify": read long texts in full */
+  /* Of questions: */
+  int32_t doc_stride;        /* tokens from window to window; 0: 128 */
+  int32_t max_query_length;  /* tokens; 0: 64 */
+  int32_t max_answer_length; /* tokens; 0: 30 */
+  int32_t n_best;            /* start and end positions of a window; 0: 20 */
+  double null_threshold;     /* v2.0: no answer where the null odds are above it */
+  int32_t predictions;       /* the report has "predictions", too: an answer by each id */
+  bertcl_progress progress;
+  void* user; /* its first argument */
+} bertcl_evaluate_options;
+
 typedef struct bertcl_session bertcl_session;
 typedef struct bertcl_results bertcl_results;
 
@@ -173,6 +222,24 @@ BERTCL_API bertcl_status bertcl_results_find(const bertcl_results* results, cons
                                              bertcl_tensor* tensor);
 /* NULL is allowed. */
 BERTCL_API void bertcl_results_free(bertcl_results* results);
+
+/* Calibrates the float model in the file `model` on the questions of a SQuAD file, and writes the
+ * int8 model `output`, as quantize() of quantize.hpp; nothing is left of it on failure. `options`
+ * may be NULL, and so may `report`, which becomes JSON as `bertcl quantize --json` writes it;
+ * bertcl_string_free() frees it. */
+BERTCL_API bertcl_status bertcl_quantize(const char* model, const char* output, const char* data,
+                                         const bertcl_quantize_options* options, char** report);
+/* The same on samples of any texts, as token ids. */
+BERTCL_API bertcl_status bertcl_quantize_sequences(const char* model, const char* output,
+                                                   const bertcl_sequences* samples,
+                                                   const bertcl_quantize_options* options,
+                                                   char** report);
+/* Scores a model on the data file of a task. `options` may be NULL. `report` becomes JSON as
+ * `bertcl eval --json` writes it; bertcl_string_free() frees it. */
+BERTCL_API bertcl_status bertcl_evaluate(const bertcl_session* session, const char* data,
+                                         const bertcl_evaluate_options* options, char** report);
+/* NULL is allowed. */
+BERTCL_API void bertcl_string_free(char* string);
 
 #ifdef __cplusplus
 }

@@ -18,14 +18,15 @@
 namespace bertcl {
 
 struct SquadOptions {
-  int max_length = 384;        ///< tokens of a window, with question and separators
-  int doc_stride = 128;        ///< tokens from window to window
-  int max_query_length = 64;   ///< tokens of the question that are kept
-  int max_answer_length = 30;  ///< tokens
-  int n_best = 20;             ///< start and end positions of a window that are considered
-  double null_threshold = 0;   ///< v2.0: no answer where the null odds are above it
-  int batch_tokens = 4096;     ///< of a batch at most
-  std::size_t limit = 0;       ///< only the first questions; 0: all
+  int max_length = 384;          ///< tokens of a window, with question and separators
+  int doc_stride = 128;          ///< tokens from window to window
+  int max_query_length = 64;     ///< tokens of the question that are kept
+  int max_answer_length = 30;    ///< tokens
+  int n_best = 20;               ///< start and end positions of a window that are considered
+  double null_threshold = 0;     ///< v2.0: no answer where the null odds are above it
+  int batch_tokens = 4096;       ///< of a batch at most
+  std::size_t limit = 0;         ///< only the first questions; 0: all
+  bool allow_nonfinite = false;  ///< NaN and infinite logits, else an Error
 };
 
 struct SquadScores {
@@ -34,6 +35,7 @@ struct SquadScores {
   std::size_t questions = 0, windows = 0, tokens = 0;
   double model_seconds = 0, seconds = 0;
   std::map<std::string, std::string> answers;  ///< by id of the question
+  std::string json;  ///< without answers, as `bertcl eval --json` writes it (docs/json.md)
 };
 
 /// Called with how many questions are done, of how many. False ends the evaluation: an Error of the
@@ -71,6 +73,7 @@ struct TaskScores {
   double model_seconds = 0, seconds = 0;
   /// By id of the item, in JSON: a label, a number, or a list of labels or tokens.
   std::map<std::string, std::string> predictions;
+  std::string json;  ///< without predictions, as `bertcl eval --json` writes it (docs/json.md)
 };
 
 /// Called with how many sequences are done, of how many. False ends the evaluation: an Error of the

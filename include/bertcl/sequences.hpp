@@ -27,9 +27,13 @@ struct Sequences {
 class BERTCL_API Tokenizer {
  public:
   /// Reads a vocab.txt, a tokenizer.json, a vocab.json with merges.txt beside it, or a
-  /// SentencePiece model of XLM-RoBERTa. Throws Error if it cannot be read, needs something that is
-  /// not supported, or is a vocab.txt that lacks [PAD], [UNK], [CLS] or [SEP].
+  /// SentencePiece model of XLM-RoBERTa. Whether letters are lower-cased is as
+  /// tokenizer_config.json beside it says; a vocab.txt without one is lower-cased. Throws Error if
+  /// it cannot be read, needs something that is not supported, or is a vocab.txt that lacks [PAD],
+  /// [UNK], [CLS] or [SEP].
   static Tokenizer load(const std::filesystem::path& vocabulary);
+  /// The same of the file that lies beside a model: its vocab.txt, else one of the others.
+  static Tokenizer load_beside(const std::filesystem::path& model);
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;
   ~Tokenizer();

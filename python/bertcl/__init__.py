@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from ._bertcl import Error, __version__
-from .program import evaluate, quantize
+from .evaluation import evaluate
+from .program import quantize
 from .session import ModelInfo, NodeArg, Session
 
 if TYPE_CHECKING:

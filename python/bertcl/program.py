@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program `bertcl` of this package: quantize and evaluate, as its commands do."""
+"""The program `bertcl` of this package, and what it does for Python."""
 from __future__ import annotations
 
 import json
@@ -8,14 +8,11 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 
 from ._bertcl import Error
+from .progress import Progress, bars
 
 PROGRAM = pathlib.Path(__file__).with_name("bertcl-program")
-
-
-Progress = Callable[[str, int, int, str], None]
 
 
 def quantize(model, output, data=None, *, progress: bool | Progress = True, **options) -> dict:
@@ -23,14 +20,7 @@ def quantize(model, output, data=None, *, progress: bool | Progress = True, **op
     `options` are those of `bertcl quantize` (preset="fast", samples=64, dynamic=True, ...); force=True replaces an
     output that exists. Returns its report, as --json gives it. progress: draw it on a terminal or in a notebook, by
     tqdm where that is installed; or a function of (what, done, total, unit). Raises bertcl.Error."""
-    return _report("quantize", [model], progress, {"output": output, "data": data, **options})
-
-
-def evaluate(*models, data, progress: bool | Progress = True, **options) -> dict:
-    """Scores of one or several models on `data`, side by side: EM and F1 of a SQuAD file, or those of task="classify"
-    and others. `options` are those of `bertcl eval` (limit=200, vocab=..., ...). Returns its report, as --json gives
-    it. progress: as of quantize(). Raises bertcl.Error."""
-    return _report("eval", models, progress, {"data": data, **options})
+    return report_of("quantize", [model], progress, {"output": output, "data": data, **options})
 
 
 def main():
@@ -38,7 +28,8 @@ def main():
     os.execv(PROGRAM, ["bertcl", *sys.argv[1:]])
 
 
-def _report(command, positionals, progress, options):
+def report_of(command, positionals, progress, options):
+    """What a command of the program writes by --json."""
     arguments = [command, *map(os.fspath, positionals)]
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
@@ -58,7 +49,7 @@ def _report(command, positionals, progress, options):
 
 def _run(command, progress):
     """Its exit code, and what it says on stderr beside its progress."""
-    draw = progress if callable(progress) else _bars() if progress else None
+    draw = progress if callable(progress) else bars() if progress else None
     if progress and not draw and sys.stderr.isatty():  # the program draws
         return subprocess.run(command, stdout=subprocess.DEVNULL).returncode, ""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
@@ -78,27 +69,3 @@ def _run(command, progress):
         process.stderr.close()
         code = process.wait()
     return code, "".join(messages)
-
-
-def _bars():
-    """Draws by tqdm, a bar for each step; None where that is absent, or nobody would see it."""
-    try:
-        import tqdm.auto
-    except ImportError:
-        return None
-    kind = tqdm.auto.tqdm
-    if not (sys.stderr.isatty() or any(each.__module__ == "tqdm.notebook" for each in kind.__mro__)):
-        return None
-    bar = None
-
-    def draw(what, done, total, unit):
-        nonlocal bar
-        if bar is None or (bar.desc, bar.total) != (f"{what}: ", total):
-            if bar is not None:
-                bar.close()
-            bar = kind(total=total, desc=what, unit=f" {unit}")
-        bar.update(done - bar.n)
-        if done >= total:
-            bar.close()
-
-    return draw

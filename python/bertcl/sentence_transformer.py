@@ -70,6 +70,8 @@ class SentenceTransformer:
         """float32 [sentences, dimensions], or [dimensions] of one string; a list of arrays without
         convert_to_numpy. Sentences of similar length run together, `batch_size` at most and batch_tokens tokens;
         the vector of a sentence does not depend on those beside it."""
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size}, expected 1 or more")
         one = isinstance(sentences, str)
         texts = [sentences] if one else list(sentences)
         prompt = self._prompt(prompt_name, prompt)

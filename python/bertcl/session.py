@@ -20,19 +20,21 @@ class NodeArg(NamedTuple):
 
 
 class ModelInfo(NamedTuple):
-    """max_length: tokens of the longest sequence; vocabulary: rows of the token embedding table; heads: of attention (0:
-    not known, each); int8: whether linears or attention compute in int8; device: its name."""
+    """max_length: tokens of the longest sequence; vocabulary: rows of the word table; heads: of attention (0: not
+    known, each); int8: whether linears or attention compute in int8; device: its name; precision: of float linears
+    and attention, "fp32", "fp16" or "bf16"."""
 
     max_length: int
     vocabulary: int
     heads: int
     int8: bool
     device: str
+    precision: str
 
 
 class Session:
-    """An ONNX model, compiled for a device. Any thread may call it: weights and programs are shared, each run in
-    flight has memory of its own, and runs release the interpreter's lock.
+    """An ONNX model, compiled for a device: a file, or its content as bytes. Any thread may call it: weights and
+    programs are shared, each run in flight has memory of its own, and runs release the interpreter's lock.
 
     device: part of a name, or "gpu", "cpu"; by default the first GPU, else the CPU.
     precision: of float linears and attention: "fp32", "fp16" or "bf16".
@@ -46,11 +48,13 @@ class Session:
     Raises bertcl.Error, which names file, node and reason.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, device: str = "", precision: str = "fp32", requests: int = 4,
-                 max_memory: int = 0, require_int8: bool = False, allow_nonfinite: bool = False,
+    def __init__(self, path: str | os.PathLike[str] | bytes, *, device: str = "", precision: str = "fp32",
+                 requests: int = 4, max_memory: int = 0, require_int8: bool = False, allow_nonfinite: bool = False,
                  pooling: str | None = None, normalize: bool = False, dimensions: int = 0, or_own: bool = False):
-        self._session = _bertcl.Session(os.fspath(path), device, precision, requests, max_memory, require_int8,
-                                        allow_nonfinite, pooling, normalize, dimensions, or_own)
+        model = path if isinstance(path, bytes) else os.fspath(path)
+        self.path = "" if isinstance(path, bytes) else model
+        self._session = _bertcl.Session(model, device, precision, requests, max_memory, require_int8, allow_nonfinite,
+                                        pooling, normalize, dimensions, or_own)
         self._inputs = [NodeArg(*port) for port in self._session.inputs()]
         self._outputs = [NodeArg(*port) for port in self._session.outputs()]
 
@@ -64,11 +68,11 @@ class Session:
     def get_outputs(self) -> list[NodeArg]:
         return list(self._outputs)
 
-    def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, np.ndarray]) -> list[np.ndarray]:
         """One batch of padded sequences; outputs in the order of `output_names`, or all of them (None). Token types
         may be left out (zeros), and so may the mask (ones). Rows of padding are 0 in the outputs."""
         names = self._names(output_names)
-        made = self._session.run({name: np.ascontiguousarray(array) for name, array in feeds.items()})
+        made = self._session.run({name: np.asarray(array, order="C") for name, array in input_feed.items()})
         return [made[name] for name in names]
 
     def run_sequences(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None, *,
@@ -85,7 +89,9 @@ class Session:
 
     def _names(self, wanted):
         known = [output.name for output in self._outputs]
-        if wanted is None:
+        if isinstance(wanted, str):
+            raise TypeError(f"the names of outputs are a list, such as ['{wanted}']")
+        if not wanted:
             return known
         for name in wanted:
             if name not in known:

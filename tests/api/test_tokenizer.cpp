@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "bertcl/error.hpp"
 #include "tests/api/model.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl {
 namespace {
@@ -43,6 +46,21 @@ TEST_F(ApiTokenizer, TheLongerOneIsTruncated) {
               ElementsAre("[CLS]", "a", "b", "[SEP]", "c", "d", "e", "[SEP]"));
   EXPECT_THAT([&] { tokenizer_.encode_texts({"a"}, 1); },
               ThrowsMessage<Error>(HasSubstr("no room")));
+}
+
+TEST_F(ApiTokenizer, IsFoundBesideAModelWithWhatItsConfigSays) {
+  const tests::ScratchFolder folder;
+  std::ofstream(folder / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\nada\nAda\n";
+  EXPECT_THAT(Tokenizer::load_beside(folder / "model.onnx").encode("Ada"), ElementsAre(4));
+  std::ofstream(folder / "tokenizer_config.json") << R"({"do_lower_case": false})";
+  EXPECT_THAT(Tokenizer::load_beside(folder / "model.onnx").encode("Ada"), ElementsAre(5));
+  EXPECT_THAT(Tokenizer::load(folder / "vocab.txt").encode("Ada"), ElementsAre(5));
+  std::ofstream(folder / "tokenizer_config.json") << R"({"do_lower_case": 1})";
+  EXPECT_THAT([&] { Tokenizer::load(folder / "vocab.txt"); },
+              ThrowsMessage<Error>(HasSubstr("tokenizer_config.json: do_lower_case")));
+  std::filesystem::remove(folder / "vocab.txt");
+  EXPECT_THAT([&] { Tokenizer::load_beside(folder / "model.onnx"); },
+              ThrowsMessage<Error>(HasSubstr("no vocabulary at")));
 }
 
 TEST_F(ApiTokenizer, WhatIsNotThereIsAnError) {

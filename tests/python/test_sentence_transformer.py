@@ -128,6 +128,11 @@ class SentenceTransformerTest(unittest.TestCase):
         self.assertLess(cosines.min(), 0.999999)  # it is another model
         self.assert_one_vector(int8)
 
+    def test_a_batch_has_a_text(self):
+        for size in 0, -1:
+            with self.assertRaisesRegex(ValueError, f"batch_size is {size}"):
+                self.model.encode(TEXTS, batch_size=size)
+
     def test_pooling_has_to_be_known(self):
         with tempfile.TemporaryDirectory() as folder:
             bare = pathlib.Path(folder)

@@ -1,10 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """bertcl.Session beside onnxruntime.InferenceSession, in one process."""
-import contextlib
-import importlib.util
-import io
-import pathlib
-import tempfile
 import threading
 import unittest
 
@@ -50,6 +45,22 @@ class SessionTest(unittest.TestCase):
             self.assertEqual((ours.dtype, ours.shape), (theirs.dtype, theirs.shape))
             np.testing.assert_allclose(ours[real], theirs[real], atol=2e-4)
             self.assertFalse(ours[~real].any())
+
+    def test_a_model_is_given_as_bytes(self):
+        feeds = padded(sequences(2))
+        session = bertcl.Session(MODEL.read_bytes(), device="cpu")
+        for a, b in zip(session.run(None, feeds), self.session.run(None, feeds)):
+            np.testing.assert_array_equal(a, b)
+        with self.assertRaisesRegex(bertcl.Error, "ONNX"):
+            bertcl.Session(b"not a model")
+
+    def test_no_names_mean_all_outputs(self):
+        feeds = padded(sequences(1))
+        for names in None, []:
+            self.assertEqual(len(self.session.run(names, input_feed=feeds)), 2)
+            self.assertEqual(len(self.reference.run(names, input_feed=feeds)), 2)
+        with self.assertRaisesRegex(TypeError, r"\['end_logits'\]"):
+            self.session.run("end_logits", feeds)
 
     def test_outputs_come_in_the_order_asked_for(self):
         feeds = padded(sequences(1))
@@ -118,59 +129,6 @@ class SessionTest(unittest.TestCase):
         for ours, alone in zip(made, expected):
             for a, b in zip(ours, alone):
                 np.testing.assert_array_equal(a, b)
-
-
-class ProgramTest(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-        self.path = pathlib.Path(self.folder.name)
-
-    def test_quantize_writes_an_int8_model(self):
-        made = self.path / "int8.onnx"
-        report = bertcl.quantize(MODEL, made, dynamic=True, progress=False)
-        self.assertIsInstance(report, dict)
-        info = bertcl.Session(made, require_int8=True).info
-        self.assertTrue(info.int8)
-
-    def test_evaluate_scores_a_model(self):
-        data = self.path / "data.json"
-        data.write_text("""{"version": "1.1", "data": [{"title": "", "paragraphs": [{"context":
-            "The engine was made by Ada Lovelace in London.", "qas": [{"id": "1", "question": "Who made the engine?",
-            "answers": [{"text": "Ada Lovelace", "answer_start": 23}]}]}]}]}""")
-        report = bertcl.evaluate(MODEL, data=data, progress=False)
-        model, = report["models"]
-        self.assertEqual((model["exact_match"], model["f1"], model["total"]), (100, 100, 1))
-        seen = []
-        bertcl.evaluate(MODEL, data=data, progress=lambda *now: seen.append(now))
-        what, done, total, unit = seen[-1]
-        self.assertIn(MODEL.name, what)
-        self.assertEqual((done, total, unit), (1, 1, "questions"))
-
-        def stop(*_):
-            raise KeyboardInterrupt
-
-        with self.assertRaises(KeyboardInterrupt):
-            bertcl.evaluate(MODEL, data=data, progress=stop)
-
-    def test_tqdm_draws_what_the_program_tells(self):
-        if importlib.util.find_spec("tqdm") is None:
-            self.skipTest("tqdm is not installed")
-
-        class Terminal(io.StringIO):
-            def isatty(self):
-                return True
-
-        data = self.path / "texts.txt"
-        data.write_text("Ada lives in London.\n")
-        for screen, expected in (Terminal(), True), (io.StringIO(), False):
-            with contextlib.redirect_stderr(screen):
-                bertcl.quantize(MODEL, self.path / "q.onnx", data, task="fill-mask", preset="fast", force=True)
-            self.assertEqual("1/1" in screen.getvalue(), expected, screen.getvalue())
-
-    def test_errors_are_those_of_the_command(self):
-        with self.assertRaisesRegex(bertcl.Error, "/nowhere.json"):
-            bertcl.evaluate(MODEL, data="/nowhere.json", progress=False)
 
 
 if __name__ == "__main__":

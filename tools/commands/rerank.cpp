@@ -17,7 +17,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
 #include "support/stopwatch.hpp"
-#include "tasks/companion_files.hpp"
+#include "text/companion_files.hpp"
 #include "tasks/rank.hpp"
 #include "text/json_file.hpp"
 #include "text/json_node.hpp"
@@ -47,7 +47,7 @@ struct RerankOptions : ModelOptions {
 /// The name of the activation that sentence-transformers writes beside a model, or "".
 std::string activation_of(const std::filesystem::path& model) {
   const auto member = [&](const char* file, const std::vector<std::string>& path) -> std::string {
-    const std::filesystem::path name = tasks::companion_file(model, file);
+    const std::filesystem::path name = text::companion_file(model, file);
     if (!std::filesystem::exists(name)) return "";
     const nlohmann::json document = text::read_json(name);
     const std::string place = name.string();

@@ -15,7 +15,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/pending_file.hpp"
-#include "tasks/companion_files.hpp"
+#include "text/companion_files.hpp"
 #include "text/json_file.hpp"
 #include "text/tokenizer_files.hpp"
 
@@ -58,11 +58,11 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
   const auto take = [&](const char* name, const fs::path& from) {
     if (fs::is_regular_file(from, ignored)) found[name] = from;
   };
-  take(kConfig, tasks::companion_file(model, kConfig));
-  for (const char* name : kEmbeddingFiles) take(name, tasks::companion_file(model, name));
+  take(kConfig, text::companion_file(model, kConfig));
+  for (const char* name : kEmbeddingFiles) take(name, text::companion_file(model, name));
   for (const char* name : kTokenizerFiles)
     take(name,
-         vocabulary.empty() ? tasks::companion_file(model, name) : folder_of(vocabulary) / name);
+         vocabulary.empty() ? text::companion_file(model, name) : folder_of(vocabulary) / name);
   if (vocabulary.empty()) return found;
   // One of them is the vocabulary, the others may be of any model.
   for (const char* name :

@@ -10,7 +10,7 @@ namespace bertcl::tools {
 /// Companions of one model that are to lie beside another one, too.
 class Companions {
  public:
-  /// Those of `model` (tasks::companion_file()): config.json, and the files of
+  /// Those of `model` (text::companion_file()): config.json, and the files of
   /// sentence-transformers and those of its tokenizer; with `vocabulary` (not empty) that file, as
   /// vocab.txt or tokenizer.json, and the files of the tokenizer beside it. Throws Error that names
   /// a companion beside `output` that differs, or that the model does not have: they are those of

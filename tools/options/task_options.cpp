@@ -13,7 +13,7 @@
 #include "bertcl/error.hpp"
 #include "onnx/read_model.hpp"
 #include "squad/dataset.hpp"
-#include "tasks/companion_files.hpp"
+#include "text/companion_files.hpp"
 #include "tasks/model_config.hpp"
 #include "tasks/question_paragraphs.hpp"
 #include "tasks/readers.hpp"
@@ -32,7 +32,7 @@ std::vector<std::string> read_classes(const std::filesystem::path& model) {
 }
 
 std::filesystem::path config_of(const std::filesystem::path& model) {
-  return tasks::companion_file(model, "config.json");
+  return text::companion_file(model, "config.json");
 }
 
 /// Texts of any kind: the contexts of a SQuAD file, or those of another.

@@ -3,16 +3,12 @@
 #include "tools/options/vocabulary_options.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 
 #include "bertcl/error.hpp"
-#include "tasks/companion_files.hpp"
-#include "text/json_file.hpp"
-#include "text/json_node.hpp"
+#include "text/model_tokenizer.hpp"
 #include "tools/options/file_options.hpp"
 
 namespace bertcl::tools {
@@ -39,42 +35,12 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
 text::Tokenizer load_tokenizer(const VocabularyOptions& options,
                                const std::vector<std::filesystem::path>& models) {
   std::filesystem::path vocabulary = options.vocabulary;
-  std::vector<std::string> tried;
-  for (const std::filesystem::path& model : models) {
-    if (!vocabulary.empty()) break;
-    const std::filesystem::path candidate = tasks::companion_file(model, "vocab.txt");
-    if (std::filesystem::exists(candidate)) vocabulary = candidate;
-    tried.push_back(candidate.string());
-  }
-  // If there is no vocab.txt. The reader reports other kinds.
-  for (const std::filesystem::path& model : models)
-    for (const char* name :
-         {"tokenizer.json", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
-      if (const auto other = tasks::companion_file(model, name);
-          vocabulary.empty() && std::filesystem::exists(other))
-        vocabulary = other;
-  if (vocabulary.empty()) {
-    throw Error(fmt::format(
-        "no vocabulary at {}, and no tokenizer.json; give the model's with --vocab FILE",
-        fmt::join(tried, " or ")));
-  }
+  if (vocabulary.empty())
+    vocabulary = text::find_vocabulary(models, "give the model's with --vocab FILE");
   text::TokenizerOptions tokenizer;
   tokenizer.lower_case = options.lower_case;
   tokenizer.strip_accents = options.strip_accents;
-  const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
-  if (std::filesystem::exists(config)) {
-    const std::string origin = config.string();
-    const nlohmann::json json = text::read_json(config);
-    const text::JsonNode settings(json, origin);
-    const auto read = [&](std::optional<bool>& option, const char* key) {
-      const auto found = settings.find(key);
-      if (found && !option) option = found->boolean();
-    };
-    read(tokenizer.lower_case, "do_lower_case");
-    read(tokenizer.strip_accents, "strip_accents");
-    read(tokenizer.split_cjk, "tokenize_chinese_chars");
-  }
-  text::Tokenizer made = text::Tokenizer::from_file(vocabulary, tokenizer);
+  text::Tokenizer made = text::load_with_config(vocabulary, tokenizer);
   if (!made.is_bert() && (options.lower_case || options.strip_accents))
     throw Error(fmt::format(
         "{}: --lower-case and --strip-accents are for BERT's WordPiece only; leave them out",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the files lie that belong to a model.
-#include "tasks/companion_files.hpp"
+#include "text/companion_files.hpp"
 
 #include <system_error>
 
-namespace bertcl::tasks {
+namespace bertcl::text {
 
 std::filesystem::path companion_file(const std::filesystem::path& model,
                                      const std::filesystem::path& name) {
@@ -19,4 +19,4 @@ std::filesystem::path companion_file(const std::filesystem::path& model,
   return fs::is_regular_file(above, ignored) ? above : beside;
 }
 
-}  // namespace bertcl::tasks
+}  // namespace bertcl::text

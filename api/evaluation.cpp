@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the evaluations of the public interface share.
+#include "api/evaluation.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "api/session_impl.hpp"
+#include "api/tensor_data.hpp"
+#include "bertcl/error.hpp"
+#include "bertcl/version.hpp"
+#include "ir/input_role.hpp"
+#include "onnx/read_model.hpp"
+
+namespace bertcl {
+namespace {
+
+/// Sequences of the only batch that the model takes; 0: it takes any.
+std::int64_t fixed_batch(const ModelInfo& info) {
+  for (const Port& port : info.inputs)
+    if (port.shape.size() == 2 && port.shape[0] > 0 &&
+        ir::role_of_input(port.name) == ir::InputRole::ids)
+      return port.shape[0];
+  return 0;
+}
+
+std::uintmax_t bytes_of(const std::filesystem::path& model) {
+  std::uintmax_t bytes = 0;
+  for (const char* suffix : {"", ".data", "_data"}) {
+    std::error_code absent;
+    const std::uintmax_t size = std::filesystem::file_size(model.string() + suffix, absent);
+    if (!absent) bytes += size;
+  }
+  return bytes;
+}
+
+std::string precision_name(const ModelInfo& info) {
+  if (info.int8) return "int8";
+  return info.precision == Precision::fp16   ? "fp16"
+         : info.precision == Precision::bf16 ? "bf16"
+                                             : "fp32";
+}
+
+nlohmann::ordered_json row_json(const EvaluationRow& row, const Session& session) {
+  const std::filesystem::path path = SessionAccess::of(session).path();
+  nlohmann::ordered_json json = {{"path", path.string()},
+                                 {"precision", precision_name(session.info())}};
+  for (const auto& [name, value] : row.metrics) json[name] = value;
+  json["total"] = row.total;
+  json["seconds"] = row.seconds;
+  json["features"] = row.features;
+  json["tokens"] = row.tokens;
+  json["tokens_padded"] = row.tokens_padded;
+  json["tokens_per_second"] = static_cast<double>(row.tokens) / std::max(1e-9, row.seconds);
+  json["model_seconds"] = row.model_seconds;
+  json["model_bytes"] = bytes_of(path);
+  for (const auto& [name, value] : row.more_metrics)
+    if (!json.contains(name)) json[name] = value;
+  if (row.truncated) json["truncated"] = *row.truncated;
+  return json;
+}
+
+}  // namespace
+
+Sequences unpadded(const text::Batch& batch, const ModelInfo& info) {
+  Sequences sequences;
+  for (std::size_t i = 0; i < batch.input_ids.size(); ++i) {
+    if (batch.attention_mask[i] != 0) {
+      sequences.ids.push_back(batch.input_ids[i]);
+      sequences.types.push_back(batch.token_type_ids[i]);
+    }
+    if ((i + 1) % static_cast<std::size_t>(batch.seq) == 0)
+      sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
+  }
+  const auto last = static_cast<std::size_t>(sequences.offsets.end()[-2]);
+  const std::size_t length = sequences.ids.size() - last;
+  for (std::int64_t i = batch.batch; i < fixed_batch(info); ++i) {
+    for (std::size_t k = last; k < last + length; ++k) {
+      sequences.ids.push_back(std::int64_t{sequences.ids[k]});
+      sequences.types.push_back(std::int64_t{sequences.types[k]});
+    }
+    sequences.offsets.push_back(static_cast<std::int64_t>(sequences.ids.size()));
+  }
+  return sequences;
+}
+
+void bound(text::BatchOptions& batches, const ModelInfo& info) {
+  const std::int64_t batch = fixed_batch(info);
+  const bool has_mask = std::ranges::any_of(info.inputs, [](const Port& port) {
+    return ir::role_of_input(port.name) == ir::InputRole::mask;
+  });
+  if (batch > 0)
+    batches.max_batch = static_cast<int>(std::min<std::int64_t>(batches.max_batch, batch));
+  else if (!has_mask)
+    batches.max_batch = 1;
+}
+
+std::vector<float> floats(const Tensor& tensor) {
+  const ir::Tensor converted = tensor.data()->tensor.converted(ir::DType::f32);
+  const auto values = converted.as<float>();
+  return {values.begin(), values.end()};
+}
+
+void check_sizes(const ModelInfo& info, const Tokenizer& tokenizer, int max_length) {
+  if (info.vocabulary > 0 && tokenizer.size() > info.vocabulary)
+    throw Error("the tokenizer has " + std::to_string(tokenizer.size()) +
+                " tokens, the model's embedding table " + std::to_string(info.vocabulary) +
+                " rows; use the tokenizer that belongs to this model");
+  if (info.max_length > 0 && max_length > info.max_length)
+    throw Error("sequences of " + std::to_string(max_length) +
+                " tokens exceed the model's maximum of " + std::to_string(info.max_length));
+}
+
+nlohmann::ordered_json to_json(const EvaluationRow& row, const Session& session,
+                               std::string_view task, const std::filesystem::path& data) {
+  const opencl::DeviceInfo& device = SessionAccess::of(session).plan().context->info();
+  return {{"schema", "bertcl.eval/1"},
+          {"bertcl", version()},
+          {"device", device.name},
+          {"driver", device.driver},
+          {"platform", device.platform},
+          {"platform_version", device.platform_version},
+          {"data", data.string()},
+          {"task", task},
+          {"models", nlohmann::ordered_json::array({row_json(row, session)})}};
+}
+
+std::string dump(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace bertcl

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Scores of models on data sets."""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+
+from . import _bertcl
+from .program import report_of
+from .progress import Progress, drawer
+from .session import Session
+
+# What the library takes. The program has more: pages, files of answers, choices of kernels and passes.
+SESSION_OPTIONS = {"device", "precision", "max_memory", "allow_nonfinite", "require"}
+COMMON_OPTIONS = {"task", "vocab", "limit", "max_seq_length", "batch_tokens"}
+SQUAD_OPTIONS = {"doc_stride", "max_query_length", "max_answer_length", "n_best", "null_threshold"}
+TASK_OPTIONS = {"labels", "windows"}
+SQUAD = "question-answering"
+
+
+def evaluate(*models: str | os.PathLike[str] | Session, data: str | os.PathLike[str],
+             progress: bool | Progress = True, **options) -> dict:
+    """Scores of one or several models on `data`, side by side: EM and F1 of a SQuAD file, or those of task="classify"
+    and others. A model is a file or a bertcl.Session. `options` are those of `bertcl eval` (limit=200, vocab=...,
+    labels=["no", "yes"], ...). Returns its report, as --json gives it. Other threads run meanwhile. progress: draw it
+    on a terminal or in a notebook, by tqdm where that is installed; or a function of (what, done, total, unit).
+    Raises bertcl.Error."""
+    if not models:
+        raise TypeError("evaluate: no model is given")
+    options = {name: value for name, value in options.items() if value is not None and value is not False}
+    others = _unknown_to_library(models, options, os.fspath(data))
+    if others and any(isinstance(model, Session) for model in models):
+        raise ValueError(f"evaluate: {', '.join(others)}: not for a session; give the file of the model")
+    if others:
+        labels = options.get("labels")
+        if isinstance(labels, (list, tuple)):
+            options["labels"] = ",".join(labels)
+        return report_of("eval", models, progress, {"data": data, **options})
+    task = options.pop("task", SQUAD)
+    tokenizer = _bertcl.Tokenizer(os.fspath(options.pop("vocab", "")), [_path_of(model) for model in models])
+    draw = drawer(progress)
+    reports = [_scores(model, tokenizer, task, os.fspath(data), draw, dict(options)) for model in models]
+    return {**reports[0], "models": [report["models"][0] for report in reports]}
+
+
+def _unknown_to_library(models, options, data):
+    """Names of the arguments for which the program is needed."""
+    task = options.get("task", SQUAD)
+    known = SESSION_OPTIONS | COMMON_OPTIONS | (SQUAD_OPTIONS if task == SQUAD else TASK_OPTIONS)
+    made = any(isinstance(model, Session) for model in models)
+    if made:
+        known = known - SESSION_OPTIONS | {"allow_nonfinite"}
+    others = [name for name in options if name not in known]
+    if isinstance(options.get("labels"), str):  # names between commas, or a file of them
+        others.append("labels")
+    if isinstance(options.get("max_memory"), str):  # "4G"
+        others.append("max_memory")
+    if data == "-":  # standard input
+        others.append("data")
+    if task in ("classify", "tag") and len(models) > 1 and "labels" not in options and not made:
+        others.append("task")  # the models share the labels of one of them
+    return others
+
+
+def _path_of(model):
+    return model.path if isinstance(model, Session) else os.fspath(model)
+
+
+def _scores(model, tokenizer, task, data, draw, options):
+    session = model if isinstance(model, Session) else _load(os.fspath(model), task, options)
+    name = f"{'int8' if session.info.int8 else session.info.precision} {pathlib.Path(session.path).name}"
+    unit = "questions" if task == SQUAD else "sequences"
+    tell = None if draw is None else lambda done, total: draw(name, done, total, unit)
+    try:
+        if task == SQUAD:
+            return json.loads(_bertcl.evaluate_squad(session._session, tokenizer, data, tell, **options))
+        return json.loads(_bertcl.evaluate_task(session._session, tokenizer, task, data, tell, **options))
+    except _bertcl.Error as error:
+        if session.path in str(error) or data in str(error):
+            raise
+        raise _bertcl.Error(f"{session.path}: {error}") from None
+
+
+def _load(path, task, options):
+    """A session of a file, with the options that are for it, which it takes out."""
+    own = {name: options.pop(name) for name in ("device", "precision", "max_memory") if name in options}
+    if "require" in options:
+        required = options.pop("require")
+        if required != "int8":
+            raise ValueError(f"unknown requirement '{required}' (choose from int8)")
+        own["require_int8"] = True
+    if "allow_nonfinite" in options:
+        own["allow_nonfinite"] = True
+    if task == "similarity":
+        files = _bertcl.embedding_settings(path)
+        if files["pooling"]:
+            own.update(pooling=files["pooling"], normalize=files["normalize"], or_own=True)
+            if files["max_length"]:
+                options.setdefault("max_seq_length", files["max_length"])
+    return Session(path, **own)

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl._bertcl.evaluate: scores of a session, with the interpreter's lock released.
+#include "evaluation.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bertcl/bertcl.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+/// Calls a function of Python from a thread that has released the lock. What it raises, or an
+/// interrupt, ends the work and is raised once that has ended.
+class Callback {
+ public:
+  explicit Callback(nb::object function) : function_(std::move(function)) {}
+
+  bool operator()(std::size_t done, std::size_t total) {
+    nb::gil_scoped_acquire locked;
+    try {
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+      if (!function_.is_none()) function_(done, total);
+      return true;
+    } catch (nb::python_error& error) {
+      raised_ = std::make_unique<nb::python_error>(std::move(error));
+      return false;
+    }
+  }
+
+  /// Runs `work` without the lock.
+  template <class Work>
+  auto around(const Work& work) {
+    try {
+      nb::gil_scoped_release others_run;
+      return work();
+    } catch (const bertcl::Error&) {
+      if (raised_) throw nb::python_error(std::move(*raised_));
+      throw;
+    }
+  }
+
+ private:
+  nb::object function_;
+  std::unique_ptr<nb::python_error> raised_;
+};
+
+/// The tokenizer of a file, or of the first model that has one beside it.
+bertcl::Tokenizer tokenizer_of(const std::string& vocabulary,
+                               const std::vector<std::string>& models) {
+  if (!vocabulary.empty()) return bertcl::Tokenizer::load(vocabulary);
+  for (std::size_t i = 0; i + 1 < models.size(); ++i) {
+    try {
+      return bertcl::Tokenizer::load_beside(models[i]);
+    } catch (const bertcl::Error& error) {
+      if (error.code() != bertcl::ErrorCode::io) throw;
+    }
+  }
+  return bertcl::Tokenizer::load_beside(models.back());
+}
+
+std::string evaluate_squad(const bertcl::Session& session, const bertcl::Tokenizer& tokenizer,
+                           const std::string& data, nb::object progress, std::size_t limit,
+                           int max_length, int batch_tokens, int doc_stride, int max_query_length,
+                           int max_answer_length, int n_best, double null_threshold,
+                           bool allow_nonfinite) {
+  bertcl::SquadOptions options;
+  options.limit = limit;
+  options.max_length = max_length;
+  options.batch_tokens = batch_tokens;
+  options.doc_stride = doc_stride;
+  options.max_query_length = max_query_length;
+  options.max_answer_length = max_answer_length;
+  options.n_best = n_best;
+  options.null_threshold = null_threshold;
+  options.allow_nonfinite = allow_nonfinite;
+  Callback tell(std::move(progress));
+  return tell.around([&] {
+    return bertcl::evaluate_squad(session, tokenizer, data, options, std::ref(tell)).json;
+  });
+}
+
+std::string evaluate_task(const bertcl::Session& session, const bertcl::Tokenizer& tokenizer,
+                          const std::string& task, const std::string& data, nb::object progress,
+                          std::size_t limit, int max_length, int batch_tokens,
+                          const std::vector<std::string>& labels, bool windows,
+                          bool allow_nonfinite) {
+  bertcl::TaskOptions options;
+  options.limit = limit;
+  options.max_length = max_length;
+  options.batch_tokens = batch_tokens;
+  options.labels = labels;
+  options.windows = windows;
+  options.allow_nonfinite = allow_nonfinite;
+  Callback tell(std::move(progress));
+  return tell.around([&] {
+    return bertcl::evaluate_task(session, tokenizer, task, data, options, std::ref(tell)).json;
+  });
+}
+
+}  // namespace
+
+void bind_evaluation(nb::module_& m) {
+  nb::class_<bertcl::Tokenizer>(m, "Tokenizer")
+      .def(
+          "__init__",
+          [](bertcl::Tokenizer* self, const std::string& vocabulary,
+             const std::vector<std::string>& models) {
+            new (self) bertcl::Tokenizer(tokenizer_of(vocabulary, models));
+          },
+          "vocabulary"_a, "models"_a);
+  m.def("evaluate_squad", &evaluate_squad, "session"_a, "tokenizer"_a, "data"_a,
+        "progress"_a.none() = nb::none(), "limit"_a = 0, "max_seq_length"_a = 384,
+        "batch_tokens"_a = 4096, "doc_stride"_a = 128, "max_query_length"_a = 64,
+        "max_answer_length"_a = 30, "n_best"_a = 20, "null_threshold"_a = 0.0,
+        "allow_nonfinite"_a = false);
+  m.def("evaluate_task", &evaluate_task, "session"_a, "tokenizer"_a, "task"_a, "data"_a,
+        "progress"_a.none() = nb::none(), "limit"_a = 0, "max_seq_length"_a = 0,
+        "batch_tokens"_a = 0, "labels"_a = std::vector<std::string>(), "windows"_a = false,
+        "allow_nonfinite"_a = false);
+}

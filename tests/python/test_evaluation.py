@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bertcl.evaluate and bertcl.quantize: reports, progress, errors."""
+import contextlib
+import importlib.util
+import io
+import json
+import pathlib
+import tempfile
+import threading
+import unittest
+import unittest.mock
+
+from package import DEFAULT_MODEL, bertcl
+
+import bertcl.program
+import bertcl.progress
+
+MODEL = DEFAULT_MODEL / "model.onnx"
+CONTEXT = "The engine was made by Ada Lovelace in London."
+QUESTIONS = {"Who made the engine?": "Ada Lovelace", "Where was the engine made?": "London",
+             "What did Ada Lovelace make?": "The engine"}
+# What depends on the clock.
+TIMES = {"seconds", "model_seconds", "tokens_per_second"}
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def without_times(report):
+    return {**report, "models": [{key: value for key, value in model.items() if key not in TIMES}
+                                 for model in report["models"]]}
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name)
+
+    def write(self, name, text):
+        (self.path / name).write_text(text)
+        return self.path / name
+
+    def squad(self):
+        questions = [{"id": str(i), "question": question,
+                      "answers": [{"text": answer, "answer_start": CONTEXT.index(answer)}]}
+                     for i, (question, answer) in enumerate(QUESTIONS.items())]
+        return self.write("data.json", json.dumps({"version": "1.1", "data": [{"title": "", "paragraphs": [
+            {"context": CONTEXT, "qas": questions}]}]}))
+
+
+class EvaluationTest(Scratch):
+    @contextlib.contextmanager
+    def without_program(self):
+        with unittest.mock.patch.object(bertcl.program, "PROGRAM", pathlib.Path("/nowhere/bertcl-program")):
+            yield
+
+    def test_the_library_and_the_program_give_one_report(self):
+        data = self.squad()
+        with self.without_program():
+            report = bertcl.evaluate(MODEL, data=data, n_best=5, progress=False)
+        program = bertcl.evaluate(MODEL, data=data, n_best=5, progress=False,
+                                  predictions=self.path / "predictions.json")
+        self.assertEqual(without_times(report), without_times(program))
+        self.assertEqual(set(report["models"][0]), set(program["models"][0]))
+        self.assertEqual(report["models"][0]["total"], 3)
+        self.assertTrue((self.path / "predictions.json").exists())
+
+    def test_tasks_and_several_models(self):
+        texts = self.write("texts.tsv", "Ada lives in London.\tA\nWho?\tB\n")
+        with self.without_program():
+            with self.assertRaisesRegex(bertcl.Error, "model.onnx.*the task needs"):
+                bertcl.evaluate(MODEL, data=texts, task="classify", labels=["A", "B"], progress=False)
+            with self.assertRaisesRegex(bertcl.Error, "translate"):
+                bertcl.evaluate(MODEL, data=texts, task="translate", progress=False)
+            report = bertcl.evaluate(MODEL, MODEL, data=self.squad(), limit=1, progress=False)
+        self.assertEqual([model["total"] for model in report["models"]], [1, 1])
+
+    def test_a_session_is_evaluated(self):
+        session = bertcl.Session(MODEL, device="cpu")
+        data = self.squad()
+        with self.without_program():
+            report = bertcl.evaluate(session, data=data, progress=False)
+        self.assertEqual(without_times(report), without_times(bertcl.evaluate(MODEL, data=data, progress=False)))
+        with self.assertRaisesRegex(ValueError, "html.*not for a session"):
+            bertcl.evaluate(session, data=data, html=self.path / "page.html")
+        with self.assertRaisesRegex(ValueError, "precision"):
+            bertcl.evaluate(session, data=data, precision="fp16")
+        with self.assertRaisesRegex(bertcl.Error, "no vocabulary"):
+            bertcl.evaluate(bertcl.Session(MODEL.read_bytes()), data=data)
+
+    def test_progress_is_told_and_may_raise(self):
+        seen, data = [], self.squad()
+        with self.without_program():
+            bertcl.evaluate(MODEL, data=data, batch_tokens=32, progress=lambda *now: seen.append(now))
+        self.assertEqual([now[1:] for now in seen], [(1, 3, "questions"), (2, 3, "questions"), (3, 3, "questions")])
+        self.assertIn(MODEL.name, seen[-1][0])
+
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        with self.without_program(), self.assertRaises(KeyboardInterrupt):
+            bertcl.evaluate(MODEL, data=data, progress=stop)
+        with self.assertRaises(KeyboardInterrupt):
+            bertcl.evaluate(MODEL, data=data, progress=stop, nbest=self.path / "nbest.json")
+
+    def test_other_threads_run_meanwhile(self):
+        counts, count, over, data = [], 0, threading.Event(), self.squad()
+        work = threading.Thread(target=lambda: (bertcl.evaluate(
+            MODEL, data=data, batch_tokens=32, progress=lambda *_: counts.append(count)), over.set()))
+        work.start()
+        while not over.is_set():
+            count += 1
+        work.join()
+        self.assertEqual(len(counts), 3)
+        self.assertLess(counts[0], counts[1])
+        self.assertLess(counts[1], counts[2])
+
+    def test_quantize_writes_an_int8_model(self):
+        made = self.path / "int8.onnx"
+        report = bertcl.quantize(MODEL, made, dynamic=True, progress=False)
+        self.assertIsInstance(report, dict)
+        info = bertcl.Session(made, require_int8=True).info
+        self.assertTrue(info.int8)
+
+    def test_errors_name_what_is_wrong(self):
+        with self.assertRaisesRegex(bertcl.Error, "/nowhere.json"):
+            bertcl.evaluate(MODEL, data="/nowhere.json", progress=False)
+        with self.assertRaisesRegex(bertcl.Error, "/nowhere.onnx"):
+            bertcl.evaluate("/nowhere.onnx", data=self.squad(), vocab=DEFAULT_MODEL / "vocab.txt", progress=False)
+        with self.assertRaisesRegex(bertcl.Error, "model.onnx: sequences of 600"):
+            bertcl.evaluate(MODEL, data=self.squad(), max_seq_length=600, progress=False)
+        with self.assertRaisesRegex(TypeError, "no model"):
+            bertcl.evaluate(data=self.squad())
+
+
+class ProgressTest(Scratch):
+    def setUp(self):
+        super().setUp()
+        if importlib.util.find_spec("tqdm") is None:
+            self.skipTest("tqdm is not installed")
+        import tqdm.auto
+
+        self.made = made = []
+
+        class Counted(tqdm.auto.tqdm):
+            def __init__(self, *arguments, **options):
+                super().__init__(*arguments, **options)
+                made.append(self)
+
+        patch = unittest.mock.patch.object(tqdm.auto, "tqdm", Counted)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_a_step_has_one_bar(self):
+        with contextlib.redirect_stderr(Terminal()):
+            draw = bertcl.progress.bars()
+            for what, done in ("one", 0), ("one", 1), ("one", 3), ("two", 2), ("two", 3):
+                draw(what, done, 3, "things")
+        self.assertEqual([(bar.desc, bar.n, bar.total, bar.unit) for bar in self.made],
+                         [("one", 3, 3, " things"), ("two", 3, 3, " things")])
+
+    def test_bars_are_drawn_where_somebody_looks(self):
+        data = self.squad()
+        for screen in Terminal(), io.StringIO():
+            with contextlib.redirect_stderr(screen):
+                bertcl.evaluate(MODEL, MODEL, data=data, batch_tokens=32)
+            self.assertEqual("3/3" in screen.getvalue(), screen.isatty())
+        self.assertEqual([(bar.n, bar.total) for bar in self.made], [(3, 3), (3, 3)])
+
+    def test_the_program_tells_its_progress(self):
+        data = self.write("texts.txt", "Ada lives in London.\n")
+        for screen in Terminal(), io.StringIO():
+            with contextlib.redirect_stderr(screen):
+                bertcl.quantize(MODEL, self.path / "q.onnx", data, task="fill-mask", preset="fast", force=True)
+            self.assertEqual("1/1" in screen.getvalue(), screen.isatty(), screen.getvalue())
+        phases = [bar.desc for bar in self.made]
+        self.assertEqual(len(set(phases)), len(phases), phases)
+
+
+if __name__ == "__main__":
+    unittest.main()

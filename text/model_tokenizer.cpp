@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a model's tokenizer lies, and what the files beside it say.
+#include "text/model_tokenizer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "text/companion_files.hpp"
+#include "text/json_file.hpp"
+#include "text/json_node.hpp"
+
+namespace bertcl::text {
+
+std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& models,
+                                      const std::string& advice) {
+  std::vector<std::string> tried;
+  for (const std::filesystem::path& model : models) {
+    const std::filesystem::path vocabulary = companion_file(model, "vocab.txt");
+    if (std::filesystem::exists(vocabulary)) return vocabulary;
+    tried.push_back(vocabulary.string());
+  }
+  // The reader reports other kinds.
+  for (const std::filesystem::path& model : models)
+    for (const char* name :
+         {"tokenizer.json", "vocab.json", "sentencepiece.bpe.model", "spiece.model"})
+      if (const auto other = companion_file(model, name); std::filesystem::exists(other))
+        return other;
+  throw Error(fmt::format("no vocabulary at {}, and no tokenizer.json; {}",
+                          fmt::join(tried, " or "), advice));
+}
+
+Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options) {
+  const std::filesystem::path config = vocabulary.parent_path() / "tokenizer_config.json";
+  if (std::filesystem::exists(config)) {
+    const std::string origin = config.string();
+    const nlohmann::json json = read_json(config);
+    const JsonNode settings(json, origin);
+    const auto read = [&](std::optional<bool>& option, const char* key) {
+      const auto found = settings.find(key);
+      if (found && !option) option = found->boolean();
+    };
+    read(options.lower_case, "do_lower_case");
+    read(options.strip_accents, "strip_accents");
+    read(options.split_cjk, "tokenize_chinese_chars");
+  }
+  return Tokenizer::from_file(vocabulary, std::move(options));
+}
+
+}  // namespace bertcl::text

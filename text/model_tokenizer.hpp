@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a model's tokenizer lies, and what the files beside it say.
+#pragma once
+#include <filesystem>
+#include <vector>
+
+#include "text/tokenizer.hpp"
+
+namespace bertcl::text {
+
+/// The vocab.txt beside (companion_file()) the first of `models` that has one, else a
+/// tokenizer.json or another file that Tokenizer::from_file() reads. `advice` ends the Error if
+/// there is none.
+std::filesystem::path find_vocabulary(const std::vector<std::filesystem::path>& models,
+                                      const std::string& advice);
+
+/// Reads a vocabulary. What the options leave open is as tokenizer_config.json beside it says
+/// ("do_lower_case", "strip_accents", "tokenize_chinese_chars"), else as a tokenizer.json itself
+/// does; else letters are lower-cased and accents dropped. Throws Error if a value is of another
+/// type.
+Tokenizer load_with_config(const std::filesystem::path& vocabulary, TokenizerOptions options = {});
+
+}  // namespace bertcl::text
