@@ -72,7 +72,7 @@ class Session:
         """One batch of padded sequences; outputs in the order of `output_names`, or all of them (None). Token types
         may be left out (zeros), and so may the mask (ones). Rows of padding are 0 in the outputs."""
         names = self._names(output_names)
-        made = self._session.run({name: np.asarray(array, order="C") for name, array in input_feed.items()})
+        made = self._session.run({name: _numbers(name, array) for name, array in input_feed.items()})
         return [made[name] for name in names]
 
     def run_sequences(self, ids: Sequence[Sequence[int]], types: Sequence[Sequence[int]] | None = None, *,
@@ -97,6 +97,13 @@ class Session:
             if name not in known:
                 raise ValueError(f"unknown output '{name}' (choose from {', '.join(known)})")
         return wanted
+
+
+def _numbers(name, values):
+    array = np.asarray(values, order="C")
+    if array.dtype.kind not in "biufc":
+        raise _bertcl.Error(f"input '{name}' is of type {array.dtype}, expected numbers")
+    return array
 
 
 def _concat(sequences):

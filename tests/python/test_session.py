@@ -107,6 +107,9 @@ class SessionTest(unittest.TestCase):
             self.session.run(["scores"], padded(sequences(1)))
         with self.assertRaisesRegex(bertcl.Error, "input_ids"):
             self.session.run(None, {"input_ids": np.ones((1, 3), np.complex64)})
+        for values in np.array([["a"]]), None:
+            with self.assertRaisesRegex(bertcl.Error, "'input_ids' is of type .*, expected numbers"):
+                self.session.run(None, {"input_ids": values})
         with self.assertRaisesRegex(bertcl.Error, "token id beyond the vocabulary"):
             self.session.run_sequences([[101, 40000, 102]])
         with self.assertRaisesRegex(ValueError, "differ"):
