@@ -55,8 +55,8 @@ def main():
                python_ms(session, feeds, options.runs)) for _ in range(options.rounds)]
     program, python = (statistics.median(times) for times in zip(*rounds))
     ratio = statistics.median(b / a for a, b in rounds)
-    print(f"{options.batch} x {options.seq} on {session.info.device}: bertcl bench {program:.2f} ms, Python {python:.2f} ms, "
-          f"{100 * (ratio - 1):+.1f} %")
+    print(f"{options.batch} x {options.seq} on {session.info.device}: bertcl bench {program:.2f} ms, "
+          f"Python {python:.2f} ms, {100 * (ratio - 1):+.1f} %")
 
 
 if __name__ == "__main__":
