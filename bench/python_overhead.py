@@ -24,8 +24,8 @@ PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "build" / "bertcl"
 def program_ms(model, batch, seq, runs):
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "bench.json"
-        subprocess.run([PROGRAM, "bench", model, "--batch", str(batch), "--seq", str(seq), "--runs", str(runs), "--json",
-                        report], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([PROGRAM, "bench", model, "--batch", str(batch), "--seq", str(seq), "--runs", str(runs),
+                        "--json", report], check=True, stdout=subprocess.DEVNULL)
         return json.loads(report.read_text())["rows"][0]["latency_ms"]["p50"]
 
 
