@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queue, and the executors that take batches from it.
+#include "serve/batcher.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "support/stopwatch.hpp"
+
+namespace bertcl::serve {
+
+using Clock = std::chrono::steady_clock;
+
+/// Its values are written by the executors that run its sequences, each its own.
+struct Batcher::Request {
+  std::vector<Sequence> sequences;
+  std::function<void()> work;  // instead of sequences
+  std::size_t tokens = 0;
+  std::vector<Values> values;
+  std::promise<std::vector<Values>> promise;
+  Clock::time_point arrival = Clock::now();
+  std::size_t queued = 0;             // items in the queue; under Batcher::mutex_
+  std::atomic<std::size_t> left = 0;  // items without a result
+  std::atomic<bool> settled = false;  // the promise is kept, or nobody waits for it
+
+  void finish_one() {
+    if (left.fetch_sub(1) == 1 && !settled.exchange(true)) promise.set_value(std::move(values));
+  }
+  void fail(const std::exception_ptr& error) {
+    if (!settled.exchange(true)) promise.set_exception(error);
+  }
+};
+
+bool Batcher::Item::is_work() const { return request->work != nullptr; }
+
+const Sequence& Batcher::Item::sequence() const { return request->sequences[index]; }
+
+std::size_t Batcher::Item::tokens() const {
+  return is_work() ? request->tokens : sequence().ids.size();
+}
+
+Batcher::Ticket::Ticket(Batcher& batcher, std::shared_ptr<Request> request)
+    : batcher_(&batcher), request_(std::move(request)), values_(request_->promise.get_future()) {}
+
+Batcher::Ticket::~Ticket() {
+  if (request_) batcher_->cancel(request_);
+}
+
+bool Batcher::Ticket::wait_for(std::chrono::milliseconds time) const {
+  return values_.wait_for(time) == std::future_status::ready;
+}
+
+std::vector<Values> Batcher::Ticket::get() { return values_.get(); }
+
+Batcher::Batcher(RunFn run, BatcherOptions options)
+    : run_(std::move(run)), options_(std::move(options)) {
+  for (int i = 0; i < std::max(options_.executors, 1); ++i)
+    executors_.emplace_back([this] { execute(); });
+}
+
+Batcher::~Batcher() { drain(); }
+
+void Batcher::drain() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& executor : executors_)
+    if (executor.joinable()) executor.join();
+}
+
+Batcher::Depth Batcher::depth() const {
+  const std::lock_guard lock(mutex_);
+  return depth_;
+}
+
+Batcher::Ticket Batcher::submit(std::vector<Sequence> sequences) {
+  if (sequences.empty()) throw std::invalid_argument("a request has a sequence at least");
+  auto request = std::make_shared<Request>();
+  for (const Sequence& sequence : sequences) request->tokens += sequence.ids.size();
+  request->values.resize(sequences.size());
+  request->queued = sequences.size();
+  request->sequences = std::move(sequences);
+  return add(std::move(request));
+}
+
+Batcher::Ticket Batcher::submit(std::function<void()> work, std::size_t tokens) {
+  auto request = std::make_shared<Request>();
+  request->work = std::move(work);
+  request->tokens = tokens;
+  request->queued = 1;
+  return add(std::move(request));
+}
+
+Batcher::Ticket Batcher::add(std::shared_ptr<Request> request) {
+  request->left = request->queued;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw Draining("the server is shutting down");
+    const bool fits = depth_.requests < options_.max_queue_requests &&
+                      depth_.tokens + request->tokens <= options_.max_queue_tokens;
+    if (!fits && depth_.requests > 0)
+      throw QueueFull(fmt::format("the queue is full: {} requests of {} tokens wait",
+                                  depth_.requests, depth_.tokens));
+    for (std::size_t i = 0; i < request->queued; ++i) items_.push_back({request, i});
+    ++depth_.requests;
+    depth_.tokens += request->tokens;
+  }
+  changed_.notify_one();
+  return Ticket(*this, std::move(request));
+}
+
+void Batcher::cancel(const std::shared_ptr<Request>& request) {
+  if (request->settled.exchange(true)) return;
+  const std::lock_guard lock(mutex_);
+  if (request->queued == 0) return;  // all of it runs already
+  for (const Item& item : items_)
+    if (item.request == request) depth_.tokens -= item.tokens();
+  std::erase_if(items_, [&](const Item& item) { return item.request == request; });
+  --depth_.requests;
+  request->queued = 0;
+}
+
+void Batcher::execute() {
+  for (;;) {
+    std::vector<Item> items = collect();
+    if (items.empty()) return;
+    run(items);
+  }
+}
+
+std::vector<Batcher::Item> Batcher::collect() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    if (items_.empty()) return {};
+    if (options_.max_wait.count() > 0) {
+      const auto until = items_.front().request->arrival + options_.max_wait;
+      changed_.wait_until(lock, until, [&] {
+        return closed_ || items_.empty() || depth_.tokens >= options_.max_batch_tokens ||
+               items_.size() >= options_.max_batch_sequences;
+      });
+    }
+    if (!items_.empty()) return take();  // they may have been cancelled, or another took them
+  }
+}
+
+std::vector<Batcher::Item> Batcher::take() {
+  std::vector<Item> taken;
+  std::size_t tokens = 0, longest = 0;
+  while (!items_.empty() && taken.size() < options_.max_batch_sequences) {
+    const Item& next = items_.front();
+    const std::size_t length = next.tokens();
+    longest = std::max(longest, length);
+    tokens += length;
+    const std::size_t cost = options_.pads ? longest * (taken.size() + 1) : tokens;
+    if (!taken.empty() && (next.is_work() || cost > options_.max_batch_tokens)) break;
+    depth_.tokens -= length;
+    if (--next.request->queued == 0) --depth_.requests;
+    taken.push_back(next);
+    items_.pop_front();
+    if (taken.back().is_work()) break;
+  }
+  if (!items_.empty()) changed_.notify_one();
+  return taken;
+}
+
+void Batcher::run(std::vector<Item>& items) {
+  // Those of a request are adjacent, in any batch.
+  const auto same = [](const Item& a, const Item& b) { return a.request == b.request; };
+  try {
+    run_together(items);
+  } catch (...) {
+    const std::exception_ptr error = std::current_exception();
+    if (items.front().request == items.back().request) {
+      items.front().request->fail(error);
+      return;
+    }
+    // One of them may be the reason: each again by itself.
+    for (auto begin = items.begin(); begin != items.end();) {
+      const auto end = std::find_if_not(begin, items.end(),
+                                        [&](const Item& item) { return same(*begin, item); });
+      try {
+        run_together({begin, end});
+      } catch (...) {
+        begin->request->fail(std::current_exception());
+      }
+      begin = end;
+    }
+  }
+}
+
+void Batcher::run_together(std::span<Item> items) {
+  const Stopwatch clock;
+  try {
+    if (items.front().is_work()) {
+      items.front().request->work();
+    } else {
+      std::vector<const Sequence*> sequences;
+      for (const Item& item : items) sequences.push_back(&item.sequence());
+      std::vector<Values> values = run_(sequences);
+      if (values.size() != items.size())
+        throw std::logic_error(
+            fmt::format("the model gave {} results for {} sequences", values.size(), items.size()));
+      for (std::size_t i = 0; i < items.size(); ++i)
+        items[i].request->values[items[i].index] = std::move(values[i]);
+    }
+  } catch (...) {
+    report(items, clock.seconds(), true);
+    throw;
+  }
+  report(items, clock.seconds(), false);
+  for (const Item& item : items) item.request->finish_one();
+}
+
+void Batcher::report(std::span<const Item> items, double seconds, bool failed) const {
+  if (!options_.on_batch) return;
+  BatchDone done{0, items.size(), 0, seconds, failed};
+  const Request* last = nullptr;
+  for (const Item& item : items) {
+    done.tokens += item.tokens();
+    if (item.request.get() != last) ++done.requests;
+    last = item.request.get();
+  }
+  options_.on_batch(done);
+}
+
+}  // namespace bertcl::serve
