@@ -11,7 +11,7 @@ endforeach()
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT ${program_component})
 
 # Not part of `cmake --install`, which serves the machine that it runs on.
-set(bundled "^lib(fmt|icudata|icui18n|icuuc|onnx_proto|protobuf|zip)[.]so")
+set(bundled "^lib(cpp-httplib|fmt|icudata|icui18n|icuuc|onnx_proto|prometheus-cpp-core|protobuf|zip)[.]so")
 install(CODE "
   set(programs \"$<TARGET_FILE:bertcl>\" \"$<TARGET_FILE:bertcl-probe>\")
   set(library \"$<TARGET_FILE:bertcl_api>\")
@@ -44,7 +44,7 @@ execute_process(COMMAND getconf GNU_LIBC_VERSION OUTPUT_VARIABLE libc OUTPUT_STR
 string(REGEX REPLACE "^glibc " "" libc "${libc}")
 string(REGEX MATCH "^[0-9]+" compiler "${CMAKE_CXX_COMPILER_VERSION}")
 set(runtime "libc6 (>= ${libc}), libstdc++6 (>= ${compiler}), libgcc-s1, ocl-icd-libopencl1 | libopencl1")
-string(APPEND runtime ", libclblast1, libssl3 | libssl3t64, zlib1g, libbz2-1.0, liblzma5, libzstd1")
+string(APPEND runtime ", libclblast1, libssl3 | libssl3t64, libbrotli1, zlib1g, libbz2-1.0, liblzma5, libzstd1")
 set(exact "(= ${PROJECT_VERSION})")
 
 macro(debian_package component name description)

@@ -9,24 +9,23 @@
 
 namespace bertcl::squad {
 
-FoundAnswer answer_question(std::string_view question, std::string_view context,
-                            const text::Tokenizer& tokenizer, const AnswerOptions& options,
-                            const LogitsFn& model) {
+AskedQuestion ask_question(std::string_view question, std::string_view context,
+                           const text::Tokenizer& tokenizer, const AnswerOptions& options) {
   if (tokenizer.encode(question).empty()) throw Error("the question has no words");
-  const Document document = make_document(context, tokenizer);
-  if (document.piece_ids.empty()) throw Error("the context has no words");
-  const std::vector<Feature> features =
-      make_features(document, question, tokenizer, options.features);
-  const std::vector<Logits> logits = run_model(features, options.batches, model);
-  std::vector<WindowLogits> windows;
-  for (std::size_t i = 0; i < features.size(); ++i) {
-    windows.push_back({&features[i], logits[i].start, logits[i].end});
-  }
-  Prediction prediction = predict(document, windows, tokenizer, options.predictions);
+  AskedQuestion asked{make_document(context, tokenizer), {}};
+  if (asked.document.piece_ids.empty()) throw Error("the context has no words");
+  asked.features = make_features(asked.document, question, tokenizer, options.features);
+  return asked;
+}
+
+FoundAnswer find_answer(const AskedQuestion& asked, std::span<const WindowLogits> windows,
+                        const text::Tokenizer& tokenizer, const AnswerOptions& options) {
+  const std::string_view context = asked.document.context;
+  Prediction prediction = predict(asked.document, windows, tokenizer, options.predictions);
 
   FoundAnswer found;
   found.null_odds = prediction.null_odds;
-  found.features = features.size();
+  found.features = asked.features.size();
   const auto entry =
       std::find_if(prediction.nbest.begin(), prediction.nbest.end(),
                    [&](const NBestEntry& other) { return other.text == prediction.text; });
@@ -43,6 +42,17 @@ FoundAnswer answer_question(std::string_view question, std::string_view context,
   }
   found.nbest = std::move(prediction.nbest);
   return found;
+}
+
+FoundAnswer answer_question(std::string_view question, std::string_view context,
+                            const text::Tokenizer& tokenizer, const AnswerOptions& options,
+                            const LogitsFn& model) {
+  const AskedQuestion asked = ask_question(question, context, tokenizer, options);
+  const std::vector<Logits> logits = run_model(asked.features, options.batches, model);
+  std::vector<WindowLogits> windows;
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    windows.push_back({&asked.features[i], logits[i].start, logits[i].end});
+  return find_answer(asked, windows, tokenizer, options);
 }
 
 }  // namespace bertcl::squad

@@ -2,6 +2,7 @@
 // One question about one text of any length.
 #pragma once
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,19 @@ struct FoundAnswer {
   std::vector<NBestEntry> nbest;
   std::size_t features = 0;  ///< windows that the model read
 };
+
+/// A question and its windows over a context, which must outlive it.
+struct AskedQuestion {
+  Document document;
+  std::vector<Feature> features;
+};
+
+/// The first half of answer_question(), for callers that run the windows themselves: the second
+/// takes the logits of each.
+AskedQuestion ask_question(std::string_view question, std::string_view context,
+                           const text::Tokenizer& tokenizer, const AnswerOptions& options);
+FoundAnswer find_answer(const AskedQuestion& asked, std::span<const WindowLogits> windows,
+                        const text::Tokenizer& tokenizer, const AnswerOptions& options);
 
 /// Finds the answer to `question` in `context`.
 /// Throws Error if either has no words; exceptions of the model pass through.

@@ -30,7 +30,7 @@ namespace bertcl::tools {
 // sets the action.
 using AddCommand = void(CLI::App& program, Action& action);
 AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed, add_verify,
-    add_answer, add_rerank, add_bench, add_tune, add_completion, add_man;
+    add_answer, add_rerank, add_serve, add_bench, add_tune, add_completion, add_man;
 
 namespace {
 
@@ -187,7 +187,7 @@ int run_program(int argc, const char* const* argv) {
   Action action;
   for (const auto add :
        {add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed, add_verify,
-        add_answer, add_rerank, add_bench, add_tune, add_completion, add_man}) {
+        add_answer, add_rerank, add_serve, add_bench, add_tune, add_completion, add_man}) {
     add(program, action);
   }
 

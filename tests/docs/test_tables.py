@@ -6,7 +6,7 @@ import unittest
 
 from pages import ROOT, text_of
 
-SOURCES = ("engine", "tools", "text", "squad", "tasks", "quant", "api", "bench", "tests", "python")
+SOURCES = ("engine", "tools", "text", "squad", "tasks", "serve", "quant", "api", "bench", "tests", "python")
 OWN = r"(?:BERTCL|FAIL)_[A-Z_]+"
 # How C++, the shell and Python read a variable
 READS = (rf'(?:getenv|variable)\("([A-Z_]+)"\)', rf"\$\{{?({OWN})", rf'environ(?:\.get\(|\[)"([A-Z_]+)"')

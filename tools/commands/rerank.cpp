@@ -17,10 +17,8 @@
 #include "bertcl/error.hpp"
 #include "opencl/context_future.hpp"
 #include "support/stopwatch.hpp"
-#include "text/companion_files.hpp"
 #include "tasks/rank.hpp"
-#include "text/json_file.hpp"
-#include "text/json_node.hpp"
+#include "tools/models/activation.hpp"
 #include "tools/models/task_model.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
@@ -43,35 +41,6 @@ struct RerankOptions : ModelOptions {
   std::optional<int> max_length;
   VocabularyOptions vocabulary;
 };
-
-/// The name of the activation that sentence-transformers writes beside a model, or "".
-std::string activation_of(const std::filesystem::path& model) {
-  const auto member = [&](const char* file, const std::vector<std::string>& path) -> std::string {
-    const std::filesystem::path name = text::companion_file(model, file);
-    if (!std::filesystem::exists(name)) return "";
-    const nlohmann::json document = text::read_json(name);
-    const std::string place = name.string();
-    std::optional<text::JsonNode> node(std::in_place, document, place);
-    for (const std::string& key : path)
-      if (node) node = node->find(key);
-    return node ? node->string() : "";
-  };
-  for (const std::string& name : {member("config_sentence_transformers.json", {"activation_fn"}),
-                                  member("config.json", {"sentence_transformers", "activation_fn"}),
-                                  member("config.json", {"sbert_ce_default_activation_function"})})
-    if (!name.empty()) return name;
-  return "";
-}
-
-/// Without an activation sentence-transformers takes the sigmoid of one logit; models that were
-/// trained on logits (ms-marco) name torch's Identity.
-bool has_sigmoid(const std::filesystem::path& model) {
-  const std::string name = activation_of(model);
-  if (name.empty() || name.ends_with("Sigmoid")) return true;
-  if (name.ends_with("Identity")) return false;
-  throw Error(fmt::format("{}: unknown activation {} of its scores; use --sigmoid or --logits",
-                          model.string(), name));
-}
 
 /// Scores need as many digits as tell them apart: sigmoids of good passages are all near 1.
 std::string score_text(double score, bool sigmoid) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "bertcl/error.hpp"
 #include "runtime/pooling.hpp"
 #include "tasks/embedding_files.hpp"
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that serve connections, and a bounded queue of connections without one.
+#pragma once
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace bertcl::serve {
+
+class ConnectionPool {
+ public:
+  ConnectionPool(std::size_t threads, std::size_t most_waiting) : most_waiting_(most_waiting) {
+    for (std::size_t i = 0; i < std::max<std::size_t>(threads, 1); ++i)
+      threads_.emplace_back([this] { work(); });
+  }
+  ~ConnectionPool() { shutdown(); }
+
+  /// Waits for room: until then the system keeps further connections, and refuses them in the end.
+  void enqueue(std::function<void()> serve) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return closed_ || waiting_.size() < most_waiting_; });
+    waiting_.push_back(std::move(serve));
+    changed_.notify_all();
+  }
+
+  /// Serves all that wait, then ends the threads.
+  void shutdown() {
+    {
+      const std::lock_guard lock(mutex_);
+      closed_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread& thread : threads_)
+      if (thread.joinable()) thread.join();
+  }
+
+  std::size_t waiting() const {
+    const std::lock_guard lock(mutex_);
+    return waiting_.size();
+  }
+
+ private:
+  void work() {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
+      if (waiting_.empty()) return;
+      const std::function<void()> serve = std::move(waiting_.front());
+      waiting_.pop_front();
+      lock.unlock();
+      changed_.notify_all();
+      serve();
+    }
+  }
+
+  const std::size_t most_waiting_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> waiting_;
+  bool closed_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace bertcl::serve

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decoders of WordPiece, byte-level BPE and Unigram.
+#include "serve/decode.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "text/unicode.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+}
+
+bool has_token(const text::Tokenizer& tokenizer, std::string_view token) {
+  try {
+    tokenizer.token_id(token);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string join_word_pieces(const std::vector<std::string>& tokens) {
+  std::string text;
+  for (const std::string& token : tokens) {
+    if (token.starts_with("##") && !text.empty()) {
+      text += token.substr(2);
+    } else {
+      if (!text.empty()) text += ' ';
+      text += token;
+    }
+  }
+  // The cleanup of `WordPiece` in Hugging Face's tokenizers.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> rules = {
+      {{" .", "."},
+       {" ?", "?"},
+       {" !", "!"},
+       {" ,", ","},
+       {" ' ", "'"},
+       {" n't", "n't"},
+       {" 'm", "'m"},
+       {" 's", "'s"},
+       {" 've", "'ve"},
+       {" 're", "'re"}}};
+  for (const auto& [from, to] : rules) replace_all(text, from, to);
+  return text;
+}
+
+/// GPT-2's character of each byte: printable ones stand for themselves, the others for U+0100 on.
+const std::unordered_map<char32_t, char>& byte_of_character() {
+  static const auto table = [] {
+    std::unordered_map<char32_t, char> bytes;
+    char32_t next = 0x100;
+    for (char32_t byte = 0; byte < 256; ++byte) {
+      const bool itself =
+          (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+      bytes[itself ? byte : next++] = static_cast<char>(byte);
+    }
+    return bytes;
+  }();
+  return table;
+}
+
+std::string join_bytes(const std::vector<std::string>& tokens) {
+  std::string text;
+  for (const std::string& token : tokens)
+    for (std::size_t at = 0; at < token.size();) {
+      const std::size_t begin = at;
+      const auto found = byte_of_character().find(text::next_code_point(token, at));
+      if (found != byte_of_character().end())
+        text += found->second;
+      else
+        text += token.substr(begin, at - begin);
+    }
+  return text;
+}
+
+std::string join_pieces(const std::vector<std::string>& tokens) {
+  std::string text;
+  for (const std::string& token : tokens) text += token;
+  replace_all(text, "\u2581", " ");
+  return text.starts_with(' ') ? text.substr(1) : text;
+}
+
+}  // namespace
+
+std::unordered_set<std::int32_t> special_ids(const text::Tokenizer& tokenizer) {
+  std::unordered_set<std::int32_t> ids;
+  const text::SpecialTokens& special = tokenizer.special();
+  for (const auto* some : {&special.before, &special.after, &special.pair_before,
+                           &special.pair_between, &special.pair_after})
+    ids.insert(some->begin(), some->end());
+  for (const char* name :
+       {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<unk>", "<mask>"})
+    if (has_token(tokenizer, name)) ids.insert(tokenizer.token_id(name));
+  return ids;
+}
+
+std::string decode(const text::Tokenizer& tokenizer, std::span<const std::int64_t> ids,
+                   bool skip_special) {
+  const std::unordered_set<std::int32_t> special = special_ids(tokenizer);
+  std::vector<std::string> tokens;
+  for (const std::int64_t id : ids) {
+    if (id < 0 || id >= static_cast<std::int64_t>(tokenizer.vocabulary_size()))
+      throw Error(fmt::format("token id {} is outside the vocabulary of {} tokens", id,
+                              tokenizer.vocabulary_size()));
+    const auto token = static_cast<std::int32_t>(id);
+    if (!skip_special || !special.contains(token)) tokens.push_back(tokenizer.token(token));
+  }
+  if (has_token(tokenizer, "[CLS]")) return join_word_pieces(tokens);
+  return has_token(tokenizer, "\u0120") ? join_bytes(tokens) : join_pieces(tokens);
+}
+
+}  // namespace bertcl::serve

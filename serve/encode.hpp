@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts and pairs as sequences, cut on either side.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "serve/batcher.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::serve {
+
+/// Which tokens of a text that is too long are dropped: the last, or the first.
+enum class Side { right, left };
+
+/// How long texts are cut; without `truncate` they are refused.
+struct Truncation {
+  bool truncate = false;
+  Side side = Side::right;
+};
+
+/// Thrown without `truncate`.
+struct TooLong {
+  std::size_t tokens = 0, limit = 0;
+};
+
+/// [CLS] text [SEP], or what the tokenizer has for them, of at most `limit` tokens. Throws TooLong.
+Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, std::size_t limit,
+                     const Truncation& truncation);
+
+/// [CLS] first [SEP] second [SEP]; the longer text loses tokens until both fit. Throws TooLong.
+Sequence encode_pair(const text::Tokenizer& tokenizer, std::string_view first,
+                     std::string_view second, std::size_t limit, const Truncation& truncation);
+
+}  // namespace bertcl::serve

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests and replies as the routes see them, without the HTTP library.
+#pragma once
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bertcl::serve {
+
+struct Call {
+  std::string method, path, body;
+  /// A header's value; "" if it is absent.
+  std::function<std::string(const std::string& name)> header = [](const std::string&) {
+    return std::string();
+  };
+  /// True once the client has closed the connection.
+  std::function<bool()> hung_up = [] { return false; };
+};
+
+struct Reply {
+  int status = 200;
+  std::string body = {};
+  std::string type = "application/json";
+  std::vector<std::pair<std::string, std::string>> headers = {};
+};
+
+/// An answer with an error; `type` is one of text-embeddings-inference: "Validation", "Tokenizer",
+/// "Empty", "Backend", "Overloaded", "Unhealthy".
+struct HttpError : std::runtime_error {
+  HttpError(int code, std::string kind, const std::string& message)
+      : std::runtime_error(message), status(code), type(std::move(kind)) {}
+  int status;
+  std::string type;
+};
+
+/// Nobody reads the answer: the client has gone.
+struct HungUp : std::runtime_error {
+  HungUp() : std::runtime_error("the client closed the connection") {}
+};
+
+}  // namespace bertcl::serve

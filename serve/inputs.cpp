@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the JSON of texts and tokens to sequences, and to vectors.
+#include "serve/inputs.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+namespace bertcl::serve {
+namespace {
+
+Input read_input(const text::JsonNode& node) {
+  if (node.value().is_string()) return {node.string(), {}};
+  if (!node.value().is_array()) node.fail("is neither a text nor a list of token ids");
+  Input input;
+  node.each([&](const text::JsonNode& id) { input.ids.push_back(id.integer()); });
+  return input;
+}
+
+void normalize(std::span<float> vector) {
+  double sum = 0;
+  for (const float x : vector) sum += static_cast<double>(x) * x;
+  const double norm = std::max(std::sqrt(sum), 1e-12);
+  for (float& x : vector) x = static_cast<float>(x / norm);
+}
+
+std::vector<Sequence> sequences_of(Context& context, const Model& model,
+                                   const EmbedRequest& request) {
+  context.check_count(request.inputs.size());
+  context.record.texts = request.inputs.size();
+  std::vector<Sequence> sequences;
+  for (const Input& input : request.inputs)
+    sequences.push_back(sequence_of(context, model, input, request.prompt, request.truncation));
+  return sequences;
+}
+
+}  // namespace
+
+std::vector<Input> read_inputs(const text::JsonNode& node) {
+  if (!node.value().is_array()) return {read_input(node)};
+  const auto is_number = [](const nlohmann::json& value) { return value.is_number(); };
+  if (!node.value().empty() && std::ranges::all_of(node.value(), is_number))
+    return {read_input(node)};
+  std::vector<Input> inputs;
+  node.each([&](const text::JsonNode& input) { inputs.push_back(read_input(input)); });
+  return inputs;
+}
+
+std::vector<std::string> read_texts(const text::JsonNode& node) {
+  std::vector<std::string> texts;
+  node.each([&](const text::JsonNode& text) { texts.push_back(text.string()); });
+  return texts;
+}
+
+std::string prompt_of(const Model& model, const text::JsonNode& body) {
+  const ModelSetup& setup = model.setup();
+  const auto name = body.find("prompt_name");
+  if (!name) return setup.default_prompt;
+  const auto found = setup.prompts.find(name->string());
+  if (found == setup.prompts.end()) {
+    std::vector<std::string> names;
+    for (const auto& [known, text] : setup.prompts) names.push_back(known);
+    throw HttpError(422, "Validation",
+                    names.empty() ? "the model has no prompts"
+                                  : fmt::format("unknown prompt '{}' (choose from {})",
+                                                name->string(), fmt::join(names, ", ")));
+  }
+  if (!found->second.empty() && !setup.pools_prompt)
+    throw HttpError(422, "Validation",
+                    "the model leaves the tokens of a prompt out of the pooling, which is not "
+                    "supported");
+  return found->second;
+}
+
+Sequence sequence_of(const Context& context, const Model& model, const Input& input,
+                     const std::string& prompt, const Truncation& truncation) {
+  if (input.text) return context.encode(model, prompt + *input.text, truncation);
+  Sequence sequence{input.ids, {}};
+  const std::size_t limit = model.setup().max_length;
+  if (sequence.ids.size() <= limit) return sequence;
+  if (!truncation.truncate)
+    throw HttpError(
+        413, "Validation",
+        fmt::format("an input has {} token ids, the model takes {}", sequence.ids.size(), limit));
+  const auto surplus = static_cast<std::ptrdiff_t>(sequence.ids.size() - limit);
+  if (truncation.side == Side::left)
+    sequence.ids.erase(sequence.ids.begin(), sequence.ids.begin() + surplus);
+  else
+    sequence.ids.resize(limit);
+  return sequence;
+}
+
+void check_finite(const std::vector<Values>& values) {
+  for (const Values& some : values)
+    if (!std::ranges::all_of(some, [](float x) { return std::isfinite(x); }))
+      throw HttpError(424, "Backend", "the model returned NaN or infinity");
+}
+
+std::vector<Values> embed(Context& context, Model& model, const EmbedRequest& request) {
+  const bool was_normalized = model.setup().normalized;
+  const bool wanted = request.normalize.value_or(was_normalized);
+  if (was_normalized && !wanted)
+    throw HttpError(422, "Validation",
+                    "\"normalize\": false: the model's vectors are normalized on the device; start "
+                    "the server with --no-normalize");
+  std::vector<Values> vectors =
+      context.run(model, model.batcher(), sequences_of(context, model, request));
+  check_finite(vectors);
+  for (Values& vector : vectors) {
+    const bool cut =
+        request.dimensions && static_cast<std::size_t>(*request.dimensions) < vector.size();
+    if (request.dimensions && !cut && static_cast<std::size_t>(*request.dimensions) > vector.size())
+      throw HttpError(422, "Validation",
+                      fmt::format("{} dimensions are asked for, the model has {}",
+                                  *request.dimensions, vector.size()));
+    if (cut) vector.resize(static_cast<std::size_t>(*request.dimensions));
+    if (wanted && (cut || !was_normalized)) normalize(vector);
+  }
+  return vectors;
+}
+
+std::vector<Values> embed_tokens(Context& context, Model& model, const EmbedRequest& request) {
+  std::vector<Values> values =
+      context.run(model, model.hidden_states(), sequences_of(context, model, request));
+  check_finite(values);
+  return values;
+}
+
+}  // namespace bertcl::serve

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts of requests, and their vectors.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "serve/service.hpp"
+
+namespace bertcl::serve {
+
+/// A text, or its tokens, special ones included.
+struct Input {
+  std::optional<std::string> text;
+  std::vector<std::int64_t> ids = {};
+};
+
+/// A text, a list of ids, or a list of both.
+std::vector<Input> read_inputs(const text::JsonNode& node);
+
+/// Texts of a list.
+std::vector<std::string> read_texts(const text::JsonNode& node);
+
+/// The prompt that the body names, else the model's own. Throws HttpError 422 for an unknown one.
+std::string prompt_of(const Model& model, const text::JsonNode& body);
+
+struct EmbedRequest {
+  std::vector<Input> inputs;
+  std::string prompt;
+  Truncation truncation;
+  std::optional<bool> normalize;  ///< none: as the model does it
+  std::optional<std::int64_t> dimensions;
+};
+
+/// A vector for each input: what `bertcl embed` gives, cut and normalized as asked for.
+std::vector<Values> embed(Context& context, Model& model, const EmbedRequest& request);
+
+/// A vector for each token of each input, one after the other.
+std::vector<Values> embed_tokens(Context& context, Model& model, const EmbedRequest& request);
+
+/// The sequence of an input. Throws HttpError 413.
+Sequence sequence_of(const Context& context, const Model& model, const Input& input,
+                     const std::string& prompt, const Truncation& truncation);
+
+/// Throws HttpError 424 if there is NaN or infinity.
+void check_finite(const std::vector<Values>& values);
+
+}  // namespace bertcl::serve

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of a batch, and the rows of its outputs.
+#include "serve/model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "runtime/sequences.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+/// A batch without padding.
+struct Packed {
+  std::vector<std::int64_t> ids, types, offsets{0};
+
+  void add(const Sequence& sequence) {
+    ids.insert(ids.end(), sequence.ids.begin(), sequence.ids.end());
+    if (sequence.types.empty())
+      types.resize(ids.size(), 0);
+    else
+      types.insert(types.end(), sequence.types.begin(), sequence.types.end());
+    offsets.push_back(static_cast<std::int64_t>(ids.size()));
+  }
+};
+
+/// Rows [begin, end) of a tensor are added to `values`.
+void take_rows(const ir::Tensor& tensor, std::size_t begin, std::size_t end, std::size_t rows,
+               Values& values) {
+  const auto all = tensor.as<float>();
+  const std::size_t row = all.size() / rows;
+  const auto part = all.subspan(begin * row, (end - begin) * row);
+  values.insert(values.end(), part.begin(), part.end());
+}
+
+}  // namespace
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::embedding:
+      return "embedding";
+    case Kind::classifier:
+      return "classifier";
+    case Kind::reranker:
+      return "reranker";
+    case Kind::question_answering:
+      return "question-answering";
+    case Kind::other:
+      break;
+  }
+  return "other";
+}
+
+RunFn run_of(std::shared_ptr<runtime::Session> session, Head head, std::int64_t fixed_batch) {
+  return [session = std::move(session), head = std::move(head),
+          fixed_batch](std::span<const Sequence* const> sequences) {
+    Packed packed;
+    for (const Sequence* sequence : sequences) packed.add(*sequence);
+    const std::size_t real = packed.ids.size();
+    while (static_cast<std::int64_t>(packed.offsets.size()) - 1 < fixed_batch)
+      packed.add(*sequences.back());
+    const runtime::Tensors outputs =
+        session->run(runtime::Sequences{packed.ids, packed.types, packed.offsets}, head.outputs);
+    const std::size_t rows = head.by_token ? packed.ids.size() : packed.offsets.size() - 1;
+    std::vector<Values> values(sequences.size());
+    for (const std::string& name : head.outputs) {
+      const auto found = outputs.find(name);
+      if (found == outputs.end()) throw Error(fmt::format("the model has no output '{}'", name));
+      const ir::Tensor tensor = found->second.converted(ir::DType::f32);
+      if (tensor.size() == 0 || static_cast<std::size_t>(tensor.size()) % rows != 0)
+        throw Error(fmt::format("the output '{}' has {} values for {} {}", name, tensor.size(),
+                                rows, head.by_token ? "tokens" : "sequences"));
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto begin = head.by_token ? static_cast<std::size_t>(packed.offsets[i]) : i;
+        const auto end = head.by_token ? static_cast<std::size_t>(packed.offsets[i + 1]) : i + 1;
+        take_rows(tensor, begin, std::min(end, head.by_token ? real : end), rows, values[i]);
+      }
+    }
+    return values;
+  };
+}
+
+std::string hidden_output(const runtime::Session& session) {
+  std::string found;
+  for (const plan::Port& port : session.outputs()) {
+    if (port.type.shape.size() != 3 || !ir::is_float(port.type.dtype)) continue;
+    if (port.name.find("hidden") != std::string::npos) return port.name;
+    if (found.empty()) found = port.name;
+  }
+  return found;
+}
+
+Model::Model(ModelSetup setup, BatcherOptions options)
+    : setup_(std::move(setup)), options_([&] {
+        options.pads = !runtime::takes_packed(setup_.session->plan());
+        if (setup_.fixed_batch > 0)
+          options.max_batch_sequences =
+              std::min(options.max_batch_sequences, static_cast<std::size_t>(setup_.fixed_batch));
+        return std::move(options);
+      }()) {
+  batcher_ =
+      std::make_unique<Batcher>(run_of(setup_.session, setup_.head, setup_.fixed_batch), options_);
+}
+
+Batcher& Model::hidden_states() {
+  const std::lock_guard lock(mutex_);
+  if (!hidden_states_) {
+    const std::shared_ptr<runtime::Session> session =
+        setup_.load_hidden_states ? setup_.load_hidden_states() : setup_.session;
+    const std::string output = hidden_output(*session);
+    if (output.empty()) throw Error("the model gives no hidden states [batch, seq, hidden]");
+    hidden_states_ = std::make_unique<Batcher>(
+        run_of(session, Head{{output}, true}, setup_.fixed_batch), options_);
+  }
+  return *hidden_states_;
+}
+
+void Model::drain() {
+  batcher_->drain();
+  const std::lock_guard lock(mutex_);
+  if (hidden_states_) hidden_states_->drain();
+}
+
+void Model::warm_up() {
+  if (setup_.head.outputs.empty()) return;
+  const std::size_t length = std::min<std::size_t>(setup_.max_length, 64);
+  const Sequence sequence{std::vector<std::int64_t>(length, 1), {}};
+  batcher_->submit({sequence, sequence}).get();
+}
+
+}  // namespace bertcl::serve

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model that is served: its session, its tokenizer, and the queue in front of it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/session.hpp"
+#include "serve/batcher.hpp"
+#include "serve/encode.hpp"
+#include "squad/answer.hpp"
+#include "text/tokenizer.hpp"
+
+namespace bertcl::serve {
+
+/// What a model does for a text, by its head.
+enum class Kind { embedding, classifier, reranker, question_answering, other };
+const char* name_of(Kind kind);
+
+/// Outputs that are taken of each sequence: one after the other in its Values.
+struct Head {
+  std::vector<std::string> outputs = {};
+  bool by_token = false;  ///< [tokens, ..] of the sequence; else its row
+};
+
+/// All that is known of a model once it is loaded.
+struct ModelSetup {
+  std::string name;  ///< by which requests choose it
+  std::string path;
+  std::shared_ptr<runtime::Session> session;
+  std::shared_ptr<const text::Tokenizer> tokenizer;
+  Kind kind = Kind::other;
+  Head head = {};
+  std::size_t max_length = 512;       ///< tokens of a sequence
+  std::int64_t vocabulary = 0;        ///< ids are below it
+  std::int64_t fixed_batch = 0;       ///< that the file asks for; 0: any
+  std::string precision = "float32";  ///< for /info
+  // Embeddings
+  std::string pooling = {};
+  bool normalized = false;
+  bool pools_prompt = true;
+  std::map<std::string, std::string> prompts = {};
+  std::string default_prompt = {};
+  /// The same model with its hidden states, loaded when they are first asked for.
+  std::function<std::shared_ptr<runtime::Session>()> load_hidden_states = {};
+  // Classes
+  std::vector<std::string> labels = {};
+  bool multi_label = false;
+  bool sigmoid = true;  ///< a reranker's scores are sigmoids of its logits
+  // Answers
+  squad::AnswerOptions answer = {};
+};
+
+/// Values of a head for each sequence, by one run of a session.
+RunFn run_of(std::shared_ptr<runtime::Session> session, Head head, std::int64_t fixed_batch);
+
+class Model {
+ public:
+  Model(ModelSetup setup, BatcherOptions options);
+
+  const ModelSetup& setup() const { return setup_; }
+  Batcher& batcher() { return *batcher_; }
+  /// Of [tokens, hidden]. Throws Error if the model has none.
+  Batcher& hidden_states();
+  void drain();
+  /// One sequence, so that kernels are built before the first request.
+  void warm_up();
+
+ private:
+  const ModelSetup setup_;
+  const BatcherOptions options_;
+  std::unique_ptr<Batcher> batcher_;
+  std::mutex mutex_;
+  std::unique_ptr<Batcher> hidden_states_;
+};
+
+/// A float output [batch, seq, hidden] that names its role, else the only one of that shape; "" if
+/// there is none.
+std::string hidden_output(const runtime::Session& session);
+
+}  // namespace bertcl::serve

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// A line for each request, for people or as JSON.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "serve/server.hpp"
+
+namespace bertcl::serve {
+
+/// Writes to standard error; any thread may call it.
+class RequestLog {
+ public:
+  /// `level`: "all", "errors" (requests that failed), "none".
+  RequestLog(bool json, std::string level);
+  ~RequestLog();
+
+  void write(const Answered& answered);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// {"time": .., "method": .., "path": .., ..} in one line.
+std::string log_json(const Answered& answered, const std::string& time);
+/// "POST /embed 200 12.3 ms 4 texts 120 tokens minilm"
+std::string log_text(const Answered& answered);
+
+}  // namespace bertcl::serve

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// POST /answer: a question about a text, with the result of Hugging Face's pipeline.
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "serve/inputs.hpp"
+#include "serve/json_text.hpp"
+#include "serve/routes.hpp"
+#include "text/unicode.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct AskRequest {
+  std::string question, context;
+  squad::AnswerOptions options;
+  std::size_t top_k = 1;
+};
+
+void read_int(const std::optional<text::JsonNode>& options, const char* name, int& value) {
+  const auto found = options ? options->find(name) : std::nullopt;
+  if (!found) return;
+  const std::int64_t given = found->integer();
+  if (given < 1 || given > 100'000) found->fail("is not from 1 to 100000");
+  value = static_cast<int>(given);
+}
+
+/// {question, context} with options beside them, or {inputs: {..}, parameters: {..}}.
+AskRequest read_ask_request(const Model& model, const text::JsonNode& body) {
+  const text::JsonNode asked = body.find("inputs").value_or(body);
+  const std::optional<text::JsonNode> options =
+      body.find("inputs") ? body.find("parameters") : std::optional(body);
+  AskRequest request{asked.at("question").string(), asked.at("context").string(),
+                     model.setup().answer, 1};
+  squad::AnswerOptions& answer = request.options;
+  int top_k = 1;
+  read_int(options, "top_k", top_k);
+  request.top_k = static_cast<std::size_t>(top_k);
+  answer.predictions.n_best_size = std::max(answer.predictions.n_best_size, top_k);
+  read_int(options, "max_answer_len", answer.predictions.max_answer_length);
+  read_int(options, "max_question_len", answer.features.max_query_length);
+  read_int(options, "doc_stride", answer.features.doc_stride);
+  int length = answer.features.max_seq_length;
+  read_int(options, "max_seq_len", length);
+  answer.features.max_seq_length = std::min(length, static_cast<int>(model.setup().max_length));
+  const auto absent = options ? options->find("handle_impossible_answer") : std::nullopt;
+  if (absent) answer.predictions.version_2 = absent->boolean();
+  return request;
+}
+
+Sequence window_of(const squad::Feature& feature) {
+  Sequence window{{feature.input_ids.begin(), feature.input_ids.end()}, {}};
+  window.types.assign(window.ids.size(), 0);
+  std::fill(window.types.begin() +
+                static_cast<std::ptrdiff_t>(std::min(feature.second, window.ids.size())),
+            window.types.end(), 1);
+  return window;
+}
+
+/// Start and end logits of each window: two outputs, or one whose values alternate.
+std::vector<squad::Logits> logits_of(const std::vector<Values>& values, bool alternate) {
+  std::vector<squad::Logits> logits;
+  for (const Values& both : values) {
+    const std::size_t length = both.size() / 2;
+    squad::Logits& own = logits.emplace_back();
+    for (std::size_t i = 0; i < length; ++i) {
+      own.start.push_back(both[alternate ? 2 * i : i]);
+      own.end.push_back(both[alternate ? 2 * i + 1 : length + i]);
+    }
+  }
+  return logits;
+}
+
+Json answer_json(const std::string& text, double probability, std::size_t start, std::size_t end) {
+  return {{"score", probability}, {"start", start}, {"end", end}, {"answer", text}};
+}
+
+/// The best answers that are in the text, each once.
+Json best_answers(const squad::FoundAnswer& found, std::string_view context, std::size_t top_k) {
+  Json answers = Json::array();
+  for (const squad::NBestEntry& entry : found.nbest) {
+    if (answers.size() == top_k) break;
+    if (!entry.span) continue;
+    const auto [begin, end] = *entry.span;
+    const std::string text(context.substr(begin, end - begin));
+    const std::size_t start = text::count_code_points(context.substr(0, begin));
+    answers.push_back(
+        answer_json(text, entry.probability, start, start + text::count_code_points(text)));
+  }
+  return answers;
+}
+
+}  // namespace
+
+Reply answer_route(Context& context) {
+  const text::JsonNode body = context.body();
+  const auto name = body.find("model");
+  Model& model =
+      context.service.model_for(context, {Kind::question_answering}, name ? name->string() : "");
+  const AskRequest request = read_ask_request(model, body);
+  const text::Tokenizer& tokenizer = *model.setup().tokenizer;
+  const squad::AskedQuestion asked =
+      squad::ask_question(request.question, request.context, tokenizer, request.options);
+  context.record.texts = asked.features.size();
+  std::vector<Sequence> windows;
+  for (const squad::Feature& feature : asked.features) windows.push_back(window_of(feature));
+  const std::vector<squad::Logits> logits =
+      logits_of(context.run(model, model.batcher(), std::move(windows)),
+                model.setup().head.outputs.size() == 1);
+  std::vector<squad::WindowLogits> seen;
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    seen.push_back({&asked.features[i], logits[i].start, logits[i].end});
+  const squad::FoundAnswer found = squad::find_answer(asked, seen, tokenizer, request.options);
+  if (request.top_k > 1) return {200, dump(best_answers(found, request.context, request.top_k))};
+  const squad::Span place = found.characters.value_or(squad::Span{});
+  Json answer = answer_json(found.text, found.probability, place.begin, place.end);
+  answer["logit_score"] = found.score;
+  if (found.null_odds) answer["null_odds"] = *found.null_odds;
+  return {200, dump(answer)};
+}
+
+std::vector<Route> answer_routes() { return {{"POST", "/answer", answer_route}}; }
+
+}  // namespace bertcl::serve

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Open Inference Protocol, version 2, with its binary extension: tensors in, tensors out.
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "serve/json_text.hpp"
+#include "serve/routes.hpp"
+#include "serve/tensors.hpp"
+#include "text/json_file.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kHeaderLength = "Inference-Header-Content-Length";
+constexpr const char* kVersion = "1";
+
+Reply server_route(Context&) {
+  const Json server = {
+      {"name", "bertcl"}, {"version", BERTCL_VERSION}, {"extensions", {"binary_tensor_data"}}};
+  return {200, dump(server)};
+}
+
+Reply live_route(Context&) {
+  const Json live = {{"live", true}};
+  return {200, dump(live)};
+}
+
+Reply ready_route(Context& context) {
+  const bool is_ready = context.service.state() == Service::State::ready;
+  const Json ready = {{"ready", is_ready}};
+  return {is_ready ? 200 : 503, dump(ready)};
+}
+
+Model& named_model(Context& context) {
+  Model& model = context.service.model(context.arguments[0]);
+  context.record.model = model.setup().name;
+  if (context.arguments.size() > 1 && context.arguments[1] != kVersion)
+    throw HttpError(404, "Validation", "the model has no version but 1");
+  return model;
+}
+
+Json ports_json(const std::vector<plan::Port>& ports) {
+  Json list = Json::array();
+  for (const plan::Port& port : ports) {
+    Json shape = Json::array();
+    for (const ir::Dim& extent : port.type.shape)
+      shape.push_back(extent.is_constant() ? extent.constant() : -1);
+    list.push_back(
+        {{"name", port.name}, {"datatype", datatype_of(port.type.dtype)}, {"shape", shape}});
+  }
+  return list;
+}
+
+Reply model_route(Context& context) {
+  const ModelSetup& setup = named_model(context).setup();
+  const Json model = {{"name", setup.name},
+                      {"versions", {kVersion}},
+                      {"platform", "bertcl"},
+                      {"inputs", ports_json(setup.session->inputs())},
+                      {"outputs", ports_json(setup.session->outputs())}};
+  return {200, dump(model)};
+}
+
+Reply model_ready_route(Context& context) {
+  const Json ready = {{"name", named_model(context).setup().name}, {"ready", true}};
+  return {200, dump(ready)};
+}
+
+struct Inference {
+  std::string id;
+  runtime::Tensors inputs;
+  runtime::OutputNames wanted;
+  std::vector<bool> binary;  // [wanted]
+};
+
+bool binary_flag(const std::optional<text::JsonNode>& parameters, const char* name,
+                 bool otherwise) {
+  const auto found = parameters ? parameters->find(name) : std::nullopt;
+  return found ? found->boolean() : otherwise;
+}
+
+Inference read_inference(const runtime::Session& session, const text::JsonNode& body,
+                         std::string_view binary) {
+  Inference inference;
+  if (const auto id = body.find("id")) inference.id = id->string();
+  body.at("inputs").each([&](const text::JsonNode& input) {
+    const std::string& name = input.at("name").string();
+    const auto& ports = session.inputs();
+    if (std::none_of(ports.begin(), ports.end(),
+                     [&](const plan::Port& port) { return port.name == name; }))
+      input.fail("names '" + name + "', which the model does not take");
+    if (!inference.inputs.emplace(name, read_tensor(input, binary)).second)
+      input.fail("names '" + name + "' for a second time");
+  });
+  if (!binary.empty())
+    throw Error("the body has " + std::to_string(binary.size()) + " bytes after the tensors");
+  const bool all_binary = binary_flag(body.find("parameters"), "binary_data_output", false);
+  const auto want = [&](const std::string& name, bool as_bytes) {
+    inference.wanted.push_back(name);
+    inference.binary.push_back(as_bytes);
+  };
+  if (const auto outputs = body.find("outputs"); outputs && !outputs->value().empty()) {
+    outputs->each([&](const text::JsonNode& output) {
+      const std::string& name = output.at("name").string();
+      const auto& ports = session.outputs();
+      if (std::none_of(ports.begin(), ports.end(),
+                       [&](const plan::Port& port) { return port.name == name; }))
+        output.fail("names '" + name + "', which the model does not give");
+      want(name, binary_flag(output.find("parameters"), "binary_data", all_binary));
+    });
+  } else {
+    for (const plan::Port& port : session.outputs()) want(port.name, all_binary);
+  }
+  return inference;
+}
+
+Reply results(const ModelSetup& setup, const Inference& inference,
+              const runtime::Tensors& tensors) {
+  std::string head = R"({"model_name":)" + dump(setup.name) + R"(,"model_version":"1",)";
+  if (!inference.id.empty()) head += R"("id":)" + dump(inference.id) + ',';
+  head += R"("outputs":[)";
+  std::string bytes;
+  for (std::size_t i = 0; i < inference.wanted.size(); ++i) {
+    const ir::Tensor& tensor = tensors.at(inference.wanted[i]);
+    Json output = {{"name", inference.wanted[i]},
+                   {"datatype", datatype_of(tensor.dtype())},
+                   {"shape", tensor.shape()}};
+    if (i > 0) head += ',';
+    if (inference.binary[i]) {
+      const auto data = tensor.bytes();
+      output["parameters"] = {{"binary_data_size", data.size()}};
+      bytes.append(reinterpret_cast<const char*>(data.data()), data.size());
+      head += dump(output);
+    } else {
+      head += dump(output);
+      head.back() = ',';  // the brace goes after the data
+      head += R"("data":)" + data_json(tensor) + '}';
+    }
+  }
+  head += "]}";
+  if (bytes.empty()) return {200, head};
+  return {200,
+          head + bytes,
+          "application/octet-stream",
+          {{kHeaderLength, std::to_string(head.size())}}};
+}
+
+/// The JSON at the beginning of a body with bytes after it.
+std::size_t header_length(const Call& call) {
+  const std::string text = call.header(kHeaderLength);
+  if (text.empty()) return call.body.size();
+  std::size_t length = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+  if (error != std::errc{} || end != text.data() + text.size() || length > call.body.size())
+    throw Error(std::string(kHeaderLength) + " is '" + text + "', the body has " +
+                std::to_string(call.body.size()) + " bytes");
+  return length;
+}
+
+Inference read_call(Context& context, const runtime::Session& session) {
+  try {
+    const std::size_t length = header_length(context.call);
+    const std::string_view whole = context.call.body;
+    context.document = text::parse_json(whole.substr(0, length));
+    return read_inference(session, text::JsonNode(context.document), whole.substr(length));
+  } catch (const Error& error) {
+    throw HttpError(400, "Validation", error.what());
+  }
+}
+
+Reply infer_route(Context& context) {
+  Model& model = named_model(context);
+  runtime::Session& session = *model.setup().session;
+  const Inference inference = read_call(context, session);
+  for (const auto& [name, tensor] : inference.inputs) {
+    context.record.tokens =
+        std::max(context.record.tokens, static_cast<std::size_t>(tensor.size()));
+    if (!tensor.shape().empty())
+      context.record.texts = static_cast<std::size_t>(tensor.shape().front());
+  }
+  // The request may be given up while it runs.
+  const auto inputs = std::make_shared<const runtime::Tensors>(inference.inputs);
+  const auto outputs = std::make_shared<runtime::Tensors>();
+  Batcher::Ticket ticket = model.batcher().submit(
+      [&session, inputs, outputs, wanted = inference.wanted] {
+        *outputs = session.run(*inputs, wanted);
+      },
+      context.record.tokens);
+  context.wait(ticket);
+  try {
+    ticket.get();
+  } catch (const Error& error) {
+    const bool callers = error.code() == ErrorCode::invalid_argument;
+    throw HttpError(callers ? 400 : 500, "Backend", error.what());
+  }
+  return results(model.setup(), inference, *outputs);
+}
+
+}  // namespace
+
+std::vector<Route> oip_routes() {
+  return {{"GET", "/v2", server_route},
+          {"GET", "/v2/health/live", live_route, true, true},
+          {"GET", "/v2/health/ready", ready_route, true, true},
+          {"GET", "/v2/models/{}", model_route},
+          {"GET", "/v2/models/{}/versions/{}", model_route},
+          {"GET", "/v2/models/{}/ready", model_ready_route},
+          {"GET", "/v2/models/{}/versions/{}/ready", model_ready_route},
+          {"POST", "/v2/models/{}/infer", infer_route},
+          {"POST", "/v2/models/{}/versions/{}/infer", infer_route}};
+}
+
+}  // namespace bertcl::serve

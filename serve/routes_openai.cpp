@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The routes of OpenAI's interface: /v1/embeddings and /v1/models.
+#include <string>
+
+#include "serve/inputs.hpp"
+#include "serve/json_text.hpp"
+#include "serve/routes.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+bool wants_base64(const text::JsonNode& body) {
+  const auto format = body.find("encoding_format");
+  if (!format || format->string() == "float") return false;
+  if (format->string() != "base64") format->fail("is neither \"float\" nor \"base64\"");
+  return true;
+}
+
+Reply embeddings_route(Context& context) {
+  const text::JsonNode body = context.body();
+  const auto name = body.find("model");
+  Model& model = context.service.model_for(context, {Kind::embedding}, name ? name->string() : "");
+  EmbedRequest request{
+      read_inputs(body.at("input")), prompt_of(model, body), context.truncation(body), {}, {}};
+  if (const auto dimensions = body.find("dimensions")) {
+    request.dimensions = dimensions->integer();
+    if (*request.dimensions < 1) dimensions->fail("is not above 0");
+  }
+  const bool as_base64 = wants_base64(body);
+  const std::vector<Values> vectors = embed(context, model, request);
+  Reply reply{200, R"({"object":"list","data":[)"};
+  for (std::size_t i = 0; i < vectors.size(); ++i) {
+    if (i > 0) reply.body += ',';
+    reply.body += R"({"object":"embedding","index":)" + std::to_string(i) + R"(,"embedding":)";
+    if (as_base64)
+      reply.body += '"' + base64(vectors[i]) + '"';
+    else
+      append_floats(reply.body, vectors[i]);
+    reply.body += '}';
+  }
+  const nlohmann::ordered_json usage = {{"prompt_tokens", context.record.tokens},
+                                        {"total_tokens", context.record.tokens}};
+  reply.body += R"(],"model":)" + dump(model.setup().name) + R"(,"usage":)" + dump(usage) + '}';
+  return reply;
+}
+
+nlohmann::ordered_json description(const Model& model) {
+  return {{"id", model.setup().name}, {"object", "model"}, {"created", 0}, {"owned_by", "bertcl"}};
+}
+
+Reply models_route(Context& context) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& model : context.service.models()) list.push_back(description(*model));
+  const nlohmann::ordered_json all = {{"object", "list"}, {"data", list}};
+  return {200, dump(all)};
+}
+
+Reply openai_model_route(Context& context) {
+  const Model& model = context.service.model(context.arguments[0]);
+  context.record.model = model.setup().name;
+  return {200, dump(description(model))};
+}
+
+}  // namespace
+
+std::vector<Route> openai_routes() {
+  return {{"POST", "/v1/embeddings", embeddings_route},
+          {"POST", "/embeddings", embeddings_route},
+          {"GET", "/v1/models", models_route},
+          {"GET", "/v1/models/{}", openai_model_route}};
+}
+
+}  // namespace bertcl::serve

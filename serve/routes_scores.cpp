@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The routes of text-embeddings-inference for classes and scores: /predict and /rerank.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "serve/inputs.hpp"
+#include "serve/json_text.hpp"
+#include "serve/routes.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+struct Prediction {
+  float score = 0;
+  std::size_t label = 0;
+};
+
+double sigmoid_of(double x) { return 1.0 / (1.0 + std::exp(-x)); }
+
+/// Of one text, best first. Raw scores are the logits; else softmax, or sigmoids where a text may
+/// be of several classes or the model gives one score.
+std::vector<Prediction> predictions(const ModelSetup& setup, const Values& logits, bool raw) {
+  const double most = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  for (const float x : logits) sum += std::exp(x - most);
+  const bool independent = setup.multi_label || logits.size() == 1;
+  std::vector<Prediction> all;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const double score = raw           ? logits[i]
+                         : independent ? sigmoid_of(logits[i])
+                                       : std::exp(logits[i] - most) / sum;
+    all.push_back({static_cast<float>(score), i});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Prediction& a, const Prediction& b) { return a.score > b.score; });
+  return all;
+}
+
+void append_predictions(std::string& text, const ModelSetup& setup,
+                        const std::vector<Prediction>& all) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t label = all[i].label;
+    const std::string name =
+        label < setup.labels.size() ? setup.labels[label] : "LABEL_" + std::to_string(label);
+    text += i == 0 ? R"([{"score":)" : R"(,{"score":)";
+    append_float(text, all[i].score);
+    text += R"(,"label":)" + dump(name) + '}';
+  }
+  text += ']';
+}
+
+/// A text, or two.
+std::vector<std::string> read_pair(const text::JsonNode& node) {
+  if (node.value().is_string()) return {node.string()};
+  std::vector<std::string> pair = read_texts(node);
+  if (pair.empty() || pair.size() > 2)
+    node.fail("has " + std::to_string(pair.size()) +
+              " texts; one text, or two that belong together");
+  return pair;
+}
+
+/// TEI's PredictInput: a text; two of them; or a list of [text] and [text, text].
+std::vector<std::vector<std::string>> read_pairs(const text::JsonNode& node, bool& is_batch) {
+  is_batch = node.value().is_array() && (node.value().empty() || !node.value().front().is_string());
+  if (!is_batch) return {read_pair(node)};
+  std::vector<std::vector<std::string>> pairs;
+  node.each([&](const text::JsonNode& pair) { pairs.push_back(read_pair(pair)); });
+  return pairs;
+}
+
+bool flag(const text::JsonNode& body, const char* name) {
+  const auto found = body.find(name);
+  return found && found->boolean();
+}
+
+}  // namespace
+
+Reply predict_route(Context& context) {
+  const text::JsonNode body = context.body();
+  const auto name = body.find("model");
+  Model& model = context.service.model_for(context, {Kind::classifier, Kind::reranker},
+                                           name ? name->string() : "");
+  bool is_batch = false;
+  const auto pairs = read_pairs(body.at("inputs"), is_batch);
+  context.check_count(pairs.size());
+  context.record.texts = pairs.size();
+  const Truncation truncation = context.truncation(body);
+  std::vector<Sequence> sequences;
+  for (const std::vector<std::string>& pair : pairs)
+    sequences.push_back(pair.size() == 1 ? context.encode(model, pair[0], truncation)
+                                         : context.encode(model, pair[0], pair[1], truncation));
+  const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
+  check_finite(logits);
+  const bool raw = flag(body, "raw_scores");
+  Reply reply;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (is_batch) reply.body += i == 0 ? '[' : ',';
+    append_predictions(reply.body, model.setup(), predictions(model.setup(), logits[i], raw));
+  }
+  if (is_batch) reply.body += ']';
+  return reply;
+}
+
+Reply rerank_route(Context& context) {
+  const text::JsonNode body = context.body();
+  const auto name = body.find("model");
+  Model& model = context.service.model_for(context, {Kind::reranker}, name ? name->string() : "");
+  const std::string& query = body.at("query").string();
+  const std::vector<std::string> texts = read_texts(body.at("texts"));
+  context.check_count(texts.size());
+  context.record.texts = texts.size();
+  const Truncation truncation = context.truncation(body);
+  std::vector<Sequence> sequences;
+  for (const std::string& text : texts)
+    sequences.push_back(context.encode(model, query, text, truncation));
+  const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
+  check_finite(logits);
+  const bool raw = flag(body, "raw_scores") || !model.setup().sigmoid;
+  std::vector<Prediction> ranks;  // their labels are the places of the texts
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    ranks.push_back({static_cast<float>(raw ? logits[i].at(0) : sigmoid_of(logits[i].at(0))), i});
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [](const Prediction& a, const Prediction& b) { return a.score > b.score; });
+  const bool with_text = flag(body, "return_text");
+  Reply reply{200, "["};
+  for (const Prediction& rank : ranks) {
+    if (reply.body.size() > 1) reply.body += ',';
+    reply.body += R"({"index":)" + std::to_string(rank.label);
+    if (with_text) reply.body += R"(,"text":)" + dump(texts[rank.label]);
+    reply.body += R"(,"score":)";
+    append_float(reply.body, rank.score);
+    reply.body += '}';
+  }
+  reply.body += ']';
+  return reply;
+}
+
+}  // namespace bertcl::serve

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// The routes of text-embeddings-inference for vectors, and what describes the server.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "serve/inputs.hpp"
+#include "serve/json_text.hpp"
+#include "serve/metrics.hpp"
+#include "serve/routes.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+std::string model_named(const text::JsonNode& body) {
+  const auto name = body.find("model");
+  return name ? name->string() : "";
+}
+
+EmbedRequest read_embed_request(Context& context, const Model& model, const text::JsonNode& body) {
+  EmbedRequest request{
+      read_inputs(body.at("inputs")), prompt_of(model, body), context.truncation(body), {}, {}};
+  request.normalize = true;
+  if (const auto normalize = body.find("normalize")) request.normalize = normalize->boolean();
+  if (const auto dimensions = body.find("dimensions")) {
+    request.dimensions = dimensions->integer();
+    if (*request.dimensions < 1) dimensions->fail("is not above 0");
+  }
+  return request;
+}
+
+Reply embed_route(Context& context) {
+  const text::JsonNode body = context.body();
+  Model& model = context.service.model_for(context, {Kind::embedding}, model_named(body));
+  const std::vector<Values> vectors =
+      embed(context, model, read_embed_request(context, model, body));
+  Reply reply;
+  for (const Values& vector : vectors) {
+    reply.body += reply.body.empty() ? '[' : ',';
+    append_floats(reply.body, vector);
+  }
+  reply.body += ']';
+  return reply;
+}
+
+Reply embed_all_route(Context& context) {
+  const text::JsonNode body = context.body();
+  Model& model =
+      context.service.model_for(context, {Kind::embedding, Kind::other}, model_named(body));
+  const EmbedRequest request = read_embed_request(context, model, body);
+  std::vector<std::size_t> tokens;
+  for (const Input& input : request.inputs)
+    tokens.push_back(
+        sequence_of(context, model, input, request.prompt, request.truncation).ids.size());
+  const std::vector<Values> values = embed_tokens(context, model, request);
+  Reply reply;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    reply.body += i == 0 ? '[' : ',';
+    const std::size_t hidden = values[i].size() / tokens[i];
+    for (std::size_t token = 0; token < tokens[i]; ++token) {
+      reply.body += token == 0 ? '[' : ',';
+      append_floats(reply.body, std::span(values[i]).subspan(token * hidden, hidden));
+    }
+    reply.body += ']';
+  }
+  reply.body += ']';
+  return reply;
+}
+
+float cosine(const Values& a, const Values& b) {
+  double dot = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    dot += static_cast<double>(a[i]) * b[i];
+    aa += static_cast<double>(a[i]) * a[i];
+    bb += static_cast<double>(b[i]) * b[i];
+  }
+  return static_cast<float>(dot / std::max(std::sqrt(aa * bb), 1e-12));
+}
+
+Reply similarity_route(Context& context) {
+  const text::JsonNode body = context.body();
+  Model& model = context.service.model_for(context, {Kind::embedding}, model_named(body));
+  const text::JsonNode inputs = body.at("inputs");
+  const auto parameters = body.find("parameters");
+  EmbedRequest request;
+  request.prompt = prompt_of(model, parameters.value_or(body));
+  request.truncation = context.truncation(parameters.value_or(body));
+  for (const std::string& text : read_texts(inputs.at("sentences")))
+    request.inputs.push_back({text, {}});
+  context.check_count(request.inputs.size());
+  request.inputs.insert(request.inputs.begin(), {inputs.at("source_sentence").string(), {}});
+  // The source is no text of the list that is bounded.
+  std::vector<Sequence> sequences;
+  for (const Input& input : request.inputs)
+    sequences.push_back(sequence_of(context, model, input, request.prompt, request.truncation));
+  context.record.texts = request.inputs.size();
+  const std::vector<Values> vectors = context.run(model, model.batcher(), std::move(sequences));
+  check_finite(vectors);
+  Values similarities;
+  for (std::size_t i = 1; i < vectors.size(); ++i)
+    similarities.push_back(cosine(vectors[0], vectors[i]));
+  Reply reply;
+  append_floats(reply.body, similarities);
+  return reply;
+}
+
+nlohmann::ordered_json type_of(const ModelSetup& setup) {
+  if (setup.kind == Kind::embedding)
+    return {{"embedding", {{"pooling", setup.pooling.empty() ? "model" : setup.pooling}}}};
+  if (setup.kind != Kind::classifier && setup.kind != Kind::reranker)
+    return {{name_of(setup.kind), nlohmann::ordered_json::object()}};
+  nlohmann::ordered_json names = nlohmann::ordered_json::object(), ids = names;
+  for (std::size_t i = 0; i < setup.labels.size(); ++i) {
+    names[std::to_string(i)] = setup.labels[i];
+    ids[setup.labels[i]] = i;
+  }
+  return {{name_of(setup.kind), {{"id2label", names}, {"label2id", ids}}}};
+}
+
+Reply info_route(Context& context) {
+  Service& service = context.service;
+  const Model& model = *service.models().front();
+  const ModelSetup& setup = model.setup();
+  const ServiceOptions& options = service.options();
+  nlohmann::ordered_json info = {
+      {"model_id", setup.path},
+      {"model_sha", nullptr},
+      {"model_dtype", setup.precision},
+      {"served_model_name", setup.name},
+      {"model_type", type_of(setup)},
+      {"max_concurrent_requests", options.max_concurrent_requests},
+      {"max_input_length", setup.max_length},
+      {"max_batch_tokens", service.models().front()->batcher().options().max_batch_tokens},
+      {"max_batch_requests", nullptr},
+      {"max_client_batch_size", options.max_client_batch},
+      {"auto_truncate", options.auto_truncate},
+      {"tokenization_workers", options.threads},
+      {"version", BERTCL_VERSION},
+      {"sha", nullptr},
+      {"docker_label", nullptr}};
+  for (const auto& other : service.models())
+    info["models"].push_back(
+        {{"name", other->setup().name}, {"model_type", type_of(other->setup())}});
+  return {200, dump(info)};
+}
+
+Reply health_route(Context& context) {
+  if (context.service.state() == Service::State::ready) return {200, "", "text/plain"};
+  throw HttpError(503, "Unhealthy",
+                  context.service.state() == Service::State::loading
+                      ? "models are being loaded"
+                      : "the server is shutting down");
+}
+
+Reply metrics_route(Context& context) {
+  return {200, context.service.metrics().text(context.service),
+          "text/plain; version=0.0.4; charset=utf-8"};
+}
+
+/// POST / does what the model is for, as Hugging Face's inference endpoints.
+Reply root_route(Context& context) {
+  const text::JsonNode body = context.body();
+  const auto inputs = body.find("inputs");
+  const bool object = inputs && inputs->value().is_object();
+  if (object && inputs->find("question")) return answer_route(context);
+  if (object && inputs->find("source_sentence")) return similarity_route(context);
+  if (body.find("question")) return answer_route(context);
+  if (body.find("texts")) return rerank_route(context);
+  const Model& model = context.service.model_for(
+      context,
+      {Kind::embedding, Kind::classifier, Kind::reranker, Kind::question_answering, Kind::other},
+      model_named(body));
+  return model.setup().kind == Kind::embedding ? embed_route(context) : predict_route(context);
+}
+
+}  // namespace
+
+std::vector<Route> tei_routes() {
+  return {{"GET", "/health", health_route, true, true},
+          {"GET", "/ping", health_route, true, true},
+          {"GET", "/metrics", metrics_route, true, true},
+          {"GET", "/info", info_route},
+          {"POST", "/", root_route},
+          {"POST", "/embed", embed_route},
+          {"POST", "/embed_all", embed_all_route},
+          {"POST", "/similarity", similarity_route},
+          {"POST", "/predict", predict_route},
+          {"POST", "/rerank", rerank_route},
+          {"POST", "/tokenize", tokenize_route},
+          {"POST", "/decode", decode_route}};
+}
+
+}  // namespace bertcl::serve

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP server, by cpp-httplib: a thread for each connection.
+#include "serve/server.hpp"
+
+#include <fmt/format.h>
+#include <httplib.h>
+
+#include <atomic>
+#include <chrono>
+#include <limits>
+#include <thread>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "serve/connection.hpp"
+#include "serve/connection_pool.hpp"
+#include "serve/metrics.hpp"
+#include "support/stopwatch.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+/// Bodies unpack to so many times the limit before their connection is given up.
+constexpr std::size_t kMostDiscarded = 16;
+
+/// cpp-httplib's interface of a pool; what enqueue() returns differs between its releases.
+class PoolAdapter : public httplib::TaskQueue {
+ public:
+  explicit PoolAdapter(ConnectionPool& pool) : pool_(pool) {}
+  using Enqueued = decltype(std::declval<httplib::TaskQueue&>().enqueue(std::function<void()>()));
+  Enqueued enqueue(std::function<void()> serve) override {
+    pool_.enqueue(std::move(serve));
+    return Enqueued(true);
+  }
+  void shutdown() override { pool_.shutdown(); }
+
+ private:
+  ConnectionPool& pool_;
+};
+
+Connection connection_of(const httplib::Request& request) {
+  return {request.remote_addr, request.remote_port, request.local_port};
+}
+
+/// Set by a handler, read when its reply has been written by the same thread.
+thread_local bool closes_connection = false;
+
+/// JSON of many numbers is not worth compressing: cpp-httplib would, for this exact type alone.
+std::string content_type(const std::string& type) {
+  return type == "application/json" ? "application/json; charset=utf-8" : type;
+}
+
+}  // namespace
+
+struct Server::Impl {
+  Service& service;
+  ServerOptions options;
+  std::function<void(const Answered&)> log;
+  ConnectionPool pool;
+  httplib::Server http;
+  std::atomic<bool> started = false, stopped = false, ended = false;
+
+  Impl(Service& served, ServerOptions chosen, std::function<void(const Answered&)> logger)
+      : service(served),
+        options(std::move(chosen)),
+        log(std::move(logger)),
+        pool(options.threads, options.waiting_connections) {
+    http.new_task_queue = [this] { return new PoolAdapter(pool); };
+    http.set_keep_alive_max_count(std::numeric_limits<std::size_t>::max());
+    http.set_keep_alive_timeout(options.keep_alive_seconds);
+    http.set_read_timeout(options.io_seconds);
+    http.set_write_timeout(options.io_seconds);
+    http.set_payload_max_length(options.payload_limit);
+    http.set_tcp_nodelay(true);
+    const auto with_body = [this](const httplib::Request& request, httplib::Response& response,
+                                  const httplib::ContentReader& reader) {
+      read_and_answer(request, response, reader);
+    };
+    const auto without_body = [this](const httplib::Request& request, httplib::Response& response) {
+      answer(request, response, {});
+    };
+    http.Get(".*", without_body).Options(".*", without_body);
+    http.Post(".*", with_body).Put(".*", with_body).Patch(".*", with_body);
+    http.Delete(".*", with_body);
+    // What the library refuses by itself: a damaged head, a body that is announced as too large.
+    const httplib::Server::HandlerWithResponse on_error = [this](const httplib::Request& request,
+                                                                 httplib::Response& response) {
+      if (!response.body.empty()) return httplib::Server::HandlerResponse::Unhandled;
+      refuse(request, response, Stopwatch(), response.status,
+             response.status == 413   ? "the request's body is too large"
+             : response.status == 414 ? "the path is too long"
+                                      : "the request is malformed");
+      return httplib::Server::HandlerResponse::Handled;
+    };
+    http.set_error_handler(on_error);
+    http.set_logger([](const httplib::Request& request, const httplib::Response&) {
+      if (std::exchange(closes_connection, false)) connection_of(request).close_after_reply();
+    });
+  }
+
+  void read_and_answer(const httplib::Request& request, httplib::Response& response,
+                       const httplib::ContentReader& reader) {
+    const Stopwatch clock;
+    const auto give_up = [&](int status, const char* message) {
+      closes_connection = true;  // what is left of the body is no request
+      refuse(request, response, clock, status, message);
+    };
+    if (request.is_multipart_form_data()) return give_up(415, "the body is to be JSON");
+    std::string body;
+    std::size_t size = 0;
+    const bool whole = reader([&](const char* data, std::size_t length) {
+      size += length;
+      if (size <= options.payload_limit) body.append(data, length);
+      return size <= kMostDiscarded * options.payload_limit;
+    });
+    if (size > options.payload_limit) return give_up(413, "the request's body is too large");
+    // The library has set the status: 413 for a length that was announced, 400 for what it cannot
+    // unpack or read.
+    if (!whole)
+      return give_up(response.status >= 400 ? response.status : 400,
+                     response.status == 413 ? "the request's body is too large"
+                                            : "the request's body cannot be read");
+    answer(request, response, std::move(body));
+  }
+
+  void refuse(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,
+              int status, const char* message) {
+    RequestRecord record;
+    record.error = message;
+    reply(request, response, clock,
+          {status, error_body(request.path, status, "Validation", message)}, std::move(record));
+  }
+
+  void answer(const httplib::Request& request, httplib::Response& response, std::string body) {
+    const Stopwatch clock;
+    Connection connection = connection_of(request);
+    Call call{request.method, request.path, std::move(body)};
+    call.header = [&](const std::string& name) { return request.get_header_value(name); };
+    call.hung_up = [&] { return connection.hung_up(); };
+    RequestRecord record;
+    Reply made = service.handle(call, record);
+    if (made.status == 499) {
+      closes_connection = true;
+      made.status = 503;
+      record.error = "the client closed the connection";
+    }
+    reply(request, response, clock, std::move(made), std::move(record));
+  }
+
+  void reply(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,
+             Reply made, RequestRecord record) {
+    response.status = made.status;
+    for (const auto& [name, value] : made.headers) response.set_header(name, value);
+    response.set_content(std::move(made.body), content_type(made.type));
+    // Others wait for a thread, or the server ends: an idle connection would hold it.
+    if (pool.waiting() > 0 || service.state() == Service::State::draining) closes_connection = true;
+    if (closes_connection) response.set_header("Connection", "close");
+    const double seconds = clock.seconds();
+    service.metrics().count_request(record, made.status, seconds);
+    if (log)
+      log({request.method, request.path, request.remote_addr, made.status, seconds,
+           std::move(record)});
+  }
+};
+
+Server::Server(Service& service, ServerOptions options, std::function<void(const Answered&)> log)
+    : impl_(std::make_unique<Impl>(service, std::move(options), std::move(log))) {}
+
+Server::~Server() { stop(); }
+
+int Server::bind() {
+  const ServerOptions& options = impl_->options;
+  const int port = options.port == 0 ? impl_->http.bind_to_any_port(options.host)
+                   : impl_->http.bind_to_port(options.host, options.port) ? options.port
+                                                                          : -1;
+  if (port < 0)
+    throw Error(fmt::format("cannot listen on {}:{}: the port is taken, or the host is not one of "
+                            "this machine; choose others by --host and --port",
+                            options.host, options.port),
+                ErrorCode::io);
+  return port;
+}
+
+void Server::listen() {
+  impl_->started = true;
+  if (!impl_->stopped) impl_->http.listen_after_bind();
+  impl_->ended = true;
+}
+
+void Server::stop() {
+  if (impl_->stopped.exchange(true)) return;
+  // The library forgets a stop() that comes before it listens.
+  while (impl_->started && !impl_->ended) {
+    if (impl_->http.is_running()) return impl_->http.stop();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace bertcl::serve

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP server in front of a Service.
+#pragma once
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "serve/service.hpp"
+
+namespace bertcl::serve {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";
+  int port = 8080;                        ///< 0: any that is free
+  std::size_t threads = 64;               ///< connections that are served at a time
+  std::size_t waiting_connections = 256;  ///< accepted, without a thread
+  std::size_t payload_limit = 2'000'000;  ///< bytes of a request's body, unpacked
+  int keep_alive_seconds = 5;             ///< until an idle connection is closed
+  int io_seconds = 30;                    ///< between two pieces of a request or an answer
+};
+
+/// A request that was answered, for logs.
+struct Answered {
+  std::string method, path, client;
+  int status = 0;
+  double seconds = 0;
+  RequestRecord record;
+};
+
+class Server {
+ public:
+  Server(Service& service, ServerOptions options, std::function<void(const Answered&)> log);
+  ~Server();
+
+  /// Gives the port. Throws Error if it is taken, or the host is not one of this machine.
+  int bind();
+  /// Serves until stop(), then what is being served.
+  void listen();
+  void stop();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace bertcl::serve

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routing, authentication, waiting for results, and from exceptions to replies.
+#include "serve/service.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <openssl/crypto.h>
+
+#include <algorithm>
+#include <exception>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "serve/json_text.hpp"
+#include "serve/metrics.hpp"
+#include "text/json_file.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+constexpr std::chrono::milliseconds kBetweenLooks{25};  // at the connection of a waiting request
+
+/// The parts of a path that stand for {}; none if it does not match.
+std::optional<std::vector<std::string>> match(std::string_view pattern, std::string_view path) {
+  std::vector<std::string> arguments;
+  while (!pattern.empty() || !path.empty()) {
+    if (pattern.starts_with("{}")) {
+      const std::size_t end = std::min(path.find('/'), path.size());
+      if (end == 0) return std::nullopt;
+      arguments.emplace_back(path.substr(0, end));
+      pattern.remove_prefix(2);
+      path.remove_prefix(end);
+    } else {
+      if (pattern.empty() || path.empty() || pattern.front() != path.front()) return std::nullopt;
+      pattern.remove_prefix(1);
+      path.remove_prefix(1);
+    }
+  }
+  return arguments;
+}
+
+bool same_key(const std::string& given, const std::string& key) {
+  const std::string expected = "Bearer " + key;
+  return given.size() == expected.size() &&
+         CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
+}
+
+HttpError too_long(const TooLong& text) {
+  return HttpError(413, "Validation",
+                   fmt::format("a text has {} tokens, the model takes {}; shorten it, or send "
+                               "\"truncate\": true",
+                               text.tokens, text.limit));
+}
+
+}  // namespace
+
+text::JsonNode Context::body() {
+  document = text::parse_json(call.body);
+  return text::JsonNode(document);
+}
+
+void Context::wait(Batcher::Ticket& ticket) {
+  const auto end = std::chrono::steady_clock::now() + service.options().timeout;
+  while (!ticket.wait_for(kBetweenLooks)) {
+    if (call.hung_up()) throw HungUp();
+    if (std::chrono::steady_clock::now() >= end)
+      throw HttpError(
+          504, "Backend",
+          fmt::format("no result after {} s", service.options().timeout.count() / 1000));
+  }
+}
+
+std::vector<Values> Context::run(Model& model, Batcher& batcher, std::vector<Sequence> sequences) {
+  for (const Sequence& sequence : sequences) {
+    record.tokens += sequence.ids.size();
+    for (const std::int64_t id : sequence.ids)
+      if (id < 0 || (model.setup().vocabulary > 0 && id >= model.setup().vocabulary))
+        throw HttpError(422, "Validation",
+                        fmt::format("token id {} is outside the vocabulary of {} tokens", id,
+                                    model.setup().vocabulary));
+    if (sequence.ids.empty()) throw HttpError(422, "Validation", "a text has no tokens");
+  }
+  if (record.tokens > batcher.options().max_queue_tokens)
+    throw HttpError(413, "Validation",
+                    fmt::format("the request has {} tokens, the queue takes {}", record.tokens,
+                                batcher.options().max_queue_tokens));
+  Batcher::Ticket ticket = batcher.submit(std::move(sequences));
+  wait(ticket);
+  try {
+    return ticket.get();
+  } catch (const std::bad_alloc&) {
+    throw HttpError(424, "Backend", "out of memory");
+  } catch (const std::exception& error) {
+    throw HttpError(424, "Backend", error.what());
+  }
+}
+
+Sequence Context::encode(const Model& model, std::string_view text,
+                         const Truncation& truncation) const {
+  try {
+    return encode_text(*model.setup().tokenizer, text, model.setup().max_length, truncation);
+  } catch (const TooLong& long_one) {
+    throw too_long(long_one);
+  }
+}
+
+Sequence Context::encode(const Model& model, std::string_view first, std::string_view second,
+                         const Truncation& truncation) const {
+  try {
+    return encode_pair(*model.setup().tokenizer, first, second, model.setup().max_length,
+                       truncation);
+  } catch (const TooLong& long_one) {
+    throw too_long(long_one);
+  }
+}
+
+Truncation Context::truncation(const text::JsonNode& body) const {
+  Truncation truncation{service.options().auto_truncate, Side::right};
+  if (const auto truncate = body.find("truncate")) truncation.truncate = truncate->boolean();
+  if (const auto side = body.find("truncation_direction")) {
+    if (side->string() == "Left" || side->string() == "left")
+      truncation.side = Side::left;
+    else if (side->string() != "Right" && side->string() != "right")
+      side->fail("is neither \"Left\" nor \"Right\"");
+  }
+  return truncation;
+}
+
+void Context::check_count(std::size_t texts) const {
+  if (texts == 0) throw HttpError(400, "Empty", "the request has no text");
+  const std::size_t most = service.options().max_client_batch;
+  if (texts > most)
+    throw HttpError(413, "Validation",
+                    fmt::format("the request has {} texts, the server takes {}", texts, most));
+}
+
+Service::Service(ServiceOptions options, Metrics& metrics)
+    : options_(std::move(options)), metrics_(metrics) {
+  for (const auto& routes : {tei_routes(), openai_routes(), oip_routes(), answer_routes()})
+    routes_.insert(routes_.end(), routes.begin(), routes.end());
+}
+
+Service::~Service() { drain(); }
+
+void Service::start(std::vector<std::unique_ptr<Model>> models) {
+  models_ = std::move(models);
+  state_ = State::ready;
+}
+
+void Service::drain() {
+  state_ = State::draining;
+  for (const auto& model : models_) model->drain();
+}
+
+Model& Service::model(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const auto& model : models_) {
+    if (model->setup().name == name) return *model;
+    names.push_back(model->setup().name);
+  }
+  throw HttpError(404, "Validation",
+                  fmt::format("unknown model '{}' (choose from {})", name, fmt::join(names, ", ")));
+}
+
+Model& Service::model_for(Context& context, std::initializer_list<Kind> kinds,
+                          const std::string& wanted) const {
+  const auto fits = [&](const Model& model) {
+    return std::find(kinds.begin(), kinds.end(), model.setup().kind) != kinds.end();
+  };
+  Model* chosen = nullptr;
+  if (!wanted.empty()) chosen = &model(wanted);
+  for (const auto& model : models_)
+    if (!chosen && fits(*model)) chosen = model.get();
+  std::vector<std::string> names;
+  for (const Kind kind : kinds) names.emplace_back(name_of(kind));
+  if (!chosen)
+    throw HttpError(424, "Backend",
+                    fmt::format("no model here is for this: it needs one of the kind {}",
+                                fmt::join(names, " or ")));
+  context.record.model = chosen->setup().name;
+  if (!fits(*chosen))
+    throw HttpError(424, "Backend",
+                    fmt::format("the model '{}' is of the kind {}, this needs {}", wanted,
+                                name_of(chosen->setup().kind), fmt::join(names, " or ")));
+  return *chosen;
+}
+
+Reply Service::dispatch(const Call& call, RequestRecord& record) {
+  const Route* found = nullptr;
+  std::vector<std::string> methods, arguments;
+  for (const Route& route : routes_) {
+    auto matched = match(route.path, call.path);
+    if (!matched) continue;
+    record.route = route.path;
+    methods.push_back(route.method);
+    if (route.method != call.method && !(route.method == "GET" && call.method == "HEAD")) continue;
+    found = &route;
+    arguments = std::move(*matched);
+    break;
+  }
+  if (!options_.api_key.empty() && (!found || !found->is_public) &&
+      !same_key(call.header("Authorization"), options_.api_key)) {
+    HttpError refused(401, "Validation", "the key is missing or wrong: Authorization: Bearer KEY");
+    throw refused;
+  }
+  if (!found && methods.empty())
+    throw HttpError(404, "Validation", fmt::format("there is no {}", call.path));
+  if (!found)
+    throw HttpError(405, "Validation",
+                    fmt::format("{} takes {}", call.path, fmt::join(methods, ", ")));
+  if (state_ != State::ready && !found->when_down)
+    throw HttpError(
+        503, "Unhealthy",
+        state_ == State::loading ? "models are being loaded" : "the server is shutting down");
+  Context context{*this, call, record, std::move(arguments)};
+  return found->handler(context);
+}
+
+Reply Service::handle(const Call& call, RequestRecord& record) noexcept {
+  const auto failed = [&](int status, const std::string& type, const std::string& message) {
+    Reply reply{status, error_body(call.path, status, type, message)};
+    record.error = message;
+    if (status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer");
+    if (status == 429 || status == 503) reply.headers.emplace_back("Retry-After", "1");
+    return reply;
+  };
+  try {
+    return dispatch(call, record);
+  } catch (const HttpError& error) {
+    return failed(error.status, error.type, error.what());
+  } catch (const QueueFull& error) {
+    return failed(429, "Overloaded", error.what());
+  } catch (const Draining& error) {
+    return failed(503, "Unhealthy", error.what());
+  } catch (const HungUp& error) {
+    return failed(499, "Backend", error.what());
+  } catch (const Error& error) {
+    return failed(422, "Validation", error.what());
+  } catch (const std::bad_alloc&) {
+    return failed(500, "Backend", "out of memory");
+  } catch (const std::exception& error) {
+    return failed(500, "Backend", error.what());
+  }
+}
+
+std::string error_body(std::string_view path, int status, const std::string& type,
+                       const std::string& message) {
+  if (path.starts_with("/v1/") || path == "/embeddings") {
+    const char* kind = status == 401                    ? "authentication_error"
+                       : status == 429                  ? "rate_limit_error"
+                       : status >= 500 || status == 424 ? "server_error"
+                                                        : "invalid_request_error";
+    return dump(
+        {{"error", {{"message", message}, {"type", kind}, {"param", nullptr}, {"code", status}}}});
+  }
+  if (path.starts_with("/v2")) return dump({{"error", message}});
+  return dump({{"error", message}, {"error_type", type}});
+}
+
+}  // namespace bertcl::serve

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the server does with a request, whatever brought it: choice of the route and the model,
+// limits, errors.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "serve/http.hpp"
+#include "serve/model.hpp"
+#include "text/json_node.hpp"
+
+namespace bertcl::serve {
+
+class Metrics;
+
+struct ServiceOptions {
+  std::size_t max_client_batch = 32;          ///< texts of a request
+  bool auto_truncate = false;                 ///< where a request does not say
+  std::chrono::milliseconds timeout{60'000};  ///< of a request in the queue and on the device
+  std::string api_key = {};                   ///< "" lets everyone in
+  std::size_t max_concurrent_requests = 512;  ///< for /info
+  std::size_t threads = 64;                   ///< likewise
+};
+
+/// What is told of a request in logs and metrics.
+struct RequestRecord {
+  std::string route = "none";  ///< "/v2/models/{name}/infer"
+  std::string model;
+  std::size_t texts = 0, tokens = 0;
+  std::string error;
+};
+
+class Service;
+
+/// A request on its way through a route.
+struct Context {
+  Service& service;
+  const Call& call;
+  RequestRecord& record;
+  std::vector<std::string> arguments = {};  ///< of {} in the path
+  nlohmann::json document = {};             ///< of body()
+
+  /// The body as JSON. Throws HttpError 422 if it is none.
+  text::JsonNode body();
+  /// Sequences run by the model; the values of each. Throws HttpError, HungUp.
+  std::vector<Values> run(Model& model, Batcher& batcher, std::vector<Sequence> sequences);
+  void wait(Batcher::Ticket& ticket);
+  /// A text or a pair with the limits of the model and the request. Throws HttpError 413.
+  Sequence encode(const Model& model, std::string_view text, const Truncation& truncation) const;
+  Sequence encode(const Model& model, std::string_view first, std::string_view second,
+                  const Truncation& truncation) const;
+  /// Of `truncate` and `truncation_direction`.
+  Truncation truncation(const text::JsonNode& body) const;
+  /// Throws HttpError: 400 for no text, 413 for more than a request may have.
+  void check_count(std::size_t texts) const;
+};
+
+using Handler = Reply (*)(Context&);
+
+struct Route {
+  std::string method, path;
+  Handler handler;
+  bool is_public = false;  ///< needs no key
+  bool when_down = false;  ///< answers while models are loaded, and while the server drains
+};
+
+std::vector<Route> tei_routes();
+std::vector<Route> openai_routes();
+std::vector<Route> oip_routes();
+std::vector<Route> answer_routes();
+
+class Service {
+ public:
+  enum class State { loading, ready, draining };
+
+  Service(ServiceOptions options, Metrics& metrics);
+  ~Service();
+
+  /// Models in the order in which they are preferred; from now on requests are answered.
+  void start(std::vector<std::unique_ptr<Model>> models);
+  /// Requests that come now get 503; returns when all others have their results.
+  void drain();
+  State state() const { return state_; }
+
+  /// Never throws; `record` says what was done. A client that hung up has status 499.
+  Reply handle(const Call& call, RequestRecord& record) noexcept;
+
+  const ServiceOptions& options() const { return options_; }
+  Metrics& metrics() { return metrics_; }
+  const std::vector<std::unique_ptr<Model>>& models() const { return models_; }
+  /// The model of that name. Throws HttpError 404.
+  Model& model(std::string_view name) const;
+  /// The model that the body's `model` names, else the first of these kinds. Throws HttpError 424
+  /// if there is none, or if the named one is of another kind.
+  Model& model_for(Context& context, std::initializer_list<Kind> kinds,
+                   const std::string& wanted = {}) const;
+
+ private:
+  Reply dispatch(const Call& call, RequestRecord& record);
+
+  const ServiceOptions options_;
+  Metrics& metrics_;
+  std::vector<Route> routes_;
+  std::vector<std::unique_ptr<Model>> models_;
+  std::atomic<State> state_ = State::loading;
+};
+
+/// The body of an error in the protocol of a path.
+std::string error_body(std::string_view path, int status, const std::string& type,
+                       const std::string& message);
+
+}  // namespace bertcl::serve

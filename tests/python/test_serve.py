@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`bertcl serve` for the clients that people use: openai, huggingface_hub and tritonclient get what the commands of the
+program give for the same texts."""
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import numpy as np
+import onnx
+from support import BERTCL, ROOT, bertcl, bertcl_run
+
+import make_bert
+
+TEXTS = ["Who maintains OpenCL?", "The Khronos Group does.", "short"]
+CONTEXT = "OpenCL is maintained by the Khronos Group."
+PYTHON = BERTCL.parent / "venv-serve" / "bin" / "python"
+DEFAULT = ROOT / "models" / "minilm-l6-squad"
+
+
+def write_encoder(path):
+    """A BERT whose one output is hidden states."""
+    model = make_bert.build(make_bert.Spec(vocabulary=30522))
+    graph = model.graph
+    head = next(node for node in graph.node if any("qa_outputs" in name for name in (*node.input, node.name)))
+    hidden = next(name for name in head.input if "qa_outputs" not in name)
+    del graph.output[:]
+    graph.node.append(onnx.helper.make_node("Identity", [hidden], ["last_hidden_state"]))
+    graph.output.append(onnx.helper.make_tensor_value_info("last_hidden_state", onnx.TensorProto.FLOAT,
+                                                           ["batch", "seq", 64]))
+    onnx.save(model, path)
+
+
+@unittest.skipUnless((PYTHON.parents[1] / "requirements.txt").is_file(),
+                     f"no clients in {PYTHON.parents[1]} (tools/test makes it; it needs a network)")
+class ServeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        folder = pathlib.Path(cls.folder.name)
+        cls.encoder = folder / "encoder" / "model.onnx"
+        cls.encoder.parent.mkdir()
+        write_encoder(cls.encoder)
+        shutil.copy(DEFAULT / "vocab.txt", cls.encoder.parent)
+        report = folder / "serve.json"
+        cls.server = subprocess.Popen(
+            [BERTCL, "serve", f"vectors={cls.encoder}", f"answers={DEFAULT / 'model.onnx'}", "--port", "0",
+             "--pooling", "mean", "--normalize", "--json", report, "--api-key", "secret", "--log", "none"],
+            stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 300
+        while not report.exists() and cls.server.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.05)
+        url = json.loads(report.read_text(encoding="utf-8"))["url"]
+        done = subprocess.run([PYTHON, pathlib.Path(__file__).with_name("serve_clients.py"), url, "vectors",
+                               "answers", json.dumps(TEXTS), CONTEXT], capture_output=True, text=True)
+        if done.returncode:
+            raise AssertionError(done.stderr)
+        cls.found = json.loads(done.stdout)
+        texts = folder / "texts.txt"
+        texts.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+        made = folder / "vectors.npy"
+        done = bertcl("embed", cls.encoder, texts, "--pooling", "mean", "--normalize", "-o", made, "--json", "-")
+        cls.tokens = json.loads(done.stdout)["tokens"]
+        cls.vectors = np.load(made)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.send_signal(signal.SIGTERM)
+        code = cls.server.wait(timeout=60)
+        cls.folder.cleanup()
+        if code:
+            raise AssertionError(f"bertcl serve ended with {code}")
+
+    def same(self, found, expected):
+        np.testing.assert_array_equal(np.asarray(found, dtype=np.float32), expected)
+
+    def test_openai(self):
+        found = self.found["openai"]
+        self.same(found["usual"], self.vectors)
+        self.same(found["floats"], self.vectors)
+        cut = self.vectors[2, :8]
+        np.testing.assert_allclose(found["short"], cut / np.linalg.norm(cut), atol=1e-6)
+        self.assertEqual(found["tokens"], self.tokens)
+        self.assertEqual(found["models"], ["vectors", "answers"])
+        self.assertIn("unknown model 'other'", found["refused"])
+        self.assertEqual(found["key"], "refused")
+
+    def test_hugging_face(self):
+        found = self.found["hugging_face"]
+        self.same(found["vectors"], self.vectors)
+        np.testing.assert_allclose(found["similar"], self.vectors[1:] @ self.vectors[0], atol=1e-5)
+        report = json.loads(bertcl("answer", DEFAULT / "model.onnx", "-q", "Who maintains OpenCL?", "--context",
+                                   self.context_file(), "--json", "-").stdout)
+        start = report["answer_start"]
+        self.assertEqual(found["answer"], [report["answer"], start, start + len(report["answer"])])
+
+    def context_file(self):
+        path = pathlib.Path(self.folder.name) / "context.txt"
+        path.write_text(CONTEXT, encoding="utf-8")
+        return path
+
+    def test_triton(self):
+        found = self.found["triton"]
+        self.assertEqual([found["live"], found["ready"], found["model"]], [True] * 3)
+        self.assertEqual(found["inputs"][0]["name"], "input_ids")
+        expected = bertcl_run(DEFAULT / "model.onnx", {"input_ids": np.array(found["ids"]),
+                                                       "attention_mask": np.array(found["mask"])})
+        for kind in ("binary", "json"):
+            for name, values in found[kind].items():
+                self.same(values, expected[name])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiny models with one head each, and a server with them.
+#pragma once
+#include <httplib.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "serve/metrics.hpp"
+#include "serve/server.hpp"
+#include "tests/quant/tiny_bert.hpp"
+#include "tests/support/scratch_folder.hpp"
+#include "tools/models/served_model.hpp"
+
+namespace bertcl::serve::tests {
+
+inline const std::string kVocabulary =
+    std::string(BERTCL_SOURCE_DIR) + "/models/minilm-l6-squad/vocab.txt";
+inline const std::string kDefaultModel =
+    std::string(BERTCL_SOURCE_DIR) + "/models/minilm-l6-squad/model.onnx";
+
+enum class HeadOf { vectors, two_classes, score };
+
+/// TinyBert that reads 30,522 tokens, with the hidden states [batch, seq, 16], logits [batch, 2] or
+/// one logit [batch, 1] as its only output.
+inline std::string tiny_model(HeadOf head) {
+  quant::tests::TinyBert bert({.vocabulary = 30522});
+  quant::tests::GraphBuilder& g = bert.builder();
+  g.graph().clear_output();
+  const auto output = [&](const std::string& name, std::vector<std::string> symbols, int last) {
+    g.output(name);
+    auto* shape =
+        g.graph().mutable_output(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (const std::string& symbol : symbols) shape->add_dim()->set_dim_param(symbol);
+    shape->add_dim()->set_dim_value(last);
+  };
+  if (head == HeadOf::vectors) {
+    g.node("Identity", {"/bert/encoder/layer.0/output/LayerNorm/LayerNormalization_output_0"},
+           "last_hidden_state");
+    output("last_hidden_state", {"batch", "seq"}, quant::tests::kTinyHidden);
+    return g.model().SerializeAsString();
+  }
+  const bool score = head == HeadOf::score;
+  g.node("Gather", {"/qa_outputs/Add_output_0", g.ints("first", {0})}, "first_token");
+  g.set("axis", std::int64_t{1});
+  g.node("Squeeze", {"first_token", g.ints("axis_1", {1})}, score ? "both" : "logits");
+  if (score) {
+    g.node("Gather", {"both", "first"}, "logits");
+    g.set("axis", std::int64_t{1});
+  }
+  output("logits", {"batch"}, score ? 1 : 2);
+  return g.model().SerializeAsString();
+}
+
+/// Models in folders of their own: "vectors", "classes" and "score" by tiny_model(), and "qa", the
+/// default model.
+class ModelFolders {
+ public:
+  ModelFolders() {
+    for (const auto& [name, head] :
+         {std::pair{"vectors", HeadOf::vectors}, std::pair{"classes", HeadOf::two_classes},
+          std::pair{"score", HeadOf::score}}) {
+      std::filesystem::create_directory(folder_ / name);
+      folder_.write(std::string(name) + "/model.onnx", tiny_model(head));
+      std::filesystem::copy_file(kVocabulary, folder_ / name / "vocab.txt");
+    }
+    folder_.write("classes/config.json", R"({"id2label": {"0": "bad", "1": "good"}})");
+  }
+  std::string path(const std::string& name) const {
+    return name == "qa" ? kDefaultModel : (folder_ / name / "model.onnx").string();
+  }
+
+ private:
+  bertcl::tests::ScratchFolder folder_;
+};
+
+/// Shared by all tests of the program: models are compiled once.
+inline const ModelFolders& folders() {
+  static const ModelFolders made;
+  return made;
+}
+
+inline std::vector<std::unique_ptr<Model>> load_models(const std::vector<std::string>& names,
+                                                       const BatcherOptions& batcher,
+                                                       bool normalize = true) {
+  tools::ServedModelOptions options;
+  options.pooled.pooling = "mean";
+  options.pooled.normalize = normalize;
+  options.beside_others = true;
+  static const opencl::ContextFuture device = opencl::ContextFuture::open("");
+  std::vector<std::unique_ptr<Model>> models;
+  for (const std::string& name : names) {
+    models.push_back(std::make_unique<Model>(
+        tools::load_served_model({name, folders().path(name)}, options, device), batcher));
+  }
+  return models;
+}
+
+struct TestOptions {
+  std::vector<std::string> models = {"vectors"};
+  ServiceOptions service = {};
+  ServerOptions server = {};
+  BatcherOptions batcher = {};
+  bool normalize = true;
+};
+
+/// A Service that is called without HTTP.
+class TestService {
+ public:
+  explicit TestService(const TestOptions& options = {}) : service_(options.service, metrics_) {
+    service_.start(load_models(options.models, options.batcher, options.normalize));
+  }
+  Reply call(const std::string& method, const std::string& path, const std::string& body = "",
+             std::map<std::string, std::string> headers = {}) {
+    Call call{method, path, body};
+    call.header = [headers = std::move(headers)](const std::string& name) {
+      const auto found = headers.find(name);
+      return found == headers.end() ? std::string() : found->second;
+    };
+    record = {};
+    return service_.handle(call, record);
+  }
+  /// The JSON of an answer whose status is 200.
+  nlohmann::json post(const std::string& path, const nlohmann::json& body) {
+    const Reply reply = call("POST", path, body.dump());
+    EXPECT_EQ(reply.status, 200) << path << ": " << reply.body;
+    return nlohmann::json::parse(reply.body, nullptr, false);
+  }
+  int status(const std::string& path, const nlohmann::json& body) {
+    return call("POST", path, body.dump()).status;
+  }
+  Service& service() { return service_; }
+
+  RequestRecord record;  ///< of the last call
+
+ private:
+  Metrics metrics_;
+  Service service_;
+};
+
+/// A server on a port of its own.
+class TestServer {
+ public:
+  explicit TestServer(TestOptions options = {}, bool start = true)
+      : options_(std::move(options)), service_(options_.service, metrics_) {
+    options_.server.port = 0;
+    server_ = std::make_unique<Server>(service_, options_.server, [this](const Answered& answered) {
+      const std::lock_guard lock(mutex_);
+      answered_.push_back(answered);
+    });
+    port_ = server_->bind();
+    listener_ = std::thread([this] { server_->listen(); });
+    if (start) this->start();
+  }
+  ~TestServer() {
+    service_.drain();
+    server_->stop();
+    listener_.join();
+  }
+  void start() {
+    service_.start(load_models(options_.models, options_.batcher, options_.normalize));
+  }
+  httplib::Client client() const {
+    httplib::Client client("127.0.0.1", port_);
+    client.set_read_timeout(60);
+    return client;
+  }
+  int port() const { return port_; }
+  Service& service() { return service_; }
+  Server& server() { return *server_; }
+  std::vector<Answered> answered() const {
+    const std::lock_guard lock(mutex_);
+    return answered_;
+  }
+
+ private:
+  TestOptions options_;
+  Metrics metrics_;
+  Service service_;
+  mutable std::mutex mutex_;
+  std::vector<Answered> answered_;
+  std::unique_ptr<Server> server_;
+  int port_ = 0;
+  std::thread listener_;
+};
+
+}  // namespace bertcl::serve::tests

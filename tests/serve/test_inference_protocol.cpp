@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Open Inference Protocol: the outputs are those of the session, as JSON and as bytes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "tests/serve/models.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using tests::TestService;
+
+constexpr const char* kInfer = "/v2/models/qa/infer";
+constexpr const char* kLength = "Inference-Header-Content-Length";
+const std::vector<std::int64_t> kIds = {101, 2040, 9711, 102, 101, 2460, 102, 0};
+const std::vector<std::int64_t> kMask = {1, 1, 1, 1, 1, 1, 1, 0};
+
+TestService& qa() {
+  static TestService service({.models = {"qa"}});
+  return service;
+}
+
+runtime::Tensors expected() {
+  runtime::Tensors inputs;
+  inputs["input_ids"] = ir::Tensor::of<std::int64_t>({2, 4}, kIds);
+  inputs["attention_mask"] = ir::Tensor::of<std::int64_t>({2, 4}, kMask);
+  return qa().service().models().front()->setup().session->run(inputs);
+}
+
+json tensor(const std::string& name, const json& data) {
+  return {{"name", name}, {"datatype", "INT64"}, {"shape", {2, 4}}, {"data", data}};
+}
+
+json request() {
+  return {{"id", "7"}, {"inputs", {tensor("input_ids", kIds), tensor("attention_mask", kMask)}}};
+}
+
+std::string refusal(const json& body) {
+  const Reply reply = qa().call("POST", kInfer, body.dump());
+  return std::to_string(reply.status) + ' ' + reply.body;
+}
+
+TEST(InferenceProtocol, JsonGivesTheBitsOfTheSession) {
+  const json reply = qa().post(kInfer, request());
+  EXPECT_EQ(reply["model_name"], "qa");
+  EXPECT_EQ(reply["model_version"], "1");
+  EXPECT_EQ(reply["id"], "7");
+  const runtime::Tensors outputs = expected();
+  ASSERT_EQ(reply["outputs"].size(), outputs.size());
+  for (const json& output : reply["outputs"]) {
+    const ir::Tensor& own = outputs.at(output["name"].get<std::string>());
+    EXPECT_EQ(output["datatype"], "FP32");
+    EXPECT_EQ(output["shape"], (json{2, 4}));
+    const auto values = own.as<float>();
+    EXPECT_EQ(output["data"].get<std::vector<float>>(),
+              (std::vector<float>(values.begin(), values.end())));
+  }
+  json nested = request();
+  nested["inputs"][0]["data"] = {{101, 2040, 9711, 102}, {101, 2460, 102, 0}};
+  EXPECT_EQ(qa().post(kInfer, nested), reply) << "nested lists";
+  nested["inputs"][1]["datatype"] = "INT32";
+  EXPECT_EQ(qa().post("/v2/models/qa/versions/1/infer", nested), reply);
+}
+
+TEST(InferenceProtocol, BytesInAndOut) {
+  json head = request();
+  for (json& input : head["inputs"]) {
+    input.erase("data");
+    input["parameters"]["binary_data_size"] = 64;
+  }
+  head["outputs"] = {{{"name", "end_logits"}, {"parameters", {{"binary_data", true}}}},
+                     {{"name", "start_logits"}}};
+  const std::string text = head.dump();
+  std::string body = text;
+  for (const auto* values : {&kIds, &kMask})
+    body.append(reinterpret_cast<const char*>(values->data()), 64);
+  const auto length = std::to_string(text.size());
+  const Reply reply = qa().call("POST", kInfer, body, {{kLength, length}});
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  EXPECT_EQ(reply.type, "application/octet-stream");
+  ASSERT_EQ(reply.headers.size(), 1u);
+  const auto at = static_cast<std::size_t>(std::stoi(reply.headers[0].second));
+  const json outputs = json::parse(reply.body.substr(0, at))["outputs"];
+  EXPECT_EQ(outputs[0]["parameters"]["binary_data_size"], 32);
+  EXPECT_EQ(outputs[1]["data"].size(), 8u);
+  const auto own = expected().at("end_logits").bytes();
+  ASSERT_EQ(reply.body.size(), at + 32);
+  EXPECT_EQ(std::memcmp(reply.body.data() + at, own.data(), 32), 0);
+
+  EXPECT_EQ(qa().call("POST", kInfer, body + "x", {{kLength, length}}).status, 400);
+  EXPECT_EQ(qa().call("POST", kInfer, body, {{kLength, "99999"}}).status, 400);
+  EXPECT_EQ(qa().call("POST", kInfer, body, {{kLength, "x"}}).status, 400);
+  body.resize(body.size() - 1);
+  EXPECT_EQ(qa().call("POST", kInfer, body, {{kLength, length}}).status, 400);
+}
+
+TEST(InferenceProtocol, WhatDoesNotFitIsRefused) {
+  json body = request();
+  body["inputs"][0]["shape"] = {2, 5};
+  EXPECT_THAT(refusal(body), HasSubstr("400 {\"error\":\"inputs[0].data has 8 elements"));
+  body["inputs"][0]["shape"] = {-1, 4};
+  EXPECT_THAT(refusal(body), HasSubstr("400"));
+  body["inputs"][0]["shape"] = {2147483647, 2147483647};
+  EXPECT_THAT(refusal(body), HasSubstr("too many elements"));
+  body = request();
+  body["inputs"][0]["datatype"] = "BYTES";
+  EXPECT_THAT(refusal(body), HasSubstr("'BYTES', which is not supported"));
+  body = request();
+  body["inputs"][0]["name"] = "ids";
+  EXPECT_THAT(refusal(body), HasSubstr("'ids', which the model does not take"));
+  body["inputs"][0]["name"] = "attention_mask";
+  EXPECT_THAT(refusal(body), HasSubstr("for a second time"));
+  body = request();
+  body["outputs"] = {{{"name", "logits"}}};
+  EXPECT_THAT(refusal(body), HasSubstr("'logits', which the model does not give"));
+  body = request();
+  body["inputs"].erase(0);
+  EXPECT_THAT(refusal(body), HasSubstr("400")) << "no ids";
+  body = request();
+  body["inputs"][0]["data"][1] = 999999;
+  EXPECT_THAT(refusal(body), HasSubstr("400")) << "an id outside the table";
+  EXPECT_EQ(qa().status(kInfer, request()), 200) << "and it goes on";
+  EXPECT_EQ(qa().status("/v2/models/other/infer", request()), 404);
+  EXPECT_EQ(qa().status("/v2/models/qa/versions/2/infer", request()), 404);
+}
+
+TEST(InferenceProtocol, ModelsAreDescribed) {
+  const json model = json::parse(qa().call("GET", "/v2/models/qa").body);
+  EXPECT_EQ(model["name"], "qa");
+  EXPECT_EQ(model["inputs"][0],
+            (json{{"name", "input_ids"}, {"datatype", "INT64"}, {"shape", {-1, -1}}}));
+  EXPECT_EQ(qa().call("GET", "/v2").status, 200);
+  EXPECT_EQ(qa().call("GET", "/v2/health/live").status, 200);
+  EXPECT_EQ(qa().call("GET", "/v2/health/ready").status, 200);
+  EXPECT_EQ(qa().call("GET", "/v2/models/qa/ready").status, 200);
+  EXPECT_EQ(qa().call("GET", "/v2/models/other/ready").status, 404);
+}
+
+}  // namespace
+}  // namespace bertcl::serve

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// The routes of OpenAI and text-embeddings-inference, and /answer: results, limits and refusals.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "serve/json_text.hpp"
+#include "tests/serve/models.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tests::TestService;
+using Vectors = std::vector<std::vector<float>>;
+
+const json kTexts = {"Who maintains OpenCL?", "The Khronos Group does.", "short", ""};
+
+/// One service for the tests that do not change it.
+TestService& shared() {
+  static TestService service({.models = {"vectors", "classes", "score", "qa"}});
+  return service;
+}
+
+/// With their special tokens.
+std::size_t tokens_of(const json& texts) {
+  std::size_t count = 0;
+  for (const json& tokens : shared().post("/tokenize", {{"inputs", texts}})) count += tokens.size();
+  return count;
+}
+
+std::vector<float> of_base64(const std::string& text) {
+  const std::string alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  for (std::size_t i = 0; i + 3 < text.size(); i += 4) {
+    std::uint32_t bits = 0;
+    std::size_t padding = 0;
+    for (std::size_t k = 0; k < 4; ++k) {
+      const std::size_t at = alphabet.find(text[i + k]);
+      padding += text[i + k] == '=' ? 1 : 0;
+      bits = bits << 6 | (at == std::string::npos ? 0 : static_cast<std::uint32_t>(at));
+    }
+    for (std::size_t k = 0; k + padding < 3; ++k) bytes += static_cast<char>(bits >> (16 - 8 * k));
+  }
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+TEST(JsonText, FloatsKeepTheirBits) {
+  const std::vector<float> values = {0.1f, -1e-30f, 3.4e38f, 1.0f, 0.0f, -2.5f, 1e-45f};
+  std::string text;
+  append_floats(text, values);
+  EXPECT_EQ(json::parse(text).get<std::vector<float>>(), values);
+  for (std::size_t count = 0; count <= values.size(); ++count) {
+    const std::vector<float> some(values.begin(), values.begin() + static_cast<long>(count));
+    EXPECT_EQ(of_base64(base64(some)), some);
+  }
+}
+
+TEST(Routes, EmbedGivesUnitVectors) {
+  const auto vectors = shared().post("/embed", {{"inputs", kTexts}}).get<Vectors>();
+  ASSERT_EQ(vectors.size(), 4u);
+  for (const auto& vector : vectors) {
+    ASSERT_EQ(vector.size(), 16u);
+    double sum = 0;
+    for (const float x : vector) sum += x * x;
+    EXPECT_NEAR(sum, 1.0, 1e-5);
+  }
+  EXPECT_EQ(shared().record.texts, 4u);
+  EXPECT_EQ(shared().record.model, "vectors");
+  const std::size_t tokens = shared().record.tokens;
+  EXPECT_EQ(tokens, tokens_of(kTexts));
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(shared().post("/embed", {{"inputs", kTexts[i]}}).get<Vectors>(), Vectors{vectors[i]})
+        << "alone: " << kTexts[i];
+  EXPECT_EQ(shared().post("/", {{"inputs", kTexts}}).get<Vectors>(), vectors);
+}
+
+TEST(Routes, OpenAiGivesTheSameVectors) {
+  const auto expected = shared().post("/embed", {{"inputs", kTexts}}).get<Vectors>();
+  const json reply = shared().post("/v1/embeddings", {{"input", kTexts}, {"model", "vectors"}});
+  EXPECT_EQ(reply["object"], "list");
+  EXPECT_EQ(reply["model"], "vectors");
+  EXPECT_EQ(reply["usage"],
+            (json{{"prompt_tokens", tokens_of(kTexts)}, {"total_tokens", tokens_of(kTexts)}}));
+  const json packed =
+      shared().post("/v1/embeddings", {{"input", kTexts}, {"encoding_format", "base64"}});
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(reply["data"][i]["index"], i);
+    EXPECT_EQ(reply["data"][i]["object"], "embedding");
+    EXPECT_EQ(reply["data"][i]["embedding"].get<std::vector<float>>(), expected[i]);
+    EXPECT_EQ(of_base64(packed["data"][i]["embedding"]), expected[i]);
+  }
+  const json ids = {101, 2460, 102};  // [CLS] short [SEP]
+  for (const json& input : {ids, json{ids}})
+    EXPECT_EQ(shared()
+                  .post("/v1/embeddings", {{"input", input}})["data"][0]["embedding"]
+                  .get<std::vector<float>>(),
+              expected[2]);
+}
+
+TEST(Routes, DimensionsAreCutAndThenNormalized) {
+  const auto whole = shared().post("/embed", {{"inputs", "short"}}).get<Vectors>()[0];
+  const auto cut =
+      shared().post("/embed", {{"inputs", "short"}, {"dimensions", 2}}).get<Vectors>()[0];
+  ASSERT_EQ(cut.size(), 2u);
+  const float norm = std::hypot(whole[0], whole[1]);
+  EXPECT_NEAR(cut[0], whole[0] / norm, 1e-6);
+  EXPECT_NEAR(cut[1], whole[1] / norm, 1e-6);
+  EXPECT_EQ(shared().status("/embed", {{"inputs", "short"}, {"dimensions", 17}}), 422);
+  EXPECT_EQ(shared().status("/embed", {{"inputs", "short"}, {"dimensions", 0}}), 422);
+}
+
+TEST(Routes, NormalizationFollowsTheRequestWhereTheModelDoesNone) {
+  TestService plain({.models = {"vectors"}, .normalize = false});
+  const auto raw = plain.post("/embed", {{"inputs", kTexts}, {"normalize", false}}).get<Vectors>();
+  const auto unit = plain.post("/embed", {{"inputs", kTexts}}).get<Vectors>();
+  const auto expected = shared().post("/embed", {{"inputs", kTexts}}).get<Vectors>();
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    EXPECT_NE(raw[i], unit[i]);
+    for (std::size_t k = 0; k < raw[i].size(); ++k) EXPECT_NEAR(unit[i][k], expected[i][k], 1e-6);
+  }
+  EXPECT_EQ(shared().status("/embed", {{"inputs", "short"}, {"normalize", false}}), 422)
+      << "vectors that are normalized on the device";
+}
+
+TEST(Routes, EmbedAllGivesTheHiddenStates) {
+  const json tokens = shared().post("/embed_all", {{"inputs", {"short", kTexts[0]}}});
+  ASSERT_EQ(tokens.size(), 2u);
+  ASSERT_EQ(tokens[0].size(), 3u);
+  ASSERT_EQ(tokens[1].size(), 7u);
+  const auto expected = shared().post("/embed", {{"inputs", "short"}}).get<Vectors>()[0];
+  std::vector<double> mean(16);
+  for (const auto& token : tokens[0].get<Vectors>())
+    for (std::size_t k = 0; k < 16; ++k) mean[k] += token.at(k) / 3;
+  double sum = 0;
+  for (const double x : mean) sum += x * x;
+  for (std::size_t k = 0; k < 16; ++k) EXPECT_NEAR(mean[k] / std::sqrt(sum), expected[k], 1e-5);
+}
+
+TEST(Routes, SimilaritiesAreCosines) {
+  const auto vectors = shared().post("/embed", {{"inputs", kTexts}}).get<Vectors>();
+  const json request = {
+      {"inputs",
+       {{"source_sentence", kTexts[0]}, {"sentences", {kTexts[1], kTexts[0], kTexts[3]}}}}};
+  const auto found = shared().post("/similarity", request).get<std::vector<float>>();
+  EXPECT_EQ(shared().post("/", request).get<std::vector<float>>(), found);
+  ASSERT_EQ(found.size(), 3u);
+  const auto dot = [&](std::size_t i, std::size_t k) {
+    double sum = 0;
+    for (std::size_t x = 0; x < 16; ++x) sum += vectors[i][x] * vectors[k][x];
+    return sum;
+  };
+  EXPECT_NEAR(found[0], dot(0, 1), 1e-5);
+  EXPECT_NEAR(found[1], 1.0, 1e-6);
+  EXPECT_NEAR(found[2], dot(0, 3), 1e-5);
+}
+
+TEST(Routes, PredictionsAreSortedAndSumToOne) {
+  const json one = shared().post("/predict", {{"inputs", "short"}});
+  ASSERT_EQ(one.size(), 2u);
+  EXPECT_NEAR(one[0]["score"].get<double>() + one[1]["score"].get<double>(), 1.0, 1e-6);
+  EXPECT_GE(one[0]["score"], one[1]["score"]);
+  EXPECT_THAT((std::vector<std::string>{one[0]["label"], one[1]["label"]}),
+              testing::UnorderedElementsAre("bad", "good"));
+  const json raw = shared().post("/predict", {{"inputs", "short"}, {"raw_scores", true}});
+  const double difference = raw[0]["score"].get<double>() - raw[1]["score"].get<double>();
+  EXPECT_NEAR(one[0]["score"].get<double>(), 1 / (1 + std::exp(-difference)), 1e-6);
+  const json batch = shared().post(
+      "/predict", {{"inputs", json::array({json{"short"}, json{"a text", "another"}})}});
+  ASSERT_EQ(batch.size(), 2u);
+  EXPECT_EQ(batch[0], one);
+  EXPECT_EQ(shared().post("/predict", {{"inputs", {"a text", "another"}}}), batch[1])
+      << "two texts are a pair";
+  const auto three = json{"a", "b", "c"};
+  EXPECT_EQ(shared().status("/predict", {{"inputs", json::array({three})}}), 422);
+}
+
+TEST(Routes, RanksAreSortedScoresOfPairs) {
+  const json request = {{"query", "Who?"},
+                        {"texts", {"me", "the Khronos Group", "you and me"}},
+                        {"return_text", true}};
+  const json ranks = shared().post("/rerank", request);
+  ASSERT_EQ(ranks.size(), 3u);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(ranks[i]["text"], request["texts"][ranks[i]["index"].get<std::size_t>()]);
+    if (i > 0) {
+      EXPECT_GE(ranks[i - 1]["score"], ranks[i]["score"]);
+    }
+  }
+  json raw_request = request;
+  raw_request["raw_scores"] = true;
+  raw_request["return_text"] = false;
+  const json raw = shared().post("/rerank", raw_request);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(raw[i]["index"], ranks[i]["index"]);
+    EXPECT_FALSE(raw[i].contains("text"));
+    EXPECT_NEAR(ranks[i]["score"].get<double>(), 1 / (1 + std::exp(-raw[i]["score"].get<double>())),
+                1e-6);
+  }
+  EXPECT_EQ(shared().status("/rerank", {{"query", "Who?"}, {"texts", json::array()}}), 400);
+}
+
+TEST(Routes, TokensAndBack) {
+  const json tokens = shared().post("/tokenize", {{"inputs", "Embeddings, don't!"}});
+  ASSERT_EQ(tokens.size(), 1u);
+  EXPECT_EQ(tokens[0][0], (json{{"id", 101},
+                                {"text", "[CLS]"},
+                                {"special", true},
+                                {"start", nullptr},
+                                {"stop", nullptr}}));
+  json ids = json::array();
+  for (const json& token : tokens[0]) ids.push_back(token["id"]);
+  EXPECT_EQ(shared().post("/decode", {{"ids", ids}}), json{"embeddings, don't!"});
+  EXPECT_EQ(shared().post("/decode", {{"ids", json{ids}}, {"skip_special_tokens", false}}),
+            json{"[CLS] embeddings, don't! [SEP]"});
+  const json bare =
+      shared().post("/tokenize", {{"inputs", {"short"}}, {"add_special_tokens", false}});
+  EXPECT_EQ(bare[0].size(), 1u);
+  EXPECT_EQ(shared().status("/decode", {{"ids", {30522}}}), 422);
+  EXPECT_EQ(shared().status("/decode", {{"ids", "short"}}), 422);
+}
+
+TEST(Routes, AnswersAreThoseOfTheText) {
+  const std::string context = "Élan: OpenCL is maintained by the Khronos Group since 2008.";
+  const json request = {{"question", "Who maintains OpenCL?"}, {"context", context}};
+  const json answer = shared().post("/answer", request);
+  EXPECT_EQ(answer["answer"], "Khronos Group");
+  EXPECT_EQ(answer["start"], 34) << "in characters, not bytes";
+  EXPECT_EQ(answer["end"], 47);
+  EXPECT_GT(answer["score"], 0.3);
+  const json inputs = {{"inputs", request}, {"parameters", {{"top_k", 3}}}};
+  const json best = shared().post("/", inputs);
+  ASSERT_EQ(best.size(), 3u);
+  EXPECT_EQ(best[0]["answer"], "Khronos Group");
+  EXPECT_GE(best[0]["score"], best[1]["score"]);
+  EXPECT_EQ(shared().status("/answer", {{"question", " "}, {"context", context}}), 422);
+  EXPECT_EQ(shared().status("/answer", {{"question", "Who?"}, {"context", ""}}), 422);
+  EXPECT_EQ(shared().status("/answer", {{"question", "Who?"}}), 422);
+}
+
+TEST(Routes, TextsThatAreTooLongAreRefusedOrCut) {
+  std::string text, start;
+  for (int i = 0; i < 700; ++i) {
+    text += i < 600 ? "one " : "two ";
+    if (i < 510) start += "one ";
+  }
+  EXPECT_EQ(shared().status("/embed", {{"inputs", text}}), 413);
+  const auto cut = shared().post("/embed", {{"inputs", text}, {"truncate", true}});
+  EXPECT_EQ(cut, shared().post("/embed", {{"inputs", start}}));
+  EXPECT_NE(
+      cut, shared().post("/embed",
+                         {{"inputs", text}, {"truncate", true}, {"truncation_direction", "Left"}}));
+  EXPECT_EQ(shared().status("/embed",
+                            {{"inputs", text}, {"truncate", true}, {"truncation_direction", "Up"}}),
+            422);
+  EXPECT_EQ(shared().status("/rerank", {{"query", "Who?"}, {"texts", {text}}}), 413);
+  EXPECT_EQ(shared().status("/v1/embeddings", {{"input", json(std::vector<int>(513, 7))}}), 413);
+  TestService cuts({.models = {"vectors"}, .service = {.auto_truncate = true}});
+  EXPECT_EQ(cuts.post("/embed", {{"inputs", text}}), cut);
+}
+
+TEST(Routes, RequestsAreRefusedWithTheReason) {
+  const auto error = [](const std::string& path, const std::string& body) {
+    const Reply reply = shared().call("POST", path, body);
+    return std::to_string(reply.status) + ' ' + reply.body;
+  };
+  EXPECT_THAT(error("/embed", "{"), HasSubstr("422 {\"error\":"));
+  EXPECT_THAT(error("/embed", "{}"), HasSubstr("inputs"));
+  EXPECT_THAT(error("/embed", R"({"inputs": 3})"), HasSubstr("422"));
+  EXPECT_THAT(error("/embed", R"({"inputs": ["a", null]})"), HasSubstr("inputs[1]"));
+  EXPECT_THAT(error("/embed", "{\"inputs\": \"\xff\"}"), HasSubstr("422"));
+  EXPECT_THAT(error("/embed", R"({"inputs": []})"), HasSubstr(R"("error_type":"Empty")"));
+  EXPECT_THAT(error("/embed", R"({"inputs": [[]]})"), HasSubstr("no tokens"));
+  EXPECT_THAT(error("/embed", R"({"inputs": [101, 99999]})"), HasSubstr("outside the vocabulary"));
+  EXPECT_THAT(error("/embed", R"({"inputs": "a", "prompt_name": "query"})"),
+              HasSubstr("no prompts"));
+  EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "model": "gpt"})"),
+              testing::AllOf(HasSubstr("404"), HasSubstr("unknown model 'gpt'"),
+                             HasSubstr("invalid_request_error")));
+  EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "model": "qa"})"),
+              testing::AllOf(HasSubstr("424"), HasSubstr("of the kind question-answering")));
+  EXPECT_THAT(error("/v1/embeddings", R"({"input": "a", "encoding_format": "hex"})"),
+              HasSubstr("422"));
+  EXPECT_THAT(error("/nothing", "{}"), HasSubstr("404"));
+  const Reply get = shared().call("GET", "/embed");
+  EXPECT_EQ(get.status, 405);
+  EXPECT_THAT(get.body, HasSubstr("takes POST"));
+  const json many = {{"inputs", std::vector<std::string>(33, "a")}};
+  EXPECT_EQ(shared().status("/embed", many), 413);
+  TestService vectors_only;
+  EXPECT_EQ(vectors_only.status("/predict", {{"inputs", "a"}}), 424);
+  EXPECT_EQ(vectors_only.status("/rerank", {{"query", "a"}, {"texts", {"b"}}}), 424);
+  EXPECT_EQ(vectors_only.status("/answer", {{"question", "a"}, {"context", "b"}}), 424);
+}
+
+TEST(Routes, WhatIsServedIsTold) {
+  const json info = json::parse(shared().call("GET", "/info").body);
+  EXPECT_EQ(info["served_model_name"], "vectors");
+  EXPECT_EQ(info["model_type"], (json{{"embedding", {{"pooling", "mean"}}}}));
+  EXPECT_EQ(info["max_client_batch_size"], 32);
+  EXPECT_EQ(info["models"][1]["model_type"]["classifier"]["id2label"]["1"], "good");
+  const json models = json::parse(shared().call("GET", "/v1/models").body);
+  EXPECT_EQ(models["data"].size(), 4u);
+  EXPECT_EQ(models["data"][3]["id"], "qa");
+  EXPECT_EQ(shared().call("GET", "/v1/models/qa").status, 200);
+  EXPECT_EQ(shared().call("GET", "/v1/models/other").status, 404);
+  EXPECT_EQ(shared().call("GET", "/health").status, 200);
+  EXPECT_EQ(shared().record.route, "/health");
+}
+
+TEST(Routes, AKeyIsAskedFor) {
+  TestService locked({.models = {"vectors"}, .service = {.api_key = "secret"}});
+  const std::string body = R"({"inputs": "a"})";
+  EXPECT_EQ(locked.call("POST", "/embed", body).status, 401);
+  EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "Bearer secre"}}).status, 401);
+  EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "secret"}}).status, 401);
+  EXPECT_EQ(locked.call("GET", "/nothing").status, 401) << "no word of what is there";
+  EXPECT_EQ(locked.call("POST", "/embed", body, {{"Authorization", "Bearer secret"}}).status, 200);
+  EXPECT_EQ(locked.call("GET", "/health").status, 200);
+}
+
+}  // namespace
+}  // namespace bertcl::serve

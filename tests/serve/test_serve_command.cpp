@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl serve as a program: the vectors and answers of `bertcl embed` and `bertcl answer`, options
+// from a file, and its end by a signal.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <sstream>
+#include <vector>
+
+#include "tests/serve/models.hpp"
+#include "tests/tools/program_runner.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+using bertcl::tests::refusal;
+using bertcl::tests::run_bertcl;
+using nlohmann::json;
+using testing::HasSubstr;
+using Vectors = std::vector<std::vector<float>>;
+
+class ServeCommand : public bertcl::tests::FolderTest {
+ protected:
+  /// Serves, calls `ask` with a client once requests are answered, and sends a signal. Gives the
+  /// exit code.
+  int serve(std::vector<std::string> arguments, int signal,
+            const std::function<void(httplib::Client&, const json&)>& ask) const {
+    const std::string report = path("serve.json");
+    arguments.insert(arguments.begin(), "serve");
+    arguments.insert(arguments.end(), {"--port", "0", "--json", report});
+    return bertcl::tests::interrupt_bertcl(arguments, signal, [&] {
+      if (!std::filesystem::exists(report)) return false;
+      const json ready = read_json(report);
+      httplib::Client client("127.0.0.1", ready["port"].get<int>());
+      client.set_read_timeout(60);
+      ask(client, ready);
+      return true;
+    });
+  }
+};
+
+TEST_F(ServeCommand, GivesTheBitsOfOtherCommands) {
+  const std::string encoder = tests::folders().path("vectors");
+  const std::vector<std::string> texts = {"Who maintains OpenCL?", "The Khronos Group.", "short"};
+  std::string lines;
+  for (const std::string& text : texts) lines += text + "\n";
+  const auto embedded =
+      run_bertcl({"embed", encoder, write("texts.txt", lines), "--pooling", "mean"});
+  ASSERT_EQ(embedded.code, 0) << embedded.err;
+  Vectors vectors;
+  std::istringstream stream(embedded.out);
+  for (std::string line; std::getline(stream, line);)
+    vectors.push_back(json::parse(line)["embedding"].get<std::vector<float>>());
+  const std::string context =
+      "OpenCL is maintained by the Khronos Group. It is a standard of 2008.";
+  const auto answered =
+      bertcl::tests::json_of({"answer", bertcl::tests::kModel, "-q", "Who maintains OpenCL?",
+                              "--context", write("context.txt", context)});
+  const int code =
+      serve({"vectors=" + encoder, "qa=" + bertcl::tests::kModel, "--pooling", "mean"}, SIGTERM,
+            [&](httplib::Client& client, const json& ready) {
+              EXPECT_EQ(ready["schema"], "bertcl.serve/1");
+              EXPECT_EQ(ready["models"][0]["kind"], "embedding");
+              EXPECT_EQ(ready["models"][1]["name"], "qa");
+              const json embed = {{"inputs", texts}, {"normalize", false}};
+              const auto reply = client.Post("/embed", embed.dump(), "application/json");
+              ASSERT_TRUE(reply);
+              EXPECT_EQ(json::parse(reply->body).get<Vectors>(), vectors) << reply->body;
+              const json ask = {{"question", "Who maintains OpenCL?"}, {"context", context}};
+              const auto found = client.Post("/answer", ask.dump(), "application/json");
+              ASSERT_TRUE(found);
+              const json answer = json::parse(found->body);
+              EXPECT_EQ(answer["answer"], answered["answer"]);
+              EXPECT_EQ(answer["start"], answered["answer_start"]);
+              EXPECT_EQ(answer["score"], answered["probability"]);
+              EXPECT_EQ(answer["logit_score"], answered["score"]);
+            });
+  EXPECT_EQ(code, 0);
+}
+
+TEST_F(ServeCommand, OptionsComeFromAFile) {
+  const std::string config =
+      write("serve.toml", "max-client-batch = 2\njson-logs = true\nport = 1\nmodels = [\"tiny=" +
+                              tests::folders().path("classes") + "\"]\n");
+  const int code = serve({"--config", config}, SIGINT, [&](httplib::Client& client, const json&) {
+    const json info = json::parse(client.Get("/info")->body);
+    EXPECT_EQ(info["max_client_batch_size"], 2);
+    EXPECT_EQ(info["served_model_name"], "tiny");
+  });
+  EXPECT_EQ(code, 0) << "--port of the command line goes before that of the file";
+  EXPECT_THAT(refusal(run_bertcl({"serve", "--config", write("bad.toml", "prot = 1\n")})),
+              HasSubstr("unknown option 'prot'"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", "--config", write("bad.toml", "port = \"x\"\n")})),
+              HasSubstr("port"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", "--config", path("none.toml")})),
+              HasSubstr("none.toml"));
+}
+
+TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {
+  EXPECT_THAT(refusal(run_bertcl({"serve", path("none.onnx"), "--port", "0"})),
+              HasSubstr("none.onnx"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", "a=" + bertcl::tests::kModel,
+                                  "a=" + bertcl::tests::kModel, "--port", "0"})),
+              HasSubstr("two models are called 'a'"));
+  EXPECT_THAT(refusal(run_bertcl({"serve", bertcl::tests::kModel, "--host", "192.0.2.1"})),
+              HasSubstr("cannot listen on 192.0.2.1:8080"));
+}
+
+}  // namespace
+}  // namespace bertcl::serve

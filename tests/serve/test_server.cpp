@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server on a port of this machine: many clients, limits, clients that go away, its end.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include "serve/request_log.hpp"
+#include "tests/serve/models.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+using tests::TestServer;
+
+constexpr const char* kJson = "application/json";
+
+std::string text_of(int words) {
+  std::string text;
+  for (int i = 0; i < words; ++i) text += "word" + std::to_string(i % 7) + " ";
+  return text;
+}
+
+std::string body_of(const json& inputs) { return json{{"inputs", inputs}}.dump(); }
+
+/// Waits for what another thread does; false if it does not come.
+template <class Condition>
+bool eventually(const Condition& condition) {
+  for (int i = 0; i < 2000; ++i) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
+}
+
+/// A connection whose bytes the test writes itself.
+class RawConnection {
+ public:
+  explicit RawConnection(int port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  }
+  ~RawConnection() { hang_up(); }
+  void send(const std::string& text) const {
+    EXPECT_EQ(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+  }
+  void post(const std::string& path, const std::string& body) const {
+    send("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) +
+         "\r\n\r\n" + body);
+  }
+  std::string receive() const {
+    std::string text(4096, '\0');
+    const ssize_t size = recv(socket_, text.data(), text.size(), 0);
+    text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+    return text;
+  }
+  void hang_up() {
+    if (socket_ >= 0) close(socket_);
+    socket_ = -1;
+  }
+
+ private:
+  int socket_;
+};
+
+/// Holds the only executor of the first model while it lives.
+class HeldModel {
+ public:
+  explicit HeldModel(TestServer& server)
+      : ticket_(server.service().models().front()->batcher().submit(
+            [this, open = opened_.get_future().share()] {
+              begun_.set_value();
+              open.wait();
+            },
+            1)) {
+    begun_.get_future().wait();
+  }
+  ~HeldModel() { release(); }
+  void release() {
+    if (!std::exchange(released_, true)) {
+      opened_.set_value();
+      ticket_.wait_for(std::chrono::minutes(1));
+    }
+  }
+
+ private:
+  std::promise<void> begun_, opened_;
+  bool released_ = false;
+  Batcher::Ticket ticket_;
+};
+
+TEST(Server, ManyClientsGetTheBitsOfOne) {
+  TestServer server;
+  std::vector<std::string> bodies, expected;
+  for (int i = 0; i < 12; ++i) {
+    json texts = json::array();
+    for (int k = 0; k <= i % 4; ++k) texts.push_back(text_of(1 + (i * 37 + k * 11) % 200));
+    bodies.push_back(body_of(texts));
+    const auto reply = server.client().Post("/embed", bodies.back(), kJson);
+    ASSERT_TRUE(reply);
+    ASSERT_EQ(reply->status, 200) << reply->body;
+    expected.push_back(reply->body);
+  }
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> clients;
+  for (int c = 0; c < 8; ++c)
+    clients.emplace_back([&, c] {
+      httplib::Client client = server.client();
+      client.set_keep_alive(c % 2 == 0);
+      for (std::size_t i = 0; i < 24; ++i) {
+        const std::size_t which = (i * 5 + static_cast<std::size_t>(c)) % bodies.size();
+        const auto reply = client.Post("/embed", bodies[which], kJson);
+        if (!reply || reply->status != 200 || reply->body != expected[which]) ++wrong;
+      }
+    });
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(wrong, 0);
+  const auto metrics = server.client().Get("/metrics");
+  ASSERT_TRUE(metrics);
+  EXPECT_THAT(metrics->body,
+              HasSubstr(R"(bertcl_requests_total{route="/embed",status="200"} 204)"));
+  EXPECT_THAT(metrics->body, HasSubstr("bertcl_request_seconds_bucket{route=\"/embed\""));
+  EXPECT_THAT(metrics->body, HasSubstr(R"(bertcl_queue_tokens{model="vectors"} 0)"));
+}
+
+TEST(Server, AFullQueueAnswers429) {
+  TestServer server({.batcher = {.max_queue_requests = 1}});
+  HeldModel held(server);
+  auto first = std::async(std::launch::async, [&] {
+    return server.client().Post("/embed", body_of("a"), kJson)->status;
+  });
+  const Batcher& batcher = server.service().models().front()->batcher();
+  ASSERT_TRUE(eventually([&] { return batcher.depth().requests == 1; }));
+  const auto refused = server.client().Post("/embed", body_of("b"), kJson);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 429);
+  EXPECT_THAT(refused->body, HasSubstr(R"("error_type":"Overloaded")"));
+  EXPECT_EQ(refused->get_header_value("Retry-After"), "1");
+  held.release();
+  EXPECT_EQ(first.get(), 200);
+}
+
+TEST(Server, AClientThatHangsUpLeavesTheQueue) {
+  TestServer server;
+  HeldModel held(server);
+  const Batcher& batcher = server.service().models().front()->batcher();
+  RawConnection client(server.port());
+  client.post("/embed", body_of("a text"));
+  ASSERT_TRUE(eventually([&] { return batcher.depth().requests == 1; }));
+  client.hang_up();
+  EXPECT_TRUE(eventually([&] { return batcher.depth().requests == 0; }));
+  held.release();
+  {
+    RawConnection half(server.port());
+    half.send("POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"inp");
+  }
+  { RawConnection nothing(server.port()); }
+  EXPECT_EQ(server.client().Post("/embed", body_of("b"), kJson)->status, 200);
+}
+
+TEST(Server, ARequestIsGivenUpInTime) {
+  TestServer server({.service = {.timeout = std::chrono::milliseconds(60)}});
+  HeldModel held(server);
+  const auto reply = server.client().Post("/embed", body_of("a"), kJson);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status, 504);
+  EXPECT_EQ(server.service().models().front()->batcher().depth().requests, 0u);
+}
+
+TEST(Server, BodiesAreBounded) {
+  TestServer server({.server = {.payload_limit = 1000}});
+  const auto large = server.client().Post("/embed", body_of(std::string(2000, 'a')), kJson);
+  ASSERT_TRUE(large);
+  EXPECT_EQ(large->status, 413);
+  EXPECT_THAT(large->body, HasSubstr("too large"));
+  // 1 MB of spaces in few bytes.
+  httplib::Client packing = server.client();
+  packing.set_compress(true);
+  const auto bomb = packing.Post("/embed", body_of(std::string(1'000'000, ' ')), kJson);
+  if (bomb) {
+    EXPECT_EQ(bomb->status, 413);
+  }
+  const auto packed = packing.Post("/embed", body_of("short"), kJson);
+  ASSERT_TRUE(packed);
+  EXPECT_EQ(packed->status, 200);
+  RawConnection chunked(server.port());
+  chunked.send("POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n7d0\r\n" +
+               std::string(2000, 'a') + "\r\n0\r\n\r\n");
+  EXPECT_THAT(chunked.receive(), HasSubstr("413"));
+  const httplib::MultipartFormDataItems parts = {{"file", "text", "name", "text/plain"}};
+  EXPECT_EQ(server.client().Post("/embed", parts)->status, 415);
+  EXPECT_EQ(server.client().Post("/embed", body_of("a"), kJson)->status, 200);
+}
+
+TEST(Server, DamagedRequestsAreRefused) {
+  TestServer server;
+  for (const char* text : {"nonsense\r\n\r\n", "GET\r\n\r\n", "BREW /embed HTTP/1.1\r\n\r\n"}) {
+    RawConnection client(server.port());
+    client.send(text);
+    EXPECT_THAT(client.receive(), HasSubstr(" 400 ")) << text;
+  }
+  EXPECT_EQ(server.client().Get("/embed")->status, 405);
+  EXPECT_EQ(server.client().Put("/embed", "{}", kJson)->status, 405);
+  EXPECT_EQ(server.client().Delete("/embed")->status, 405);
+  EXPECT_EQ(server.client().Get("/" + std::string(1000, 'x'))->status, 404);
+  EXPECT_EQ(server.client().Get("/health")->status, 200);
+}
+
+TEST(Server, ConnectionsWithoutAThreadWait) {
+  TestServer server({.server = {.threads = 2, .waiting_connections = 2, .keep_alive_seconds = 1}});
+  std::vector<std::future<int>> replies;
+  for (int i = 0; i < 12; ++i)
+    replies.push_back(std::async(std::launch::async, [&] {
+      httplib::Client client = server.client();
+      client.set_keep_alive(true);  // each holds its thread, unless it is told to close
+      const auto reply = client.Post("/embed", body_of("a"), kJson);
+      return reply ? reply->status : -1;
+    }));
+  for (auto& reply : replies) EXPECT_EQ(reply.get(), 200);
+}
+
+TEST(Server, HealthFollowsItsLife) {
+  TestServer server({}, false);
+  const auto loading = server.client().Get("/health");
+  EXPECT_EQ(loading->status, 503);
+  EXPECT_THAT(loading->body, HasSubstr("being loaded"));
+  EXPECT_EQ(server.client().Post("/embed", body_of("a"), kJson)->status, 503);
+  EXPECT_EQ(server.client().Get("/v2/health/live")->status, 200);
+  EXPECT_EQ(server.client().Get("/metrics")->status, 200);
+  server.start();
+  EXPECT_EQ(server.client().Get("/health")->status, 200);
+  HeldModel held(server);
+  auto last = std::async(std::launch::async, [&] {
+    return server.client().Post("/embed", body_of("a"), kJson)->status;
+  });
+  const Batcher& batcher = server.service().models().front()->batcher();
+  ASSERT_TRUE(eventually([&] { return batcher.depth().requests == 1; }));
+  auto drained = std::async(std::launch::async, [&] { server.service().drain(); });
+  ASSERT_TRUE(eventually([&] { return server.client().Get("/health")->status == 503; }));
+  const auto late = server.client().Post("/embed", body_of("b"), kJson);
+  EXPECT_EQ(late->status, 503);
+  EXPECT_EQ(late->get_header_value("Connection"), "close");
+  held.release();
+  EXPECT_EQ(last.get(), 200) << "what was queued is answered";
+  drained.get();
+}
+
+TEST(Server, APortThatIsTakenIsAnError) {
+  TestServer server;
+  Metrics metrics;
+  Service service({}, metrics);
+  ServerOptions options;
+  options.host = "192.0.2.1";  // of documentation (RFC 5737)
+  Server other(service, options, {});
+  EXPECT_THROW(other.bind(), Error);
+}
+
+TEST(Server, RequestsAreLogged) {
+  TestServer server;
+  server.client().Post("/embed", body_of({"a", "b"}), kJson);
+  server.client().Get("/no\nthing");
+  ASSERT_TRUE(eventually([&] { return server.answered().size() == 2; }));
+  const Answered first = server.answered()[0];
+  EXPECT_EQ(first.client, "127.0.0.1");
+  const json line = json::parse(log_json(first, "now"));
+  EXPECT_EQ(line["time"], "now");
+  EXPECT_EQ(line["path"], "/embed");
+  EXPECT_EQ(line["status"], 200);
+  EXPECT_EQ(line["texts"], 2);
+  EXPECT_EQ(line["tokens"], 6);
+  EXPECT_EQ(line["model"], "vectors");
+  EXPECT_FALSE(line.contains("error"));
+  EXPECT_THAT(log_text(first),
+              testing::MatchesRegex("POST /embed 200 .* 2 texts 6 tokens vectors"));
+  Answered strange = first;
+  strange.path = "/a\n\033[31m";
+  strange.record.error = std::string(1000, 'x');
+  EXPECT_THAT(log_text(strange), Not(HasSubstr("\n")));
+  EXPECT_THAT(log_text(strange), Not(HasSubstr("\033")));
+  EXPECT_LT(log_text(strange).size(), 400u);
+}
+
+}  // namespace
+}  // namespace bertcl::serve

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl serve: models behind HTTP, until a signal ends it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "opencl/context_future.hpp"
+#include "serve/metrics.hpp"
+#include "serve/request_log.hpp"
+#include "serve/server.hpp"
+#include "tools/models/default_model.hpp"
+#include "tools/models/served_model.hpp"
+#include "tools/options/config_file.hpp"
+#include "tools/options/file_options.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/report/json_report.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+struct ServeOptions : ServedModelOptions {
+  std::vector<std::string> models;
+  serve::ServerOptions server;
+  serve::ServiceOptions service;
+  serve::BatcherOptions batcher;
+  int max_wait_ms = 0, timeout = 60;
+  std::string config, log_level = "all";
+  bool json_logs = false;
+};
+
+/// Waits for SIGINT and SIGTERM, which no other thread gets; the second one ends the program.
+class SignalWatch {
+ public:
+  explicit SignalWatch(std::function<void()> on_signal) : on_signal_(std::move(on_signal)) {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);  // threads that start later inherit it
+    thread_ = std::thread([this] { watch(); });
+  }
+  ~SignalWatch() {
+    ended_ = true;
+    thread_.join();
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
+  }
+
+ private:
+  void watch() {
+    const timespec some = {0, 100'000'000};
+    for (bool first = true; !ended_;) {
+      const int signal = sigtimedwait(&signals_, nullptr, &some);
+      if (signal < 0) continue;
+      if (!first) std::_Exit(128 + signal);
+      first = false;
+      on_signal_();
+    }
+  }
+
+  sigset_t signals_{};
+  std::function<void()> on_signal_;
+  std::atomic<bool> ended_ = false;
+  std::thread thread_;
+};
+
+/// Ends the server and waits for its thread, however the scope is left.
+class Listener {
+ public:
+  explicit Listener(serve::Server& server)
+      : server_(server), thread_([&server] { server.listen(); }) {}
+  ~Listener() {
+    server_.stop();
+    thread_.join();
+  }
+
+ private:
+  serve::Server& server_;
+  std::thread thread_;
+};
+
+/// A moment that another thread waits for.
+class Event {
+ public:
+  void set() {
+    {
+      const std::lock_guard lock(mutex_);
+      set_ = true;
+    }
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return set_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool set_ = false;
+};
+
+std::vector<NamedModel> named_models(const ServeOptions& options) {
+  if (options.models.empty()) return {parse_named_model(find_default_model().string())};
+  std::vector<NamedModel> models;
+  for (const std::string& text : options.models) {
+    models.push_back(parse_named_model(text));
+    for (std::size_t i = 0; i + 1 < models.size(); ++i)
+      if (models[i].name == models.back().name)
+        throw Error(
+            fmt::format("two models are called '{}'; name them: NAME=PATH", models.back().name));
+  }
+  return models;
+}
+
+std::vector<std::unique_ptr<serve::Model>> load_models(const std::vector<NamedModel>& named,
+                                                       const ServeOptions& options,
+                                                       serve::Metrics& metrics) {
+  ServedModelOptions own = options;
+  own.beside_others = named.size() > 1;
+  const auto device = opencl::ContextFuture::open(options.device);
+  std::vector<std::unique_ptr<serve::Model>> models;
+  for (const NamedModel& model : named) {
+    serve::ModelSetup setup = load_served_model(model, own, device);
+    if (!meets_requirement(*setup.session, options)) return {};
+    serve::BatcherOptions batcher = options.batcher;
+    batcher.max_wait = std::chrono::milliseconds(options.max_wait_ms);
+    batcher.on_batch = [&metrics, name = setup.name](const serve::BatchDone& done) {
+      metrics.count_batch(name, done);
+    };
+    models.push_back(std::make_unique<serve::Model>(std::move(setup), std::move(batcher)));
+    models.back()->warm_up();
+  }
+  return models;
+}
+
+/// What is known once requests are answered.
+void report(const ServeOptions& options, int port, const serve::Service& service) {
+  nlohmann::ordered_json models = nlohmann::ordered_json::array();
+  for (const auto& model : service.models()) {
+    const serve::ModelSetup& setup = model->setup();
+    models.push_back({{"name", setup.name},
+                      {"path", setup.path},
+                      {"kind", serve::name_of(setup.kind)},
+                      {"max_length", setup.max_length},
+                      {"precision", setup.precision}});
+    if (options.prints_text())
+      print_text("{}: {} of at most {} tokens\n", setup.name, serve::name_of(setup.kind),
+                 setup.max_length);
+  }
+  const std::string host = options.server.host;
+  const std::string url =
+      fmt::format("http://{}:{}", host.find(':') == host.npos ? host : "[" + host + "]", port);
+  if (options.prints_text()) print_text("{} is ready\n", url);
+  finish_output();
+  write_report(options, service.models().front()->setup().session->context().info(),
+               {{"url", url}, {"host", host}, {"port", port}, {"models", models}});
+}
+
+int serve_models(ServeOptions options) {
+  const std::vector<NamedModel> named = named_models(options);
+  if (const char* key = std::getenv("BERTCL_API_KEY"); key && options.service.api_key.empty())
+    options.service.api_key = key;
+  options.service.timeout = std::chrono::seconds(options.timeout);
+  options.service.threads = options.server.threads;
+  options.service.max_concurrent_requests = options.batcher.max_queue_requests;
+  serve::RequestLog log(options.json_logs, options.log_level);
+  serve::Metrics metrics;
+  serve::Service service(options.service, metrics);
+  Event ended;
+  const SignalWatch signals([&] { ended.set(); });
+  serve::Server server(service, options.server,
+                       [&log](const serve::Answered& answered) { log.write(answered); });
+  const int port = server.bind();
+  const Listener listener(server);
+  std::vector<std::unique_ptr<serve::Model>> models = load_models(named, options, metrics);
+  if (models.empty()) return kCheckFailed;
+  service.start(std::move(models));
+  report(options, port, service);
+  ended.wait();
+  service.drain();
+  return kOk;
+}
+
+void add_server_options(CLI::App& command, ServeOptions& options) {
+  serve::ServerOptions& server = options.server;
+  serve::ServiceOptions& service = options.service;
+  const char* group = "Server";
+  command.add_option("--host", server.host, "Address to listen on; 0.0.0.0: all of this machine")
+      ->capture_default_str()
+      ->type_name("ADDRESS");
+  in_range(command, "--port", server.port, 0, 65535, "Port; 0: any that is free");
+  command
+      .add_option("--api-key", service.api_key,
+                  "Answer only requests with the header Authorization: Bearer KEY; by "
+                  "default\nBERTCL_API_KEY, which other users of the machine do not see")
+      ->type_name("KEY");
+  input_file(command.add_option("--config", options.config,
+                                "Options from a file, by their long names: port = 8081; those of "
+                                "the command\nline go first"))
+      ->type_name("FILE");
+  positive(command, "--threads", server.threads, "Connections that are served at a time")
+      ->group(group);
+  positive(command, "--payload-limit", server.payload_limit, "Bytes of a request at most")
+      ->group(group);
+  positive(command, "--timeout", options.timeout,
+           "Seconds until a request that has no result is given up")
+      ->group(group);
+  positive(command, "--keep-alive", server.keep_alive_seconds,
+           "Seconds until an idle connection is closed")
+      ->group(group);
+  command
+      .add_flag("--json-logs", options.json_logs,
+                "A line of JSON for each request on standard error")
+      ->group(group);
+  one_of(command.add_option("--log", options.log_level, "Requests that are logged"),
+         {"all", "errors", "none"})
+      ->group(group);
+}
+
+void add_batch_options(CLI::App& command, ServeOptions& options) {
+  serve::BatcherOptions& batcher = options.batcher;
+  const char* group = "Batches";
+  positive(command, "--max-batch-tokens", batcher.max_batch_tokens, "Tokens of a batch at most")
+      ->group(group);
+  not_negative(
+      command, "--max-wait-ms", options.max_wait_ms,
+      "Milliseconds that a request waits for others; 0: what has gathered while the\ndevice "
+      "was at work runs at once")
+      ->group(group);
+  positive(command, "--max-queue", batcher.max_queue_requests,
+           "Requests that wait at most; further ones get 429")
+      ->group(group);
+  positive(command, "--max-queue-tokens", batcher.max_queue_tokens,
+           "Tokens of all requests that wait at most")
+      ->group(group);
+  positive(command, "--max-client-batch", options.service.max_client_batch,
+           "Texts of a request at most")
+      ->group(group);
+  positive(command, "--executors", batcher.executors, "Batches of a model in flight")->group(group);
+  command
+      .add_flag("--auto-truncate", options.service.auto_truncate,
+                "Cut texts that are too long where a request does not say so, instead of "
+                "refusing\nthem")
+      ->group(group);
+}
+
+}  // namespace
+
+void add_serve(CLI::App& program, Action& action) {
+  const auto options = std::make_shared<ServeOptions>();
+  CLI::App* command = add_model_command(
+      program, "serve",
+      "Answer HTTP requests with models\n\n"
+      "Requests of many clients run together in packed batches. The routes are those of OpenAI\n"
+      "(/v1/embeddings), text-embeddings-inference (/embed, /rerank, /predict, ...) and the Open\n"
+      "Inference Protocol (/v2/models/NAME/infer), and /answer for questions about a text; "
+      "/health\n"
+      "and /metrics tell how it does. SIGTERM and SIGINT end it when all that has come is "
+      "answered.\n\n"
+      "What a model does follows from its outputs and the files beside it, as for embed, rerank "
+      "and\n"
+      "answer. --json FILE tells the address once requests are answered.",
+      "bertcl serve minilm=models/minilm-l6-squad/model.onnx --port 8080", *options);
+  input_file(command->add_option("MODEL", options->models,
+                                 "ONNX models, NAME=PATH or PATH; by default BERTCL_MODEL, else "
+                                 "the bundled one"))
+      ->type_name("");
+  add_server_options(*command, *options);
+  add_batch_options(*command, *options);
+  add_pooling_options(*command, options->pooled);
+  command
+      ->add_option("--prompt", options->prompt,
+                   "Text before each text that becomes a vector (\"query: \"), where a request "
+                   "names none;\nby default the model's default prompt")
+      ->type_name("TEXT");
+  positive(*command, "--max-seq-length", options->max_length,
+           "Tokens of a text, separators included; by default as the files say, or as many as "
+           "the\nmodel takes, or 512");
+  add_vocabulary_options(*command, options->vocabulary);
+  command->callback([options, command, &action] {
+    action = [options, command] {
+      if (!options->config.empty()) read_config_file(*command, options->config);
+      return serve_models(*options);
+    };
+  });
+}
+
+}  // namespace bertcl::tools

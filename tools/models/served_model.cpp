@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a served model is for, and how its texts are encoded.
+#include "tools/models/served_model.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "bertcl/error.hpp"
+#include "runtime/task.hpp"
+#include "tasks/embedding_files.hpp"
+#include "tasks/rank.hpp"
+#include "tools/models/activation.hpp"
+#include "tools/models/qa_model.hpp"
+#include "tools/models/task_model.hpp"
+#include "tools/models/text_model.hpp"
+#include "tools/options/task_options.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLongestServed = 512;  // tokens, for a model that sets no limit
+
+bool has_vector(const runtime::Session& session) {
+  return std::ranges::any_of(session.outputs(), [](const plan::Port& port) {
+    return port.type.shape.size() == 2 && ir::is_float(port.type.dtype);
+  });
+}
+
+std::shared_ptr<runtime::Session> load(const fs::path& path, const ServedModelOptions& options,
+                                       std::optional<runtime::Pooling> pooling,
+                                       const opencl::ContextFuture& device) {
+  ServedModelOptions own = options;
+  own.pooling = std::move(pooling);
+  return std::make_shared<runtime::Session>(load_model(path, own, device));
+}
+
+/// Of texts and pairs, from the files of sentence-transformers.
+void set_embedding(serve::ModelSetup& setup, const runtime::Pooling& pooling,
+                   const tasks::EmbeddingFiles& files, const ServedModelOptions& options) {
+  setup.kind = serve::Kind::embedding;
+  setup.head = {{runtime::pooled_output}, false};
+  setup.pooling = pooling.kind;
+  setup.normalized = pooling.normalize;
+  setup.prompts = files.prompts;
+  setup.pools_prompt = files.pools_prompt;
+  setup.default_prompt = options.prompt.value_or(files.default_prompt);
+  if (files.max_length && !options.max_length)
+    setup.max_length = std::min(setup.max_length, static_cast<std::size_t>(*files.max_length));
+  if (!setup.default_prompt.empty() && !setup.pools_prompt)
+    throw Error(setup.path +
+                ": 1_Pooling/config.json leaves the tokens of a prompt out (include_prompt), which "
+                "is not supported; --prompt \"\" serves without one");
+}
+
+/// The head of a session whose outputs are those of the file.
+void set_head(serve::ModelSetup& setup) {
+  const runtime::Session& session = *setup.session;
+  const auto output = [&](const tasks::Head& head) -> std::string {
+    try {
+      return find_task_output(session.outputs(), head);
+    } catch (const Error&) {
+      return "";
+    }
+  };
+  switch (runtime::task_of(session.plan())) {
+    case runtime::Task::question_answering: {
+      const QaPorts ports = find_qa_ports(session.inputs(), session.outputs());
+      setup.kind = serve::Kind::question_answering;
+      setup.head.by_token = true;
+      setup.head.outputs =
+          ports.both.empty() ? std::vector{ports.start, ports.end} : std::vector{ports.both};
+      auto& features = setup.answer.features;
+      features.max_seq_length =
+          std::min(features.max_seq_length, static_cast<int>(setup.max_length));
+      break;
+    }
+    case runtime::Task::text_classification:
+      if (std::string score = output(tasks::rank_head()); !score.empty()) {
+        setup.kind = serve::Kind::reranker;
+        setup.head = {{std::move(score)}, false};
+        setup.sigmoid = has_sigmoid(setup.path);
+      } else if (std::string classes = output({false, 2, true, "2 classes or more"});
+                 !classes.empty()) {
+        setup.kind = serve::Kind::classifier;
+        setup.head = {{std::move(classes)}, false};
+      }
+      setup.labels = find_labels({}, {setup.path});
+      setup.multi_label = find_multi_label({setup.path}).value_or(false);
+      break;
+    default:
+      break;
+  }
+}
+
+std::string dtype_of(const runtime::Session& session, const ModelOptions& options) {
+  const std::string precision = precision_of(session.plan(), options);
+  return precision == "fp32"   ? "float32"
+         : precision == "fp16" ? "float16"
+         : precision == "bf16" ? "bfloat16"
+                               : precision;
+}
+
+}  // namespace
+
+NamedModel parse_named_model(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals != std::string::npos && text.find('/') > equals && !fs::exists(text))
+    return {text.substr(0, equals), text.substr(equals + 1)};
+  const fs::path path = fs::weakly_canonical(text);
+  fs::path folder = path.parent_path();
+  if (folder.filename() == "onnx") folder = folder.parent_path();
+  const bool usual = path.filename() == "model.onnx" && folder.has_filename();
+  return {usual ? folder.filename().string() : path.stem().string(), text};
+}
+
+serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOptions& options,
+                                    const opencl::ContextFuture& device) {
+  serve::ModelSetup setup;
+  setup.name = model.name;
+  setup.path = model.path.string();
+  const tasks::EmbeddingFiles files = tasks::read_embedding_files(model.path);
+  VocabularyOptions vocabulary = options.vocabulary;
+  if (files.lower_case && !vocabulary.lower_case) vocabulary.lower_case = true;
+  setup.tokenizer = std::make_shared<const text::Tokenizer>(
+      load_tokenizer(vocabulary, {model.path, files.folder / "model.onnx"}));
+  runtime::Pooling pooling = pooling_of(options.pooled, files);
+  const bool asked = !options.pooled.pooling.empty();
+  bool pools = !files.folder.empty() || (asked && !options.beside_others);
+  if (!pools) {
+    setup.session = load(model.path, options, {}, device);
+    const runtime::Task task = runtime::task_of(setup.session->plan());
+    pools = task == runtime::Task::feature_extraction && (asked || has_vector(*setup.session));
+  }
+  if (pools) {
+    setup.session =
+        naming_pooling(pooling, [&] { return load(model.path, options, pooling, device); });
+    setup.load_hidden_states = [path = model.path, options, device] {
+      return load(path, options, {}, device);
+    };
+  }
+  const TextModel reader(*setup.session);
+  reader.check_vocabulary(setup.tokenizer->vocabulary_size());
+  const auto longest = static_cast<std::size_t>(std::max<std::int64_t>(reader.longest(), 0));
+  setup.max_length = longest > 0 ? longest : kLongestServed;
+  if (options.max_length) {
+    setup.max_length = static_cast<std::size_t>(*options.max_length);
+    reader.check_length(*options.max_length);
+  }
+  setup.fixed_batch = reader.ports().batch;
+  setup.vocabulary = setup.session->plan().word_rows;
+  setup.precision = dtype_of(*setup.session, options);
+  setup.answer.predictions.allow_nonfinite = options.allow_nonfinite;
+  if (pools)
+    set_embedding(setup, pooling, files, options);
+  else
+    set_head(setup);
+  return setup;
+}
+
+}  // namespace bertcl::tools

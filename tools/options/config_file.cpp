@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of a command from a file, which CLI11 reads for whole programs only.
+#include "tools/options/config_file.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "support/did_you_mean.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// By its long names, and a positional by its name in lower case.
+std::vector<std::string> keys_of(const CLI::Option& option) {
+  std::vector<std::string> keys = option.get_lnames();
+  if (keys.empty()) keys.push_back(lower_case(option.get_name(true)));
+  return keys;
+}
+
+CLI::Option* find_option(CLI::App& command, const std::string& key, const std::string& path) {
+  std::vector<std::string> all;
+  for (CLI::Option* option : command.get_options()) {
+    const std::vector<std::string> keys = keys_of(*option);
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) return option;
+    all.insert(all.end(), keys.begin(), keys.end());
+  }
+  throw Error(fmt::format("{}: unknown option '{}'{}", path, key, did_you_mean(key, all)));
+}
+
+}  // namespace
+
+void read_config_file(CLI::App& command, const std::string& path) {
+  std::vector<CLI::ConfigItem> items;
+  try {
+    items = CLI::ConfigTOML().from_file(path);
+  } catch (const CLI::Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+  for (const CLI::ConfigItem& item : items) {
+    if (item.name == "++" || item.name == "--") continue;  // begin and end of a section
+    CLI::Option* option = find_option(command, item.name, path);
+    if (option->count() > 0) continue;  // the command line goes first
+    try {
+      if (option->get_items_expected_max() == 0) {  // a flag
+        option->add_result(
+            option->get_flag_value(item.name, item.inputs.empty() ? "true" : item.inputs.front()));
+      } else {
+        option->add_result(item.inputs);
+      }
+      option->run_callback();
+    } catch (const CLI::Error& error) {
+      throw Error(fmt::format("{}: {}: {}", path, item.name, error.what()));
+    }
+  }
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of a command from a file.
+#pragma once
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace bertcl::tools {
+
+/// Sets the options that the command line leaves out from a TOML or INI file, whose keys are their
+/// long names ("port = 8081", "json-logs = true"), or those of positionals in lower case. Throws
+/// Error that names the file and the key.
+void read_config_file(CLI::App& command, const std::string& path);
+
+}  // namespace bertcl::tools
