@@ -88,7 +88,8 @@ TEST(InferenceProtocol, BytesInAndOut) {
   const json outputs = json::parse(reply.body.substr(0, at))["outputs"];
   EXPECT_EQ(outputs[0]["parameters"]["binary_data_size"], 32);
   EXPECT_EQ(outputs[1]["data"].size(), 8u);
-  const auto own = expected().at("end_logits").bytes();
+  const ir::Tensor logits = expected().at("end_logits");
+  const auto own = logits.bytes();
   ASSERT_EQ(reply.body.size(), at + 32);
   EXPECT_EQ(std::memcmp(reply.body.data() + at, own.data(), 32), 0);
 

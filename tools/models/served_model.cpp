@@ -15,6 +15,7 @@
 #include "tools/models/task_model.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/options/task_options.hpp"
+#include "tools/terminal/output.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -118,6 +119,7 @@ NamedModel parse_named_model(const std::string& text) {
 
 serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOptions& options,
                                     const opencl::ContextFuture& device) {
+  check_readable(model.path);
   serve::ModelSetup setup;
   setup.name = model.name;
   setup.path = model.path.string();
@@ -150,7 +152,10 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
     reader.check_length(*options.max_length);
   }
   setup.fixed_batch = reader.ports().batch;
-  setup.vocabulary = setup.session->plan().word_rows;
+  // Pooling hides the table of some models.
+  const std::int64_t rows = setup.session->plan().word_rows;
+  setup.vocabulary =
+      rows > 0 ? rows : static_cast<std::int64_t>(setup.tokenizer->vocabulary_size());
   setup.precision = dtype_of(*setup.session, options);
   setup.answer.predictions.allow_nonfinite = options.allow_nonfinite;
   if (pools)

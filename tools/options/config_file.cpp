@@ -24,7 +24,9 @@ std::string lower_case(std::string text) {
 /// By its long names, and a positional by its name in lower case.
 std::vector<std::string> keys_of(const CLI::Option& option) {
   std::vector<std::string> keys = option.get_lnames();
-  if (keys.empty()) keys.push_back(lower_case(option.get_name(true)));
+  if (!keys.empty()) return keys;
+  keys.push_back(lower_case(option.get_name(true)));
+  if (option.get_items_expected_max() > 1) keys.push_back(keys.front() + 's');
   return keys;
 }
 
