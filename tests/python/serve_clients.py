@@ -55,7 +55,7 @@ def by_triton(url, model):
             inputs[-1].set_data_from_numpy(values, binary_data=binary)
         outputs = [triton.InferRequestedOutput(name, binary_data=binary)
                    for name in ("start_logits", "end_logits")]
-        result = client.infer(model, inputs, outputs=outputs, headers=headers)
+        result = client.infer(model, inputs, outputs=outputs, headers=dict(headers))  # it adds to them
         found[kind] = {name: result.as_numpy(name).tolist() for name in ("start_logits", "end_logits")}
     found["ids"], found["mask"] = ids.tolist(), mask.tolist()
     return found

@@ -51,6 +51,7 @@ class ServeTest(unittest.TestCase):
             [BERTCL, "serve", f"vectors={cls.encoder}", f"answers={DEFAULT / 'model.onnx'}", "--port", "0",
              "--pooling", "mean", "--normalize", "--json", report, "--api-key", "secret", "--log", "none"],
             stdout=subprocess.DEVNULL)
+        cls.addClassCleanup(cls.stop)
         deadline = time.monotonic() + 300
         while not report.exists() and cls.server.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -68,7 +69,7 @@ class ServeTest(unittest.TestCase):
         cls.vectors = np.load(made)
 
     @classmethod
-    def tearDownClass(cls):
+    def stop(cls):
         cls.server.send_signal(signal.SIGTERM)
         code = cls.server.wait(timeout=60)
         cls.folder.cleanup()
