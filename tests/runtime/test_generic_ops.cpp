@@ -82,6 +82,15 @@ TEST(GenericOps, SliceThatStartsInFrontOfTheFirst) {
 })");
 }
 
+TEST(GenericOps, Tile) {
+  expect_as_interpreted(R"(graph g(%x: f32[batch, 2, 3], %ids: i64[1, seq]) {
+  const %times: i64[3] = [2, 1, 3]
+  %y: f32[2*batch, 2, 9] = Tile(%x, %times)
+  %rows: i64[batch, seq] = Tile(%ids)
+  return %y as y, %rows as rows
+})");
+}
+
 TEST(GenericOps, Pad) {
   expect_as_interpreted(R"(graph g(%x: f32[batch, 2, 3]) {
   const %fill: f32[] = 7.5

@@ -48,6 +48,24 @@ void lower_expand(Builder& b, const ir::Graph&, const ir::Node& node) {
        {shape, {broadcast(node.inputs[0]->type.shape, shape), row_major(shape)}}, 0, 0);
 }
 
+/// Each axis as (repeats, extent), the repeats without a step in the operand.
+void lower_tile(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Shape& from = node.inputs[0]->type.shape;
+  const ir::Shape& to = node.output()->type.shape;
+  const Strides strides = row_major(from);
+  ir::Shape split;
+  Strides source;
+  for (std::size_t d = 0; d < to.size(); ++d) {
+    const auto repeats = ir::Dim::divide(to[d], from[d]);
+    if (!repeats)
+      throw Error(fmt::format("{}: kernels take repeats that follow from the shapes, not {} from {}",
+                              node.describe(), to[d].str(), from[d].str()));
+    split.insert(split.end(), {*repeats, from[d]});
+    source.insert(source.end(), {ir::Dim(0), strides[d]});
+  }
+  copy(b, node, node.inputs[0], b.out(node.output()), {split, {source, row_major(split)}}, 0, 0);
+}
+
 /// A list of integers that is an attribute or a constant operand; `otherwise` where it is neither.
 std::vector<std::int64_t> integers(const ir::Node& node, std::string_view key, std::size_t operand,
                                    std::vector<std::int64_t> otherwise) {
@@ -226,6 +244,7 @@ void add_shape(LoweringTable& table) {
     table[op] = lower_view;
   table["Transpose"] = lower_transpose;
   table["Expand"] = lower_expand;
+  table["Tile"] = lower_tile;
   table["Slice"] = lower_slice;
   table["Split"] = lower_split;
   table["Concat"] = lower_concat;
