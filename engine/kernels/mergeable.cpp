@@ -32,6 +32,7 @@ constexpr MergeableKernel mergeable[] = {
     {"pool", "pool"},
     {"quantize", "dequantize"},
     {"quantize", "quantize"},
+    {"rotary", "rotary"},
     {"unpack", "unpack"},
 };
 static_assert(std::ranges::is_sorted(mergeable));

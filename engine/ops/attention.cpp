@@ -16,12 +16,13 @@ namespace {
 
 /// Positions of what both ops have; `no_operand` for what only the other has.
 struct Positions {
-  std::size_t p_scale, seq_offsets, key_mask, out_scale, out_zero_point;
+  std::size_t p_scale, seq_offsets, key_mask, bias, out_scale, out_zero_point;
   std::size_t scale[3], zero_point[3];  // of q, k and v
 };
 constexpr Positions positions_of_floats = {operands::attention::p_scale,
                                            operands::attention::seq_offsets,
                                            operands::attention::key_mask,
+                                           operands::attention::bias,
                                            no_operand,
                                            no_operand,
                                            {no_operand, no_operand, no_operand},
@@ -30,6 +31,7 @@ constexpr Positions positions_of_bytes = {
     operands::attention_q::p_scale,
     operands::attention_q::seq_offsets,
     operands::attention_q::key_mask,
+    operands::attention_q::bias,
     operands::attention_q::out_scale,
     operands::attention_q::out_zero_point,
     {operands::attention_q::q_scale, operands::attention_q::k_scale,
@@ -63,8 +65,40 @@ std::vector<ir::Type> infer_heads(InferContext& context, const Positions& at) {
     context.fail(
         "packed tokens [tokens, hidden] need seq_offsets and key_mask, [batch, seq, hidden] takes "
         "neither");
+  if (context.has(at.bias)) {
+    const ir::Shape& bias = context.shape(at.bias);
+    if (bias.size() != 4 || bias[0] != ir::Dim(1) || bias[2] != bias[3] ||
+        (bias[1] != ir::Dim(1) && bias[1] != ir::Dim(heads)))
+      context.fail(fmt::format("'{}' {} is not [1, {} or 1, seq, seq]", node.input(at.bias)->name,
+                               ir::str(context.type(at.bias)), heads));
+  }
+  if (node.has("window") && node.int_attribute("window") < 1)
+    context.fail(fmt::format("a window of {}", node.int_attribute("window")));
   return {{type_of_result(context, 0, at.out_scale), std::move(shape)}};
 }
+
+/// What is added to the score of a row and a key of a head, both places in a sequence; minus
+/// infinity outside of the window.
+class Added {
+ public:
+  Added(const EvaluateContext& context, const Positions& at)
+      : window_(context.node.int_attribute("window", 0)) {
+    if (!context.has(at.bias)) return;
+    bias_ = context.in(at.bias).to_doubles();
+    seq_ = context.in(at.bias).shape()[3];
+    per_head_ = context.in(at.bias).shape()[1] == 1 ? 0 : seq_ * seq_;
+  }
+  double operator()(std::int64_t head, std::int64_t row, std::int64_t key) const {
+    if (window_ != 0 && std::abs(row - key) > window_)
+      return -std::numeric_limits<double>::infinity();
+    return bias_.empty() ? 0.0
+                         : bias_.at(static_cast<std::size_t>(head * per_head_ + row * seq_ + key));
+  }
+
+ private:
+  std::int64_t window_, seq_ = 0, per_head_ = 0;
+  std::vector<double> bias_;
+};
 
 /// The rows of one sequence, and which of them count as keys.
 struct Sequence {
@@ -118,6 +152,8 @@ struct Weights {
 };
 Weights weights_of(const EvaluateContext& context, const Positions& at, std::vector<double> p) {
   const double largest = *std::max_element(p.begin(), p.end());
+  if (largest == -std::numeric_limits<double>::infinity())  // no key is in the window
+    return {std::vector<double>(p.size(), 0.0), 1.0};
   double total = 0.0;
   for (double& e : p) total += e = std::exp(e - largest);
   const bool unnormalized = context.node.int_attribute("unnormalized", 0) != 0;
@@ -150,6 +186,7 @@ std::vector<ir::Tensor> evaluate_heads(const EvaluateContext& context, const Pos
     return numbers[i].data() + row * stride[i] + first[i] + head * size;
   };
   const double scale = node.float_attribute("scale");
+  const Added added(context, at);
   std::vector<double> out(static_cast<std::size_t>(ir::element_count(sizes)), 0.0);
   for (const Sequence& sequence : sequences_of(context, at)) {
     if (std::none_of(sequence.keys.begin(), sequence.keys.end(), [](bool key) { return key; }))
@@ -163,7 +200,8 @@ std::vector<ir::Tensor> evaluate_heads(const EvaluateContext& context, const Pos
                       *k = part(1, sequence.begin + static_cast<std::int64_t>(key), head);
           double sum = 0.0;
           for (std::int64_t d = 0; d < size; ++d) sum += static_cast<double>(q[d]) * k[d];
-          scores[key] = quantized_score(node, scale * sum);
+          scores[key] = quantized_score(node, scale * sum) +
+                        added(head, row - sequence.begin, static_cast<std::int64_t>(key));
         }
         const Weights weights = weights_of(context, at, std::move(scores));
         double* y = out.data() + row * hidden + head * size;
@@ -202,7 +240,8 @@ std::vector<OpDef> attention_ops() {
               {types::real},
               {types::bytes},
               {types::packed},
-              {TypeSet{ir::DType::u8}}},
+              {TypeSet{ir::DType::u8}},
+              {types::real}},
              operands::attention::names, infer_attention, evaluate_attention,
              {.mixes_tokens = true}),
       own_op("attention_q",
@@ -220,7 +259,8 @@ std::vector<OpDef> attention_ops() {
               {types::real},
               {types::bytes},
               {types::packed},
-              {TypeSet{ir::DType::u8}}},
+              {TypeSet{ir::DType::u8}},
+              {types::real}},
              operands::attention_q::names, infer_attention_q, evaluate_attention_q,
              {.mixes_tokens = true, .out_scale = operands::attention_q::out_scale}),
   };

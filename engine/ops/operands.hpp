@@ -38,10 +38,11 @@ inline constexpr std::string_view names[] = {
 }  // namespace linear_q
 
 /// softmax(scale * q k^T + mask) v, by heads {heads, scale, p_type?, mask_is_length?,
-/// unnormalized?, offsets?, masked?, score_scale?, score_lowest?, score_factor?}. q, k, v [batch,
-/// seq, hidden] and a mask [batch, seq]; after pack_tokens [tokens, hidden], seq_offsets and
-/// key_mask (masked = 1 if it is to be read). {offsets}: first columns of q, k and v in operands
-/// that are wider.
+/// unnormalized?, offsets?, masked?, score_scale?, score_lowest?, score_factor?, window?}. q, k, v
+/// [batch, seq, hidden] and a mask [batch, seq]; after pack_tokens [tokens, hidden], seq_offsets
+/// and key_mask (masked = 1 if it is to be read). {offsets}: first columns of q, k and v in
+/// operands that are wider. bias [1, heads | 1, seq, seq] is added to the scores, by the places of
+/// row and key in their sequence; {window}: keys at most so many places from the row count.
 ///
 /// With p_scale, the probabilities are quantized: p_type says to what, with the zero point 0.
 /// mask_is_length = 1: the first keys count, as many as the mask has ones. unnormalized = 1: p are
@@ -49,9 +50,9 @@ inline constexpr std::string_view names[] = {
 /// score_scale the scores s = scale * q k^T are quantized, clamp(round(s / score_scale),
 /// score_lowest, score_lowest + 255) * score_scale, and then multiplied with score_factor.
 namespace attention {
-enum : std::size_t { q, k, v, mask, p_scale, p_zero_point, seq_offsets, key_mask };
+enum : std::size_t { q, k, v, mask, p_scale, p_zero_point, seq_offsets, key_mask, bias };
 inline constexpr std::string_view names[] = {
-    "q", "k", "v", "mask?", "p_scale?", "p_zero_point?", "seq_offsets?", "key_mask?"};
+    "q", "k", "v", "mask?", "p_scale?", "p_zero_point?", "seq_offsets?", "key_mask?", "bias?"};
 }  // namespace attention
 
 /// The same on bytes.
@@ -71,7 +72,8 @@ enum : std::size_t {
   out_scale,
   out_zero_point,
   seq_offsets,
-  key_mask
+  key_mask,
+  bias
 };
 inline constexpr std::string_view names[] = {"q",
                                              "k",
@@ -87,8 +89,18 @@ inline constexpr std::string_view names[] = {"q",
                                              "out_scale?",
                                              "out_zero_point?",
                                              "seq_offsets?",
-                                             "key_mask?"};
+                                             "key_mask?",
+                                             "bias?"};
 }  // namespace attention_q
+
+/// Rotary position embedding (Su et al., 2021) of each head {heads}: x * cos + rotated x * sin,
+/// where the rotated halves of a head are the second, negated, and the first. x [batch, seq,
+/// hidden], or after pack_tokens [tokens, hidden] and seq_offsets; cos and sin [.., seq, size] by
+/// the place of a token in its sequence.
+namespace rotary {
+enum : std::size_t { x, cos, sin, seq_offsets };
+inline constexpr std::string_view names[] = {"x", "cos", "sin", "seq_offsets?"};
+}  // namespace rotary
 
 /// LayerNorm of x + residual {epsilon} -> f32 [, quantized [, quantized]]: f32, and the same
 /// quantized for one or two kinds of readers (the next GEMM, the next residual sum).

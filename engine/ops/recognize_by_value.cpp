@@ -3,6 +3,7 @@
 #include "ops/recognize_by_value.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@ namespace {
 constexpr std::size_t max_nodes = 400;  // no mask is longer; an encoder is
 constexpr std::int64_t trial_batch = 2;
 constexpr std::int64_t trial_seqs[] = {3, 4};
+constexpr std::int64_t max_window = 1024;  // longer ones would make trials slow
 // A file may fix the batch and the sequence; beyond these, trials would cost more than they gain.
 constexpr std::int64_t max_inputs = 1 << 20, max_results = 1 << 24;  // elements
 
@@ -89,9 +91,44 @@ std::vector<Mask> patterns(std::int64_t batch, std::int64_t seq) {
   return all;
 }
 
-/// True if the mask tensor [batch, heads, rows, seq] says for every key what `mask` says.
-bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t batch, std::int64_t seq,
-            const std::function<bool(double, bool)>& element_fits) {
+/// The largest number with which the slice compares something: a window may be as wide. 0 if there
+/// is none beyond the trials, or one that no trial can reach.
+std::int64_t largest_compared(ir::Value* value) {
+  std::int64_t largest = 0;
+  std::set<const ir::Node*> seen;
+  std::vector<ir::Value*> open{value};
+  while (!open.empty()) {
+    const ir::Node* n = open.back()->producer;
+    open.pop_back();
+    if (!n || !seen.insert(n).second) continue;
+    const bool compares = n->op == "Less" || n->op == "LessOrEqual" || n->op == "Greater" ||
+                          n->op == "GreaterOrEqual";
+    for (ir::Value* in : n->inputs) {
+      if (!in) continue;
+      open.push_back(in);
+      if (!compares || !in->is_constant() || in->constant->size() != 1) continue;
+      const double number = std::abs(in->constant->to_doubles()[0]);
+      if (number <= max_window) largest = std::max(largest, static_cast<std::int64_t>(number));
+    }
+  }
+  return largest;
+}
+
+/// How far from its row the first key counts, of a mask whose keys all do; 0 if all of them count.
+std::int64_t window_of(const ir::Tensor& tensor, std::int64_t seq,
+                       const std::function<bool(double, bool)>& element_fits) {
+  const ir::Sizes& shape = tensor.shape();
+  if (shape.size() != 4 || shape[2] != seq || shape[3] != seq) return 0;
+  const auto values = tensor.to_doubles();
+  std::int64_t first = 0;  // keys of row 0 that count
+  while (first < seq && element_fits(values[static_cast<std::size_t>(first)], true)) ++first;
+  return first == seq || first == 0 ? 0 : first - 1;
+}
+
+/// True if the mask tensor [batch, heads, rows, seq] says for every key what `mask` and the window
+/// say.
+bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t window, std::int64_t batch,
+            std::int64_t seq, const std::function<bool(double, bool)>& element_fits) {
   const ir::Sizes& shape = tensor.shape();
   if (shape.size() != 4 || shape[0] != batch || shape[3] != seq) return false;
   if (shape[2] != 1 && shape[2] != seq) return false;
@@ -100,7 +137,10 @@ bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t batch, std:
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::int64_t b = static_cast<std::int64_t>(i) / per_sequence;
     const std::int64_t key = static_cast<std::int64_t>(i) % seq;
-    if (!element_fits(values[i], mask[static_cast<std::size_t>(b * seq + key)] != 0)) return false;
+    const std::int64_t row = shape[2] == 1 ? key : static_cast<std::int64_t>(i) / seq % seq;
+    const bool inside = window == 0 || std::abs(row - key) <= window;
+    if (!element_fits(values[i], inside && mask[static_cast<std::size_t>(b * seq + key)] != 0))
+      return false;
   }
   return true;
 }
@@ -119,24 +159,32 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   ir::Value* input = *inputs->begin();
   if (input->type.shape.size() != 2) return std::nullopt;
   bool as_given = true, mask_is_length = true;
-  for (const std::int64_t wanted : trial_seqs) {
+  // The longest trial comes first: it shows a window, which shorter ones may be within.
+  std::vector<std::int64_t> seqs(std::begin(trial_seqs), std::end(trial_seqs));
+  if (const std::int64_t compared = largest_compared(value); compared > 1)
+    seqs.insert(seqs.begin(), compared + 3);
+  std::optional<std::int64_t> window;
+  for (const std::int64_t wanted : seqs) {
     const ir::Bindings sizes = sizes_of(graph, wanted);
     const auto shape = ir::evaluate(input->type.shape, sizes);
     if (is_larger(input->type.shape, sizes, max_inputs) ||
         is_larger(value->type.shape, sizes, max_results))
       return std::nullopt;
-    for (const Mask& mask : patterns(shape[0], shape[1])) {
+    std::vector<Mask> masks = patterns(shape[0], shape[1]);
+    if (seqs.size() > std::size(trial_seqs) && wanted == seqs[0]) masks.resize(3);
+    for (const Mask& mask : masks) {
       const ir::Tensor given =
           ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
       const auto result = run(value, {{input, given}}, sizes);
       if (!result) return std::nullopt;
-      as_given = as_given && agrees(*result, mask, shape[0], shape[1], element_fits);
-      mask_is_length = mask_is_length && agrees(*result, ones_first(mask, shape[1]), shape[0],
-                                                shape[1], element_fits);
+      if (!window) window = window_of(*result, shape[1], element_fits);  // all ones come first
+      as_given = as_given && agrees(*result, mask, *window, shape[0], shape[1], element_fits);
+      mask_is_length = mask_is_length && agrees(*result, ones_first(mask, shape[1]), *window,
+                                                shape[0], shape[1], element_fits);
       if (!as_given && !mask_is_length) return std::nullopt;
     }
   }
-  return KeyMask{input, !as_given};
+  return KeyMask{input, !as_given, window.value_or(0)};
 }
 
 /// The value for both test lengths, if it depends on no input.
@@ -162,6 +210,11 @@ std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value
   if (value->type.dtype != ir::DType::boolean) return std::nullopt;
   return key_mask(graph, value,
                   [keeps](double v, bool counts) { return (v != 0.0) == (counts == keeps); });
+}
+
+bool depends_on_sizes_only(ir::Value* value) {
+  const auto inputs = inputs_of(value);
+  return inputs && inputs->empty();
 }
 
 bool is_position_ids(const ir::Graph& graph, ir::Value* value) {

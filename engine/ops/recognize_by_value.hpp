@@ -16,6 +16,8 @@ struct KeyMask {
   /// The first keys count, as many as the row has ones, wherever these are. Equivalent to the mask
   /// itself if its ones come first.
   bool mask_is_length = false;
+  /// Keys at most so many places from the row count; 0: all.
+  std::int64_t window = 0;
 
   friend bool operator==(const KeyMask&, const KeyMask&) = default;
 };
@@ -30,6 +32,9 @@ std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value
 
 /// True if `value` is 0, 1, ..., seq-1 along its last axis for all inputs.
 bool is_position_ids(const ir::Graph& graph, ir::Value* value);
+
+/// True if the elements of `value` depend on the sizes of the inputs alone, or on nothing.
+bool depends_on_sizes_only(ir::Value* value);
 
 /// True if every element of `value` is 0 for all inputs.
 bool is_all_zero(const ir::Graph& graph, ir::Value* value);

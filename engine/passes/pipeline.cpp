@@ -18,8 +18,8 @@ MakePass find_quantize, resolve_shapes, unmerge_transpose, gather_one_hot, split
     dequantize_tables, widen_halves, drop_identity, fold_weight_transpose, share_common, dead_code;
 Pass fold_constants(const ir::Limits& limits);
 MakePass find_layer_norm, find_gelu, fold_channel_factor, lift_quantize, find_linear, find_linear_q,
-    find_quantize_rows, find_attention, find_positions, find_embedding, find_add_norm, find_pooling,
-    expand_layer_norm;
+    find_quantize_rows, split_linear, find_attention, find_positions, find_embedding, find_add_norm,
+    find_pooling, expand_layer_norm;
 MakePass lower_linear_q, lower_attention_q, lower_add_norm_q;
 Pass fold_dequantize(const ir::Limits& limits);
 MakePass fuse_qkv, fuse_activation, fuse_quantize, pack_tokens;
@@ -45,8 +45,9 @@ std::vector<Pass> pipeline(const Options& options) {
       dequantize_tables(), drop_identity(), fold_weight_transpose(), share_common(), dead_code(),
       // recognize: many spellings, one op
       find_layer_norm(), find_gelu(), fold_channel_factor(), lift_quantize(), share_common(),
-      find_linear(), find_quantize_rows(), find_linear_q(), find_attention(), find_positions(),
-      find_embedding(), find_add_norm(), find_pooling(), expand_layer_norm(), dead_code(),
+      find_linear(), find_quantize_rows(), find_linear_q(), split_linear(), lift_quantize(),
+      find_attention(), find_positions(), find_embedding(), find_add_norm(), find_pooling(),
+      expand_layer_norm(), dead_code(),
       // quantize: DQ -> op -> Q becomes one integer op
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits),
       dead_code(),

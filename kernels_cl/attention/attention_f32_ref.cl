@@ -11,6 +11,9 @@
 //   out      [tokens][heads * head_size]
 //   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence
 //   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
+//   bias     added to the scores where it is given: head * bias_head + i * bias_row + j for row i
+//            and key j of a sequence
+//   window   keys more than so many places from the row do not count; 0: all do
 //
 // A row whose keys are all masked is 0. The arguments are those of every attention_f32 kernel.
 // Grid: (ceil(longest sequence / block_rows), heads, batch), any local size.
@@ -27,6 +30,7 @@ float score(__global const float* q, __global const float* k, int head_size, flo
 }
 
 #include "attention/parameters.clh"
+#include "attention/bias.clh"
 
 __kernel void attention_f32(ATTENTION_FLOAT_PARAMETERS(float)) {
   const int head = get_global_id(1), sequence = get_global_id(2);
@@ -35,20 +39,25 @@ __kernel void attention_f32(ATTENTION_FLOAT_PARAMETERS(float)) {
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
+  bias = bias_of_head(bias, bias_head, head);
 
   for (int row = first; row < min(first + block_rows, end); row++) {
     __global const float* q_row = q + (size_t)row * q_stride;
+    const int first_key = first_in_window(begin, row, window);
+    const int end_key = end_in_window(end, row, window);
     float largest = -INFINITY;
-    for (int key = begin; key < end; key++)
+    for (int key = first_key; key < end_key; key++)
       if (!use_mask || key_mask[key])
-        largest = fmax(largest, score(q_row, k + (size_t)key * k_stride, head_size, scale));
+        largest = fmax(largest, score(q_row, k + (size_t)key * k_stride, head_size, scale) +
+                                    bias_at(bias, bias_row, row - begin, key - begin));
 
     float total = 0.0f;
     float sums[HEAD_MAX];
     for (int d = 0; d < head_size; d++) sums[d] = 0.0f;
-    for (int key = begin; key < end; key++) {
+    for (int key = first_key; key < end_key; key++) {
       if (use_mask && !key_mask[key]) continue;
-      const float p = exp(score(q_row, k + (size_t)key * k_stride, head_size, scale) - largest);
+      const float p = exp(score(q_row, k + (size_t)key * k_stride, head_size, scale) +
+                          bias_at(bias, bias_row, row - begin, key - begin) - largest);
       total += p;
       for (int d = 0; d < head_size; d++)
         sums[d] = fma(p, v[(size_t)key * v_stride + d], sums[d]);

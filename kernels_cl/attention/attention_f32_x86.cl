@@ -11,6 +11,7 @@
 //   out      [tokens][heads * head_size]
 //   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence
 //   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
+//   bias, window            as in attention_f32_ref.cl
 //
 // The lanes of a vector are query rows, so keys and values are read as they lie, one scalar for all
 // lanes, and maximum and sum need no work across lanes:
@@ -19,7 +20,9 @@
 //   result[d][rows]    = v[key][d] * scores[key][rows] summed over the keys, TILE columns at a time
 //
 // Attended keys and their values are first copied side by side: masked keys are absent, and a
-// padded sequence gives the same bytes as a packed one. A row whose keys are all masked is 0.
+// padded sequence gives the same bytes as a packed one. A row whose keys are all masked is 0. Keys
+// outside of the windows of all rows of a work-item are absent, too, and blocks of keys outside of
+// those of the rows at hand are left out.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1.
 // Bounds: head_size <= HEAD_MAX; block_rows should be a multiple of 2 * LANES. No unsafe math
@@ -42,7 +45,10 @@
 #ifndef CACHED_FLOATS
 #define CACHED_FLOATS (1 << 15)  // of keys kept at a time, and of values: 512 keys of 64
 #endif
-#if CACHED_FLOATS < HEAD_MAX * BLOCK_KEYS
+#ifndef CACHED_KEYS
+#define CACHED_KEYS 2048  // of them at most, for small heads
+#endif
+#if CACHED_FLOATS < HEAD_MAX * BLOCK_KEYS || CACHED_KEYS < BLOCK_KEYS
 #error "CACHED_FLOATS holds less than a block of the largest keys"
 #endif
 
@@ -56,12 +62,15 @@ static void copy_row(__global const float* from, int size, float* to) {
 ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER) {
   const int head = PLACE.id.y;
   const Rows item = rows_of(PLACE, seq_offsets, block_rows);
-  const int begin = item.begin, end = item.end, last = item.last;
+  const int last = item.last;
   if (item.first >= last) return;
+  const int begin = first_in_window(item.begin, item.first, window);
+  const int end = end_in_window(item.end, last - 1, window);
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
   out += head * head_size;
+  bias = bias_of_head(bias, bias_head, head);
 
   floatv query[HEAD_MAX * 2];      // [d][rows], times scale * log2(e)
   floatv result[HEAD_MAX * 2];     // [d][rows]
@@ -69,8 +78,10 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
   // [key][d] of attended keys. Read where they lie, they would be a stride apart that leaves most
   // sets of the first-level cache idle.
   float keys[CACHED_FLOATS], values[CACHED_FLOATS];
+  int places[CACHED_KEYS];  // of these keys, in the sequence
 
-  const int cached_keys = CACHED_FLOATS / head_size / BLOCK_KEYS * BLOCK_KEYS;
+  const int cached_keys = min(CACHED_FLOATS / head_size, CACHED_KEYS) / BLOCK_KEYS * BLOCK_KEYS;
+  const int has_bias = bias || window, last_place = item.end - 1 - item.begin;
   int cached = -1, next = begin;  // which cached_keys keys `keys` holds
   const int attended = count_attended(key_mask, use_mask, begin, end);
 
@@ -91,12 +102,17 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
           if (use_mask && !key_mask[next]) continue;
           copy_row(k + (size_t)next * k_stride, head_size, keys + n * head_size);
           copy_row(v + (size_t)next * v_stride, head_size, values + n * head_size);
-          n++;
+          places[n++] = next - item.begin;
         }
       }
       const float* key_block = keys + first_key % cached_keys * head_size;
       const float* value_block = values + first_key % cached_keys * head_size;
       const int count = min(BLOCK_KEYS, attended - first_key);
+      const int* place = places + first_key % cached_keys;
+      const int row_place = row - item.begin;
+      if (window && (place[count - 1] < row_place - window ||
+                     place[0] > row_place + ROWS - 1 + window))
+        continue;
 
       floatv block0 = largest0, block1 = largest1;
       for (int j = 0; j < count; j += TILE) {
@@ -119,6 +135,14 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
 #pragma unroll
         for (int t = 0; t < TILE;
              t++) {  // a key repeated by the last tile leaves the maximum as it is
+          if (has_bias) {
+            const int key = place[min(j + t, count - 1)];
+            a0[t] = with_bias(a0[t], M_LN2_F, bias, bias_row, window, row_place, last_place, key) *
+                    M_LOG2E_F;
+            a1[t] = with_bias(a1[t], M_LN2_F, bias, bias_row, window, row_place + LANES,
+                              last_place, key) *
+                    M_LOG2E_F;
+          }
           block0 = a0[t] > block0 ? a0[t] : block0;
           block1 = a1[t] > block1 ? a1[t] : block1;
           if (j + t < BLOCK_KEYS) {
@@ -180,8 +204,10 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
       }
     }
 
-    const floatv inverse0 = total0 == 0.0f ? (floatv)(0.0f) : 1.0f / total0;
-    const floatv inverse1 = total1 == 0.0f ? (floatv)(0.0f) : 1.0f / total1;
+    // The power of the largest score is 1. Without any the total is 0, or that of 2^-126 for keys
+    // outside of the window.
+    const floatv inverse0 = total0 < 0.5f ? (floatv)(0.0f) : 1.0f / total0;
+    const floatv inverse1 = total1 < 0.5f ? (floatv)(0.0f) : 1.0f / total1;
     for (int d = 0; d < head_size; d++) {
       result[d * 2] *= inverse0;
       result[d * 2 + 1] *= inverse1;

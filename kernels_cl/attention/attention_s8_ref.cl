@@ -14,6 +14,8 @@
 //   s[key]     = clamp(round(sum_d .. * score_inv_scale), score_low, score_high);  score[key] =
 //              qk_scale * s
 //
+// With a bias, added to score[key], or a window: as in attention_f32_ref.cl.
+//
 //   q, k, v  [tokens][stride] u8 or s8: head h of a row starts at column offset + h * head_size, so
 //            that one [tokens][3 * hidden] matrix can be passed three times. Offsets in elements.
 //   out      [tokens][heads * head_size]: f32, or round(out * out_inv_scale) + out_zero_point
@@ -33,6 +35,7 @@
 #define HEAD_MAX 256  // largest head_size: size of the private sums
 #endif
 #include "attention/parameters.clh"
+#include "attention/bias.clh"
 #include "lib/types.clh"
 
 int load(__global const uchar* data, size_t i, int type, int zero_point) {
@@ -47,6 +50,14 @@ int score(__global const uchar* q, int q_type, int q_zero_point, __global const 
   return inv_scale == 0.0f ? sum : (int)clamp(rint(sum * inv_scale), (float)low, (float)high);
 }
 
+// In the kernel: the integer score of a key, its bias, and what is over the largest score of the row.
+#define SCORE(key)                                                                               \
+  score(q_row, q_type, q_zero_point, k + (size_t)(key)*k_stride, k_type, k_zero_point, head_size, \
+        score_inv_scale, score_low, score_high)
+#define BIAS(key) bias_at(bias, bias_row, row - begin, (key)-begin)
+#define RELATIVE(s, key) \
+  (bias ? fma(qk_scale, (float)(s), BIAS(key)) - largest_sum : qk_scale * ((s)-largest))
+
 __kernel void attention_s8(ATTENTION_S8_PARAMETERS) {
   const int head = get_global_id(1), sequence = get_global_id(2);
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
@@ -54,29 +65,29 @@ __kernel void attention_s8(ATTENTION_S8_PARAMETERS) {
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
+  bias = bias_of_head(bias, bias_head, head);
 
   for (int row = first; row < min(first + block_rows, end); row++) {
     __global const uchar* q_row = q + (size_t)row * q_stride;
+    const int first_key = first_in_window(begin, row, window);
+    const int end_key = end_in_window(end, row, window);
     int largest = INT_MIN;
-    for (int key = begin; key < end; key++)
-      if (!use_mask || key_mask[key])
-        largest =
-            max(largest, score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride, k_type,
-                               k_zero_point, head_size, score_inv_scale, score_low, score_high));
+    float largest_sum = -INFINITY;  // with a bias
+    for (int key = first_key; key < end_key; key++) {
+      if (use_mask && !key_mask[key]) continue;
+      const int s = SCORE(key);
+      largest = max(largest, s);
+      if (bias) largest_sum = fmax(largest_sum, fma(qk_scale, (float)s, BIAS(key)));
+    }
     float total = unnormalized ? 1.0f : 0.0f;
-    for (int key = begin; key < end && !unnormalized; key++)
-      if (!use_mask || key_mask[key])
-        total += exp(qk_scale * (score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride,
-                                       k_type, k_zero_point, head_size, score_inv_scale, score_low,
-                                       score_high) - largest));
+    for (int key = first_key; key < end_key && !unnormalized; key++)
+      if (!use_mask || key_mask[key]) total += exp(RELATIVE(SCORE(key), key));
 
     int sums[HEAD_MAX], p_sum = 0;
     for (int d = 0; d < head_size; d++) sums[d] = 0;
-    for (int key = begin; key < end; key++) {
+    for (int key = first_key; key < end_key; key++) {
       if (use_mask && !key_mask[key]) continue;
-      const float e = exp(qk_scale * (score(q_row, q_type, q_zero_point, k + (size_t)key * k_stride,
-                                            k_type, k_zero_point, head_size, score_inv_scale,
-                                            score_low, score_high) - largest));
+      const float e = exp(RELATIVE(SCORE(key), key));
       const int p = min((int)rint(e / total * p_inv_scale), p_max);
       p_sum += p;
       for (int d = 0; d < head_size; d++)

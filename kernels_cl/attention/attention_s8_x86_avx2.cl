@@ -12,7 +12,8 @@
 //
 // The maximum is taken among integers, so no rounding happens before the exponent. Up to BLOCK_KEYS
 // keys every score is computed once; with more, a first pass over the blocks finds maximum and sum,
-// and a second recomputes the scores.
+// and a second recomputes the scores. With a bias or a window, scores are floats, held as their bits,
+// and keys outside of the windows of all rows of a work-item are absent.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1. Keys are packed once for
 // all rows of a work-item: block_rows should be a multiple of 32, as large as leaves work for every
@@ -35,6 +36,7 @@ typedef intv scorev;
 #define f32_to_score_bits(x) as_intv(x)
 #define rounded_to_score(x) (as_intv(x) - ROUND_BITS)
 #include "attention/attention_softmax.clh"
+#include "attention/attention_softmax_bias.clh"
 #if LANES == 16
 #define TILE 8  // keys or columns in one register tile: TILE * 2 sums
 typedef short Shorts __attribute__((vector_size(64)));
@@ -104,11 +106,14 @@ static void pack_values(__global const uchar* v, int stride, const int* keys, in
 ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const int head = PLACE.id.y;
   const Rows item = rows_of(PLACE, seq_offsets, block_rows);
-  const int begin = item.begin, end = item.end, last = item.last;
+  const int last = item.last;
   if (item.first >= last) return;
+  const int begin = first_in_window(item.begin, item.first, window);
+  const int end = end_in_window(item.end, last - 1, window);
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
+  bias = bias_of_head(bias, bias_head, head);
 
   intv packed_q[HEAD_MAX / 2 * 2];
   short packed_k[BLOCK_KEYS * HEAD_MAX];
@@ -119,6 +124,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
 
   const int groups = (head_size + 1) / 2;
   const float exponent = qk_scale * M_LOG2E_F;
+  const int has_bias = bias || window, last_place = item.end - 1 - item.begin;
 
   const int attended = count_attended(key_mask, use_mask, begin, end);
   const int blocks = (attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
@@ -132,6 +138,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
                    packed_q + h);
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
     Softmax softmax = softmax_before(INT_MIN);
+    LargestSum sums = largest_sum_before();
     intv p_sum0 = 0, p_sum1 = 0;
 
     for (int step = 0; step < steps; step++) {
@@ -146,6 +153,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       }
 
       intv block0 = INT_MIN, block1 = INT_MIN;
+      floatv largest0 = -FLT_MAX, largest1 = -FLT_MAX;  // with a bias
       for (int j = 0; j < count; j += TILE) {
         intv a0[TILE], a1[TILE];
         const short* key[TILE];
@@ -170,15 +178,32 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
             a0[t] = quantize_scores(a0[t], score_inv_scale, score_low, score_high);
             a1[t] = quantize_scores(a1[t], score_inv_scale, score_low, score_high);
           }
+          if (has_bias) {
+            const int place = row - item.begin, key = keys[min(j + t, count - 1)] - item.begin;
+            const floatv s0 = with_bias(convert_floatv(a0[t]), qk_scale, bias, bias_row, window,
+                                        place, last_place, key);
+            const floatv s1 = with_bias(convert_floatv(a1[t]), qk_scale, bias, bias_row, window,
+                                        place + LANES, last_place, key);
+            largest0 = s0 > largest0 ? s0 : largest0;
+            largest1 = s1 > largest1 ? s1 : largest1;
+            a0[t] = as_intv(s0);
+            a1[t] = as_intv(s1);
+          }
           block0 = a0[t] > block0 ? a0[t] : block0;
           block1 = a1[t] > block1 ? a1[t] : block1;
           scores[(j + t) * 2] = a0[t];
           scores[(j + t) * 2 + 1] = a1[t];
         }
       }
-      if (measure) grow_largest(&softmax, block0, block1, exponent);
-      if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
-      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
+      if (has_bias) {
+        if (measure) grow_largest_sum(&sums, &softmax, largest0, largest1);
+        if (finish || !unnormalized) sums_to_powers(&sums, &softmax, scores, count);
+        if (step == blocks - 1) set_factors_of_sums(&softmax, p_inv_scale, unnormalized);
+      } else {
+        if (measure) grow_largest(&softmax, block0, block1, exponent);
+        if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
+        if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
+      }
       if (!finish) continue;
 
       if (count & 1) scores[count * 2] = scores[count * 2 + 1] = 0;

@@ -52,6 +52,24 @@ struct AttentionCase {
   }
 };
 
+/// What is added to the scores: by head, place of the row and of the key, and only near the row.
+struct ScoreBias {
+  int32_t seq = 0, window = 0;
+  std::vector<float> values = {};  ///< [heads][seq][seq]; empty: none
+
+  double at(const AttentionCase& c, int32_t row, int32_t key, int32_t column) const {
+    int32_t begin = 0;
+    for (int32_t length : c.lengths) {
+      if (row < begin + length) break;
+      begin += length;
+    }
+    if (window != 0 && std::abs(row - key) > window) return -INFINITY;
+    if (values.empty()) return 0.0;
+    return values[static_cast<size_t>((column / c.head_size * seq + row - begin) * seq + key -
+                                      begin)];
+  }
+};
+
 /// The kernel for a case, as the planner asks for it.
 inline opencl::Kernel kernel_for(const Implementation& variant, std::string_view name,
                                  const AttentionCase& c) {

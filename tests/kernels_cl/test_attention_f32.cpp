@@ -8,7 +8,8 @@
 namespace bertcl::tests {
 namespace {
 
-std::vector<double> reference(const AttentionCase& c, const std::vector<float>& qkv, float scale) {
+std::vector<double> reference(const AttentionCase& c, const std::vector<float>& qkv, float scale,
+                              const ScoreBias& bias = {}) {
   const size_t hidden = static_cast<size_t>(c.hidden()), stride = 3 * hidden;
   std::vector<double> out(static_cast<size_t>(c.tokens()) * hidden, 0.0);
   for_each_softmax(
@@ -18,7 +19,7 @@ std::vector<double> reference(const AttentionCase& c, const std::vector<float>& 
         for (int32_t d = 0; d < c.head_size; ++d)
           sum += static_cast<double>(qkv[row * stride + column + d]) *
                  qkv[key * stride + hidden + column + d];
-        return sum * scale;
+        return sum * scale + bias.at(c, row, key, column);
       },
       [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
           const std::vector<double>& p) {
@@ -31,8 +32,10 @@ std::vector<double> reference(const AttentionCase& c, const std::vector<float>& 
 }
 
 std::vector<float> attend(const Implementation& program, const AttentionCase& c,
-                          const std::vector<float>& qkv, float scale, int32_t block_rows) {
-  const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
+                          const std::vector<float>& qkv, float scale, int32_t block_rows,
+                          const ScoreBias& bias = {}) {
+  const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask),
+             added = upload(bias.values);
   Output<float> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
   auto kernel = kernel_for(program, "attention_f32", c);
@@ -52,7 +55,11 @@ std::vector<float> attend(const Implementation& program, const AttentionCase& c,
                                                                .heads = c.heads,
                                                                .head_size = c.head_size,
                                                                .scale = scale,
-                                                               .block_rows = block_rows});
+                                                               .block_rows = block_rows,
+                                                               .bias = added,
+                                                               .bias_row = bias.seq,
+                                                               .bias_head = bias.seq * bias.seq,
+                                                               .window = bias.window});
   run_attention(program, kernel, c, block_rows);
   return out.values();
 }
@@ -113,6 +120,30 @@ TEST_P(AttentionF32, MaskWithHolesAndRowWithoutKeys) {
   const auto qkv =
       normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7);
   EXPECT_NE(attend(GetParam(), c, qkv, 0.125f, 32), attend(GetParam(), open, qkv, 0.125f, 32));
+}
+
+TEST_P(AttentionF32, BiasAndWindow) {
+  if (GetParam().groups) GTEST_SKIP() << "takes neither";
+  const AttentionCase c{.lengths = {1, 300, 0, 33, 65}, .heads = 3, .head_size = 32};
+  const auto qkv =
+      normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7);
+  const auto values = normal_values(3 * 301 * 301, 9, 2.0f);
+  for (const int32_t window : {0, 1, 15, 16, 17, 64, 299, 300})
+    for (const auto& bias : {ScoreBias{301, window, values}, ScoreBias{0, window, {}}})
+      for (const int32_t block_rows : {7, 32, 512})
+        expect_close(attend(GetParam(), c, qkv, 0.2f, block_rows, bias),
+                     reference(c, qkv, 0.2f, bias),
+                     GetParam().name() + ", window " + std::to_string(window));
+}
+
+TEST_P(AttentionF32, ARowWithoutKeysInItsWindowIsZero) {
+  if (GetParam().groups) GTEST_SKIP() << "takes no window";
+  AttentionCase c{.lengths = {200}, .heads = 1, .mask = std::vector<uint8_t>(200, 0)};
+  c.mask[0] = 1;
+  const auto qkv = normal_values(200 * 192, 5);
+  const auto out = attend(GetParam(), c, qkv, 0.125f, 32, {0, 3, {}});
+  for (size_t i = 0; i < out.size(); ++i)
+    ASSERT_EQ(out[i] != 0.0f, i / 64 <= 3) << GetParam().name() << ", row " << i / 64;
 }
 
 TEST_P(AttentionF32, MaskedKeysMayHoldAnything) {

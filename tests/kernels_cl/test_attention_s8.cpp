@@ -38,7 +38,8 @@ struct Quantization {
 
 using Bytes = std::vector<uint8_t>;  // [tokens][3 * hidden]
 
-std::vector<float> reference(const AttentionCase& c, const Quantization& z, const Bytes& qkv) {
+std::vector<float> reference(const AttentionCase& c, const Quantization& z, const Bytes& qkv,
+                             const ScoreBias& bias = {}) {
   const size_t hidden = static_cast<size_t>(c.hidden()), stride = 3 * hidden;
   std::vector<float> out(static_cast<size_t>(c.tokens()) * hidden, 0.0f);
   for_each_softmax(
@@ -52,7 +53,7 @@ std::vector<float> reference(const AttentionCase& c, const Quantization& z, cons
           sum = std::llrint(std::clamp(static_cast<float>(sum) * z.score_inv_scale,
                                        static_cast<float>(z.score_low),
                                        static_cast<float>(z.score_high)));
-        return static_cast<double>(sum) * z.qk_scale;
+        return static_cast<double>(sum) * z.qk_scale + bias.at(c, row, key, column);
       },
       [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
           const std::vector<double>& p) {
@@ -84,8 +85,10 @@ struct OutputType {
 
 template <typename T>
 std::vector<T> attend(const Implementation& program, const AttentionCase& c, const Quantization& z,
-                      const Bytes& qkv, OutputType to = {}, int32_t block_rows = 32) {
-  const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask);
+                      const Bytes& qkv, OutputType to = {}, int32_t block_rows = 32,
+                      const ScoreBias& bias = {}) {
+  const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask),
+             added = upload(bias.values);
   Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
   auto kernel = kernel_for(program, "attention_s8", c);
@@ -121,7 +124,11 @@ std::vector<T> attend(const Implementation& program, const AttentionCase& c, con
                                                             .score_inv_scale = z.score_inv_scale,
                                                             .score_low = z.score_low,
                                                             .score_high = z.score_high,
-                                                            .block_rows = block_rows});
+                                                            .block_rows = block_rows,
+                                                            .bias = added,
+                                                            .bias_row = bias.seq,
+                                                            .bias_head = bias.seq * bias.seq,
+                                                            .window = bias.window});
   run_attention(program, kernel, c, block_rows);
   return out.values();
 }
@@ -165,11 +172,13 @@ class AttentionS8 : public ::testing::TestWithParam<Implementation> {
       GTEST_SKIP() << "wrong under PoCL 3.1; runs under Intel's runtime (tests/opencl/on_intel)";
     if (const auto reason = lacks(needs); !reason.empty()) GTEST_SKIP() << program << " " << reason;
   }
-  void expect_right(const AttentionCase& c, const Quantization& z, int32_t block_rows = 32) {
+  void expect_right(const AttentionCase& c, const Quantization& z, int32_t block_rows = 32,
+                    const ScoreBias& bias = {}) {
     const Bytes qkv = random_bytes(c);
     for (const Quantization& way : {z, z.unnormalizing()})
       expect_near_exact(
-          attend<float>(GetParam(), c, way, qkv, {}, block_rows), reference(c, way, qkv), way,
+          attend<float>(GetParam(), c, way, qkv, {}, block_rows, bias),
+          reference(c, way, qkv, bias), way,
           GetParam().name() + ", " + c.name() + (way.unnormalized ? ", unnormalized" : ""));
   }
 };
@@ -221,6 +230,17 @@ TEST_P(AttentionS8, QuantizedScores) {
   z.score_low = -128;
   z.score_high = 127;
   expect_right({.lengths = {530}, .heads = 1, .head_size = 16}, z, 512);
+}
+
+TEST_P(AttentionS8, BiasAndWindow) {
+  const std::string& program = GetParam().program;
+  if (program != "attention_s8_ref" && program != "attention_s8_x86_avx2")
+    GTEST_SKIP() << "takes neither";
+  const auto values = normal_values(2 * 601 * 601, 9, 2.0f);
+  for (const int32_t window : {0, 1, 16, 17, 64, 599, 600})
+    for (const auto& bias : {ScoreBias{601, window, values}, ScoreBias{0, window, {}}})
+      for (const int32_t block_rows : {7, 64})
+        expect_right({.lengths = {1, 600, 0, 33}, .head_size = 32}, {}, block_rows, bias);
 }
 
 TEST_P(AttentionS8, UnequalLengthsAndEmptySequence) {

@@ -55,6 +55,37 @@ TEST(Evaluate, PoolTakesWhatTheMaskKeeps) {
   EXPECT_THROW(pooled("kind = \"mean\", columns = 3"), Error);
 }
 
+TEST(Evaluate, AttentionWithABiasAndAWindow) {
+  // q = 0: the weights are those of the bias alone, here 0 or log 3, among keys in the window.
+  const auto attended = [](const std::string& attributes) {
+    const auto y =
+        run("graph g(%q: f32[1, 3, 1], %v: f32[1, 3, 1], %bias: f32[1, 1, 3, 3]) {"
+            "%y: f32[] = attention(%q, %q, %v, _, _, _, _, _, %bias) {heads = 1, p_type = \"f32\", "
+            "scale = 1" +
+                attributes + "} return %y }",
+            {{"q", floats({1, 3, 1}, {0, 0, 0})},
+             {"v", floats({1, 3, 1}, {4, 8, 12})},
+             {"bias", floats({1, 1, 3, 3}, {0, std::log(3.0f), 0, 0, 0, 0, 0, 0, 0})}});
+    return y[0].to_doubles();
+  };
+  using testing::DoubleNear;
+  EXPECT_THAT(attended(""),
+              ElementsAre(DoubleNear(8, 1e-5), DoubleNear(8, 1e-5), DoubleNear(8, 1e-5)));
+  EXPECT_THAT(attended(", window = 1"),
+              ElementsAre(DoubleNear(7, 1e-5), DoubleNear(8, 1e-5), DoubleNear(10, 1e-5)));
+  EXPECT_THROW(attended(", window = -1"), Error);
+}
+
+TEST(Evaluate, RotaryTurnsPairsOfAHead) {
+  const auto y =
+      run("graph g(%x: f32[1, 2, 4], %cos: f32[2, 2], %sin: f32[2, 2]) {"
+          "%y: f32[] = rotary(%x, %cos, %sin) {heads = 2} return %y }",
+          {{"x", floats({1, 2, 4}, {1, 2, 3, 4, 1, 2, 3, 4})},
+           {"cos", floats({2, 2}, {1, 1, 0, 0})},
+           {"sin", floats({2, 2}, {0, 0, 1, 1})}});
+  EXPECT_THAT(y[0].to_doubles(), ElementsAre(1, 2, 3, 4, -2, 1, -4, 3));
+}
+
 TEST(Evaluate, DividesIntegersTowardsZero) {
   const auto y =
       run("graph g(%x: i64[4], %d: i64[]) {"

@@ -84,6 +84,10 @@ class Case:
         at, i32 = memory.add("qkv", data), np.int32
         return [(at, i32(self.stride), i32(o)) for o in self.offsets]
 
+    def no_bias(self):
+        """The last arguments: bias, its steps, window."""
+        return [np.uint64(0), np.int32(0), np.int32(0), np.int32(0)]
+
     def tail(self, memory):
         null = np.uint64(0)
         return [memory.add("seq_offsets", self.seq_offsets, 4),
@@ -102,7 +106,7 @@ def run_f32(case, edits=()):
     out = memory.add("out", np.zeros((case.tokens, case.hidden), stored), writable=True, filled=False)
     scale = np.float32(1 / np.sqrt(case.head_size))
     launch(program, memory, *case.grid(),
-           [*q, *k, *v, out, *case.tail(memory), scale, np.int32(case.rows)])
+           [*q, *k, *v, out, *case.tail(memory), scale, np.int32(case.rows), *case.no_bias()])
     expected = np.zeros((case.tokens, case.hidden))
     for rows, columns, values, powers, totals in case.softmaxes(case.parts(data),
                                                                 lambda q, k: q @ k.T * float(scale)):
@@ -127,7 +131,7 @@ def run_s8(case, edits=()):
     launch(program, memory, *case.grid(), [
         *operands, out, i32(case.out_type), case.out_inv_scale, i32(case.out_zero), *case.tail(memory),
         case.qk_scale, p_inv_scale, i32(case.p_max), i32(case.unnormalized), case.pv_scale,
-        case.score_inv_scale, i32(low), i32(high), i32(1)])
+        case.score_inv_scale, i32(low), i32(high), i32(1), *case.no_bias()])
 
     qkv = [data[:, o:o + case.hidden].view(OUT[t]).astype(np.int64) - z
            for o, t, z in zip(case.offsets, case.types, case.zeros)]

@@ -10,7 +10,8 @@ namespace bertcl::kernels {
 template <class A>
 struct AttentionFloat {
   A q{}, q_stride{}, q_offset{}, k{}, k_stride{}, k_offset{}, v{}, v_stride{}, v_offset{}, out{},
-      seq_offsets{}, key_mask{}, use_mask{}, heads{}, head_size{}, scale{}, block_rows{};
+      seq_offsets{}, key_mask{}, use_mask{}, heads{}, head_size{}, scale{}, block_rows{}, bias{};
+  A bias_row = 0, bias_head = 0, window = 0;
   static constexpr Field<AttentionFloat, A> fields[] = {
       {&AttentionFloat::q, "q", "T"},
       {&AttentionFloat::q_stride, "q_stride", "int"},  // elements from row to row
@@ -30,6 +31,10 @@ struct AttentionFloat {
       {&AttentionFloat::head_size, "head_size", "int"},
       {&AttentionFloat::scale, "scale", "float"},          // of q k
       {&AttentionFloat::block_rows, "block_rows", "int"},  // query rows of a work-item or a group
+      {&AttentionFloat::bias, "bias", "f32?"},             // of the scores, [heads | 1, seq, seq]
+      {&AttentionFloat::bias_row, "bias_row", "int"},      // its elements from row to row
+      {&AttentionFloat::bias_head, "bias_head", "int"},    // from head to head
+      {&AttentionFloat::window, "window", "int"},          // keys on each side of a row; 0: all
   };
 };
 
@@ -40,7 +45,8 @@ struct AttentionS8 {
       k_zero_point{}, v{}, v_stride{}, v_offset{}, v_type{}, v_zero_point{}, out{}, out_type{},
       out_inv_scale{}, out_zero_point{}, seq_offsets{}, key_mask{}, use_mask{}, heads{},
       head_size{}, qk_scale{}, p_inv_scale{}, p_max{}, unnormalized{}, pv_scale{},
-      score_inv_scale{}, score_low{}, score_high{}, block_rows{};
+      score_inv_scale{}, score_low{}, score_high{}, block_rows{}, bias{};
+  A bias_row = 0, bias_head = 0, window = 0;
   static constexpr Field<AttentionS8, A> fields[] = {
       {&AttentionS8::q, "q", "u8|i8@q_type"},
       {&AttentionS8::q_stride, "q_stride", "int"},  // elements from row to row
@@ -78,6 +84,10 @@ struct AttentionS8 {
       {&AttentionS8::score_low, "score_low", "int"},  // of quantized scores
       {&AttentionS8::score_high, "score_high", "int"},
       {&AttentionS8::block_rows, "block_rows", "int"},  // query rows of a work-item or a group
+      {&AttentionS8::bias, "bias", "f32?"},             // of the scores, [heads | 1, seq, seq]
+      {&AttentionS8::bias_row, "bias_row", "int"},      // its elements from row to row
+      {&AttentionS8::bias_head, "bias_head", "int"},    // from head to head
+      {&AttentionS8::window, "window", "int"},          // keys on each side of a row; 0: all
   };
 };
 

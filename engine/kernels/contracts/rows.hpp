@@ -127,10 +127,27 @@ struct Pool {
   };
 };
 
+/// out = x with the columns of each head turned by their places, by ops/operands.hpp.
+template <class A>
+struct Rotary {
+  A x{}, cosines{}, sines{}, out{}, seq_offsets{}, heads{}, head_size{}, rows_per_item{};
+  static constexpr Field<Rotary, A> fields[] = {
+      {&Rotary::x, "x", "f32"},                      // [tokens, heads * head_size]
+      {&Rotary::cosines, "cosines", "f32"},          // [seq, head_size]
+      {&Rotary::sines, "sines", "f32"},              // the same
+      {&Rotary::out, "out", "f32"},                  // as x
+      {&Rotary::seq_offsets, "seq_offsets", "i32"},  // [batch + 1]
+      {&Rotary::heads, "heads", "int"},
+      {&Rotary::head_size, "head_size", "int"},
+      {&Rotary::rows_per_item, "rows_per_item", "int"},
+  };
+};
+
 /// The kernels of these contracts.
 inline constexpr KernelContract row_contracts[] = {
-    row<AddNorm>("add_norm"),           row<EmbedNorm>("embed_norm"),   row<Pool>("pool"),
-    row<QuantizeRows>("quantize_rows"), row<SoftmaxF32>("softmax_f32"),
+    row<AddNorm>("add_norm"), row<EmbedNorm>("embed_norm"),
+    row<Pool>("pool"),        row<QuantizeRows>("quantize_rows"),
+    row<Rotary>("rotary"),    row<SoftmaxF32>("softmax_f32"),
 };
 
 }  // namespace bertcl::kernels

@@ -168,12 +168,15 @@ class Packer {
 
   void visit(ir::Node& n, const ir::Node* embedding) {
     if (pools_.contains(&n)) return pack_pooling(n);
-    const bool attends = is_attention(n);
+    const bool attends = is_attention(n), turns = n.op == "rotary";
     const bool begins = n.op == "add_norm" && has_rows(n.output()->type.shape);
-    if (&n != embedding && !attends && !begins && !(reads_packed(n) && works_by_row(n, packed_)))
+    if (&n != embedding && !attends && !turns && !begins &&
+        !(reads_packed(n) && works_by_row(n, packed_)))
       return;
     if (&n != embedding)
-      for (std::size_t i = 0; i < n.inputs.size(); ++i) pack_operand(n, i);
+      for (std::size_t i = 0; i < (attends || turns ? rows_among(n) : n.inputs.size()); ++i)
+        pack_operand(n, i);
+    if (turns) g_.set_input(&n, rotary::seq_offsets, seq_offsets_);
     if (attends) {
       const bool integer = n.op == "attention_q";
       g_.set_input(&n, attention::mask, nullptr);
@@ -189,6 +192,9 @@ class Packer {
       packed_.insert(out);
     }
   }
+
+  /// So many first operands of attention or rotary are rows of tokens; others may look like them.
+  static std::size_t rows_among(const ir::Node& n) { return n.op == "rotary" ? 1 : 3; }
 
   /// Its result has no rows of tokens: it stays as it is.
   void pack_pooling(ir::Node& n) {

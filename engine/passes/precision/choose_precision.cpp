@@ -46,6 +46,8 @@ std::string why_not_bf16(const ir::Graph& g, const ir::Node& attention) {
   const std::int64_t hidden = attention.output()->type.shape.back().constant();
   if (hidden / attention.int_attribute("heads") % 2 != 0)
     return "its heads have an odd number of columns";
+  if (attention.input(operands::attention::bias) || attention.has("window"))
+    return "its kernel has no bias of the scores and no window";
   if (attention.has("offsets"))  // rows are read by pairs of columns
     for (const std::int64_t offset : attention.ints_attribute("offsets"))
       if (offset % 2 != 0) return "its operands start at an odd column";

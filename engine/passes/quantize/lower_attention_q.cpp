@@ -31,6 +31,10 @@ bool lower_attention_q_at(ir::Graph& g, ir::Node& node) {
     inputs.insert(inputs.end(), {d->scale, d->zero_point});
     m.nodes.push_back(d->node);
   }
+  if (ir::Value* bias = node.input(attention::bias)) {
+    inputs.resize(attention_q::bias + 1, nullptr);
+    inputs[attention_q::bias] = bias;
+  }
   replace(g, &node, m, "attention_q", inputs, node.attributes);
   return true;
 }

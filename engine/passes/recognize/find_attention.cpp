@@ -18,6 +18,13 @@
 // score_scale, score_lowest, score_factor), and so may the context, P x V: that Q -> DQ moves
 // after y.
 //
+// Rotary positions on q and k become an op each, on rows instead of heads:
+//
+//   heads * cos + Concat(-heads[half:], heads[:half]) * sin   becomes   rotary(q, cos, sin) {heads}
+//
+// What is added to the scores and depends on sizes alone, as relative positions do, becomes the
+// operand `bias`; a mask that also hides keys far from the row gives the attribute {window}.
+//
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
 // does (ops/recognize_by_value.hpp). ONNX Runtime's optimizer replaces a mask by the number of its
@@ -27,10 +34,11 @@
 #include <cmath>
 #include <utility>
 
-#include "ops/recognize_by_value.hpp"
+#include "ops/operands.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/recognize/attention_parts.hpp"
 
 namespace bertcl::passes {
 namespace {
@@ -42,12 +50,14 @@ struct Heads {
   ir::Value* hidden = nullptr;  // [batch, seq, hidden]
   ir::Dim count, size;
   double scale = 1.0;
+  std::optional<Rotation> rotation;
+  ir::Node* quantize = nullptr;  // after the rotation
 };
 
 struct Found {
   Heads q, k, v;
   double scale = 1.0;
-  std::optional<ops::KeyMask> mask;
+  ScoreTerms terms;
   ir::Node* quantize = nullptr;
   ir::Node* quantize_scores = nullptr;
   double score_factor = 1.0;  // after them
@@ -56,17 +66,25 @@ struct Found {
   std::vector<ir::Node*> nodes;
 };
 
+/// The Q of a per-tensor, 8-bit Q -> DQ pair whose result is `dq`'s; null if it is none.
+ir::Node* pair_of(const ir::Node* dq) {
+  if (!dq || dq->op != "DequantizeLinear" || !is_per_tensor(*dq)) return nullptr;
+  ir::Node* q = dq->inputs[0]->producer;
+  if (!q || q->op != "QuantizeLinear" || !ir::is_int8(q->output()->type.dtype)) return nullptr;
+  return same_parameters(*q, *dq) ? q : nullptr;
+}
+
 /// Takes factors, permutations and the splitting Reshape off `v`; the permutations must compose to
 /// `wanted`.
 bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads, Found& found) {
-  Permutation perm{0, 1, 2, 3};
+  const Permutation same{0, 1, 2, 3}, rows_of_heads{0, 2, 1, 3};
+  Permutation perm = same, since_rotation = same;
   while (ir::Node* n = v->producer) {
     found.nodes.push_back(n);
     if (n->op == "Transpose") {
-      Permutation composed;
-      for (const std::int64_t axis : perm)
-        composed.push_back(n->ints_attribute("perm").at(static_cast<std::size_t>(axis)));
-      perm = composed;
+      for (Permutation* p : {&perm, &since_rotation})
+        for (std::int64_t& axis : *p)
+          axis = n->ints_attribute("perm").at(static_cast<std::size_t>(axis));
       v = n->inputs[0];
     } else if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
       const int constant = scalar_value(n->inputs[0]) ? 0 : 1;
@@ -75,7 +93,18 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads, Found& f
     } else if (n->op == "Div" && scalar_value(n->inputs[1])) {
       heads.scale /= *scalar_value(n->inputs[1]);
       v = n->inputs[0];
+    } else if (const auto rotation =
+                   heads.rotation ? std::nullopt : match_rotation(*n, found.nodes)) {
+      heads.rotation = rotation;
+      since_rotation = same;
+      v = rotation->x;
+    } else if (ir::Node* q = heads.rotation ? nullptr : pair_of(n); q && !heads.quantize) {
+      heads.quantize = q;
+      found.nodes.push_back(q);
+      v = q->inputs[0];
     } else if (n->op == "Reshape") {
+      if (heads.rotation ? since_rotation != rows_of_heads : heads.quantize != nullptr)
+        return false;
       const ir::Shape& in = n->inputs[0]->type.shape;
       const ir::Shape& out = v->type.shape;
       if (perm != wanted || in.size() != 3 || out.size() != 4) return false;
@@ -90,37 +119,6 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads, Found& f
     }
   }
   return false;
-}
-
-/// Takes the mask off the operand of Softmax; returns the scores under it, null if it is not a key
-/// mask.
-ir::Value* strip_mask(const ir::Graph& g, ir::Value* v, Found& found) {
-  ir::Node* n = v->producer;
-  if (!n) return nullptr;
-  if (n->op == "Add") {
-    for (const int i : {1, 0}) {
-      if (n->inputs[i]->is_constant()) continue;
-      if (const auto mask = ops::additive_key_mask(g, n->inputs[i])) {
-        found.mask = mask;
-        found.nodes.push_back(n);
-        return n->inputs[1 - i];
-      }
-    }
-    return nullptr;
-  }
-  if (n->op == "Where") {
-    for (const int i : {1, 2}) {
-      const auto filling = scalar_value(n->inputs[3 - i]);
-      if (!filling || *filling > -1e4) continue;
-      if (const auto mask = ops::boolean_key_mask(g, n->inputs[0], /*keeps=*/i == 1)) {
-        found.mask = mask;
-        found.nodes.push_back(n);
-        return n->inputs[i];
-      }
-    }
-    return nullptr;
-  }
-  return v;
 }
 
 /// True for a reduction `op` of [batch, heads, seq, keys] over the keys, which keeps the axis.
@@ -146,18 +144,10 @@ ir::Value* scores_under(ir::Node& node, Found& found) {
   return sub->inputs[0];
 }
 
-/// The Q of a per-tensor, 8-bit Q -> DQ pair whose result is `dq`'s; null if it is none.
-ir::Node* pair_of(const ir::Node* dq) {
-  if (!dq || dq->op != "DequantizeLinear" || !is_per_tensor(*dq)) return nullptr;
-  ir::Node* q = dq->inputs[0]->producer;
-  if (!q || q->op != "QuantizeLinear" || !ir::is_int8(q->output()->type.dtype)) return nullptr;
-  return same_parameters(*q, *dq) ? q : nullptr;
-}
-
 bool match_scores(const ir::Graph& g, ir::Node& softmax, Found& found) {
   ir::Value* scores = scores_under(softmax, found);
   if (!scores) return false;
-  scores = strip_mask(g, scores, found);
+  scores = strip_terms(g, scores, found.terms, found.nodes);
   while (scores && scores->producer && scores->producer->op != "MatMul") {
     ir::Node* n = scores->producer;
     if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
@@ -261,7 +251,8 @@ bool is_shifted_u8(const ir::Node& quantize) {
 bool quantized_alike(const Found& f) {
   int quantized = f.quantize != nullptr;
   for (const Heads* h : {&f.q, &f.k, &f.v})
-    quantized += per_tensor_dequantized(h->hidden).has_value();
+    quantized +=
+        h->rotation ? h->quantize != nullptr : per_tensor_dequantized(h->hidden).has_value();
   if (quantized == 0) return !f.quantize_scores && !f.quantize_context;
   // The largest exponential, 1, must be at least one step: the sum of p is a divisor.
   if (quantized == 4 && f.unnormalized && !(*scalar_value(f.quantize->inputs[1]) <= 1))
@@ -289,7 +280,22 @@ bool has_token_input(const ir::Graph& g) {
   });
 }
 
-/// The mask of the first attention, which may have none.
+/// An operand of attention: the hidden values, turned and quantized where their heads are.
+ir::Value* operand_of(ir::Graph& g, const Heads& heads, ir::Node* before) {
+  if (!heads.rotation) return heads.hidden;
+  const Rotation& r = *heads.rotation;
+  const ir::Type type = heads.hidden->type;
+  ir::Value* v = g.add("rotary", {heads.hidden, r.cos, r.sin}, {{"heads", heads.count.constant()}},
+                       type, before);
+  if (!heads.quantize) return v;
+  std::vector<ir::Value*> operands = heads.quantize->inputs;
+  const ir::DType bytes = heads.quantize->output()->type.dtype;
+  operands[0] = v;
+  operands[0] = g.add("QuantizeLinear", operands, {}, {bytes, type.shape}, before);
+  return g.add("DequantizeLinear", operands, {}, type, before);
+}
+
+/// The mask of the first attention, which may have none; windows may differ.
 using FirstMask = std::optional<std::optional<ops::KeyMask>>;
 
 bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask) {
@@ -297,15 +303,17 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask) {
   Found f;
   if (!match_scores(g, node, f)) return false;
   ir::Node* last = match_context(g, node, f);
-  if (!last || f.v.scale != 1.0) return false;
+  if (!last || f.v.scale != 1.0 || f.v.rotation) return false;
   if (f.q.count != f.k.count || f.q.count != f.v.count || f.q.size != f.k.size ||
       f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
     return false;
-  if (!quantized_alike(f) || (!f.mask && !has_token_input(g))) return false;
-  if (mask.value_or(f.mask) != f.mask) return false;
-  mask = f.mask;
-  std::vector<ir::Value*> operands{f.q.hidden, f.k.hidden, f.v.hidden,
-                                   f.mask ? f.mask->input : nullptr};
+  auto key_mask = f.terms.mask;
+  const std::int64_t window = key_mask ? std::exchange(key_mask->window, 0) : 0;
+  if (!quantized_alike(f) || (!key_mask && !has_token_input(g))) return false;
+  if (mask.value_or(key_mask) != key_mask) return false;
+  mask = key_mask;
+  std::vector<ir::Value*> operands{operand_of(g, f.q, last), operand_of(g, f.k, last), f.v.hidden,
+                                   key_mask ? key_mask->input : nullptr};
   std::string p_type = "f32";
   if (f.quantize) {
     const bool shifted = is_shifted_u8(*f.quantize);
@@ -316,7 +324,12 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask) {
   ir::Attributes attributes{{"heads", f.q.count.constant()},
                             {"p_type", p_type},
                             {"scale", f.scale * f.q.scale * f.k.scale}};
-  if (f.mask && f.mask->mask_is_length) attributes["mask_is_length"] = std::int64_t{1};
+  if (window != 0) attributes["window"] = window;
+  if (f.terms.bias) {
+    operands.resize(ops::operands::attention::bias + 1, nullptr);
+    operands.back() = f.terms.bias;
+  }
+  if (key_mask && key_mask->mask_is_length) attributes["mask_is_length"] = std::int64_t{1};
   if (f.quantize && f.unnormalized) attributes["unnormalized"] = std::int64_t{1};
   if (f.quantize_scores) {
     const ir::Node& q = *f.quantize_scores;

@@ -26,7 +26,7 @@ namespace {
 bool has_one_element(const ir::Value* v) { return element_count(v->type.shape) == ir::Dim(1); }
 
 /// A constant vector of the columns, also with leading ones.
-bool is_per_column(const ir::Value* v, const ir::Dim& n) {
+bool is_for_each_column(const ir::Value* v, const ir::Dim& n) {
   return v->is_constant() && !v->type.shape.empty() && v->type.shape.back() == n &&
          element_count(v->type.shape) == n;
 }
@@ -49,7 +49,8 @@ bool start(ir::Graph& g, ir::Node& cast) {
   if (!w->is_constant() || w->type.shape.size() != 2) return false;
   if (x_zero && !has_one_element(x_zero)) return false;
   if (w_zero && !w_zero->is_constant()) return false;
-  if (w_zero && !has_one_element(w_zero) && !is_per_column(w_zero, w->type.shape[1])) return false;
+  if (w_zero && !has_one_element(w_zero) && !is_for_each_column(w_zero, w->type.shape[1]))
+    return false;
   const Int8Weight weight = to_int8(g, w, w_zero);
   if (w->type.shape[0].constant() > max_exact_products(weight.zero_point)) return false;
   ir::Value* one = g.add_constant("one", ir::Tensor::scalar(1.0f));
@@ -76,7 +77,7 @@ bool take_factor(const ir::Value* matmul, ir::Value* factor, const ir::Dim& n, S
   if (factor->type.dtype != ir::DType::f32 || factor->type.shape.size() > matmul->type.shape.size())
     return false;
   if (factor->is_constant()) {
-    if (!has_one_element(factor) && !is_per_column(factor, n)) return false;
+    if (!has_one_element(factor) && !is_for_each_column(factor, n)) return false;
     const auto values = factor->constant->to_doubles();
     if (scales.constant.size() < values.size())
       scales.constant.resize(values.size(), scales.constant.front());
@@ -139,7 +140,7 @@ bool take_bias(ir::Graph& g, ir::Node& add) {
     ir::Value* bias = add.inputs[1 - i];
     if (!matmul || add.output()->type != matmul->output()->type) continue;
     const ir::Dim n = matmul->output()->type.shape.back();
-    if (!is_per_column(bias, n) || bias->type.dtype != ir::DType::f32) continue;
+    if (!is_for_each_column(bias, n) || bias->type.dtype != ir::DType::f32) continue;
     if (bias->type.shape.size() != 1)
       bias = g.add_constant(bias->name, bias->constant->reshaped({n.constant()}));
     std::vector<ir::Value*> operands = matmul->inputs;

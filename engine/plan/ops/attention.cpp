@@ -103,6 +103,23 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Attention
   return step;
 }
 
+/// Why a variant cannot run here; not every one adds a bias or keeps to a window.
+kernels::Refusal why_not(Builder& b, const AttentionVariant& variant, const ir::Node& node,
+                         const ir::Value* bias) {
+  if (!variant.takes_bias && (bias || node.has("window")))
+    return {"it takes no bias of the scores and no window"};
+  return why_not(b, variant.needs);
+}
+
+void set_bias(Builder& b, const ir::Node& node, const ir::Value* bias, auto& arguments) {
+  arguments.window = static_cast<std::int32_t>(node.int_attribute("window", 0));
+  if (!bias) return;
+  const ir::Shape& shape = bias->type.shape;
+  arguments.bias = b.in(bias);
+  arguments.bias_row = Size{shape[3]};
+  if (shape[1] != ir::Dim(1)) arguments.bias_head = Size{shape[2] * shape[3]};
+}
+
 /// QK^T and PV: 4 * head_size operations for each pair of rows of each head. Pairs are bounded by
 /// tokens * longest.
 void count_operations(Step& step, const Geometry& g) {
@@ -117,10 +134,12 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* seq_offsets = node.input(ops::operands::attention::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
   const bool bf16 = precision_of(node) == "bf16";
+  const ir::Value* bias = node.input(ops::operands::attention::bias);
   const auto choice = choose(
       b, node,
-      bf16 ? std::span(&kernels::attention_bf16_variant(), 1) : kernels::attention_f32_variants());
-  const kernels::AttentionFloat<Argument> arguments{
+      bf16 ? std::span(&kernels::attention_bf16_variant(), 1) : kernels::attention_f32_variants(),
+      [&](const AttentionVariant& variant) { return why_not(b, variant, node, bias); });
+  kernels::AttentionFloat<Argument> arguments{
       .q = b.in(node.inputs[0]),
       .q_stride = g.strides[0],
       .q_offset = g.offsets[0],
@@ -137,6 +156,7 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
       .heads = g.heads,
       .head_size = g.head_size,
       .scale = static_cast<float>(node.float_attribute("scale"))};
+  set_bias(b, node, bias, arguments);
   Step& step = launch(b, node, bf16 ? "bf16" : "fp32", *choice.variant,
                       bf16 ? "attention_bf16" : "attention_f32", g, arguments);
   step.why_not_faster = why_not_faster(node, choice.why_not_faster);
@@ -148,7 +168,10 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = ops::operands::attention_q;
   const ir::Value* seq_offsets = node.input(o::seq_offsets);
   const Geometry g = geometry_of(node, seq_offsets);
-  const auto choice = choose(b, node, kernels::attention_s8_variants());
+  const ir::Value* bias = node.input(o::bias);
+  const auto choice =
+      choose(b, node, kernels::attention_s8_variants(),
+             [&](const AttentionVariant& variant) { return why_not(b, variant, node, bias); });
   const float q_scale = scalar_or(node.inputs[o::q_scale], 1);
   const float k_scale = scalar_or(node.inputs[o::k_scale], 1);
   const float v_scale = scalar_or(node.inputs[o::v_scale], 1);
@@ -161,7 +184,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const auto score_scale = static_cast<float>(node.float_attribute("score_scale", 0));
   const auto unnormalized = static_cast<std::int32_t>(node.int_attribute("unnormalized", 0));
   const auto lowest = static_cast<std::int32_t>(node.int_attribute("score_lowest", 0));
-  const kernels::AttentionS8<Argument> arguments{
+  kernels::AttentionS8<Argument> arguments{
       .q = b.in(node.inputs[0]),
       .q_stride = g.strides[0],
       .q_offset = g.offsets[0],
@@ -196,6 +219,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
       .score_inv_scale = score_scale == 0 ? 0.0f : qk_scale / score_scale,
       .score_low = lowest,
       .score_high = lowest + 255};
+  set_bias(b, node, bias, arguments);
   Step& step = launch(b, node, "int8", *choice.variant, "attention_s8", g, arguments);
   step.why_not_faster = choice.why_not_faster;
   count_operations(step, g);

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// rotary: the position of a token as an angle by which each pair of columns of a head is turned.
+#include <fmt/format.h>
+
+#include "ops/fused.hpp"
+#include "ops/operands.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+namespace r = operands::rotary;
+
+std::vector<ir::Type> infer_rotary(InferContext& context) {
+  const ir::Shape& x = context.shape(r::x);
+  const std::int64_t heads = context.node.int_attribute("heads");
+  if (x.empty() || !x.back().is_constant() || heads < 1 || x.back().constant() % (2 * heads) != 0)
+    context.fail(fmt::format("cannot split {} into {} heads of an even number of columns",
+                             ir::str(context.type(r::x)), heads));
+  const ir::Dim size = x.back().constant() / heads;
+  for (const std::size_t i : {r::cos, r::sin})
+    if (context.shape(i).size() < 2 || context.shape(i).back() != size)
+      context.fail(fmt::format("'{}' {} is not [.., seq, {}]", context.node.input(i)->name,
+                               ir::str(context.type(i)), size.str()));
+  if (context.has(r::seq_offsets) != (x.size() == 2))
+    context.fail(
+        "packed tokens [tokens, hidden] need seq_offsets, [batch, seq, hidden] takes none");
+  return {{ir::DType::f32, x}};
+}
+
+std::vector<ir::Tensor> evaluate_rotary(const EvaluateContext& context) {
+  const ir::Sizes& sizes = context.in(r::x).shape();
+  const auto x = context.in(r::x).to_doubles(), cos = context.in(r::cos).to_doubles(),
+             sin = context.in(r::sin).to_doubles();
+  const auto size = static_cast<std::size_t>(context.in(r::cos).shape().back());
+  const std::size_t half = size / 2, columns = static_cast<std::size_t>(sizes.back());
+  std::vector<std::size_t> places;  // of the rows in their sequences
+  if (context.has(r::seq_offsets)) {
+    const auto offsets = context.in(r::seq_offsets).to_ints();
+    for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
+      for (std::int64_t row = offsets[b]; row < offsets[b + 1]; ++row)
+        places.push_back(static_cast<std::size_t>(row - offsets[b]));
+  } else {
+    for (std::size_t row = 0; row < x.size() / columns; ++row)
+      places.push_back(row % static_cast<std::size_t>(sizes.at(1)));
+  }
+  std::vector<float> out;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t d = i % columns % size, at = places.at(i / columns) * size + d;
+    const double turned = d < half ? -x[i + half] : x[i - half];
+    out.push_back(static_cast<float>(x[i] * cos.at(at) + turned * sin.at(at)));
+  }
+  return {ir::Tensor::of(sizes, std::move(out))};
+}
+
+}  // namespace
+
+std::vector<OpDef> rotary_ops() {
+  return {own_op("rotary", {{types::real}, {types::real}, {types::real}, {types::packed}},
+                 operands::rotary::names, infer_rotary, evaluate_rotary)};
+}
+
+}  // namespace bertcl::ops

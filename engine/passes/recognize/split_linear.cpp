@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// A linear whose columns are taken apart becomes one for each part.
+//
+//   x -> linear(w[K, 2*N]) -> Slice(0, N) -> a;  -> Slice(N, 2*N) -> b
+//   becomes
+//   x -> linear(w[:, :N]) -> a;  x -> linear(w[:, N:]) -> b
+//
+// and of queries, keys and values in one, as ModernBERT has them,
+//
+//   x -> linear(w[K, 3*H*D]) -> Reshape[.., 3, H, D] -> Split -> Squeeze -> q[.., H, D], k, v
+//   becomes
+//   x -> linear(w[:, :H*D]) -> Reshape[.., H, D] -> q;  k, v alike
+//
+// Then no launch only copies, an activation of one part goes into its GEMM, and find_attention sees
+// the spelling of BERT. A Split into three along the columns is left to fuse_qkv. Linears whose
+// result is quantized stay whole, and so do those of a few columns, as heads for the start and the
+// end of an answer.
+#include <algorithm>
+
+#include "ops/operands.hpp"
+#include "passes/match.hpp"
+#include "passes/pass.hpp"
+
+namespace bertcl::passes {
+
+using namespace ops::operands;
+
+namespace {
+
+constexpr std::int64_t min_columns = 16;  // of a part: in fewer, a GEMM costs more than a copy
+
+/// Columns `first` to `first + count` of a constant whose last axis has them, or of its
+/// DequantizeLinear. Constants of one element stay.
+ir::Value* columns_of(ir::Graph& g, ir::Value* v, std::int64_t first, std::int64_t count,
+                      ir::Node* before) {
+  if (!v) return nullptr;
+  if (!v->is_constant()) {
+    std::vector<ir::Value*> operands;
+    for (ir::Value* in : v->producer->inputs)
+      operands.push_back(columns_of(g, in, first, count, before));
+    ir::Value* made = g.add("DequantizeLinear", operands, v->producer->attributes,
+                            {v->type.dtype, operands[0]->type.shape}, before);
+    made->producer->sources = v->producer->sources;
+    return made;
+  }
+  const ir::Tensor& all = *v->constant;
+  ir::Sizes shape = all.shape();
+  if (all.size() == 1) return v;
+  const auto width = static_cast<std::size_t>(shape.back());
+  shape.back() = count;
+  ir::Tensor part = ir::Tensor::zeros(all.dtype(), shape);
+  const std::size_t element = ir::size_of(all.dtype());
+  const std::size_t row = width * element, bytes = static_cast<std::size_t>(count) * element;
+  const auto from = all.bytes();
+  const auto to = part.mutable_bytes();
+  for (std::size_t r = 0; r * row < from.size(); ++r)
+    std::ranges::copy(from.subspan(r * row + static_cast<std::size_t>(first) * element, bytes),
+                      to.begin() + static_cast<std::ptrdiff_t>(r * bytes));
+  return g.add_constant(v->name + ".columns", std::move(part));
+}
+
+/// The operands that have a column for each of the result's.
+std::vector<std::size_t> column_operands(const ir::Node& n) {
+  if (n.op == "linear") return {linear::w, linear::bias};
+  return {linear_q::w, linear_q::bias, linear_q::w_scale, linear_q::w_zero_point};
+}
+
+bool is_whole(const ir::Node* n) {
+  if (!n || (n->op != "linear" && n->op != "linear_q") || n->has("activation")) return false;
+  if (n->op == "linear_q" && n->input(linear_q::out_scale)) return false;
+  const ir::Value* w = n->inputs[linear::w];
+  if (w->is_constant()) return true;
+  const ir::Node* dq = w->producer;
+  if (!dq || dq->op != "DequantizeLinear" || dq->has("block_size")) return false;
+  const std::int64_t axis = dq->int_attribute("axis", 1);
+  return (axis == 1 || axis == -1 || dq->inputs[1]->constant->size() == 1) &&
+         std::all_of(dq->inputs.begin(), dq->inputs.end(),
+                     [](const ir::Value* v) { return !v || v->is_constant(); });
+}
+
+/// The linear of `count` columns from `first` on of another.
+ir::Value* part_of(ir::Graph& g, const ir::Node& whole, std::int64_t first, std::int64_t count,
+                   ir::Node* before) {
+  std::vector<ir::Value*> operands = whole.inputs;
+  for (const std::size_t i : column_operands(whole))
+    if (i < operands.size()) operands[i] = columns_of(g, operands[i], first, count, before);
+  ir::Type type = whole.output()->type;
+  type.shape.back() = ir::Dim(count);
+  ir::Value* made = g.add(whole.op, operands, whole.attributes, type, before);
+  made->producer->sources = whole.sources;
+  return made;
+}
+
+struct Part {
+  ir::Value* result;
+  std::int64_t first, count;  // along the axis
+};
+
+std::optional<std::int64_t> one_integer(const ir::Node& n, std::string_view key, std::size_t i) {
+  if (n.has(key)) {
+    const auto& all = n.ints_attribute(key);
+    return all.size() == 1 ? std::optional(all[0]) : std::nullopt;
+  }
+  const auto value = n.input(i) ? scalar_value(n.input(i)) : std::nullopt;
+  return value ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
+}
+
+/// What Slice and Split nodes, the only readers of `v`, take along `axis`; empty if others read it.
+std::vector<Part> parts_along(const ir::Graph& g, const ir::Value* v, std::int64_t axis) {
+  const auto rank = static_cast<std::int64_t>(v->type.shape.size());
+  const auto is_axis = [&](std::int64_t a) { return a == axis || a == axis - rank; };
+  std::vector<Part> parts;
+  if (g.is_output(v)) return {};
+  for (const ir::Node* n : v->users) {
+    if (n->inputs[0] != v) return {};
+    const auto size = [&](const ir::Value* out) {
+      return out->type.shape[static_cast<std::size_t>(axis)];
+    };
+    if (std::any_of(n->outputs.begin(), n->outputs.end(),
+                    [&](const ir::Value* out) { return !size(out).is_constant(); }))
+      return {};
+    if (n->op == "Split" && is_axis(n->int_attribute("axis", 0))) {
+      std::int64_t first = 0;
+      for (ir::Value* out : n->outputs) {
+        parts.push_back({out, first, size(out).constant()});
+        first += parts.back().count;
+      }
+    } else if (n->op == "Slice") {
+      const auto a = one_integer(*n, "axes", 3), start = one_integer(*n, "starts", 1);
+      if (!a || !start || !is_axis(*a) || *start < 0) return {};
+      if ((n->has("steps") || n->input(4)) && one_integer(*n, "steps", 4) != 1) return {};
+      parts.push_back({n->output(), *start, size(n->output()).constant()});
+    } else {
+      return {};
+    }
+  }
+  return parts;
+}
+
+bool split_columns(ir::Graph& g, ir::Node& whole) {
+  ir::Value* y = whole.output();
+  const auto parts = parts_along(g, y, static_cast<std::int64_t>(y->type.shape.size()) - 1);
+  if (parts.size() != 2 || std::min(parts[0].count, parts[1].count) < min_columns) return false;
+  for (const Part& part : parts)
+    g.replace_uses(part.result, part_of(g, whole, part.first, part.count, part.result->producer));
+  return true;
+}
+
+/// Queries, keys and values on an axis of their own.
+bool split_heads_axis(ir::Graph& g, ir::Node& whole) {
+  ir::Value* y = whole.output();
+  if (!g.used_once(y) || y->users[0]->op != "Reshape") return false;
+  ir::Value* apart = y->users[0]->output();
+  const ir::Shape& shape = apart->type.shape;
+  if (shape.size() != 5 || y->type.shape.size() != 3) return false;
+  if (shape[0] != y->type.shape[0] || shape[1] != y->type.shape[1]) return false;
+  if (!shape[3].is_constant() || !shape[4].is_constant()) return false;
+  const std::int64_t width = shape[3].constant() * shape[4].constant();
+  const auto parts = parts_along(g, apart, 2);
+  if (parts.size() < 2) return false;
+  for (const Part& part : parts)
+    if (part.count != 1 || !g.used_once(part.result) || part.result->users[0]->op != "Squeeze" ||
+        part.result->users[0]->output()->type.shape.size() != 4)
+      return false;
+  for (const Part& part : parts) {
+    ir::Node* squeeze = part.result->users[0];
+    ir::Value* columns = part_of(g, whole, part.first * width, width, squeeze);
+    ir::Value* heads = g.add("Reshape", {columns}, {}, squeeze->output()->type, squeeze);
+    heads->producer->sources = squeeze->sources;
+    g.replace_uses(squeeze->output(), heads);
+  }
+  return true;
+}
+
+bool split_linear_at(ir::Graph& g, ir::Node& node) {
+  return is_whole(&node) && !node.output()->users.empty() &&
+         (split_columns(g, node) || split_heads_axis(g, node));
+}
+
+}  // namespace
+
+Pass split_linear() {
+  return {"split_linear", [](ir::Graph& g) { return rewrite_all(g, split_linear_at); }};
+}
+
+}  // namespace bertcl::passes

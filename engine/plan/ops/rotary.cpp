@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launch of rotary.
+#include "kernels/contracts/rows.hpp"
+#include "ops/operands.hpp"
+#include "ops/symbols.hpp"
+#include "plan/ops/ops.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
+  namespace o = ops::operands::rotary;
+  const ir::Value* seq_offsets = node.input(o::seq_offsets);
+  if (!seq_offsets)
+    throw Error(fmt::format("{}: rotary positions of tokens that are not packed", node.describe()));
+  const std::int32_t rows = b.rows_per_item();
+  kernels::Rotary<Argument> arguments;
+  arguments.x = b.in(node.inputs[o::x]);
+  arguments.cosines = b.in(node.inputs[o::cos]);
+  arguments.sines = b.in(node.inputs[o::sin]);
+  arguments.out = b.out(node.output());
+  arguments.seq_offsets = b.in(seq_offsets);
+  arguments.heads = static_cast<std::int32_t>(node.int_attribute("heads"));
+  arguments.head_size =
+      static_cast<std::int32_t>(node.inputs[o::cos]->type.shape.back().constant());
+  arguments.rows_per_item = rows;
+  b.launch(node, "fp32", "rows", b.kernel("rotary", "rotary"), arguments,
+           {Size{ops::symbols::dim(ops::symbols::longest), rows},
+            Size{ops::symbols::dim(ops::symbols::batch)}, Size{}});
+}
+
+}  // namespace
+
+void add_rotary(LoweringTable& table) { table["rotary"] = lower_rotary; }
+
+}  // namespace bertcl::plan

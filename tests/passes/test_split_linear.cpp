@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "check.hpp"
+
+namespace bertcl::passes {
+
+Pass split_linear();
+namespace {
+
+/// A linear of two parts of `n` columns, the second without a Slice if it is read whole.
+std::string gated(int n, std::string_view weight,
+                  std::string_view second = "Slice(%y) {axes = [-1], starts = [") {
+  const std::string half = std::to_string(n), both = std::to_string(2 * n);
+  return "graph g(%x: f32[batch, seq, 1]) {\n" + std::string(weight) + "  %y: f32[batch, seq, " +
+         both + "] = linear(%x, %w)\n  %a: f32[batch, seq, " + half +
+         "] = Slice(%y) {axes = [-1], starts = [0], steps = [1]}\n  %b: f32[batch, seq, " + half +
+         "] = " + std::string(second) + half + "]}\n  return %a as a, %b as b\n}";
+}
+
+/// "0, 1, .." from `first` on.
+std::string numbers(int first, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += (i ? ", " : "") + std::to_string(first + i);
+  return text;
+}
+
+TEST(SplitLinear, AGatedLinear) {
+  EXPECT_REWRITE(split_linear(), gated(16, "  const %w: f32[1, 32] = [" + numbers(0, 32) + "]\n"),
+                 "graph g(%x: f32[batch, seq, 1]) {\n"
+                 "  const %w0: f32[1, 16] = [" +
+                     numbers(0, 16) +
+                     "]\n"
+                     "  const %w1: f32[1, 16] = [" +
+                     numbers(16, 16) +
+                     "]\n"
+                     "  %a: f32[batch, seq, 16] = linear(%x, %w0)\n"
+                     "  %b: f32[batch, seq, 16] = linear(%x, %w1)\n"
+                     "  return %a as a, %b as b\n}");
+}
+
+TEST(SplitLinear, WeightsWithAScaleForEachColumn) {
+  EXPECT_REWRITE(
+      split_linear(),
+      gated(16, "  const %q: i8[1, 32] = [" + numbers(0, 32) + "]\n  const %s: f32[32] = [" +
+                    numbers(50, 32) + "]\n  const %z: i8[32] = [" + numbers(0, 32) +
+                    "]\n  %w: f32[1, 32] = DequantizeLinear(%q, %s, %z) {axis = 1}\n"),
+      "graph g(%x: f32[batch, seq, 1]) {\n"
+      "  const %q0: i8[1, 16] = [" +
+          numbers(0, 16) +
+          "]\n"
+          "  const %s0: f32[16] = [" +
+          numbers(50, 16) +
+          "]\n"
+          "  const %z0: i8[16] = [" +
+          numbers(0, 16) +
+          "]\n"
+          "  const %q1: i8[1, 16] = [" +
+          numbers(16, 16) +
+          "]\n"
+          "  const %s1: f32[16] = [" +
+          numbers(66, 16) +
+          "]\n"
+          "  const %z1: i8[16] = [" +
+          numbers(16, 16) +
+          "]\n"
+          "  %w0: f32[1, 16] = DequantizeLinear(%q0, %s0, %z0) {axis = 1}\n"
+          "  %a: f32[batch, seq, 16] = linear(%x, %w0)\n"
+          "  %w1: f32[1, 16] = DequantizeLinear(%q1, %s1, %z1) {axis = 1}\n"
+          "  %b: f32[batch, seq, 16] = linear(%x, %w1)\n"
+          "  return %a as a, %b as b\n}");
+}
+
+TEST(SplitLinear, FewColumnsAndOtherReadersKeepItWhole) {
+  EXPECT_UNCHANGED(split_linear(), gated(8, "  const %w: f32[1, 16] = [" + numbers(0, 16) + "]\n"));
+  EXPECT_UNCHANGED(split_linear(), R"(graph g(%x: f32[batch, seq, 1]) {
+  const %w: f32[1, 32] = 2
+  %y: f32[batch, seq, 32] = linear(%x, %w)
+  %a: f32[batch, seq, 16] = Slice(%y) {axes = [-1], starts = [0]}
+  %b: f32[batch, seq, 32] = Neg(%y)
+  return %a as a, %b as b
+})");
+}
+
+TEST(SplitLinear, QueriesKeysAndValuesOnAnAxis) {
+  EXPECT_REWRITE(split_linear(), R"(graph g(%x: f32[batch, seq, 1]) {
+  const %w: f32[1, 6] = [0, 1, 2, 3, 4, 5]
+  const %bias: f32[6] = [6, 7, 8, 9, 10, 11]
+  %y: f32[batch, seq, 6] = linear(%x, %w, %bias)
+  %r: f32[batch, seq, 3, 2, 1] = Reshape(%y)
+  %s0: f32[batch, seq, 1, 2, 1], %s1: f32[batch, seq, 1, 2, 1], %s2: f32[batch, seq, 1, 2, 1] = Split(%r) {axis = 2}
+  %q: f32[batch, seq, 2, 1] = Squeeze(%s0) {axes = [2]}
+  %k: f32[batch, seq, 2, 1] = Squeeze(%s1) {axes = [2]}
+  %v: f32[batch, seq, 2, 1] = Squeeze(%s2) {axes = [2]}
+  return %q as q, %k as k, %v as v
+})",
+                 R"(graph g(%x: f32[batch, seq, 1]) {
+  const %w0: f32[1, 2] = [0, 1]
+  const %b0: f32[2] = [6, 7]
+  const %w1: f32[1, 2] = [2, 3]
+  const %b1: f32[2] = [8, 9]
+  const %w2: f32[1, 2] = [4, 5]
+  const %b2: f32[2] = [10, 11]
+  %q: f32[batch, seq, 2] = linear(%x, %w0, %b0)
+  %qh: f32[batch, seq, 2, 1] = Reshape(%q)
+  %k: f32[batch, seq, 2] = linear(%x, %w1, %b1)
+  %kh: f32[batch, seq, 2, 1] = Reshape(%k)
+  %v: f32[batch, seq, 2] = linear(%x, %w2, %b2)
+  %vh: f32[batch, seq, 2, 1] = Reshape(%v)
+  return %qh as q, %kh as k, %vh as v
+})");
+}
+
+}  // namespace
+}  // namespace bertcl::passes
