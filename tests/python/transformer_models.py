@@ -52,6 +52,38 @@ class Outputs(torch.nn.Module):
         return tuple(getattr(result, name) for name in self.outputs)
 
 
+def padded_batch(texts, longest, seed):
+    """Ids, mask and token types of padded texts."""
+    random = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(longest // 3, longest + 1, (texts,), generator=random)
+    lengths[0] = longest
+    column = torch.arange(longest)[None]
+    mask = column < lengths[:, None]
+    ids = torch.randint(3, VOCABULARY, (texts, longest), generator=random)
+    ids = torch.where(mask, ids, 1)  # what RoBERTa takes for padding
+    return dict(input_ids=ids, attention_mask=mask.long(),
+                token_type_ids=((column > lengths[:, None] // 2) & mask).long())
+
+
+def export_module(module, example, path, opset, captured, inputs, by_token, by_text=(), last=1):
+    """By the exporter that captures the program, or the classic one. `last`: the axis of the tokens in the inputs."""
+    names = dict(input_names=inputs, output_names=[*by_token, *by_text])
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        if not captured:
+            axes = {name: {0: "batch", last: "sequence"} for name in inputs}
+            axes.update({name: {0: "batch", 1: "sequence"} for name in by_token})
+            axes.update({name: {0: "batch"} for name in by_text})
+            torch.onnx.export(module, example, str(path), dynamo=False, opset_version=opset, dynamic_axes=axes,
+                              **names)
+        else:
+            sizes = torch.export.Dim("batch"), torch.export.Dim("sequence", min=2, max=LONGEST)
+            shapes = ({0: sizes[0], last: sizes[1]},) * len(inputs)
+            torch.onnx.export(module, example, str(path), dynamo=True, opset_version=opset, verbose=False,
+                              dynamic_shapes=(shapes,), external_data=False, **names)
+
+
 class Model:
     """A head of a family: `module`, names of inputs, of outputs by token and by text. `types`: whether token
     types are an input, where not as usual in the family."""
@@ -74,16 +106,7 @@ class Model:
 
     def batch(self, count, longest=24, seed=0):
         """Inputs of `count` padded texts as int64 arrays."""
-        random = torch.Generator().manual_seed(seed)
-        texts = count * (self.choices or 1)
-        lengths = torch.randint(longest // 3, longest + 1, (texts,), generator=random)
-        lengths[0] = longest
-        column = torch.arange(longest)[None]
-        mask = column < lengths[:, None]
-        ids = torch.randint(3, VOCABULARY, (texts, longest), generator=random)
-        ids = torch.where(mask, ids, 1)  # what RoBERTa takes for padding
-        arrays = dict(input_ids=ids, attention_mask=mask.long(),
-                      token_type_ids=((column > lengths[:, None] // 2) & mask).long())
+        arrays = padded_batch(count * (self.choices or 1), longest, seed)
         shape = (count, longest) if self.choices is None else (count, self.choices, longest)
         return {name: arrays[name].reshape(shape).numpy() for name in self.inputs}
 
@@ -92,19 +115,5 @@ class Model:
         begins at 18."""
         captured = opset > 20 if captured is None else captured
         example = tuple(torch.from_numpy(x) for x in self.batch(2, 12).values())
-        names = dict(input_names=self.inputs, output_names=self.by_token + self.by_text)
-        last = 1 if self.choices is None else 2
-        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-            warnings.simplefilter("ignore")
-            if not captured:
-                axes = {name: {0: "batch", last: "sequence"} for name in self.inputs}
-                axes.update({name: {0: "batch", 1: "sequence"} for name in self.by_token})
-                axes.update({name: {0: "batch"} for name in self.by_text})
-                torch.onnx.export(self.module, example, str(path), dynamo=False, opset_version=opset,
-                                  dynamic_axes=axes, **names)
-            else:
-                sizes = torch.export.Dim("batch"), torch.export.Dim("sequence", min=2, max=LONGEST)
-                shapes = ({0: sizes[0], last: sizes[1]},) * len(self.inputs)
-                torch.onnx.export(self.module, example, str(path), dynamo=True, opset_version=opset,
-                                  verbose=False, dynamic_shapes=(shapes,), external_data=False, **names)
+        export_module(self.module, example, path, opset, captured, self.inputs, self.by_token, self.by_text,
+                      1 if self.choices is None else 2)

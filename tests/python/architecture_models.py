@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Small encoders of other architectures than BERT with random weights, as ONNX files of both exporters of torch."""
+import math
+
+import torch
+import transformers
+
+from transformer_models import LONGEST, VOCABULARY, Outputs, export_module, padded_batch
+from export_bert import spread_parameters
+
+SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
+             intermediate_size=64, max_position_embeddings=LONGEST + 2)
+PLAIN = dict(type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2)
+DEBERTA = dict(relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets=8,
+               max_relative_positions=-1, norm_rel_ebd="layer_norm", share_att_key=True, type_vocab_size=0,
+               position_biased_input=False)
+
+
+class JinaV2(torch.nn.Module):
+    """As jina-embeddings-v2: BERT without positions, ALiBi on the scores, and a gated feed-forward part. It is not a
+    part of transformers."""
+
+    class Layer(torch.nn.Module):
+        def __init__(self, width, inner, heads):
+            super().__init__()
+            self.heads = heads
+            self.query, self.key, self.value, self.out = (torch.nn.Linear(width, width) for _ in range(4))
+            self.gated = torch.nn.Linear(width, 2 * inner, bias=False)
+            self.down = torch.nn.Linear(inner, width)
+            self.norms = torch.nn.ModuleList(torch.nn.LayerNorm(width) for _ in range(2))
+            self.inner = inner
+
+        def forward(self, x, bias):
+            batch, length, width = x.shape
+            split = lambda y: y.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
+            q, k, v = (split(f(x)) for f in (self.query, self.key, self.value))
+            scores = q @ k.transpose(-1, -2) / math.sqrt(width // self.heads) + bias
+            context = (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, length, width)
+            x = self.norms[0](x + self.out(context))
+            gated = self.gated(x)
+            inner = torch.nn.functional.gelu(gated[..., :self.inner]) * gated[..., self.inner:]
+            return self.norms[1](x + self.down(inner))
+
+    def __init__(self):
+        super().__init__()
+        width, heads = SIZES["hidden_size"], SIZES["num_attention_heads"]
+        self.embeddings = torch.nn.Embedding(VOCABULARY, width)
+        self.norm = torch.nn.LayerNorm(width)
+        self.layers = torch.nn.ModuleList(
+            self.Layer(width, SIZES["intermediate_size"], heads) for _ in range(SIZES["num_hidden_layers"]))
+        self.register_buffer("slopes", torch.tensor([2.0 ** (-8 * (i + 1) / heads) for i in range(heads)]))
+
+    def forward(self, input_ids, attention_mask):
+        at = torch.arange(input_ids.shape[1])
+        alibi = -(at[None] - at[:, None]).abs()[None] * self.slopes[:, None, None]
+        mask = (1.0 - attention_mask[:, None, None].float()) * torch.finfo(torch.float32).min
+        x = self.norm(self.embeddings(input_ids))
+        for layer in self.layers:
+            x = layer(x, alibi[None] + mask)
+        return transformers.modeling_outputs.BaseModelOutput(last_hidden_state=x)
+
+
+def made(name, **settings):
+    """A function that makes transformers' model `name`."""
+    def make():
+        config = getattr(transformers, name + "Config")(**{**SIZES, **settings})
+        config._attn_implementation = "eager"
+        return getattr(transformers, name + "Model")(config)
+    return make
+
+
+# Architectures: what makes the model, and how many MatMuls with weights it has
+ARCHITECTURES = {
+    "distilbert": (made("DistilBert", dim=32, n_layers=2, n_heads=4, hidden_dim=64), 12),
+    "electra": (made("Electra", embedding_size=16), 13),
+    "albert": (made("Albert", embedding_size=16), 13),
+    "roberta": (made("Roberta", **PLAIN), 12),
+    "xlm-roberta": (made("XLMRoberta", **PLAIN), 12),
+    "mpnet": (made("MPNet", relative_attention_num_buckets=32, **PLAIN), 12),
+    "modernbert": (made("ModernBert", num_hidden_layers=3, local_attention=8, global_attn_every_n_layers=3,
+                        pad_token_id=1, bos_token_id=0, eos_token_id=2, cls_token_id=0, sep_token_id=2), 12),
+    "nomic-bert": (made("NomicBert", pad_token_id=1), 14),
+    "gte": (made("Gte", pad_token_id=1), 12),
+    "eurobert": (made("EuroBert", num_key_value_heads=4, **PLAIN), 14),
+    "jina-v2": (JinaV2, 12),
+    "deberta-v2": (made("DebertaV2", **DEBERTA), 12),
+    "deberta": (made("Deberta", **{**DEBERTA, "position_buckets": -1, "max_relative_positions": LONGEST}), 12),
+}
+
+
+class Architecture:
+    """A model of random weights: `module`, the names of its inputs and its one output."""
+
+    inputs, outputs = ["input_ids", "attention_mask"], ["last_hidden_state"]
+
+    def __init__(self, name):
+        torch.manual_seed(0)
+        make, self.linears = ARCHITECTURES[name]
+        model = make().eval()
+        spread_parameters(model, 6)
+        self.module = Outputs(model, self.inputs, self.outputs).eval()
+
+    def batch(self, count, longest=24, seed=0):
+        arrays = padded_batch(count, longest, seed)
+        return {name: arrays[name].numpy() for name in self.inputs}
+
+    def export(self, path, captured):
+        """By torch's exporter that captures the program, or by the classic one."""
+        example = tuple(torch.from_numpy(x) for x in self.batch(2, 12).values())
+        export_module(self.module, example, path, 18 if captured else 17, captured, self.inputs, self.outputs)

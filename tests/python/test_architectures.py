@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoders of other architectures than BERT, as both exporters of torch write them, against ONNX Runtime: results,
+numbers of launches, and MatMuls in int8."""
+import importlib.util
+import logging
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+from support import Reference, bertcl, bertcl_run, inspect
+
+for package in "torch", "transformers", "onnxscript":
+    if importlib.util.find_spec(package) is None:
+        raise unittest.SkipTest(f"{package} is not installed: tools/python/make_venv build/venv-torch "
+                                "tools/python/requirements-torch.txt")
+
+from architecture_models import ARCHITECTURES, Architecture
+
+ABSOLUTE = 5e-5  # of results of LayerNorm
+# Launches in fp32, by the classic exporter and by the one that captures the program.
+LAUNCHES = {
+}
+REFUSED = {"deberta": "does not follow from the shapes of the inputs"}
+
+
+class Architectures(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        logging.disable(logging.WARNING)
+        self.addCleanup(logging.disable, logging.NOTSET)
+
+    def export(self, name, captured):
+        model, path = Architecture(name), self.folder / "model.onnx"
+        model.export(path, captured)
+        return model, path
+
+    def check(self, model, path, bound):
+        for count, longest in (1, 7), (3, 24):
+            inputs = model.batch(count, longest)
+            found, expected = bertcl_run(path, inputs), Reference(path).run(inputs)
+            real = inputs["attention_mask"].astype(bool)
+            for name in model.outputs:
+                self.assertLess(np.abs(found[name][real] - expected[name][real]).max(), bound, name)
+
+    def check_int8(self, model, path):
+        """Each run finds its scales among all rows, where those of padding count for ONNX Runtime alone: compared
+        without padding."""
+        made = self.folder / "int8.onnx"
+        bertcl("quantize", path, "--dynamic", "-o", made, "--model-only", "--force")
+        ops = [op["op"] for op in inspect(made, "--batch", "2", "--seq", "24")["ops"]]
+        self.assertNotIn("linear", ops)
+        self.assertGreaterEqual(ops.count("linear_q"), model.linears // 2)  # some are fused
+        inputs = model.batch(1, 24)
+        found, expected = bertcl_run(made, inputs), Reference(made).run(inputs)
+        for name in model.outputs:
+            error = found[name] - expected[name]
+            self.assertLess(np.sqrt(np.mean(error ** 2)), 0.05, name)  # other roundings next to ties
+
+    def test_every_architecture(self):
+        for name in ARCHITECTURES:
+            if name in REFUSED:
+                continue
+            for captured in (False, True):
+                with self.subTest(name=name, captured=captured):
+                    model, path = self.export(name, captured)
+                    self.check(model, path, ABSOLUTE)
+                    launches = inspect(path, "--batch", "3", "--seq", "24")["launches"]
+                    self.assertEqual(launches, LAUNCHES[name][captured])
+                    if not captured:
+                        self.check_int8(model, path)
+
+    def test_what_cannot_run_is_refused_with_the_reason(self):
+        for name, reason in REFUSED.items():
+            _, path = self.export(name, False)
+            self.assertIn(reason, bertcl("inspect", path, expect=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
