@@ -80,6 +80,15 @@ TEST(SplitLinear, FewColumnsAndOtherReadersKeepItWhole) {
 })");
 }
 
+TEST(SplitLinear, ReadersOfOtherRanksKeepItWhole) {
+  EXPECT_UNCHANGED(split_linear(), R"(graph g(%x: f32[batch, seq, 1]) {
+  const %w: f32[1, 32] = 2
+  %y: f32[batch, seq, 32] = linear(%x, %w)
+  %q: u8[batch, seq, 32], %s: f32[], %z: u8[] = DynamicQuantizeLinear(%y)
+  return %q as q, %s as s, %z as z
+})");
+}
+
 TEST(SplitLinear, QueriesKeysAndValuesOnAnAxis) {
   EXPECT_REWRITE(split_linear(), R"(graph g(%x: f32[batch, seq, 1]) {
   const %w: f32[1, 6] = [0, 1, 2, 3, 4, 5]

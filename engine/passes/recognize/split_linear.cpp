@@ -112,26 +112,25 @@ std::vector<Part> parts_along(const ir::Graph& g, const ir::Value* v, std::int64
   std::vector<Part> parts;
   if (g.is_output(v)) return {};
   for (const ir::Node* n : v->users) {
-    if (n->inputs[0] != v) return {};
+    if ((n->op != "Split" && n->op != "Slice") || n->inputs[0] != v) return {};
     const auto size = [&](const ir::Value* out) {
       return out->type.shape[static_cast<std::size_t>(axis)];
     };
     if (std::any_of(n->outputs.begin(), n->outputs.end(),
                     [&](const ir::Value* out) { return !size(out).is_constant(); }))
       return {};
-    if (n->op == "Split" && is_axis(n->int_attribute("axis", 0))) {
+    if (n->op == "Split") {
+      if (!is_axis(n->int_attribute("axis", 0))) return {};
       std::int64_t first = 0;
       for (ir::Value* out : n->outputs) {
         parts.push_back({out, first, size(out).constant()});
         first += parts.back().count;
       }
-    } else if (n->op == "Slice") {
+    } else {
       const auto a = one_integer(*n, "axes", 3), start = one_integer(*n, "starts", 1);
       if (!a || !start || !is_axis(*a) || *start < 0) return {};
       if ((n->has("steps") || n->input(4)) && one_integer(*n, "steps", 4) != 1) return {};
       parts.push_back({n->output(), *start, size(n->output()).constant()});
-    } else {
-      return {};
     }
   }
   return parts;
@@ -158,9 +157,10 @@ bool split_heads_axis(ir::Graph& g, ir::Node& whole) {
   const std::int64_t width = shape[3].constant() * shape[4].constant();
   const auto parts = parts_along(g, apart, 2);
   if (parts.size() < 2) return false;
+  const ir::Shape heads_of_part{shape[0], shape[1], shape[3], shape[4]};
   for (const Part& part : parts)
     if (part.count != 1 || !g.used_once(part.result) || part.result->users[0]->op != "Squeeze" ||
-        part.result->users[0]->output()->type.shape.size() != 4)
+        part.result->users[0]->output()->type.shape != heads_of_part)
       return false;
   for (const Part& part : parts) {
     ir::Node* squeeze = part.result->users[0];
