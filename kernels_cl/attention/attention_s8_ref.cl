@@ -50,7 +50,7 @@ int score(__global const uchar* q, int q_type, int q_zero_point, __global const 
   return inv_scale == 0.0f ? sum : (int)clamp(rint(sum * inv_scale), (float)low, (float)high);
 }
 
-// In the kernel: the integer score of a key, its bias, and what is over the largest score of the row.
+// In the kernel: the integer score of a key, its bias, and how far it is from the largest score.
 #define SCORE(key)                                                                               \
   score(q_row, q_type, q_zero_point, k + (size_t)(key)*k_stride, k_type, k_zero_point, head_size, \
         score_inv_scale, score_low, score_high)

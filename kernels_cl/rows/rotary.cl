@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary position embedding (Su et al., 2021): each pair of columns of a head, half a head apart, is
-// turned by an angle that grows with the place of the row in its sequence.
+// Rotary position embedding (Su et al., 2021): each pair of columns of a head, half a head apart,
+// is turned by an angle that grows with the place of the row in its sequence.
 //
 //   out[row][h][d]        = x[row][h][d]        * cosines[place][d]
 //                         - x[row][h][d + half] * sines[place][d]              d < half

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What find_attention takes off scores and heads: bias, windows, rotary positions.
+#include "attention_graphs.hpp"
+#include "check.hpp"
+
+namespace bertcl::passes {
+
+Pass find_attention();
+namespace {
+
+/// An attention with what the graph `expected` says of a bias or a window.
+std::string expected_with(std::string_view before, std::string_view operands,
+                          std::string_view attributes) {
+  return "graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: "
+         "i64[batch, seq]) {\n" +
+         std::string(before) + "  %y: f32[batch, seq, 8] = attention(%q, %k, %v, %m" +
+         std::string(operands) + ") {heads = 2, p_type = \"f32\", scale = 0.5" +
+         std::string(attributes) + "}\n  return %y\n}";
+}
+
+constexpr std::string_view distances = R"(
+  %i: i64[seq] = Range() {start = 0, step = 1}
+  %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
+  %apart: i64[seq, seq] = Sub(%i, %column)
+  %far: i64[seq, seq] = Abs(%apart)
+)";
+constexpr std::string_view alibi = R"(  %distance: f32[seq, seq] = Cast(%far) {to = "f32"}
+  const %slopes: f32[1, 2, 1, 1] = [-0.25, -0.0625]
+  %bias: f32[1, 2, seq, seq] = Mul(%distance, %slopes)
+)";
+
+TEST(AttentionParts, ABiasOfSizesAndAMask) {
+  const std::string bias = std::string(distances) + std::string(alibi);
+  const std::string expected = expected_with(bias, ", _, _, _, _, %bias", "");
+  EXPECT_REWRITE(find_attention(), attention(std::string(additive) + bias, R"(
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %2: f32[batch, 2, seq, seq] = Add(%1, %bias)
+  %s: f32[batch, 2, seq, seq] = Add(%2, %mask)
+)"),
+                 expected);
+  EXPECT_REWRITE(find_attention(), attention(std::string(additive) + bias, R"(
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %2: f32[batch, 2, seq, seq] = Add(%bias, %mask)
+  %s: f32[batch, 2, seq, seq] = Add(%1, %2)
+)"),
+                 expected);
+}
+
+TEST(AttentionParts, TwoBiasesAndOneOfAnInputStay) {
+  for (const std::string second : {"%bias", "%given"})
+    EXPECT_UNCHANGED(
+        find_attention(),
+        attention(std::string(additive) + std::string(distances) + std::string(alibi) +
+                      R"(  %lengths: i64[batch] = ReduceSum(%m) {axes = [1], keepdims = 0}
+  %four: i64[batch, 1, 1, 1] = Reshape(%lengths)
+  %given: f32[batch, 1, 1, 1] = Cast(%four) {to = "f32"}
+)",
+                  R"(
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+  %2: f32[batch, 2, seq, seq] = Add(%1, %bias)
+  %3: f32[batch, 2, seq, seq] = Add(%2, )" +
+                      second + R"()
+  %s: f32[batch, 2, seq, seq] = Add(%3, %mask)
+)"));
+}
+
+/// A mask of the keys at most `window` places from the row.
+std::string windowed(int window) {
+  return std::string(distances) + "  const %window: i64[] = " + std::to_string(window) + R"(
+  %near: bool[seq, seq] = LessOrEqual(%far, %window)
+  %b: bool[batch, seq] = Cast(%m) {to = "bool"}
+  %b4: bool[batch, 1, 1, seq] = Unsqueeze(%b) {axes = [1, 2]}
+  %both: bool[batch, 1, seq, seq] = And(%near, %b4)
+  const %zero: f32[] = 0
+  const %low: f32[] = -3.4028235e38
+  %mask: f32[batch, 1, seq, seq] = Where(%both, %zero, %low))";
+}
+
+TEST(AttentionParts, AWindowOfKeys) {
+  for (const int window : {1, 2, 5, 64})
+    EXPECT_REWRITE(find_attention(), attention(windowed(window), scaled_and_masked),
+                   expected_with("", "", ", window = " + std::to_string(window)));
+  EXPECT_UNCHANGED(find_attention(), attention(windowed(0), scaled_and_masked));
+}
+
+TEST(AttentionParts, RotaryPositions) {
+  std::string rotated = attention(additive, scaled_and_masked);
+  const auto put = [&](std::string_view from, std::string_view to) {
+    rotated.replace(rotated.find(from), from.size(), to);
+  };
+  const std::string tables = R"(  %i: i64[seq] = Range() {start = 0, step = 1}
+  %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
+  %place: f32[seq, 1] = Cast(%column) {to = "f32"}
+  const %frequencies: f32[4] = [1, 0.5, 1, 0.5]
+  %angle: f32[seq, 4] = Mul(%place, %frequencies)
+  %cos: f32[seq, 4] = Cos(%angle)
+  %sin: f32[seq, 4] = Sin(%angle)
+)";
+  put("  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", tables + R"(
+  %low: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}
+  %high: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [2], steps = [1]}
+  %negated: f32[batch, 2, seq, 2] = Neg(%high)
+  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %low) {axis = 3}
+  %direct: f32[batch, 2, seq, 4] = Mul(%qt, %cos)
+  %other: f32[batch, 2, seq, 4] = Mul(%turned, %sin)
+  %qrot: f32[batch, 2, seq, 4] = Add(%direct, %other)
+  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt))");
+  EXPECT_REWRITE(
+      find_attention(), rotated,
+      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+)" + tables +
+          R"(  %r: f32[batch, seq, 8] = rotary(%q, %cos, %sin) {heads = 2}
+  %y: f32[batch, seq, 8] = attention(%r, %k, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
+  return %y
+})");
+  // The halves the other way round are another rotation.
+  put("Concat(%negated, %low)", "Concat(%low, %negated)");
+  EXPECT_UNCHANGED(find_attention(), rotated);
+}
+
+}  // namespace
+}  // namespace bertcl::passes
