@@ -32,6 +32,7 @@ const Needs matrix_f16{.kind = gpu, .one_of = {&Capabilities::matrix_f16}, .matr
 const Needs mma_attention{
     .kind = gpu, .one_of = {&Capabilities::ptx_mma_s8}, .group_items = 128, .local_bytes = 38 * KB};
 const Needs groups{.group_items = 256, .local_bytes = 17 * KB};
+const Needs gpu_groups{.kind = gpu, .group_items = 256, .local_bytes = 17 * KB};
 const Needs large_groups{.group_items = 256, .local_bytes = 32 * KB};
 const Needs subgroups{
     .one_of = {&Capabilities::subgroups}, .group_items = 256, .local_bytes = 17 * KB};
@@ -106,6 +107,7 @@ const std::vector<GemmVariant> s8{
 const std::vector<GemmVariant> f32{
     of_lanes(of_items("x86_avx512", "gemm_f32_x86", 8, 48, 1, avx512), 16),
     of_lanes(of_items("x86_avx2", "gemm_f32_x86", 6, 16, 1, avx2), 8),
+    with_tile_sizes(of_groups("group", "gemm_f32_group", 1, gpu_groups, Unit::none)),
     of_items("portable", "gemm_f32_portable", 6, 16, 1, {}),
     reference("gemm_f32_ref")};
 
@@ -134,6 +136,7 @@ const std::vector<RowVariant> row_kernels{
     {"subgroup", subgroups, true, true},
     {"group", groups, true},
     {"rows"}};
+const std::vector<MatMulVariant> matmul{{"group", gpu_groups, true}, {"batched"}};
 // clang-format on
 
 /// Tiles of other sizes are an option of the kernels of work-groups.
@@ -157,6 +160,7 @@ std::span<const AttentionVariant> attention_s8_variants() { return attention_s8;
 std::span<const AttentionVariant> attention_f32_variants() { return attention_f32; }
 const AttentionVariant& attention_bf16_variant() { return attention_bf16; }
 std::span<const RowVariant> row_variants() { return row_kernels; }
+std::span<const MatMulVariant> matmul_variants() { return matmul; }
 
 GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defines& defines) {
   const auto lanes = defines.find("LANES");
@@ -202,8 +206,9 @@ std::vector<GemmVariant> with_all_smaller_tiles(const GemmVariant& variant,
   const auto same_weights = [&](const GemmVariant& v) {
     return !v.smaller_tiles.empty() && v.layout() == variant.layout();
   };
-  const auto found = std::ranges::find_if(s8, same_weights);
-  if (found == s8.end()) throw Error(fmt::format("{} has no smaller tiles", variant.name));
+  auto found = std::ranges::find_if(s8, same_weights);
+  if (found == s8.end()) found = std::ranges::find_if(f32, same_weights);
+  if (found == f32.end()) throw Error(fmt::format("{} has no smaller tiles", variant.name));
   std::vector<GemmVariant> smaller;
   for (const auto& tiles : found->smaller_tiles)
     if (tiles[0] * tiles[1] < variant.tile_rows * variant.tile_columns)
@@ -252,6 +257,7 @@ std::vector<std::string> variant_names() {
     if (!variant.small_m_program.empty()) names.push_back(variant.small_m_name());
   }
   add(attention_s8), add(attention_f32), add(std::vector{attention_bf16}), add(row_kernels);
+  add(matmul);
   sort_unique(names);
   return names;
 }

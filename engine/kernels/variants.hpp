@@ -106,6 +106,15 @@ struct RowVariant {
 
 std::span<const RowVariant> row_variants();
 
+/// MatMul of two computed operands.
+struct MatMulVariant {
+  std::string name;
+  Needs needs = {};
+  bool groups = false;  // a work-group makes a tile, by PROGRAM_group.cl
+};
+
+std::span<const MatMulVariant> matmul_variants();
+
 /// Names of all variants, small-M ones included; sorted and unique.
 std::vector<std::string> variant_names();
 

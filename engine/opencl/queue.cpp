@@ -9,6 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
+#include "opencl/device_id.hpp"
 #include "opencl/exit_guard.hpp"
 #include "opencl/status.hpp"
 
@@ -49,6 +50,7 @@ const char* hint(cl_int status) {
 Queue::Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue)
     : context_(context),
       device_(device),
+      is_cpu_((device_value<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0),
       queue_(queue ? queue : make_queue(context, device, false)),
       of_caller_(queue != nullptr) {}
 
@@ -76,6 +78,26 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
   if (!launched_) watch_exit();
   launched_ = true;
   if (event) add_event(adopt(event), label, kernel.name());
+}
+
+Grid Queue::grid_of(const Kernel& kernel, std::array<size_t, 3> items) const {
+  if (is_cpu_ || items[0] == 0 || items[1] == 0 || items[2] == 0) return {.global = items};
+  const auto ask = [&](cl_kernel_work_group_info what, auto value) {
+    check(clGetKernelWorkGroupInfo(kernel.native(), device_, what, sizeof(value), &value, nullptr),
+          "clGetKernelWorkGroupInfo");
+    return value;
+  };
+  const auto required = ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE, std::array<size_t, 3>{});
+  if (required[0] > 0) return {items, required};
+  return in_groups(items, ask(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, size_t{}),
+                   ask(CL_KERNEL_WORK_GROUP_SIZE, size_t{}),
+                   device_value<cl_uint>(device_, CL_DEVICE_MAX_COMPUTE_UNITS));
+}
+
+void Queue::launch_items(const Kernel& kernel, std::array<size_t, 3> items,
+                         std::string_view label) {
+  const Grid grid = grid_of(kernel, items);
+  launch(kernel, grid.global, grid.local, label);
 }
 
 void Queue::finish() {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "opencl/grid.hpp"
 #include "opencl/handle.hpp"
 #include "opencl/kernel.hpp"
 
@@ -44,6 +45,19 @@ class Queue {
   /// with label, kernel, sizes and CL status name.
   void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
               std::string_view label = {});
+
+  /// The work-groups in which `items` independent work-items of a kernel run: alone on a CPU, in
+  /// groups elsewhere, where the global size may exceed `items` (grid.hpp). Builds the kernel
+  /// unless the device is a CPU.
+  Grid grid_of(const Kernel& kernel, std::array<size_t, 3> items) const;
+
+  /// The same for a grid of groups of one; others stay.
+  void group_items(const Kernel& kernel, Grid& grid) const {
+    if (grid.local == Grid().local) grid = grid_of(kernel, grid.global);
+  }
+
+  /// Queues a launch of independent work-items, in the groups of grid_of().
+  void launch_items(const Kernel& kernel, std::array<size_t, 3> items, std::string_view label = {});
 
   /// Waits until everything queued has run. Throws Error if the driver fails to wait: queued work
   /// may then still access host memory, see settle().
@@ -98,6 +112,7 @@ class Queue {
 
   _cl_context* context_;
   _cl_device_id* device_;
+  bool is_cpu_ = false;
   mutable std::recursive_mutex mutex_;  // of all below
   QueueHandle queue_;
   std::vector<std::shared_ptr<const void>> kept_;  // by settle()

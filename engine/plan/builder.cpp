@@ -204,7 +204,7 @@ std::span<Builder::Prepacking> Builder::queue_prepackings() {
     const opencl::Buffer held = hold(context(), p->tensor);
     check(held, p->tensor, true, p->node);
     p->kernel.set(0, held);
-    context().queue().launch(p->kernel, {p->count, 1, 1}, {1, 1, 1}, "prepack");
+    context().queue().launch_items(p->kernel, {p->count, 1, 1}, "prepack");
     bytes += p->tensor.bytes().size();
     if (bytes < kQueuedBytes) continue;
     wait_for({queued, p + 1});

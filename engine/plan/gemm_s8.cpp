@@ -109,9 +109,13 @@ void bind_prepack(opencl::Kernel& kernel, const PrepackedS8& prepacked, const Ge
                            .N = static_cast<std::int32_t>(gemm.tunable.n)});
 }
 
-std::size_t panels_of(std::int32_t panel, std::int64_t columns, std::int64_t first) {
+std::size_t prepack_items(const opencl::Defines& defines, std::int32_t panel, std::int64_t columns,
+                          std::int64_t first) {
   if (columns == 0) return 0;
-  return static_cast<std::size_t>((first + columns - 1) / panel - first / panel + 1);
+  const auto width = defines.find("ITEM_COLUMNS");
+  const std::int64_t parts =
+      width == defines.end() || width->second == 0 ? 1 : panel / width->second;
+  return static_cast<std::size_t>(((first + columns - 1) / panel - first / panel + 1) * parts);
 }
 
 }  // namespace bertcl::plan

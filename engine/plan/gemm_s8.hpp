@@ -55,7 +55,8 @@ PrepackedS8 allocate_prepacked(opencl::Context& context, const GemmS8& gemm);
 void bind_prepack(opencl::Kernel& kernel, const PrepackedS8& prepacked, const GemmS8& gemm,
                   std::int64_t columns, std::int64_t first);
 
-/// Panels that such columns are in: work-items of that kernel.
-std::size_t panels_of(std::int32_t panel, std::int64_t columns, std::int64_t first);
+/// Work-items of a prepacking kernel with these options for such columns.
+std::size_t prepack_items(const opencl::Defines& defines, std::int32_t panel, std::int64_t columns,
+                          std::int64_t first);
 
 }  // namespace bertcl::plan

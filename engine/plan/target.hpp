@@ -30,6 +30,11 @@ struct Target {
     return kernels::for_device(variant, context.info(), context.capabilities());
   }
 
+  /// Options of the prepacking kernels: a work-item packs a panel on a CPU, a column elsewhere.
+  opencl::Defines prepack_options() const {
+    return {{"ITEM_COLUMNS", context.info().type == "cpu" ? 0 : 1}};
+  }
+
   /// Elements that one work-item of an elementwise kernel should take.
   std::int32_t chunk() const { return context.info().type == "cpu" ? 4096 : 4; }
   /// Rows that one work-item of a row kernel should take.

@@ -77,7 +77,7 @@ void WeightCheck::queue(const opencl::Buffer& data, const ir::Tensor& tensor, bo
   queued_.push_back({name == names_.end() ? "a constant of " + reader : of(name->second),
                      tensor.shape(), is_weight});
   const auto items = static_cast<std::size_t>((tensor.size() + kChunk - 1) / kChunk);
-  context_->queue().launch(kernel_, {items, 1, 1}, {1, 1, 1}, "check");
+  context_->queue().launch_items(kernel_, {items, 1, 1}, "check");
 }
 
 void WeightCheck::finish() {

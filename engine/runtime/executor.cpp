@@ -284,9 +284,10 @@ void Executor::choose_launches() {
                           const std::array<std::size_t, 3>& local) {
       launch.kernel = &own(kernel);
       launch.persistent_index = persistent_index;
-      launch.local = local;
       for (std::size_t d = 0; d < 3; ++d)
-        launch.global[d] = static_cast<std::size_t>(global[d].evaluate(sizes_));
+        launch.grid.global[d] = static_cast<std::size_t>(global[d].evaluate(sizes_));
+      launch.grid.local = local;
+      plan_.context->queue().group_items(kernel, launch.grid);
     };
     if (const plan::Alternative* other =
             plan::alternative_for(step, sizes_, plan_.context->info().compute_units))
@@ -349,7 +350,7 @@ void Executor::enqueue_recorded() {
   if (!recorded_ || !recorded_->is_for(*plan_.context)) {
     auto recording = std::make_unique<opencl::CommandBuffer>(*plan_.context);
     for (std::size_t s = 0; s < plan_.steps.size(); ++s)
-      recording->add(*launches_[s].kernel, launches_[s].global, launches_[s].local,
+      recording->add(*launches_[s].kernel, launches_[s].grid.global, launches_[s].grid.local,
                      plan_.steps[s].name);
     recording->finalize();
     recorded_ = std::move(recording);
@@ -364,7 +365,7 @@ void Executor::launch(std::size_t s) {
   if (step.call)
     step.call(calls_.at(&step), sizes_);
   else
-    plan_.context->queue().launch(*l.kernel, l.global, l.local, step.name);
+    plan_.context->queue().launch(*l.kernel, l.grid.global, l.grid.local, step.name);
 }
 
 void Executor::enqueue_segments() {

@@ -93,7 +93,7 @@ opencl::Buffer transposed(const plan::Target& target, const opencl::Buffer& weig
                                                                     .count = count,
                                                                     .chunk = chunk});
   const auto items = static_cast<std::size_t>((std::int64_t{count} + chunk - 1) / chunk);
-  target.context.queue().launch(kernel, {items, 1, 1}, {1, 1, 1}, "transpose");
+  target.context.queue().launch_items(kernel, {items, 1, 1}, "transpose");
   target.context.queue().finish();  // its buffers go with the kernel
   return result;
 }
@@ -145,11 +145,12 @@ void GemmWeights::prepack(const GemmWeightsDesc& desc) {
     weights = device->hold({static_cast<const std::byte*>(desc.data), size}, 1, nullptr);
   }
   if (desc.transposed) weights = transposed(context_->target(), weights, desc.k, desc.n);
-  opencl::Kernel kernel = device->kernel("prepack_s8", "prepack_s8");
+  opencl::Kernel kernel =
+      device->kernel("prepack_s8", "prepack_s8", context_->target().prepack_options());
   plan::bind_prepack(kernel, prepacked_, gemm_, desc.n, 0);
   kernel.set(0, weights);
-  const std::size_t panels = plan::panels_of(gemm_.variant.panel, desc.n, 0);
-  device->queue().launch(kernel, {panels, 1, 1}, {1, 1, 1}, "prepack");
+  const std::size_t items = plan::prepack_items(kernel.defines(), gemm_.variant.panel, desc.n, 0);
+  device->queue().launch_items(kernel, {items, 1, 1}, "prepack");
   device->queue().finish();
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "opencl/buffer.hpp"
+#include "opencl/grid.hpp"
 #include "plan/plan.hpp"
 
 namespace bertcl::runtime {
@@ -14,7 +15,7 @@ namespace bertcl::runtime {
 struct Launch {
   const opencl::Kernel* kernel = nullptr;
   int persistent_index = -1;  // of that variant
-  std::array<std::size_t, 3> global{}, local{};
+  opencl::Grid grid;
   std::size_t first_table = 0;  // of the step's arguments, among those of all steps
 };
 

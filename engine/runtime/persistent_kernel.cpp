@@ -27,7 +27,8 @@ std::vector<const opencl::Buffer*> constants_of(const plan::Plan& plan,
 }
 
 std::size_t items_of(const Launch& launch) {
-  return launch.global[0] * launch.global[1] * launch.global[2];
+  const auto& size = launch.grid.global;
+  return size[0] * size[1] * size[2];
 }
 
 }  // namespace
@@ -108,7 +109,7 @@ void PersistentKernel::bind(std::span<const Launch> launches, const Memory& memo
     for (std::size_t s = segment.first; s < segment.first + segment.steps; ++s) {
       const Launch& launch = launches[s];
       opencl::PersistentStep step{
-          static_cast<std::uint64_t>(launch.persistent_index), items, launch.global, {}};
+          static_cast<std::uint64_t>(launch.persistent_index), items, launch.grid.global, {}};
       table = launch.first_table;
       for (const plan::Argument& a : plan_.steps[s].arguments)
         step.arguments.push_back(word_of(plan_.steps[s], a));

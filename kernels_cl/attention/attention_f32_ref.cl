@@ -34,6 +34,7 @@ float score(__global const float* q, __global const float* k, int head_size, flo
 
 __kernel void attention_f32(ATTENTION_FLOAT_PARAMETERS(float)) {
   const int head = get_global_id(1), sequence = get_global_id(2);
+  if (head >= heads) return;
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
   q += q_offset + head * head_size;

@@ -60,6 +60,7 @@ int score(__global const uchar* q, int q_type, int q_zero_point, __global const 
 
 __kernel void attention_s8(ATTENTION_S8_PARAMETERS) {
   const int head = get_global_id(1), sequence = get_global_id(2);
+  if (head >= heads) return;
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int first = begin + (int)get_global_id(0) * block_rows;
   q += q_offset + head * head_size;

@@ -20,6 +20,7 @@
 
 __kernel void dynamic_range(__global const float* x, __global float* ranges, int count) {
   const int part = get_global_id(0);
+  if (part >= PARTS) return;
   const int size = (count / PARTS + 16) & ~15;  // PARTS of them cover the tensor
   const int first = min((long)part * size, (long)count),
             last = min((long)first + size, (long)count);

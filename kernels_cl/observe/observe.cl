@@ -30,16 +30,19 @@
 // y[target + (plane * rows + row) * run + i] = x[first + plane * plane_stride + row * row_stride +
 // i] for i < run. Grid: (rows, planes).
 __kernel void observe_gather(__global const float* restrict x, __global float* restrict y,
-                             int first, int target, int plane_stride, int row_stride, int run) {
+                             int first, int target, int plane_stride, int row_stride, int run,
+                             int rows, int planes) {
   const int row = get_global_id(0), plane = get_global_id(1);
+  if (row >= rows || plane >= planes) return;
   __global const float* from = x + first + plane * plane_stride + row * row_stride;
-  __global float* to = y + target + (plane * (int)get_global_size(0) + row) * run;
+  __global float* to = y + target + (plane * rows + row) * run;
   for (int i = 0; i < run; i++) to[i] = from[i];
 }
 
 __kernel void observe_range(__global const float* x, __global float* partials, int first, int end,
                             int chunk) {
   const int item = get_global_id(0), begin = first + item * chunk;
+  if (begin >= end && item > 0) return;
   end = min(begin + chunk, end);
   float16 low = INFINITY, high = -INFINITY, near = INFINITY;
   int16 nan = 0;

@@ -78,7 +78,7 @@ float8 load_columns(__global const float* x, int n) {
 __kernel void observe_gram(__global const float* x, __global float* gram, int rows, int channels) {
   const int first = get_global_id(0) * 16 * GRAM_TILES, i = get_global_id(1) * 8;
   const int last = min(first + 16 * GRAM_TILES, channels), ni = min(8, channels - i);
-  if (i >= channels || last <= i) return;
+  if (first >= channels || i >= channels || last <= i) return;
 #if KEPT_ROWS > 0
   float kept[8 * KEPT_ROWS];
   const int kept_rows = min(rows, KEPT_ROWS);

@@ -8,14 +8,18 @@
 // packed side by side by one launch each.
 //
 // Arguments: 0 w [K][n] f32, or f16 with -DW_HALF=1, at any address; 1 packed, ceil(N/panel) *
-// panel * K elements; 2 n; 3 K; 4 panel; 5 first; 6 N. Grid: panels that hold a column of w, any
-// work-group size: a work-item packs one of them.
+// panel * K elements; 2 n; 3 K; 4 panel; 5 first; 6 N. Grid: panels that hold
+// a column of w, each panel / ITEM_COLUMNS times, any work-group size.
 
 #ifndef B_HALF
 #define B_HALF 0  // 1: store in half precision
 #endif
 #ifndef W_HALF
 #define W_HALF 0  // 1: the weights come in half precision
+#endif
+
+#ifndef ITEM_COLUMNS
+#define ITEM_COLUMNS 0  // columns of a work-item, a divisor of the panel; 0: all of a panel
 #endif
 
 #if B_HALF
@@ -35,9 +39,12 @@ typedef float Source;
 
 __kernel void prepack_f32(__global const Source* restrict w, __global Weight* restrict packed,
                        const int n, const int K, const int panel, const int first, const int N) {
-  const int index = first / panel + (int)get_global_id(0), column0 = index * panel;
-  const int begin = max(first, column0), end = min(first + n, column0 + panel);
-  const int zeros = end == N ? column0 + panel : end;  // end of those after the last column
+  const int width = ITEM_COLUMNS ? ITEM_COLUMNS : panel, parts = panel / width;
+  const int item = get_global_id(0), index = first / panel + item / parts;
+  const int column0 = index * panel, left = column0 + item % parts * width;
+  if (column0 >= first + n) return;
+  const int begin = max(first, left), end = max(begin, min(first + n, left + width));
+  const int zeros = first + n == N ? left + width : end;  // end of those after the last column
   __global const Source* from = w + (begin - first);
   __global Weight* to = packed + (size_t)index * K * panel + (begin - column0);
   for (int k = 0; k < K; k++, from += n, to += panel) {

@@ -7,11 +7,15 @@
 // w holds columns first .. first + n - 1 of the N columns of all; see prepack_f32.cl.
 //
 // Arguments: 0 w [K][n] f32, or f16 with -DW_HALF=1, at any address; 1 packed, ceil(N/panel) *
-// panel * ceil(K/2) * 2 elements; 2 n; 3 K; 4 panel; 5 first; 6 N. Grid: panels that hold a column
-// of w, any work-group size: a work-item packs one of them.
+// panel * ceil(K/2) * 2 elements; 2 n; 3 K; 4 panel; 5 first; 6 N. Grid: panels that hold
+// a column of w, each panel / ITEM_COLUMNS times, any work-group size.
 
 #ifndef W_HALF
 #define W_HALF 0  // 1: the weights come in half precision
+#endif
+
+#ifndef ITEM_COLUMNS
+#define ITEM_COLUMNS 0  // columns of a work-item, a divisor of the panel; 0: all of a panel
 #endif
 
 #if W_HALF
@@ -37,10 +41,13 @@ static ushort to_bf16(float value) {
 
 __kernel void prepack_pairs(__global const Source* restrict w, __global ushort* restrict packed,
                          const int n, const int K, const int panel, const int first, const int N) {
-  const int index = first / panel + (int)get_global_id(0), column0 = index * panel;
+  const int width = ITEM_COLUMNS ? ITEM_COLUMNS : panel, parts = panel / width;
+  const int item = get_global_id(0), index = first / panel + item / parts;
+  const int column0 = index * panel, left = column0 + item % parts * width;
+  if (column0 >= first + n) return;
   const int pairs = (K + 1) / 2;
-  const int begin = max(first, column0), end = min(first + n, column0 + panel);
-  const int zeros = end == N ? column0 + panel : end;  // end of those after the last column
+  const int begin = max(first, left), end = max(begin, min(first + n, left + width));
+  const int zeros = first + n == N ? left + width : end;  // end of those after the last column
   __global ushort* to = packed + (size_t)index * pairs * panel * 2;
   for (int k = 0; k < 2 * pairs; k++) {
     for (int column = begin; column < zeros; column++) {

@@ -8,9 +8,14 @@
 //
 // Arguments: 0 w s8 [K][n]; 1 packed s8, ceil(N/panel) * panel * ceil(K/group) * group bytes;
 // 2 colsum s32 [N]; 3 n; 4 K; 5 panel (at most 64); 6 group; 7 first; 8 N.
-// Grid: panels that hold a column of w, any work-group size: a work-item packs one of them.
+// Grid: panels that hold
+// a column of w, each panel / ITEM_COLUMNS times, any work-group size.
 
-#define MAX_PANEL 64
+#ifndef ITEM_COLUMNS
+#define ITEM_COLUMNS 0  // columns of a work-item, a divisor of the panel; 0: all of a panel
+#endif
+
+#define MAX_PANEL (ITEM_COLUMNS ? ITEM_COLUMNS : 64)
 
 // Whole groups of rows in panels that w fills: loops of known length that become vector code.
 #define PACK_WHOLE(GROUP)                                               \
@@ -30,14 +35,17 @@
 __kernel void prepack_s8(__global const char* restrict w, __global char* restrict packed,
                       __global int* restrict colsum, const int n, const int K, const int panel,
                       const int group, const int first, const int N) {
-  const int index = first / panel + (int)get_global_id(0), column0 = index * panel;
-  const int begin = max(first, column0), end = min(first + n, column0 + panel);
-  const int zeros = end == N ? column0 + panel : end;  // end of those after the last column
+  const int width = ITEM_COLUMNS ? ITEM_COLUMNS : panel, parts = panel / width;
+  const int item = get_global_id(0), index = first / panel + item / parts;
+  const int column0 = index * panel, left = column0 + item % parts * width;
+  if (column0 >= first + n) return;
+  const int begin = max(first, left), end = max(begin, min(first + n, left + width));
+  const int zeros = first + n == N ? left + width : end;  // end of those after the last column
   const int groups = (K + group - 1) / group;
   __global char* to = packed + (size_t)index * groups * panel * group;
 
   int sums[MAX_PANEL];
-  for (int p = 0; p < panel; p++) sums[p] = 0;
+  for (int p = 0; p < MAX_PANEL; p++) sums[p] = 0;
   int k0 = 0;
   if (end - begin == panel) {
     if (group == 4) {
@@ -49,13 +57,15 @@ __kernel void prepack_s8(__global const char* restrict w, __global char* restric
   for (; k0 < groups * group; k0 += group, to += panel * group) {
     for (int column = begin; column < zeros; column++) {
       const int p = column - column0;
+      int sum = 0;
       for (int j = 0; j < group; j++) {
         const bool exists = column < end && k0 + j < K;
         const char value = exists ? w[(size_t)(k0 + j) * n + (column - first)] : 0;
-        sums[p] += value;
+        sum += value;
         to[p * group + j] = value;
       }
+      sums[column - left] += sum;
     }
   }
-  for (int column = begin; column < end; column++) colsum[column] = sums[column - column0];
+  for (int column = begin; column < end; column++) colsum[column] = sums[column - left];
 }

@@ -25,8 +25,9 @@ ROW_INLINE float16 join_pooled16(float16 sum, float16 x, int kind) {
 
 KERNEL pool(__global const float* x, __global const int* seq_offsets,
             __global const uchar* key_mask, __global float* out, int kind, int hidden, int columns,
-            int unit_norm, float least_norm PLACE_PARAMETER) {
+            int unit_norm, float least_norm, int batch PLACE_PARAMETER) {
   const int b = PLACE.id.x;
+  if (b >= batch) return;
   const int2 tokens = pooled_tokens(seq_offsets, key_mask, kind, b);
   __global float* to = out + (size_t)b * columns;
   float16 squares = 0.0f;
@@ -55,4 +56,4 @@ KERNEL pool(__global const float* x, __global const int* seq_offsets,
 }
 
 MERGEABLE(pool, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), INTEGER(5),
-                 INTEGER(6), INTEGER(7), FLOAT(8), STEP_PLACE))
+                 INTEGER(6), INTEGER(7), FLOAT(8), INTEGER(9), STEP_PLACE))

@@ -14,7 +14,7 @@ static float4 join_pooled4(float4 sum, float4 x, int kind) {
 
 GROUP_KERNEL void pool(__global const float* x, __global const int* seq_offsets,
                        __global const uchar* key_mask, __global float* out, int kind, int hidden,
-                       int columns, int unit_norm, float least_norm) {
+                       int columns, int unit_norm, float least_norm, int batch) {
   __local float shared[SHARED_WORDS];
   const int b = get_group_id(0), item = get_local_id(0);
   const bool aligned = hidden % 4 == 0;

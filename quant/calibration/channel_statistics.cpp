@@ -64,7 +64,7 @@ void ChannelObserver::observe(const opencl::Buffer& values, std::int64_t rows,
                            .rows = static_cast<std::int32_t>(rows),
                            .channels = static_cast<std::int32_t>(channels),
                            .join = std::int32_t{rows_ > 0}});
-  context_->queue().launch(kernel, {tiles(channels, 16), 1, 1}, {1, 1, 1}, "observe_channels");
+  context_->queue().launch_items(kernel, {tiles(channels, 16), 1, 1}, "observe_channels");
   rows_ += rows;
 }
 
@@ -101,8 +101,8 @@ void GramObserver::observe(const opencl::Buffer& values, std::int64_t rows, std:
                            .gram = gram_,
                            .rows = static_cast<std::int32_t>(rows),
                            .channels = static_cast<std::int32_t>(channels)});
-  context_->queue().launch(kernel, {tiles(channels, cpu ? 16 * 12 : 16), tiles(channels, 8), 1},
-                           {1, 1, 1}, "observe_gram");
+  context_->queue().launch_items(
+      kernel, {tiles(channels, cpu ? 16 * 12 : 16), tiles(channels, 8), 1}, "observe_gram");
 }
 
 std::vector<float> GramObserver::gram() const {

@@ -155,10 +155,12 @@ Unpadder::Values Unpadder::real_values(const std::string& tensor, const opencl::
                              .target = static_cast<std::int32_t>(gathered[i].first),
                              .plane_stride = static_cast<std::int32_t>(box.plane_stride),
                              .row_stride = static_cast<std::int32_t>(box.row_stride),
-                             .run = static_cast<std::int32_t>(box.run)});
-    context_.queue().launch(
+                             .run = static_cast<std::int32_t>(box.run),
+                             .rows = static_cast<std::int32_t>(box.rows),
+                             .planes = static_cast<std::int32_t>(box.planes)});
+    context_.queue().launch_items(
         kernel, {static_cast<std::size_t>(box.rows), static_cast<std::size_t>(box.planes), 1},
-        {1, 1, 1}, "observe_gather");
+        "observe_gather");
   }
   return {gathered_, gathered};
 }

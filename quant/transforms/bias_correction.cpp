@@ -67,8 +67,8 @@ void ShiftObserver::observe(const opencl::Buffer& values, std::int64_t rows,
                            .zero_point = parameters_.zero_point,
                            .lowest = is_signed ? -128.0f : 0.0f,
                            .highest = is_signed ? 127.0f : 255.0f});
-  context_->queue().launch(kernel, {static_cast<std::size_t>((channels + 15) / 16), 1, 1},
-                           {1, 1, 1}, "observe_shift");
+  context_->queue().launch_items(kernel, {static_cast<std::size_t>((channels + 15) / 16), 1, 1},
+                                 "observe_shift");
   rows_ += rows;
 }
 

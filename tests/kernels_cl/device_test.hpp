@@ -69,9 +69,9 @@ class Output {
   opencl::Buffer buffer_;
 };
 
-/// Launches with local size 1, and waits.
+/// Launches independent work-items, in groups on a GPU, and waits.
 inline void run(const opencl::Kernel& kernel, size_t x, size_t y = 1, size_t z = 1) {
-  device().queue().launch(kernel, {x, y, z}, {1, 1, 1});
+  device().queue().launch_items(kernel, {x, y, z});
   device().queue().finish();
 }
 

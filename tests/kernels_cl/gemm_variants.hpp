@@ -104,6 +104,9 @@ inline const std::vector<GemmKernel>& gemm_f32_variants() {
     for (int half : {0, 1}) {
       list.push_back(gemm_kernel("gemm_f32_ref", {{"B_HALF", half}}));
       list.push_back(gemm_kernel("gemm_f32_portable", {{"B_HALF", half}}));
+      for (const auto& [rows, columns] : {std::array{128, 128}, {64, 128}, {64, 64}, {32, 64}})
+        list.push_back(gemm_kernel("gemm_f32_group",
+                                   {{"B_HALF", half}, {"TILE_M", rows}, {"TILE_N", columns}}));
       for (int lanes : {8, 16})
         for (const char* program : {"gemm_f32_x86", "gemm_f32_x86_small_m"})
           list.push_back(gemm_kernel(program, {{"B_HALF", half}, {"LANES", lanes}}));
@@ -207,17 +210,19 @@ void for_each_part(const std::vector<T>& w, int N, int K, const std::vector<int>
   }
 }
 
-/// Panels that hold a column of first .. first + n - 1.
-inline size_t panels_of(int n, int first, int panel) {
-  return static_cast<size_t>((first + n - 1) / panel - first / panel + 1);
+/// Work-items for columns first .. first + n - 1: one for each panel that holds one of them, or for
+/// each `item_columns` columns of it.
+inline size_t prepack_items(int n, int first, int panel, int item_columns = 0) {
+  return static_cast<size_t>((first + n - 1) / panel - first / panel + 1) *
+         static_cast<size_t>(item_columns ? panel / item_columns : 1);
 }
 
 inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel, int group,
-                           const std::vector<int>& cuts = {}) {
+                           const std::vector<int>& cuts = {}, int item_columns = 0) {
   const size_t panels = ceil_div(N, panel);
   Output<int8_t> packed(panels * panel * ceil_div(K, group) * group);
   Output<int32_t> colsum(N);
-  auto kernel = device().kernel("prepack_s8", "prepack_s8");
+  auto kernel = device().kernel("prepack_s8", "prepack_s8", {{"ITEM_COLUMNS", item_columns}});
   for_each_part(w, N, K, cuts, [&](const std::vector<int8_t>& part, int n, int first) {
     kernels::set(kernel, kernels::PrepackS8<KernelArgument>{.w = upload(part),
                                                             .packed = packed.buffer(),
@@ -228,7 +233,7 @@ inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel
                                                             .group = group,
                                                             .first = first,
                                                             .N = N});
-    run(kernel, panels_of(n, first, panel));
+    run(kernel, prepack_items(n, first, panel, item_columns));
   });
   packed.values(), colsum.values();  // check what lies past them
   const auto copy = [](const opencl::Buffer& from, size_t bytes) {

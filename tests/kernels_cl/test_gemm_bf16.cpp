@@ -9,10 +9,10 @@ namespace bertcl::tests {
 namespace {
 
 opencl::Buffer pack_bf16(const std::vector<float>& w, int N, int K, int panel,
-                         const std::vector<int>& cuts = {}) {
+                         const std::vector<int>& cuts = {}, int item_columns = 0) {
   opencl::Buffer packed = device().allocate(ceil_div(N, panel) * panel * ceil_div(K, 2) * 2 * 2);
   packed.fill(0xAA);
-  auto kernel = device().kernel("prepack_pairs", "prepack_pairs");
+  auto kernel = device().kernel("prepack_pairs", "prepack_pairs", {{"ITEM_COLUMNS", item_columns}});
   for_each_part(w, N, K, cuts, [&](const std::vector<float>& part, int n, int first) {
     kernels::set(kernel, kernels::PrepackFloat<KernelArgument>{.w = upload(part),
                                                                .packed = packed,
@@ -21,7 +21,7 @@ opencl::Buffer pack_bf16(const std::vector<float>& w, int N, int K, int panel,
                                                                .panel = panel,
                                                                .first = first,
                                                                .N = N});
-    run(kernel, panels_of(n, first, panel));
+    run(kernel, prepack_items(n, first, panel, item_columns));
   });
   return packed;
 }
@@ -141,7 +141,9 @@ TEST(PackBf16, Panels) {
             const float x = exists ? to_bf16(w[static_cast<size_t>(k) * c.N + n]) : 0.0f;
             expected.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16));
           }
-    expect_equal(pack_bf16(w, c.N, c.K, c.panel, c.cuts).download<uint16_t>(), expected, "bf16");
+    for (const int item_columns : {0, 1})
+      expect_equal(pack_bf16(w, c.N, c.K, c.panel, c.cuts, item_columns).download<uint16_t>(),
+                   expected, "bf16");
   }
 }
 

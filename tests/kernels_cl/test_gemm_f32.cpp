@@ -31,12 +31,13 @@ std::vector<float> half_values(size_t count, unsigned seed) {
 /// `T` is float, or uint16_t for weights that come in half.
 template <typename T = float>
 opencl::Buffer prepack_f32(const std::vector<T>& w, int N, int K, int panel, int half,
-                           const std::vector<int>& cuts = {}) {
+                           const std::vector<int>& cuts = {}, int item_columns = 0) {
   const size_t elements = ceil_div(N, panel) * panel * K;
   opencl::Buffer packed = device().allocate(elements * (half ? 2 : 4));
   packed.fill(0xAA);
-  auto kernel = device().kernel("prepack_f32", "prepack_f32",
-                                {{"B_HALF", half}, {"W_HALF", sizeof(T) == 2 ? 1 : 0}});
+  auto kernel = device().kernel(
+      "prepack_f32", "prepack_f32",
+      {{"B_HALF", half}, {"W_HALF", sizeof(T) == 2 ? 1 : 0}, {"ITEM_COLUMNS", item_columns}});
   for_each_part(w, N, K, cuts, [&](const std::vector<T>& part, int n, int first) {
     kernels::set(kernel, kernels::PrepackFloat<KernelArgument>{.w = upload(part),
                                                                .packed = packed,
@@ -45,7 +46,7 @@ opencl::Buffer prepack_f32(const std::vector<T>& w, int N, int K, int panel, int
                                                                .panel = panel,
                                                                .first = first,
                                                                .N = N});
-    run(kernel, panels_of(n, first, panel));
+    run(kernel, prepack_items(n, first, panel, item_columns));
   });
   return packed;
 }
@@ -66,7 +67,12 @@ std::vector<float> run_gemm_f32(const GemmKernel& variant, const std::vector<flo
                            .K = K,
                            .has_bias = bias.empty() ? 0 : 1,
                            .activation = activation});
-  run(kernel, ceil_div(M, variant.tile_rows), ceil_div(N, variant.panel));
+  const size_t rows = ceil_div(M, variant.tile_rows), columns = ceil_div(N, variant.columns);
+  const auto items = static_cast<size_t>(variant.items);
+  if (items == 1)
+    run(kernel, rows, columns);
+  else
+    device().queue().launch(kernel, {items, rows, columns}, {items, 1, 1});
   return out.values();
 }
 
@@ -170,13 +176,16 @@ TEST(PackF32, Panels) {
         for (int n = n0; n < n0 + c.panel; ++n)
           expected.push_back(n < c.N ? w[static_cast<size_t>(k) * c.N + n] : 0.0f);
     const auto check = [&](const auto& source, const std::string& type) {
-      expect_equal(prepack_f32(source, c.N, c.K, c.panel, 0, c.cuts).template download<float>(),
-                   expected, type + " to f32");
-      std::vector<float> packed;
-      for (uint16_t half :
-           prepack_f32(source, c.N, c.K, c.panel, 1, c.cuts).template download<uint16_t>())
-        packed.push_back(from_half(half));
-      expect_equal(packed, expected, type + " to f16");
+      for (const int item_columns : {0, 1}) {
+        const auto pack = [&](int half) {
+          return prepack_f32(source, c.N, c.K, c.panel, half, c.cuts, item_columns);
+        };
+        expect_equal(pack(0).template download<float>(), expected, type + " to f32");
+        std::vector<float> packed;
+        for (uint16_t half : pack(1).template download<uint16_t>())
+          packed.push_back(from_half(half));
+        expect_equal(packed, expected, type + " to f16");
+      }
     };
     check(w, "f32");
     check(halves, "f16");

@@ -231,7 +231,8 @@ TEST(PackS8, PanelsAndColumnSums) {
                         {130, 66, {}},
                         {144, 9, {48, 96}},
                         {150, 10, {50, 100}}})
-    for (const auto& [panel, group] : {std::array{1, 1}, {16, 1}, {64, 1}, {64, 2}, {48, 4}}) {
+    for (const auto& [panel, group] :
+         {std::array{1, 1}, {16, 1}, {64, 1}, {64, 2}, {48, 4}, {64, 16}}) {
       const auto w = integers<int8_t>(static_cast<size_t>(c.N) * c.K, 3, -128, 127);
       std::vector<int8_t> expected;
       std::vector<int32_t> sums(c.N, 0);
@@ -245,9 +246,11 @@ TEST(PackS8, PanelsAndColumnSums) {
                                                     : int8_t{0});
       const std::string what = "N " + std::to_string(c.N) + " K " + std::to_string(c.K) +
                                " panel " + std::to_string(panel);
-      const auto packed = prepack_s8(w, c.N, c.K, panel, group, c.cuts);
-      expect_equal(packed.panels.download<int8_t>(), expected, what);
-      expect_equal(packed.colsum.download<int32_t>(), sums, what);
+      for (const int item_columns : {0, 1, panel % 8 ? 1 : 8}) {
+        const auto packed = prepack_s8(w, c.N, c.K, panel, group, c.cuts, item_columns);
+        expect_equal(packed.panels.download<int8_t>(), expected, what);
+        expect_equal(packed.colsum.download<int32_t>(), sums, what);
+      }
     }
 }
 

@@ -61,16 +61,27 @@ std::vector<MatMul> matmuls() {
   return list;
 }
 
+/// By work-items, or by the work-groups of a GPU.
+void run_matmul(const opencl::Kernel& kernel, const MatMul& p, size_t block_rows) {
+  const auto m = static_cast<size_t>(p.m), n = static_cast<size_t>(p.n);
+  if (!kernel.program_name().ends_with("_group"))
+    return run(kernel, ceil_div(n, 32), ceil_div(m, block_rows), 6);
+  device().queue().launch(kernel, {256 * ceil_div(n, 64), ceil_div(m, 64), 6}, {256, 1, 1});
+  device().queue().finish();
+}
+
 TEST(MatmulF32, StridesTransposesAndBroadcasting) {
   for (const MatMul& p : matmuls())
-    for (int32_t lanes : {8, 16}) {
+    for (int32_t lanes : {8, 16, 0}) {  // 0: by work-groups
       const int32_t block_rows = lanes == 8 ? 8 : 64;
       const auto a = normal_values(p.a_size(), 1), b = normal_values(p.b_size(), 2);
       auto expected =
           p.reference<double>([&](int32_t i) { return a[i]; }, [&](int32_t i) { return b[i]; });
       for (double& value : expected) value *= 0.125;
       Output<float> out(expected.size());
-      auto kernel = device().kernel("matmul_f32_batched", "matmul_f32_batched", {{"LANES", lanes}});
+      auto kernel = lanes == 0 ? device().kernel("matmul_f32_group", "matmul_f32_batched")
+                               : device().kernel("matmul_f32_batched", "matmul_f32_batched",
+                                                 {{"LANES", lanes}});
       kernels::set(kernel,
                    kernels::MatMulF32<KernelArgument>{.a = upload(a),
                                                       .a_row = p.a_row(),
@@ -86,8 +97,7 @@ TEST(MatmulF32, StridesTransposesAndBroadcasting) {
                                                       .batch_shape = upload(p.batch_shape()),
                                                       .rank = 2,
                                                       .block_rows = block_rows});
-      run(kernel, ceil_div(static_cast<size_t>(p.n), 32),
-          ceil_div(static_cast<size_t>(p.m), static_cast<size_t>(block_rows)), 6);
+      run_matmul(kernel, p, static_cast<size_t>(block_rows));
       expect_close(out.values(), expected, p.name());
     }
 }
@@ -124,31 +134,32 @@ TEST(MatmulS32, ExactForEveryTypeAndZeroPoint) {
           const auto list = [](const std::vector<uint8_t>& values) {
             return values.empty() ? opencl::Buffer() : upload(values);
           };
-          Output<int32_t> out(expected.size());
-          auto kernel = device().kernel("matmul_s32_batched", "matmul_s32_batched");
-          kernels::set(kernel, kernels::MatMulS32<KernelArgument>{
-                                   .a = upload(a),
-                                   .a_row = p.a_row(),
-                                   .a_column = p.a_column(),
-                                   .a_type = a_type,
-                                   .a_zero_point = list(a_zero),
-                                   .a_zero_step = static_cast<int32_t>(zeros == 2),
-                                   .b = upload(b),
-                                   .b_row = p.b_row(),
-                                   .b_column = p.b_column(),
-                                   .b_type = b_type,
-                                   .b_zero_point = list(b_zero),
-                                   .b_zero_step = static_cast<int32_t>(zeros == 2),
-                                   .c = out.buffer(),
-                                   .m = p.m,
-                                   .n = p.n,
-                                   .k = p.k,
-                                   .batch_shape = upload(p.batch_shape()),
-                                   .rank = 2,
-                                   .block_rows = 64});
-          run(kernel, ceil_div(static_cast<size_t>(p.n), 32),
-              ceil_div(static_cast<size_t>(p.m), 64), 6);
-          expect_equal(out.values(), expected, p.name());
+          for (const char* program : {"matmul_s32_batched", "matmul_s32_group"}) {
+            Output<int32_t> out(expected.size());
+            auto kernel = device().kernel(program, "matmul_s32_batched");
+            kernels::set(kernel, kernels::MatMulS32<KernelArgument>{
+                                     .a = upload(a),
+                                     .a_row = p.a_row(),
+                                     .a_column = p.a_column(),
+                                     .a_type = a_type,
+                                     .a_zero_point = list(a_zero),
+                                     .a_zero_step = static_cast<int32_t>(zeros == 2),
+                                     .b = upload(b),
+                                     .b_row = p.b_row(),
+                                     .b_column = p.b_column(),
+                                     .b_type = b_type,
+                                     .b_zero_point = list(b_zero),
+                                     .b_zero_step = static_cast<int32_t>(zeros == 2),
+                                     .c = out.buffer(),
+                                     .m = p.m,
+                                     .n = p.n,
+                                     .k = p.k,
+                                     .batch_shape = upload(p.batch_shape()),
+                                     .rank = 2,
+                                     .block_rows = 64});
+            run_matmul(kernel, p, 64);
+            expect_equal(out.values(), expected, program + (": " + p.name()));
+          }
         }
       }
 }

@@ -81,17 +81,22 @@ std::vector<float> pooled(const Case& of, const Tokens& tokens, int items, int s
           ? device().kernel("pool", "pool")
           : device().kernel("pool_group", "pool",
                             {{"ITEMS", items}, {"VECTORS", vectors}, {"SUBGROUPS", subgroups}});
-  kernels::set(kernel, kernels::Pool<KernelArgument>{.x = upload(tokens.x),
-                                                     .seq_offsets = upload(tokens.offsets),
-                                                     .key_mask = mask,
-                                                     .out = out.buffer(),
-                                                     .kind = of.kind,
-                                                     .hidden = static_cast<int32_t>(of.hidden),
-                                                     .columns = static_cast<int32_t>(of.columns),
-                                                     .unit_norm = of.normalize,
-                                                     .least_norm = kLeastNorm});
-  const auto group = static_cast<size_t>(std::max(items, 1));
-  device().queue().launch(kernel, {group * of.lengths.size(), 1, 1}, {group, 1, 1});
+  kernels::set(kernel,
+               kernels::Pool<KernelArgument>{.x = upload(tokens.x),
+                                             .seq_offsets = upload(tokens.offsets),
+                                             .key_mask = mask,
+                                             .out = out.buffer(),
+                                             .kind = of.kind,
+                                             .hidden = static_cast<int32_t>(of.hidden),
+                                             .columns = static_cast<int32_t>(of.columns),
+                                             .unit_norm = of.normalize,
+                                             .least_norm = kLeastNorm,
+                                             .batch = static_cast<int32_t>(of.lengths.size())});
+  const auto group = static_cast<size_t>(items);
+  if (items == 0)
+    device().queue().launch_items(kernel, {of.lengths.size(), 1, 1});
+  else
+    device().queue().launch(kernel, {group * of.lengths.size(), 1, 1}, {group, 1, 1});
   device().queue().finish();
   return out.values();
 }

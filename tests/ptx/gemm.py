@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from items import groups_of
 from machine import launch
 from memory import GlobalMemory
 from scalar import fma
@@ -33,6 +34,7 @@ MMA = Variant("gemm_s8_mma", 16, ("MATRIX_UNIT=1", "MATRIX_EMULATED=0", "COPY_AS
 MATRIX = Variant("gemm_s8_matrix", 4, ("MATRIX_UNIT=1", "MATRIX_EMULATED=0", "COPY_ASYNC=2"))
 DOT4 = Variant("gemm_s8_dot4", 4, ("DOT4=2",), sm=75)
 F32_PORTABLE = Variant("gemm_f32_portable", 1, (), tile=(6, 16), sm=75)
+F32_GROUP = Variant("gemm_f32_group", 1, (), sm=75)
 F16 = Variant("gemm_f16_matrix", 2, ("MATRIX_UNIT=1", "MATRIX_EMULATED=0", "COPY_ASYNC=2"))
 
 
@@ -159,6 +161,8 @@ def run_floats(variant, M, N, K, activation=0, bias=True, b_half=False, edits=()
     program = program_of(variant.program, "gemm_f32", defines, variant.sm, edits)
     if matrix:
         packed = prepacked(w.astype(np.float16), 2, np.float16)
+    elif variant.program == "gemm_f32_group":
+        packed = prepacked(w, 1, np.float16 if b_half else np.float32)
     else:
         panels = -(-N // 16)
         padded = np.zeros((K, panels * 16), np.float16 if b_half else np.float32)
@@ -170,10 +174,10 @@ def run_floats(variant, M, N, K, activation=0, bias=True, b_half=False, edits=()
                  memory.add("out", np.zeros((M, N), np.float32), writable=True, filled=False),
                  i32(M), i32(N), i32(K), i32(bias), i32(activation)]
     tiles = -(-M // variant.tile[0]), -(-N // variant.tile[1])
-    if matrix:
-        launch(program, memory, (256, *tiles), (256, 1, 1), arguments)
+    if variant is F32_PORTABLE:
+        launch(program, memory, *groups_of(tiles), arguments)
     else:
-        launch(program, memory, tiles, (1, 1, 1), arguments)
+        launch(program, memory, (256, *tiles), (256, 1, 1), arguments)
     if matrix:
         a, w = a.astype(np.float16), w.astype(np.float16)
     elif b_half:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Launches of the kernels that make no use of work-groups: one work-item a group, as NVIDIA's devices get them."""
+"""Launches of kernels whose work-items are independent, in groups as NVIDIA's devices get them."""
 import dataclasses
 
 import numpy as np
@@ -7,6 +7,17 @@ import numpy as np
 from machine import launch
 from memory import GlobalMemory
 from toolchain import program_of
+
+
+def groups_of(items):
+    """(global size, local size): opencl::in_groups() for a preferred multiple of 32."""
+    items, left, whole, local = (*items, 1, 1)[:3], 32, [], []
+    for size in items[:2]:
+        side = min(left, 1 << (size - 1).bit_length()) if np.prod(items) > 1 else 1
+        whole.append(-(-size // side) * side)
+        local.append(side)
+        left //= side
+    return (*whole, items[2]), (*local, 1)
 
 
 @dataclasses.dataclass
@@ -21,8 +32,8 @@ def changed(array):
     return Out(array.shape, array.dtype, array)
 
 
-def run_items(program, entry, items, *arguments, align=1):
-    """The outputs, in their order. Arrays are inputs, and lie where their elements, or `align`, just let them; None is
+def run_items(program, entry, items, *arguments, align=1, group=None):
+    """The outputs, in their order; `group`: a local size of the kernel's own. Arrays are inputs, and lie where their elements, or `align`, just let them; None is
     a null pointer."""
     memory, given, outs = GlobalMemory(), [], []
     for i, argument in enumerate(arguments):
@@ -38,5 +49,6 @@ def run_items(program, entry, items, *arguments, align=1):
         else:
             given.append(np.float32(argument) if isinstance(argument, float) else np.int32(argument))
     items = items if isinstance(items, tuple) else (items,)
-    launch(program_of(program, entry, ("DOT4=2",), 75), memory, items, (1, 1, 1), given)
+    whole, local = (items, group) if group else groups_of(items)
+    launch(program_of(program, entry, ("DOT4=2",), 75), memory, whole, local, given)
     return [memory.get(name, out.dtype).reshape(out.shape) for name, out in outs]

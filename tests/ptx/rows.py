@@ -3,6 +3,7 @@
 import numpy as np
 
 from gemm import F32, OUT, S8, U8
+from items import groups_of
 from machine import launch
 from memory import GlobalMemory
 from toolchain import program_of
@@ -150,7 +151,7 @@ def pool(lengths, hidden, columns, kind, normalize=False, masked=False, edits=()
            [memory.add("x", x), memory.add("seq_offsets", offsets, 4),
             memory.add("key_mask", mask.astype(np.uint8), 1) if masked else NULL,
             memory.add("out", np.zeros((len(lengths), columns), np.float32), writable=True, filled=False),
-            i32(kind), i32(hidden), i32(columns), i32(normalize), np.float32(1e-12)])
+            i32(kind), i32(hidden), i32(columns), i32(normalize), np.float32(1e-12), i32(len(lengths))])
     takes = (lambda rows: rows.mean(axis=0), lambda rows: rows.max(axis=0), lambda rows: rows[0], lambda rows: rows[-1])
     y = np.zeros((len(lengths), columns))
     for b, (begin, end) in enumerate(zip(offsets, offsets[1:])):
@@ -182,10 +183,10 @@ def prepack_s8(K, parts, group):
     panels, groups = -(-N // 64), -(-K // group)
     packed = memory.add("packed", np.zeros((panels, groups, 64, group), np.int8), 16, writable=True, filled=False)
     colsum = memory.add("colsum", np.zeros(N, i32), 4, writable=True, filled=False)
-    program, first = program_of("prepack_s8", "prepack_s8", (), 75), 0
+    program, first = program_of("prepack_s8", "prepack_s8", ("ITEM_COLUMNS=1",), 75), 0
     for i, n in enumerate(parts):
-        items = (first + n - 1) // 64 - first // 64 + 1
-        launch(program, memory, (items,), (1,), [
+        items = 64 * ((first + n - 1) // 64 - first // 64 + 1)
+        launch(program, memory, (items + 64,), (64,), [
             memory.add(f"w{i}", w[:, first:first + n], 1), packed, colsum, i32(n), i32(K), i32(64), i32(group),
             i32(first), i32(N)])
         first += n
@@ -198,9 +199,9 @@ def prepack_floats(name, K, N, panel, half):
     w = np.random.default_rng((K, N)).normal(0, 1, (K, N)).astype(np.float32)
     of, panels = np.float16 if half else np.float32, -(-N // panel)
     rows = 2 * -(-K // 2) if name == "prepack_pairs" else K
-    program = program_of(name, name, ("B_HALF=1",) if half else (), 75)
+    program = program_of(name, name, ("ITEM_COLUMNS=1", *(("B_HALF=1",) if half else ())), 75)
     packed = memory.add("packed", np.zeros(panels * rows * panel, of), 16, writable=True, filled=False)
-    launch(program, memory, (panels,), (1,),
+    launch(program, memory, *groups_of((panels * panel,)),
            [memory.add("w", w, 4), packed, i32(N), i32(K), i32(panel), i32(0), i32(N)])
     return memory.get("packed", of), w.astype(of)
 
@@ -209,7 +210,7 @@ def row_sums(M, K, a_type, measured):
     memory, i32 = GlobalMemory(), np.int32
     a = np.random.default_rng((M, K)).integers(0, 256, (M, K)).astype(np.uint8).view(OUT[a_type])
     zero, per_item = -7 if a_type == S8 else 119, 2
-    launch(program_of("row_sums", "row_sums", (), 75), memory, (-(-M // per_item),), (1,),
+    launch(program_of("row_sums", "row_sums", (), 75), memory, *groups_of((-(-M // per_item),)),
            [memory.add("a", a, 1), i32(a_type), i32(0 if measured else zero),
             memory.add("zero", np.array([zero], OUT[a_type]), 1) if measured else NULL,
             memory.add("sums", np.zeros(M, i32), 4, writable=True, filled=False), i32(M), i32(K), i32(per_item)])

@@ -8,7 +8,7 @@ import attention
 import banks
 import toolchain
 from checks import KernelTest
-from gemm import DOT4, MMA, CaseS8, run_s8
+from gemm import DOT4, F32_GROUP, MMA, CaseS8, run_floats, run_s8
 
 
 class Wavefronts(unittest.TestCase):
@@ -44,6 +44,11 @@ class Kernels(KernelTest):
         for tile in ((128, 128), (64, 64), (32, 64)):
             taken = self.taken_by_gemm(DOT4.with_tile(*tile), CaseS8(*tile, 64))
             self.assertLessEqual(max(v for k, v in taken.items() if k != "ld.shared"), 1, (tile, taken))
+
+    def test_floats_of_work_groups(self):
+        for tile in ((128, 128), (64, 64)):
+            taken = self.taken(lambda: run_floats(F32_GROUP.with_tile(*tile), *tile, 32))  # noqa: B023
+            self.assertEqual(set(taken.values()), {1}, (tile, taken))
 
     def test_attention_by_matrix_units(self):
         for rows, head_size in ((64, 64), (32, 64), (64, 32), (32, 128)):

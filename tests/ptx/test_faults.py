@@ -9,7 +9,7 @@ import attention
 import rows
 from checks import KernelTest
 from errors import PtxError
-from gemm import DOT4, F16, MMA, S8, CaseS8, run_floats, run_s8
+from gemm import DOT4, F16, F32_GROUP, MMA, S8, CaseS8, run_floats, run_s8
 
 MMA_FILE, UNIT, MATRIX = "gemm/gemm_s8_mma.cl", "units/mma.clh", "gemm/gemm_matrix.clh"
 ATTENTION, TILES = "attention/attention_s8_mma.cl", "attention/attention_s8_mma.clh"
@@ -71,6 +71,19 @@ class Faults(KernelTest):
         self.refused("race: ", lambda edits: rows.softmax(2, 65, 0, edits=edits), "rows/row_group.clh",
                      "  shared[item] = x;                                                            \\\n"
                      "  barrier(CLK_LOCAL_MEM_FENCE);", "  shared[item] = x;")
+
+    def test_floats_of_work_groups(self):
+        file = "gemm/gemm_f32_group.cl"
+        run = lambda edits: run_floats(F32_GROUP.with_tile(32, 64), 33, 65, 20, edits=edits)  # noqa: E731
+        self.refused("race: |nobody has written", run, file, BARRIER, "")
+        self.different(run, file, "a_tile[half_index][a_k + 1][a_row] = next_a.s1;",
+                       "a_tile[half_index][a_k + 1][a_row] = next_a.s2;")
+        self.refused("nobody has written", run, file, "if (item < B_COPIES) *(", "if (item < B_COPIES - 1) *(")
+        self.refused("out of bounds.* of 'a'", run, file, "min(row0 + a_row, M - 1)", "(row0 + a_row)")
+        self.refused("out of bounds.* of 'b'", run, file, "k1 + b_k < K ?", "k1 + b_k <= K + 9 ?")
+        self.refused("out of bounds.* of 'out'", run, file, "if (row >= M) continue;", "")
+        self.refused("misaligned", lambda edits: run_floats(F32_GROUP, 3, 5, 6, edits=edits), file,
+                     "if (K % 4 == 0)", "if (K % 2 == 0)")
 
     def test_attention_by_matrix_units(self):
         run = lambda edits: attention.run_s8(  # noqa: E731

@@ -5,7 +5,7 @@ import unittest
 
 import toolchain
 from checks import KernelTest
-from gemm import DOT4, F16, F32, F32_PORTABLE, MATRIX, MMA, S8, S32, U8, CaseS8, run_floats, run_s8
+from gemm import DOT4, F16, F32, F32_GROUP, F32_PORTABLE, MATRIX, MMA, S8, S32, U8, CaseS8, run_floats, run_s8
 
 TILES = ((128, 128), (64, 128), (64, 64), (32, 64))
 
@@ -89,6 +89,15 @@ class GemmFloats(KernelTest):
     def test_activations_by_mma_of_halves(self):
         for activation in range(5):
             self.expect(F16, 17, 70, 12, activation=activation, bias=activation % 2 == 0)
+
+    def test_tails_in_f32(self):
+        # A strip is 8 deep.
+        for tile in TILES:
+            variant = F32_GROUP.with_tile(*tile)
+            depths = [1, 3, 4, *around(8), 12, *around(16), *around(24)]
+            for i, (m, n, k) in enumerate(shapes(tile, depths)):
+                self.expect(variant, m, n, k, activation=i % 5, bias=i % 3 > 0, b_half=i % 2 == 1)
+        self.expect(F32_GROUP.with_tile(64, 64), 150, 270, 20)  # several groups each way
 
     def test_portable(self):
         for b_half in (False, True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The kernels of single operators, one work-item a group, as PTX: elementwise, reductions, copies, matmuls."""
+"""The kernels of single operators, as PTX: elementwise, reductions, copies, matmuls."""
 import itertools
 import math
 import unittest
@@ -248,37 +248,42 @@ class Moves(KernelTest):
 class Matmuls(KernelTest):
     def test_floats(self):
         random = np.random.default_rng(7)
-        for m, n, k in ((1, 1, 1), (9, 33, 20), (3, 31, 260)):
+        for m, n, k in ((1, 1, 1), (9, 33, 20), (3, 31, 260), (65, 66, 17)):
             a, b = (random.normal(0, 1, s).astype(np.float32) for s in ((2, m, k), (k, n)))
             for transposed in (False, True) if k < 256 else (True,):
                 given = np.ascontiguousarray(b.T) if transposed else b
-                (found,) = run_items("matmul_f32_batched", "matmul_f32_batched", (-(-n // 32), -(-m // 8), 2), a, k, 1,
-                                     given, *((1, k) if transposed else (n, 1)), Out((2, m, n)), m, n, k, 0.5,
-                                     shape_words((2,), (m * k,), (0,)), 1, 8)
-                wide = a.astype(np.float64), b.astype(np.float64)
-                size = np.abs(wide[0]) @ np.abs(wide[1])
-                self.expect_near(found, 0.5 * (wide[0] @ wide[1]), 2.0 ** -23 * (k + 2) * size, (m, n, k))
+                for program, items, group in (("batched", (-(-n // 32), -(-m // 8), 2), (1, 1, 1)),
+                                              ("group", (256 * -(-n // 64), -(-m // 64), 2), (256, 1, 1))):
+                    (found,) = run_items(
+                        f"matmul_f32_{program}", "matmul_f32_batched", items, a, k, 1, given,
+                        *((1, k) if transposed else (n, 1)), Out((2, m, n)), m, n, k, 0.5,
+                        shape_words((2,), (m * k,), (0,)), 1, 8, group=group)
+                    wide = a.astype(np.float64), b.astype(np.float64)
+                    size = np.abs(wide[0]) @ np.abs(wide[1])
+                    self.expect_near(found, 0.5 * (wide[0] @ wide[1]), 2.0 ** -23 * (k + 2) * size, (m, n, k))
 
     def test_integers(self):
         random = np.random.default_rng(8)
-        for i, (m, n, k) in enumerate(((1, 1, 1), (9, 33, 20), (2, 31, 258))):
+        for i, (m, n, k) in enumerate(((1, 1, 1), (9, 33, 20), (2, 31, 258), (65, 66, 17))):
             a = random.integers(0, 256, (2, m, k)).astype(np.uint8)
             b = random.integers(-128, 128, (k, n)).astype(np.int8)
             a_zeros, b_zeros = random.integers(0, 256, m).astype(np.uint8), random.integers(-9, 9, n).astype(np.int8)
             step = i % 2
-            (found,) = run_items(
-                "matmul_s32_batched", "matmul_s32_batched", (-(-n // 32), -(-m // 8), 2), a, k, 1, U8, a_zeros, step, b,
-                n, 1, S8, b_zeros if step else None, step, Out((2, m, n), np.int32), m, n, k,
-                shape_words((2,), (m * k,), (0,)), 1, 8)
-            left = a.astype(np.int64) - (a_zeros[:, None].astype(np.int64) if step else int(a_zeros[0]))
-            self.expect_near(found, left @ (b.astype(np.int64) - (b_zeros if step else 0)), 0, (m, n, k))
+            for program, items, group in (("batched", (-(-n // 32), -(-m // 8), 2), (1, 1, 1)),
+                                          ("group", (256 * -(-n // 64), -(-m // 64), 2), (256, 1, 1))):
+                (found,) = run_items(
+                    f"matmul_s32_{program}", "matmul_s32_batched", items, a, k, 1, U8, a_zeros, step, b, n, 1, S8,
+                    b_zeros if step else None, step, Out((2, m, n), np.int32), m, n, k,
+                    shape_words((2,), (m * k,), (0,)), 1, 8, group=group)
+                left = a.astype(np.int64) - (a_zeros[:, None].astype(np.int64) if step else int(a_zeros[0]))
+                self.expect_near(found, left @ (b.astype(np.int64) - (b_zeros if step else 0)), 0, (m, n, k))
 
 
 class Observers(KernelTest):
     def test_ranges_and_histograms(self):
         x = np.random.default_rng(9).normal(0, 2, (4, 30)).astype(np.float32)
         (dense,) = run_items("observe", "observe_gather", (2, 2), x, changed(np.zeros(45, np.float32)), 3, 5, 60,
-                             30, 10)
+                             30, 10, 2, 2)
         self.expect_near(dense[5:], x[:, 3:13].ravel(), 0)
         (partials,) = run_items("observe", "observe_range", 3, x, Out((3, 4)), 7, 107, 40)
         (states,) = run_items("observe", "observe_merge", 1, partials, changed(np.zeros((2, 4), np.float32)), 3, 1, 0)

@@ -47,7 +47,7 @@ struct ObserveHistogram {
 /// y[target ..] = runs of x from `first` on, one for each row of each plane.
 template <class A>
 struct ObserveGather {
-  A x{}, y{}, first{}, target{}, plane_stride{}, row_stride{}, run{};
+  A x{}, y{}, first{}, target{}, plane_stride{}, row_stride{}, run{}, rows{}, planes{};
   static constexpr Field<ObserveGather, A> fields[] = {
       {&ObserveGather::x, "x", "f32"},
       {&ObserveGather::y, "y", "f32"},
@@ -56,6 +56,8 @@ struct ObserveGather {
       {&ObserveGather::plane_stride, "plane_stride", "int"},
       {&ObserveGather::row_stride, "row_stride", "int"},
       {&ObserveGather::run, "run", "int"},
+      {&ObserveGather::rows, "rows", "int"},
+      {&ObserveGather::planes, "planes", "int"},
   };
 };
 

@@ -113,7 +113,8 @@ struct QuantizeRows {
 /// out = one row for each sequence of x, by ops/operands.hpp.
 template <class A>
 struct Pool {
-  A x{}, seq_offsets{}, key_mask{}, out{}, kind{}, hidden{}, columns{}, unit_norm{}, least_norm{};
+  A x{}, seq_offsets{}, key_mask{}, out{}, kind{}, hidden{}, columns{}, unit_norm{}, least_norm{},
+      batch{};
   static constexpr Field<Pool, A> fields[] = {
       {&Pool::x, "x", "f32"},                       // [tokens, hidden]
       {&Pool::seq_offsets, "seq_offsets", "i32?"},  // [batch + 1]; absent: each row is a sequence
@@ -124,6 +125,7 @@ struct Pool {
       {&Pool::columns, "columns", "int"},
       {&Pool::unit_norm, "unit_norm", "int"},
       {&Pool::least_norm, "least_norm", "float"},
+      {&Pool::batch, "batch", "int"},
   };
 };
 

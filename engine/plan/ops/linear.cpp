@@ -75,8 +75,8 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   opencl::Buffer prepacked =
       b.context().allocate(prepacked_size(variant, n, k) * (half || pairs ? 2 : 4));
   prepack_parts(b, *w->constant, variant.panel, [&](const ir::Tensor& part, std::int32_t first) {
-    const opencl::Defines stored{{"W_HALF", part.dtype() == ir::DType::f16},
-                                 {"B_HALF", bf16 ? 0 : half}};
+    opencl::Defines stored = b.target().prepack_options();
+    stored["W_HALF"] = part.dtype() == ir::DType::f16, stored["B_HALF"] = bf16 ? 0 : half;
     const char* program = pairs ? "prepack_pairs" : "prepack_f32";
     opencl::Kernel kernel = b.kernel(program, program, stored);
     kernels::set(kernel, kernels::PrepackFloat<opencl::KernelArgument>{
@@ -123,7 +123,18 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   of_bf16.out_type = type_code(node.output()->type.dtype);
   Step& step = bf16 ? launch(fill(of_bf16)) : launch(fill(kernels::GemmF32<Argument>()));
   step.local[0] = static_cast<std::size_t>(variant.items);
-  if (tuned.empty())
+  if (tuned.empty() && variant.name == "group") {
+    for (const GemmVariant& smaller : kernels::with_all_smaller_tiles(
+             variant, b.context().info(), b.context().capabilities())) {
+      opencl::Defines options = smaller.defines;
+      options.merge(defines);
+      step.alternatives.push_back({0,
+                                   smaller.name,
+                                   b.kernel(smaller.program, kernel, options),
+                                   grid_of(smaller, rows, n),
+                                   {static_cast<std::size_t>(smaller.items), 1, 1}});
+    }
+  } else if (tuned.empty())
     if (auto small_m = small_m_of(b.target(), variant, n)) {
       small_m->defines.merge(defines);
       step.alternatives.push_back({small_m->tile_rows, small_m->name,

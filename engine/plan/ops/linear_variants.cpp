@@ -80,8 +80,9 @@ void prepack_parts(
   std::int64_t first = 0;
   for (const ir::Tensor& part : w.parts()) {
     const std::int64_t n = part.shape()[1];
-    b.make_constant(kernel_for(part, static_cast<std::int32_t>(first)), part,
-                    panels_of(panel, n, first));
+    opencl::Kernel kernel = kernel_for(part, static_cast<std::int32_t>(first));
+    const std::size_t items = prepack_items(kernel.defines(), panel, n, first);
+    b.make_constant(std::move(kernel), part, items);
     first += n;
   }
 }

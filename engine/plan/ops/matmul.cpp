@@ -2,14 +2,11 @@
 // Launch step of a float MatMul whose operands are both computed (attention that stayed unfused).
 #include "kernels/contracts/gemm.hpp"
 #include "opencl/blas.hpp"
-#include "plan/matmul_shape.hpp"
+#include "plan/matmul_kernel.hpp"
 #include "plan/ops/ops.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-constexpr std::int32_t panel = 32;  // columns of a work-item in matmul_f32_batched.cl
-constexpr std::int32_t block_rows = 64;
 
 /// GemmStridedBatched takes one distance from matrix to matrix of each operand.
 Step& lower_clblast(Builder& b, const ir::Node& node, const MatMulShape& p) {
@@ -32,8 +29,9 @@ Step& lower_clblast(Builder& b, const ir::Node& node, const MatMulShape& p) {
 }
 
 Step& lower_own(Builder& b, const ir::Node& node, const MatMulShape& p) {
-  return b.launch(
-      node, "fp32", "batched", b.kernel("matmul_f32_batched", "matmul_f32_batched"),
+  const MatMulKernel kernel = matmul_kernel(b, node, "f32", p);
+  Step& step = b.launch(
+      node, "fp32", kernel.variant, b.kernel(kernel.program, "matmul_f32_batched"),
       kernels::MatMulF32<Argument>{.a = b.in(node.inputs[0]),
                                    .a_row = Size{p.k},
                                    .a_column = 1,
@@ -47,8 +45,11 @@ Step& lower_own(Builder& b, const ir::Node& node, const MatMulShape& p) {
                                    .alpha = 1.0f,
                                    .batch_shape = table_of(p.batch),
                                    .rank = static_cast<std::int32_t>(p.batch.extents.size()),
-                                   .block_rows = block_rows},
-      {Size{p.n, panel}, Size{p.m, block_rows}, Size{p.batches}});
+                                   .block_rows = kMatMulBlockRows},
+      kernel.global);
+  step.local = kernel.local;
+  step.why_not_faster = kernel.why_not_faster;
+  return step;
 }
 
 void lower_matmul(Builder& b, const ir::Graph&, const ir::Node& node) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of a MatMulInteger that is not a linear_q: both operands computed, or its sums read.
 #include "kernels/contracts/gemm.hpp"
-#include "plan/matmul_shape.hpp"
+#include "plan/matmul_kernel.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
@@ -14,13 +14,12 @@ std::int32_t step_of(const ir::Value* zero_point) {
 }
 
 void lower_matmul_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
-  constexpr std::int32_t panel = 32;  // columns of a work-item in matmul_s32_batched.cl
-  constexpr std::int32_t block_rows = 64;
   const ir::Value *x = node.inputs[0], *w = node.inputs[1];
   const ir::Value *x_zero = node.input(2), *w_zero = node.input(3);
   const MatMulShape p = matmul_shape_of(x->type.shape, w->type.shape);
+  const MatMulKernel kernel = matmul_kernel(b, node, "s32", p);
   Step& step = b.launch(
-      node, "int8", "batched", b.kernel("matmul_s32_batched", "matmul_s32_batched"),
+      node, "int8", kernel.variant, b.kernel(kernel.program, "matmul_s32_batched"),
       kernels::MatMulS32<Argument>{.a = b.in(x),
                                    .a_row = Size{p.k},
                                    .a_column = 1,
@@ -39,8 +38,10 @@ void lower_matmul_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
                                    .k = Size{p.k},
                                    .batch_shape = table_of(p.batch),
                                    .rank = static_cast<std::int32_t>(p.batch.extents.size()),
-                                   .block_rows = block_rows},
-      {Size{p.n, panel}, Size{p.m, block_rows}, Size{p.batches}});
+                                   .block_rows = kMatMulBlockRows},
+      kernel.global);
+  step.local = kernel.local;
+  step.why_not_faster = kernel.why_not_faster;
   step.operations_per_unit = 2;
   step.unit = p.batches * p.m * p.n * p.k;
 }

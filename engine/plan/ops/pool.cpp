@@ -32,6 +32,7 @@ void lower_pool(Builder& b, const ir::Graph&, const ir::Node& node) {
   arguments.columns = Size{result[1]};
   arguments.unit_norm = static_cast<std::int32_t>(node.has("normalize"));
   arguments.least_norm = static_cast<float>(o::least_norm);
+  arguments.batch = Size{result[0]};
   launch_rows(b, node, "fp32", "pool", "pool", arguments, result[0], {result[1], true, 1});
 }
 

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Preloaded, makes the device of a program look like another one, as the environment says:
+//
+//   OTHER_TYPE=gpu                  the type of every device
+//   OTHER_VERSION="OpenCL 2.0 x"    the version, and that of OpenCL C with it
+//   OTHER_HIDDEN=cl_khr_fp16,...    extensions that are not listed; of cl_khr_subgroups also the
+//                                   number of sub-groups, which the query of OpenCL 2.1 gives
+//   OTHER_ADDED=cl_khr_subgroups    one that is listed
+//   OTHER_GROUP=64                  most work-items of a group, of the device
+//   OTHER_KERNEL_GROUP=64           of every kernel, as where registers limit it: a launch of
+//                                   larger groups fails with CL_INVALID_WORK_GROUP_SIZE
+//   OTHER_LOCAL=16384               bytes of local memory
+//   OTHER_BUILD="-5 TEXT"           programs whose source or options contain TEXT are not built
+//   OTHER_LAUNCH="-5 NAME"          launches of kernels of that name fail
+//   OTHER_ONE_ITEM=refuse           launches of more than one group, each of one work-item, fail
+//   OTHER_LOG=FILE                  a line for each build (options) and each launch (kernel, global
+//                                   size, local size) is appended
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <string>
+
+namespace {
+
+std::string setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+std::size_t number(const char* name) { return std::strtoull(setting(name).c_str(), nullptr, 10); }
+
+template <typename Function>
+Function next(const char* name) {
+  return reinterpret_cast<Function>(dlsym(RTLD_NEXT, name));
+}
+
+void log(const std::string& line) {
+  const std::string path = setting("OTHER_LOG");
+  if (path.empty()) return;
+  if (std::FILE* file = std::fopen(path.c_str(), "a")) {
+    std::fputs((line + "\n").c_str(), file);
+    std::fclose(file);
+  }
+}
+
+/// The status of a setting "STATUS TEXT" where `found` contains TEXT; else CL_SUCCESS.
+cl_int refusal(const char* name, const std::string& found, bool whole = false) {
+  std::istringstream words(setting(name));
+  cl_int status = CL_SUCCESS;
+  std::string text;
+  if (!(words >> status) || !(words >> text)) return CL_SUCCESS;
+  return (whole ? found == text : found.find(text) != std::string::npos) ? status : CL_SUCCESS;
+}
+
+bool lists(const std::string& names, const std::string& name) {
+  return ("," + names + ",").find("," + name + ",") != std::string::npos;
+}
+
+/// Answers a query with a value of the caller's choice.
+cl_int answer(const void* value, std::size_t bytes, std::size_t room, void* to,
+              std::size_t* needed) {
+  if (needed) *needed = bytes;
+  if (!to) return CL_SUCCESS;
+  if (room < bytes) return CL_INVALID_VALUE;
+  std::memcpy(to, value, bytes);
+  return CL_SUCCESS;
+}
+
+cl_int answer(const std::string& text, std::size_t room, void* to, std::size_t* needed) {
+  return answer(text.c_str(), text.size() + 1, room, to, needed);
+}
+
+/// The source of each program. A program may be freed and another have its address: then the new
+/// one replaces it.
+std::mutex mutex;
+std::map<cl_program, std::string>& sources() {
+  static auto* all = new std::map<cl_program, std::string>;
+  return *all;
+}
+
+std::string name_of(cl_kernel kernel) {
+  char name[256] = "";
+  clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name), name, nullptr);
+  return name;
+}
+
+}  // namespace
+
+extern "C" {
+
+cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, void* to,
+                       size_t* needed) {
+  static const auto real = next<decltype(&::clGetDeviceInfo)>("clGetDeviceInfo");
+  const std::string version = setting("OTHER_VERSION"), hidden = setting("OTHER_HIDDEN");
+  if (what == CL_DEVICE_TYPE && setting("OTHER_TYPE") == "gpu") {
+    const cl_device_type type = CL_DEVICE_TYPE_GPU;
+    return answer(&type, sizeof(type), room, to, needed);
+  }
+  if (what == CL_DEVICE_VERSION && !version.empty()) return answer(version, room, to, needed);
+  if (what == CL_DEVICE_OPENCL_C_VERSION && !version.empty())
+    return answer("OpenCL C" + version.substr(6), room, to, needed);
+  if (what == CL_DEVICE_EXTENSIONS && !(hidden + setting("OTHER_ADDED")).empty()) {
+    std::string all(16384, '\0');
+    if (const cl_int status = real(device, what, all.size(), all.data(), nullptr)) return status;
+    std::istringstream words(all.c_str());
+    std::string kept = setting("OTHER_ADDED");
+    for (std::string word; words >> word;)
+      if (!lists(hidden, word)) kept += " " + word;
+    return answer(kept, room, to, needed);
+  }
+  if (what == CL_DEVICE_MAX_NUM_SUB_GROUPS && lists(hidden, "cl_khr_subgroups"))
+    return CL_INVALID_VALUE;
+  const cl_int status = real(device, what, room, to, needed);
+  if (status != CL_SUCCESS || !to) return status;
+  if (const std::size_t group = number("OTHER_GROUP");
+      group > 0 && what == CL_DEVICE_MAX_WORK_GROUP_SIZE)
+    *static_cast<size_t*>(to) = group;
+  if (const std::size_t local = number("OTHER_LOCAL");
+      local > 0 && what == CL_DEVICE_LOCAL_MEM_SIZE)
+    *static_cast<cl_ulong*>(to) = local;
+  return status;
+}
+
+cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
+                                cl_kernel_work_group_info what, size_t room, void* to,
+                                size_t* needed) {
+  static const auto real = next<decltype(&::clGetKernelWorkGroupInfo)>("clGetKernelWorkGroupInfo");
+  const cl_int status = real(kernel, device, what, room, to, needed);
+  const std::size_t most = number("OTHER_KERNEL_GROUP");
+  if (status == CL_SUCCESS && to && most > 0 && what == CL_KERNEL_WORK_GROUP_SIZE)
+    *static_cast<size_t*>(to) = std::min(most, *static_cast<size_t*>(to));
+  return status;
+}
+
+cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const char** strings,
+                                     const size_t* lengths, cl_int* status) {
+  static const auto real =
+      next<decltype(&::clCreateProgramWithSource)>("clCreateProgramWithSource");
+  const cl_program program = real(context, count, strings, lengths, status);
+  const std::lock_guard lock(mutex);
+  std::string& source = sources()[program];
+  source.clear();
+  for (cl_uint i = 0; i < count; ++i)
+    source += lengths && lengths[i] ? std::string(strings[i], lengths[i]) : strings[i];
+  return program;
+}
+
+cl_int clBuildProgram(cl_program program, cl_uint devices, const cl_device_id* ids,
+                      const char* options, void(CL_CALLBACK* notify)(cl_program, void*),
+                      void* data) {
+  static const auto real = next<decltype(&::clBuildProgram)>("clBuildProgram");
+  log(std::string("build ") + (options ? options : ""));
+  {
+    const std::lock_guard lock(mutex);
+    if (const cl_int status = refusal("OTHER_BUILD", sources()[program] + (options ? options : "")))
+      return status;
+  }
+  return real(program, devices, ids, options, notify, data);
+}
+
+cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                              const size_t* offset, const size_t* global, const size_t* local,
+                              cl_uint waits, const cl_event* events, cl_event* event) {
+  static const auto real = next<decltype(&::clEnqueueNDRangeKernel)>("clEnqueueNDRangeKernel");
+  const std::string name = name_of(kernel);
+  std::string line = "launch " + name;
+  size_t items = 1, of_group = 1;
+  for (cl_uint d = 0; d < dimensions; ++d) items *= global[d], of_group *= local ? local[d] : 1;
+  for (const size_t* sizes : {global, local})
+    for (cl_uint d = 0; sizes && d < dimensions; ++d)
+      line += (d ? "x" : " ") + std::to_string(sizes[d]);
+  log(line);
+  if (const cl_int status = refusal("OTHER_LAUNCH", name, true)) return status;
+  const size_t most = number("OTHER_KERNEL_GROUP");
+  if (most > 0 && of_group > most) return CL_INVALID_WORK_GROUP_SIZE;
+  if (local && of_group == 1 && items > 1 && setting("OTHER_ONE_ITEM") == "refuse")
+    return CL_INVALID_WORK_GROUP_SIZE;
+  return real(queue, kernel, dimensions, offset, global, local, waits, events, event);
+}
+}
