@@ -17,6 +17,8 @@
 //
 // Layout: panel width 64, K group 16: B[ceil(N/64)][ceil(K/16)][64][16], zero-padded past N and K.
 // Grid: (ITEMS, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
+// With PARTIAL, where there are too few tiles for the device: grid (ITEMS * parts, ...), the group
+// sums one of `parts` parts of K and stores s32 [parts][M][N], which gemm_s8_finish.cl adds up.
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes. With ACTIVATION and OUT_TYPE
 // given, those two are not read: code for all of them is more than an instruction cache holds.
 #ifndef TILE_M
@@ -33,6 +35,9 @@
 #endif
 #ifndef COPY_ASYNC
 #define COPY_ASYNC 1
+#endif
+#ifndef PARTIAL
+#define PARTIAL 0  // 1: gemm_s8_partial, the sums of a part of K
 #endif
 #define SUBS_N 4
 #define SUB_M (TILE_M / 2)
@@ -128,7 +133,14 @@ static void load_columns(__local const int4* cells, int lane, UnitB* columns) {
   }
 }
 
+#if PARTIAL
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8_partial(
+    __global const uchar* restrict a, __global const char* restrict b,
+    __global int* restrict partials, const int M, const int N, const int K, const int a_signed,
+    const int parts) {
+#else
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8_PARAMETERS) {
+#endif
   __local int4 space[SPACE];  // strips, then sums
   MATRIX_EXCHANGE(exchange, ITEMS);
   const int item = get_local_id(0), sub = item / UNIT_LANES, lane = item % UNIT_LANES;
@@ -141,7 +153,13 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
                       (int)get_group_id(2) * TILE_N,
                       item};
   const int sub_row = sub / SUBS_N * SUB_M, sub_column = sub % SUBS_N * SUB_N;
-  const int steps = (K + 16 * CELLS_K - 1) / (16 * CELLS_K), flip = a_signed ? 0 : SIGN_BITS;
+  int steps = (K + 16 * CELLS_K - 1) / (16 * CELLS_K), begin = 0;
+#if PARTIAL
+  const int of_part = (steps + parts - 1) / parts, part = get_group_id(0);
+  begin = part * of_part;
+  steps = min(steps, begin + of_part);
+#endif
+  const int flip = a_signed ? 0 : SIGN_BITS;
   UnitC sums[SUB_ROWS][SUB_COLUMNS];
 #pragma unroll
   for (int i = 0; i < SUB_ROWS; i++) {
@@ -150,11 +168,11 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
   }
 #pragma unroll
   for (int step = 0; step < STAGES - 1; step++) {
-    if (step < steps) fetch(&o, step, space + step * STRIP);
+    if (begin + step < steps) fetch(&o, begin + step, space + step * STRIP);
     COPY_COMMIT();
   }
   int stage = 0, next_stage = STAGES - 1;
-  for (int step = 0; step < steps; step++) {
+  for (int step = begin; step < steps; step++) {
     __local const int4* strip = space + stage * STRIP;
     COPY_WAIT(STAGES - 2);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -178,16 +196,20 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
     next_stage = next_stage + 1 == STAGES ? 0 : next_stage + 1;
   }
 
+  // A lane finishes columns 4 (lane % LANES_N) .. of every LANES_M-th row.
+  const int column = o.column0 + sub_column + lane % LANES_N * 4;
+#if PARTIAL
+  partials += (size_t)part * M * N;
+#else
 #ifdef ACTIVATION
   const int function = ACTIVATION, type = OUT_TYPE;
 #else
   const int function = activation, type = out_type;
 #endif
-  // A lane finishes columns 4 (lane % LANES_N) .. of every LANES_M-th row.
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
-  const int column = o.column0 + sub_column + lane % LANES_N * 4;
   const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
                                    out_zero_point, has_bias, type, x_scale, w_zero_point);
+#endif
   __local int* own = (__local int*)(space + sub * SUMS_CELLS);
   MATRIX_UNROLL
   for (int i = 0; i < SUB_ROWS; i++) {
@@ -205,7 +227,11 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
       const int row = o.row0 + sub_row + i * UNIT_M + r + lane / LANES_N;
       const int4 s = vload4(0, own + (r + lane / LANES_N) * SUMS_PITCH + lane % LANES_N * 4);
       if (row < M && column < N)
+#if PARTIAL
+        STORE4(s, partials + (size_t)row * N + column, N - column, int4);
+#else
         finish4_s8(s, &c, row, column, N, out, function, type, row_sums, w_zero_point, row_scale);
+#endif
     }
   }
 }

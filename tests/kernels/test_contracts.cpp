@@ -131,6 +131,7 @@ std::vector<std::pair<std::string, opencl::Defines>> programs() {
     if (has_contracts(name)) list.push_back({name, {}});
   for (const char* name : {"gemm_f32_ref", "gemm_f32_portable", "prepack_f32"})
     list.push_back({name, {{"B_HALF", 1}}});
+  list.push_back({"gemm_s8_mma", {{"PARTIAL", 1}}});
   return list;
 }
 

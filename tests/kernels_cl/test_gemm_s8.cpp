@@ -254,6 +254,54 @@ TEST(PackS8, PanelsAndColumnSums) {
     }
 }
 
+// By the twin of the matrix unit.
+TEST(GemmS8Mma, PartsOfKGiveTheSameSums) {
+  const opencl::Defines defines{{"TILE_M", 32}, {"TILE_N", 64}};
+  const GemmKernel whole = gemm_kernel("gemm_s8_mma", defines);
+  opencl::Defines of_parts = defines;
+  of_parts["PARTIAL"] = 1;
+  for (const auto& [K, parts] : {std::array{450, 3}, {64, 2}, {130, 7}}) {
+    GemmS8Case c = make_case(33, 66, K, K != 64, 7);
+    c.scale.assign(66, 1e-3f);
+    const PackedS8 weights = prepack_s8(c.w, c.N, c.K, whole.panel, whole.group);
+    const Output<int32_t> partials(static_cast<size_t>(parts * c.M * c.N));
+    auto sums = device().kernel("gemm_s8_mma", "gemm_s8_partial", of_parts);
+    kernels::set(sums, kernels::GemmS8Partial<KernelArgument>{.a = upload(c.a),
+                                                              .b = weights.panels,
+                                                              .partials = partials.buffer(),
+                                                              .M = c.M,
+                                                              .N = c.N,
+                                                              .K = c.K,
+                                                              .a_signed = c.a_signed ? 1 : 0,
+                                                              .parts = parts});
+    device().queue().launch(sums, {static_cast<size_t>(256 * parts), 2, 2}, {256, 1, 1});
+    const Output<int32_t> out(static_cast<size_t>(c.M * c.N));
+    auto finish = device().kernel("gemm_s8_finish", "gemm_s8_finish");
+    kernels::set(finish, kernels::GemmS8Finish<KernelArgument>{.partials = partials.buffer(),
+                                                               .colsum = weights.colsum,
+                                                               .scale = upload(c.scale),
+                                                               .bias = opencl::Buffer(),
+                                                               .out_inv_scale = opencl::Buffer(),
+                                                               .out_zero_point = opencl::Buffer(),
+                                                               .out = out.buffer(),
+                                                               .M = c.M,
+                                                               .N = c.N,
+                                                               .zero_point = c.zero_point,
+                                                               .a_signed = c.a_signed ? 1 : 0,
+                                                               .has_bias = 0,
+                                                               .activation = kNone,
+                                                               .out_type = kOutS32,
+                                                               .x_scale = opencl::Buffer(),
+                                                               .x_zero_point = opencl::Buffer(),
+                                                               .row_sums = opencl::Buffer(),
+                                                               .w_zero_point = opencl::Buffer(),
+                                                               .row_scale = opencl::Buffer(),
+                                                               .parts = parts});
+    run(finish, 17, 33);
+    expect_equal(out.values(), reference_sums(c), c.text());
+  }
+}
+
 // What the builder of a plan knows is compiled in; the arguments are not read then.
 TEST(GemmS8Mma, AnEpilogueCompiledInGivesTheSame) {
   GemmS8Case c = make_case(33, 65, 48, false, 7);

@@ -119,12 +119,11 @@ class CaseS8:
         return x, 0.5 + error * self.out_inv_scale
 
 
-def run_s8(variant, case, edits=(), b=None):
-    """The result of a launch, [M][N]. Buffers begin where the kernel's contract allows, and no farther aligned."""
+def run_s8(variant, case, edits=(), b=None, parts=0):
+    """The result of a launch, [M][N]; or of two, of which the first divides K into `parts`. Buffers begin where the
+    kernel's contract allows, and no farther aligned."""
     defines = variant.defines
-    if variant.known_epilogue:
-        defines += (f"ACTIVATION={case.activation}", f"OUT_TYPE={case.out_type}")
-    program = program_of(variant.program, "gemm_s8", defines, variant.sm, edits)
+    known = (f"ACTIVATION={case.activation}", f"OUT_TYPE={case.out_type}") if variant.known_epilogue else ()
     memory = GlobalMemory()
     null = np.uint64(0)
     quantized = case.out_type in (U8, S8)
@@ -147,7 +146,18 @@ def run_s8(variant, case, edits=(), b=None):
         memory.add("w_zero_point", case.w_zeros, 4) if case.weight_zeros else null,
         memory.add("row_scale", case.row_scale, 4) if case.measured else null]
     tiles = -(-case.M // variant.tile[0]), -(-case.N // variant.tile[1])
-    launch(program, memory, (256, *tiles), (256, 1, 1), arguments)
+    if not parts:
+        program = program_of(variant.program, "gemm_s8", defines + known, variant.sm, edits)
+        launch(program, memory, (256, *tiles), (256, 1, 1), arguments)
+        return memory.get("out", OUT[case.out_type]).reshape(case.M, case.N)
+    partials = memory.add("partials", np.zeros((parts, case.M, case.N), i32), 16, writable=True, filled=False)
+    sums = program_of(variant.program, "gemm_s8_partial", defines + ("PARTIAL=1",), variant.sm,
+                      tuple(e for e in edits if "finish" not in e[0]))
+    launch(sums, memory, (256 * parts, *tiles), (256, 1, 1),
+           [*arguments[:2], partials, *arguments[8:11], i32(case.a_signed), i32(parts)])
+    finish = program_of("gemm_s8_finish", "gemm_s8_finish", known, 75, tuple(e for e in edits if "finish" in e[0]))
+    launch(finish, memory, *groups_of((-(-case.N // 4), case.M)),
+           [partials, *arguments[2:10], *arguments[11:], i32(parts)])
     return memory.get("out", OUT[case.out_type]).reshape(case.M, case.N)
 
 

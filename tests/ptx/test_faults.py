@@ -72,6 +72,17 @@ class Faults(KernelTest):
                      "  shared[item] = x;                                                            \\\n"
                      "  barrier(CLK_LOCAL_MEM_FENCE);", "  shared[item] = x;")
 
+    def test_parts_of_k(self):
+        case, finish = CaseS8(33, 68, 450), "gemm/gemm_s8_finish.cl"
+        run = lambda edits: (  # noqa: E731
+            run_s8(MMA.with_tile(32, 64), case, edits, parts=3), *case.expected())
+        self.different(run, MMA_FILE, "begin = part * of_part", "begin = part * of_part - min(part, 1)")
+        self.different(run, MMA_FILE, "steps = min(steps, begin + of_part)", "steps = min(steps, begin + of_part + 1)")
+        self.different(run, finish, "int part = 0; part < parts", "int part = 1; part < parts")
+        self.refused("race|out of bounds.* of 'out'", run, finish, "if (column >= N || row >= M)", "if (row >= M)")
+        self.refused("nobody has written|out of bounds.* of 'partials'", run, MMA_FILE,
+                     "partials += (size_t)part * M * N;", "partials += (size_t)part * M * N + 4;")
+
     def test_floats_of_work_groups(self):
         file = "gemm/gemm_f32_group.cl"
         run = lambda edits: run_floats(F32_GROUP.with_tile(32, 64), 33, 65, 20, edits=edits)  # noqa: E731

@@ -22,8 +22,9 @@ def shapes(tile, depths):
 
 
 class GemmS8(KernelTest):
-    def expect(self, variant, case):
-        self.expect_near(run_s8(variant, case), *case.expected(), f"{variant.program} {variant.tile} {case}")
+    def expect(self, variant, case, parts=0):
+        self.expect_near(run_s8(variant, case, parts=parts), *case.expected(),
+                         f"{variant.program} {variant.tile} {case} {parts}")
 
     def test_tails_by_mma(self):
         # A strip is 32 or 64 bytes along K, the ring has 4 of them; a cell has 16 bytes.
@@ -33,6 +34,17 @@ class GemmS8(KernelTest):
             depths = [1, 2, 15, 16, 17, *around(strip), *around(2 * strip), *around(4 * strip), 5 * strip + 16]
             for i, (m, n, k) in enumerate(shapes(tile, depths)):
                 self.expect(variant, CaseS8(m, n, k, a_signed=i % 2))
+
+    def test_parts_of_k(self):
+        # A strip of this tile is 64 bytes deep: parts of one or more, of unequal depth, and without any.
+        variant = MMA.with_tile(32, 64)
+        for i, (m, n, k) in enumerate(shapes((32, 64), [1, 16, *around(64), *around(128), 320, 450, 513])):
+            for parts in (1, 2, 3, 7):
+                self.expect(variant, CaseS8(m, n, k, a_signed=i % 2), parts)
+        for out_type, activation in itertools.product((F32, U8, S8), (0, 1)):
+            self.expect(variant, CaseS8(33, 67, 200, 0, out_type, activation), 3)
+        self.expect(variant, CaseS8(34, 66, 200, 0, S8, 0, measured=True), 2)
+        self.expect(variant, CaseS8(34, 68, 200, 1, F32, 0, weight_zeros=True), 2)
 
     def test_tails_by_dp4a(self):
         for tile in TILES:

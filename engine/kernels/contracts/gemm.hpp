@@ -38,6 +38,52 @@ struct GemmS8 {
   };
 };
 
+/// partials[part] = sums of a * b over that part of K.
+template <class A>
+struct GemmS8Partial {
+  A a{}, b{}, partials{}, M{}, N{}, K{}, a_signed{}, parts{};
+  static constexpr Field<GemmS8Partial, A> fields[] = {
+      {&GemmS8Partial::a, "a", "u8|i8"},              // [M, K]
+      {&GemmS8Partial::b, "b", "raw"},                // panels of prepack_s8.cl
+      {&GemmS8Partial::partials, "partials", "raw"},  // i32 [parts, M, N]
+      {&GemmS8Partial::M, "M", "int"},
+      {&GemmS8Partial::N, "N", "int"},
+      {&GemmS8Partial::K, "K", "int"},
+      {&GemmS8Partial::a_signed, "a_signed", "int"},
+      {&GemmS8Partial::parts, "parts", "int"},
+  };
+};
+
+/// The result of GemmS8 from partials; the other arguments are those of GemmS8.
+template <class A>
+struct GemmS8Finish {
+  A partials{}, colsum{}, scale{}, bias{}, out_inv_scale{}, out_zero_point{}, out{}, M{}, N{},
+      zero_point{}, a_signed{}, has_bias{}, activation{}, out_type{}, x_scale{}, x_zero_point{},
+      row_sums{}, w_zero_point{}, row_scale{}, parts{};
+  static constexpr Field<GemmS8Finish, A> fields[] = {
+      {&GemmS8Finish::partials, "partials", "raw"},
+      {&GemmS8Finish::colsum, "colsum", "raw"},
+      {&GemmS8Finish::scale, "scale", "f32"},
+      {&GemmS8Finish::bias, "bias", "f32?"},
+      {&GemmS8Finish::out_inv_scale, "out_inv_scale", "f32?"},
+      {&GemmS8Finish::out_zero_point, "out_zero_point", "f32?"},
+      {&GemmS8Finish::out, "out", "f32|u8|i8|i32@out_type"},
+      {&GemmS8Finish::M, "M", "int"},
+      {&GemmS8Finish::N, "N", "int"},
+      {&GemmS8Finish::zero_point, "zero_point", "int"},
+      {&GemmS8Finish::a_signed, "a_signed", "int"},
+      {&GemmS8Finish::has_bias, "has_bias", "int"},
+      {&GemmS8Finish::activation, "activation", "int"},
+      {&GemmS8Finish::out_type, "out_type", "int"},
+      {&GemmS8Finish::x_scale, "x_scale", "f32?"},
+      {&GemmS8Finish::x_zero_point, "x_zero_point", "u8?"},
+      {&GemmS8Finish::row_sums, "row_sums", "i32?"},
+      {&GemmS8Finish::w_zero_point, "w_zero_point", "i32?"},
+      {&GemmS8Finish::row_scale, "row_scale", "f32?"},
+      {&GemmS8Finish::parts, "parts", "int"},
+  };
+};
+
 /// a in f32, b in f32 or f16.
 template <class A>
 struct GemmF32 {
@@ -160,6 +206,8 @@ inline constexpr KernelContract gemm_contracts[] = {
     row<GemmBf16>("gemm_bf16"),
     row<GemmF32>("gemm_f32"),
     row<GemmS8>("gemm_s8"),
+    row<GemmS8Finish>("gemm_s8_finish"),
+    row<GemmS8Partial>("gemm_s8_partial"),
     row<MatMulF32>("matmul_f32_batched"),
     row<MatMulS32>("matmul_s32_batched"),
     row<RowSums>("row_sums"),
