@@ -61,7 +61,7 @@ TEST(Evaluate, AttentionWithABiasAndAWindow) {
     const auto y =
         run("graph g(%q: f32[1, 3, 1], %v: f32[1, 3, 1], %bias: f32[1, 1, 3, 3]) {"
             "%y: f32[] = attention(%q, %q, %v, _, _, _, _, _, %bias) {heads = 1, p_type = \"f32\", "
-            "scale = 1" +
+            "scale = 1.0" +
                 attributes + "} return %y }",
             {{"q", floats({1, 3, 1}, {0, 0, 0})},
              {"v", floats({1, 3, 1}, {4, 8, 12})},

@@ -49,22 +49,23 @@ TEST(AttentionParts, ABiasOfSizesAndAMask) {
 }
 
 TEST(AttentionParts, TwoBiasesAndOneOfAnInputStay) {
-  for (const std::string second : {"%bias", "%given"})
-    EXPECT_UNCHANGED(
-        find_attention(),
-        attention(std::string(additive) + std::string(distances) + std::string(alibi) +
-                      R"(  %lengths: i64[batch] = ReduceSum(%m) {axes = [1], keepdims = 0}
+  const std::string bias = std::string(additive) + std::string(distances) + std::string(alibi);
+  const std::string given = R"(  %lengths: i64[batch] = ReduceSum(%m) {axes = [1], keepdims = 0}
   %four: i64[batch, 1, 1, 1] = Reshape(%lengths)
   %given: f32[batch, 1, 1, 1] = Cast(%four) {to = "f32"}
-)",
-                  R"(
+)";
+  const auto scores = [](const std::string& second) {
+    return R"(
   const %scale: f32[] = 2
   %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
   %2: f32[batch, 2, seq, seq] = Add(%1, %bias)
   %3: f32[batch, 2, seq, seq] = Add(%2, )" +
-                      second + R"()
+           second + R"()
   %s: f32[batch, 2, seq, seq] = Add(%3, %mask)
-)"));
+)";
+  };
+  EXPECT_UNCHANGED(find_attention(), attention(bias, scores("%bias")));
+  EXPECT_UNCHANGED(find_attention(), attention(bias + given, scores("%given")));
 }
 
 /// A mask of the keys at most `window` places from the row.
@@ -100,10 +101,10 @@ TEST(AttentionParts, RotaryPositions) {
   %sin: f32[seq, 4] = Sin(%angle)
 )";
   put("  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", tables + R"(
-  %low: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}
-  %high: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [2], steps = [1]}
-  %negated: f32[batch, 2, seq, 2] = Neg(%high)
-  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %low) {axis = 3}
+  %first: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}
+  %second: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [2], steps = [1]}
+  %negated: f32[batch, 2, seq, 2] = Neg(%second)
+  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %first) {axis = 3}
   %direct: f32[batch, 2, seq, 4] = Mul(%qt, %cos)
   %other: f32[batch, 2, seq, 4] = Mul(%turned, %sin)
   %qrot: f32[batch, 2, seq, 4] = Add(%direct, %other)
@@ -117,7 +118,7 @@ TEST(AttentionParts, RotaryPositions) {
   return %y
 })");
   // The halves the other way round are another rotation.
-  put("Concat(%negated, %low)", "Concat(%low, %negated)");
+  put("Concat(%negated, %first)", "Concat(%first, %negated)");
   EXPECT_UNCHANGED(find_attention(), rotated);
 }
 

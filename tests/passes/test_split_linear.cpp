@@ -71,8 +71,8 @@ TEST(SplitLinear, WeightsWithAScaleForEachColumn) {
 
 TEST(SplitLinear, FewColumnsAndOtherReadersKeepItWhole) {
   EXPECT_UNCHANGED(split_linear(), gated(8, "  const %w: f32[1, 16] = [" + numbers(0, 16) + "]\n"));
-  EXPECT_UNCHANGED(split_linear(), R"(graph g(%x: f32[batch, seq, 1]) {
-  const %w: f32[1, 32] = 2
+  EXPECT_UNCHANGED(split_linear(), "graph g(%x: f32[batch, seq, 1]) {\n  const %w: f32[1, 32] = [" +
+                                       numbers(0, 32) + R"(]
   %y: f32[batch, seq, 32] = linear(%x, %w)
   %a: f32[batch, seq, 16] = Slice(%y) {axes = [-1], starts = [0]}
   %b: f32[batch, seq, 32] = Neg(%y)
@@ -81,8 +81,8 @@ TEST(SplitLinear, FewColumnsAndOtherReadersKeepItWhole) {
 }
 
 TEST(SplitLinear, ReadersOfOtherRanksKeepItWhole) {
-  EXPECT_UNCHANGED(split_linear(), R"(graph g(%x: f32[batch, seq, 1]) {
-  const %w: f32[1, 32] = 2
+  EXPECT_UNCHANGED(split_linear(), "graph g(%x: f32[batch, seq, 1]) {\n  const %w: f32[1, 32] = [" +
+                                       numbers(0, 32) + R"(]
   %y: f32[batch, seq, 32] = linear(%x, %w)
   %q: u8[batch, seq, 32], %s: f32[], %z: u8[] = DynamicQuantizeLinear(%y)
   return %q as q, %s as s, %z as z
