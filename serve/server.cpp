@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <chrono>
@@ -38,6 +39,13 @@ class PoolAdapter : public httplib::TaskQueue {
   ConnectionPool& pool_;
 };
 
+/// The library lets five connections wait for accept(); more that come at once would be dropped,
+/// and tried again a second later.
+class HttpServer : public httplib::Server {
+ public:
+  void lengthen_backlog() { ::listen(svr_sock_, SOMAXCONN); }
+};
+
 Connection connection_of(const httplib::Request& request) {
   return {request.remote_addr, request.remote_port, request.local_port};
 }
@@ -57,7 +65,7 @@ struct Server::Impl {
   ServerOptions options;
   std::function<void(const Answered&)> log;
   ConnectionPool pool;
-  httplib::Server http;
+  HttpServer http;
   std::atomic<bool> started = false, stopped = false, ended = false;
 
   Impl(Service& served, ServerOptions chosen, std::function<void(const Answered&)> logger)
@@ -178,6 +186,7 @@ int Server::bind() {
                             "this machine; choose others by --host and --port",
                             options.host, options.port),
                 ErrorCode::io);
+  impl_->http.lengthen_backlog();
   return port;
 }
 
