@@ -41,7 +41,9 @@ TEST(InGroups, EveryGroupIsAllowedAndCoversTheItems) {
         const Grid grid = in_groups(items, multiple, most, 4);
         EXPECT_LE(product(grid.local), most);
         EXPECT_EQ(grid.global[2], items[2]);
-        if (most > 1 && items[0] * items[1] > 1) EXPECT_GT(product(grid.local), 1u);
+        if (most > 1 && items[0] * items[1] > 1) {
+          EXPECT_GT(product(grid.local), 1u);
+        }
         for (std::size_t d = 0; d < 3; ++d) {
           EXPECT_GE(grid.global[d], items[d]);
           EXPECT_EQ(grid.global[d] % grid.local[d], 0u);
