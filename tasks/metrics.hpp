@@ -43,6 +43,9 @@ std::vector<double> ranks(std::span<const double> values);
 /// Cosine of the angle between two vectors of one length; NaN where one is all zeros.
 double cosine(std::span<const float> a, std::span<const float> b);
 
+/// Results of a search that count.
+inline constexpr std::size_t kSearchDepth = 10;
+
 /// Scores of searches, each for one right result, in percent.
 struct SearchScores {
   double ndcg = 0.0;    ///< normalized discounted cumulative gain: mean of 1 / log2(1 + rank)

@@ -13,7 +13,6 @@
 namespace bertcl::tasks {
 namespace {
 
-constexpr std::size_t kDepth = 10;
 
 class RerankingTask : public Task {
  public:
@@ -68,8 +67,8 @@ class RerankingResults : public Results {
       before.push_back(at + 1);  // beyond all candidates where it is none of them
       ranks.push_back(at == candidates.size() ? at + 1 : rank_of(item, at));
     }
-    return {{"mrr_at_10", search_scores(ranks, kDepth).mrr},
-            {"bm25_mrr_at_10", search_scores(before, kDepth).mrr},
+    return {{"mrr_at_10", search_scores(ranks, kSearchDepth).mrr},
+            {"bm25_mrr_at_10", search_scores(before, kSearchDepth).mrr},
             {"bm25_recall_at_20", search_scores(before, kCandidates).recall}};
   }
   /// The index of the paragraph of the best score.

@@ -13,7 +13,6 @@
 namespace bertcl::tasks {
 namespace {
 
-constexpr std::size_t kDepth = 10;  // results of a search that count
 /// Parts of an item: its question, and its paragraph where no earlier question has the same.
 constexpr std::size_t kQuestionPart = 0, kParagraphPart = 1;
 
@@ -133,7 +132,7 @@ class RetrievalResults : public Results {
         rank += i != right && !comes_after(cosines[i], i, cosines[right], right);
       ranks.push_back(rank);
     }
-    const SearchScores scores = search_scores(ranks, kDepth);
+    const SearchScores scores = search_scores(ranks, kSearchDepth);
     return {
         {"ndcg_at_10", scores.ndcg}, {"mrr_at_10", scores.mrr}, {"recall_at_10", scores.recall}};
   }
