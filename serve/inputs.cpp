@@ -10,6 +10,8 @@
 #include <span>
 #include <utility>
 
+#include "tasks/features.hpp"
+
 namespace bertcl::serve {
 namespace {
 
@@ -78,7 +80,10 @@ std::string prompt_of(const Model& model, const text::JsonNode& body) {
 
 Sequence sequence_of(const Context& context, const Model& model, const Input& input,
                      const std::string& prompt, const Truncation& truncation) {
-  if (input.text) return context.encode(model, prompt + *input.text, truncation);
+  if (input.text) {
+    const std::string text = tasks::embedded_text(prompt + *input.text, model.setup().lower_case);
+    return context.encode(model, text, truncation);
+  }
   Sequence sequence{input.ids, {}};
   const std::size_t limit = model.setup().max_length;
   if (sequence.ids.size() <= limit) return sequence;

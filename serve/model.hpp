@@ -44,6 +44,7 @@ struct ModelSetup {
   std::string pooling = {};
   bool normalized = false;
   bool pools_prompt = true;
+  bool lower_case = false;  ///< texts, whatever the tokenizer does
   std::map<std::string, std::string> prompts = {};
   std::string default_prompt = {};
   /// The same model with its hidden states, loaded when they are first asked for.

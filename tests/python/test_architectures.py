@@ -79,6 +79,10 @@ class Architectures(unittest.TestCase):
         for name, reason in REFUSED.items():
             _, path = self.export(name, False)
             self.assertIn(reason, bertcl("inspect", path, expect=2).stderr)
+            made = self.folder / "int8.onnx"
+            refused = bertcl("quantize", path, "--dynamic", "-o", made, "--model-only", expect=2)
+            self.assertIn(reason, refused.stderr)
+            self.assertFalse(made.exists())
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 program give for the same texts."""
 import json
 import pathlib
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -11,28 +10,14 @@ import time
 import unittest
 
 import numpy as np
-import onnx
 from support import BERTCL, ROOT, bertcl, bertcl_run
 
-import make_bert
+import encoder_model
 
 TEXTS = ["Who maintains OpenCL?", "The Khronos Group does.", "short"]
 CONTEXT = "OpenCL is maintained by the Khronos Group."
 PYTHON = BERTCL.parent / "venv-serve" / "bin" / "python"
 DEFAULT = ROOT / "models" / "minilm-l6-squad"
-
-
-def write_encoder(path):
-    """A BERT whose one output is hidden states."""
-    model = make_bert.build(make_bert.Spec(vocabulary=30522))
-    graph = model.graph
-    head = next(node for node in graph.node if any("qa_outputs" in name for name in (*node.input, node.name)))
-    hidden = next(name for name in head.input if "qa_outputs" not in name)
-    del graph.output[:]
-    graph.node.append(onnx.helper.make_node("Identity", [hidden], ["last_hidden_state"]))
-    graph.output.append(onnx.helper.make_tensor_value_info("last_hidden_state", onnx.TensorProto.FLOAT,
-                                                           ["batch", "seq", 64]))
-    onnx.save(model, path)
 
 
 @unittest.skipUnless((PYTHON.parents[1] / "requirements.txt").is_file(),
@@ -43,9 +28,7 @@ class ServeTest(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(cls.folder.name)
         cls.encoder = folder / "encoder" / "model.onnx"
-        cls.encoder.parent.mkdir()
-        write_encoder(cls.encoder)
-        shutil.copy(DEFAULT / "vocab.txt", cls.encoder.parent)
+        encoder_model.write_encoder(cls.encoder.parent)
         report = folder / "serve.json"
         cls.server = subprocess.Popen(
             [BERTCL, "serve", f"vectors={cls.encoder}", f"answers={DEFAULT / 'model.onnx'}", "--port", "0",

@@ -56,18 +56,23 @@ inline std::string tiny_model(HeadOf head) {
   return g.model().SerializeAsString();
 }
 
-/// Models in folders of their own: "vectors", "classes" and "score" by tiny_model(), and "qa", the
-/// default model.
+/// Models in folders of their own: "vectors", "classes" and "score" by tiny_model(), "cased" as the
+/// first with a tokenizer that keeps capitals, "lowered" with a file that asks for lower case
+/// before it, and "qa", the default model.
 class ModelFolders {
  public:
   ModelFolders() {
     for (const auto& [name, head] :
-         {std::pair{"vectors", HeadOf::vectors}, std::pair{"classes", HeadOf::two_classes},
+         {std::pair{"vectors", HeadOf::vectors}, std::pair{"cased", HeadOf::vectors},
+          std::pair{"lowered", HeadOf::vectors}, std::pair{"classes", HeadOf::two_classes},
           std::pair{"score", HeadOf::score}}) {
       std::filesystem::create_directory(folder_ / name);
       folder_.write(std::string(name) + "/model.onnx", tiny_model(head));
       std::filesystem::copy_file(kVocabulary, folder_ / name / "vocab.txt");
     }
+    for (const char* name : {"cased", "lowered"})
+      folder_.write(std::string(name) + "/tokenizer_config.json", R"({"do_lower_case": false})");
+    folder_.write("lowered/sentence_bert_config.json", R"({"do_lower_case": true})");
     folder_.write("classes/config.json", R"({"id2label": {"0": "bad", "1": "good"}})");
   }
   std::string path(const std::string& name) const {

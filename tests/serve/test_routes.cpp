@@ -106,6 +106,15 @@ TEST(Routes, OpenAiGivesTheSameVectors) {
               expected[2]);
 }
 
+TEST(Routes, TextsAreLowerCasedWhereTheFilesOfTheModelSaySo) {
+  TestService both({.models = {"cased", "lowered"}});
+  const auto vector = [&](const char* model, const char* text) {
+    return both.post("/v1/embeddings", {{"model", model}, {"input", text}})["data"][0]["embedding"];
+  };
+  EXPECT_NE(vector("cased", "Short"), vector("cased", "short"));
+  EXPECT_EQ(vector("lowered", "Short"), vector("cased", "short"));
+}
+
 TEST(Routes, DimensionsAreCutAndThenNormalized) {
   const auto whole = shared().post("/embed", {{"inputs", "short"}}).get<Vectors>()[0];
   const auto cut =

@@ -110,6 +110,13 @@ Quantized quantize_by_data(QuantizeOptions& options) {
   return result;
 }
 
+/// Refuses a model that cannot run. What needs no samples would write a file of it otherwise.
+void check_runs(const QuantizeOptions& options) {
+  runtime::SessionOptions session_options;
+  session_options.context = options.quantizer.context;
+  load_model(options.model, session_options);
+}
+
 Quantized quantize_by_table(const QuantizeOptions& options) {
   const quant::ReadTable read = quant::read_table(options.table.read);
   quant::Report report = quant::quantize_with_table(options.quantizer, read.table);
@@ -244,6 +251,7 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   // Tables hold ranges of the model's own tensors, not of smoothed ones.
   if (!options.table.read.empty() || !options.table.write.empty())
     quantizer.accuracy.smooth = quantizer.placement.add_channels = false;
+  if (options.dynamic || !options.table.read.empty()) check_runs(options);
   const auto scales =
       options.per_token ? quant::ActivationScales::per_token : quant::ActivationScales::per_tensor;
   const Quantized quantized =

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "onnx/model_path.hpp"
 #include "runtime/task.hpp"
 #include "tasks/embedding_files.hpp"
 #include "tasks/rank.hpp"
@@ -109,12 +110,13 @@ std::string dtype_of(const runtime::Session& session, const ModelOptions& option
 NamedModel parse_named_model(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals != std::string::npos && text.find('/') > equals && !fs::exists(text))
-    return {text.substr(0, equals), text.substr(equals + 1)};
-  const fs::path path = fs::weakly_canonical(text);
+    return {text.substr(0, equals), onnx_io::find_model(text.substr(equals + 1))};
+  const fs::path file = onnx_io::find_model(text);
+  const fs::path path = fs::weakly_canonical(file);
   fs::path folder = path.parent_path();
   if (folder.filename() == "onnx") folder = folder.parent_path();
   const bool usual = path.filename() == "model.onnx" && folder.has_filename();
-  return {usual ? folder.filename().string() : path.stem().string(), text};
+  return {usual ? folder.filename().string() : path.stem().string(), file};
 }
 
 serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOptions& options,
@@ -124,10 +126,9 @@ serve::ModelSetup load_served_model(const NamedModel& model, const ServedModelOp
   setup.name = model.name;
   setup.path = model.path.string();
   const tasks::EmbeddingFiles files = tasks::read_embedding_files(model.path);
-  VocabularyOptions vocabulary = options.vocabulary;
-  if (files.lower_case && !vocabulary.lower_case) vocabulary.lower_case = true;
-  setup.tokenizer = std::make_shared<const text::Tokenizer>(
-      load_tokenizer(vocabulary, {model.path, files.folder / "model.onnx"}));
+  setup.tokenizer =
+      std::make_shared<const text::Tokenizer>(load_tokenizer(options.vocabulary, {model.path}));
+  setup.lower_case = files.lower_case && !options.vocabulary.lower_case;
   runtime::Pooling pooling = pooling_of(options.pooled, files);
   const bool asked = !options.pooled.pooling.empty();
   bool pools = !files.folder.empty() || (asked && !options.beside_others);
