@@ -45,7 +45,10 @@ TEST(Variants, ProgramsExist) {
   std::set<std::string> named;
   for (const std::string& program : gemm_programs()) named.insert(program);
   for (const std::string& program : programs)
-    EXPECT_TRUE(!program.starts_with("gemm_") || named.contains(program)) << program;
+    // What adds up the parts of a divided K is no variant.
+    EXPECT_TRUE(!program.starts_with("gemm_") || program == "gemm_s8_finish" ||
+                named.contains(program))
+        << program;
 }
 
 TEST(Variants, TheFastestThatADeviceMeets) {

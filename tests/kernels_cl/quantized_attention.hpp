@@ -88,7 +88,7 @@ std::vector<T> attend(const Implementation& program, const AttentionCase& c, con
                       const Bytes& qkv, OutputType to = {}, int32_t block_rows = 32,
                       const ScoreBias& bias = {}) {
   const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask),
-             added = upload(bias.values);
+             added = bias.values.empty() ? opencl::Buffer() : upload(bias.values);
   Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
   auto kernel = kernel_for(program, "attention_s8", c);

@@ -35,7 +35,7 @@ std::vector<float> attend(const Implementation& program, const AttentionCase& c,
                           const std::vector<float>& qkv, float scale, int32_t block_rows,
                           const ScoreBias& bias = {}) {
   const auto input = upload(qkv), offsets = upload(c.offsets()), mask = upload(c.mask),
-             added = upload(bias.values);
+             added = bias.values.empty() ? opencl::Buffer() : upload(bias.values);
   Output<float> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
   auto kernel = kernel_for(program, "attention_f32", c);
