@@ -57,7 +57,7 @@ TEST_F(SearchTest, SearchesAreScoredAndVectorsCompared) {
                                 HasSubstr("recall@20 of BM25")));
   EXPECT_EQ(read_json(path("p.json")).size(), 3u);
   EXPECT_THAT(refusal(run_bertcl({"eval", tests::kModel, "--task", "retrieval", "--data", data})),
-              HasSubstr("no vector [batch, hidden]"));
+              HasSubstr("no output is a vector [batch, hidden]"));
   EXPECT_THAT(refusal(run_bertcl({"eval", tests::kModel, "--task", "reranking", "--data", data})),
               HasSubstr("[batch, 1]"));
   const std::string none = write("none.json", R"({"version": "v2.0", "data": []})");
