@@ -72,6 +72,9 @@ class ModelFolders {
     }
     for (const char* name : {"cased", "lowered"})
       folder_.write(std::string(name) + "/tokenizer_config.json", R"({"do_lower_case": false})");
+    folder_.write(
+        "lowered/modules.json",
+        R"([{"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"}])");
     folder_.write("lowered/sentence_bert_config.json", R"({"do_lower_case": true})");
     folder_.write("classes/config.json", R"({"id2label": {"0": "bad", "1": "good"}})");
   }
