@@ -13,7 +13,7 @@ std::filesystem::path companion_file(const std::filesystem::path& model,
   fs::path beside = folder / name;
   std::error_code ignored;
   if (fs::is_regular_file(beside, ignored)) return beside;
-  const fs::path whole = fs::absolute(model).lexically_normal().parent_path();
+  const fs::path whole = fs::absolute(folder / "model").lexically_normal().parent_path();
   if (whole.filename() != "onnx") return beside;
   fs::path above = whole.parent_path() / name;
   return fs::is_regular_file(above, ignored) ? above : beside;

@@ -63,7 +63,7 @@ class Retrieval(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
         vocabulary = ROOT / "models" / "minilm-l6-squad" / "vocab.txt"
-        cls.tokenizer = tokenizers.BertTokenizer(str(vocabulary), lowercase=True)
+        cls.tokenizer = tokenizers.BertWordPieceTokenizer(str(vocabulary), lowercase=True)
 
     def evaluate(self, task, model, *options):
         report, predictions = self.folder / "r.json", self.folder / "p.json"

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "text/companion_files.hpp"
 #include "tests/tasks/support.hpp"
+#include "text/companion_files.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -99,11 +99,13 @@ TEST_F(EmbeddingFilesTest, FilesLieBesideTheModelOrAboveItsFolderOnnx) {
   const fs::path model = folder_ / "onnx" / "model.onnx";
   EXPECT_EQ(read_embedding_files(model).pooling, "mean");
   EXPECT_EQ(read_embedding_files(folder_ / "other" / "model.onnx").pooling, "");
-  EXPECT_EQ(text::companion_file(model, "vocab.txt"), folder_ / "onnx" / "vocab.txt") << "it is nowhere";
+  EXPECT_EQ(text::companion_file(model, "vocab.txt"), folder_ / "onnx" / "vocab.txt")
+      << "it is nowhere";
   write("vocab.txt", "");
   EXPECT_EQ(text::companion_file(model, "vocab.txt"), folder_ / "vocab.txt");
   write("onnx/vocab.txt", "");
   EXPECT_EQ(text::companion_file(model, "vocab.txt"), folder_ / "onnx" / "vocab.txt");
+  EXPECT_EQ(text::companion_file("", "absent.txt"), "./absent.txt") << "a model in memory";
   const fs::path before = fs::current_path();
   fs::current_path(folder_ / "onnx");
   const std::string found = read_embedding_files("model.onnx").pooling;

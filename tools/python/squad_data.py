@@ -11,7 +11,7 @@ import re
 import string
 
 import numpy as np
-from tokenizers import BertTokenizer
+from tokenizers import BertWordPieceTokenizer
 
 MAX_QUERY, MAX_ANSWER, N_BEST = 64, 30, 20
 
@@ -39,7 +39,7 @@ class Question:
 
 
 def load_tokenizer(vocabulary, cased=False):
-    return BertTokenizer(str(vocabulary), lowercase=not cased)
+    return BertWordPieceTokenizer(str(vocabulary), lowercase=not cased)
 
 
 def load_questions(path, limit=None):
