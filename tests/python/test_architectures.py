@@ -18,6 +18,8 @@ for package in "torch", "transformers", "onnxscript":
 from architecture_models import ARCHITECTURES, Architecture
 
 ABSOLUTE = 5e-5  # of results of LayerNorm
+# Gated parts with large values: against float64 ONNX Runtime is off by 1.4e-4, bertcl by 3.2e-5.
+BOUNDS = {"jina-v2": 3e-4}
 # Launches in fp32, by the classic exporter and by the one that captures the program.
 LAUNCHES = {
     "distilbert": (16, 16), "electra": (17, 17), "albert": (17, 17), "roberta": (31, 33), "xlm-roberta": (31, 33),
@@ -69,7 +71,7 @@ class Architectures(unittest.TestCase):
             for captured in (False, True):
                 with self.subTest(name=name, captured=captured):
                     model, path = self.export(name, captured)
-                    self.check(model, path, ABSOLUTE)
+                    self.check(model, path, BOUNDS.get(name, ABSOLUTE))
                     launches = inspect(path, "--batch", "3", "--seq", "24")["launches"]
                     self.assertEqual(launches, LAUNCHES[name][captured])
                     if not captured:
