@@ -167,11 +167,6 @@ bool leaves_units_idle(const auto& launch, const ir::Bindings& sizes, std::size_
 
 }  // namespace
 
-bool runs(const Step& step, const ir::Bindings& sizes) {
-  const std::int64_t rows = step.unit.evaluate(sizes);
-  return rows > step.above_rows && rows <= step.up_to_rows;
-}
-
 const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
                                    std::size_t compute_units) {
   const auto end = step.alternatives.end();
@@ -219,10 +214,9 @@ void check_disabled(const std::string& disabled) {
       throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known)));
 }
 
-namespace {
-
-Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
-              const Options& options) {
+Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
+               const Options& options) {
+  check_disabled(options.disabled);
   Plan plan;
   plan.context = std::move(context);
   const KnownSizes known(graph);
@@ -266,21 +260,6 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   builder.finish();
   note_float_matmuls(graph, plan);
   return plan;
-}
-
-}  // namespace
-
-Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
-               const Options& options) {
-  check_disabled(options.disabled);
-  Options attempt = options;
-  for (;;) {
-    try {
-      return try_plan(graph, context, attempt);
-    } catch (const VariantRefused& refused) {
-      if (!attempt.refused.emplace(refused.variant, refused.reason).second) throw;
-    }
-  }
 }
 
 }  // namespace bertcl::plan

@@ -2,8 +2,6 @@
 // Preloaded, makes the device of a program look like another one, as the environment says:
 //
 //   OTHER_TYPE=gpu                  the type of every device
-//   OTHER_VENDOR="NVIDIA Corporation"
-//   OTHER_UNITS=64                  compute units
 //   OTHER_VERSION="OpenCL 2.0 x"    the version, and that of OpenCL C with it
 //   OTHER_HIDDEN=cl_khr_fp16,...    extensions that are not listed; of cl_khr_subgroups also the
 //                                   number of sub-groups, which the query of OpenCL 2.1 gives
@@ -107,9 +105,6 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
     const cl_device_type type = CL_DEVICE_TYPE_GPU;
     return answer(&type, sizeof(type), room, to, needed);
   }
-  if (const std::string vendor = setting("OTHER_VENDOR");
-      what == CL_DEVICE_VENDOR && !vendor.empty())
-    return answer(vendor, room, to, needed);
   if (what == CL_DEVICE_VERSION && !version.empty()) return answer(version, room, to, needed);
   if (what == CL_DEVICE_OPENCL_C_VERSION && !version.empty())
     return answer("OpenCL C" + version.substr(6), room, to, needed);
@@ -129,9 +124,6 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
   if (const std::size_t group = number("OTHER_GROUP");
       group > 0 && what == CL_DEVICE_MAX_WORK_GROUP_SIZE)
     *static_cast<size_t*>(to) = group;
-  if (const std::size_t units = number("OTHER_UNITS");
-      units > 0 && what == CL_DEVICE_MAX_COMPUTE_UNITS)
-    *static_cast<cl_uint*>(to) = static_cast<cl_uint>(units);
   if (const std::size_t local = number("OTHER_LOCAL");
       local > 0 && what == CL_DEVICE_LOCAL_MEM_SIZE)
     *static_cast<cl_ulong*>(to) = local;
