@@ -24,6 +24,7 @@
 #include "plan/builder.hpp"
 #include "plan/precision.hpp"
 #include "runtime/request.hpp"
+#include "runtime/self_check.hpp"
 #include "support/stopwatch.hpp"
 #include "support/with_code.hpp"
 
@@ -176,6 +177,7 @@ Session Session::load_any(const std::function<ir::Graph(const onnx_io::ReadOptio
   reading.limits.memory = memory_limit(options);
   ir::Graph graph = with_code(ErrorCode::invalid_file, [&] { return read(reading); });
   const double parse = clock.milliseconds();
+  with_device.self_check = options.observe.empty() && options.disabled_kernels.empty();
   Session session = compile(std::move(graph), with_device, path);
   session.state_->times.parse = parse;
   return session;
@@ -189,6 +191,14 @@ Session Session::load(const std::filesystem::path& model, const SessionOptions& 
 Session Session::load(const onnx_io::ModelBytes& model, const SessionOptions& options) {
   return load_any([&](const auto& reading) { return onnx_io::read_model(model, reading); },
                   onnx_io::model_in_memory, options);
+}
+
+/// The first time on a device; with a request of its own, whose memory is free afterwards.
+void Session::check_once(const ir::Graph& graph, State& state) {
+  const std::filesystem::path file = self_check_file(state.plan);
+  std::error_code ignored;
+  if (file.empty() || std::filesystem::exists(file, ignored)) return;
+  if (check_results(graph, state.plan, *state.make_request(), state.path)) remember_check(file);
 }
 
 Session Session::compile(ir::Graph graph, const SessionOptions& options,
@@ -250,6 +260,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   state->make_request = [&state = *state, requests] {
     return std::make_unique<Request>(state.plan, requests, state.arenas);
   };
+  if (options.self_check) check_once(graph, *state);
   state->idle.push_back(state->requests.emplace_back(state->make_request()).get());
   state->times.programs = state->plan.program_ms;
   state->times.plan = planning.milliseconds() - state->times.programs;

@@ -32,7 +32,10 @@ struct SessionOptions {
   /// Of float linear and attention. f16: fp16 weights, and GEMMs if the device has the kernels;
   /// bf16: both, if the device multiplies bf16.
   ir::DType precision = ir::DType::f32;
-  int requests = 4;              // most runs in flight
+  int requests = 4;  // most runs in flight
+  /// Of compile(): what load() always does, unless kernels are disabled or tensors observed. The
+  /// first time on a device and driver, compare a run with the host's results (self_check.hpp).
+  bool self_check = false;
   bool command_buffer = false;   // record the launches of a shape once and replay them
   bool allow_nonfinite = false;  // weights may hold NaN and infinity, as plan::Options says
   /// Bytes: of constants that compiling makes, and of weights and values on the device together. 0:
@@ -162,6 +165,7 @@ class Session {
     void operator()(State* state) const noexcept;
   };
   explicit Session(std::unique_ptr<State, Settle> state);
+  static void check_once(const ir::Graph& graph, State& state);
   static Session load_any(const std::function<ir::Graph(const onnx_io::ReadOptions&)>& read,
                           const std::filesystem::path& path, const SessionOptions& options);
   std::unique_ptr<State, Settle> state_;

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// A made-up sequence through the device and through the plain definitions of the ops.
+#include "runtime/self_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "ir/input_role.hpp"
+#include "ops/interpret.hpp"
+#include "support/pending_file.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+constexpr std::int64_t kMostTokens = 8;
+constexpr std::int64_t kMultiplications = 200'000'000;  // on the host: less than half a second
+constexpr double kTolerance = 0.1;  // rounding ties move an int8 model by a few percent
+
+/// As many as the host can interpret in the time.
+std::int64_t token_count(const ir::Graph& graph, const plan::Plan& plan) {
+  std::int64_t weights = 1;
+  for (const ir::Value* c : graph.constants())
+    if (c->constant->shape().size() == 2) weights += c->constant->size();
+  const std::int64_t most =
+      plan.max_positions > 0 ? std::min(kMostTokens, plan.max_positions) : kMostTokens;
+  return std::clamp<std::int64_t>(kMultiplications / weights, 1, most);
+}
+
+std::vector<std::int64_t> values_of(ir::InputRole role, std::int64_t count, std::int64_t words) {
+  std::vector<std::int64_t> values(static_cast<std::size_t>(count), 0);
+  if (role == ir::InputRole::mask) std::ranges::fill(values, 1);
+  if (role == ir::InputRole::positions) std::iota(values.begin(), values.end(), 0);
+  if (role == ir::InputRole::ids)
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<std::int64_t>(7919 * (i + 1)) % words;
+  return values;
+}
+
+/// One sequence; empty for a model that reads anything but rows of tokens.
+Tensors make_inputs(const ir::Graph& graph, const plan::Plan& plan) {
+  const std::int64_t tokens = token_count(graph, plan);
+  ir::Bindings sizes;
+  Tensors inputs;
+  for (const ir::Value* input : graph.inputs()) {
+    const ir::Shape& shape = input->type.shape;
+    if (shape.size() > 2) return {};
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+      for (const std::string& symbol : shape[axis].symbols())
+        sizes.emplace(symbol, axis == 0 ? 1 : tokens);
+    const ir::Sizes extents = ir::evaluate(shape, sizes);
+    const std::int64_t count = ir::element_count(extents);
+    if (count > kMostTokens) return {};
+    const std::int64_t words = std::max<std::int64_t>(plan.word_rows, 2);
+    inputs[input->name] =
+        ir::Tensor::of(extents, values_of(ir::role_of_input(input->name), count, words))
+            .converted(input->type.dtype);
+  }
+  return inputs;
+}
+
+/// Root mean square of the differences, relative to that of the expected values; empty where these
+/// are not all finite.
+std::optional<double> relative_difference(const ir::Tensor& found, const ir::Tensor& expected) {
+  const std::vector<double> f = found.to_doubles(), e = expected.to_doubles();
+  if (f.size() != e.size()) return HUGE_VAL;
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < e.size(); ++i) {
+    if (!std::isfinite(e[i])) return std::nullopt;
+    if (!std::isfinite(f[i])) return HUGE_VAL;
+    difference += (f[i] - e[i]) * (f[i] - e[i]);
+    size += e[i] * e[i];
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / size);
+}
+
+}  // namespace
+
+bool check_results(const ir::Graph& graph, const plan::Plan& plan, Request& request,
+                   const std::filesystem::path& path) {
+  Tensors inputs;
+  std::vector<ir::Tensor> expected;
+  try {
+    inputs = make_inputs(graph, plan);
+    if (inputs.empty()) return false;
+    expected = ops::interpret(graph, {inputs.begin(), inputs.end()});
+  } catch (const Error&) {
+    return false;
+  }
+  request.start(inputs, OutputNames{}, Tap{});
+  const Tensors found = request.finish();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::string& name = graph.outputs()[i].name;
+    if (!ir::is_float(expected[i].dtype())) continue;
+    const auto difference = relative_difference(found.at(name), expected[i]);
+    if (!difference || *difference <= kTolerance) continue;
+    const opencl::DeviceInfo& device = plan.context->info();
+    throw Error(
+        fmt::format("'{}' ({}) computes wrong results: output '{}' of {} differs from the host's "
+                    "by {:.2g} of its size; update the driver or choose another --device "
+                    "(BERTCL_SELF_CHECK=off skips this check)",
+                    device.name, device.driver, name, path.string(), *difference),
+        ErrorCode::device);
+  }
+  return true;
+}
+
+std::filesystem::path self_check_file(const plan::Plan& plan) {
+  const char* wanted = std::getenv("BERTCL_SELF_CHECK");
+  if (wanted && std::string_view(wanted) == "off") return {};
+  std::set<std::string> programs;
+  for (const plan::Step& step : plan.steps)
+    if (step.kernel) programs.insert(step.kernel.program_name());
+  const std::vector<std::string> names(programs.begin(), programs.end());
+  return plan.context->cache_file("self-check", names);
+}
+
+void remember_check(const std::filesystem::path& file) {
+  try {
+    write_file(file, "{\"agrees\": true}\n");
+  } catch (const Error&) {
+    return;
+  }
+}
+
+}  // namespace bertcl::runtime
