@@ -11,13 +11,14 @@
 //   cosines, sines  [place][head_size]
 //   seq_offsets[batch + 1]  first row of each sequence; place = row - that of its sequence
 //
-// Grid: (ceil(longest sequence / rows_per_item), batch), any local size. Bounds: head_size is even.
+// Grid: (ceil(longest sequence / rows_per_item), 1, batch), any local size of one item in z, which
+// is never padded. Bounds: head_size is even.
 #include "persistent/place.clh"
 
 KERNEL rotary(__global const float* x, __global const float* cosines, __global const float* sines,
               __global float* out, __global const int* seq_offsets, int heads, int head_size,
               int rows_per_item PLACE_PARAMETER) {
-  const int begin = seq_offsets[PLACE.id.y], end = seq_offsets[PLACE.id.y + 1];
+  const int begin = seq_offsets[PLACE.id.z], end = seq_offsets[PLACE.id.z + 1];
   const int first = PLACE.id.x * rows_per_item, half_size = head_size / 2;
   for (int place = first; place < min(first + rows_per_item, end - begin); place++) {
     __global const float* c = cosines + (size_t)place * head_size;

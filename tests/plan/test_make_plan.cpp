@@ -135,6 +135,30 @@ TEST(MakePlan, AnEmbeddingOutsideOfPackedTokensIsRefused) {
               HasSubstr("embed_norm (result 'e'): an embedding needs packed tokens"));
 }
 
+// GPUs pad the first two axes of a grid to whole groups; the kernel reads offsets by its third.
+TEST(MakePlan, TheSequencesOfRotaryLieOnTheAxisThatIsNeverPadded) {
+  const Plan plan = plan_of(R"(graph g(%x: f32[tokens, 8], %o: i32[offsets]) {
+  const %cos: f32[5, 4] = ...
+  %y: f32[tokens, 8] = rotary(%x, %cos, %cos, %o) {heads = 2}
+  return %y as y
+})");
+  ASSERT_EQ(plan.steps.size(), 1u);
+  const ir::Bindings sizes{{"$batch", 3}, {"$longest", 5}, {"tokens", 9}, {"offsets", 4}};
+  EXPECT_EQ(plan.steps[0].global[0].evaluate(sizes), 1);  // rows of an item on CPUs: 8
+  EXPECT_EQ(plan.steps[0].global[1].evaluate(sizes), 1);
+  EXPECT_EQ(plan.steps[0].global[2].evaluate(sizes), 3);
+}
+
+TEST(MakePlan, RotaryPositionsOutsideOfPackedTokensAreRefused) {
+  EXPECT_THAT(refusal(R"(graph g(%x: f32[batch, seq, 8]) {
+  const %cos: f32[5, 4] = ...
+  %y: f32[batch, seq, 8] = rotary(%x, %cos, %cos) {heads = 2}
+  return %y as y
+})"),
+              HasSubstr("rotary (result 'y'): rotary positions need packed tokens; keep the pass "
+                        "pack_tokens enabled"));
+}
+
 TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {
   Options options;
   EXPECT_NE(plan_of(linear).steps.back().variant, "clblast");

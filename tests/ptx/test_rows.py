@@ -41,6 +41,10 @@ class Rows(KernelTest):
         for i, size in enumerate((*SIZES, 1100)):
             self.expect(rows.softmax(3, size, logarithm=i % 2, in_place=i % 3 == 0), size)
 
+    def test_rotary(self):
+        for lengths, heads, size, rows_per_item in (((1,), 1, 2, 1), ((1, 5, 2), 2, 6, 1), ((3, 0, 9, 1, 7), 3, 8, 2),
+                                                    ((33, 2, 40), 1, 64, 1)):
+            self.expect_near(*rows.rotary(lengths, heads, size, rows_per_item), (lengths, size))
 
     def test_pool(self):
         for i, (hidden, columns) in enumerate(((1, 1), (3, 2), (64, 64), (257, 255), (384, 384), (384, 128))):

@@ -12,7 +12,9 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
   namespace o = ops::operands::rotary;
   const ir::Value* seq_offsets = node.input(o::seq_offsets);
   if (!seq_offsets)
-    throw Error(fmt::format("{}: rotary positions of tokens that are not packed", node.describe()));
+    throw Error(
+        fmt::format("{}: rotary positions need packed tokens; keep the pass pack_tokens enabled",
+                    node.describe()));
   const std::int32_t rows = b.rows_per_item();
   kernels::Rotary<Argument> arguments;
   arguments.x = b.in(node.inputs[o::x]);
@@ -25,8 +27,8 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
       static_cast<std::int32_t>(node.inputs[o::cos]->type.shape.back().constant());
   arguments.rows_per_item = rows;
   b.launch(node, "fp32", "rows", b.kernel("rotary", "rotary"), arguments,
-           {Size{ops::symbols::dim(ops::symbols::longest), rows},
-            Size{ops::symbols::dim(ops::symbols::batch)}, Size{}});
+           {Size{ops::symbols::dim(ops::symbols::longest), rows}, Size{},
+            Size{ops::symbols::dim(ops::symbols::batch)}});
 }
 
 }  // namespace

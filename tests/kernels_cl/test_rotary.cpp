@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rotary positions against a plain loop over rows.
+#include <algorithm>
+#include <cmath>
+
+#include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/rows.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+struct RotaryCase {
+  std::vector<size_t> lengths;
+  size_t heads = 0, head_size = 0, rows_per_item = 1;
+
+  std::string name() const {
+    return std::to_string(lengths.size()) + " sequences, " + std::to_string(heads) + " heads of " +
+           std::to_string(head_size) + ", " + std::to_string(rows_per_item) + " rows an item";
+  }
+};
+
+void expect_rotated(const RotaryCase& of) {
+  const size_t longest = *std::max_element(of.lengths.begin(), of.lengths.end());
+  const size_t size = of.head_size, half = size / 2, row = of.heads * size;
+  std::vector<int32_t> offsets{0};
+  for (const size_t length : of.lengths)
+    offsets.push_back(offsets.back() + static_cast<int32_t>(length));
+  const auto x = normal_values(static_cast<size_t>(offsets.back()) * row, 1);
+  // Not of an angle: each of the four factors of a pair is its own.
+  const auto cosines = normal_values(longest * size, 2), sines = normal_values(longest * size, 3);
+  std::vector<double> expected;
+  for (const size_t length : of.lengths)
+    for (size_t place = 0; place < length; ++place)
+      for (size_t i = 0; i < row; ++i) {
+        const size_t at = expected.size(), d = i % size;
+        const double turned = d < half ? -x[at + half] : x[at - half];
+        expected.push_back(static_cast<double>(x[at]) * cosines[place * size + d] +
+                           turned * sines[place * size + d]);
+      }
+  const Output<float> out(x.size());
+  opencl::Kernel kernel = device().kernel("rotary", "rotary");
+  kernels::set(kernel, kernels::Rotary<KernelArgument>{
+                           .x = upload(x),
+                           .cosines = upload(cosines),
+                           .sines = upload(sines),
+                           .out = out.buffer(),
+                           .seq_offsets = upload(offsets),
+                           .heads = static_cast<int32_t>(of.heads),
+                           .head_size = static_cast<int32_t>(size),
+                           .rows_per_item = static_cast<int32_t>(of.rows_per_item)});
+  run(kernel, ceil_div(longest, of.rows_per_item), 1, of.lengths.size());
+  expect_close(out.values(), expected, of.name());
+}
+
+TEST(Rotary, AsAPlainLoop) {
+  for (const size_t head_size : {2, 6, 32, 64, 66})
+    for (const size_t heads : {1, 3, 12})
+      for (const size_t rows : {1, 8})
+        expect_rotated({{1, 7, 8, 9, 2, 31, 1, 16}, heads, head_size, rows});
+}
+
+TEST(Rotary, OneSequenceAndEmptyOnes) {
+  expect_rotated({{1}, 1, 2, 1});
+  expect_rotated({{509}, 2, 8, 8});
+  expect_rotated({{0, 5, 0, 0, 3, 0}, 2, 8, 1});
+}
+
+TEST(Rotary, ManySequences) { expect_rotated({std::vector<size_t>(67, 3), 2, 4, 1}); }
+
+}  // namespace
+}  // namespace bertcl::tests
