@@ -51,7 +51,8 @@ struct Heads {
   ir::Dim count, size;
   double scale = 1.0;
   std::optional<Rotation> rotation;
-  ir::Node* quantize = nullptr;  // after the rotation
+  ir::Node* quantize = nullptr;   // after the rotation
+  double quantized_factor = 1.0;  // of the scale, before `quantize`
 };
 
 struct Found {
@@ -74,6 +75,18 @@ ir::Node* pair_of(const ir::Node* dq) {
   return same_parameters(*q, *dq) ? q : nullptr;
 }
 
+/// Moves a factor of heads into the scale of the scores. One that is quantized with them, which
+/// divides the scale of that, must be a power of two: then no value is rounded otherwise.
+bool take_factor(Heads& heads, double factor) {
+  heads.scale *= factor;
+  if (!heads.quantize) return true;
+  heads.quantized_factor *= factor;
+  int exponent = 0;
+  const double step = *scalar_value(heads.quantize->inputs[1]) / heads.quantized_factor;
+  return std::frexp(heads.quantized_factor, &exponent) == 0.5 &&
+         std::isnormal(static_cast<float>(step));
+}
+
 /// Takes factors, permutations and the splitting Reshape off `v`; the permutations must compose to
 /// `wanted`.
 bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads, Found& found) {
@@ -88,10 +101,10 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads, Found& f
       v = n->inputs[0];
     } else if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
       const int constant = scalar_value(n->inputs[0]) ? 0 : 1;
-      heads.scale *= *scalar_value(n->inputs[constant]);
+      if (!take_factor(heads, *scalar_value(n->inputs[constant]))) return false;
       v = n->inputs[1 - constant];
     } else if (n->op == "Div" && scalar_value(n->inputs[1])) {
-      heads.scale /= *scalar_value(n->inputs[1]);
+      if (!take_factor(heads, 1.0 / *scalar_value(n->inputs[1]))) return false;
       v = n->inputs[0];
     } else if (const auto rotation =
                    heads.rotation ? std::nullopt : match_rotation(*n, found.nodes)) {
@@ -291,6 +304,12 @@ ir::Value* operand_of(ir::Graph& g, const Heads& heads, ir::Node* before) {
   std::vector<ir::Value*> operands = heads.quantize->inputs;
   const ir::DType bytes = heads.quantize->output()->type.dtype;
   operands[0] = v;
+  if (heads.quantized_factor != 1.0) {
+    const ir::Tensor& scale = *operands[1]->constant;
+    const auto step = static_cast<float>(scale.to_doubles()[0] / heads.quantized_factor);
+    operands[1] = g.add_constant(
+        operands[1]->name, ir::Tensor::of<float>(scale.shape(), {step}).converted(scale.dtype()));
+  }
   operands[0] = g.add("QuantizeLinear", operands, {}, {bytes, type.shape}, before);
   return g.add("DequantizeLinear", operands, {}, type, before);
 }
