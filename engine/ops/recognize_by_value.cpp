@@ -91,9 +91,9 @@ std::vector<Mask> patterns(std::int64_t batch, std::int64_t seq) {
   return all;
 }
 
-/// The largest number with which the slice compares something: a window may be as wide. 0 if there
-/// is none beyond the trials, or one that no trial can reach.
-std::int64_t largest_compared(ir::Value* value) {
+/// The largest number with which the slice compares something, or where Trilu cuts: a window may be
+/// as wide. 0 if there is none; empty if no trial can be so long, but a sequence could.
+std::optional<std::int64_t> largest_compared(ir::Value* value) {
   std::int64_t largest = 0;
   std::set<const ir::Node*> seen;
   std::vector<ir::Value*> open{value};
@@ -103,11 +103,14 @@ std::int64_t largest_compared(ir::Value* value) {
     if (!n || !seen.insert(n).second) continue;
     const bool compares = n->op == "Less" || n->op == "LessOrEqual" || n->op == "Greater" ||
                           n->op == "GreaterOrEqual";
-    for (ir::Value* in : n->inputs) {
+    for (std::size_t i = 0; i < n->inputs.size(); ++i) {
+      ir::Value* in = n->inputs[i];
       if (!in) continue;
       open.push_back(in);
-      if (!compares || !in->is_constant() || in->constant->size() != 1) continue;
+      const bool counts = compares || (n->op == "Trilu" && i == 1);
+      if (!counts || !in->is_constant() || in->constant->size() != 1) continue;
       const double number = std::abs(in->constant->to_doubles()[0]);
+      if (number > max_window && number <= max_inputs) return std::nullopt;
       if (number <= max_window) largest = std::max(largest, static_cast<std::int64_t>(number));
     }
   }
@@ -161,8 +164,9 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   bool as_given = true, mask_is_length = true;
   // The longest trial comes first: it shows a window, which shorter ones may be within.
   std::vector<std::int64_t> seqs(std::begin(trial_seqs), std::end(trial_seqs));
-  if (const std::int64_t compared = largest_compared(value); compared > 1)
-    seqs.insert(seqs.begin(), compared + 3);
+  const auto compared = largest_compared(value);
+  if (!compared && !input->type.shape[1].is_constant()) return std::nullopt;
+  if (compared.value_or(0) > 1) seqs.insert(seqs.begin(), *compared + 3);
   std::optional<std::int64_t> window;
   for (const std::int64_t wanted : seqs) {
     const ir::Bindings sizes = sizes_of(graph, wanted);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What find_attention takes off scores and heads: bias, windows, rotary positions.
+#include <cmath>
+
 #include "attention_graphs.hpp"
 #include "check.hpp"
+#include "ops/interpret.hpp"
 
 namespace bertcl::passes {
 
@@ -68,10 +71,9 @@ TEST(AttentionParts, TwoBiasesAndOneOfAnInputStay) {
   EXPECT_UNCHANGED(find_attention(), attention(bias + given, scores("%given")));
 }
 
-/// A mask of the keys at most `window` places from the row.
-std::string windowed(int window) {
-  return std::string(distances) + "  const %window: i64[] = " + std::to_string(window) + R"(
-  %near: bool[seq, seq] = LessOrEqual(%far, %window)
+/// A mask of the keys that %near keeps.
+std::string masked_by(const std::string& near) {
+  return near + R"(
   %b: bool[batch, seq] = Cast(%m) {to = "bool"}
   %b4: bool[batch, 1, 1, seq] = Unsqueeze(%b) {axes = [1, 2]}
   %both: bool[batch, 1, seq, seq] = And(%near, %b4)
@@ -80,11 +82,69 @@ std::string windowed(int window) {
   %mask: f32[batch, 1, seq, seq] = Where(%both, %zero, %low))";
 }
 
+/// Those at most `window` places from the row.
+std::string windowed(int window) {
+  return masked_by(std::string(distances) + "  const %window: i64[] = " + std::to_string(window) +
+                   "\n  %near: bool[seq, seq] = LessOrEqual(%far, %window)");
+}
+
+/// The same by two triangles.
+std::string band(int window) {
+  return masked_by("  const %up: i64[] = -" + std::to_string(window) +
+                   "\n  const %down: i64[] = " + std::to_string(window) + R"(
+  const %one: f32[] = 1
+  %square: i64[2] = sizes() {values = "[seq, seq]"}
+  %ones: f32[seq, seq] = Expand(%one, %square)
+  %upper: f32[seq, seq] = Trilu(%ones, %up) {upper = 1}
+  %kept: f32[seq, seq] = Trilu(%upper, %down) {upper = 0}
+  %near: bool[seq, seq] = Cast(%kept) {to = "bool"})");
+}
+
+/// The pass changes no result, for 2 sequences of 3 * window + 4 places, the last of which is
+/// padding in one.
+void expect_same_values(const std::string& text, int window) {
+  const std::int64_t seq = 3 * window + 4;
+  std::map<std::string, ir::Tensor> inputs;
+  for (const char* name : {"q", "k", "v"}) {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < 2 * seq * 8; ++i)
+      values.push_back(std::sin(static_cast<float>(i) * (0.37f + static_cast<float>(name[0]))));
+    inputs[name] = ir::Tensor::of<float>({2, seq, 8}, std::move(values));
+  }
+  std::vector<std::int64_t> mask(static_cast<std::size_t>(2 * seq), 1);
+  mask[static_cast<std::size_t>(seq) - 1] = 0;  // of more, a row would have no key in its window
+  inputs["m"] = ir::Tensor::of<std::int64_t>({2, seq}, std::move(mask));
+  ir::Graph graph = ir::parse(text);
+  const auto before = ops::interpret(graph, inputs)[0].to_doubles();
+  find_attention().run(graph);
+  const auto after = ops::interpret(graph, inputs)[0].to_doubles();
+  ASSERT_EQ(before.size(), after.size());
+  for (std::size_t i = 0; i < before.size(); ++i) ASSERT_NEAR(before[i], after[i], 1e-5) << i;
+}
+
 TEST(AttentionParts, AWindowOfKeys) {
   for (const int window : {1, 2, 5, 64})
     EXPECT_REWRITE(find_attention(), attention(windowed(window), scaled_and_masked),
                    expected_with("", "", ", window = " + std::to_string(window)));
   EXPECT_UNCHANGED(find_attention(), attention(windowed(0), scaled_and_masked));
+}
+
+TEST(AttentionParts, AWindowOfTwoTriangles) {
+  for (const int window : {1, 2, 5, 64, 1024})
+    EXPECT_REWRITE(find_attention(), attention(band(window), scaled_and_masked),
+                   expected_with("", "", ", window = " + std::to_string(window)));
+  for (const int window : {1, 5, 20}) {
+    expect_same_values(attention(band(window), scaled_and_masked), window);
+    expect_same_values(attention(windowed(window), scaled_and_masked), window);
+  }
+}
+
+// No trial is as long, so it would be taken for a mask without a window.
+TEST(AttentionParts, AWindowThatNoTrialShowsStays) {
+  for (const int window : {1025, 2048, 100000}) {
+    EXPECT_UNCHANGED(find_attention(), attention(windowed(window), scaled_and_masked));
+    EXPECT_UNCHANGED(find_attention(), attention(band(window), scaled_and_masked));
+  }
 }
 
 TEST(AttentionParts, RotaryPositions) {
