@@ -80,6 +80,18 @@ TEST(SplitLinear, FewColumnsAndOtherReadersKeepItWhole) {
 })");
 }
 
+TEST(SplitLinear, AComputedScaleKeepsItWhole) {
+  const auto scaled = [](const char* axis) {
+    return gated(16, "  const %q: i8[1, 32] = [" + numbers(0, 32) + R"(]
+  const %half: f32[1] = [0.5]
+  %s: f32[1] = Neg(%half)
+  %w: f32[1, 32] = DequantizeLinear(%q, %s) {axis = )" +
+                         axis + "}\n");
+  };
+  EXPECT_UNCHANGED(split_linear(), scaled("0"));
+  EXPECT_UNCHANGED(split_linear(), scaled("1"));
+}
+
 TEST(SplitLinear, ReadersOfOtherRanksKeepItWhole) {
   EXPECT_UNCHANGED(split_linear(), "graph g(%x: f32[batch, seq, 1]) {\n  const %w: f32[1, 32] = [" +
                                        numbers(0, 32) + R"(]

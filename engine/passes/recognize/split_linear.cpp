@@ -73,9 +73,9 @@ bool is_whole(const ir::Node* n) {
   const ir::Node* dq = w->producer;
   if (!dq || dq->op != "DequantizeLinear" || dq->has("block_size")) return false;
   const std::int64_t axis = dq->int_attribute("axis", 1);
-  return (axis == 1 || axis == -1 || dq->inputs[1]->constant->size() == 1) &&
-         std::all_of(dq->inputs.begin(), dq->inputs.end(),
-                     [](const ir::Value* v) { return !v || v->is_constant(); });
+  return std::all_of(dq->inputs.begin(), dq->inputs.end(),
+                     [](const ir::Value* v) { return !v || v->is_constant(); }) &&
+         (axis == 1 || axis == -1 || dq->inputs[1]->constant->size() == 1);
 }
 
 /// The linear of `count` columns from `first` on of another.
