@@ -92,7 +92,7 @@ def _load(path, task, options):
         own["require_int8"] = True
     if "allow_nonfinite" in options:
         own["allow_nonfinite"] = True
-    if task == "similarity":
+    if task in ("similarity", "retrieval"):
         files = _bertcl.embedding_settings(path)
         if files["pooling"]:
             own.update(pooling=files["pooling"], normalize=files["normalize"], or_own=True)

@@ -10,6 +10,7 @@ import threading
 import unittest
 import unittest.mock
 
+import encoder_model
 from package import DEFAULT_MODEL, bertcl
 
 import bertcl.program
@@ -90,6 +91,23 @@ class EvaluationTest(Scratch):
             bertcl.evaluate(session, data=data, precision="fp16")
         with self.assertRaisesRegex(bertcl.Error, "no vocabulary"):
             bertcl.evaluate(bertcl.Session(MODEL.read_bytes()), data=data)
+
+    def test_a_file_pools_as_the_files_beside_it_say(self):
+        encoder = self.path / "encoder"
+        encoder_model.write_encoder(encoder)
+        modules = [{"type": f"sentence_transformers.models.{name}", "path": path}
+                   for name, path in (("Transformer", ""), ("Pooling", "1_Pooling"), ("Normalize", "2_Normalize"))]
+        (encoder / "modules.json").write_text(json.dumps(modules))
+        (encoder / "1_Pooling").mkdir()
+        (encoder / "1_Pooling" / "config.json").write_text('{"pooling_mode_mean_tokens": true}')
+        pairs = self.write("pairs.tsv", "Ada was here.\tAda came.\t4\nWho?\tLondon\t1\nIt is.\tIt was.\t3\n")
+        for task, data, metric in (("retrieval", self.squad(), "mrr_at_10"), ("similarity", pairs, "spearman")):
+            with self.without_program():
+                report = bertcl.evaluate(encoder / "model.onnx", data=data, task=task, progress=False)
+            program = bertcl.evaluate(encoder / "model.onnx", data=data, task=task, progress=False,
+                                      predictions=self.path / f"{task}.json")
+            self.assertIn(metric, report["models"][0])
+            self.assertAlmostEqual(report["models"][0][metric], program["models"][0][metric], 6)
 
     def test_progress_is_told_and_may_raise(self):
         seen, data = [], self.squad()
