@@ -125,14 +125,19 @@ def _checked(inputs, task):
         raise ValueError("'inputs' has to be a list")
     for i, each in enumerate(inputs):
         if task == "answer":
-            good = isinstance(each, dict) and all(isinstance(each.get(key), str) and each[key]
+            good = isinstance(each, dict) and all(_is_text(each.get(key)) and each[key]
                                                   for key in ("question", "context"))
         else:
-            good = isinstance(each, str)
+            good = _is_text(each)
         if not good:
             raise ValueError(f"inputs[{i}] has to be " + ("a dictionary with a question and a context"
                                                           if task == "answer" else "a text"))
     return inputs
+
+
+def _is_text(value):
+    """A string without lone surrogates, which JSON can spell and UTF-8 cannot."""
+    return isinstance(value, str) and value.encode(errors="ignore").decode() == value
 
 
 def _texts(batch, column):

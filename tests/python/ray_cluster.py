@@ -87,7 +87,8 @@ def serve_answers(rows):
     served = {"expected": expected, "by_handle": handle.infer.remote(questions).result(),
               "by_http": post(json.dumps({"inputs": questions})),
               "together": [each.result() for each in [handle.infer.remote([q]) for q in questions]]}
-    bad = ["", "[1]", "{}", '{"inputs": "a"}', '{"inputs": ["a"]}', '{"inputs": [{"question": "Who?", "context": ""}]}']
+    bad = ["", "[1]", "{}", '{"inputs": "a"}', '{"inputs": ["a"]}', '{"inputs": [{"question": "Who?", "context": ""}]}',
+           r'{"inputs": [{"question": "Who?", "context": "half of a pair: \ud83d"}]}']
     refused = {body: post(body) for body in bad}
     serve.shutdown()
     return served, refused
@@ -112,6 +113,7 @@ def main(encoder, results):
     found["errors"] = {
         "task": error_of(lambda: bertcl.ray.deployment(QA_MODEL, "classfy")),
         "batch_size": error_of(lambda: bertcl.ray.map_texts(None, bertcl.ray.Embed, batch_size=0)),
+        "surrogate": error_of(lambda: bertcl.ray._checked(["a \U0001f600", "\ud83d"], "embed")),
         "column": error_of(lambda: bertcl.ray.Embed(encoder, pooling="mean")({"sentence": ["a"]}))}
     ray.shutdown()
     cluster.shutdown()

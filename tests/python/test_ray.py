@@ -56,6 +56,7 @@ class RayTest(unittest.TestCase):
         errors = self.seen["errors"]
         self.assertIn("unknown task 'classfy' (choose from embed, classify, answer)", errors["task"])
         self.assertIn("batch_size is 0", errors["batch_size"])
+        self.assertEqual(errors["surrogate"], "inputs[1] has to be a text")
         self.assertIn("no column 'text' (choose from sentence)", errors["column"])
 
 
