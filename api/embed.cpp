@@ -9,6 +9,7 @@
 #include "api/boundary.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/error.hpp"
+#include "onnx/model_path.hpp"
 #include "runtime/pooling.hpp"
 #include "support/with_code.hpp"
 #include "tasks/embedding_files.hpp"
@@ -43,8 +44,9 @@ Sequences gathered(const Sequences& all, const std::vector<std::size_t>& group) 
 
 EmbeddingSettings read_embedding_settings(const std::filesystem::path& model) {
   return at_boundary([&] {
-    tasks::EmbeddingFiles files =
-        with_code(ErrorCode::invalid_file, [&] { return tasks::read_embedding_files(model); });
+    tasks::EmbeddingFiles files = with_code(ErrorCode::invalid_file, [&] {
+      return tasks::read_embedding_files(onnx_io::find_model(model));
+    });
     EmbeddingSettings settings;
     settings.pooling = {files.pooling, !files.pooling.empty(), files.normalize,
                         files.dimensions.value_or(0)};

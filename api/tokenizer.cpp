@@ -8,6 +8,7 @@
 #include "api/boundary.hpp"
 #include "api/tokenizer_impl.hpp"
 #include "bertcl/sequences.hpp"
+#include "onnx/model_path.hpp"
 #include "support/with_code.hpp"
 #include "text/model_tokenizer.hpp"
 
@@ -53,8 +54,9 @@ Tokenizer Tokenizer::load(const std::filesystem::path& vocabulary) {
 
 Tokenizer Tokenizer::load_beside(const std::filesystem::path& model) {
   return load(at_boundary([&] {
-    return with_code(ErrorCode::io,
-                     [&] { return text::find_vocabulary({model}, "copy the model's beside it"); });
+    return with_code(ErrorCode::io, [&] {
+      return text::find_vocabulary({onnx_io::find_model(model)}, "copy the model's beside it");
+    });
   }));
 }
 

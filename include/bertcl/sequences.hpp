@@ -32,7 +32,8 @@ class BERTCL_API Tokenizer {
   /// it cannot be read, needs something that is not supported, or is a vocab.txt that lacks [PAD],
   /// [UNK], [CLS] or [SEP].
   static Tokenizer load(const std::filesystem::path& vocabulary);
-  /// The same of the file that lies beside a model: its vocab.txt, else one of the others.
+  /// The same of the file that lies beside a model, or beside that of a folder (Session::load): its
+  /// vocab.txt, else one of the others.
   static Tokenizer load_beside(const std::filesystem::path& model);
   Tokenizer(Tokenizer&&) noexcept;
   Tokenizer& operator=(Tokenizer&&) noexcept;

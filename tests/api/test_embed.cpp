@@ -7,6 +7,8 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -122,6 +124,22 @@ TEST_F(ApiEmbed, NothingIsSaidWhereThereAreNoFiles) {
   EXPECT_EQ(settings.pooling.kind, "");
   EXPECT_FALSE(settings.pooling.normalize);
   EXPECT_EQ(settings.max_length, 0);
+  EXPECT_EQ(read_embedding_settings("").pooling.kind, "");
+}
+
+TEST_F(ApiEmbed, TheFilesOfAFolderAreThoseOfTheModelInIt) {
+  const tests::ScratchFolder folder;
+  for (const char* name : {"hub", "hub/onnx", "hub/1_Pooling"})
+    std::filesystem::create_directory(folder / name);
+  std::ofstream(folder / "hub/onnx/model.onnx") << "a model";
+  std::ofstream(folder / "hub/modules.json")
+      << R"([{"type": "sentence_transformers.models.Pooling", "path": "1_Pooling"}])";
+  std::ofstream(folder / "hub/1_Pooling/config.json") << R"({"pooling_mode_max_tokens": true})";
+  EXPECT_EQ(read_embedding_settings(folder / "hub").pooling.kind, "max");
+  EXPECT_EQ(read_embedding_settings(folder / "hub/onnx").pooling.kind, "max");
+  std::filesystem::remove(folder / "hub/onnx/model.onnx");
+  EXPECT_THAT([&] { read_embedding_settings(folder / "hub"); },
+              ThrowsMessage<Error>(HasSubstr("neither model.onnx nor onnx/model.onnx")));
 }
 
 }  // namespace

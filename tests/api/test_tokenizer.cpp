@@ -63,6 +63,21 @@ TEST_F(ApiTokenizer, IsFoundBesideAModelWithWhatItsConfigSays) {
               ThrowsMessage<Error>(HasSubstr("no vocabulary at")));
 }
 
+TEST_F(ApiTokenizer, AFolderStandsForTheModelInIt) {
+  const tests::ScratchFolder folder;
+  std::filesystem::create_directory(folder / "hub");
+  std::filesystem::create_directory(folder / "hub" / "onnx");
+  std::ofstream(folder / "hub" / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\nada\n";
+  EXPECT_THAT([&] { Tokenizer::load_beside(folder / "hub"); },
+              ThrowsMessage<Error>(HasSubstr("neither model.onnx nor onnx/model.onnx")));
+  std::ofstream(folder / "hub" / "onnx" / "model.onnx") << "a model";
+  EXPECT_THAT(Tokenizer::load_beside(folder / "hub").encode("Ada"), ElementsAre(4));
+  std::ofstream(folder / "hub" / "model.onnx") << "a model";
+  EXPECT_THAT(Tokenizer::load_beside(folder / "hub").encode("Ada"), ElementsAre(4));
+  EXPECT_THAT([] { Tokenizer::load_beside(""); },
+              ThrowsMessage<Error>(HasSubstr("no vocabulary at")));
+}
+
 TEST_F(ApiTokenizer, WhatIsNotThereIsAnError) {
   EXPECT_THAT([&] { tokenizer_.id("[NONE]"); }, ThrowsMessage<Error>(HasSubstr("[NONE]")));
   EXPECT_THROW(tokenizer_.token(30522), Error);
