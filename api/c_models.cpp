@@ -136,7 +136,7 @@ std::string evaluated(const bertcl::Session& session, const char* data,
   return bertcl::dump(all);
 }
 
-constexpr const char* kNoSize = "the options have no size";
+constexpr const char* kNoSize = "the options' size is not set";
 
 }  // namespace
 

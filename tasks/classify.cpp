@@ -81,8 +81,8 @@ std::unique_ptr<Task> classify_task(std::vector<ClassifiedText> texts, std::stri
   });
   if (lists && multi_label == false)
     throw Error(
-        "the data have lists of labels, but a text is to be of one class: problem_type in the "
-        "model's config.json, or the option multi_label, says so");
+        "the data list several labels for a text, but problem_type in the model's config.json, or "
+        "TaskOptions::multi_label in C++, says that a text has one");
   if (multi_label.value_or(lists))
     return multi_label_task(std::move(texts), std::move(unit), model_labels);
   return std::make_unique<ClassifyTask>(std::move(texts), std::move(unit), model_labels);

@@ -368,7 +368,7 @@ std::vector<TextOrPair> read_texts_or_pairs(const std::filesystem::path& path) {
       add({std::string(line), std::nullopt});
     });
   }
-  if (texts.empty()) throw Error(file.name + ": holds no text");
+  if (texts.empty()) throw Error(file.name + ": contains no text");
   return texts;
 }
 

@@ -89,7 +89,7 @@ TEST_F(SearchTest, AnyTextsCalibrate) {
   ASSERT_EQ(contexts.code, 0) << contexts.err;
   EXPECT_THAT(contexts.out, HasSubstr("on 2 texts ("));
   for (const char* empty : {"", "\n \n", "{\"text\": \" \"}\n"})
-    EXPECT_THAT(refusal(quantize(write("e.txt", empty))), HasSubstr("e.txt: holds no text"));
+    EXPECT_THAT(refusal(quantize(write("e.txt", empty))), HasSubstr("e.txt: contains no text"));
   EXPECT_THAT(refusal(quantize(write("e.txt", "{\"words\": \" \"}\n"))),
               AllOf(HasSubstr("e.txt:1: text is missing"), HasSubstr("text_pair")));
   EXPECT_THAT(refusal(quantize(path("t.txt"), {"--max-drop", "1"})), HasSubstr("--max-error"));
