@@ -7,8 +7,9 @@
 // w holds columns first .. first + n - 1 of the N columns of all; see prepack_f32.cl.
 //
 // Arguments: 0 w [K][n] f32, or f16 with -DW_HALF=1, at any address; 1 packed, ceil(N/panel) *
-// panel * ceil(K/2) * 2 elements; 2 n; 3 K; 4 panel; 5 first; 6 N. Grid: panels that hold
-// a column of w, each panel / ITEM_COLUMNS times, any work-group size.
+// panel * ceil(K/2) * 2 elements; 2 n; 3 K; 4 panel; 5 first; 6 N.
+// Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
+// is not 0; any work-group size.
 
 #ifndef W_HALF
 #define W_HALF 0  // 1: the weights come in half precision

@@ -8,8 +8,8 @@
 //
 // Arguments: 0 w s8 [K][n]; 1 packed s8, ceil(N/panel) * panel * ceil(K/group) * group bytes;
 // 2 colsum s32 [N]; 3 n; 4 K; 5 panel (at most 64); 6 group; 7 first; 8 N.
-// Grid: panels that hold
-// a column of w, each panel / ITEM_COLUMNS times, any work-group size.
+// Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
+// is not 0; any work-group size.
 
 #ifndef ITEM_COLUMNS
 #define ITEM_COLUMNS 0  // columns of a work-item, a divisor of the panel; 0: all of a panel
