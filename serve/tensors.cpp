@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "bertcl/error.hpp"
+#include "serve/http.hpp"
 #include "serve/json_text.hpp"
 
 namespace bertcl::serve {
@@ -39,7 +39,8 @@ ir::Sizes read_shape(const text::JsonNode& node) {
   std::int64_t elements = 1;
   node.each([&](const text::JsonNode& extent) {
     const std::int64_t size = extent.integer();
-    if (size < 0 || size > std::numeric_limits<std::int32_t>::max()) extent.fail("is no extent");
+    if (size < 0 || size > std::numeric_limits<std::int32_t>::max())
+      extent.fail("is not a valid extent");
     shape.push_back(size);
     if (size > 0 && elements > std::numeric_limits<std::int32_t>::max() / size)
       node.fail("has too many elements");
@@ -48,30 +49,63 @@ ir::Sizes read_shape(const text::JsonNode& node) {
   return shape;
 }
 
-/// Elements of nested lists, in their order.
-void flatten(const text::JsonNode& node, std::vector<double>& floats,
-             std::vector<std::int64_t>& integers, bool is_float) {
-  if (node.value().is_array()) {
-    node.each([&](const text::JsonNode& element) { flatten(element, floats, integers, is_float); });
-  } else if (node.value().is_boolean()) {
-    integers.push_back(node.boolean() ? 1 : 0);
-  } else if (is_float) {
-    floats.push_back(node.number());
-  } else {
-    integers.push_back(node.integer());
-  }
+constexpr int kMostNested = 16;  // lists in lists; no operator takes more axes
+
+/// The values of an integer type that a request can state.
+std::pair<std::int64_t, std::int64_t> range_of(DType type) {
+  if (type == DType::boolean) return {0, 1};
+  const int bits = 8 * static_cast<int>(ir::size_of(type));
+  const bool has_sign =
+      type == DType::i8 || type == DType::i16 || type == DType::i32 || type == DType::i64;
+  if (bits == 64)
+    return {has_sign ? std::numeric_limits<std::int64_t>::min() : 0,
+            std::numeric_limits<std::int64_t>::max()};
+  const std::int64_t half = std::int64_t{1} << (bits - 1);
+  return has_sign ? std::pair{-half, half - 1} : std::pair{std::int64_t{0}, 2 * half - 1};
 }
 
+/// Elements of lists and lists in them, in their order.
+class Elements {
+ public:
+  explicit Elements(DType type) : type_(type), range_(range_of(type)) {}
+
+  void add(const text::JsonNode& node, int depth = 0) {
+    if (node.value().is_array()) {
+      if (depth == kMostNested) node.fail("is nested too deeply");
+      node.each([&](const text::JsonNode& element) { add(element, depth + 1); });
+    } else if (ir::is_float(type_)) {
+      const double value = node.number();
+      if (type_ != DType::f64 && std::abs(value) > std::numeric_limits<float>::max())
+        node.fail("is outside FP32");
+      floats_.push_back(value);
+    } else {
+      const std::int64_t value = node.value().is_boolean() ? node.boolean() : node.integer();
+      if (value < range_.first || value > range_.second)
+        node.fail("is " + std::to_string(value) + ", outside " + datatype_of(type_));
+      integers_.push_back(value);
+    }
+  }
+  std::size_t size() const { return floats_.size() + integers_.size(); }
+  ir::Tensor tensor(const ir::Sizes& shape) && {
+    if (!ir::is_float(type_)) return ir::Tensor::of(shape, std::move(integers_)).converted(type_);
+    const ir::Tensor doubles = ir::Tensor::of(shape, std::move(floats_));
+    return type_ == DType::f64 ? doubles : doubles.converted(DType::f32).converted(type_);
+  }
+
+ private:
+  DType type_;
+  std::pair<std::int64_t, std::int64_t> range_;
+  std::vector<double> floats_;
+  std::vector<std::int64_t> integers_;
+};
+
 ir::Tensor from_json(const text::JsonNode& data, DType type, const ir::Sizes& shape) {
-  std::vector<double> floats;
-  std::vector<std::int64_t> integers;
-  flatten(data, floats, integers, ir::is_float(type));
-  const std::size_t given = ir::is_float(type) ? floats.size() : integers.size();
-  if (given != static_cast<std::size_t>(ir::element_count(shape)))
-    data.fail("has " + std::to_string(given) + " elements, the shape has " +
+  Elements elements(type);
+  elements.add(data);
+  if (elements.size() != static_cast<std::size_t>(ir::element_count(shape)))
+    data.fail("has " + std::to_string(elements.size()) + " elements, the shape has " +
               std::to_string(ir::element_count(shape)));
-  if (!ir::is_float(type)) return ir::Tensor::of(shape, std::move(integers)).converted(type);
-  return ir::Tensor::of(shape, std::vector<float>(floats.begin(), floats.end())).converted(type);
+  return std::move(elements).tensor(shape);
 }
 
 ir::Tensor from_bytes(const text::JsonNode& size, DType type, const ir::Sizes& shape,
@@ -115,16 +149,23 @@ ir::Tensor read_tensor(const text::JsonNode& input, std::string_view& binary) {
 }
 
 std::string data_json(const ir::Tensor& tensor) {
-  std::string text;
-  if (ir::is_float(tensor.dtype()) && tensor.dtype() != DType::f64) {
-    const ir::Tensor floats = tensor.converted(DType::f32);
-    if (!std::ranges::all_of(floats.as<float>(), [](float x) { return std::isfinite(x); }))
-      throw Error("an output has NaN or infinity, which JSON has not; ask for binary_data");
-    append_floats(text, floats.as<float>());
-    return text;
+  if (!ir::is_float(tensor.dtype())) return nlohmann::json(tensor.to_ints()).dump();
+  const auto check = [](const auto& values) {
+    if (!std::ranges::all_of(values, [](auto x) { return std::isfinite(x); }))
+      throw HttpError(424, "Backend",
+                      "an output has NaN or infinity, which JSON does not have; ask for "
+                      "binary_data");
+  };
+  if (tensor.dtype() == DType::f64) {
+    const std::vector<double> values = tensor.to_doubles();
+    check(values);
+    return nlohmann::json(values).dump();
   }
-  if (tensor.dtype() == DType::f64) return nlohmann::json(tensor.to_doubles()).dump();
-  return nlohmann::json(tensor.to_ints()).dump();
+  const ir::Tensor floats = tensor.converted(DType::f32);
+  check(floats.as<float>());
+  std::string text;
+  append_floats(text, floats.as<float>());
+  return text;
 }
 
 }  // namespace bertcl::serve

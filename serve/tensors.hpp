@@ -19,7 +19,8 @@ std::optional<ir::DType> type_of_datatype(std::string_view datatype);
 /// Throws Error that names it.
 ir::Tensor read_tensor(const text::JsonNode& input, std::string_view& binary);
 
-/// Its `data` in JSON: all elements in one list. Throws Error if there is NaN or infinity.
+/// Its `data` in JSON: all elements in one list. Throws HttpError 424 if there is NaN or
+/// infinity.
 std::string data_json(const ir::Tensor& tensor);
 
 }  // namespace bertcl::serve

@@ -23,13 +23,26 @@ inline const std::string kVocabulary =
 inline const std::string kDefaultModel =
     std::string(BERTCL_SOURCE_DIR) + "/models/minilm-l6-squad/model.onnx";
 
-enum class HeadOf { vectors, two_classes, score };
+enum class HeadOf { vectors, two_classes, score, nan };
 
 /// TinyBert that reads 30,522 tokens, with the hidden states [batch, seq, 16], logits [batch, 2] or
-/// one logit [batch, 1] as its only output.
+/// one logit [batch, 1] as its only output; or start and end logits that are NaN.
 inline std::string tiny_model(HeadOf head) {
   quant::tests::TinyBert bert({.vocabulary = 30522});
   quant::tests::GraphBuilder& g = bert.builder();
+  if (head == HeadOf::nan) {
+    for (int i = 0; i < 2; ++i) {
+      const std::string name = g.graph().output(i).name();
+      g.graph().mutable_node(g.graph().node_size() - 2 + i)->set_output(0, name + "_real");
+    }
+    for (int i = 0; i < 2; ++i) {
+      const std::string name = g.graph().output(i).name();
+      g.node("Abs", {name + "_real"}, name + "_abs");
+      g.node("Neg", {name + "_abs"}, name + "_negative");
+      g.node("Log", {name + "_negative"}, name);
+    }
+    return g.model().SerializeAsString();
+  }
   g.graph().clear_output();
   const auto output = [&](const std::string& name, std::vector<std::string> symbols, int last) {
     g.output(name);
@@ -58,14 +71,16 @@ inline std::string tiny_model(HeadOf head) {
 
 /// Models in folders of their own: "vectors", "classes" and "score" by tiny_model(), "cased" as the
 /// first with a tokenizer that keeps capitals, "lowered" with a file that asks for lower case
-/// before it, and "qa", the default model.
+/// before it, "raw" as "score" with a file that names no sigmoid, "nan", and "qa", the default
+/// model.
 class ModelFolders {
  public:
   ModelFolders() {
     for (const auto& [name, head] :
          {std::pair{"vectors", HeadOf::vectors}, std::pair{"cased", HeadOf::vectors},
           std::pair{"lowered", HeadOf::vectors}, std::pair{"classes", HeadOf::two_classes},
-          std::pair{"score", HeadOf::score}}) {
+          std::pair{"score", HeadOf::score}, std::pair{"raw", HeadOf::score},
+          std::pair{"nan", HeadOf::nan}}) {
       std::filesystem::create_directory(folder_ / name);
       folder_.write(std::string(name) + "/model.onnx", tiny_model(head));
       std::filesystem::copy_file(kVocabulary, folder_ / name / "vocab.txt");
@@ -76,6 +91,8 @@ class ModelFolders {
         "lowered/modules.json",
         R"([{"idx": 0, "path": "", "type": "sentence_transformers.models.Transformer"}])");
     folder_.write("lowered/sentence_bert_config.json", R"({"do_lower_case": true})");
+    folder_.write("raw/config.json",
+                  R"({"sentence_transformers": {"activation_fn": "torch.nn.Identity"}})");
     folder_.write("classes/config.json", R"({"id2label": {"0": "bad", "1": "good"}})");
   }
   std::string path(const std::string& name) const {

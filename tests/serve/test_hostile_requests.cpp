@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests that would cost memory or time without bound, and errors that are not the client's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "serve/tensors.hpp"
+#include "tests/serve/models.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using tests::TestService;
+
+constexpr const char* kInferQa = "/v2/models/qa/infer";
+
+TestService& three_models() {
+  static TestService service({.models = {"vectors", "score", "qa"}});
+  return service;
+}
+
+std::string answer_to(TestService& service, const std::string& path, const std::string& body) {
+  const Reply reply = service.call("POST", path, body);
+  return std::to_string(reply.status) + ' ' + reply.body;
+}
+
+std::string answer_to(const std::string& path, const std::string& body) {
+  return answer_to(three_models(), path, body);
+}
+
+std::string nested(int depth, const std::string& inside = "") {
+  return std::string(static_cast<std::size_t>(depth), '[') + inside +
+         std::string(static_cast<std::size_t>(depth), ']');
+}
+
+std::string infer_of(const std::string& data, const std::string& datatype = "INT64",
+                     const std::string& shape = "[1,1]") {
+  return R"({"inputs":[{"name":"input_ids","datatype":")" + datatype + R"(","shape":)" + shape +
+         R"(,"data":)" + data + "}]}";
+}
+
+TEST(HostileRequests, ListsInListsAreBounded) {
+  EXPECT_THAT(answer_to(kInferQa, infer_of(nested(17, "7"))),
+              AllOf(HasSubstr("400 "), HasSubstr("is nested too deeply")));
+  EXPECT_THAT(answer_to(kInferQa, infer_of(nested(16, "7"))), Not(HasSubstr("nested")));
+  EXPECT_THAT(answer_to(kInferQa, infer_of(nested(500'000))),
+              HasSubstr("400 {\"error\":\"the body is nested too deeply"));
+  EXPECT_THAT(answer_to("/embed", R"({"inputs":)" + nested(500'000) + "}"),
+              HasSubstr("422 {\"error\":\"the body is nested too deeply"));
+  EXPECT_THAT(answer_to("/embed", nested(500'000)), HasSubstr("nested too deeply"));
+  EXPECT_THAT(answer_to("/embed", R"({"inputs":")" + std::string(100, '[') + R"(\"[[[[\\"})"),
+              HasSubstr("200 "))
+      << "brackets of a text are no lists";
+}
+
+TEST(HostileRequests, BodiesThatAreNoJsonAreNotQuoted) {
+  const std::string damaged = R"({"inputs": "secret words" oops})";
+  EXPECT_THAT(answer_to("/embed", damaged),
+              AllOf(HasSubstr("422 "), HasSubstr("the body is not valid JSON (byte 27 of 31)"),
+                    Not(HasSubstr("secret"))));
+  EXPECT_THAT(answer_to(kInferQa, damaged),
+              AllOf(HasSubstr("400 "), HasSubstr("the body is not valid JSON (byte 27 of 31)"),
+                    Not(HasSubstr("secret"))));
+  EXPECT_THAT(answer_to("/embed", R"({"inputs": ")"),
+              HasSubstr("422 {\"error\":\"the body is not valid JSON (byte 12 of 12)"));
+  EXPECT_THAT(answer_to("/embed", ""), HasSubstr("the body is not valid JSON (byte 0 of 0)"));
+  for (const char* path : {"/embed", kInferQa}) {
+    EXPECT_THAT(answer_to(path, R"({"inputs": 1e999})"),
+                AllOf(HasSubstr("a number is out of range"), Not(HasSubstr("999"))));
+    for (const char* body : {"[1]", "\"text\"", "null", "3"})
+      EXPECT_THAT(answer_to(path, body), HasSubstr("the body must be a JSON object"));
+  }
+}
+
+TEST(HostileRequests, ValuesThatATypeDoesNotHoldAreRefused) {
+  EXPECT_THAT(answer_to(kInferQa, infer_of("[300]", "UINT8")), HasSubstr("is 300, outside UINT8"));
+  EXPECT_THAT(answer_to(kInferQa, infer_of("[-1]", "UINT64")), HasSubstr("is -1, outside UINT64"));
+  EXPECT_THAT(answer_to(kInferQa, infer_of("[2147483648]", "INT32")), HasSubstr("outside INT32"));
+  EXPECT_THAT(answer_to(kInferQa, infer_of("[2]", "BOOL")), HasSubstr("outside BOOL"));
+  EXPECT_THAT(answer_to(kInferQa, infer_of("[1e300]", "FP32")), HasSubstr("outside FP32"));
+  EXPECT_THAT(answer_to(kInferQa, infer_of("[true]", "FP32")), HasSubstr("expected number"));
+  EXPECT_THAT(answer_to(kInferQa, infer_of("[1]", "INT64", "[4294967296]")),
+              HasSubstr("is not a valid extent"));
+  EXPECT_THAT(answer_to(kInferQa, infer_of("[]", "INT64", "[0,4]")), HasSubstr("400 "));
+}
+
+TEST(HostileRequests, DoublesKeepTheirBits) {
+  const json input = {{"datatype", "FP64"}, {"shape", {2}}, {"data", {0.1, 1e300}}};
+  std::string_view binary;
+  const ir::Tensor tensor = read_tensor(text::JsonNode(input), binary);
+  EXPECT_EQ(tensor.to_doubles(), (std::vector<double>{0.1, 1e300}));
+  EXPECT_EQ(json::parse(data_json(tensor)), input["data"]);
+}
+
+TEST(HostileRequests, OutputsThatJsonDoesNotHaveAreErrorsOfTheModel) {
+  const auto status_of = [](const ir::Tensor& tensor) {
+    try {
+      data_json(tensor);
+    } catch (const HttpError& error) {
+      return error.status;
+    }
+    return 200;
+  };
+  for (const double value :
+       {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    const ir::Tensor doubles = ir::Tensor::of<double>({2}, {1.0, value});
+    for (const ir::DType type : {ir::DType::f64, ir::DType::f32, ir::DType::f16})
+      EXPECT_EQ(status_of(doubles.converted(type)), 424);
+  }
+  EXPECT_EQ(status_of(ir::Tensor::of<double>({1}, {1.0})), 200);
+  EXPECT_EQ(status_of(ir::Tensor::of<float>({0}, {})), 200);
+}
+
+TEST(HostileRequests, AnOutputIsGivenOnce) {
+  json body = json::parse(infer_of("[101]"));
+  body["inputs"].push_back(body["inputs"][0]);
+  body["inputs"][1]["name"] = "attention_mask";
+  body["outputs"] = {{{"name", "start_logits"}}, {{"name", "start_logits"}}};
+  EXPECT_THAT(answer_to(kInferQa, body.dump()),
+              AllOf(HasSubstr("400 "), HasSubstr("'start_logits' is asked for twice")));
+  body["outputs"].erase(1);
+  EXPECT_EQ(three_models().status(kInferQa, body), 200);
+}
+
+TEST(HostileRequests, TensorsHaveNoMoreElementsThanTheQueueTakes) {
+  TestService small({.models = {"qa"}, .batcher = {.max_queue_tokens = 8}});
+  EXPECT_THAT(answer_to(small, kInferQa, infer_of("[1,2,3,4,5,6,7,8,9]", "INT64", "[1,9]")),
+              AllOf(HasSubstr("413 "), HasSubstr("a tensor has 9 elements, the queue takes 8")));
+}
+
+TEST(HostileRequests, WindowsOfAContextAreBounded) {
+  TestService small({.models = {"qa"}, .batcher = {.max_queue_tokens = 200}});
+  std::string context;
+  for (int i = 0; i < 400; ++i) context += "word ";
+  json body = {{"question", "Who?"}, {"context", context}, {"max_seq_len", 50}, {"doc_stride", 1}};
+  EXPECT_THAT(answer_to(small, "/answer", body.dump()),
+              AllOf(HasSubstr("422 "), HasSubstr(" windows, the limit is 4; shorten it or raise "
+                                                 "doc_stride")));
+  body["context"] = context.substr(0, 100);
+  EXPECT_EQ(small.status("/answer", body), 200);
+  body["top_k"] = 100;
+  EXPECT_EQ(small.status("/answer", body), 200);
+  body["top_k"] = 101;
+  EXPECT_THAT(answer_to(small, "/answer", body.dump()), HasSubstr("top_k is not from 1 to 100"));
+}
+
+TEST(HostileRequests, AnswersOfNanAreErrorsOfTheModel) {
+  TestService broken({.models = {"nan"}});
+  EXPECT_THAT(answer_to(broken, "/answer", R"({"question": "Who?", "context": "The cat."})"),
+              AllOf(HasSubstr("424 "), HasSubstr("NaN or infinity"),
+                    HasSubstr(R"("error_type":"Backend")")));
+  const std::string body =
+      R"({"inputs":[{"name":"input_ids","datatype":"INT64","shape":[1,1],"data":[101]},)"
+      R"({"name":"attention_mask","datatype":"INT64","shape":[1,1],"data":[1]}]})";
+  EXPECT_THAT(answer_to(broken, "/v2/models/nan/infer", body),
+              AllOf(HasSubstr("424 "), HasSubstr("NaN or infinity")));
+}
+
+TEST(HostileRequests, TextsAreCountedBeforeTheyAreRead) {
+  std::vector<std::string> texts(33, "a");
+  for (int i = 0; i < 700; ++i) texts[0] += " a";
+  EXPECT_THAT(answer_to("/embed_all", json{{"inputs", texts}}.dump()),
+              HasSubstr("413 {\"error\":\"the request has 33 texts"));
+  EXPECT_THAT(answer_to("/embed_all", R"({"inputs": []})"), HasSubstr("400 "));
+}
+
+TEST(HostileRequests, LongTextsAreTokenizedAndDecoded) {
+  const int words = 200'000;  // a second, if each of them costs a constant
+  std::string text;
+  for (int i = 0; i < words; ++i) text += "a!";
+  const json tokens =
+      three_models().post("/tokenize", {{"inputs", text}, {"add_special_tokens", false}});
+  ASSERT_EQ(tokens[0].size(), 2u * words);
+  json ids = json::array();
+  for (const json& token : tokens[0]) ids.push_back(token["id"]);
+  EXPECT_EQ(
+      three_models().post("/decode", {{"ids", json::array({ids})}})[0].get<std::string>().size(),
+      3u * words - 1);
+}
+
+TEST(HostileRequests, ErrorsAreTheClientsOrTheServers) {
+  const auto status_of = [](ErrorCode code) {
+    auto models = tests::load_models({"vectors"}, {});
+    ModelSetup setup = models.front()->setup();
+    setup.load_hidden_states = [code]() -> std::shared_ptr<runtime::Session> {
+      throw Error("it failed", code);
+    };
+    models.front() = std::make_unique<Model>(std::move(setup), BatcherOptions{});
+    Metrics metrics;
+    Service service({}, metrics);
+    service.start(std::move(models));
+    RequestRecord record;
+    const Reply reply = service.handle({"POST", "/embed_all", R"({"inputs": "a"})"}, record);
+    EXPECT_THAT(reply.body, HasSubstr(reply.status == 422 ? "Validation" : "Backend"));
+    return reply.status;
+  };
+  EXPECT_EQ(status_of(ErrorCode::invalid_argument), 422);
+  EXPECT_EQ(status_of(ErrorCode::invalid_file), 422);
+  EXPECT_EQ(status_of(ErrorCode::device), 424);
+  EXPECT_EQ(status_of(ErrorCode::out_of_memory), 424);
+  EXPECT_EQ(status_of(ErrorCode::unsupported), 424);
+}
+
+}  // namespace
+}  // namespace bertcl::serve
