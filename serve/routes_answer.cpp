@@ -21,16 +21,19 @@ struct AskRequest {
   std::size_t top_k = 1;
 };
 
-void read_int(const std::optional<text::JsonNode>& options, const char* name, int& value) {
+constexpr int kMostAnswers = 100, kMostTokens = 100'000;
+
+void read_int(const std::optional<text::JsonNode>& options, const char* name, int& value,
+              int most = kMostTokens) {
   const auto found = options ? options->find(name) : std::nullopt;
   if (!found) return;
   const std::int64_t given = found->integer();
-  if (given < 1 || given > 100'000) found->fail("is not from 1 to 100000");
+  if (given < 1 || given > most) found->fail("is not from 1 to " + std::to_string(most));
   value = static_cast<int>(given);
 }
 
 /// {question, context} with options beside them, or {inputs: {..}, parameters: {..}}.
-AskRequest read_ask_request(const Model& model, const text::JsonNode& body) {
+AskRequest read_ask_request(Model& model, const text::JsonNode& body) {
   const text::JsonNode asked = body.find("inputs").value_or(body);
   const std::optional<text::JsonNode> options =
       body.find("inputs") ? body.find("parameters") : std::optional(body);
@@ -38,7 +41,7 @@ AskRequest read_ask_request(const Model& model, const text::JsonNode& body) {
                      model.setup().answer, 1};
   squad::AnswerOptions& answer = request.options;
   int top_k = 1;
-  read_int(options, "top_k", top_k);
+  read_int(options, "top_k", top_k, kMostAnswers);
   request.top_k = static_cast<std::size_t>(top_k);
   answer.predictions.n_best_size = std::max(answer.predictions.n_best_size, top_k);
   read_int(options, "max_answer_len", answer.predictions.max_answer_length);
@@ -47,6 +50,11 @@ AskRequest read_ask_request(const Model& model, const text::JsonNode& body) {
   int length = answer.features.max_seq_length;
   read_int(options, "max_seq_len", length);
   answer.features.max_seq_length = std::min(length, static_cast<int>(model.setup().max_length));
+  // More windows do not fit into the queue, and each takes memory before that is known.
+  answer.features.max_windows =
+      std::max<std::size_t>(model.batcher().options().max_queue_tokens /
+                                static_cast<std::size_t>(answer.features.max_seq_length),
+                            1);
   const auto absent = options ? options->find("handle_impossible_answer") : std::nullopt;
   if (absent) answer.predictions.version_2 = absent->boolean();
   return request;
@@ -108,9 +116,10 @@ Reply answer_route(Context& context) {
   context.record.texts = asked.features.size();
   std::vector<Sequence> windows;
   for (const squad::Feature& feature : asked.features) windows.push_back(window_of(feature));
+  const std::vector<Values> values = context.run(model, model.batcher(), std::move(windows));
+  if (!request.options.predictions.allow_nonfinite) check_finite(values);
   const std::vector<squad::Logits> logits =
-      logits_of(context.run(model, model.batcher(), std::move(windows)),
-                model.setup().head.outputs.size() == 1);
+      logits_of(values, model.setup().head.outputs.size() == 1);
   std::vector<squad::WindowLogits> seen;
   for (std::size_t i = 0; i < logits.size(); ++i)
     seen.push_back({&asked.features[i], logits[i].start, logits[i].end});

@@ -117,6 +117,10 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
   const std::vector<Window> windows =
       make_windows(document.piece_ids.size(), static_cast<std::size_t>(room),
                    static_cast<std::size_t>(options.doc_stride));
+  if (options.max_windows > 0 && windows.size() > options.max_windows)
+    throw Error(
+        fmt::format("the context makes {} windows, the limit is {}; shorten it or raise doc_stride",
+                    windows.size(), options.max_windows));
   std::vector<Feature> features;
   features.reserve(windows.size());
   for (std::size_t i = 0; i < windows.size(); ++i) {

@@ -12,9 +12,10 @@
 namespace bertcl::squad {
 
 struct FeatureOptions {
-  int max_seq_length = 384;   ///< tokens of a window with [CLS] and both [SEP]
-  int doc_stride = 128;       ///< step between windows (Hugging Face: their overlap)
-  int max_query_length = 64;  ///< word pieces of the question that are kept
+  int max_seq_length = 384;     ///< tokens of a window with [CLS] and both [SEP]
+  int doc_stride = 128;         ///< step between windows (Hugging Face: their overlap)
+  int max_query_length = 64;    ///< word pieces of the question that are kept
+  std::size_t max_windows = 0;  ///< of a context and a question; 0: any number
 };
 
 /// Bytes [begin, end) of a UTF-8 text.
@@ -55,7 +56,7 @@ Document make_document(std::string_view context, const text::Tokenizer& tokenize
 
 /// Windows over `document` for one question, as `convert_example_to_features` of
 /// NVIDIA/TensorRT demo/BERT data_processing.py. A document without word pieces has none.
-/// Throws Error on options that leave no room for the document.
+/// Throws Error on options that leave no room for the document, or make more than max_windows.
 std::vector<Feature> make_features(const Document& document, std::string_view question,
                                    const text::Tokenizer& tokenizer, const FeatureOptions& options,
                                    std::size_t example_index = 0);

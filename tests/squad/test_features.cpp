@@ -134,6 +134,17 @@ TEST(Features, ADocumentWithoutPiecesHasNoWindow) {
   }
 }
 
+TEST(Features, WindowsMayBeBounded) {
+  const Document document = make_document("a b c d e f g h i j", letter_tokenizer());
+  FeatureOptions options{.max_seq_length = 10, .doc_stride = 2, .max_query_length = 64};
+  options.max_windows = 3;
+  EXPECT_EQ(make_features(document, "who", letter_tokenizer(), options).size(), 3u);
+  options.max_windows = 2;
+  EXPECT_THAT(error_of([&] { make_features(document, "who", letter_tokenizer(), options); }),
+              HasSubstr("the context makes 3 windows, the limit is 2; shorten it or raise "
+                        "doc_stride"));
+}
+
 TEST(Features, ImpossibleOptionsAreRefused) {
   const Document document = make_document("a b", letter_tokenizer());
   const auto error_with = [&](FeatureOptions options) {
