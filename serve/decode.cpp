@@ -16,9 +16,13 @@
 namespace bertcl::serve {
 namespace {
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
+std::string replaced(const std::string& text, std::string_view from, std::string_view to) {
+  std::string result;
+  result.reserve(text.size());
+  std::size_t begin = 0;
+  for (std::size_t at; (at = text.find(from, begin)) != std::string::npos; begin = at + from.size())
+    result.append(text, begin, at - begin).append(to);
+  return result.append(text, begin);
 }
 
 bool has_token(const text::Tokenizer& tokenizer, std::string_view token) {
@@ -52,7 +56,7 @@ std::string join_word_pieces(const std::vector<std::string>& tokens) {
        {" 's", "'s"},
        {" 've", "'ve"},
        {" 're", "'re"}}};
-  for (const auto& [from, to] : rules) replace_all(text, from, to);
+  for (const auto& [from, to] : rules) text = replaced(text, from, to);
   return text;
 }
 
@@ -88,7 +92,7 @@ std::string join_bytes(const std::vector<std::string>& tokens) {
 std::string join_pieces(const std::vector<std::string>& tokens) {
   std::string text;
   for (const std::string& token : tokens) text += token;
-  replace_all(text, "\u2581", " ");
+  text = replaced(text, "\u2581", " ");
   return text.starts_with(' ') ? text.substr(1) : text;
 }
 

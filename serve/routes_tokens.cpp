@@ -42,29 +42,59 @@ std::vector<text::Span> spans_of(const text::Tokenizer& tokenizer, const std::st
   }
 }
 
-Json tokens_of(const text::Tokenizer& tokenizer, const std::string& text, bool special) {
+/// Code points before bytes of a text, which are asked for in ascending order.
+class CodePointsBefore {
+ public:
+  explicit CodePointsBefore(std::string_view text) : text_(text) {}
+  std::size_t operator()(std::size_t byte) {
+    if (byte < byte_) byte_ = count_ = 0;
+    count_ += text::count_code_points(text_.substr(byte_, byte - byte_));
+    byte_ = byte;
+    return count_;
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t byte_ = 0, count_ = 0;
+};
+
+/// A list of tokens in JSON; its text is a fraction of what a document of it takes.
+class TokenList {
+ public:
+  explicit TokenList(const text::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  void add(std::int32_t id, bool special, const std::string& start, const std::string& stop) {
+    text_ += count_++ == 0 ? "[" : ",";
+    text_ += R"({"id":)" + std::to_string(id) + R"(,"text":)" + dump(tokenizer_.token(id)) +
+             R"(,"special":)" + (special ? "true" : "false") + R"(,"start":)" + start +
+             R"(,"stop":)" + stop + '}';
+  }
+  void add_special(const std::vector<std::int32_t>& ids) {
+    for (const std::int32_t id : ids) add(id, true, "null", "null");
+  }
+  std::size_t count() const { return count_; }
+  std::string text() && { return count_ == 0 ? "[]" : std::move(text_) + ']'; }
+
+ private:
+  const text::Tokenizer& tokenizer_;
+  std::string text_;
+  std::size_t count_ = 0;
+};
+
+TokenList tokens_of(const text::Tokenizer& tokenizer, const std::string& text, bool special) {
   std::vector<std::int32_t> ids;
   const std::vector<text::Span> spans = spans_of(tokenizer, text, ids);
-  Json tokens = Json::array();
-  const auto add = [&](std::int32_t id, bool is_special) -> Json& {
-    tokens.push_back({{"id", id},
-                      {"text", tokenizer.token(id)},
-                      {"special", is_special},
-                      {"start", nullptr},
-                      {"stop", nullptr}});
-    return tokens.back();
-  };
-  if (special)
-    for (const std::int32_t id : tokenizer.special().before) add(id, true);
+  TokenList tokens(tokenizer);
+  CodePointsBefore start(text), stop(text);  // spans of bytes of a character may overlap
+  if (special) tokens.add_special(tokenizer.special().before);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    Json& token = add(ids[i], false);
-    if (i >= spans.size()) continue;
-    const std::string_view all = text;
-    token["start"] = text::count_code_points(all.substr(0, spans[i].begin));
-    token["stop"] = text::count_code_points(all.substr(0, spans[i].end));
+    if (i < spans.size())
+      tokens.add(ids[i], false, std::to_string(start(spans[i].begin)),
+                 std::to_string(stop(spans[i].end)));
+    else
+      tokens.add(ids[i], false, "null", "null");
   }
-  if (special)
-    for (const std::int32_t id : tokenizer.special().after) add(id, true);
+  if (special) tokens.add_special(tokenizer.special().after);
   return tokens;
 }
 
@@ -80,12 +110,15 @@ Reply tokenize_route(Context& context) {
   context.record.texts = texts.size();
   const std::string prompt = body.find("prompt_name") ? prompt_of(model, body) : "";
   const bool special = flag_or_true(body, "add_special_tokens");
-  Json all = Json::array();
+  Reply reply;
   for (const std::string& text : texts) {
-    all.push_back(tokens_of(*model.setup().tokenizer, prompt + text, special));
-    context.record.tokens += all.back().size();
+    TokenList tokens = tokens_of(*model.setup().tokenizer, prompt + text, special);
+    context.record.tokens += tokens.count();
+    reply.body += reply.body.empty() ? '[' : ',';
+    reply.body += std::move(tokens).text();
   }
-  return {200, dump(all)};
+  reply.body += ']';
+  return reply;
 }
 
 Reply decode_route(Context& context) {
