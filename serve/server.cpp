@@ -4,11 +4,14 @@
 
 #include <fmt/format.h>
 #include <httplib.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <limits>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -50,6 +53,25 @@ Connection connection_of(const httplib::Request& request) {
   return {request.remote_addr, request.remote_port, request.local_port};
 }
 
+/// What the head of a request says of its body.
+enum class BodyOf { none, announced, chunked, unclear };
+
+/// A body whose end is not clear could hide a second request from a proxy (RFC 9112, 6.3).
+BodyOf body_of(const httplib::Request& request, std::size_t& length) {
+  const std::size_t lengths = request.get_header_value_count("Content-Length");
+  const std::size_t encodings = request.get_header_value_count("Transfer-Encoding");
+  if (lengths + encodings == 0) return BodyOf::none;
+  if (lengths + encodings > 1) return BodyOf::unclear;
+  if (encodings == 1) {
+    const std::string coding = request.get_header_value("Transfer-Encoding");
+    return strcasecmp(coding.c_str(), "chunked") == 0 ? BodyOf::chunked : BodyOf::unclear;
+  }
+  const std::string text = request.get_header_value("Content-Length");
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
+  if (error != std::errc{} || end != text.data() + text.size()) return BodyOf::unclear;
+  return BodyOf::announced;
+}
+
 /// Set by a handler, read when its reply has been written by the same thread.
 thread_local bool closes_connection = false;
 
@@ -78,13 +100,17 @@ struct Server::Impl {
     http.set_keep_alive_timeout(options.keep_alive_seconds);
     http.set_read_timeout(options.io_seconds);
     http.set_write_timeout(options.io_seconds);
-    http.set_payload_max_length(options.payload_limit);
+    // What is larger is read by read_and_answer(), which bounds the time that it takes.
+    http.set_payload_max_length(kMostDiscarded * options.payload_limit);
     http.set_tcp_nodelay(true);
     const auto with_body = [this](const httplib::Request& request, httplib::Response& response,
                                   const httplib::ContentReader& reader) {
       read_and_answer(request, response, reader);
     };
     const auto without_body = [this](const httplib::Request& request, httplib::Response& response) {
+      std::size_t length = 0;
+      const BodyOf body = body_of(request, length);  // the library would take it for a request
+      closes_connection = body != BodyOf::none && (body != BodyOf::announced || length > 0);
       answer(request, response, {});
     };
     http.Get(".*", without_body).Options(".*", without_body);
@@ -113,14 +139,24 @@ struct Server::Impl {
       closes_connection = true;  // what is left of the body is no request
       refuse(request, response, clock, status, message);
     };
-    if (request.is_multipart_form_data()) return give_up(415, "the body is to be JSON");
+    std::size_t announced = 0;
+    const BodyOf kind = body_of(request, announced);
+    if (kind == BodyOf::none) return answer(request, response, {});  // the library would wait
+    if (kind == BodyOf::unclear)
+      return give_up(400, "Content-Length and Transfer-Encoding do not tell where the body ends");
+    if (request.is_multipart_form_data()) return give_up(415, "the body must be JSON");
+    if (announced > kMostDiscarded * options.payload_limit)
+      return give_up(413, "the request's body is too large");
     std::string body;
     std::size_t size = 0;
+    bool late = false;
     const bool whole = reader([&](const char* data, std::size_t length) {
       size += length;
       if (size <= options.payload_limit) body.append(data, length);
-      return size <= kMostDiscarded * options.payload_limit;
+      late = clock.seconds() > options.body_seconds;
+      return !late && size <= kMostDiscarded * options.payload_limit;
     });
+    if (late) return give_up(408, "the request's body took too long");
     if (size > options.payload_limit) return give_up(413, "the request's body is too large");
     // The library has set the status: 413 for a length that was announced, 400 for what it cannot
     // unpack or read.

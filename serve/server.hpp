@@ -18,6 +18,7 @@ struct ServerOptions {
   std::size_t payload_limit = 2'000'000;  ///< bytes of a request's body, unpacked
   int keep_alive_seconds = 5;             ///< until an idle connection is closed
   int io_seconds = 30;                    ///< between two pieces of a request or an answer
+  double body_seconds = 60;               ///< for all of a request's body
 };
 
 /// A request that was answered, for logs.

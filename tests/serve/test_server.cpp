@@ -58,6 +58,10 @@ class RawConnection {
     EXPECT_EQ(::send(socket_, text.data(), text.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(text.size()));
   }
+  /// The server may have closed it.
+  void try_send(const std::string& text) const {
+    (void)!::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
+  }
   void post(const std::string& path, const std::string& body) const {
     send("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(body.size()) +
          "\r\n\r\n" + body);
@@ -66,6 +70,12 @@ class RawConnection {
     std::string text(4096, '\0');
     const ssize_t size = recv(socket_, text.data(), text.size(), 0);
     text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+    return text;
+  }
+  /// Until the server closes the connection.
+  std::string all() const {
+    std::string text;
+    for (std::string part = receive(); !part.empty(); part = receive()) text += part;
     return text;
   }
   void hang_up() {
@@ -218,6 +228,57 @@ TEST(Server, DamagedRequestsAreRefused) {
   EXPECT_EQ(server.client().Delete("/embed")->status, 405);
   EXPECT_EQ(server.client().Get("/" + std::string(1000, 'x'))->status, 404);
   EXPECT_EQ(server.client().Get("/health")->status, 200);
+}
+
+TEST(Server, ABodyThatIsNotAnnouncedIsEmpty) {
+  TestServer server({.server = {.io_seconds = 3600}});
+  for (const char* method : {"POST", "PUT", "DELETE"}) {
+    RawConnection client(server.port());
+    client.send(std::string(method) + " /embed HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_THAT(client.receive(), HasSubstr(std::string(method) == "POST" ? " 422 " : " 405 "));
+    client.post("/embed", body_of("a"));
+    EXPECT_THAT(client.receive(), HasSubstr(" 200 ")) << "the connection goes on";
+  }
+}
+
+TEST(Server, BodiesWhoseEndIsUnclearAreRefused) {
+  TestServer server;
+  for (const char* head :
+       {"Content-Length: x", "Content-Length: -1", "Content-Length: +2", "Content-Length: 2 2",
+        "Content-Length: 99999999999999999999", "Content-Length: 2\r\nContent-Length: 3",
+        "Content-Length: 2\r\nTransfer-Encoding: chunked", "Transfer-Encoding: gzip",
+        "Transfer-Encoding: gzip, chunked"}) {
+    RawConnection client(server.port());
+    client.send(std::string("POST /embed HTTP/1.1\r\nHost: x\r\n") + head +
+                "\r\n\r\n{}GET /health HTTP/1.1\r\n\r\n");
+    EXPECT_THAT(client.all(), testing::AllOf(HasSubstr(" 400 "), Not(HasSubstr(" 200 ")))) << head;
+  }
+  RawConnection get(server.port());
+  get.send(
+      "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 31\r\n\r\n"
+      "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(get.all(), testing::AllOf(HasSubstr(" 200 "), Not(HasSubstr("bertcl_"))))
+      << "the body of a GET is no request";
+  RawConnection huge(server.port());
+  huge.send("POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n");
+  EXPECT_THAT(huge.receive(), HasSubstr(" 413 ")) << "before any of it comes";
+}
+
+TEST(Server, ASlowBodyIsGivenUp) {
+  TestServer server({.server = {.body_seconds = 0.05}});
+  RawConnection client(server.port());
+  client.send("POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n{");
+  std::atomic<bool> ended = false;
+  std::thread drip([&] {
+    for (int i = 0; i < 2000 && !ended; ++i) {
+      client.try_send(" ");
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  });
+  EXPECT_THAT(client.receive(), HasSubstr(" 408 "));
+  ended = true;
+  drip.join();
+  EXPECT_EQ(server.client().Post("/embed", body_of("a"), kJson)->status, 200);
 }
 
 TEST(Server, ConnectionsWithoutAThreadWait) {
