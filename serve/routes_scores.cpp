@@ -75,6 +75,9 @@ bool flag(const text::JsonNode& body, const char* name) {
   return found && found->boolean();
 }
 
+/// True for a reranker whose files say that its scores are its logits.
+bool is_raw(const ModelSetup& setup) { return setup.kind == Kind::reranker && !setup.sigmoid; }
+
 }  // namespace
 
 Reply predict_route(Context& context) {
@@ -93,7 +96,7 @@ Reply predict_route(Context& context) {
                                          : context.encode(model, pair[0], pair[1], truncation));
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
-  const bool raw = flag(body, "raw_scores");
+  const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
   Reply reply;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     if (is_batch) reply.body += i == 0 ? '[' : ',';
@@ -117,7 +120,7 @@ Reply rerank_route(Context& context) {
     sequences.push_back(context.encode(model, query, text, truncation));
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
-  const bool raw = flag(body, "raw_scores") || !model.setup().sigmoid;
+  const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
   std::vector<Prediction> ranks;  // their labels are the places of the texts
   for (std::size_t i = 0; i < logits.size(); ++i)
     ranks.push_back({static_cast<float>(raw ? logits[i].at(0) : sigmoid_of(logits[i].at(0))), i});

@@ -217,6 +217,17 @@ TEST(Routes, RanksAreSortedScoresOfPairs) {
   EXPECT_EQ(shared().status("/rerank", {{"query", "Who?"}, {"texts", json::array()}}), 400);
 }
 
+TEST(Routes, ScoresAreLogitsWhereTheFilesOfARerankerSaySo) {
+  TestService raw({.models = {"raw"}});
+  const json pair = json::array({json::array({"Who?", "the Khronos Group"})});
+  const json expected =
+      shared().post("/predict", {{"inputs", pair}, {"model", "score"}, {"raw_scores", true}});
+  EXPECT_EQ(raw.post("/predict", {{"inputs", pair}}), expected);
+  EXPECT_NE(shared().post("/predict", {{"inputs", pair}, {"model", "score"}}), expected);
+  EXPECT_EQ(raw.post("/rerank", {{"query", "Who?"}, {"texts", {"the Khronos Group"}}})[0]["score"],
+            expected[0][0]["score"]);
+}
+
 TEST(Routes, TokensAndBack) {
   const json tokens = shared().post("/tokenize", {{"inputs", "Embeddings, don't!"}});
   ASSERT_EQ(tokens.size(), 1u);
