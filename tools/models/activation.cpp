@@ -42,8 +42,10 @@ bool has_sigmoid(const std::filesystem::path& model) {
   const std::string name = activation_of(model);
   if (name.empty() || name.ends_with("Sigmoid")) return true;
   if (name.ends_with("Identity")) return false;
-  throw Error(fmt::format("{}: unknown activation {} of its scores; use --sigmoid or --logits",
-                          model.string(), name));
+  throw Error(
+      fmt::format("{}: unknown activation {} (choose from Sigmoid, Identity in config.json; "
+                  "bertcl rerank also has --sigmoid and --logits)",
+                  model.string(), name));
 }
 
 }  // namespace bertcl::tools
