@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -97,6 +100,20 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
               HasSubstr("port"));
   EXPECT_THAT(refusal(run_bertcl({"serve", "--config", path("none.toml")})),
               HasSubstr("none.toml"));
+}
+
+TEST_F(ServeCommand, EndsAtOnceWhileModelsAreLoaded) {
+  // A pipe for a model: it is opened, and read in vain.
+  const std::string model = path("model.onnx");
+  ASSERT_EQ(mkfifo(model.c_str(), 0600), 0);
+  const int port = 20000 + getpid() % 20000;
+  const int code = bertcl::tests::interrupt_bertcl(
+      {"serve", "tiny=" + model, "--vocab", tests::kVocabulary, "--port", std::to_string(port)},
+      SIGTERM, [&] {
+        const auto health = httplib::Client("127.0.0.1", port).Get("/health");
+        return health && health->status == 503;
+      });
+  EXPECT_EQ(code, 0);
 }
 
 TEST_F(ServeCommand, WhatCannotBeServedIsRefused) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bertcl serve: models behind HTTP, until a signal ends it.
+// bertcl serve: serves models over HTTP until a signal ends it.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -182,7 +182,11 @@ int serve_models(ServeOptions options) {
   serve::Metrics metrics;
   serve::Service service(options.service, metrics);
   Event ended;
-  const SignalWatch signals([&] { ended.set(); });
+  const SignalWatch signals([&] {
+    // Nothing is queued yet, and what loads a model cannot be interrupted.
+    if (service.state() == serve::Service::State::loading) std::_Exit(kOk);
+    ended.set();
+  });
   serve::Server server(service, options.server,
                        [&log](const serve::Answered& answered) { log.write(answered); });
   const int port = server.bind();
