@@ -48,6 +48,7 @@ Reply embed_all_route(Context& context) {
   Model& model =
       context.service.model_for(context, {Kind::embedding, Kind::other}, model_named(body));
   const EmbedRequest request = read_embed_request(context, model, body);
+  context.check_count(request.inputs.size());
   std::vector<std::size_t> tokens;
   for (const Input& input : request.inputs)
     tokens.push_back(
