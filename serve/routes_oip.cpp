@@ -9,7 +9,6 @@
 #include "serve/json_text.hpp"
 #include "serve/routes.hpp"
 #include "serve/tensors.hpp"
-#include "text/json_file.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -166,7 +165,7 @@ Inference read_call(Context& context, const runtime::Session& session) {
   try {
     const std::size_t length = header_length(context.call);
     const std::string_view whole = context.call.body;
-    context.document = text::parse_json(whole.substr(0, length));
+    context.document = parse_body(whole.substr(0, length), 400);
     return read_inference(session, text::JsonNode(context.document), whole.substr(length));
   } catch (const Error& error) {
     throw HttpError(400, "Validation", error.what());

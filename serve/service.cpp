@@ -15,12 +15,12 @@
 #include "bertcl/error.hpp"
 #include "serve/json_text.hpp"
 #include "serve/metrics.hpp"
-#include "text/json_file.hpp"
 
 namespace bertcl::serve {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks{25};  // at the connection of a waiting request
+constexpr int kDeepestBody = 32;                        // lists and objects of a body
 
 /// The parts of a path that stand for {}; none if it does not match.
 std::optional<std::vector<std::string>> match(std::string_view pattern, std::string_view path) {
@@ -54,10 +54,44 @@ HttpError too_long(const TooLong& text) {
                                text.tokens, text.limit));
 }
 
+/// True if lists and objects of a JSON text are nested more than `most` deep. Each takes memory
+/// of many times its two bytes.
+bool is_nested_deeper(std::string_view text, int most) {
+  bool in_string = false;
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') ++i;
+    if (c == '"') in_string = !in_string;
+    if (in_string) continue;
+    if ((c == '[' || c == '{') && ++depth > most) return true;
+    if (c == ']' || c == '}') --depth;
+  }
+  return false;
+}
+
 }  // namespace
 
+nlohmann::json parse_body(std::string_view text, int status) {
+  const auto refuse = [&](const std::string& why) -> HttpError {
+    return {status, "Validation", "the body " + why};
+  };
+  if (is_nested_deeper(text, kDeepestBody)) throw refuse("is nested too deeply");
+  nlohmann::json document;
+  try {
+    document = nlohmann::json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw refuse(fmt::format("is not valid JSON (byte {} of {})", std::min(error.byte, text.size()),
+                             text.size()));
+  } catch (const nlohmann::json::out_of_range&) {
+    throw refuse("is not valid JSON: a number is out of range");
+  }
+  if (!document.is_object()) throw refuse("must be a JSON object");
+  return document;
+}
+
 text::JsonNode Context::body() {
-  document = text::parse_json(call.body);
+  document = parse_body(call.body, 422);
   return text::JsonNode(document);
 }
 

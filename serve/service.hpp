@@ -47,7 +47,7 @@ struct Context {
   std::vector<std::string> arguments = {};  ///< of {} in the path
   nlohmann::json document = {};             ///< of body()
 
-  /// The body as JSON. Throws HttpError 422 if it is none.
+  /// The body. Throws HttpError 422 if it is not a JSON object.
   text::JsonNode body();
   /// Sequences run by the model; the values of each. Throws HttpError, HungUp.
   std::vector<Values> run(Model& model, Batcher& batcher, std::vector<Sequence> sequences);
@@ -111,6 +111,10 @@ class Service {
   std::vector<std::unique_ptr<Model>> models_;
   std::atomic<State> state_ = State::loading;
 };
+
+/// A JSON object. Throws HttpError of that status if `text` is none, without a word of what it
+/// says.
+nlohmann::json parse_body(std::string_view text, int status);
 
 /// The body of an error in the protocol of a path.
 std::string error_body(std::string_view path, int status, const std::string& type,
