@@ -70,6 +70,11 @@ bool is_nested_deeper(std::string_view text, int most) {
   return false;
 }
 
+/// Whose fault an error is.
+bool is_of_request(const Error& error) {
+  return error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::invalid_file;
+}
+
 }  // namespace
 
 nlohmann::json parse_body(std::string_view text, int status) {
@@ -271,7 +276,8 @@ Reply Service::handle(const Call& call, RequestRecord& record) noexcept {
   } catch (const HungUp& error) {
     return failed(499, "Backend", error.what());
   } catch (const Error& error) {
-    return failed(422, "Validation", error.what());
+    if (is_of_request(error)) return failed(422, "Validation", error.what());
+    return failed(424, "Backend", error.what());
   } catch (const std::bad_alloc&) {
     return failed(500, "Backend", "out of memory");
   } catch (const std::exception& error) {
