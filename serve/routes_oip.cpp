@@ -100,6 +100,8 @@ Inference read_inference(const runtime::Session& session, const text::JsonNode& 
     throw Error("the body has " + std::to_string(binary.size()) + " bytes after the tensors");
   const bool all_binary = binary_flag(body.find("parameters"), "binary_data_output", false);
   const auto want = [&](const std::string& name, bool as_bytes) {
+    if (std::ranges::find(inference.wanted, name) != inference.wanted.end())
+      throw Error("the output '" + name + "' is asked for twice");
     inference.wanted.push_back(name);
     inference.binary.push_back(as_bytes);
   };
@@ -182,6 +184,11 @@ Reply infer_route(Context& context) {
     if (!tensor.shape().empty())
       context.record.texts = static_cast<std::size_t>(tensor.shape().front());
   }
+  if (context.record.tokens > model.batcher().options().max_queue_tokens)
+    throw HttpError(413, "Validation",
+                    "a tensor has " + std::to_string(context.record.tokens) +
+                        " elements, the queue takes " +
+                        std::to_string(model.batcher().options().max_queue_tokens));
   // The request may be given up while it runs.
   const auto inputs = std::make_shared<const runtime::Tensors>(inference.inputs);
   const auto outputs = std::make_shared<runtime::Tensors>();
@@ -195,7 +202,7 @@ Reply infer_route(Context& context) {
     ticket.get();
   } catch (const Error& error) {
     const bool callers = error.code() == ErrorCode::invalid_argument;
-    throw HttpError(callers ? 400 : 500, "Backend", error.what());
+    throw HttpError(callers ? 400 : 424, callers ? "Validation" : "Backend", error.what());
   }
   return results(model.setup(), inference, *outputs);
 }
