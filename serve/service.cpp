@@ -216,12 +216,12 @@ Model& Service::model_for(Context& context, std::initializer_list<Kind> kinds,
   for (const Kind kind : kinds) names.emplace_back(name_of(kind));
   if (!chosen)
     throw HttpError(424, "Backend",
-                    fmt::format("no model here is for this: it needs one of the kind {}",
+                    fmt::format("the server has no model of the kind {}, which this route needs",
                                 fmt::join(names, " or ")));
   context.record.model = chosen->setup().name;
   if (!fits(*chosen))
     throw HttpError(424, "Backend",
-                    fmt::format("the model '{}' is of the kind {}, this needs {}", wanted,
+                    fmt::format("the model '{}' is of the kind {}, this route needs {}", wanted,
                                 name_of(chosen->setup().kind), fmt::join(names, " or ")));
   return *chosen;
 }
