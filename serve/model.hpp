@@ -69,7 +69,7 @@ class Model {
   /// Of [tokens, hidden]. Throws Error if the model has none.
   Batcher& hidden_states();
   void drain();
-  /// One sequence, so that kernels are built before the first request.
+  /// Runs two sequences, so that kernels are built before the first request.
   void warm_up();
 
  private:
