@@ -4,66 +4,139 @@
 
 #include <fmt/format.h>
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "quant/transforms/panels.hpp"
 
 namespace bertcl::quant {
 namespace {
 
-using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using Eigen::Index;
+using Index = std::int64_t;
 
-constexpr Index kBlock = 64;  // rows whose influence on those before is added as one GEMM
+constexpr Index kBlock = 64;  // rows to which all rows before them are added as one GEMM
 
-/// Rows in the order of rounding, last first: the largest diagonal element stands last.
-std::vector<Index> ascending_diagonal(std::span<const float> gram, Index k) {
+/// Rows in the order of rounding: the largest diagonal element stands first.
+std::vector<Index> descending_diagonal(std::span<const float> gram, Index k) {
   std::vector<Index> order(static_cast<std::size_t>(k));
   std::iota(order.begin(), order.end(), Index{0});
   std::stable_sort(order.begin(), order.end(), [&](Index a, Index b) {
     return gram[static_cast<std::size_t>(a * k + a)] < gram[static_cast<std::size_t>(b * k + b)];
   });
+  std::reverse(order.begin(), order.end());
   return order;
 }
 
-/// L of H = L L^T, of the damped Gram matrix with its rows in this order.
-Matrix factor(std::span<const float> gram, const std::vector<Index>& order, double damping) {
+/// U = L^T of H = L L^T, of the damped Gram matrix with its rows in the reverse of this order.
+Panels factor(std::span<const float> gram, const std::vector<Index>& order, double damping) {
   const auto k = static_cast<Index>(order.size());
-  Matrix h(k, k);
-  for (Index i = 0; i < k; ++i)
-    for (Index j = 0; j < k; ++j)
-      h(i, j) = gram[static_cast<std::size_t>(order[static_cast<std::size_t>(i)] * k +
-                                              order[static_cast<std::size_t>(j)])];
+  Panels h = Panels::upper(k);
+  double trace = 0.0;
+  for (Index j = 0; j < k; ++j) {
+    Eight* const panel = h.panel(j / 8);
+    const float* const row = gram.data() + order[static_cast<std::size_t>(k - 1 - j)] * k;
+    for (Index i = 0; i <= j; ++i)
+      panel[i].at[j % 8] = row[order[static_cast<std::size_t>(k - 1 - i)]];
+    trace += panel[j].at[j % 8];
+  }
   // A channel that is always 0 leaves its row free; any positive number will do.
-  const double mean = h.trace() / static_cast<double>(k);
-  h.diagonal().array() += mean > 0.0 ? damping * mean : 1.0;
-  const bool finite = h.allFinite();
-  const Eigen::LLT<Eigen::Ref<Matrix>> cholesky(h);  // in place
-  if (!finite || cholesky.info() != Eigen::Success)
+  const double mean = trace / static_cast<double>(k);
+  for (Index i = 0; i < k; ++i) h.panel(i / 8)[i].at[i % 8] += mean > 0.0 ? damping * mean : 1.0;
+  const bool finite =
+      std::all_of(gram.begin(), gram.end(), [](float x) { return std::isfinite(x); });
+  if (!finite || !factor_upper(h))
     throw Error(
         "the inputs of a MatMul have no positive definite Gram matrix: calibration met "
         "NaN or infinite values");
-  return cholesky.matrixL();
+  return h;
+}
+
+/// The rounding of one weight, to integers of a scale and a zero point for each column.
+struct Rounding {
+  std::span<const float> weight;
+  std::span<const float> scales;
+  std::span<const std::int32_t> zero_points;
+  double lowest, highest;
+  std::int32_t* integers;
+};
+
+/// What `Rounding` has for the columns of a panel; columns of padding are zeros.
+struct PanelOfWeight {
+  Eight scale, zero_point;
+  Index first = 0, columns = 0;
+};
+
+PanelOfWeight panel_of(const Rounding& r, Index n, Index p) {
+  PanelOfWeight panel;
+  panel.first = 8 * p;
+  panel.columns = std::min<Index>(8, n - panel.first);
+  const auto per_column = [](const auto& values, Index j) {
+    return static_cast<double>(values[values.size() == 1 ? 0 : static_cast<std::size_t>(j)]);
+  };
+  for (Index j = 0; j < 8; ++j) {
+    const Index column = panel.first + std::min(j, panel.columns - 1);
+    panel.scale.at[j] = per_column(r.scales, column);
+    panel.zero_point.at[j] = per_column(r.zero_points, column);
+  }
+  return panel;
+}
+
+/// Rounds the rows `begin` to `end`, counted in the order of rounding, of one panel. `carried`:
+/// what the rows before `begin` have left for each, times the diagonal; `l`: the columns `begin` to
+/// `end` of L; `missed`: W - Q of the rows that are done.
+BERTCL_CLONES void round_panel(const Rounding& r, const std::vector<Index>& order, Index n,
+                               const PanelOfWeight& panel, const Eight* carried, const Panels& l,
+                               Index begin, Index end, Eight* missed) {
+  for (Index i = begin; i < end; ++i) {
+    const Eight* const column = l.panel((i - begin) / 8);
+    const Index lane = (i - begin) % 8;
+    Eight sum = carried[i - begin];
+    for (Index d = begin; d < i; ++d)
+      for (Index j = 0; j < 8; ++j) sum.at[j] += column[d].at[lane] * missed[d].at[j];
+    const Index at = order[static_cast<std::size_t>(i)] * n + panel.first;
+    Eight w, q;
+    for (Index j = 0; j < panel.columns; ++j) w.at[j] = r.weight[static_cast<std::size_t>(at + j)];
+    for (Index j = 0; j < 8; ++j) {
+      const double wanted = w.at[j] + sum.at[j] / column[i].at[lane];
+      q.at[j] = std::clamp(std::nearbyint(wanted / panel.scale.at[j]) + panel.zero_point.at[j],
+                           r.lowest, r.highest);
+      missed[i].at[j] = w.at[j] - (q.at[j] - panel.zero_point.at[j]) * panel.scale.at[j];
+    }
+    for (Index j = 0; j < panel.columns; ++j)
+      r.integers[at + j] = static_cast<std::int32_t>(q.at[j]);
+  }
+}
+
+/// The columns `begin` to `end` of L, rows and columns counted in the order of rounding.
+Panels columns_of_l(const Panels& u, Index begin, Index end) {
+  const Index last = u.rows() - 1;
+  Panels l(end, end - begin);
+  for (Index p = 0; p < l.count(); ++p) {
+    const Index first = begin + 8 * p;
+    for (Index d = 0; d < std::min(first + 8, end); ++d)
+      for (Index i = std::max(first, d); i < std::min(first + 8, end); ++i)
+        l.panel(p)[d].at[i - first] = u.at(last - i, last - d);
+  }
+  return l;
 }
 
 }  // namespace
 
 struct GramFactor::Data {
   std::vector<Index> order;
-  Matrix l;
+  Panels u;
 };
 
 GramFactor::GramFactor(std::span<const float> gram, double damping) {
   const auto k = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(gram.size()))));
   if (static_cast<std::size_t>(k * k) != gram.size())
     throw Error(fmt::format("a Gram matrix of {} elements is not square", gram.size()));
-  std::vector<Index> order = ascending_diagonal(gram, k);
-  Matrix l = factor(gram, order, damping);
-  data_ = std::make_unique<const Data>(Data{std::move(order), std::move(l)});
+  std::vector<Index> order = descending_diagonal(gram, k);
+  Panels u = factor(gram, order, damping);
+  data_ = std::make_unique<const Data>(Data{std::move(order), std::move(u)});
 }
 GramFactor::GramFactor(GramFactor&&) noexcept = default;
 GramFactor::~GramFactor() = default;
@@ -72,39 +145,29 @@ std::vector<std::int32_t> gptq_round(std::span<const float> weight, const GramFa
                                      std::span<const float> scales,
                                      std::span<const std::int32_t> zero_points, std::int32_t lowest,
                                      std::int32_t highest) {
-  const auto& [order, l] = *gram.data_;
-  const Index k = l.rows();
+  const auto& [order, u] = *gram.data_;
+  const Index k = u.rows();
   if (k == 0 || weight.size() % static_cast<std::size_t>(k) != 0)
     throw Error(fmt::format("a weight of {} elements does not match a Gram matrix of {} rows",
                             weight.size(), k));
   const auto n = static_cast<Index>(weight.size()) / k;
-  const auto per_column = [&](const auto& values, Index j) {
-    return values[values.size() == 1 ? 0 : static_cast<std::size_t>(j)];
-  };
 
   std::vector<std::int32_t> integers(weight.size());
-  Matrix missed = Matrix::Zero(k, n);  // W - Q of the rows that are done, in order
-  for (Index end = k; end > 0;) {
-    const Index begin = std::max<Index>(0, end - kBlock);
-    // What the rows after this block have left for each of its rows.
-    Matrix carried = Matrix::Zero(end - begin, n);
-    if (end < k)
-      carried.noalias() =
-          l.block(end, begin, k - end, end - begin).transpose() * missed.bottomRows(k - end);
-    for (Index i = end; i-- > begin;) {
-      for (Index d = i + 1; d < end; ++d) carried.row(i - begin) += l(d, i) * missed.row(d);
-      const Index row = order[static_cast<std::size_t>(i)];
-      for (Index j = 0; j < n; ++j) {
-        const auto at = static_cast<std::size_t>(row * n + j);
-        const double scale = per_column(scales, j), zero_point = per_column(zero_points, j);
-        const double wanted = weight[at] + carried(i - begin, j) / l(i, i);
-        const double q = std::clamp(std::nearbyint(wanted / scale) + zero_point,
-                                    static_cast<double>(lowest), static_cast<double>(highest));
-        integers[at] = static_cast<std::int32_t>(q);
-        missed(i, j) = weight[at] - (q - zero_point) * scale;
-      }
-    }
-    end = begin;
+  const Rounding rounding{weight,
+                          scales,
+                          zero_points,
+                          static_cast<double>(lowest),
+                          static_cast<double>(highest),
+                          integers.data()};
+  Panels missed(k, n);
+  for (Index begin = 0; begin < k; begin += kBlock) {
+    const Index end = std::min(begin + kBlock, k);
+    const Panels l = columns_of_l(u, begin, end);
+    Panels carried((end - begin + 7) / 8 * 8, n);
+    add_transposed_product(carried, l, missed, begin);
+    for (Index p = 0; p < missed.count(); ++p)
+      round_panel(rounding, order, n, panel_of(rounding, n, p), carried.panel(p), l, begin, end,
+                  missed.panel(p));
   }
   return integers;
 }

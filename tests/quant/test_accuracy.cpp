@@ -165,6 +165,54 @@ TEST(Gptq, EqualsThePaper) {
   }
 }
 
+/// The same by plain loops over L, whose sums are those of the blocks, term after term.
+std::vector<std::int32_t> plain_gptq(const std::vector<float>& weight,
+                                     const std::vector<float>& gram, std::int64_t n,
+                                     const std::vector<float>& scales) {
+  const auto k = static_cast<std::int64_t>(weight.size()) / n;
+  std::vector<std::int64_t> order(k);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return gram[a * k + a] < gram[b * k + b]; });
+  Matrix u(k, k), missed(k, n);
+  double trace = 0;
+  for (std::int64_t i = 0; i < k; ++i) {
+    for (std::int64_t j = 0; j < k; ++j) u(i, j) = gram[order[j] * k + order[i]];
+    trace += u(i, i);
+  }
+  u.diagonal().array() += 0.01 * (trace / static_cast<double>(k));
+  for (std::int64_t i = 0; i < k; ++i)
+    for (std::int64_t j = i; j < k; ++j) {
+      for (std::int64_t d = 0; d < i; ++d) u(i, j) -= u(d, i) * u(d, j);
+      u(i, j) = j == i ? std::sqrt(u(i, j)) : u(i, j) / u(i, i);
+    }
+  std::vector<std::int32_t> q(weight.size());
+  for (std::int64_t i = k - 1; i >= 0; --i)
+    for (std::int64_t j = 0; j < n; ++j) {
+      double carried = 0;
+      for (std::int64_t d = k - 1; d > i; --d) carried += u(i, d) * missed(d, j);
+      const double w = weight[order[i] * n + j], scale = scales[j];
+      const double rounded =
+          std::clamp(std::nearbyint((w + carried / u(i, i)) / scale), -127.0, 127.0);
+      q[order[i] * n + j] = static_cast<std::int32_t>(rounded);
+      missed(i, j) = w - rounded * scale;
+    }
+  return q;
+}
+
+// Sizes around those of panels, of blocks and of what stays in the cache.
+TEST(Gptq, EqualsPlainLoopsInEachBit) {
+  for (const std::int64_t k : {1, 3, 7, 8, 9, 63, 64, 65, 72, 127, 257, 321, 600})
+    for (const std::int64_t n : {1, 8, 17}) {
+      const auto w = normal_values(k * n, 3);
+      const auto scales = column_scales(w, n);
+      const auto gram = row_major(gram_of(k, 2 * k + 3, 5));
+      EXPECT_EQ(gptq_round(w, GramFactor(gram), scales, std::vector<std::int32_t>(n, 0), -127, 127),
+                plain_gptq(w, gram, n, scales))
+          << k << " x " << n;
+    }
+}
+
 TEST(Gptq, ErrsLessThanTheNearestIntegers) {
   const std::int64_t k = 96, n = 40;
   const auto w = normal_values(k * n, 4);
