@@ -58,12 +58,13 @@ std::optional<std::vector<KernelArguments>> kernel_arguments(const std::string& 
                                                              const opencl::Defines& defines) {
   cl_device_id device = first_cpu();
   cl_int status = CL_SUCCESS;
-  const opencl::ContextHandle context =
-      opencl::adopt(clCreateContext(nullptr, 1, &device, nullptr, nullptr, &status));
+  // One for all programs: PoCL reads its library of functions once in each.
+  static const auto* const context = new opencl::ContextHandle(
+      opencl::adopt(clCreateContext(nullptr, 1, &device, nullptr, nullptr, &status)));
   const std::string source = opencl::final_source(program);
   const char* text = source.c_str();
   const opencl::ProgramHandle built =
-      opencl::adopt(clCreateProgramWithSource(context.get(), 1, &text, nullptr, &status));
+      opencl::adopt(clCreateProgramWithSource(context->get(), 1, &text, nullptr, &status));
   std::string options = "-cl-std=CL1.2 -cl-kernel-arg-info -cl-opt-disable -w";
   for (const auto& [name, value] : defines) options += " -D" + name + "=" + std::to_string(value);
   status = clBuildProgram(built.get(), 1, &device, options.c_str(), nullptr, nullptr);

@@ -76,7 +76,8 @@ inline opencl::Kernel kernel_for(const Implementation& variant, std::string_view
   opencl::Defines defines = variant.defines;
   for (int size = 256; variant.groups && size >= 32 && size >= c.head_size; size /= 2)
     defines["HEAD_MAX"] = size;
-  return device().kernel(variant.program, name, defines);
+  return variant.groups ? group_kernel(variant.program, name, defines)
+                        : device().kernel(variant.program, name, defines);
 }
 
 /// Launches it, with work-groups or with work-items of `block_rows` rows, and waits.

@@ -36,6 +36,17 @@ inline opencl::Context& device() {
 /// The same for the device of these tests (tests/support/lacks.hpp).
 inline std::string lacks(bool opencl::Capabilities::*needed) { return lacks(device(), needed); }
 
+/// A kernel of work-groups, which only GPUs run. Where a CPU stands for one, it is compiled without
+/// optimization: what the CPU's compiler makes of it says nothing of GPUs, and takes ten times as
+/// long.
+inline opencl::Kernel group_kernel(std::string_view program, std::string_view name,
+                                   const opencl::Defines& defines = {}) {
+  if (device().info().type != "cpu") return device().kernel(program, name, defines);
+  return device()
+      .linked_kernel(program, name, {{std::string(program), defines, " -cl-opt-disable"}})
+      .build();
+}
+
 template <typename T>
 opencl::Buffer upload(const std::vector<T>& values) {
   opencl::Buffer buffer = device().allocate(std::max<size_t>(values.size() * sizeof(T), 1));

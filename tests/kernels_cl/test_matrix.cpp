@@ -44,7 +44,7 @@ class Matrix : public testing::TestWithParam<Form> {
   template <typename T, typename V>
   void check(size_t values, int64_t low, int64_t high, V (*stored)(int)) const {
     const auto& [unit, half, emulated] = GetParam();
-    auto kernel = device().kernel(
+    auto kernel = group_kernel(
         "probe_matrix", "probe_matrix",
         {{"MATRIX_UNIT", unit.code}, {"MATRIX_EMULATED", emulated}, {"MATRIX_F16", half}});
     const size_t M = unit.m, N = unit.n, tiles = kItems / static_cast<size_t>(unit.lanes);
@@ -94,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(Units, Matrix, testing::ValuesIn(forms()),
 TEST(MatrixBanks, LoadsOfFragmentsMeetEachBankOnce) {
   for (const opencl::MatrixUnit& unit : opencl::matrix_units())
     for (const int half : {0, 1}) {
-      auto kernel = device().kernel(
+      auto kernel = group_kernel(
           "probe_matrix", "matrix_addresses",
           {{"MATRIX_UNIT", unit.code}, {"MATRIX_F16", half}, {"B_PITCH", half ? 64 + 8 : 128 + 8}});
       const auto lanes = static_cast<size_t>(unit.lanes);

@@ -77,10 +77,9 @@ std::vector<float> pooled(const Case& of, const Tokens& tokens, int items, int s
   const auto vectors =
       static_cast<int>(ceil_div(of.columns, static_cast<size_t>(4 * std::max(items, 1))));
   opencl::Kernel kernel =
-      items == 0
-          ? device().kernel("pool", "pool")
-          : device().kernel("pool_group", "pool",
-                            {{"ITEMS", items}, {"VECTORS", vectors}, {"SUBGROUPS", subgroups}});
+      items == 0 ? device().kernel("pool", "pool")
+                 : group_kernel("pool_group", "pool",
+                                {{"ITEMS", items}, {"VECTORS", vectors}, {"SUBGROUPS", subgroups}});
   kernels::set(kernel,
                kernels::Pool<KernelArgument>{.x = upload(tokens.x),
                                              .seq_offsets = upload(tokens.offsets),

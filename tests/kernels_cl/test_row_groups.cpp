@@ -76,7 +76,7 @@ class RowGroups : public ::testing::TestWithParam<Variant> {
       GTEST_SKIP() << "sub-groups of a size are asked of Intel's compiler alone";
   }
   opencl::Kernel kernel(const std::string& program, const char* name) const {
-    return device().kernel(program + "_group", name, GetParam().defines());
+    return group_kernel(program + "_group", name, GetParam().defines());
   }
   void run_group(const opencl::Kernel& kernel, size_t rows) const {
     const auto items = static_cast<size_t>(GetParam().items);
@@ -91,7 +91,8 @@ class RowGroups : public ::testing::TestWithParam<Variant> {
   void compare_softmax(size_t rows, size_t columns, int32_t logarithm) const;
 };
 
-void RowGroups::compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type) const {
+void RowGroups::compare_add_norm(size_t rows, size_t columns, int32_t x_type,
+                                 int32_t residual_type) const {
   const size_t count = rows * columns;
   const Operand x = operand(x_type, count, columns, 1);
   const Operand residual = operand(residual_type, count, columns, 4);
