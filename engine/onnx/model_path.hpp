@@ -5,8 +5,8 @@
 
 namespace bertcl::onnx_io {
 
-/// The path itself, unless it is a folder: then model.onnx in it, else onnx/model.onnx. Throws Error
-/// that names the folder if it has neither.
+/// The path itself, unless it is a folder: then model.onnx in it, else onnx/model.onnx. Throws
+/// Error that names the folder if it has neither.
 std::filesystem::path find_model(const std::filesystem::path& path);
 
 }  // namespace bertcl::onnx_io
