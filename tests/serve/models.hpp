@@ -23,6 +23,22 @@ inline const std::string kVocabulary =
 inline const std::string kDefaultModel =
     std::string(BERTCL_SOURCE_DIR) + "/models/minilm-l6-squad/model.onnx";
 
+/// Of which spans are known; as BertTokenizer saves it.
+inline const std::string kTokenizerJson = R"({
+  "version": "1.0", "truncation": null, "padding": null,
+  "added_tokens": [{"id": 0, "content": "[PAD]", "special": true},
+                   {"id": 1, "content": "[UNK]", "special": true},
+                   {"id": 2, "content": "[CLS]", "special": true},
+                   {"id": 3, "content": "[SEP]", "special": true}],
+  "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
+                 "strip_accents": null, "lowercase": true},
+  "pre_tokenizer": {"type": "BertPreTokenizer"},
+  "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+  "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
+  "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "a": 4, "東": 5, "!": 6}}})";
+
 enum class HeadOf { vectors, two_classes, score, nan };
 
 /// TinyBert that reads 30,522 tokens, with the hidden states [batch, seq, 16], logits [batch, 2] or
@@ -80,11 +96,13 @@ class ModelFolders {
          {std::pair{"vectors", HeadOf::vectors}, std::pair{"cased", HeadOf::vectors},
           std::pair{"lowered", HeadOf::vectors}, std::pair{"classes", HeadOf::two_classes},
           std::pair{"score", HeadOf::score}, std::pair{"raw", HeadOf::score},
-          std::pair{"nan", HeadOf::nan}}) {
+          std::pair{"nan", HeadOf::nan}, std::pair{"spans", HeadOf::vectors}}) {
       std::filesystem::create_directory(folder_ / name);
       folder_.write(std::string(name) + "/model.onnx", tiny_model(head));
       std::filesystem::copy_file(kVocabulary, folder_ / name / "vocab.txt");
     }
+    std::filesystem::remove(folder_ / "spans" / "vocab.txt");
+    folder_.write("spans/tokenizer.json", kTokenizerJson);
     for (const char* name : {"cased", "lowered"})
       folder_.write(std::string(name) + "/tokenizer_config.json", R"({"do_lower_case": false})");
     folder_.write(
