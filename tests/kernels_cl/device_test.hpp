@@ -38,7 +38,7 @@ inline std::string lacks(bool opencl::Capabilities::*needed) { return lacks(devi
 
 /// A kernel of work-groups, which only GPUs run. Where a CPU stands for one, it is compiled without
 /// optimization: what the CPU's compiler makes of it says nothing of GPUs, and takes ten times as
-/// long.
+/// long. For kernels that compute little; GEMMs take longer to run without.
 inline opencl::Kernel group_kernel(std::string_view program, std::string_view name,
                                    const opencl::Defines& defines = {}) {
   if (device().info().type != "cpu") return device().kernel(program, name, defines);

@@ -35,11 +35,6 @@ struct GemmKernel {
   }
 };
 
-inline opencl::Kernel built(const GemmKernel& variant, std::string_view name) {
-  return variant.items > 1 ? group_kernel(variant.program, name, variant.defines)
-                           : device().kernel(variant.program, name, variant.defines);
-}
-
 inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines& defines,
                               bool opencl::Capabilities::*needs) {
   const kernels::GemmVariant v = kernels::gemm_variant_of_program(program, defines);

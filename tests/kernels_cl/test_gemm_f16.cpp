@@ -31,7 +31,7 @@ class GemmF16 : public testing::TestWithParam<GemmKernel> {
                                                              .N = N});
     run(pack, ceil_div(N, variant.panel));
     Output<float> out(static_cast<size_t>(M) * N);
-    auto kernel = built(variant, "gemm_f32");
+    auto kernel = device().kernel(variant.program, "gemm_f32", variant.defines);
     kernels::set(kernel, kernels::GemmF32<KernelArgument>{
                              .a = upload(a),
                              .b = packed,

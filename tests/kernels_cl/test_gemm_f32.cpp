@@ -56,7 +56,7 @@ std::vector<float> run_gemm_f32(const GemmKernel& variant, const std::vector<flo
                                 int N, int K, int32_t activation) {
   const auto weights = prepack_f32(w, N, K, variant.panel, variant.defines.at("B_HALF"));
   Output<float> out(static_cast<size_t>(M) * N);
-  auto kernel = built(variant, "gemm_f32");
+  auto kernel = device().kernel(variant.program, "gemm_f32", variant.defines);
   kernels::set(kernel, kernels::GemmF32<KernelArgument>{
                            .a = upload(a),
                            .b = weights,

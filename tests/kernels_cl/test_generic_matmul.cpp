@@ -87,7 +87,7 @@ TEST(MatmulF32, StridesTransposesAndBroadcasting) {
           p.reference<double>([&](int32_t i) { return a[i]; }, [&](int32_t i) { return b[i]; });
       for (double& value : expected) value *= 0.125;
       Output<float> out(expected.size());
-      auto kernel = lanes == 0 ? group_kernel("matmul_f32_group", "matmul_f32_batched")
+      auto kernel = lanes == 0 ? device().kernel("matmul_f32_group", "matmul_f32_batched")
                                : device().kernel("matmul_f32_batched", "matmul_f32_batched",
                                                  {{"LANES", lanes}});
       kernels::set(kernel,
