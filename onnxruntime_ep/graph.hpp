@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph of ONNX Runtime as nodes of ONNX, and any part of it as a graph of the engine.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.hpp"
+#include "onnx/proto.hpp"
+#include "onnx/read_model.hpp"
+#include "onnxruntime_ep/ort.hpp"
+
+namespace bertcl::onnxruntime_ep {
+
+struct Node {
+  const OrtNode* node = nullptr;
+  onnx::NodeProto proto;
+  std::string refusal;  // why it cannot be taken; empty: it may be
+};
+
+/// Nodes by their places in Graph::nodes, ascending.
+using NodeSet = std::vector<std::size_t>;
+
+/// Valid during the call that ONNX Runtime gave the graph to.
+class Graph {
+ public:
+  /// Nodes that are no part of ONNX's text (subgraphs, other providers' nodes), or whose operator
+  /// the importer does not know, have a refusal.
+  Graph(const Ort& ort, const OrtGraph* graph);
+
+  /// In topological order.
+  const std::vector<Node>& nodes() const { return nodes_; }
+  NodeSet all() const;
+  bool is_constant(const std::string& value) const { return constants_.contains(value); }
+  /// Results of the part that others use, or the graph gives.
+  std::vector<std::string> outputs_of(const NodeSet& part) const;
+  /// Throws Error where the importer does not take it. `copy`: constants do not refer to the
+  /// memory of ONNX Runtime.
+  ir::Graph import(const NodeSet& part, bool copy, const onnx_io::ReadOptions& options = {}) const;
+
+ private:
+  std::string note(const OrtValueInfo* value);
+  Node read_node(const OrtNode* node);
+  void read_attribute(const OrtOpAttr* attribute, onnx::NodeProto& proto) const;
+
+  const Ort& ort_;
+  std::vector<Node> nodes_;
+  onnx::ModelProto head_;                              // versions of operators
+  std::map<std::string, const OrtValueInfo*> values_;  // by name
+  std::map<std::string, const OrtValue*> constants_;   // likewise
+  std::set<std::string> outputs_;
+};
+
+/// Extents and type.
+std::pair<int, std::vector<std::int64_t>> type_of(const Ort& ort,
+                                                  const OrtTensorTypeAndShapeInfo* info);
+/// The bytes of a tensor in host memory.
+std::span<const std::byte> bytes_of(const Ort& ort, const OrtValue* value);
+
+}  // namespace bertcl::onnxruntime_ep

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading the options of the provider.
+#include "onnxruntime_ep/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::onnxruntime_ep {
+namespace {
+
+using Text = const std::string&;
+
+[[noreturn]] void refuse(Text name, Text value, Text what) {
+  throw Error(fmt::format("option {}: '{}' is not {}", name, value, what));
+}
+
+std::int64_t number(Text name, Text value, std::int64_t least, std::int64_t most) {
+  std::int64_t result = 0;
+  const char* end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, result);
+  if (error != std::errc() || stop != end || result < least || result > most)
+    refuse(name, value, fmt::format("a number from {} to {}", least, most));
+  return result;
+}
+
+bool yes_or_no(Text name, Text value) {
+  if (value == "1" || value == "true" || value == "True") return true;
+  if (value == "0" || value == "false" || value == "False") return false;
+  refuse(name, value, "0 or 1");
+}
+
+ir::DType precision(Text name, Text value) {
+  if (value == "fp32") return ir::DType::f32;
+  if (value == "fp16") return ir::DType::f16;
+  if (value == "bf16") return ir::DType::bf16;
+  refuse(name, value, "one of fp32, fp16, bf16");
+}
+
+using Setter = std::function<void(runtime::SessionOptions&, Text name, Text value)>;
+
+const std::map<std::string, Setter>& setters() {
+  using Options = runtime::SessionOptions;
+  static const std::map<std::string, Setter> all{
+      {"device", [](Options& o, Text, Text value) { o.device = value; }},
+      {"precision", [](Options& o, Text n, Text value) { o.precision = precision(n, value); }},
+      {"max_memory",
+       [](Options& o, Text n, Text value) {
+         o.max_memory = number(n, value, 0, std::numeric_limits<std::int64_t>::max());
+       }},
+      {"requests", [](Options& o, Text n,
+                      Text value) { o.requests = static_cast<int>(number(n, value, 1, 1024)); }},
+      {"require_int8",
+       [](Options& o, Text n, Text value) { o.require_int8 = yes_or_no(n, value); }},
+      {"allow_nonfinite",
+       [](Options& o, Text n, Text value) { o.allow_nonfinite = yes_or_no(n, value); }},
+      {"drop_padding",
+       [](Options& o, Text n, Text value) { o.drop_padding = yes_or_no(n, value); }},
+  };
+  return all;
+}
+
+}  // namespace
+
+runtime::SessionOptions read_options(const std::map<std::string, std::string>& options) {
+  runtime::SessionOptions result;
+  for (const auto& [name, value] : options) {
+    const auto found = setters().find(name);
+    if (found == setters().end()) {
+      std::vector<std::string> names;
+      for (const auto& [known, setter] : setters()) names.push_back(known);
+      throw Error(
+          fmt::format("unknown option '{}' (choose from {})", name, fmt::join(names, ", ")));
+    }
+    found->second(result, name, value);
+  }
+  return result;
+}
+
+}  // namespace bertcl::onnxruntime_ep
