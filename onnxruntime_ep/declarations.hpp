@@ -135,7 +135,8 @@ struct OrtApi {
   OrtStatus* (*Node_GetInputs)(const OrtNode*, const OrtValueInfo**, size_t) noexcept;
   OrtStatus* (*Node_GetNumOutputs)(const OrtNode*, size_t*) noexcept;
   OrtStatus* (*Node_GetOutputs)(const OrtNode*, const OrtValueInfo**, size_t) noexcept;
-  void* unused_357[2];
+  OrtStatus* (*Node_GetNumImplicitInputs)(const OrtNode*, size_t*) noexcept;
+  OrtStatus* (*Node_GetImplicitInputs)(const OrtNode*, const OrtValueInfo**, size_t) noexcept;
   OrtStatus* (*Node_GetNumAttributes)(const OrtNode*, size_t*) noexcept;
   OrtStatus* (*Node_GetAttributes)(const OrtNode*, const OrtOpAttr**, size_t) noexcept;
   void* unused_361[1];

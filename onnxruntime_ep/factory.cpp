@@ -103,14 +103,17 @@ OrtEp* Factory::create(const OrtKeyValuePairs* const* metadata, size_t count,
   ort.api.GetKeyValuePairs(entries, &keys, &values, &entry_count);
   const std::string prefix = "ep." + lower(kProvider) + ".";
   std::map<std::string, std::string> given;
-  for (size_t i = 0; i < entry_count; ++i)
-    if (const std::string key = keys[i]; key.starts_with(prefix))
-      given.emplace(key.substr(prefix.size()), values[i]);
+  bool keeps_qdq = false;
+  for (size_t i = 0; i < entry_count; ++i) {
+    const std::string key = keys[i];
+    if (key.starts_with(prefix)) given.emplace(key.substr(prefix.size()), values[i]);
+    if (key == "session.disable_quant_qdq") keeps_qdq = values[i] == std::string("1");
+  }
   runtime::SessionOptions options = read_options(given);
   if (options.device.empty())
     if (const char* index = ort.api.GetKeyValue(metadata[0], kDeviceKey)) options.device = index;
   opencl::select_device(options.device);  // refused here, with the list of devices
-  return make_provider(ort, session_logger, std::move(options));
+  return make_provider(ort, session_logger, std::move(options), keeps_qdq);
 }
 
 Factory::Factory(const OrtApi& api, const OrtLogger* l)

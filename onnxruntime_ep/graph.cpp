@@ -141,6 +141,10 @@ Node Graph::read_node(const OrtNode* node) {
     proto.add_input(note(value));
   for (const OrtValueInfo* value : list(ort_, node, api.Node_GetNumOutputs, api.Node_GetOutputs))
     proto.add_output(note(value));
+  // What the branches of a node use of the graph around them.
+  for (const OrtValueInfo* value :
+       list(ort_, node, api.Node_GetNumImplicitInputs, api.Node_GetImplicitInputs))
+    proto.add_input(note(value));
   size_t subgraphs = 0;
   ort_.check(api.Node_GetNumSubgraphs(node, &subgraphs));
   const bool is_default = proto.domain().empty() || proto.domain() == "ai.onnx";

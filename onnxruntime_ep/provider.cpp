@@ -92,7 +92,7 @@ void Computation::run(OrtKernelContext* context) {
 }
 
 struct Provider : OrtEp {
-  Provider(const Ort& o, const OrtLogger* l, runtime::SessionOptions s);
+  Provider(const Ort& o, const OrtLogger* l, runtime::SessionOptions s, bool keeps_qdq);
 
   /// Takes nodes, and loads them at once: what the planner refuses stays with ONNX Runtime.
   void take(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
@@ -105,6 +105,7 @@ struct Provider : OrtEp {
   const Ort& ort_;
   const OrtLogger* logger_;
   runtime::SessionOptions options_;
+  bool keeps_qdq_;
   std::map<std::vector<std::string>, runtime::Session> loaded_;  // by the outputs of the part
 };
 
@@ -146,6 +147,13 @@ void Provider::take(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   ort_.check(ort_.api.Graph_GetParentNode(graph, &parent));
   if (parent) return;  // a branch may use values of the graph around it
   const Graph read(ort_, graph);
+  const auto is_quantize = [](const Node& node) {
+    return node.proto.op_type() == "QuantizeLinear";
+  };
+  if (!keeps_qdq_ && std::ranges::any_of(read.nodes(), is_quantize))
+    ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
+             "ONNX Runtime has moved Q/DQ of this model, so that attention runs in float: set the "
+             "session's configuration entry session.disable_quant_qdq to 1");
   const Partition part = choose(read);
   if (part.nodes.empty()) {
     if (!read.nodes().empty())
@@ -207,8 +215,8 @@ std::unique_ptr<Computation> Provider::compile(const OrtNode* fused) {
   return result;
 }
 
-Provider::Provider(const Ort& o, const OrtLogger* l, runtime::SessionOptions s)
-    : OrtEp{}, ort_(o), logger_(l), options_(std::move(s)) {
+Provider::Provider(const Ort& o, const OrtLogger* l, runtime::SessionOptions s, bool keeps_qdq)
+    : OrtEp{}, ort_(o), logger_(l), options_(std::move(s)), keeps_qdq_(keeps_qdq) {
   ort_version_supported = kOrtVersion;
   GetName = [](const OrtEp*) noexcept { return kProvider; };
   GetCapability = [](OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* support) noexcept {
@@ -231,8 +239,9 @@ Provider::Provider(const Ort& o, const OrtLogger* l, runtime::SessionOptions s)
 
 }  // namespace
 
-OrtEp* make_provider(const Ort& ort, const OrtLogger* logger, runtime::SessionOptions options) {
-  return std::make_unique<Provider>(ort, logger, std::move(options)).release();
+OrtEp* make_provider(const Ort& ort, const OrtLogger* logger, runtime::SessionOptions options,
+                     bool keeps_qdq) {
+  return std::make_unique<Provider>(ort, logger, std::move(options), keeps_qdq).release();
 }
 
 void release_provider(OrtEp* provider) noexcept { delete static_cast<Provider*>(provider); }

@@ -10,7 +10,9 @@
 namespace bertcl::onnxruntime_ep {
 
 /// Makes one; ONNX Runtime gives it back to release_provider(). `ort` and `logger` outlive it.
-OrtEp* make_provider(const Ort& ort, const OrtLogger* logger, runtime::SessionOptions options);
+/// `keeps_qdq`: ONNX Runtime leaves Q/DQ of the graph where the file has them.
+OrtEp* make_provider(const Ort& ort, const OrtLogger* logger, runtime::SessionOptions options,
+                     bool keeps_qdq);
 void release_provider(OrtEp* provider) noexcept;
 
 }  // namespace bertcl::onnxruntime_ep

@@ -53,6 +53,8 @@ BERTCL_SLOT(OrtApi, Node_GetNumInputs, 353);
 BERTCL_SLOT(OrtApi, Node_GetInputs, 354);
 BERTCL_SLOT(OrtApi, Node_GetNumOutputs, 355);
 BERTCL_SLOT(OrtApi, Node_GetOutputs, 356);
+BERTCL_SLOT(OrtApi, Node_GetNumImplicitInputs, 357);
+BERTCL_SLOT(OrtApi, Node_GetImplicitInputs, 358);
 BERTCL_SLOT(OrtApi, Node_GetNumAttributes, 359);
 BERTCL_SLOT(OrtApi, Node_GetAttributes, 360);
 BERTCL_SLOT(OrtApi, OpAttr_GetTensorAttributeAsOrtValue, 362);

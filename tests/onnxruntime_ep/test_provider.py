@@ -1,0 +1,243 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The execution provider of ONNX Runtime: what it takes, its results, its options and its refusals."""
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+import questions  # noqa: E402
+from support import SHARED, bertcl, bertcl_run  # noqa: E402
+
+PLUGIN = pathlib.Path(os.environ.get("BERTCL_BUILD_DIR", ROOT / "build")) / "libonnxruntime_ep_bertcl.so"
+MODEL = ROOT / "models" / "minilm-l6-squad" / "model.onnx"
+NAME = "BertclExecutionProvider"
+
+
+def devices():
+    return [d for d in onnxruntime.get_ep_devices() if d.ep_name == NAME]
+
+
+def session(model, options=None, profile=None, keep_qdq=True):
+    settings = onnxruntime.SessionOptions()
+    settings.log_severity_level = 3
+    settings.add_provider_for_devices(devices()[:1], options or {})
+    if profile:
+        settings.enable_profiling = True
+        settings.profile_file_prefix = str(profile)
+    if keep_qdq:
+        settings.add_session_config_entry("session.disable_quant_qdq", "1")
+    return onnxruntime.InferenceSession(model, settings, enable_fallback=0)
+
+
+def batch(size, length, padded=True):
+    random = np.random.default_rng(size * 1000 + length)
+    mask = np.ones((size, length), np.int64)
+    if padded:
+        mask[0, (length + 1) // 2:] = 0
+    return {"input_ids": random.integers(1000, 2000, (size, length)), "attention_mask": mask,
+            "token_type_ids": np.zeros((size, length), np.int64)}
+
+
+def run(runner, inputs):
+    names = [o.name for o in runner.get_outputs()]
+    return dict(zip(names, runner.run(names, inputs)))
+
+
+def nodes_by_provider(model, inputs):
+    """How many nodes of a run each provider computed."""
+    with tempfile.TemporaryDirectory() as folder:
+        runner = session(model, profile=pathlib.Path(folder) / "profile")
+        run(runner, inputs)
+        events = json.loads(pathlib.Path(runner.end_profiling()).read_text())
+    counts = {}
+    for event in events:
+        provider = event.get("args", {}).get("provider")
+        if provider and event["name"].endswith("_kernel_time"):
+            counts[provider] = counts.get(provider, 0) + 1
+    return counts
+
+
+class Provider(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if not PLUGIN.exists():
+            raise unittest.SkipTest(f"{PLUGIN} is not built")
+        if not any(d.ep_name == NAME for d in onnxruntime.get_ep_devices()):
+            onnxruntime.register_execution_provider_library("bertcl", str(PLUGIN))
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.int8 = cls.folder / "int8.onnx"
+        bertcl("quantize", MODEL, "-o", cls.int8, "--data", ROOT / "data" / "calibration.json",
+               "--samples", 20)
+
+    def save(self, model, name="model.onnx"):
+        path = self.folder / name
+        onnx.save(model, path)
+        return path
+
+    def check_equal(self, model, inputs):
+        """Equal to what bertcl itself gives, bit for bit."""
+        found, expected = run(session(model), inputs), bertcl_run(model, inputs)
+        self.assertEqual(found.keys(), expected.keys())
+        for name, values in expected.items():
+            np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+    def test_devices(self):
+        device = devices()[0]
+        self.assertEqual(device.ep_vendor, "bertcl")
+        self.assertTrue(device.ep_metadata["opencl_name"])
+
+    def test_fp32(self):
+        runner = session(MODEL)
+        self.assertEqual(runner.get_providers()[0], NAME)
+        reference = onnxruntime.InferenceSession(MODEL, providers=["CPUExecutionProvider"])
+        for size, length in ((1, 1), (1, 17), (3, 40), (2, 128)):  # shapes change between runs
+            inputs = batch(size, length)
+            found, expected = run(runner, inputs), run(reference, inputs)
+            real = inputs["attention_mask"].astype(bool)
+            for name, values in expected.items():
+                self.assertEqual(found[name].shape, values.shape)
+                self.assertLess(np.abs(found[name] - values)[real].max(), 1e-4)
+
+    def test_equal_to_bertcl(self):
+        self.check_equal(self.int8, batch(3, 40))
+
+    def test_whole_graph_is_one_node(self):
+        for model in (MODEL, self.int8):
+            self.assertEqual(nodes_by_provider(model, batch(2, 9)), {NAME: 1})
+
+    def test_answers(self):
+        dev = SHARED / "data" / "squad" / "dev-v1.1.json"
+        data, count = (dev, 500) if dev.exists() else (ROOT / "data" / "sample-v2.0.json", 150)
+        vocabulary = questions.Vocabulary(MODEL.parent / "vocab.txt")
+        examples = questions.load(data, count, vocabulary, max_length=256)
+        runner = session(self.int8)
+        for inputs, part in questions.batches(examples, 8):
+            self.assertEqual(questions.answers(run(runner, inputs), part),
+                             questions.answers(bertcl_run(self.int8, inputs), part))
+
+    def test_other_nodes_stay(self):
+        model = onnx.load(MODEL)
+        output = model.graph.output[0]
+        for node in model.graph.node:
+            node.output[:] = ["inner" if name == output.name else name for name in node.output]
+        model.graph.node.append(helper.make_node("Det", ["square"], ["unused_det"]))
+        model.graph.node.append(helper.make_node("Sinh", ["inner"], [output.name]))
+        model.graph.initializer.append(
+            numpy_helper.from_array(np.eye(2, dtype=np.float32), "square"))
+        path = self.save(model, "tail.onnx")
+        inputs = batch(2, 13)
+        counts = nodes_by_provider(path, inputs)
+        self.assertEqual(counts[NAME], 1)
+        self.assertGreaterEqual(counts["CPUExecutionProvider"], 1)
+        found = run(session(path), inputs)
+        reference = run(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]), inputs)
+        # Of all rows: what follows may read padding, so none is dropped.
+        np.testing.assert_allclose(found[output.name], reference[output.name], rtol=2e-4, atol=2e-3)
+
+    def test_nothing_is_taken(self):
+        x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])
+        y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", 4])
+        graph = helper.make_graph([helper.make_node("Sinh", ["x"], ["y"])], "none", [x], [y])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        path = self.save(model, "none.onnx")
+        inputs = {"x": np.ones((2, 4), np.float32)}
+        self.assertEqual(nodes_by_provider(path, inputs), {"CPUExecutionProvider": 1})
+
+    def test_attributes_and_branches(self):
+        """Tensors and lists of numbers as attributes; a branch stays with ONNX Runtime."""
+        weight = np.arange(16, dtype=np.float32).reshape(4, 4) / 16
+        then = helper.make_graph([helper.make_node("Neg", ["t"], ["a"])], "then", [],
+                                 [helper.make_tensor_value_info("a", TensorProto.FLOAT, None)])
+        other = helper.make_graph([helper.make_node("Abs", ["t"], ["b"])], "else", [],
+                                  [helper.make_tensor_value_info("b", TensorProto.FLOAT, None)])
+        nodes = [helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(weight)),
+                 helper.make_node("MatMul", ["x", "w"], ["m"]),
+                 helper.make_node("Transpose", ["m"], ["t"], perm=[1, 0]),
+                 helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)]
+        graph = helper.make_graph(
+            nodes, "branch", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4]),
+                              helper.make_tensor_value_info("c", TensorProto.BOOL, [])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, "n"])])
+        path = self.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                                           ir_version=8), "branch.onnx")
+        x = np.random.default_rng(1).normal(size=(5, 4)).astype(np.float32)
+        runner = session(path)
+        for condition, sign in ((True, lambda v: -v), (False, np.abs)):
+            found = runner.run(None, {"x": x, "c": np.array(condition)})[0]
+            np.testing.assert_allclose(found, sign((x @ weight).T), rtol=1e-5, atol=1e-5)
+        self.assertEqual(nodes_by_provider(path, {"x": x, "c": np.array(True)})[NAME], 1)
+
+    def test_threads(self):
+        runner = session(self.int8, {"requests": "2"})
+        work = [batch(1 + i % 3, 5 + 7 * i) for i in range(6)]
+        expected = [run(runner, inputs) for inputs in work]
+        wrong = []
+
+        def repeat(offset):
+            for i in range(len(work)):
+                at = (i + offset) % len(work)
+                found = run(runner, work[at])
+                if any(not np.array_equal(found[n], v) for n, v in expected[at].items()):
+                    wrong.append(at)
+
+        threads = [threading.Thread(target=repeat, args=(3 * i,)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_options(self):
+        run(session(MODEL, {"device": "cpu", "precision": "fp32", "max_memory": str(1 << 30),
+                            "drop_padding": "0"}), batch(1, 8))
+        run(session(self.int8, {"require_int8": "1"}), batch(1, 8))
+
+    def test_padding(self):
+        """The rows of padding are those of the graph where they are not dropped, and 0 elsewhere."""
+        inputs = batch(2, 12)
+        reference = run(onnxruntime.InferenceSession(MODEL, providers=["CPUExecutionProvider"]), inputs)
+        kept, dropped = run(session(MODEL, {"drop_padding": "0"}), inputs), run(session(MODEL), inputs)
+        for name, values in reference.items():
+            np.testing.assert_allclose(kept[name], values, rtol=1e-3, atol=1e-4)
+            self.assertEqual(np.abs(dropped[name][0, 6:]).max(), 0)
+
+    def test_refused(self):
+        for options, message in (
+                ({"presicion": "fp16"}, "unknown option 'presicion' .choose from .*precision"),
+                ({"precision": "fp64"}, "'fp64' is not one of fp32, fp16, bf16"),
+                ({"max_memory": "much"}, "option max_memory: 'much' is not a number"),
+                ({"device": "nowhere"}, "device selector 'nowhere' matches no OpenCL device"),
+                ({"max_memory": "1000"}, "bytes"),
+                ({"requests": "0"}, "'0' is not a number from 1 to 1024")):
+            with self.assertRaisesRegex(Exception, message):
+                session(MODEL, options)
+
+    def test_moved_qdq(self):
+        """Where ONNX Runtime moves Q/DQ, attention runs in float, which require_int8 refuses."""
+        with self.assertRaisesRegex(Exception, "int8 is required"):
+            session(self.int8, {"require_int8": "1"}, keep_qdq=False)
+        run(session(self.int8, keep_qdq=False), batch(1, 8))
+
+    def test_wrong_input(self):
+        runner = session(MODEL)
+        inputs = batch(1, 8)
+        inputs["input_ids"] = inputs["input_ids"] + 10**6  # beyond the vocabulary
+        with self.assertRaises(Exception):
+            run(runner, inputs)
+        run(runner, batch(1, 8))  # and goes on
+
+
+if __name__ == "__main__":
+    unittest.main()
