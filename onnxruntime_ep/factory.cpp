@@ -107,7 +107,9 @@ OrtEp* Factory::create(const OrtKeyValuePairs* const* metadata, size_t count,
   for (size_t i = 0; i < entry_count; ++i) {
     const std::string key = keys[i];
     if (key.starts_with(prefix)) given.emplace(key.substr(prefix.size()), values[i]);
-    if (key == "session.disable_quant_qdq") keeps_qdq = values[i] == std::string("1");
+    if (key == "optimization.disable_specified_optimizers")
+      keeps_qdq =
+          std::string_view(values[i]).find("QDQPropagationTransformer") != std::string_view::npos;
   }
   runtime::SessionOptions options = read_options(given);
   if (options.device.empty())

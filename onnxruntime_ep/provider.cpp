@@ -106,6 +106,7 @@ struct Provider : OrtEp {
   const OrtLogger* logger_;
   runtime::SessionOptions options_;
   bool keeps_qdq_;
+  std::optional<Error> error_;                                   // of load(), for compile()
   std::map<std::vector<std::string>, runtime::Session> loaded_;  // by the outputs of the part
 };
 
@@ -135,7 +136,11 @@ std::optional<runtime::Session> Provider::load(const Graph& graph, const Partiti
   } catch (const Error& error) {
     const bool refused =
         error.code() == ErrorCode::unsupported || error.code() == ErrorCode::invalid_file;
-    if (!refused || options.require_int8) throw;
+    if (!refused || options.require_int8) {
+      // ONNX Runtime goes on without the provider where this call fails: compile() tells.
+      error_ = error;
+      return std::nullopt;
+    }
     ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
              fmt::format("bertcl takes no node: {}", error.what()));
     return std::nullopt;
@@ -152,8 +157,9 @@ void Provider::take(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   };
   if (!keeps_qdq_ && std::ranges::any_of(read.nodes(), is_quantize))
     ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
-             "ONNX Runtime has moved Q/DQ of this model, so that attention runs in float: set the "
-             "session's configuration entry session.disable_quant_qdq to 1");
+             "ONNX Runtime may have moved Q/DQ of this model, so that attention runs in float: set "
+             "the session's configuration entry optimization.disable_specified_optimizers to "
+             "QDQPropagationTransformer");
   const Partition part = choose(read);
   if (part.nodes.empty()) {
     if (!read.nodes().empty())
@@ -164,7 +170,7 @@ void Provider::take(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
     return;
   }
   auto session = load(read, part);
-  if (!session) return;
+  if (!session && !error_) return;
   if (!part.reasons.empty())
     ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
              fmt::format("bertcl takes {} of {} nodes: {}", part.nodes.size(), read.nodes().size(),
@@ -176,7 +182,7 @@ void Provider::take(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   fusion.drop_constant_initializers = true;
   ort_.check(
       ort_.ep.EpGraphSupportInfo_AddNodesToFuse(support, nodes.data(), nodes.size(), &fusion));
-  loaded_.insert_or_assign(sorted(read.outputs_of(part.nodes)), std::move(*session));
+  if (session) loaded_.insert_or_assign(sorted(read.outputs_of(part.nodes)), std::move(*session));
 }
 
 std::vector<std::string> Provider::names(const OrtNode* node, bool outputs) const {
@@ -196,6 +202,7 @@ std::vector<std::string> Provider::names(const OrtNode* node, bool outputs) cons
 }
 
 std::unique_ptr<Computation> Provider::compile(const OrtNode* fused) {
+  if (error_) throw Error(*error_);
   const auto node_outputs = names(fused, true), node_inputs = names(fused, false);
   auto found = loaded_.find(sorted(node_outputs));
   if (found == loaded_.end())

@@ -35,7 +35,8 @@ def session(model, options=None, profile=None, keep_qdq=True):
         settings.enable_profiling = True
         settings.profile_file_prefix = str(profile)
     if keep_qdq:
-        settings.add_session_config_entry("session.disable_quant_qdq", "1")
+        settings.add_session_config_entry("optimization.disable_specified_optimizers",
+                                          "QDQPropagationTransformer")
     return onnxruntime.InferenceSession(model, settings, enable_fallback=0)
 
 
