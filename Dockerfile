@@ -13,8 +13,13 @@ RUN apt-get update \
  && apt-get install -y --no-install-recommends \
       /packages/bertcl_*.deb /packages/libbertcl0_*.deb /packages/bertcl-model-*.deb \
  && rm -rf /packages /var/lib/apt/lists/* /usr/lib/llvm-*/lib/clang/*/lib \
- && useradd --create-home bertcl
+ && useradd --create-home --uid 1000 bertcl \
+ && install -d -o bertcl -g bertcl /cache
 USER bertcl
 WORKDIR /home/bertcl
+EXPOSE 8080
+# Of `serve` at its usual port; bash asks by itself. Kernels are built before the first "ready", hence the start period.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=120s --retries=3 \
+  CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /health HTTP/1.0\\r\\n\\r\\n' >&3 && read -r line <&3 && [[ $line == *' 200 '* ]]"]
 ENTRYPOINT ["bertcl"]
 CMD ["--help"]

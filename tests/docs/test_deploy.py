@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""deploy/ and the Dockerfile: their options, ports, variables and paths are those of `bertcl serve`."""
+import copy
+import importlib.util
+import json
+import re
+import socket
+import subprocess
+import threading
+import unittest
+
+if importlib.util.find_spec("yaml") is None:
+    raise unittest.SkipTest("PyYAML is not installed")
+
+import yaml
+from pages import ROOT, text_of
+from test_commands import complaint
+
+COMPOSE = ROOT / "deploy" / "compose.yaml"
+KUBERNETES = ROOT / "deploy" / "kubernetes.yaml"
+
+
+def routes():
+    """Paths that GET asks for without a key."""
+    source = "".join(text_of(file) for file in sorted((ROOT / "serve").glob("routes_*.cpp")))
+    return set(re.findall(r'\{"GET", "([^"]+)", \w+, true', source))
+
+
+def port_of(arguments):
+    return int(arguments[arguments.index("--port") + 1])
+
+
+def about_program(arguments, variables):
+    """What is wrong with a command line and environment."""
+    if what := complaint(["bertcl", *arguments]):
+        yield what
+    listed = re.findall(r"`([A-Z][A-Z_]+)`", text_of(ROOT / "docs" / "environment.md"))
+    yield from (f"unknown variable {name}" for name in variables
+                if name not in listed and name != "NVIDIA_DRIVER_CAPABILITIES")
+
+
+def about_compose(document):
+    for name, service in document["services"].items():
+        yield from about_program(service["command"], service["environment"])
+        if service["ports"] != [f"127.0.0.1:8080:{port_of(service['command'])}"]:
+            yield f"{name}: ports"
+        if service["profiles"] != [name] or not service["read_only"] or service["cap_drop"] != ["ALL"]:
+            yield f"{name}: profile or rights"
+
+
+def about_kubernetes(documents):
+    deployment, service = documents
+    pod = deployment["spec"]["template"]
+    container, = pod["spec"]["containers"]
+    yield from about_program(container["args"], [variable["name"] for variable in container["env"]])
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    if port_of(container["args"]) not in ports.values():
+        yield "the port of the program is not that of the container"
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
+        get = container[probe]["httpGet"]
+        if get["path"] not in routes():
+            yield f"{probe}: no route {get['path']}"
+        if get["port"] not in ports:
+            yield f"{probe}: no port {get['port']}"
+    timeout = int(container["args"][container["args"].index("--timeout") + 1])
+    if pod["spec"]["terminationGracePeriodSeconds"] <= timeout:
+        yield "the grace period is shorter than a request may take"
+    if not pod["spec"]["securityContext"]["runAsNonRoot"] or not container["securityContext"]["readOnlyRootFilesystem"]:
+        yield "rights"
+    mounts = {mount["name"] for mount in container["volumeMounts"]}
+    if mounts != {volume["name"] for volume in pod["spec"]["volumes"]}:
+        yield "volumes"
+    labels = pod["metadata"]["labels"]
+    for selector in (service["spec"]["selector"], deployment["spec"]["selector"]["matchLabels"]):
+        if selector.items() - labels.items():
+            yield "labels"
+    if service["spec"]["ports"][0]["targetPort"] not in ports:
+        yield "the port of the service"
+
+
+class Deploy(unittest.TestCase):
+    def setUp(self):
+        self.compose = yaml.safe_load(text_of(COMPOSE))
+        self.kubernetes = list(yaml.safe_load_all(text_of(KUBERNETES)))
+
+    def test_files_fit_the_program(self):
+        self.assertEqual(list(about_compose(self.compose)), [])
+        self.assertEqual(list(about_kubernetes(self.kubernetes)), [])
+        self.assertEqual(set(self.compose["services"]), {"cpu", "amd", "intel", "nvidia"})
+        for service in self.compose["services"].values():  # files of the host beside the compose file
+            for volume in service["volumes"]:
+                if volume.startswith("."):
+                    self.assertTrue((COMPOSE.parent / volume.split(":")[0]).is_file(), volume)
+
+    def test_what_does_not_fit_is_found(self):
+        def container(documents):
+            return documents[0]["spec"]["template"]["spec"]["containers"][0]
+        faults = (lambda d: container(d)["args"].append("--nonsense"),
+                  lambda d: container(d)["env"].append({"name": "BERTCL_NONSENSE"}),
+                  lambda d: container(d)["startupProbe"]["httpGet"].update(path="/healthz"),
+                  lambda d: container(d)["livenessProbe"]["httpGet"].update(path="/info"),
+                  lambda d: container(d)["ports"][0].update(containerPort=81),
+                  lambda d: d[0]["spec"]["template"]["spec"].update(terminationGracePeriodSeconds=30),
+                  lambda d: d[1]["spec"]["selector"].update(app="other"))
+        for fault in faults:
+            damaged = copy.deepcopy(self.kubernetes)
+            fault(damaged)
+            self.assertEqual(len(list(about_kubernetes(damaged))), 1)
+        for key, value in (("command", ["serve", "--port", "8080", "--nonsense"]), ("ports", ["8080:81"]),
+                           ("read_only", False), ("environment", {"BERTCL_NONSENSE": "1"})):
+            damaged = copy.deepcopy(self.compose)
+            damaged["services"]["cpu"][key] = value
+            self.assertEqual(len(list(about_compose(damaged))), 1, key)
+
+    def test_health_check_of_the_image(self):
+        text = text_of(ROOT / "Dockerfile").replace("\\\n", "")
+        self.assertRegex(text, r"\nUSER bertcl\n(.|\n)*\nENTRYPOINT")
+        shell, option, script = json.loads(re.search(r"^HEALTHCHECK .* CMD (\[.*\])$", text, re.MULTILINE)[1])
+        self.assertIn(re.search(r"GET (\S+) ", script)[1], routes())
+        port = re.search(r"/dev/tcp/127.0.0.1/(\d+) ", script)[1]
+        self.assertIn(f"\nEXPOSE {port}\n", text)
+        for first, code in (("HTTP/1.1 200 OK", 0), ("HTTP/1.1 503 Service Unavailable", 1)):
+            with FakeServer(first) as server:
+                done = subprocess.run([shell, option, script.replace(port, str(server.port))], capture_output=True)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertRegex(server.asked, rb"^GET /health HTTP/1.0\r\n\r\n$")
+        self.assertNotEqual(subprocess.run([shell, option, script.replace(port, "1")], capture_output=True).returncode, 0)
+
+
+class FakeServer:
+    """Answers one connection with a first line."""
+
+    def __init__(self, line):
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self._socket.getsockname()[1]
+        self.asked = b""
+        self._thread = threading.Thread(target=self._serve, args=(line,))
+
+    def _serve(self, line):
+        connection, _ = self._socket.accept()
+        with connection:
+            self.asked = connection.recv(1000)
+            connection.sendall(line.encode() + b"\r\n\r\n")
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._thread.join(timeout=10)
+        self._socket.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
