@@ -124,7 +124,7 @@ class Provider(unittest.TestCase):
         vocabulary = questions.Vocabulary(MODEL.parent / "vocab.txt")
         examples = questions.load(data, count, vocabulary, max_length=256)
         runner = session(self.int8)
-        for inputs, part in questions.batches(examples, 8):
+        for inputs, part in questions.batches(examples, 50):
             self.assertEqual(questions.answers(run(runner, inputs), part),
                              questions.answers(bertcl_run(self.int8, inputs), part))
 
