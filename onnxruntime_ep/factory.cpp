@@ -21,8 +21,8 @@ namespace {
 
 constexpr const char* kDeviceKey = "opencl_device";  // in the metadata of a device: its index
 
-/// The OpenCL device that stands for each device of the machine; null: there is none. ONNX Runtime
-/// does not see every GPU, and then the CPU stands for the first device that there is.
+/// The OpenCL device that stands for each device of the machine; null: there is none. GPUs
+/// are paired in their order. Where nothing is paired, the first OpenCL device stands for each.
 std::vector<const opencl::DeviceInfo*> match(const std::vector<OrtHardwareDeviceType>& machine,
                                              const std::vector<opencl::DeviceInfo>& devices) {
   std::map<std::string, std::vector<const opencl::DeviceInfo*>> by_type;

@@ -49,7 +49,7 @@ void set_type(const Ort& ort, const OrtValueInfo* value, onnx::ValueInfoProto& p
   ort.check(ort.api.GetValueInfoTypeInfo(value, &type));
   const OrtTensorTypeAndShapeInfo* info = nullptr;
   if (type) ort.check(ort.api.CastTypeInfoToTensorInfo(type, &info));
-  if (!info) throw Error(fmt::format("'{}' is no tensor", proto.name()), ErrorCode::unsupported);
+  if (!info) throw Error(fmt::format("'{}' is not a tensor", proto.name()), ErrorCode::unsupported);
   const auto [element, extents] = type_of(ort, info);
   std::vector<const char*> names(extents.size());
   if (!names.empty()) ort.check(ort.api.GetSymbolicDimensions(info, names.data(), names.size()));
@@ -150,11 +150,11 @@ Node Graph::read_node(const OrtNode* node) {
   const bool is_default = proto.domain().empty() || proto.domain() == "ai.onnx";
   const std::string op = is_default ? proto.op_type() : proto.domain() + "::" + proto.op_type();
   if (const std::string provider = text(ort_, api.Node_GetEpName, node); !provider.empty())
-    result.refusal = "is taken by " + provider;
+    result.refusal = "is assigned to " + provider;
   else if (subgraphs > 0)
-    result.refusal = "has branches of its own";
+    result.refusal = "has subgraphs";
   else if (!known_operators().contains(op))
-    result.refusal = "is an operator that bertcl does not have";
+    result.refusal = "is not supported by bertcl";
   if (!result.refusal.empty()) return result;
   try {
     for (const OrtOpAttr* attribute :

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,7 +56,7 @@ class Graph {
   std::set<std::string> outputs_;
 };
 
-/// Extents and type.
+/// Type and extents.
 std::pair<int, std::vector<std::int64_t>> type_of(const Ort& ort,
                                                   const OrtTensorTypeAndShapeInfo* info);
 /// The bytes of a tensor in host memory.

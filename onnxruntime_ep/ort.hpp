@@ -34,14 +34,6 @@ struct Ort {
     api.ReleaseStatus(status);
     throw Error("ONNX Runtime: " + message, ErrorCode::internal);
   }
-  /// What a getter of one result gives.
-  template <class T, class... Parameters, class... Arguments>
-  T get(OrtStatus* (*getter)(Parameters..., T*) noexcept, Arguments... arguments) const {
-    T result{};
-    check(getter(arguments..., &result));
-    return result;
-  }
-
   OrtStatus* status(ErrorCode code, const std::string& message) const noexcept {
     const OrtErrorCode as = code == ErrorCode::invalid_argument ? ORT_INVALID_ARGUMENT
                             : code == ErrorCode::unsupported    ? ORT_NOT_IMPLEMENTED

@@ -115,7 +115,7 @@ std::vector<std::string> sorted(std::vector<std::string> names) {
   return names;
 }
 
-/// "5 nodes stay with ONNX Runtime: A 'a': why; ..."
+/// The first few: "A 'a': why; B 'b': why; ..."
 std::string describe(const std::vector<std::string>& reasons) {
   const std::vector<std::string> shown(
       reasons.begin(),
@@ -125,6 +125,7 @@ std::string describe(const std::vector<std::string>& reasons) {
 
 std::optional<runtime::Session> Provider::load(const Graph& graph, const Partition& part) {
   runtime::SessionOptions options = options_;
+  options.self_check = true;  // which compile() leaves to its caller
   // The nodes that follow may read rows of padding.
   if (part.nodes.size() < graph.nodes().size()) options.drop_padding = false;
   options.context = opencl::ContextFuture::open(options.device);
@@ -165,7 +166,7 @@ void Provider::take(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
     if (!read.nodes().empty())
       ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
                part.reasons.empty()
-                   ? "bertcl takes no node: none multiplies matrices"
+                   ? "bertcl takes no node: the graph has no matrix multiplication"
                    : fmt::format("bertcl takes no node: {}", describe(part.reasons)));
     return;
   }

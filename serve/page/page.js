@@ -45,12 +45,12 @@
 
   const linesOf = (id) => byId(id).value.split("\n").map((line) => line.trim()).filter((line) => line);
 
-  /// Words of equal width: 0.83, -0.10.
+  /// Two decimals.
   const fixed = (number) => number.toFixed(2);
 
   function answerView(found, asked) {
     if (!found.answer) return [make("p", "answer", "No answer in the text"), make("p", "text", asked.context)];
-    // Places are in code points, which a string is not.
+    // Places are in code points; strings are in UTF-16 units.
     const text = Array.from(asked.context);
     const part = (begin, end) => text.slice(begin, end).join("");
     return [
@@ -155,7 +155,9 @@
   }
 
   /// What is served decides which sections show.
+  let retry = 0;
   async function start() {
+    clearTimeout(retry);
     const state = byId("state");
     state.className = "";
     try {
@@ -181,13 +183,19 @@
       }
       state.textContent = error.message;
       if (error.status !== 503) state.className = "error";
-      setTimeout(start, 2000);  // models are being loaded, or the server is being started anew
+      clearTimeout(retry);
+      retry = setTimeout(start, 2000);  // models are being loaded, or the server is restarting
     }
   }
 
   byId("key").addEventListener("submit", (event) => {
     event.preventDefault();
-    key = byId("key-text").value;
+    const text = byId("key-text").value;
+    if (/[^\x21-\x7e]/.test(text)) {  // which a header cannot hold
+      byId("key-note").textContent = "A key has printable ASCII characters only.";
+      return;
+    }
+    key = text;
     start();
   });
   for (const section of document.querySelectorAll("section[data-kind]")) {

@@ -139,7 +139,8 @@ class FakeServer:
     def _serve(self, line):
         connection, _ = self._socket.accept()
         with connection:
-            self.asked = connection.recv(1000)
+            while not self.asked.endswith(b"\r\n\r\n") and (part := connection.recv(1000)):
+                self.asked += part
             connection.sendall(line.encode() + b"\r\n\r\n")
 
     def __enter__(self):
