@@ -36,8 +36,9 @@ TEST(Page, IsOneDocumentThatAllowsItsOwnScriptAlone) {
   EXPECT_THAT(page->body, HasSubstr("<!DOCTYPE html>"));
   EXPECT_THAT(page->body, HasSubstr("addEventListener"));
   EXPECT_THAT(page->body, HasSubstr("prefers-color-scheme: dark"));
-  for (const char* absent : {"@style@", "@script@", "innerHTML", "localStorage", "<script src",
-                             "<link rel=\"stylesheet\"", "http://", "https://"})
+  for (const char* absent :
+       {"@style@", "@script@", "innerHTML", "outerHTML", "insertAdjacentHTML", "document.write",
+        "eval(", "localStorage", "<script src", "<link rel=\"stylesheet\"", "http://", "https://"})
     EXPECT_THAT(page->body, Not(HasSubstr(absent)));
   const auto head = server.client().Head("/");
   ASSERT_TRUE(head);

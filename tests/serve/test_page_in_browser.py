@@ -28,6 +28,9 @@ class Server:
         deadline = time.monotonic() + 300
         while not report.exists() and self._process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.05)
+        if not report.exists():
+            self._process.kill()
+            raise RuntimeError(f"bertcl serve ended with {self._process.wait()}")
         self.url = json.loads(report.read_text(encoding="utf-8"))["url"] + "/"
 
     def stop(self):
@@ -96,8 +99,10 @@ class PageTest(unittest.TestCase):
         self.assertEqual(page.value("[document.scripts.length, document.images.length, typeof window.ran]"),
                          [1, 0, "undefined"])
         # The policy keeps out what gets in another way.
+        page.value("window.blocked = 0")
+        page.value("void addEventListener('securitypolicyviolation', () => ++window.blocked)")
         page.value("document.body.insertAdjacentHTML('beforeend', \"<img src=x onerror='window.ran = 1'>\")")
-        time.sleep(0.2)
+        page.until("window.blocked > 0")
         self.assertEqual(page.value("typeof window.ran"), "undefined")
 
     def test_heat_map(self):
