@@ -45,8 +45,8 @@
 
   const linesOf = (id) => byId(id).value.split("\n").map((line) => line.trim()).filter((line) => line);
 
-  /// Two decimals.
-  const fixed = (number) => number.toFixed(2);
+  /// Two decimals, and no minus before zero.
+  const fixed = (number) => number.toFixed(2).replace(/^-(?=0\.00$)/, "");
 
   function answerView(found, asked) {
     if (!found.answer) return [make("p", "answer", "No answer in the text"), make("p", "text", asked.context)];
