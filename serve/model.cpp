@@ -9,6 +9,7 @@
 
 #include "bertcl/error.hpp"
 #include "runtime/sequences.hpp"
+#include "serve/http.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -108,10 +109,15 @@ Model::Model(ModelSetup setup, BatcherOptions options)
 Batcher& Model::hidden_states() {
   const std::lock_guard lock(mutex_);
   if (!hidden_states_) {
-    const std::shared_ptr<runtime::Session> session =
-        setup_.load_hidden_states ? setup_.load_hidden_states() : setup_.session;
+    std::shared_ptr<runtime::Session> session = setup_.session;
+    if (setup_.load_hidden_states) try {
+        session = setup_.load_hidden_states();
+      } catch (const Error& error) {  // of a file of the server, whatever its code
+        throw HttpError(424, "Backend", error.what());
+      }
     const std::string output = hidden_output(*session);
-    if (output.empty()) throw Error("the model gives no hidden states [batch, seq, hidden]");
+    if (output.empty())
+      throw HttpError(424, "Backend", "the model gives no hidden states [batch, seq, hidden]");
     hidden_states_ = std::make_unique<Batcher>(
         run_of(session, Head{{output}, true}, setup_.fixed_batch), options_);
   }

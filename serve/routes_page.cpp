@@ -53,7 +53,7 @@ Reply page_route(Context&) {
 
 }  // namespace
 
-/// Without a key and while models are loaded, too: it asks for the key, and waits.
+/// Without a key and while models are being loaded, too: it asks for the key, and waits.
 std::vector<Route> page_routes() { return {{"GET", "/", page_route, true, true}}; }
 
 }  // namespace bertcl::serve

@@ -90,7 +90,7 @@ Reply similarity_route(Context& context) {
     request.inputs.push_back({text, {}});
   context.check_count(request.inputs.size());
   request.inputs.insert(request.inputs.begin(), {inputs.at("source_sentence").string(), {}});
-  // The source is no text of the list that is bounded.
+  // The bound is that of the list, to which the source does not belong.
   std::vector<Sequence> sequences;
   for (const Input& input : request.inputs)
     sequences.push_back(sequence_of(context, model, input, request.prompt, request.truncation));

@@ -120,6 +120,7 @@ struct Server::Impl {
     const httplib::Server::HandlerWithResponse on_error = [this](const httplib::Request& request,
                                                                  httplib::Response& response) {
       if (!response.body.empty()) return httplib::Server::HandlerResponse::Unhandled;
+      closes_connection = true;  // what follows may be a body that nobody has read
       refuse(request, response, Stopwatch(), response.status,
              response.status == 413   ? "the request's body is too large"
              : response.status == 414 ? "the path is too long"
@@ -136,7 +137,7 @@ struct Server::Impl {
                        const httplib::ContentReader& reader) {
     const Stopwatch clock;
     const auto give_up = [&](int status, const char* message) {
-      closes_connection = true;  // what is left of the body is no request
+      closes_connection = true;  // what is left of the body is not a request
       refuse(request, response, clock, status, message);
     };
     std::size_t announced = 0;

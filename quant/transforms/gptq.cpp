@@ -63,7 +63,8 @@ struct Rounding {
   std::int32_t* integers;
 };
 
-/// What `Rounding` has for the columns of a panel; columns of padding are zeros.
+/// What `Rounding` has for the columns of a panel; columns of padding repeat the
+/// last one, so that nothing divides by 0.
 struct PanelOfWeight {
   Eight scale, zero_point;
   Index first = 0, columns = 0;

@@ -57,7 +57,7 @@ TEST(HostileRequests, ListsInListsAreBounded) {
   EXPECT_THAT(answer_to("/embed", nested(500'000)), HasSubstr("nested too deeply"));
   EXPECT_THAT(answer_to("/embed", R"({"inputs":")" + std::string(100, '[') + R"(\"[[[[\\"})"),
               HasSubstr("200 "))
-      << "brackets of a text are no lists";
+      << "brackets of a text are not lists";
 }
 
 TEST(HostileRequests, BodiesThatAreNoJsonAreNotQuoted) {
@@ -85,6 +85,7 @@ TEST(HostileRequests, ValuesThatATypeDoesNotHoldAreRefused) {
   EXPECT_THAT(answer_to(kInferQa, infer_of("[2147483648]", "INT32")), HasSubstr("outside INT32"));
   EXPECT_THAT(answer_to(kInferQa, infer_of("[2]", "BOOL")), HasSubstr("outside BOOL"));
   EXPECT_THAT(answer_to(kInferQa, infer_of("[1e300]", "FP32")), HasSubstr("outside FP32"));
+  EXPECT_THAT(answer_to(kInferQa, infer_of("[70000]", "FP16")), HasSubstr("outside FP16"));
   EXPECT_THAT(answer_to(kInferQa, infer_of("[true]", "FP32")), HasSubstr("expected number"));
   EXPECT_THAT(answer_to(kInferQa, infer_of("[1]", "INT64", "[4294967296]")),
               HasSubstr("is not a valid extent"));
@@ -221,8 +222,7 @@ TEST(HostileRequests, ErrorsAreTheClientsOrTheServers) {
     EXPECT_THAT(reply.body, HasSubstr(reply.status == 422 ? "Validation" : "Backend"));
     return reply.status;
   };
-  EXPECT_EQ(status_of(ErrorCode::invalid_argument), 422);
-  EXPECT_EQ(status_of(ErrorCode::invalid_file), 422);
+  EXPECT_EQ(status_of(ErrorCode::invalid_file), 424) << "a file of the server";
   EXPECT_EQ(status_of(ErrorCode::device), 424);
   EXPECT_EQ(status_of(ErrorCode::out_of_memory), 424);
   EXPECT_EQ(status_of(ErrorCode::unsupported), 424);

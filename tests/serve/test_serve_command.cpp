@@ -103,10 +103,10 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
 }
 
 TEST_F(ServeCommand, EndsAtOnceWhileModelsAreLoaded) {
-  // A pipe for a model: it is opened, and read in vain.
+  // A pipe in place of a model: opening succeeds, reading blocks.
   const std::string model = path("model.onnx");
   ASSERT_EQ(mkfifo(model.c_str(), 0600), 0);
-  const int port = 20000 + getpid() % 20000;
+  const int port = 10000 + getpid() % 20000;
   const int code = bertcl::tests::interrupt_bertcl(
       {"serve", "tiny=" + model, "--vocab", tests::kVocabulary, "--port", std::to_string(port)},
       SIGTERM, [&] {

@@ -269,7 +269,7 @@ TEST(Server, BodiesWhoseEndIsUnclearAreRefused) {
       "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 31\r\n\r\n"
       "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(get.all(), testing::AllOf(HasSubstr(" 200 "), Not(HasSubstr("bertcl_"))))
-      << "the body of a GET is no request";
+      << "the body of a GET is not a request";
   RawConnection huge(server.port());
   huge.send("POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n");
   EXPECT_THAT(huge.receive(), HasSubstr(" 413 ")) << "before any of it comes";

@@ -219,7 +219,8 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
       ->type_name("FILE");
   positive(command, "--threads", server.threads, "Connections that are served at a time")
       ->group(group);
-  positive(command, "--payload-limit", server.payload_limit, "Bytes of a request at most")
+  in_range(command, "--payload-limit", server.payload_limit, 1, std::size_t{1} << 40,
+           "Bytes of a request at most")
       ->group(group);
   positive(command, "--timeout", options.timeout,
            "Seconds until a request that has no result is given up")
