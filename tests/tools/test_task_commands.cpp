@@ -282,7 +282,7 @@ TEST_F(TaskTest, SeveralLabelsWhereTheConfigurationOrTheDataSaySo) {
                                                "\n");
   EXPECT_EQ(eval(objects).code, 0);
   write("config.json", R"({"problem_type": "single_label_classification"})");
-  EXPECT_THAT(refusal(eval(objects)), HasSubstr("lists of labels"));
+  EXPECT_THAT(refusal(eval(objects)), HasSubstr("the data list several labels"));
   const auto made =
       run_bertcl({"quantize", model, "-o", path("q.onnx"), "--task", "classify", "--data", objects,
                   "--preset", "fast", "--vocab", tests::kVocabulary, "--model-only"});
