@@ -213,8 +213,8 @@ TEST(MultiLabel, EveryClassByItself) {
   EXPECT_THAT(error_of([&] {
                 classify_task(items, "texts", {"A", "B", "C"}, false);
               }),
-              AllOf(HasSubstr("lists of labels"), HasSubstr("problem_type"),
-                    HasSubstr("multi_label, says so")));
+              AllOf(HasSubstr("list several labels"), HasSubstr("problem_type"),
+                    HasSubstr("multi_label in C++, says")));
 }
 
 TEST(MultiLabel, LabelsOfALineStandBetweenCommas) {
