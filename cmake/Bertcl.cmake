@@ -37,10 +37,11 @@ function(bertcl_library)
   target_compile_features(bertcl_${arg_NAME} PUBLIC cxx_std_20)
 endfunction()
 
-# bertcl_test(NAME test_text [ON_DEVICE] DEPENDS bertcl_text ...): all *.cpp of the current folder as one GoogleTest
-# program. ON_DEVICE: it launches kernels, so it runs once more under a second implementation of OpenCL (label intel).
+# bertcl_test(NAME test_text [ON_DEVICE [INTEL_FILTER X.*:Y.*]] DEPENDS bertcl_text ...): all *.cpp of the current
+# folder as one GoogleTest program. ON_DEVICE: it launches kernels, so it runs once more under a second implementation
+# of OpenCL (label intel), there with the tests of INTEL_FILTER alone, where given.
 function(bertcl_test)
-  cmake_parse_arguments(arg "ON_DEVICE" "NAME" "DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "ON_DEVICE" "NAME;INTEL_FILTER" "DEPENDS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   add_executable(${arg_NAME} ${sources})
   target_include_directories(${arg_NAME} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/engine"
@@ -55,8 +56,11 @@ function(bertcl_test)
   endif()
   if(arg_ON_DEVICE)
     set_tests_properties(${arg_NAME} PROPERTIES LABELS device COST 100)  # ctest begins with those of high cost
+    if(NOT arg_INTEL_FILTER)
+      set(arg_INTEL_FILTER "*")
+    endif()
     add_test(NAME ${arg_NAME}_intel COMMAND "${PROJECT_SOURCE_DIR}/tests/opencl/on_intel" "${PROJECT_BINARY_DIR}"
-                                            "$<TARGET_FILE:${arg_NAME}>")
+                                            "$<TARGET_FILE:${arg_NAME}>" "--gtest_filter=${arg_INTEL_FILTER}")
     set_tests_properties(${arg_NAME}_intel PROPERTIES LABELS intel COST 200 SKIP_RETURN_CODE 77)
   endif()
 endfunction()
