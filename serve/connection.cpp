@@ -14,30 +14,33 @@
 namespace bertcl::serve {
 namespace {
 
-struct Address {
-  std::string host;
-  int port = -1;
-};
-
 using GetName = int (*)(int, sockaddr*, socklen_t*);
 
-std::optional<Address> address_of(int socket, GetName get_name) {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof(storage);
-  auto* address = reinterpret_cast<sockaddr*>(&storage);
-  if (get_name(socket, address, &size) != 0) return std::nullopt;
-  Address found;
-  if (storage.ss_family == AF_INET)
-    found.port = ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
-  else if (storage.ss_family == AF_INET6)
-    found.port = ntohs(reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port);
-  else
-    return std::nullopt;
-  char host[NI_MAXHOST];
-  if (getnameinfo(address, size, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) == 0)
-    found.host = host;
-  return found;
-}
+/// One end of a socket.
+class End {
+ public:
+  End(int socket, GetName get_name) {
+    if (get_name(socket, address(), &size_) != 0) storage_.ss_family = AF_UNSPEC;
+  }
+  int port() const {
+    if (storage_.ss_family == AF_INET)
+      return ntohs(reinterpret_cast<const sockaddr_in*>(&storage_)->sin_port);
+    if (storage_.ss_family == AF_INET6)
+      return ntohs(reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_port);
+    return -1;
+  }
+  std::string host() {
+    char host[NI_MAXHOST];
+    if (getnameinfo(address(), size_, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0)
+      return {};
+    return host;
+  }
+
+ private:
+  sockaddr* address() { return reinterpret_cast<sockaddr*>(&storage_); }
+  sockaddr_storage storage_{};
+  socklen_t size_ = sizeof(storage_);
+};
 
 }  // namespace
 
@@ -49,11 +52,13 @@ int Connection::socket() {
     const std::string name = entry.path().filename().string();
     int descriptor = -1;
     std::from_chars(name.data(), name.data() + name.size(), descriptor);
-    const auto local = address_of(descriptor, getsockname);
-    if (!local || local->port != local_port_) continue;
-    const auto remote = address_of(descriptor, getpeername);
-    if (remote && remote->port == remote_port_ && remote->host == remote_address_)
+    // All connections of the server have its port: that of the client tells most of them apart.
+    End remote(descriptor, getpeername);
+    if (remote.port() != remote_port_ || remote.host() != remote_address_) continue;
+    if (End(descriptor, getsockname).port() == local_port_) {
       socket_ = descriptor;
+      break;
+    }
   }
   return *socket_;
 }

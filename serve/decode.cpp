@@ -98,31 +98,32 @@ std::string join_pieces(const std::vector<std::string>& tokens) {
 
 }  // namespace
 
-std::unordered_set<std::int32_t> special_ids(const text::Tokenizer& tokenizer) {
-  std::unordered_set<std::int32_t> ids;
-  const text::SpecialTokens& special = tokenizer.special();
+Decoder::Decoder(std::shared_ptr<const text::Tokenizer> tokenizer)
+    : tokenizer_(std::move(tokenizer)) {
+  const text::SpecialTokens& special = tokenizer_->special();
   for (const auto* some : {&special.before, &special.after, &special.pair_before,
                            &special.pair_between, &special.pair_after})
-    ids.insert(some->begin(), some->end());
+    special_.insert(some->begin(), some->end());
   for (const char* name :
        {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<unk>", "<mask>"})
-    if (has_token(tokenizer, name)) ids.insert(tokenizer.token_id(name));
-  return ids;
+    if (has_token(*tokenizer_, name)) special_.insert(tokenizer_->token_id(name));
+  if (has_token(*tokenizer_, "[CLS]"))
+    joins_ = Joins::word_pieces;
+  else if (has_token(*tokenizer_, "\u0120"))
+    joins_ = Joins::bytes;
 }
 
-std::string decode(const text::Tokenizer& tokenizer, std::span<const std::int64_t> ids,
-                   bool skip_special) {
-  const std::unordered_set<std::int32_t> special = special_ids(tokenizer);
+std::string Decoder::operator()(std::span<const std::int64_t> ids, bool skip_special) const {
   std::vector<std::string> tokens;
   for (const std::int64_t id : ids) {
-    if (id < 0 || id >= static_cast<std::int64_t>(tokenizer.vocabulary_size()))
+    if (id < 0 || id >= static_cast<std::int64_t>(tokenizer_->vocabulary_size()))
       throw Error(fmt::format("token id {} is outside the vocabulary of {} tokens", id,
-                              tokenizer.vocabulary_size()));
+                              tokenizer_->vocabulary_size()));
     const auto token = static_cast<std::int32_t>(id);
-    if (!skip_special || !special.contains(token)) tokens.push_back(tokenizer.token(token));
+    if (!skip_special || !special_.contains(token)) tokens.push_back(tokenizer_->token(token));
   }
-  if (has_token(tokenizer, "[CLS]")) return join_word_pieces(tokens);
-  return has_token(tokenizer, "\u0120") ? join_bytes(tokens) : join_pieces(tokens);
+  if (joins_ == Joins::word_pieces) return join_word_pieces(tokens);
+  return joins_ == Joins::bytes ? join_bytes(tokens) : join_pieces(tokens);
 }
 
 }  // namespace bertcl::serve

@@ -2,6 +2,7 @@
 // From tokens back to a text.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -10,13 +11,21 @@
 
 namespace bertcl::serve {
 
-/// Ids of the tokens that stand for no text: [CLS], [PAD], <s>, ...
-std::unordered_set<std::int32_t> special_ids(const text::Tokenizer& tokenizer);
-
 /// The text that tokens spell, as Hugging Face's tokenizers decode them: word pieces joined and
 /// English punctuation drawn to its word, bytes of byte-level BPE, or pieces whose spaces are
-/// U+2581. Throws Error for an id outside the vocabulary.
-std::string decode(const text::Tokenizer& tokenizer, std::span<const std::int64_t> ids,
-                   bool skip_special);
+/// U+2581.
+class Decoder {
+ public:
+  explicit Decoder(std::shared_ptr<const text::Tokenizer> tokenizer);
+  /// Throws Error for an id outside the vocabulary.
+  std::string operator()(std::span<const std::int64_t> ids, bool skip_special) const;
+
+ private:
+  enum class Joins { word_pieces, bytes, pieces };
+
+  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  std::unordered_set<std::int32_t> special_;  ///< that stand for no text: [CLS], [PAD], <s>, ...
+  Joins joins_ = Joins::pieces;
+};
 
 }  // namespace bertcl::serve

@@ -44,8 +44,13 @@ Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, st
 
 Sequence encode_pair(const text::Tokenizer& tokenizer, std::string_view first,
                      std::string_view second, std::size_t limit, const Truncation& truncation) {
+  return encode_pair(tokenizer, tokenizer.encode(first), second, limit, truncation);
+}
+
+Sequence encode_pair(const text::Tokenizer& tokenizer, Pieces a, std::string_view second,
+                     std::size_t limit, const Truncation& truncation) {
   const text::SpecialTokens& special = tokenizer.special();
-  const std::vector<std::int32_t> a = tokenizer.encode(first), b = tokenizer.encode(second);
+  const std::vector<std::int32_t> b = tokenizer.encode(second);
   const std::size_t room = room_beside(special.pair_count(), limit);
   if (a.size() + b.size() > room && !truncation.truncate)
     throw TooLong{a.size() + b.size() + special.pair_count(), limit};

@@ -2,7 +2,9 @@
 // Texts and pairs as sequences, cut on either side.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +33,10 @@ Sequence encode_text(const text::Tokenizer& tokenizer, std::string_view text, st
 
 /// [CLS] first [SEP] second [SEP]; the longer text loses tokens until both fit. Throws TooLong.
 Sequence encode_pair(const text::Tokenizer& tokenizer, std::string_view first,
+                     std::string_view second, std::size_t limit, const Truncation& truncation);
+
+/// The same of a first text that is tokenized already.
+Sequence encode_pair(const text::Tokenizer& tokenizer, std::span<const std::int32_t> first,
                      std::string_view second, std::size_t limit, const Truncation& truncation);
 
 }  // namespace bertcl::serve

@@ -95,7 +95,7 @@ std::string hidden_output(const runtime::Session& session) {
 }
 
 Model::Model(ModelSetup setup, BatcherOptions options)
-    : setup_(std::move(setup)), options_([&] {
+    : setup_(std::move(setup)), decoder_(setup_.tokenizer), options_([&] {
         options.pads = !runtime::takes_packed(setup_.session->plan());
         if (setup_.fixed_batch > 0)
           options.max_batch_sequences =

@@ -60,6 +60,15 @@ AskRequest read_ask_request(Model& model, const text::JsonNode& body) {
   return request;
 }
 
+/// The windows of a context; 413 for one that is too large, as for other texts.
+squad::AskedQuestion ask(const AskRequest& request, const text::Tokenizer& tokenizer) {
+  try {
+    return squad::ask_question(request.question, request.context, tokenizer, request.options);
+  } catch (const squad::TooManyWindows& error) {
+    throw HttpError(413, "Validation", error.what());
+  }
+}
+
 Sequence window_of(const squad::Feature& feature) {
   Sequence window{{feature.input_ids.begin(), feature.input_ids.end()}, {}};
   window.types.assign(window.ids.size(), 0);
@@ -111,8 +120,7 @@ Reply answer_route(Context& context) {
       context.service.model_for(context, {Kind::question_answering}, name ? name->string() : "");
   const AskRequest request = read_ask_request(model, body);
   const text::Tokenizer& tokenizer = *model.setup().tokenizer;
-  const squad::AskedQuestion asked =
-      squad::ask_question(request.question, request.context, tokenizer, request.options);
+  const squad::AskedQuestion asked = ask(request, tokenizer);
   context.record.texts = asked.features.size();
   std::vector<Sequence> windows;
   for (const squad::Feature& feature : asked.features) windows.push_back(window_of(feature));

@@ -201,8 +201,11 @@ Reply infer_route(Context& context) {
   try {
     ticket.get();
   } catch (const Error& error) {
-    const bool callers = error.code() == ErrorCode::invalid_argument;
-    throw HttpError(callers ? 400 : 424, callers ? "Validation" : "Backend", error.what());
+    if (error.code() == ErrorCode::invalid_argument)
+      throw HttpError(400, "Validation", error.what());
+    throw backend_error(error);
+  } catch (const std::exception& error) {
+    throw backend_error(error);
   }
   return results(model.setup(), inference, *outputs);
 }

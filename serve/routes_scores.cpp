@@ -116,8 +116,9 @@ Reply rerank_route(Context& context) {
   context.record.texts = texts.size();
   const Truncation truncation = context.truncation(body);
   std::vector<Sequence> sequences;
+  const std::vector<std::int32_t> query_ids = model.setup().tokenizer->encode(query);
   for (const std::string& text : texts)
-    sequences.push_back(context.encode(model, query, text, truncation));
+    sequences.push_back(context.encode(model, query_ids, text, truncation));
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
   const bool raw = flag(body, "raw_scores") || is_raw(model.setup());

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
-#include "serve/decode.hpp"
 #include "serve/inputs.hpp"
 #include "serve/json_text.hpp"
 #include "serve/routes.hpp"
@@ -132,7 +131,7 @@ Reply decode_route(Context& context) {
   for (const Input& input : inputs) {
     if (input.text) body.at("ids").fail("has a text; it takes token ids");
     context.record.tokens += input.ids.size();
-    texts.push_back(decode(*model.setup().tokenizer, input.ids, skip));
+    texts.push_back(model.decoder()(input.ids, skip));
   }
   return {200, dump(texts)};
 }

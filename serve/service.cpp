@@ -95,6 +95,11 @@ nlohmann::json parse_body(std::string_view text, int status) {
   return document;
 }
 
+HttpError backend_error(const std::exception& error) {
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+  return {424, "Backend", no_memory ? "out of memory" : error.what()};
+}
+
 text::JsonNode Context::body() {
   document = parse_body(call.body, 422);
   return text::JsonNode(document);
@@ -129,10 +134,8 @@ std::vector<Values> Context::run(Model& model, Batcher& batcher, std::vector<Seq
   wait(ticket);
   try {
     return ticket.get();
-  } catch (const std::bad_alloc&) {
-    throw HttpError(424, "Backend", "out of memory");
   } catch (const std::exception& error) {
-    throw HttpError(424, "Backend", error.what());
+    throw backend_error(error);
   }
 }
 
@@ -147,6 +150,11 @@ Sequence Context::encode(const Model& model, std::string_view text,
 
 Sequence Context::encode(const Model& model, std::string_view first, std::string_view second,
                          const Truncation& truncation) const {
+  return encode(model, model.setup().tokenizer->encode(first), second, truncation);
+}
+
+Sequence Context::encode(const Model& model, std::span<const std::int32_t> first,
+                         std::string_view second, const Truncation& truncation) const {
   try {
     return encode_pair(*model.setup().tokenizer, first, second, model.setup().max_length,
                        truncation);

@@ -5,9 +5,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +58,9 @@ struct Context {
   /// A text or a pair with the limits of the model and the request. Throws HttpError 413.
   Sequence encode(const Model& model, std::string_view text, const Truncation& truncation) const;
   Sequence encode(const Model& model, std::string_view first, std::string_view second,
+                  const Truncation& truncation) const;
+  /// The same of a first text that is tokenized already.
+  Sequence encode(const Model& model, std::span<const std::int32_t> first, std::string_view second,
                   const Truncation& truncation) const;
   /// Of `truncate` and `truncation_direction`.
   Truncation truncation(const text::JsonNode& body) const;
@@ -116,6 +122,9 @@ class Service {
 /// A JSON object. Throws HttpError of that status if `text` is none, without a word of what it
 /// says.
 nlohmann::json parse_body(std::string_view text, int status);
+
+/// What a batch threw, whatever ran in it.
+HttpError backend_error(const std::exception& error);
 
 /// The body of an error in the protocol of a path.
 std::string error_body(std::string_view path, int status, const std::string& type,

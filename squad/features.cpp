@@ -118,7 +118,7 @@ std::vector<Feature> make_features(const Document& document, std::string_view qu
       make_windows(document.piece_ids.size(), static_cast<std::size_t>(room),
                    static_cast<std::size_t>(options.doc_stride));
   if (options.max_windows > 0 && windows.size() > options.max_windows)
-    throw Error(
+    throw TooManyWindows(
         fmt::format("the context makes {} windows, the limit is {}; shorten it or raise doc_stride",
                     windows.size(), options.max_windows));
   std::vector<Feature> features;

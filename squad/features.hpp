@@ -6,10 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "squad/dataset.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::squad {
+
+/// A context that makes more windows than FeatureOptions::max_windows.
+struct TooManyWindows : Error {
+  using Error::Error;
+};
 
 struct FeatureOptions {
   int max_seq_length = 384;     ///< tokens of a window with [CLS] and both [SEP]
@@ -56,7 +62,7 @@ Document make_document(std::string_view context, const text::Tokenizer& tokenize
 
 /// Windows over `document` for one question, as `convert_example_to_features` of
 /// NVIDIA/TensorRT demo/BERT data_processing.py. A document without word pieces has none.
-/// Throws Error on options that leave no room for the document, or make more than max_windows.
+/// Throws Error on options that leave no room for the document, TooManyWindows on too long a one.
 std::vector<Feature> make_features(const Document& document, std::string_view question,
                                    const text::Tokenizer& tokenizer, const FeatureOptions& options,
                                    std::size_t example_index = 0);

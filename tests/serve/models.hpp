@@ -14,6 +14,7 @@
 #include "serve/server.hpp"
 #include "tests/quant/tiny_bert.hpp"
 #include "tests/support/scratch_folder.hpp"
+#include "tests/support/tokenizer_json.hpp"
 #include "tools/models/served_model.hpp"
 
 namespace bertcl::serve::tests {
@@ -22,22 +23,6 @@ inline const std::string kVocabulary =
     std::string(BERTCL_SOURCE_DIR) + "/models/minilm-l6-squad/vocab.txt";
 inline const std::string kDefaultModel =
     std::string(BERTCL_SOURCE_DIR) + "/models/minilm-l6-squad/model.onnx";
-
-/// Of which spans are known; as BertTokenizer saves it.
-inline const std::string kTokenizerJson = R"({
-  "version": "1.0", "truncation": null, "padding": null,
-  "added_tokens": [{"id": 0, "content": "[PAD]", "special": true},
-                   {"id": 1, "content": "[UNK]", "special": true},
-                   {"id": 2, "content": "[CLS]", "special": true},
-                   {"id": 3, "content": "[SEP]", "special": true}],
-  "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
-                 "strip_accents": null, "lowercase": true},
-  "pre_tokenizer": {"type": "BertPreTokenizer"},
-  "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
-  "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
-  "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100,
-            "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "a": 4, "東": 5, "!": 6}}})";
 
 enum class HeadOf { vectors, two_classes, score, nan };
 
@@ -102,7 +87,9 @@ class ModelFolders {
       std::filesystem::copy_file(kVocabulary, folder_ / name / "vocab.txt");
     }
     std::filesystem::remove(folder_ / "spans" / "vocab.txt");
-    folder_.write("spans/tokenizer.json", kTokenizerJson);
+    // The places of its tokens are known.
+    const auto tokenizer = bertcl::tests::bert_tokenizer_json({{"a", 4}, {"東", 5}, {"!", 6}});
+    folder_.write("spans/tokenizer.json", tokenizer.dump());
     for (const char* name : {"cased", "lowered"})
       folder_.write(std::string(name) + "/tokenizer_config.json", R"({"do_lower_case": false})");
     folder_.write(

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -144,7 +146,7 @@ TEST(HostileRequests, WindowsOfAContextAreBounded) {
   for (int i = 0; i < 400; ++i) context += "word ";
   json body = {{"question", "Who?"}, {"context", context}, {"max_seq_len", 50}, {"doc_stride", 1}};
   EXPECT_THAT(answer_to(small, "/answer", body.dump()),
-              AllOf(HasSubstr("422 "), HasSubstr(" windows, the limit is 4; shorten it or raise "
+              AllOf(HasSubstr("413 "), HasSubstr(" windows, the limit is 4; shorten it or raise "
                                                  "doc_stride")));
   body["context"] = context.substr(0, 100);
   EXPECT_EQ(small.status("/answer", body), 200);
@@ -226,6 +228,16 @@ TEST(HostileRequests, ErrorsAreTheClientsOrTheServers) {
   EXPECT_EQ(status_of(ErrorCode::device), 424);
   EXPECT_EQ(status_of(ErrorCode::out_of_memory), 424);
   EXPECT_EQ(status_of(ErrorCode::unsupported), 424);
+}
+
+TEST(HostileRequests, WhatABatchThrowsIsTheBackends) {
+  const HttpError memory = backend_error(std::bad_alloc());
+  EXPECT_EQ(memory.status, 424);
+  EXPECT_STREQ(memory.what(), "out of memory");
+  const HttpError other = backend_error(std::logic_error("it failed"));
+  EXPECT_EQ(other.status, 424);
+  EXPECT_EQ(other.type, "Backend");
+  EXPECT_STREQ(other.what(), "it failed");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "tests/support/error_of.hpp"
 #include "tests/support/scratch_folder.hpp"
+#include "tests/support/tokenizer_json.hpp"
 #include "text/tokenizer_json.hpp"
 
 namespace bertcl::text {
@@ -21,23 +22,12 @@ using testing::HasSubstr;
 using testing::StartsWith;
 using tests::error_of;
 
-/// As BertTokenizer(vocab=..).save_pretrained() writes it, flags of added tokens left out.
-const json saved = json::parse(R"({
-  "version": "1.0", "truncation": null, "padding": null,
-  "added_tokens": [{"id": 0, "content": "[PAD]", "special": true},
-                   {"id": 1, "content": "[UNK]", "special": true},
-                   {"id": 2, "content": "[CLS]", "special": true},
-                   {"id": 3, "content": "[SEP]", "special": true},
-                   {"id": 10, "content": "[MASK]", "special": true}],
-  "normalizer": {"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true,
-                 "strip_accents": null, "lowercase": true},
-  "pre_tokenizer": {"type": "BertPreTokenizer"},
-  "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
-  "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
-  "model": {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100,
-            "vocab": {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "Café": 4, "café": 5,
-                      "cafe": 6, "東": 7, "##京": 8, "京": 9}}})");
+const json saved = [] {
+  json file = tests::bert_tokenizer_json(
+      {{"Café", 4}, {"café", 5}, {"cafe", 6}, {"東", 7}, {"##京", 8}, {"京", 9}});
+  file["added_tokens"].push_back({{"id", 10}, {"content", "[MASK]"}, {"special", true}});
+  return file;
+}();
 
 Tokenizer tokenizer(const json& file, const TokenizerOptions& options = {}) {
   const tests::ScratchFolder folder;
