@@ -119,8 +119,7 @@ TEST(Overload, SlowReadersHoldNobodyUp) {
   ASSERT_TRUE(whole);
   ASSERT_EQ(whole->status, 200) << whole->body;
   ASSERT_GT(whole->body.size(), 1'000'000u);
-  const Holdings before(server);
-  {
+  const auto stall = [&] {
     std::vector<RawConnection> readers;
     for (int i = 0; i < 12; ++i) {
       readers.emplace_back(server.port(), 4096);
@@ -130,7 +129,10 @@ TEST(Overload, SlowReadersHoldNobodyUp) {
     for (int i = 0; i < 8; ++i) EXPECT_EQ(answer(server, body), expected);
     for (RawConnection& reader : readers)
       EXPECT_LT(reader.all().size(), 4 * whole->body.size()) << "given up after io_seconds";
-  }
+  };
+  stall();  // each thread has had a large reply, whose memory it keeps
+  const Holdings before(server);
+  stall();
   EXPECT_EQ(answer(server, body), expected);
   before.check();
 }
