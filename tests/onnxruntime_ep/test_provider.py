@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -54,10 +55,10 @@ def run(runner, inputs):
     return dict(zip(names, runner.run(names, inputs)))
 
 
-def nodes_by_provider(model, inputs):
+def nodes_by_provider(model, inputs, options=None):
     """How many nodes of a run each provider computed."""
     with tempfile.TemporaryDirectory() as folder:
-        runner = session(model, profile=pathlib.Path(folder) / "profile")
+        runner = session(model, options, profile=pathlib.Path(folder) / "profile")
         run(runner, inputs)
         events = json.loads(pathlib.Path(runner.end_profiling()).read_text())
     counts = {}
@@ -243,6 +244,54 @@ class Provider(unittest.TestCase):
         with self.assertRaisesRegex(Exception, "int8 is required"):
             session(self.int8, {"require_int8": "1"}, keep_qdq=False)
         run(session(self.int8, keep_qdq=False), batch(1, 8))
+
+    def test_nonfinite_weights(self):
+        """Not taken, which leaves them to the CPU provider, unless the option says so."""
+        model = onnx.load(MODEL)
+        bias = next(i for i in model.graph.initializer if list(i.dims) == [2])
+        values = numpy_helper.to_array(bias).copy()
+        values[0] = np.nan
+        bias.CopyFrom(numpy_helper.from_array(values, bias.name))
+        path = self.save(model, "nan.onnx")
+        inputs = batch(1, 8, padded=False)
+        self.assertNotIn(NAME, nodes_by_provider(path, inputs))
+        self.assertEqual(nodes_by_provider(path, inputs, {"allow_nonfinite": "1"}), {NAME: 1})
+        found = run(session(path, {"allow_nonfinite": "1"}), inputs)
+        self.assertTrue(np.isnan(found["start_logits"]).all())
+        self.assertTrue(np.isfinite(found["end_logits"]).all())
+
+    def test_precision(self):
+        """Asked for by name; a lower one is no more than close to fp32."""
+        inputs = batch(2, 12, padded=False)
+        exact = run(session(MODEL), inputs)
+        np.testing.assert_equal(run(session(MODEL, {"precision": "fp32"}), inputs), exact)
+        try:
+            half = run(session(MODEL, {"precision": "fp16"}), inputs)
+        except Exception as error:  # the device has no fp16
+            self.assertRegex(str(error), "fp16")
+            return
+        for name, values in exact.items():
+            np.testing.assert_allclose(half[name], values, atol=0.2)
+
+    def warnings_of(self, model, **options):
+        """What a session writes to standard error, in a process of its own."""
+        code = ("import sys, test_provider as t, onnxruntime\n"
+                "onnxruntime.register_execution_provider_library('bertcl', str(t.PLUGIN))\n"
+                "s = onnxruntime.SessionOptions()\n"
+                "s.add_provider_for_devices(t.devices()[:1], {})\n"
+                "if sys.argv[2] == 'True': s.add_session_config_entry("
+                "'optimization.disable_specified_optimizers', 'QDQPropagationTransformer')\n"
+                "onnxruntime.InferenceSession(sys.argv[1], s, enable_fallback=0)\n")
+        done = subprocess.run([sys.executable, "-c", code, model, str(options["keep_qdq"])], capture_output=True,
+                              text=True, cwd=pathlib.Path(__file__).parent)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stderr
+
+    def test_warning_of_moved_qdq(self):
+        warning = "ONNX Runtime may have moved Q/DQ"
+        self.assertIn(warning, self.warnings_of(self.int8, keep_qdq=False))
+        self.assertNotIn(warning, self.warnings_of(self.int8, keep_qdq=True))
+        self.assertNotIn(warning, self.warnings_of(MODEL, keep_qdq=False))
 
     def test_wrong_input(self):
         runner = session(MODEL)
