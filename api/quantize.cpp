@@ -3,30 +3,59 @@
 #include "bertcl/quantize.hpp"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "api/boundary.hpp"
 #include "api/evaluation.hpp"
-#include "api/tokenizer_impl.hpp"
 #include "bertcl/version.hpp"
+#include "onnx/model_path.hpp"
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
+#include "quant/settings/accuracy_checks.hpp"
+#include "quant/settings/settings.hpp"
+#include "quant/tables/table.hpp"
+#include "quant/writing/companions.hpp"
 #include "runtime/sequences.hpp"
-#include "squad/dataset.hpp"
-#include "squad/features.hpp"
+#include "runtime/session.hpp"
 
 namespace bertcl {
 namespace {
 
+quant::RangeSource range_source(const QuantizeOptions& options) {
+  return {options.dynamic, !options.read_table.empty(), !options.write_table.empty()};
+}
+
 quant::Options to_quant(const QuantizeOptions& options) {
   quant::Options all = quant::preset(options.preset).options();
+  quant::apply(options.settings, range_source(options), all);
   all.device = options.device;
-  all.placement.exclude = options.exclude;
+  all.context = opencl::ContextFuture::open(options.device);
+  all.placement.exclude.insert(all.placement.exclude.end(), options.exclude.begin(),
+                               options.exclude.end());
   if (options.method) all.method = *options.method;
   if (options.smooth) all.accuracy.smooth = *options.smooth;
   if (options.gptq) all.accuracy.gptq = *options.gptq;
   if (options.bias_correction) all.accuracy.bias_correction = *options.bias_correction;
   return all;
+}
+
+/// Throws Error unless there is one source of ranges.
+void check_source(const QuantizeOptions& options, const Sequences& samples) {
+  if (options.per_token && !options.dynamic) throw Error("per_token goes with dynamic");
+  if (options.dynamic && !(options.read_table.empty() && options.write_table.empty()))
+    throw Error("dynamic excludes tables: each run finds the ranges of its activations");
+  const bool needs_samples = !options.dynamic && options.read_table.empty();
+  if (!needs_samples && samples.count() > 0)
+    throw Error("samples and another source of ranges exclude each other");
+  if (needs_samples) runtime::check({samples.ids, samples.types, samples.offsets});
+}
+
+/// Refuses a model that cannot run. What needs no samples would write a file of it otherwise.
+void check_runs(const quant::Options& options) {
+  runtime::SessionOptions session;
+  session.context = options.context;
+  runtime::Session::load(options.model, session);
 }
 
 quant::SampleSource samples_of(const Sequences& sequences) {
@@ -43,13 +72,40 @@ quant::SampleSource samples_of(const Sequences& sequences) {
   };
 }
 
-std::string report_json(const quant::Report& report, const quant::Options& options) {
-  nlohmann::ordered_json json = {{"schema", "bertcl.quantize/1"},
-                                 {"bertcl", version()},
-                                 {"device", report.device},
-                                 {"path", options.model.string()},
-                                 {"output", options.output.string()}};
-  json.update(nlohmann::ordered_json(quant::to_json(report)));
+quant::Report quantize_by(const quant::Options& all, const QuantizeOptions& options,
+                          const Sequences& samples, const quant::Progress& progress) {
+  if (options.dynamic) {
+    check_runs(all);
+    return quant::quantize_dynamic(all, options.per_token ? quant::ActivationScales::per_token
+                                                          : quant::ActivationScales::per_tensor);
+  }
+  if (options.read_table.empty()) return quant::quantize(all, samples_of(samples), progress);
+  check_runs(all);
+  return quant::quantize_with_table(all, quant::read_table(options.read_table).table);
+}
+
+/// What `bertcl quantize --json` writes, but for `data` and `task`.
+std::string report_json(const quant::Report& report, const quant::Options& all,
+                        const QuantizeOptions& options, const std::vector<std::string>& left_out,
+                        const std::vector<std::string>& copied) {
+  nlohmann::ordered_json json = {{"schema", "bertcl.quantize/1"}, {"bertcl", version()}};
+  const bool ran = !options.dynamic && options.read_table.empty();
+  const auto add = [&](const char* key, std::string opencl::DeviceInfo::*value) {
+    json[key] =
+        ran ? nlohmann::ordered_json(all.context.get()->info().*value) : nlohmann::ordered_json();
+  };
+  add("device", &opencl::DeviceInfo::name);
+  add("driver", &opencl::DeviceInfo::driver);
+  add("platform", &opencl::DeviceInfo::platform);
+  add("platform_version", &opencl::DeviceInfo::platform_version);
+  json["path"] = all.model.string();
+  json["output"] = all.output.string();
+  json["table"] = options.read_table.string();
+  json["left_out_by_table"] = left_out;
+  json["copied"] = copied;
+  const nlohmann::ordered_json rest = quant::to_json(report);
+  for (const auto& [key, value] : rest.items())
+    if (!json.contains(key)) json[key] = value;
   return dump(json);
 }
 
@@ -74,40 +130,30 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
                         const Sequences& samples, const QuantizeOptions& options,
                         const QuantizeProgress& progress) {
   return at_boundary([&] {
-    runtime::check({samples.ids, samples.types, samples.offsets});
+    check_source(options, samples);
     quant::Options all = to_quant(options);
-    all.model = model;
+    all.model = onnx_io::find_model(model);
     all.output = output;
+    if (std::error_code absent; std::filesystem::equivalent(all.model, output, absent))
+      throw Error(output.string() + " would overwrite the model that is read; give another file");
+    const std::vector<std::string> left_out = quant::leave_out_by_table(all, range_source(options));
+    const quant::TableFormat* format =
+        options.write_table.empty()
+            ? nullptr
+            : &quant::table_format(options.table_format, options.write_table);
+    std::optional<quant::Companions> companions;
+    if (options.copy_companions)
+      companions.emplace(all.model, options.vocabulary, output, options.replace_companions);
     const auto tell = [&](std::string_view pass, std::int64_t done) {
       if (progress && !progress(pass, done))
         throw Error("the quantization was cancelled", ErrorCode::cancelled);
     };
-    const quant::Report report = quant::quantize(all, samples_of(samples), tell);
+    const quant::Report report = quantize_by(all, options, samples, tell);
     QuantizeReport result = to_public(report);
-    result.json = report_json(report, all);
+    if (companions) result.copied = companions->copy();
+    if (format) quant::write_table(options.write_table, quant::table_of(report), *format);
+    result.json = report_json(report, all, options, left_out, result.copied);
     return result;
-  });
-}
-
-Sequences read_squad_samples(const std::filesystem::path& data, const Tokenizer& tokenizer,
-                             std::size_t count, int max_length) {
-  return at_boundary([&] {
-    const squad::Dataset dataset = squad::load_dataset(data);
-    squad::FeatureOptions options;
-    options.max_seq_length = max_length;
-    const text::Tokenizer& pieces = TokenizerAccess::of(tokenizer);
-    Sequences samples;
-    for (const std::size_t index : quant::spread(dataset.questions.size(), count)) {
-      const squad::Question& question = dataset.questions[index];
-      const auto document = squad::make_document(dataset.context_of(question), pieces);
-      const auto windows = squad::make_features(document, question.text, pieces, options);
-      if (windows.empty()) continue;
-      const squad::Feature& first = windows.front();
-      samples.ids.insert(samples.ids.end(), first.input_ids.begin(), first.input_ids.end());
-      for (std::size_t i = 0; i < first.length(); ++i) samples.types.push_back(i >= first.second);
-      samples.offsets.push_back(static_cast<std::int64_t>(samples.ids.size()));
-    }
-    return samples;
   });
 }
 

@@ -7,53 +7,17 @@
 #include <nanobind/stl/vector.h>
 
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bertcl/bertcl.hpp"
+#include "callback.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace {
-
-/// Calls a function of Python from a thread that has released the lock. What it raises, or an
-/// interrupt, ends the work and is raised once that has ended.
-class Callback {
- public:
-  explicit Callback(nb::object function) : function_(std::move(function)) {}
-
-  bool operator()(std::size_t done, std::size_t total) {
-    nb::gil_scoped_acquire locked;
-    try {
-      if (PyErr_CheckSignals() != 0) throw nb::python_error();
-      if (!function_.is_none()) function_(done, total);
-      return true;
-    } catch (nb::python_error& error) {
-      raised_ = std::make_unique<nb::python_error>(std::move(error));
-      return false;
-    }
-  }
-
-  /// Runs `work` without the lock.
-  template <class Work>
-  auto around(const Work& work) {
-    try {
-      nb::gil_scoped_release others_run;
-      return work();
-    } catch (const bertcl::Error&) {
-      if (raised_) throw nb::python_error(std::move(*raised_));
-      throw;
-    }
-  }
-
- private:
-  nb::object function_;
-  std::unique_ptr<nb::python_error> raised_;
-};
 
 /// The tokenizer of a file, or of the first model that has one beside it.
 bertcl::Tokenizer tokenizer_of(const std::string& vocabulary,
@@ -118,7 +82,8 @@ void bind_evaluation(nb::module_& m) {
              const std::vector<std::string>& models) {
             new (self) bertcl::Tokenizer(tokenizer_of(vocabulary, models));
           },
-          "vocabulary"_a, "models"_a);
+          "vocabulary"_a, "models"_a)
+      .def("__len__", &bertcl::Tokenizer::size);
   m.def("evaluate_squad", &evaluate_squad, "session"_a, "tokenizer"_a, "data"_a,
         "progress"_a.none() = nb::none(), "limit"_a = 0, "max_seq_length"_a = 384,
         "batch_tokens"_a = 4096, "doc_stride"_a = 128, "max_query_length"_a = 64,

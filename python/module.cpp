@@ -16,6 +16,7 @@
 
 #include "bertcl/bertcl.hpp"
 #include "evaluation.hpp"
+#include "quantization.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -208,4 +209,5 @@ NB_MODULE(_bertcl, m) {
       .def("outputs", [](const bertcl::Session& session) { return ports(session.info().outputs); })
       .def("info", &info);
   bind_evaluation(m);
+  bind_quantization(m);
 }

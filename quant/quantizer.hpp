@@ -124,6 +124,9 @@ Report quantize_with_table(const Options& options, const Table& table);
 Report quantize_dynamic(const Options& options,
                         ActivationScales scales = ActivationScales::per_tensor);
 
+/// The ranges that the quantizer used for activations, and their origin.
+Table table_of(const Report& report);
+
 /// The report for machines.
 nlohmann::json to_json(const Report& report);
 

@@ -7,6 +7,13 @@
 
 namespace bertcl::quant {
 
+Table table_of(const Report& report) {
+  Table table{{}, report.method, report.samples, report.tokens, report.data_sha256};
+  for (const TensorReport& tensor : report.tensors)
+    if (tensor.role == Role::activation) table.ranges.emplace(tensor.tensor, tensor.range);
+  return table;
+}
+
 nlohmann::json to_json(const Report& r) {
   auto tensors = nlohmann::json::array();
   for (const TensorReport& t : r.tensors)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ._bertcl import Error, __version__
 from .evaluation import evaluate
-from .program import quantize
+from .quantization import quantize
 from .session import ModelInfo, NodeArg, Session
 
 if TYPE_CHECKING:

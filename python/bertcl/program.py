@@ -15,14 +15,6 @@ from .progress import Progress, bars
 PROGRAM = pathlib.Path(__file__).with_name("bertcl-program")
 
 
-def quantize(model, output, data=None, *, progress: bool | Progress = True, **options) -> dict:
-    """Calibrates the float `model` on the SQuAD file `data` and writes the int8 model `output` (ONNX with Q/DQ).
-    `options` are those of `bertcl quantize` (preset="fast", samples=64, dynamic=True, ...); force=True replaces an
-    output that exists. Returns its report, as --json gives it. progress: draw it on a terminal or in a notebook, by
-    tqdm where that is installed; or a function of (what, done, total, unit). Raises bertcl.Error."""
-    return report_of("quantize", [model], progress, {"output": output, "data": data, **options})
-
-
 def main():
     """The command `bertcl`."""
     os.execv(PROGRAM, ["bertcl", *sys.argv[1:]])
@@ -35,6 +27,9 @@ def report_of(command, positionals, progress, options):
         option = "--" + name.replace("_", "-")
         if value is True:
             arguments.append(option)
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                arguments += [option, str(each)]
         elif value is not None and value is not False:
             arguments += [option, value if isinstance(value, str) else
                           os.fspath(value) if isinstance(value, os.PathLike) else str(value)]

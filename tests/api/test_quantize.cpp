@@ -5,8 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "bertcl/bertcl.hpp"
 #include "bertcl/evaluate.hpp"
@@ -80,6 +85,70 @@ TEST_F(ApiQuantize, ACallbackCancelsAndNothingIsLeft) {
               HasSubstr("cancelled"));
 }
 
+TEST_F(ApiQuantize, SettingsAreTheOptionsOfTheCommand) {
+  const Sequences samples = read_samples(kData / "calibration.json", tokenizer_, {.count = 2});
+  QuantizeOptions options = quick();
+  options.copy_companions = true;
+  options.settings = {
+      {"activations", "s8"}, {"per-tensor", ""}, {"exclude", "*query*"}, {"exclude", "*key*"}};
+  std::filesystem::create_directory(folder_ / "made");
+  const QuantizeReport report = quantize(tests::folder, folder_ / "made/q.onnx", samples, options);
+  EXPECT_THAT(report.copied, testing::Contains("vocab.txt"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "made/vocab.txt"));
+  const auto skips = [&](const char* part) {
+    return std::ranges::any_of(report.skipped, [&](const SkippedNode& node) {
+      return node.node.find(part) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(skips("query") && skips("key"));
+  EXPECT_FALSE(skips("attention/self/value"));
+  const auto json = nlohmann::json::parse(report.json);
+  EXPECT_EQ(json["activations"], "s8") << json.dump().substr(0, 400);
+}
+
+TEST_F(ApiQuantize, RangesComeFromATableOrFromEachRun) {
+  QuantizeOptions options = quick();
+  options.write_table = folder_ / "ranges.json";
+  const Sequences samples = tests::sequences_of({9, 12}, 1);
+  const QuantizeReport first = quantize(tests::model, folder_ / "a.onnx", samples, options);
+  options.write_table.clear();
+  options.read_table = folder_ / "ranges.json";
+  const QuantizeReport second = quantize(tests::model, folder_ / "b.onnx", Sequences(), options);
+  EXPECT_EQ(first.quantized_nodes, second.quantized_nodes);
+  EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "c.onnx", samples, options); }),
+              HasSubstr("exclude each other"));
+  options.dynamic = true;
+  EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "c.onnx", {}, options); }),
+              HasSubstr("dynamic excludes tables"));
+  options.read_table.clear();
+  options.per_token = true;
+  EXPECT_GE(quantize(tests::model, folder_ / "c.onnx", Sequences(), options).quantized_nodes, 36);
+  EXPECT_THAT(error_of([&] { quantize(tests::model, tests::model, Sequences(), options); }),
+              HasSubstr("would overwrite the model"));
+}
+
+TEST_F(ApiQuantize, SamplesAreOfAnyTask) {
+  const auto lengths = [&](const char* task, const char* text, SampleOptions options = {}) {
+    std::ofstream(folder_ / "data.tsv") << text;
+    options.task = task;
+    const Sequences samples = read_samples(folder_ / "data.tsv", tokenizer_, options);
+    std::vector<std::int64_t> each;
+    for (std::size_t i = 1; i < samples.offsets.size(); ++i)
+      each.push_back(samples.offsets[i] - samples.offsets[i - 1]);
+    return each;
+  };
+  using testing::ElementsAre;
+  EXPECT_THAT(lengths("text", "one\ntwo three\n"), ElementsAre(3, 4));
+  EXPECT_THAT(lengths("classify", "one two\tA\nthree\tB\n"), ElementsAre(4, 3));
+  EXPECT_THAT(lengths("similarity", "one\ttwo\t1\nthree\tfour five\t3\n"), ElementsAre(5, 6));
+  EXPECT_THAT(lengths("tag", "one O\ntwo B-x\n\n"), ElementsAre(4));
+  EXPECT_THAT(lengths("text", "one two three\nfour\nfive six\n", {.count = 2, .first = true}),
+              ElementsAre(5, 3));
+  EXPECT_THAT(lengths("text", "one two three\n", {.max_length = 4}), ElementsAre(4));
+  EXPECT_THAT(error_of([&] { lengths("clasify", "one\tA\n"); }),
+              HasSubstr("did you mean classify"));
+}
+
 TEST_F(ApiQuantize, WrongOptionsAreErrors) {
   const auto error = [&](const Sequences& samples, const QuantizeOptions& options) {
     return error_of([&] { quantize(tests::model, folder_ / "q.onnx", samples, options); });
@@ -91,6 +160,13 @@ TEST_F(ApiQuantize, WrongOptionsAreErrors) {
   wrong = quick();
   wrong.method = "guess";
   EXPECT_THAT(error(samples, wrong), HasSubstr("'guess'"));
+  wrong = quick();
+  wrong.settings = {{"activation", "s8"}};
+  EXPECT_THAT(error(samples, wrong), HasSubstr("'--activation' (did you mean --activations?)"));
+  wrong.settings = {{"activations", "s9"}};
+  EXPECT_THAT(error(samples, wrong), HasSubstr("unknown 's9'"));
+  wrong.settings = {{"weight-bits", "many"}};
+  EXPECT_THAT(error(samples, wrong), HasSubstr("'many' is not a whole number"));
   EXPECT_THAT(error({}, quick()), HasSubstr("offsets"));
   SquadOptions options;
   options.max_length = 600;

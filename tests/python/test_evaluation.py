@@ -52,12 +52,13 @@ class Scratch(unittest.TestCase):
             {"context": CONTEXT, "qas": questions}]}]}))
 
 
-class EvaluationTest(Scratch):
     @contextlib.contextmanager
     def without_program(self):
         with unittest.mock.patch.object(bertcl.program, "PROGRAM", pathlib.Path("/nowhere/bertcl-program")):
             yield
 
+
+class EvaluationTest(Scratch):
     def test_the_library_and_the_program_give_one_report(self):
         data = self.squad()
         with self.without_program():
@@ -136,13 +137,6 @@ class EvaluationTest(Scratch):
         self.assertLess(counts[0], counts[1])
         self.assertLess(counts[1], counts[2])
 
-    def test_quantize_writes_an_int8_model(self):
-        made = self.path / "int8.onnx"
-        report = bertcl.quantize(MODEL, made, dynamic=True, progress=False)
-        self.assertIsInstance(report, dict)
-        info = bertcl.Session(made, require_int8=True).info
-        self.assertTrue(info.int8)
-
     def test_errors_name_what_is_wrong(self):
         with self.assertRaisesRegex(bertcl.Error, "/nowhere.json"):
             bertcl.evaluate(MODEL, data="/nowhere.json", progress=False)
@@ -188,14 +182,22 @@ class ProgressTest(Scratch):
             self.assertEqual("3/3" in screen.getvalue(), screen.isatty())
         self.assertEqual([(bar.n, bar.total) for bar in self.made], [(3, 3), (3, 3)])
 
-    def test_the_program_tells_its_progress(self):
+    def test_quantize_draws_a_bar_for_each_pass(self):
         data = self.write("texts.txt", "Ada lives in London.\n")
         for screen in Terminal(), io.StringIO():
-            with contextlib.redirect_stderr(screen):
+            with contextlib.redirect_stderr(screen), self.without_program():
                 bertcl.quantize(MODEL, self.path / "q.onnx", data, task="fill-mask", preset="fast", force=True)
             self.assertEqual("1/1" in screen.getvalue(), screen.isatty(), screen.getvalue())
         phases = [bar.desc for bar in self.made]
         self.assertEqual(len(set(phases)), len(phases), phases)
+
+    def test_the_program_tells_its_progress(self):
+        data = self.write("texts.txt", "Ada lives in London.\n")
+        for screen in Terminal(), io.StringIO():
+            with contextlib.redirect_stderr(screen):
+                bertcl.quantize(MODEL, self.path / "q.onnx", data, task="fill-mask", preset="fast", force=True,
+                                cased=True)
+            self.assertEqual("1/1" in screen.getvalue(), screen.isatty(), screen.getvalue())
 
 
 if __name__ == "__main__":

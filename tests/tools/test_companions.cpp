@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vocabulary, tokenizer and configuration that lie beside a model, and beside its int8 model then.
-#include "tools/models/companions.hpp"
+#include "quant/writing/companions.hpp"
 
 #include <gmock/gmock.h>
 
@@ -28,7 +28,8 @@ class CompanionsTest : public tests::FolderTest {
     for (const char* folder : {"in", "out", "elsewhere"}) fs::create_directory(path(folder));
   }
   std::vector<std::string> copy(const std::string& vocabulary = "", bool replace = false) const {
-    return Companions(path("in/model.onnx"), vocabulary, path("out/int8.onnx"), replace).copy();
+    return quant::Companions(path("in/model.onnx"), vocabulary, path("out/int8.onnx"), replace)
+        .copy();
   }
 };
 
@@ -60,7 +61,8 @@ TEST_F(CompanionsTest, InTheFolderOfTheModelThereIsNothingToDo) {
   write("in/vocab.txt", "a");
   fs::create_directory_symlink("in", path("link"));
   for (const char* output : {"in/int8.onnx", "link/int8.onnx", "out/../in/int8.onnx"})
-    EXPECT_THAT(Companions(path("in/model.onnx"), "", path(output), false).copy(), IsEmpty());
+    EXPECT_THAT(quant::Companions(path("in/model.onnx"), "", path(output), false).copy(),
+                IsEmpty());
 }
 
 TEST_F(CompanionsTest, ThoseOfAnotherModelStay) {

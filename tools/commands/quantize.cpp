@@ -18,14 +18,15 @@
 #include "quant/calibrated_model.hpp"
 #include "quant/presets.hpp"
 #include "quant/quantizer.hpp"
+#include "quant/settings/accuracy_checks.hpp"
+#include "quant/settings/quantize_options.hpp"
+#include "quant/writing/companions.hpp"
 #include "tools/models/calibration_samples.hpp"
-#include "tools/models/companions.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/options/model_options.hpp"
 #include "tools/options/op_choice.hpp"
 #include "tools/options/option_checks.hpp"
-#include "tools/options/quantize_options.hpp"
 #include "tools/options/table_options.hpp"
 #include "tools/options/task_options.hpp"
 #include "tools/options/vocabulary_options.hpp"
@@ -127,43 +128,8 @@ Quantized quantize_by_table(const QuantizeOptions& options) {
   return {std::move(report), {}, {}, {}};
 }
 
-/// Throws Error where --smooth, --weight-rounding gptq or --bias-correction stands beside an option
-/// that leaves nothing of it. Those that a preset sets give way, which the report says.
-void check_accuracy(const CLI::App& command, const QuantizeOptions& options) {
-  const quant::Options& quantizer = options.quantizer;
-  const quant::AccuracyOptions& accuracy = quantizer.accuracy;
-  const bool smooths = accuracy.smooth && command.count("--smooth") > 0;
-  const auto refuse = [](std::string_view option, std::string_view reason) {
-    throw Error(fmt::format("{} has no effect here: {}", option, reason));
-  };
-  if (smooths)
-    if (const std::string reason = quant::why_not_smoothed(quantizer); !reason.empty())
-      refuse("--smooth", reason);
-  if (smooths && !(options.table.read.empty() && options.table.write.empty()))
-    refuse("--smooth", "a table has one range per tensor of the original model");
-  const std::string_view reason = options.dynamic               ? "--dynamic takes no samples"
-                                  : !options.table.read.empty() ? "a table of ranges has no samples"
-                                                                : "";
-  if (reason.empty()) return;
-  if (smooths) refuse("--smooth", reason);
-  if (accuracy.gptq && command.count("--weight-rounding") > 0)
-    refuse("--weight-rounding gptq", reason);
-  if (accuracy.bias_correction && command.count("--bias-correction") > 0)
-    refuse("--bias-correction", reason);
-}
-
-/// What the options ask for and a table neither keeps nor gives.
-std::vector<std::string> left_out_by_table(const QuantizeOptions& options) {
-  const quant::Options& quantizer = options.quantizer;
-  const bool reads = !options.table.read.empty();
-  std::vector<std::string> left;
-  if (!reads && options.table.write.empty()) return left;
-  if (quantizer.accuracy.smooth) left.push_back("smoothing");
-  if (quantizer.placement.add_channels && quantizer.placement.op_types.contains("Add"))
-    left.push_back("per-channel scales");
-  if (reads && quantizer.accuracy.gptq && !quantizer.weights.as_float) left.push_back("GPTQ");
-  if (reads && quantizer.accuracy.bias_correction) left.push_back("bias correction");
-  return left;
+quant::RangeSource range_source(const QuantizeOptions& options) {
+  return {options.dynamic, !options.table.read.empty(), !options.table.write.empty()};
 }
 
 /// Throws Error unless there is one source of ranges.
@@ -204,13 +170,13 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
   const auto count_of = [&](quant::Role role, std::string_view unit) {
     return counted(report.count(role), unit);
   };
-  print_text("{} quantized: {} ({}), {} ({} per {}{}), {}\n",
-             counted(report.quantized_nodes, "nodes"),
-             count_of(quant::Role::activation, "activations"), scheme_text(report.activations),
-             count_of(quant::Role::weight, "weights"), scheme_text(report.weights.scheme),
-             report.weights.per_channel ? "channel" : "tensor",
-             report.weights.scale == quant::WeightScale::mse ? ", least squared error" : "",
-             count_of(quant::Role::constant, "constants"));
+  print_text(
+      "{} quantized: {} ({}), {} ({} per {}{}), {}\n", counted(report.quantized_nodes, "nodes"),
+      count_of(quant::Role::activation, "activations"), quant::scheme_text(report.activations),
+      count_of(quant::Role::weight, "weights"), quant::scheme_text(report.weights.scheme),
+      report.weights.per_channel ? "channel" : "tensor",
+      report.weights.scale == quant::WeightScale::mse ? ", least squared error" : "",
+      count_of(quant::Role::constant, "constants"));
   if (report.count(quant::Role::channels) > 0)
     print_text("{} with per-channel scales\n", count_of(quant::Role::channels, "activations"));
   if (report.unnormalized_softmaxes > 0)
@@ -243,14 +209,12 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   quantizer.output = options.output;
   quantizer.device = options.device;
   if (!options.overrides.empty()) quantizer.overrides = quant::read_overrides(options.overrides);
-  check_accuracy(command, options);
-  std::optional<Companions> companions;
+  const quant::RangeSource source = range_source(options);
+  quant::check_accuracy(command, quantizer, source);
+  std::optional<quant::Companions> companions;
   if (!options.model_only)
     companions.emplace(options.model, options.vocabulary.vocabulary, options.output, options.force);
-  const std::vector<std::string> left_out = left_out_by_table(options);
-  // Tables hold ranges of the model's own tensors, not of smoothed ones.
-  if (!options.table.read.empty() || !options.table.write.empty())
-    quantizer.accuracy.smooth = quantizer.placement.add_channels = false;
+  const std::vector<std::string> left_out = quant::leave_out_by_table(quantizer, source);
   if (options.dynamic || !options.table.read.empty()) check_runs(options);
   const auto scales =
       options.per_token ? quant::ActivationScales::per_token : quant::ActivationScales::per_tensor;
@@ -328,7 +292,7 @@ void add_quantize(CLI::App& program, Action& action) {
   positive(*command, "--max-query-length", options->samples.features.max_query_length,
            "Longest question, in tokens; the rest is truncated");
   add_vocabulary_options(*command, options->vocabulary);
-  add_quantizer_options(*command, options->quantizer);
+  quant::add_quantizer_options(*command, options->quantizer);
   input_file(command->add_option("--overrides", options->overrides,
                                  "Scales, ranges and types of single tensors: a JSON file "
                                  "of\nonnxruntime's TensorQuantOverrides. Disables smoothing"))

@@ -53,9 +53,7 @@ void write_table(const TableOptions& options, const quant::Report& report, bool 
   if (options.write.empty()) return;
   // By a pointer: GCC 14 takes a reference for one to the arguments.
   const quant::TableFormat* format = &quant::table_format(options.format, options.write);
-  quant::Table table{{}, report.method, report.samples, report.tokens, report.data_sha256};
-  for (const quant::TensorReport& tensor : report.tensors)
-    if (tensor.role == quant::Role::activation) table.ranges.emplace(tensor.tensor, tensor.range);
+  const quant::Table table = quant::table_of(report);
   quant::write_table(options.write, table, *format);
   if (prints_text)
     print_text("{}: {} of {} activations, format {}\n", options.write,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of `bertcl quantize` for calibration methods.
-#include "tools/options/method_options.hpp"
+#include "quant/settings/method_options.hpp"
 
 #include <fmt/format.h>
 
@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "tools/options/option_checks.hpp"
+#include "quant/settings/option_checks.hpp"
 
-namespace bertcl::tools {
+namespace bertcl::quant {
 
-void add_method_options(CLI::App& command, quant::Options& options) {
+void add_method_options(CLI::App& command, Options& options) {
   const char* group = "How ranges are found";
-  quant::MethodOptions& method = options.method_options;
+  MethodOptions& method = options.method_options;
   std::vector<std::string> names;
   std::string summaries = "How activation ranges are chosen:";
-  for (const quant::Method& m : quant::methods()) {
+  for (const Method& m : methods()) {
     names.emplace_back(m.name);
     summaries += fmt::format("\n{}: {}", m.name, m.summary);
   }
@@ -56,4 +56,4 @@ void add_method_options(CLI::App& command, quant::Options& options) {
       ->group(group);
 }
 
-}  // namespace bertcl::tools
+}  // namespace bertcl::quant

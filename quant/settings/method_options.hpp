@@ -5,9 +5,9 @@
 
 #include "quant/quantizer.hpp"
 
-namespace bertcl::tools {
+namespace bertcl::quant {
 
 /// Method, its settings and the calibration batch, read into `options`.
-void add_method_options(CLI::App& command, quant::Options& options);
+void add_method_options(CLI::App& command, Options& options);
 
-}  // namespace bertcl::tools
+}  // namespace bertcl::quant

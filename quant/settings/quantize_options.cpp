@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of `bertcl quantize` for what is quantized, and how.
-#include "tools/options/quantize_options.hpp"
+#include "quant/settings/quantize_options.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,35 +15,33 @@
 
 #include "bertcl/error.hpp"
 #include "quant/presets.hpp"
-#include "tools/options/method_options.hpp"
-#include "tools/options/option_checks.hpp"
+#include "quant/settings/method_options.hpp"
+#include "quant/settings/option_checks.hpp"
 
-namespace bertcl::tools {
+namespace bertcl::quant {
 namespace {
 
 template <class T>
 using Choices = std::vector<std::pair<std::string, T>>;
 
-const Choices<quant::Place> kPlaces = {{"linear", quant::Place::linear},
-                                       {"scores", quant::Place::scores},
-                                       {"probabilities", quant::Place::probabilities},
-                                       {"context", quant::Place::context},
-                                       {"gelu", quant::Place::gelu},
-                                       {"sum", quant::Place::sum},
-                                       {"layer-norm", quant::Place::layer_norm}};
-const Choices<quant::Adds> kAdds = {{"layer-norm", quant::Adds::layer_norm},
-                                    {"encoder", quant::Adds::encoder},
-                                    {"all", quant::Adds::all}};
+const Choices<Place> kPlaces = {{"linear", Place::linear},
+                                {"scores", Place::scores},
+                                {"probabilities", Place::probabilities},
+                                {"context", Place::context},
+                                {"gelu", Place::gelu},
+                                {"sum", Place::sum},
+                                {"layer-norm", Place::layer_norm}};
+const Choices<Adds> kAdds = {
+    {"layer-norm", Adds::layer_norm}, {"encoder", Adds::encoder}, {"all", Adds::all}};
 /// Signed weights are symmetric, unsigned ones not, unless named otherwise: onnxruntime's rule.
-const Choices<quant::Scheme> kSchemes = {{"u8", {ir::DType::u8, false}},
-                                         {"s8", {ir::DType::i8, true}},
-                                         {"u8-symmetric", {ir::DType::u8, true}},
-                                         {"s8-asymmetric", {ir::DType::i8, false}}};
-const Choices<quant::Softmax> kSoftmax = {{"unnormalized", quant::Softmax::unnormalized},
-                                          {"plain", quant::Softmax::plain}};
+const Choices<Scheme> kSchemes = {{"u8", {ir::DType::u8, false}},
+                                  {"s8", {ir::DType::i8, true}},
+                                  {"u8-symmetric", {ir::DType::u8, true}},
+                                  {"s8-asymmetric", {ir::DType::i8, false}}};
+const Choices<Softmax> kSoftmax = {{"unnormalized", Softmax::unnormalized},
+                                   {"plain", Softmax::plain}};
 
-const Choices<quant::WeightScale> kWeightScales = {{"max", quant::WeightScale::max},
-                                                   {"mse", quant::WeightScale::mse}};
+const Choices<WeightScale> kWeightScales = {{"max", WeightScale::max}, {"mse", WeightScale::mse}};
 const Choices<bool> kRoundings = {{"gptq", true}, {"nearest", false}};
 
 template <class T>
@@ -81,7 +79,7 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, Set set, const
       ->type_name(type);
 }
 
-void set_axis(quant::Options& options, const std::string& text) {
+void set_axis(Options& options, const std::string& text) {
   const auto equals = std::min(text.find('='), text.size());
   const std::string op = text.substr(0, equals);
   const char* end = text.data() + text.size();
@@ -90,14 +88,14 @@ void set_axis(quant::Options& options, const std::string& text) {
       std::from_chars(text.data() + std::min(equals + 1, text.size()), end, axis);
   if (op.empty() || error != std::errc{} || rest != end)
     throw CLI::ValidationError("--axis", "'" + text + "' is not OPERATOR=AXIS, such as MatMul=1");
-  if (const auto known = quant::weight_operators();
+  if (const auto known = weight_operators();
       std::find(known.begin(), known.end(), op) == known.end())
     throw CLI::ValidationError(
         "--axis", fmt::format("'{}' has no weights (choose from {})", op, fmt::join(known, ", ")));
   options.weights.axes[op] = axis;
 }
 
-void add_placement_options(CLI::App& command, quant::PlacementOptions& placement) {
+void add_placement_options(CLI::App& command, PlacementOptions& placement) {
   const char* group = "What is quantized";
   add_list(
       command, "--op-types",
@@ -106,7 +104,7 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
       },
       "OP,...",
       fmt::format("Operators whose inputs are quantized; MatMul by default.\nOf {}",
-                  fmt::join(quant::quantizable_operators(), ", ")))
+                  fmt::join(quantizable_operators(), ", ")))
       ->group(group);
   command
       .add_flag_function(
@@ -120,7 +118,7 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
           "Add (or remove) the operator Add")
       ->group(group);
   add_choice(
-      command, "--adds", kAdds, [&](quant::Adds adds) { placement.adds = adds; },
+      command, "--adds", kAdds, [&](Adds adds) { placement.adds = adds; },
       "Which Adds: layer-norm: before LayerNorms; encoder: these without the embeddings;\nall: "
       "biases, too")
       ->group(group);
@@ -169,7 +167,7 @@ void add_placement_options(CLI::App& command, quant::PlacementOptions& placement
                "Exceptions to these");
 }
 
-void add_calibration_options(CLI::App& command, quant::Options& options) {
+void add_calibration_options(CLI::App& command, Options& options) {
   const char* group = "How ranges are found";
   add_method_options(command, options);
   command
@@ -200,11 +198,11 @@ void add_calibration_options(CLI::App& command, quant::Options& options) {
       ->group(group);
 }
 
-void add_number_options(CLI::App& command, quant::Options& options) {
+void add_number_options(CLI::App& command, Options& options) {
   const char* group = "Integers";
   // The type is set alone: what a preset says of steps and bits stays.
-  const auto set = [](quant::Scheme& to) {
-    return [&to](quant::Scheme from) {
+  const auto set = [](Scheme& to) {
+    return [&to](Scheme from) {
       to.type = from.type;
       to.symmetric = from.symmetric;
     };
@@ -228,7 +226,7 @@ void add_number_options(CLI::App& command, quant::Options& options) {
       ->group(group);
   add_choice(
       command, "--weight-scale", kWeightScales,
-      [&](quant::WeightScale scale) { options.weights.scale = scale; },
+      [&](WeightScale scale) { options.weights.scale = scale; },
       "max: weight scales cover all values (default); mse: the part of their range with the\nleast "
       "squared error, clipping the rest. Worth it with --per-tensor, or fewer than 8 bits")
       ->group(group);
@@ -236,22 +234,21 @@ void add_number_options(CLI::App& command, quant::Options& options) {
       ->group(group);
   command
       .add_flag_function(
-          "--reduce-range",
-          [&](std::int64_t) { options.weights.scheme.steps = quant::Steps::reduced; },
+          "--reduce-range", [&](std::int64_t) { options.weights.scheme.steps = Steps::reduced; },
           "7 bits for weights: -64 .. 64, or 0 .. 127")
       ->group(group);
   command
       .add_flag_function(
           "--full-range,!--narrow-range",
           [&](std::int64_t yes) {
-            const auto steps = yes > 0 ? quant::Steps::full : quant::Steps::standard;
+            const auto steps = yes > 0 ? Steps::full : Steps::standard;
             options.activations.steps = options.weights.scheme.steps = steps;
           },
           "Symmetric s8: steps of 2 a / 255 with -128 (as torch) or 2 a / 254 (default)")
       ->group(group);
 }
 
-void add_accuracy_options(CLI::App& command, quant::AccuracyOptions& options) {
+void add_accuracy_options(CLI::App& command, AccuracyOptions& options) {
   const char* group = "Accuracy";
   command
       .add_option_function<std::string>(
@@ -282,10 +279,10 @@ void add_accuracy_options(CLI::App& command, quant::AccuracyOptions& options) {
       ->group(group);
 }
 
-void add_form_options(CLI::App& command, quant::Options& options) {
+void add_form_options(CLI::App& command, Options& options) {
   const char* group = "What is written";
   add_choice(
-      command, "--softmax", kSoftmax, [&](quant::Softmax softmax) { options.softmax = softmax; },
+      command, "--softmax", kSoftmax, [&](Softmax softmax) { options.softmax = softmax; },
       "plain: quantize probabilities (default); unnormalized: quantize exp(s - max), and "
       "divide\nthe result of the MatMul after it by its sum")
       ->group(group);
@@ -316,16 +313,16 @@ void add_form_options(CLI::App& command, quant::Options& options) {
 
 }  // namespace
 
-void add_quantizer_options(CLI::App& command, quant::Options& options) {
+void add_quantizer_options(CLI::App& command, Options& options) {
   std::vector<std::string> names;
   std::string summaries = "Sets of options, which other options override:";
-  for (const quant::Preset& preset : quant::presets()) {
+  for (const Preset& preset : presets()) {
     names.emplace_back(preset.name);
     summaries += fmt::format("\n{}: {}", preset.name, preset.summary);
   }
   // The first option that is added is the first to take effect.
   one_of(command.add_option_function<std::string>(
-             "--preset", [&](const std::string& name) { options = quant::preset(name).options(); },
+             "--preset", [&](const std::string& name) { options = preset(name).options(); },
              summaries),
          names)
       ->default_str("default");
@@ -336,10 +333,10 @@ void add_quantizer_options(CLI::App& command, quant::Options& options) {
   add_form_options(command, options);
 }
 
-std::string scheme_text(quant::Scheme scheme) {
+std::string scheme_text(Scheme scheme) {
   for (const auto& [name, known] : kSchemes)
     if (known.type == scheme.type && known.symmetric == scheme.symmetric) return name;
   return "";
 }
 
-}  // namespace bertcl::tools
+}  // namespace bertcl::quant

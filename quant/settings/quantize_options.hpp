@@ -9,13 +9,13 @@ namespace CLI {
 class App;
 }
 
-namespace bertcl::tools {
+namespace bertcl::quant {
 
 /// Adds them to the command. A preset is applied before every other option, wherever it stands on
 /// the command line. `options` must live as long as the command.
-void add_quantizer_options(CLI::App& command, quant::Options& options);
+void add_quantizer_options(CLI::App& command, Options& options);
 
 /// A scheme as the options name it: "u8", "s8", "u8-symmetric", "s8-asymmetric".
-std::string scheme_text(quant::Scheme scheme);
+std::string scheme_text(Scheme scheme);
 
-}  // namespace bertcl::tools
+}  // namespace bertcl::quant

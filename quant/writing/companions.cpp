@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The files beside a model that say how it is used: its vocabulary, its tokenizer, its classes.
-#include "tools/models/companions.hpp"
+#include "quant/writing/companions.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +19,7 @@
 #include "text/json_file.hpp"
 #include "text/tokenizer_files.hpp"
 
-namespace bertcl::tools {
+namespace bertcl::quant {
 namespace {
 
 namespace fs = std::filesystem;
@@ -128,4 +128,4 @@ std::vector<std::string> Companions::copy() const {
   return names;
 }
 
-}  // namespace bertcl::tools
+}  // namespace bertcl::quant

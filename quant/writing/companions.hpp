@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace bertcl::tools {
+namespace bertcl::quant {
 
 /// Companions of one model that are to lie beside another one, too.
 class Companions {
@@ -29,4 +29,4 @@ class Companions {
   std::vector<Companion> missing_;  // or to be replaced
 };
 
-}  // namespace bertcl::tools
+}  // namespace bertcl::quant

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a float model to one in int8."""
+from __future__ import annotations
+
+import json
+import os
+
+from . import _bertcl
+from .program import report_of
+from .progress import Progress, drawer
+from .session import Session
+
+# What the library takes beside the options of the quantizer, which it knows by name.
+SAMPLE_OPTIONS = {"samples", "first_samples", "max_query_length"}
+FILE_OPTIONS = {"preset", "device", "dynamic", "per_token", "read_table", "write_table", "table_format", "model_only"}
+# What only the program has: the choice of ops by their cost, and other readings of a vocabulary.
+PROGRAM_OPTIONS = {"sensitivity", "sensitivity_plot", "sensitivity_samples", "max_drop", "max_error", "drop_data",
+                   "drop_limit", "labels", "lower_case", "no_lower_case", "cased", "strip_accents",
+                   "no_strip_accents", "max_memory", "json", "config"}
+SQUAD = "question-answering"
+USUAL_LENGTH = 384
+
+
+def quantize(model: str | os.PathLike[str], output: str | os.PathLike[str],
+             data: str | os.PathLike[str] | None = None, *, progress: bool | Progress = True, **options) -> dict:
+    """Calibrates the float `model` on the SQuAD file `data`, or that of another `task`, and writes the int8 model
+    `output` (ONNX with Q/DQ). `options` are those of `bertcl quantize` (preset="fast", samples=64, dynamic=True,
+    exclude=["*query*"], ...); force=True replaces an output that exists. Returns its report, as --json gives it. Other
+    threads run meanwhile. progress: draw it on a terminal or in a notebook, by tqdm where that is installed; or a
+    function of (what, done, total, unit). Raises bertcl.Error."""
+    options = {name: value for name, value in options.items() if value is not None and value is not False}
+    if PROGRAM_OPTIONS & options.keys():
+        return report_of("quantize", [model], progress, {"output": output, "data": data, **options})
+    model, output = os.fspath(model), os.fspath(output)
+    task = options.pop("task", SQUAD)
+    vocab = os.fspath(options.pop("vocab", ""))
+    force = options.pop("force", False)
+    longest = options.pop("max_seq_length", None)
+    ways = {name: options.pop(name) for name in SAMPLE_OPTIONS & options.keys()}
+    files = {name: _text(value) if not isinstance(value, bool) else value
+             for name, value in ((name, options.pop(name)) for name in FILE_OPTIONS & options.keys())}
+    settings = [(name.replace("_", "-"), "" if each is True else _text(each))
+                for name, value in options.items() for each in (value if isinstance(value, (list, tuple)) else [value])]
+    _check_files(output, data, files, force)
+    samples = _bertcl.Samples()
+    if data is not None:
+        tokenizer = _bertcl.Tokenizer(vocab, [model])
+        length = _sample_length(model, tokenizer, longest, files.get("device", ""))
+        samples = _bertcl.read_samples(os.fspath(data), tokenizer, task, max_seq_length=length, **ways)
+    draw, total = drawer(progress), len(samples)
+    unit = "questions" if task == SQUAD else "texts"
+    tell = None if draw is None else lambda what, done: draw(what, done, total, unit)
+    report = json.loads(_bertcl.quantize(model, output, samples, settings, tell, vocab=vocab, force=force, **files))
+    return {**report, "data": "" if data is None else os.fspath(data), "task": task}
+
+
+def _text(value):
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def _check_files(output, data, files, force):
+    """Refuses two sources of ranges, none, and outputs that exist."""
+    table, dynamic = files.get("read_table"), files.get("dynamic")
+    if dynamic and (data is not None or table or files.get("write_table")):
+        raise _bertcl.Error("--dynamic excludes --data and tables: each run finds the ranges of its activations")
+    if not dynamic and data is None and not table:
+        raise _bertcl.Error("no source of ranges: give calibration data with --data FILE, a table of ranges with "
+                            "--read-table FILE, or --dynamic to find them in each run")
+    if data is not None and table:
+        raise _bertcl.Error("--data and --read-table exclude each other: ranges are either found by calibration or read")
+    if os.path.isfile(output) and not force:
+        raise _bertcl.Error(f"--output: {output} already exists; name another file, or replace it with --force")
+
+
+def _sample_length(model, tokenizer, wanted, device):
+    """Tokens of the longest sample: as wanted, which the model has to take, or the usual number within what it takes."""
+    info = Session(model, device=device).info
+    if 0 < info.vocabulary < len(tokenizer):
+        raise _bertcl.Error(f"{model}: the tokenizer has {len(tokenizer):,} tokens, the model's embedding table "
+                            f"{info.vocabulary:,} rows; use the tokenizer that belongs to this model (vocab=FILE)")
+    if wanted and 0 < info.max_length < wanted:
+        raise _bertcl.Error(f"{model}: sequences of {wanted} tokens exceed the model's maximum of {info.max_length}; "
+                            f"use max_seq_length={info.max_length}")
+    return wanted or min(USUAL_LENGTH, info.max_length or USUAL_LENGTH)

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What accuracy measures need, and which of them the source of the ranges excludes.
+#include "quant/settings/accuracy_checks.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <string_view>
+
+#include "bertcl/error.hpp"
+
+namespace bertcl::quant {
+
+void check_accuracy(const CLI::App& command, const Options& options, const RangeSource& source) {
+  const AccuracyOptions& accuracy = options.accuracy;
+  const bool smooths = accuracy.smooth && command.count("--smooth") > 0;
+  const auto refuse = [](std::string_view option, std::string_view reason) {
+    throw Error(fmt::format("{} has no effect here: {}", option, reason));
+  };
+  if (smooths)
+    if (const std::string reason = why_not_smoothed(options); !reason.empty())
+      refuse("--smooth", reason);
+  if (smooths && (source.reads_table || source.writes_table))
+    refuse("--smooth", "a table has one range per tensor of the original model");
+  const std::string_view reason = source.dynamic       ? "--dynamic takes no samples"
+                                  : source.reads_table ? "a table of ranges has no samples"
+                                                       : "";
+  if (reason.empty()) return;
+  if (smooths) refuse("--smooth", reason);
+  if (accuracy.gptq && command.count("--weight-rounding") > 0)
+    refuse("--weight-rounding gptq", reason);
+  if (accuracy.bias_correction && command.count("--bias-correction") > 0)
+    refuse("--bias-correction", reason);
+}
+
+std::vector<std::string> leave_out_by_table(Options& options, const RangeSource& source) {
+  std::vector<std::string> left;
+  if (!source.reads_table && !source.writes_table) return left;
+  if (options.accuracy.smooth) left.push_back("smoothing");
+  if (options.placement.add_channels && options.placement.op_types.contains("Add"))
+    left.push_back("per-channel scales");
+  if (source.reads_table && options.accuracy.gptq && !options.weights.as_float)
+    left.push_back("GPTQ");
+  if (source.reads_table && options.accuracy.bias_correction) left.push_back("bias correction");
+  options.accuracy.smooth = options.placement.add_channels = false;
+  return left;
+}
+
+}  // namespace bertcl::quant

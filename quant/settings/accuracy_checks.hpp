@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What accuracy measures need, and which of them the source of the ranges excludes.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "quant/quantizer.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace bertcl::quant {
+
+/// Where the ranges of activations come from, if not from samples alone.
+struct RangeSource {
+  bool dynamic = false;  ///< each run finds them
+  bool reads_table = false, writes_table = false;
+};
+
+/// Throws Error where --smooth, --weight-rounding gptq or --bias-correction stands beside an option
+/// that leaves nothing of it. Those that a preset sets give way, which the report says.
+void check_accuracy(const CLI::App& command, const Options& options, const RangeSource& source);
+
+/// What the options ask for and a table neither keeps nor gives. Tables hold ranges of the model's
+/// own tensors, so smoothing and scales per channel are taken out of the options.
+std::vector<std::string> leave_out_by_table(Options& options, const RangeSource& source);
+
+}  // namespace bertcl::quant

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of `bertcl quantize` by their names, for callers that have no command line.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "quant/quantizer.hpp"
+#include "quant/settings/accuracy_checks.hpp"
+
+namespace bertcl::quant {
+
+/// Name of an option, without "--", and its value; "" for a flag.
+using Setting = std::pair<std::string, std::string>;
+
+/// Sets what the command sets by these options, in its order: a preset first, and --overrides.
+/// Throws Error as the command does: an unknown name or value, an option without effect.
+void apply(const std::vector<Setting>& settings, const RangeSource& source, Options& options);
+
+}  // namespace bertcl::quant

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bertcl.quantize: the model that the program writes, its report, progress and errors, in the library."""
+import pathlib
+import threading
+import unittest
+
+from package import DEFAULT_MODEL, bertcl
+from test_evaluation import MODEL, Scratch
+
+import bertcl.program
+
+QUICK = {"smooth": "off", "weight_rounding": "nearest", "progress": False}
+# What depends on the clock and on where the file is.
+OTHER = {"calibrate_seconds", "total_seconds", "output"}
+TEXTS = {"text": "Ada lives in London.\nWho?\n", "fill-mask": "Ada lives in London.\nWho?\n",
+         "classify": "Ada lives in London.\tA\nWho?\tB\n", "similarity": "Ada.\tLondon?\t3\nWho?\tAda.\t1\n",
+         "tag": "Ada B-x\nlives O\n\nWho O\n"}
+
+
+class QuantizationTest(Scratch):
+    def both(self, data, **options):
+        """What the library and the program write and report."""
+        made = []
+        for name in "library", "program":
+            output = self.path / name / "int8.onnx"
+            output.parent.mkdir(exist_ok=True)
+            if name == "library":
+                with self.without_program():
+                    report = bertcl.quantize(MODEL, output, data, force=True, **{**QUICK, **options})
+            else:
+                wanted = {**QUICK, **options}
+                wanted.pop("progress")
+                report = bertcl.program.report_of("quantize", [MODEL], False,
+                                                  {"output": output, "data": data, "force": True, **wanted})
+            files = {file.name: file.read_bytes() for file in output.parent.iterdir()}
+            made.append((files, {key: value for key, value in report.items() if key not in OTHER}))
+        return made
+
+    def test_the_library_and_the_program_write_one_model(self):
+        data = self.squad()
+        for options in ({}, {"samples": 2, "first_samples": True, "max_seq_length": 12},
+                        {"preset": "ort-tensorrt", "activations": "s8", "exclude": ["*query*", "*key*"]},
+                        {"smooth": "0.5", "weight_rounding": "gptq", "method": "percentile", "percentile": 99.9}):
+            with self.subTest(options):
+                library, program = self.both(data, **options)
+                self.assertEqual(library[0], program[0])
+                self.assertEqual(library[1], program[1])
+                self.assertIn("vocab.txt", library[0])
+
+    def test_samples_of_every_task(self):
+        for task, text in TEXTS.items():
+            data = self.write("data.tsv", text)
+            with self.subTest(task):
+                library, program = self.both(data, task=task, model_only=True)
+                self.assertEqual(library[0], program[0])
+                self.assertEqual(library[1], program[1])
+
+    def test_ranges_of_tables_and_of_each_run(self):
+        table = self.path / "ranges.json"
+        with self.without_program():
+            bertcl.quantize(MODEL, self.path / "a.onnx", self.squad(), write_table=table, progress=False)
+            by_table = bertcl.quantize(MODEL, self.path / "b.onnx", read_table=table, progress=False)
+            bertcl.quantize(MODEL, self.path / "c.onnx", dynamic=True, per_token=True, progress=False)
+        self.assertIn("smoothing", by_table["left_out_by_table"])
+        for name in "abc":
+            self.assertTrue(bertcl.Session(self.path / f"{name}.onnx", require_int8=True).info.int8)
+
+    def test_the_choice_of_ops_is_left_to_the_program(self):
+        report = bertcl.quantize(MODEL, self.path / "q.onnx", self.squad(), sensitivity=True, sensitivity_samples=1,
+                                 **QUICK)
+        self.assertIn("sensitivity", report)
+        with self.without_program(), self.assertRaises(FileNotFoundError):
+            bertcl.quantize(MODEL, self.path / "q.onnx", self.squad(), sensitivity=True, **QUICK)
+
+    def test_errors_are_those_of_the_program(self):
+        data, output = self.squad(), self.path / "q.onnx"
+        self.write("made.onnx", "")
+        cases = [("unknown option '--activation' .did you mean --activations", {"activation": "s8"}),
+                 ("--activations: unknown 's9'", {"activations": "s9"}),
+                 ("unknown preset 'best'|unknown 'best'", {"preset": "best"}),
+                 ("'x' is not a whole number", {"weight_bits": "x"}),
+                 ("no source of ranges", {"data": None}),
+                 ("--dynamic excludes --data", {"dynamic": True}),
+                 ("sequences of 600 tokens exceed", {"max_seq_length": 600}),
+                 ("already exists.*--force", {"output": self.path / "made.onnx"}),
+                 ("/nowhere.json", {"data": "/nowhere.json"}),
+                 ("--smooth has no effect here", {"smooth": "0.5", "write_table": self.path / "t.json"})]
+        for message, options in cases:
+            with self.subTest(message), self.without_program():
+                wanted = {"output": output, "data": data, **options}
+                with self.assertRaisesRegex(bertcl.Error, message):
+                    bertcl.quantize(MODEL, wanted.pop("output"), wanted.pop("data"), **{**QUICK, **wanted})
+                self.assertFalse(output.exists())
+        with self.without_program(), self.assertRaisesRegex(bertcl.Error, "/nowhere.onnx"):
+            bertcl.quantize("/nowhere.onnx", output, data, vocab=DEFAULT_MODEL / "vocab.txt", **QUICK)
+
+    def test_progress_is_told_and_may_raise(self):
+        seen, output = [], self.path / "q.onnx"
+        with self.without_program():
+            bertcl.quantize(MODEL, output, self.squad(), **{**QUICK, "progress": lambda *now: seen.append(now)})
+        self.assertEqual([now[1] for now in seen if now[0] == seen[-1][0]][-1], 3)
+        self.assertEqual({now[2:] for now in seen}, {(3, "questions")})
+        pathlib.Path(output).unlink()
+
+        def stop(*_):
+            raise KeyboardInterrupt
+
+        with self.without_program(), self.assertRaises(KeyboardInterrupt):
+            bertcl.quantize(MODEL, output, self.squad(), **{**QUICK, "progress": stop})
+        self.assertFalse(output.exists())
+
+    def test_other_threads_run_meanwhile(self):
+        counts, count, over, data = [], 0, threading.Event(), self.squad()
+        work = threading.Thread(target=lambda: (bertcl.quantize(
+            MODEL, self.path / "q.onnx", data, **{**QUICK, "progress": lambda *_: counts.append(count)}), over.set()))
+        work.start()
+        while not over.is_set():
+            count += 1
+        work.join()
+        self.assertLess(counts[0], counts[-1])
+
+
+if __name__ == "__main__":
+    unittest.main()
