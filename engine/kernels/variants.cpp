@@ -177,6 +177,15 @@ GemmVariant gemm_variant_of_program(std::string_view program, const opencl::Defi
                           fmt::join(gemm_programs(), ", ")));
 }
 
+/// Mali has 64 registers a work-item and Adreno not many more: a tile of 128 x 128 alone keeps 64
+/// sums.
+bool has_few_registers(const opencl::DeviceInfo& info) {
+  const auto names = [&](const char* name) {
+    return info.vendor.find(name) != std::string::npos || info.name.find(name) != std::string::npos;
+  };
+  return names("ARM") || names("Mali") || names("QUALCOMM") || names("Adreno");
+}
+
 GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
                        const opencl::Capabilities& capabilities) {
   if (variant.takes_prefetch) variant.defines["PREFETCH"] = gains_by_prefetch(info);
@@ -191,6 +200,8 @@ GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
     // From gfx11 on AMD's compiler spills registers at 128 x 128.
     if (capabilities.amd_sudot4) set_tiles(variant, 64, 128);
   }
+  if (variant.items > 1 && variant.unit != Unit::matrix && has_few_registers(info))
+    set_tiles(variant, 32, 64);
   return variant;
 }
 

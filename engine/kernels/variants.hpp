@@ -63,6 +63,9 @@ std::vector<std::string> gemm_programs();
 GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
                        const opencl::Capabilities& capabilities);
 
+/// Arm's and Qualcomm's GPUs.
+bool has_few_registers(const opencl::DeviceInfo& info);
+
 /// The same variant with tiles of `rows` x `columns`: "dot4_64x128".
 GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles);
 

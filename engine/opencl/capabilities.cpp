@@ -87,7 +87,7 @@ std::string to_text(const Capabilities& capabilities) {
     text += fmt::format("{}\t{}\t{}\n", name, present ? 1 : 0,
                         note == capabilities.notes.end() ? "" : note->second);
   }
-  return text;
+  return text + fmt::format("lasting\t{}\n", capabilities.is_lasting ? 1 : 0);
 }
 
 std::optional<Capabilities> from_text(const std::string& text) {
@@ -101,6 +101,9 @@ std::optional<Capabilities> from_text(const std::string& text) {
     capabilities.*entry.flag = flag == "1";
     if (!note.empty()) capabilities.notes[name] = note;
   }
+  std::string last;
+  if (!std::getline(lines, last) || !last.starts_with("lasting\t")) return std::nullopt;
+  capabilities.is_lasting = last.ends_with("1");
   return capabilities;
 }
 
@@ -126,9 +129,10 @@ Capabilities stored_or_probed(Context& context, const ProgramCache& cache) {
     ProbeOptions options;
     for (const char* name : {"persistent_kernel", "assembly_binaries", "command_buffer"})
       options.skipped[name] = reason;
-    probes.found = run_probes(context, options);
+    // Not in the caller's context, which a bad access would leave unusable.
+    probes.found = run_probes(*context.beside(), options);
   }
-  if (!probes.conclusive) return *probes.found;
+  if (!probes.conclusive || !probes.found->is_lasting) return *probes.found;
   const std::string text = to_text(*probes.found);
   cache.store(key, "capabilities", std::as_bytes(std::span(text)));
   return *probes.found;

@@ -70,6 +70,17 @@ std::shared_ptr<Context> Context::create(const std::string& selector) {
   check_disabled_capabilities();
   auto state = std::make_unique<State>();
   state->device = find_device(selector);
+  return open(std::move(state));
+}
+
+std::shared_ptr<Context> Context::beside() const {
+  auto state = std::make_unique<State>();
+  state->device = state_->device;
+  state->device_reference = state_->device_reference;
+  return open(std::move(state));
+}
+
+std::shared_ptr<Context> Context::open(std::unique_ptr<State> state) {
   const DeviceInfo& info = state->device.info;
   const cl_context_properties properties[] = {
       CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(state->device.platform), 0};

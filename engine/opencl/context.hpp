@@ -39,6 +39,8 @@ class Context : public std::enable_shared_from_this<Context> {
   /// context's.
   static std::shared_ptr<Context> wrap(_cl_context* context, _cl_device_id* device,
                                        QueueHandle queue = nullptr);
+  /// Another one on the same device, with a cl_context and a queue of its own.
+  std::shared_ptr<Context> beside() const;
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -107,6 +109,7 @@ class Context : public std::enable_shared_from_this<Context> {
  private:
   struct State;
   explicit Context(std::unique_ptr<State> state);
+  static std::shared_ptr<Context> open(std::unique_ptr<State> state);
   /// With queue and programs for the context and the device of `state`.
   static std::shared_ptr<Context> start(std::unique_ptr<State> state, QueueHandle queue = nullptr);
   /// Null where the driver refuses.

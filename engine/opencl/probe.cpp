@@ -61,6 +61,8 @@ void Prober::probe(const std::string& name, bool Capabilities::*flag,
     found_.*flag = works();
     if (!(found_.*flag)) found_.notes[name] = "the probe kernel returns wrong results";
   } catch (const Error& error) {
+    // CL_OUT_OF_RESOURCES and its like.
+    if (error.code() == ErrorCode::out_of_memory) found_.is_lasting = false;
     const std::string message = error.what();
     found_.notes[name] = "the probe kernel failed: " + message.substr(0, message.find('\n'));
   }

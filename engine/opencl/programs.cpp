@@ -56,8 +56,10 @@ std::string Programs::options(const Defines& defines) const {
   // Kernels are written in OpenCL C 1.2, which every device compiles; built-in functions of
   // sub-groups and integer dot products exist only in the newer language.
   const bool newer = info_.has_subgroups || info_.has_extension("cl_khr_integer_dot_product");
-  const bool has_3 = info_.version.starts_with("OpenCL 3.");
-  std::string options = newer && has_3 ? "-cl-std=CL3.0" : "-cl-std=CL1.2";
+  const auto has = [&](const char* version) { return newer && info_.version.starts_with(version); };
+  std::string options = has("OpenCL 3.")   ? "-cl-std=CL3.0"
+                        : has("OpenCL 2.") ? "-cl-std=CL2.0"
+                                           : "-cl-std=CL1.2";
   // Quantization divides by a scale and rounds half to even: a division that is off by one unit in
   // the last place moves ties. So neither -cl-fast-relaxed-math nor -cl-mad-enable: kernels write
   // fma() where they mean it, and a*b+c of one expression may contract without the option.

@@ -90,8 +90,15 @@ Grid Queue::grid_of(const Kernel& kernel, std::array<size_t, 3> items) const {
   const auto required = ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE, std::array<size_t, 3>{});
   if (required[0] > 0) return {items, required};
   return in_groups(items, ask(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, size_t{}),
-                   ask(CL_KERNEL_WORK_GROUP_SIZE, size_t{}),
-                   device_value<cl_uint>(device_, CL_DEVICE_MAX_COMPUTE_UNITS));
+                   most_items(kernel), device_value<cl_uint>(device_, CL_DEVICE_MAX_COMPUTE_UNITS));
+}
+
+size_t Queue::most_items(const Kernel& kernel) const {
+  size_t most = 0;
+  check(clGetKernelWorkGroupInfo(kernel.native(), device_, CL_KERNEL_WORK_GROUP_SIZE, sizeof(most),
+                                 &most, nullptr),
+        "CL_KERNEL_WORK_GROUP_SIZE");
+  return most;
 }
 
 void Queue::launch_items(const Kernel& kernel, std::array<size_t, 3> items,

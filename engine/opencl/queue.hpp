@@ -56,6 +56,9 @@ class Queue {
     if (grid.local == Grid().local) grid = grid_of(kernel, grid.global);
   }
 
+  /// Most work-items of a group of this kernel, which its registers may limit. Builds it.
+  size_t most_items(const Kernel& kernel) const;
+
   /// Queues a launch of independent work-items, in the groups of grid_of().
   void launch_items(const Kernel& kernel, std::array<size_t, 3> items, std::string_view label = {});
 

@@ -2,6 +2,8 @@
 // Slots, constants and steps of a plan under construction.
 #include "plan/builder.hpp"
 
+#include "plan/gemm_parts.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,6 +36,11 @@ Builder::Builder(Plan& plan, const Options& options)
 
 bool Options::is_disabled(std::string_view variant) const {
   return fmt::format(",{},", disabled).find(fmt::format(",{},", variant)) != std::string::npos;
+}
+
+std::string Options::why_refused(std::string_view op, std::string_view variant) const {
+  const auto found = refused.find(fmt::format("{}:{}", op, variant));
+  return found == refused.end() ? "" : found->second;
 }
 
 bool Target::is_disabled(std::string_view variant) const { return options.is_disabled(variant); }
@@ -188,13 +195,58 @@ void Builder::build(std::span<const Wanted> programs) {
     try {
       wanted.kernel.build();
     } catch (const Error& error) {
-      if (wanted.node)
+      const std::string message = error.what();
+      refuse(wanted.kernel,
+             "the driver refuses its kernel: " + message.substr(0, message.find('\n')), error);
+      if (wanted.node && !is_refused(wanted.kernel))
         throw Error(fmt::format("{}: {}", wanted.node->describe(), error.what()), error.code());
-      give_up_persistent_kernel(error.what());
+      if (!wanted.node) give_up_persistent_kernel(error.what());
     }
     ++built_;
   }
   plan_.program_ms += clock.milliseconds();
+}
+
+void Builder::refuse(opencl::Kernel kernel, const std::string& reason, const Error& error) {
+  if (context().info().type == "cpu") return;
+  const auto is_same = [&](const opencl::Kernel& other) {
+    return other && other.program_name() == kernel.program_name() &&
+           other.defines() == kernel.defines();
+  };
+  for (Step& step : plan_.steps) {
+    if (!is_same(step.kernel)) continue;
+    context().queue().finish();  // prepacking reads tensors that go with this attempt
+    throw VariantRefused(step, reason, error);
+  }
+  for (Step& step : plan_.steps) {
+    const auto dropped = std::erase_if(
+        step.alternatives, [&](const Alternative& other) { return is_same(other.kernel); });
+    if (dropped > 0) refused_.emplace(kernel.program_name(), kernel.defines());
+  }
+}
+
+bool Builder::is_refused(const opencl::Kernel& kernel) const {
+  return refused_.contains({kernel.program_name(), kernel.defines()});
+}
+
+void Builder::check_group_sizes() {
+  if (context().info().type == "cpu") return;
+  const auto check = [&](const opencl::Kernel& kernel, const std::array<std::size_t, 3>& local) {
+    const std::size_t items = local[0] * local[1] * local[2];
+    const std::size_t most = items > 1 ? context().queue().most_items(kernel) : items;
+    if (items <= most) return true;
+    const std::string reason = fmt::format(
+        "the device runs its kernel in work-groups of up to {}, it needs {}", most, items);
+    refuse(kernel, reason, Error(reason, ErrorCode::device));
+    return false;
+  };
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    Step& step = plan_.steps[s];
+    if (step.call) continue;
+    for (std::size_t a = 0; a < step.alternatives.size();)
+      a += check(step.alternatives[a].kernel, step.alternatives[a].local);
+    check(step.kernel, step.local);
+  }
 }
 
 std::span<Builder::Prepacking> Builder::queue_prepackings() {
@@ -238,6 +290,7 @@ void Builder::finish() {
   const std::span<Prepacking> queued = queue_prepackings();
   build(others);
   if (!plan_.persistent_kernel) build(merged_);
+  check_group_sizes();
   wait_for(queued);
   if (weights_) weights_->finish();
   const auto is_merged = [&](int number) { return plan_.persistent_kernel && number >= 0; };
@@ -262,6 +315,14 @@ Argument Builder::error_flag() {
     constant_types_[plan_.error_constant] = ir::DType::i32;
   }
   return Constant{plan_.error_constant};
+}
+
+Argument Builder::partial_sums() {
+  if (partial_sums_ < 0) {
+    opencl::Buffer buffer = context().allocate(bytes_of_partial_sums(context().info()));
+    partial_sums_ = std::get<Constant>(constant(std::move(buffer))).index;
+  }
+  return Constant{partial_sums_};
 }
 
 opencl::Kernel Builder::kernel(std::string_view program, std::string_view name,
@@ -324,6 +385,8 @@ Step& Builder::call(const ir::Node& node, std::string type, std::string variant,
 }
 
 std::int32_t Builder::chunk() const { return target().chunk(); }
+
+std::int32_t Builder::vector_chunk() const { return target().vector_chunk(); }
 
 std::int32_t Builder::rows_per_item() const { return target().rows_per_item(); }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "kernels/contracts.hpp"
 #include "kernels/contracts/gemm.hpp"
 #include "plan/plan.hpp"
@@ -27,10 +28,23 @@ struct Options {
   std::string disabled;          // comma-separated variants that are left out
   /// Null: what is stored for the device.
   std::shared_ptr<const Tuning> tuning;
+  /// "OP:VARIANT" -> why its kernel does not run on the device, as an earlier attempt at the plan
+  /// has found: see make_plan().
+  std::map<std::string, std::string, std::less<>> refused;
   /// Called before each program is built or loaded, with the number done and the total.
   std::function<void(std::size_t built, std::size_t programs)> on_program;
 
   bool is_disabled(std::string_view variant) const;
+  /// The reason in `refused`; none: "".
+  std::string why_refused(std::string_view op, std::string_view variant) const;
+};
+
+/// A variant whose kernel the driver does not build, or not for work-groups of its size.
+class VariantRefused : public Error {
+ public:
+  VariantRefused(const Step& step, const std::string& reason, const Error& error)
+      : Error(error), variant(step.op + ":" + step.variant), reason(reason) {}
+  std::string variant, reason;
 };
 
 /// The variants that Options::disabled may name, in alphabetical order.
@@ -95,6 +109,8 @@ class Builder {
   /// Appends a call of a library.
   Step& call(const ir::Node& node, std::string type, std::string variant, LibraryCall call,
              const kernels::LibraryGemm<Argument>& arguments);
+  /// Memory for the sums of gemm_s8_partial, which one step writes and the next reads.
+  Argument partial_sums();
   /// Makes finish() look for NaN and infinity in the arguments of constant(), constant_in_place()
   /// and make_constant() from now on. `weights` must outlive it.
   void check_weights(WeightCheck& weights) { weights_ = &weights; }
@@ -114,6 +130,8 @@ class Builder {
 
   /// Elements that one work-item of an elementwise kernel should take on this device.
   std::int32_t chunk() const;
+  /// The same of kernels that take vectors of 16.
+  std::int32_t vector_chunk() const;
   /// Rows that one work-item of a row kernel should take.
   std::int32_t rows_per_item() const;
 
@@ -135,8 +153,10 @@ class Builder {
   };
   std::vector<Wanted> wanted_;
   std::vector<Wanted> merged_;  // programs of steps that the persistent kernel runs
-  std::set<std::pair<std::string, opencl::Defines>> known_;  // programs in wanted_
-  std::size_t built_ = 0;                                    // of them
+  std::set<std::pair<std::string, opencl::Defines>> known_;    // programs in wanted_
+  int partial_sums_ = -1;                                      // constant
+  std::size_t built_ = 0;                                      // of them
+  std::set<std::pair<std::string, opencl::Defines>> refused_;  // of alternatives that were dropped
   struct Prepacking {
     opencl::Kernel kernel;
     ir::Tensor tensor;
@@ -158,6 +178,12 @@ class Builder {
   void check(const opencl::Buffer& data, const ir::Tensor& tensor, bool is_weight,
              const ir::Node* node);
   void build(std::span<const Wanted> programs);
+  /// On devices other than CPUs: takes a kernel that cannot run there from the plan if it is an
+  /// alternative of a step, and throws VariantRefused if it is the step's own. Does nothing if no
+  /// step has it.
+  void refuse(opencl::Kernel kernel, const std::string& reason, const Error& error);
+  bool is_refused(const opencl::Kernel& kernel) const;
+  void check_group_sizes();
   void give_up_persistent_kernel(const std::string& reason);
   /// Those that are still queued.
   std::span<Prepacking> queue_prepackings();
@@ -171,7 +197,8 @@ using Lowering = std::function<void(Builder&, const ir::Graph&, const ir::Node&)
 /// The lowering of an op; null if there is none.
 const Lowering* find_lowering(std::string_view op);
 
-/// Makes the plan of a compiled graph. Throws bertcl::Error naming a node that no kernel can run,
+/// Makes the plan of a compiled graph. Where a GPU's driver refuses a kernel, the next variant is
+/// taken, with that as the reason. Throws bertcl::Error naming a node that no kernel can run,
 /// or a disabled variant that does not exist.
 Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
                const Options& options);

@@ -37,8 +37,14 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   const auto all = kernels::gemm_s8_variants();
   const auto choice = kernels::choose(
       who, all, [&](const std::string& variant) { return target.is_disabled(variant); },
-      [&](const GemmVariant& variant) { return target.why_not(variant.needs); });
-  const std::vector<GemmVariant> tunable = tunable_variants_of(target, all);
+      [&](const GemmVariant& variant) {
+        const std::string reason = target.options.why_refused("linear_q", variant.name);
+        return reason.empty() ? target.why_not(variant.needs) : kernels::Refusal{reason};
+      });
+  std::vector<GemmVariant> tunable = tunable_variants_of(target, all);
+  std::erase_if(tunable, [&](const GemmVariant& variant) {
+    return !target.options.why_refused("linear_q", variant.name).empty();
+  });
   const std::vector<TunedVariant> tuned = tuned_variants(target, tunable, "linear_q", "int8", n, k);
   GemmS8 gemm;
   gemm.why_not_faster = choice.why_not_faster;

@@ -167,6 +167,13 @@ bool leaves_units_idle(const auto& launch, const ir::Bindings& sizes, std::size_
 
 }  // namespace
 
+bool runs(const Step& step, const ir::Bindings& sizes) {
+  if (step.above_rows < 0 && step.up_to_rows == std::numeric_limits<std::int64_t>::max())
+    return true;
+  const std::int64_t rows = step.unit.evaluate(sizes);
+  return rows > step.above_rows && rows <= step.up_to_rows;
+}
+
 const Alternative* alternative_for(const Step& step, const ir::Bindings& sizes,
                                    std::size_t compute_units) {
   const auto end = step.alternatives.end();
@@ -214,9 +221,10 @@ void check_disabled(const std::string& disabled) {
       throw Error(fmt::format("unknown kernel variant '{}'{}", name, suggestion(name, known)));
 }
 
-Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
-               const Options& options) {
-  check_disabled(options.disabled);
+namespace {
+
+Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
+              const Options& options) {
   Plan plan;
   plan.context = std::move(context);
   const KnownSizes known(graph);
@@ -260,6 +268,21 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   builder.finish();
   note_float_matmuls(graph, plan);
   return plan;
+}
+
+}  // namespace
+
+Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
+               const Options& options) {
+  check_disabled(options.disabled);
+  Options attempt = options;
+  for (;;) {
+    try {
+      return try_plan(graph, context, attempt);
+    } catch (const VariantRefused& refused) {
+      if (!attempt.refused.emplace(refused.variant, refused.reason).second) throw;
+    }
+  }
 }
 
 }  // namespace bertcl::plan

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -104,6 +105,8 @@ struct Step {
   std::array<Size, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
   std::vector<Alternative> alternatives;  // the first that fits a run is taken, else the kernel
+  /// It runs for so many of `unit`; for others, other steps do its work.
+  std::int64_t above_rows = -1, up_to_rows = std::numeric_limits<std::int64_t>::max();
   std::optional<TunableGemm> tunable;
   double operations_per_unit = 0;  // arithmetic operations = this * unit
   ir::Dim unit{0};
@@ -164,6 +167,9 @@ struct Plan {
   double program_ms = 0;           // of making it, for programs: from the cache on disk, or built
   int error_constant = -1;  // int buffer that kernels set when an index was outside its table
 };
+
+/// Whether a step runs for these sizes.
+bool runs(const Step& step, const ir::Bindings& sizes);
 
 /// The alternative for a run of these sizes; null for the step's own kernel. Throws bertcl::Error
 /// if that depends on an unbound size.

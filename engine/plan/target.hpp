@@ -37,6 +37,8 @@ struct Target {
 
   /// Elements that one work-item of an elementwise kernel should take.
   std::int32_t chunk() const { return context.info().type == "cpu" ? 4096 : 4; }
+  /// The same of kernels that take vectors of 16, whose ends take a slower way.
+  std::int32_t vector_chunk() const { return context.info().type == "cpu" ? 4096 : 16; }
   /// Rows that one work-item of a row kernel should take.
   std::int32_t rows_per_item() const { return context.info().type == "cpu" ? 8 : 1; }
 };

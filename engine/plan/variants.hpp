@@ -14,7 +14,11 @@ auto choose(Builder& builder, const ir::Node& node, const Variants& variants,
             const Refuse& refusal) {
   return kernels::choose(
       node.describe(), variants,
-      [&](const std::string& variant) { return builder.is_disabled(variant); }, refusal);
+      [&](const std::string& variant) { return builder.is_disabled(variant); },
+      [&](const auto& variant) {
+        const std::string reason = builder.options().why_refused(node.op, variant.name);
+        return reason.empty() ? kernels::Refusal(refusal(variant)) : kernels::Refusal{reason};
+      });
 }
 
 /// Why the device of `builder` does not run a variant with these needs.

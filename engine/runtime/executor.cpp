@@ -284,7 +284,7 @@ void Executor::choose_launches() {
                           const std::array<std::size_t, 3>& local) {
       launch.kernel = &own(kernel);
       launch.persistent_index = persistent_index;
-      for (std::size_t d = 0; d < 3; ++d)
+      for (std::size_t d = 0; d < 3 && plan::runs(step, sizes_); ++d)
         launch.grid.global[d] = static_cast<std::size_t>(global[d].evaluate(sizes_));
       launch.grid.local = local;
       plan_.context->queue().group_items(kernel, launch.grid);

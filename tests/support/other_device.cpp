@@ -2,6 +2,8 @@
 // Preloaded, makes the device of a program look like another one, as the environment says:
 //
 //   OTHER_TYPE=gpu                  the type of every device
+//   OTHER_VENDOR="NVIDIA Corporation"
+//   OTHER_UNITS=64                  compute units
 //   OTHER_VERSION="OpenCL 2.0 x"    the version, and that of OpenCL C with it
 //   OTHER_HIDDEN=cl_khr_fp16,...    extensions that are not listed; of cl_khr_subgroups also the
 //                                   number of sub-groups, which the query of OpenCL 2.1 gives
@@ -10,8 +12,8 @@
 //   OTHER_KERNEL_GROUP=64           of every kernel, as where registers limit it: a launch of
 //                                   larger groups fails with CL_INVALID_WORK_GROUP_SIZE
 //   OTHER_LOCAL=16384               bytes of local memory
-//   OTHER_BUILD="-5 TEXT"           programs whose source or options contain TEXT are not built
-//   OTHER_LAUNCH="-5 NAME"          launches of kernels of that name fail
+//   OTHER_BUILD="-5 TEXT..."        programs whose source or options contain a TEXT are not built
+//   OTHER_LAUNCH="-5 NAME..."       launches of kernels of these names fail
 //   OTHER_ONE_ITEM=refuse           launches of more than one group, each of one work-item, fail
 //   OTHER_LOG=FILE                  a line for each build (options) and each launch (kernel, global
 //                                   size, local size) is appended
@@ -52,13 +54,14 @@ void log(const std::string& line) {
   }
 }
 
-/// The status of a setting "STATUS TEXT" where `found` contains TEXT; else CL_SUCCESS.
+/// The status of a setting "STATUS TEXT..." where `found` contains a TEXT; else CL_SUCCESS.
 cl_int refusal(const char* name, const std::string& found, bool whole = false) {
   std::istringstream words(setting(name));
   cl_int status = CL_SUCCESS;
-  std::string text;
-  if (!(words >> status) || !(words >> text)) return CL_SUCCESS;
-  return (whole ? found == text : found.find(text) != std::string::npos) ? status : CL_SUCCESS;
+  words >> status;
+  for (std::string text; words >> text;)
+    if (whole ? found == text : found.find(text) != std::string::npos) return status;
+  return CL_SUCCESS;
 }
 
 bool lists(const std::string& names, const std::string& name) {
@@ -105,6 +108,9 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
     const cl_device_type type = CL_DEVICE_TYPE_GPU;
     return answer(&type, sizeof(type), room, to, needed);
   }
+  if (const std::string vendor = setting("OTHER_VENDOR");
+      what == CL_DEVICE_VENDOR && !vendor.empty())
+    return answer(vendor, room, to, needed);
   if (what == CL_DEVICE_VERSION && !version.empty()) return answer(version, room, to, needed);
   if (what == CL_DEVICE_OPENCL_C_VERSION && !version.empty())
     return answer("OpenCL C" + version.substr(6), room, to, needed);
@@ -124,6 +130,9 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
   if (const std::size_t group = number("OTHER_GROUP");
       group > 0 && what == CL_DEVICE_MAX_WORK_GROUP_SIZE)
     *static_cast<size_t*>(to) = group;
+  if (const std::size_t units = number("OTHER_UNITS");
+      units > 0 && what == CL_DEVICE_MAX_COMPUTE_UNITS)
+    *static_cast<cl_uint*>(to) = static_cast<cl_uint>(units);
   if (const std::size_t local = number("OTHER_LOCAL");
       local > 0 && what == CL_DEVICE_LOCAL_MEM_SIZE)
     *static_cast<cl_ulong*>(to) = local;

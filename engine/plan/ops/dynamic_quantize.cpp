@@ -30,8 +30,8 @@ void lower_dynamic_quantize(Builder& b, const ir::Graph&, const ir::Node& node) 
                                               .scale_out = b.out(node.outputs[1]),
                                               .zero_point_out = b.out(node.outputs[2]),
                                               .count = Size{count},
-                                              .chunk = b.chunk()},
-           {Size{count, b.chunk()}, Size{}, Size{}});
+                                              .chunk = b.vector_chunk()},
+           {Size{count, b.vector_chunk()}, Size{}, Size{}});
 }
 
 void lower_rows(Builder& b, const ir::Graph&, const ir::Node& node) {

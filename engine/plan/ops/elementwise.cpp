@@ -66,8 +66,8 @@ void lower_unary(Builder& b, const ir::Graph&, const ir::Node& node) {
                                     .out = b.out(node.output()),
                                     .op = code,
                                     .count = Size{count},
-                                    .chunk = b.chunk()},
-           {Size{count, b.chunk()}, Size{}, Size{}});
+                                    .chunk = b.vector_chunk()},
+           {Size{count, b.vector_chunk()}, Size{}, Size{}});
 }
 
 void lower_where(Builder& b, const ir::Graph&, const ir::Node& node) {

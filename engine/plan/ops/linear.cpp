@@ -58,6 +58,9 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   std::vector<GemmVariant> supported;
   if (is_free) {
     supported = tunable_variants_of(b.target(), variants);
+    std::erase_if(supported, [&](const GemmVariant& variant) {
+      return !b.options().why_refused(node.op, variant.name).empty();
+    });
     const GemmVariant& clblast = kernels::clblast_variant();
     if (!b.is_disabled(clblast.name) && refusal(clblast).reason.empty())
       supported.push_back(clblast);

@@ -4,6 +4,7 @@
 
 #include "kernels/contracts/gemm.hpp"
 #include "ops/operands.hpp"
+#include "plan/gemm_parts.hpp"
 #include "plan/gemm_s8.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/ops/ops.hpp"
@@ -20,6 +21,60 @@ PrepackedS8 prepack_weights(Builder& b, const ir::Tensor& w, const GemmS8& gemm)
     return kernel;
   });
   return prepacked;
+}
+
+constexpr const char *kParts = "_parts", *kFinish = "finish";  // in names of variants
+
+/// The same GEMM for few rows: sums of parts of K, and their end.
+void add_parts(Builder& b, const ir::Node& node, const GemmS8& gemm,
+               const kernels::GemmS8<Argument>& of, const GemmParts& parts, const ir::Dim& rows) {
+  const std::int32_t n = std::get<std::int32_t>(of.N), items = gemm.variant.items;
+  opencl::Defines defines =
+      kernels::with_smaller_tiles(gemm.variant, {kPartRows, kPartColumns}).defines;
+  defines["PARTIAL"] = 1;
+  const auto limit = [&](Step& step) {
+    step.unit = rows;
+    step.up_to_rows = parts.up_to_rows;
+  };
+  const Argument sums = b.partial_sums();
+  Step& partial = b.launch(
+      node, "int8", gemm.variant.name + kParts,
+      b.kernel(gemm.variant.program, "gemm_s8_partial", defines),
+      kernels::GemmS8Partial<Argument>{.a = of.a,
+                                       .b = of.b,
+                                       .partials = sums,
+                                       .M = of.M,
+                                       .N = of.N,
+                                       .K = of.K,
+                                       .a_signed = of.a_signed,
+                                       .parts = parts.parts},
+      {Size{ir::Dim(items * parts.parts)}, Size{rows, kPartRows}, Size{ir::Dim(n), kPartColumns}});
+  partial.local[0] = static_cast<std::size_t>(items);
+  limit(partial);
+  const opencl::Defines known{{"ACTIVATION", std::get<std::int32_t>(of.activation)},
+                              {"OUT_TYPE", std::get<std::int32_t>(of.out_type)}};
+  limit(b.launch(node, "int8", kFinish, b.kernel("gemm_s8_finish", "gemm_s8_finish", known),
+                 kernels::GemmS8Finish<Argument>{.partials = sums,
+                                                 .colsum = of.colsum,
+                                                 .scale = of.scale,
+                                                 .bias = of.bias,
+                                                 .out_inv_scale = of.out_inv_scale,
+                                                 .out_zero_point = of.out_zero_point,
+                                                 .out = of.out,
+                                                 .M = of.M,
+                                                 .N = of.N,
+                                                 .zero_point = of.zero_point,
+                                                 .a_signed = of.a_signed,
+                                                 .has_bias = of.has_bias,
+                                                 .activation = of.activation,
+                                                 .out_type = of.out_type,
+                                                 .x_scale = of.x_scale,
+                                                 .x_zero_point = of.x_zero_point,
+                                                 .row_sums = of.row_sums,
+                                                 .w_zero_point = of.w_zero_point,
+                                                 .row_scale = of.row_scale,
+                                                 .parts = parts.parts},
+                 {Size{ir::Dim(n), 4}, Size{rows}, Size{}}));
 }
 
 void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -71,34 +126,40 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   }
   const std::int32_t activation = activation_code(activation_of(node));
   const std::int32_t out_type = type_code(node.output()->type.dtype);
-  Step& step = b.launch(node, "int8", gemm.variant.name, {},
-                        kernels::in_order(kernels::GemmS8<Argument>{
-                            .a = b.in(x),
-                            .b = b.constant(std::move(prepacked.panels)),
-                            .colsum = b.constant(std::move(prepacked.column_sums)),
-                            .scale = b.constant(ir::Tensor::of({n}, std::move(scale))),
-                            .bias = b.in(bias),
-                            .out_inv_scale = inv_scale,
-                            .out_zero_point = zero_point,
-                            .out = b.out(node.output()),
-                            .M = Size{rows},
-                            .N = static_cast<std::int32_t>(n),
-                            .K = static_cast<std::int32_t>(k),
-                            .zero_point = static_zero,
-                            .a_signed = static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
-                            .has_bias = static_cast<std::int32_t>(bias != nullptr),
-                            .activation = activation,
-                            .out_type = out_type,
-                            .x_scale = b.in(measured_scale),
-                            .x_zero_point = b.in(measured_zero),
-                            .row_sums = row_sums,
-                            .w_zero_point = w_zero,
-                            .row_scale = b.in(row_scale)}),
-                        {});
+  kernels::GemmS8<Argument> arguments{
+      .a = b.in(x),
+      .b = b.constant(std::move(prepacked.panels)),
+      .colsum = b.constant(std::move(prepacked.column_sums)),
+      .scale = b.constant(ir::Tensor::of({n}, std::move(scale))),
+      .bias = b.in(bias),
+      .out_inv_scale = inv_scale,
+      .out_zero_point = zero_point,
+      .out = b.out(node.output()),
+      .M = Size{rows},
+      .N = static_cast<std::int32_t>(n),
+      .K = static_cast<std::int32_t>(k),
+      .zero_point = static_zero,
+      .a_signed = static_cast<std::int32_t>(x->type.dtype == ir::DType::i8),
+      .has_bias = static_cast<std::int32_t>(bias != nullptr),
+      .activation = activation,
+      .out_type = out_type,
+      .x_scale = b.in(measured_scale),
+      .x_zero_point = b.in(measured_zero),
+      .row_sums = row_sums,
+      .w_zero_point = w_zero,
+      .row_scale = b.in(row_scale)};
+  Step& step = b.launch(node, "int8", gemm.variant.name, {}, kernels::in_order(arguments), {});
   set_variants(step, gemm, activation, out_type, rows,
                [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
                  return b.kernel(program, kernel, defines);
                });
+  if (gemm.variant.program != "gemm_s8_mma" || gemm.tunable.gain > 0) return;
+  const GemmParts parts = parts_of(n, k, b.context().info().compute_units);
+  for (const std::string& variant : {gemm.variant.name + kParts, std::string(kFinish)})
+    if (!b.options().why_refused(node.op, variant).empty()) return;
+  if (parts.parts == 1) return;
+  step.above_rows = parts.up_to_rows;
+  add_parts(b, node, gemm, arguments, parts, rows);
 }
 
 }  // namespace

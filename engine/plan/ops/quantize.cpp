@@ -64,9 +64,9 @@ void lower_quantize(Builder& b, const ir::Graph&, const ir::Node& node) {
     arguments.count = Size{count};
     arguments.axis = Size{axis_size};
     arguments.inner = Size{inner};
-    arguments.chunk = b.chunk();
+    arguments.chunk = b.vector_chunk();
     b.launch(node, "fp32 <> int8", "elements", b.kernel("quantize", kernel), arguments,
-             {Size{count, b.chunk()}, Size{}, Size{}})
+             {Size{count, b.vector_chunk()}, Size{}, Size{}})
         .why_not_faster = why_alone(node);
   };
   const std::int32_t code = type_code(quantized->type.dtype);

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The division of K among work-groups, where an int8 GEMM has fewer tiles than the device has
+// compute units.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/variants.hpp"
+#include "opencl/device.hpp"
+
+namespace bertcl::plan {
+
+struct GemmParts {
+  std::int64_t up_to_rows = 0;  // where K is divided
+  std::int32_t parts = 1;
+};
+
+inline constexpr std::int32_t kPartRows = 32, kPartColumns = 64;  // of a tile
+inline constexpr std::int32_t kMostParts = 8;
+inline constexpr std::int64_t kLeastPart = 512;  // of K: less is less than a launch takes
+
+/// For weights [k, n]: as many rows as have fewer tiles than the device has compute units, and as
+/// many parts as give half of them two groups a unit.
+inline GemmParts parts_of(std::int64_t n, std::int64_t k, std::int64_t compute_units) {
+  const std::int64_t columns = (n + kPartColumns - 1) / kPartColumns;
+  const std::int64_t tiles_down = (compute_units - 1) / columns;
+  const std::int64_t tiles = std::max<std::int64_t>(tiles_down * columns / 2, 1);
+  const std::int64_t parts =
+      std::min({(2 * compute_units + tiles - 1) / tiles, k / kLeastPart, std::int64_t{kMostParts}});
+  if (tiles_down < 1 || parts < 2) return {};
+  return {tiles_down * kPartRows, static_cast<std::int32_t>(parts)};
+}
+
+/// Enough for the sums of every such GEMM.
+inline std::size_t bytes_of_partial_sums(const opencl::DeviceInfo& info) {
+  return std::size_t{kMostParts} * kPartRows * kPartColumns * sizeof(std::int32_t) *
+         info.compute_units;
+}
+
+}  // namespace bertcl::plan
