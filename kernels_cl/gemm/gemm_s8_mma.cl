@@ -17,8 +17,8 @@
 //
 // Layout: panel width 64, K group 16: B[ceil(N/64)][ceil(K/16)][64][16], zero-padded past N and K.
 // Grid: (ITEMS, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
-// With PARTIAL, which only tests use so far: grid (ITEMS * parts, ...), the group sums one of
-// `parts` parts of K and stores s32 [parts][M][N], which gemm_s8_finish.cl adds up.
+// With PARTIAL: grid (ITEMS * parts, ...), the group sums one of `parts` parts of K and stores
+// s32 [parts][M][N], which gemm_s8_finish.cl adds up.
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes. With ACTIVATION and OUT_TYPE
 // given, those two are not read: code for all of them is more than an instruction cache holds.
 #ifndef TILE_M
