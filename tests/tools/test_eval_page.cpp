@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of `bertcl eval --html`: its figures are those of the JSON, its texts are only text.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cstdio>
@@ -74,6 +75,11 @@ TEST_F(EvalPageTest, FiguresAreThoseOfTheJson) {
   EXPECT_EQ(comparison.at("total"), 30);
   const std::size_t differing = comparison.at("differing").size();
   EXPECT_EQ(comparison.at("equal").get<std::size_t>() + differing, 30u);
+  EXPECT_FALSE(report_.at("models")[0].contains("equal_answers"));
+  EXPECT_EQ(report_.at("models")[1].at("equal_answers"), comparison.at("equal"));
+  EXPECT_THAT(result.out,
+              HasSubstr(fmt::format("the same answer to {} of 30 ({:.1f} %)", 30 - differing,
+                                    static_cast<double>(30 - differing) / 0.3)));
   ASSERT_GT(differing, 20u) << "the other model knows nothing";
   EXPECT_EQ(count(page_, "<article class=\"card item\">"), differing);
   for (const json& item : comparison.at("differing")) {

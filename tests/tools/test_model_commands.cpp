@@ -72,6 +72,7 @@ TEST_F(EvalTest, ModelsStandSideBySide) {
   ASSERT_EQ(json.at("models").size(), 2u);
   EXPECT_EQ(json["models"][0]["precision"], "fp16");
   EXPECT_EQ(json["models"][0]["f1"], json["models"][1]["f1"]);
+  EXPECT_EQ(json["models"][1]["equal_answers"], 4);
 }
 
 TEST_F(EvalTest, BadInputIsNamed) {

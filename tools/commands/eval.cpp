@@ -132,7 +132,7 @@ int run_eval(EvalOptions& options) {
     if (!options.html.empty())
       profile(session, static_cast<std::int64_t>(tokenizer.vocabulary_size()), rows.back());
   }
-  compare_vectors(rows);
+  compare_with_first(rows);
   const std::string device = context->info().name;
   const std::string head = head_of(rows, evaluator.unit, options, device);
   if (options.prints_text()) print_evaluation(rows, head);

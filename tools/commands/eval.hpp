@@ -32,6 +32,9 @@ struct EvalOptions : ModelOptions {
   bool windows = false, force = false;
   std::vector<std::string> squad_only;  ///< options of SQuAD alone that were given
   std::size_t limit = 0;
+
+  /// Results of single questions or texts are compared.
+  bool keeps_items() const { return !html.empty() || models.size() + compare.size() > 1; }
 };
 
 /// Loads the data when it is made, and evaluates models on them.

@@ -78,7 +78,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
     return squad::evaluate(dataset, tokenizer, evaluate, std::ref(model), show, options.limit);
   });
   if (first) write_files(options, evaluation);
-  if (!options.html.empty()) row.items = items_of(dataset, evaluation);
+  if (options.keeps_items()) row.items = items_of(dataset, evaluation);
   row.scores = scores_of(evaluation.scores);
   row.metrics = {{"exact_match", evaluation.scores.exact_match}, {"f1", evaluation.scores.f1}};
   for (const auto& [name, value] : evaluation.scores.official())

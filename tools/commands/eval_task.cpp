@@ -80,7 +80,7 @@ EvaluatedModel evaluate_model(runtime::Session& session, const EvalOptions& opti
       evaluate.origin);
   if (first && !options.predictions.empty())
     write_predictions(options.predictions, evaluation.results->predictions());
-  if (!options.html.empty()) row.items = items_of(evaluation.results->predictions());
+  if (options.keeps_items()) row.items = items_of(evaluation.results->predictions());
   for (const tasks::Metric& metric : evaluation.metrics) {
     row.scores.push_back(score_of(metric));
     row.metrics.emplace_back(metric.name, metric.value);

@@ -52,20 +52,37 @@ double EvaluatedModel::tokens_per_second() const {
   return static_cast<double>(tokens) / std::max(1e-9, total_seconds);
 }
 
-void compare_vectors(std::vector<EvaluatedModel>& models) {
-  const std::vector<std::vector<float>>& first = models.front().vectors;
+namespace {
+
+void compare_answers(const EvaluatedModel& first, EvaluatedModel& model) {
+  if (model.items.empty() || model.items.size() != first.items.size()) return;
+  if (model.items.front().number) return;
+  std::size_t equal = 0;
+  for (std::size_t i = 0; i < model.items.size(); ++i)
+    equal += model.items[i].prediction == first.items[i].prediction;
+  model.equal_answers = equal;
+}
+
+void compare_vectors(const EvaluatedModel& first, EvaluatedModel& model) {
+  const std::vector<std::vector<float>>&one = first.vectors, &own = model.vectors;
+  // Models of other dimensions are not comparable.
+  if (own.empty() || own.size() != one.size() || own[0].size() != one[0].size()) return;
+  double sum = 0.0, least = 1.0;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const double cosine = tasks::cosine(own[i], one[i]);
+    sum += cosine;
+    least = std::min(least, cosine);
+  }
+  model.mean_cosine = sum / static_cast<double>(own.size());
+  model.least_cosine = least;
+}
+
+}  // namespace
+
+void compare_with_first(std::vector<EvaluatedModel>& models) {
   for (std::size_t m = 1; m < models.size(); ++m) {
-    const std::vector<std::vector<float>>& own = models[m].vectors;
-    // Models of other dimensions are not comparable.
-    if (own.empty() || own.size() != first.size() || own[0].size() != first[0].size()) continue;
-    double sum = 0.0, least = 1.0;
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      const double cosine = tasks::cosine(own[i], first[i]);
-      sum += cosine;
-      least = std::min(least, cosine);
-    }
-    models[m].mean_cosine = sum / static_cast<double>(own.size());
-    models[m].least_cosine = least;
+    compare_answers(models.front(), models[m]);
+    compare_vectors(models.front(), models[m]);
   }
 }
 
@@ -109,6 +126,12 @@ void print_evaluation(const std::vector<EvaluatedModel>& models, const std::stri
                names[i], differences, one.tokens_per_second() / other.tokens_per_second(),
                100.0 * static_cast<double>(one.bytes) /
                    static_cast<double>(std::max<std::uintmax_t>(1, other.bytes)));
+    if (other.equal_answers)
+      print_text("the same answer to {} of {} ({:.1f} %)\n",
+                 grouped(static_cast<std::int64_t>(*other.equal_answers)),
+                 grouped(static_cast<std::int64_t>(other.items.size())),
+                 100.0 * static_cast<double>(*other.equal_answers) /
+                     static_cast<double>(other.items.size()));
     if (other.mean_cosine)
       print_text("cosine of their vectors of {}: {:.5f} on average, {:.5f} at least\n",
                  counted(static_cast<std::int64_t>(other.vectors.size()), "texts"),
@@ -136,6 +159,7 @@ nlohmann::ordered_json to_json(const std::vector<EvaluatedModel>& models) {
       json["mean_cosine"] = *model.mean_cosine;
       json["least_cosine"] = *model.least_cosine;
     }
+    if (model.equal_answers) json["equal_answers"] = *model.equal_answers;
     list.push_back(std::move(json));
   }
   return list;

@@ -52,16 +52,18 @@ struct EvaluatedModel {
   std::vector<std::vector<float>> vectors;  ///< of the texts, of a model that gives vectors
   /// Cosines of these with those of the first model, which has none.
   std::optional<double> mean_cosine, least_cosine;
+  std::vector<ItemResult> items;  ///< in the order of the data; kept where models are compared
+  /// Items with the prediction of the first model, which has none; none where these are numbers.
+  std::optional<std::size_t> equal_answers;
   // For the page alone.
-  std::vector<ItemResult> items;    ///< in the order of the data
   std::vector<KernelTime> kernels;  ///< the slowest first, for a batch of the size below
   std::int64_t profiled_batch = 0, profiled_seq = 0;
 
   double tokens_per_second() const;
 };
 
-/// Compares the vectors of each model with those of the first.
-void compare_vectors(std::vector<EvaluatedModel>& models);
+/// Compares the predictions and the vectors of each model with those of the first.
+void compare_with_first(std::vector<EvaluatedModel>& models);
 
 /// The names of the files, with as many of their folders as tell them apart.
 std::vector<std::string> short_names(const std::vector<std::filesystem::path>& paths);

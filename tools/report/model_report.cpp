@@ -104,11 +104,18 @@ void add_rows(Table& table, const runtime::Session& session, const plan::Section
   bool first = true;
   for (const std::size_t i : section.steps) {
     const plan::Step& step = plan.steps[i];
+    if (!plan::runs(step, sizes)) continue;
     const plan::StepCost cost = plan::cost_of(plan, step, sizes);
     table.add({std::exchange(first, false) ? title : "", std::to_string(i), step.op, step.type,
                plan::launched_by(plan, step, sizes).variant, operations_text(cost.operations),
                bytes_cell(cost.weight_bytes), bytes_cell(cost.activation_bytes), why_text(step)});
   }
+}
+
+/// Steps that run for these sizes.
+std::size_t launches_of(const plan::Plan& plan, const ir::Bindings& sizes) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      plan.steps, [&](const plan::Step& step) { return plan::runs(step, sizes); }));
 }
 
 }  // namespace
@@ -142,11 +149,12 @@ std::string report_text(const runtime::Session& session, BatchSize size) {
     if (!folded.same.empty()) table.add({folded.same_title(), "", "", "", "", "", "", "", ""});
   }
   std::map<std::pair<std::string, std::string>, int> totals;
-  for (const plan::Step& step : plan.steps) ++totals[{step.op, step.type}];
+  for (const plan::Step& step : plan.steps) totals[{step.op, step.type}] += plan::runs(step, sizes);
   Table sums({"op", "type", ">launches"});
   for (const auto& [key, count] : totals) sums.add({key.first, key.second, std::to_string(count)});
-  std::string text = fmt::format("{}\n{}\n{}", table.str(), sums.str(),
-                                 counted(static_cast<std::int64_t>(plan.steps.size()), "launches"));
+  std::string text =
+      fmt::format("{}\n{}\n{}", table.str(), sums.str(),
+                  counted(static_cast<std::int64_t>(launches_of(plan, sizes)), "launches"));
   if (const int merged = plan::merged_steps(plan))
     text += fmt::format(", {} of them merged", merged);
   text += "\n";
@@ -200,6 +208,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
                    {"why_not_faster", step.why_not_faster},
                    {"tuned", tuned_json(step)},
                    {"source_nodes", step.sources}});
+    if (!plan::runs(step, sizes)) ops.back()["runs"] = false;
   }
   const NodeAccount account = account_of(session);
   return {{"path", session.path().string()},
@@ -209,7 +218,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
           {"outputs", ports_json(session.outputs())},
           {"ops", std::move(ops)},
           {"layers", std::move(layers)},
-          {"launches", plan.steps.size()},
+          {"launches", launches_of(plan, sizes)},
           {"merged_steps", plan::merged_steps(plan)},
           {"why_not_merged", plan.why_no_persistent_kernel},
           {"batch", size.batch},
