@@ -47,12 +47,14 @@ class End {
 int Connection::socket() {
   if (socket_) return *socket_;
   socket_ = -1;
+  // Of a client that has reset its connection no port is known: any socket would be taken for its.
+  if (remote_port_ < 0 || local_port_ < 0) return *socket_;
   std::error_code gone;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", gone)) {
     const std::string name = entry.path().filename().string();
     int descriptor = -1;
     std::from_chars(name.data(), name.data() + name.size(), descriptor);
-    // All connections of the server have its port: that of the client tells most of them apart.
+    // All connections have the server's port, so compare the client's first.
     End remote(descriptor, getpeername);
     if (remote.port() != remote_port_ || remote.host() != remote_address_) continue;
     if (End(descriptor, getsockname).port() == local_port_) {

@@ -88,6 +88,12 @@ class RawConnection {
     for (std::string part = receive(); !part.empty(); part = receive()) text += part;
     return text;
   }
+  /// Hangs up without the end that the protocol has for it.
+  void reset() {
+    const linger at_once{1, 0};
+    setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    hang_up();
+  }
   void hang_up() {
     if (socket_ >= 0) close(socket_);
     socket_ = -1;

@@ -111,6 +111,18 @@ TEST(Overload, AThousandClientsHangUp) {
   before.check();
 }
 
+// The port of such a client is not known anymore when its connection is to be closed.
+TEST(Overload, ResetConnectionsCloseNoOther) {
+  TestServer server;
+  const std::string body = body_of(text_of(5)), expected = answer(server, body);
+  for (int i = 0; i < 200; ++i) {
+    RawConnection client(server.port());
+    client.send("GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
+    client.reset();
+  }
+  for (int i = 0; i < 20; ++i) ASSERT_EQ(answer(server, body), expected) << i;
+}
+
 TEST(Overload, SlowReadersHoldNobodyUp) {
   TestServer server({.server = {.threads = 16, .io_seconds = 1}});
   const std::string body = body_of(text_of(40)), expected = answer(server, body);
