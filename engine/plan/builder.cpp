@@ -2,8 +2,6 @@
 // Slots, constants and steps of a plan under construction.
 #include "plan/builder.hpp"
 
-#include "plan/gemm_parts.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/persistent_kernel.hpp"
 #include "opencl/queue.hpp"
+#include "plan/gemm_parts.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::plan {
@@ -196,10 +195,13 @@ void Builder::build(std::span<const Wanted> programs) {
       wanted.kernel.build();
     } catch (const Error& error) {
       const std::string message = error.what();
-      refuse(wanted.kernel,
-             "the driver refuses its kernel: " + message.substr(0, message.find('\n')), error);
-      if (wanted.node && !is_refused(wanted.kernel))
-        throw Error(fmt::format("{}: {}", wanted.node->describe(), error.what()), error.code());
+      const Error placed(
+          wanted.node ? fmt::format("{}: {}", wanted.node->describe(), message) : message,
+          error.code());
+      if (error.code() != ErrorCode::out_of_memory)  // which may pass
+        refuse(wanted.kernel,
+               "the driver refuses its kernel: " + message.substr(0, message.find('\n')), placed);
+      if (wanted.node && !is_refused(wanted.kernel)) throw placed;
       if (!wanted.node) give_up_persistent_kernel(error.what());
     }
     ++built_;

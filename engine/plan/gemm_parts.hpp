@@ -15,6 +15,8 @@ struct GemmParts {
   std::int32_t parts = 1;
 };
 
+// Variants of linear_q: the sums of the parts, and the step that adds them.
+inline constexpr const char *kMmaParts = "mma_parts", *kMmaFinish = "mma_finish";
 inline constexpr std::int32_t kPartRows = 32, kPartColumns = 64;  // of a tile
 inline constexpr std::int32_t kMostParts = 8;
 inline constexpr std::int64_t kLeastPart = 512;  // of K: less is less than a launch takes
@@ -22,6 +24,7 @@ inline constexpr std::int64_t kLeastPart = 512;  // of K: less is less than a la
 /// For weights [k, n]: as many rows as have fewer tiles than the device has compute units, and as
 /// many parts as give half of them two groups a unit.
 inline GemmParts parts_of(std::int64_t n, std::int64_t k, std::int64_t compute_units) {
+  if (n < 1 || compute_units < 2) return {};
   const std::int64_t columns = (n + kPartColumns - 1) / kPartColumns;
   const std::int64_t tiles_down = (compute_units - 1) / columns;
   const std::int64_t tiles = std::max<std::int64_t>(tiles_down * columns / 2, 1);

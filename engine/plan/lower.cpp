@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -14,6 +15,7 @@
 #include "kernels/variants.hpp"
 #include "ops/op.hpp"
 #include "ops/symbols.hpp"
+#include "plan/gemm_parts.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/persistent_kernel.hpp"
 #include "support/did_you_mean.hpp"
@@ -208,7 +210,8 @@ const Lowering* find_lowering(std::string_view op) {
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names = kernels::variant_names();
-  names.insert(std::ranges::upper_bound(names, "persistent"), "persistent");
+  for (const char* name : {"persistent", kMmaParts})
+    names.insert(std::ranges::upper_bound(names, name), name);
   return names;
 }
 

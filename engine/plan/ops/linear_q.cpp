@@ -23,9 +23,7 @@ PrepackedS8 prepack_weights(Builder& b, const ir::Tensor& w, const GemmS8& gemm)
   return prepacked;
 }
 
-constexpr const char *kParts = "_parts", *kFinish = "finish";  // in names of variants
-
-/// The same GEMM for few rows: sums of parts of K, and their end.
+/// The same GEMM for few rows: partial sums over K, and the step that adds them.
 void add_parts(Builder& b, const ir::Node& node, const GemmS8& gemm,
                const kernels::GemmS8<Argument>& of, const GemmParts& parts, const ir::Dim& rows) {
   const std::int32_t n = std::get<std::int32_t>(of.N), items = gemm.variant.items;
@@ -38,8 +36,7 @@ void add_parts(Builder& b, const ir::Node& node, const GemmS8& gemm,
   };
   const Argument sums = b.partial_sums();
   Step& partial = b.launch(
-      node, "int8", gemm.variant.name + kParts,
-      b.kernel(gemm.variant.program, "gemm_s8_partial", defines),
+      node, "int8", kMmaParts, b.kernel(gemm.variant.program, "gemm_s8_partial", defines),
       kernels::GemmS8Partial<Argument>{.a = of.a,
                                        .b = of.b,
                                        .partials = sums,
@@ -53,7 +50,7 @@ void add_parts(Builder& b, const ir::Node& node, const GemmS8& gemm,
   limit(partial);
   const opencl::Defines known{{"ACTIVATION", std::get<std::int32_t>(of.activation)},
                               {"OUT_TYPE", std::get<std::int32_t>(of.out_type)}};
-  limit(b.launch(node, "int8", kFinish, b.kernel("gemm_s8_finish", "gemm_s8_finish", known),
+  limit(b.launch(node, "int8", kMmaFinish, b.kernel("gemm_s8_finish", "gemm_s8_finish", known),
                  kernels::GemmS8Finish<Argument>{.partials = sums,
                                                  .colsum = of.colsum,
                                                  .scale = of.scale,
@@ -155,7 +152,8 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
                });
   if (gemm.variant.program != "gemm_s8_mma" || gemm.tunable.gain > 0) return;
   const GemmParts parts = parts_of(n, k, b.context().info().compute_units);
-  for (const std::string& variant : {gemm.variant.name + kParts, std::string(kFinish)})
+  if (b.is_disabled(kMmaParts)) return;
+  for (const std::string variant : {kMmaParts, kMmaFinish})
     if (!b.options().why_refused(node.op, variant).empty()) return;
   if (parts.parts == 1) return;
   step.above_rows = parts.up_to_rows;
