@@ -68,17 +68,28 @@ def _check_files(output, data, files, force):
                             "--read-table FILE, or --dynamic to find them in each run")
     if data is not None and table:
         raise _bertcl.Error("--data and --read-table exclude each other: ranges are either found by calibration or read")
-    if os.path.isfile(output) and not force:
-        raise _bertcl.Error(f"--output: {output} already exists; name another file, or replace it with --force")
+    made = {"--output": output, "--write-table": files.get("write_table", "")}
+    for name, path in made.items():
+        if os.path.isfile(path) and not force:
+            raise _bertcl.Error(f"{name}: {path} already exists; name another file, or replace it with --force")
+    if made["--write-table"] and os.path.abspath(made["--write-table"]) == os.path.abspath(output):
+        raise _bertcl.Error(f"--write-table and --output name the same file {output}")
 
 
 def _sample_length(model, tokenizer, wanted, device):
     """Tokens of the longest sample: as wanted, which the model has to take, or the usual number within what it takes."""
-    info = Session(model, device=device).info
+    session = Session(model, device=device)
+    info, most = session.info, _longest(session)
     if 0 < info.vocabulary < len(tokenizer):
         raise _bertcl.Error(f"{model}: the tokenizer has {len(tokenizer):,} tokens, the model's embedding table "
                             f"{info.vocabulary:,} rows; use the tokenizer that belongs to this model (vocab=FILE)")
-    if wanted and 0 < info.max_length < wanted:
-        raise _bertcl.Error(f"{model}: sequences of {wanted} tokens exceed the model's maximum of {info.max_length}; "
-                            f"use max_seq_length={info.max_length}")
-    return wanted or min(USUAL_LENGTH, info.max_length or USUAL_LENGTH)
+    if wanted and most and most < wanted:
+        raise _bertcl.Error(f"{model}: sequences of {wanted} tokens exceed the model's maximum of {most}; "
+                            f"use max_seq_length={most}")
+    return wanted or min(USUAL_LENGTH, most or USUAL_LENGTH)
+
+
+def _longest(session):
+    """Tokens that the model takes, by its positions and by its inputs where they have a fixed length; None: any number."""
+    fixed = [node.shape[1] for node in session.get_inputs() if len(node.shape) == 2 and isinstance(node.shape[1], int)]
+    return min((length for length in [*fixed, session.info.max_length] if length > 0), default=None)

@@ -34,6 +34,9 @@ void apply(const std::vector<Setting>& settings, const RangeSource& source, Opti
     if (!command.get_option_no_throw(name))
       throw Error(
           fmt::format("unknown option '{}'{}", name, did_you_mean(name, long_names(command))));
+    // Without its value an option would take the next one as that.
+    if (setting->second.empty() && command.get_option(name)->get_items_expected_min() > 0)
+      throw Error(fmt::format("{} needs a value", name));
     words.push_back(setting->second.empty() ? name : name + "=" + setting->second);
   }
   try {

@@ -106,6 +106,14 @@ TEST_F(ApiQuantize, SettingsAreTheOptionsOfTheCommand) {
   EXPECT_EQ(json["activations"]["type"], "i8");
 }
 
+TEST_F(ApiQuantize, ASettingWithoutItsValueTakesNoOther) {
+  QuantizeOptions options = quick();
+  options.dynamic = true;
+  options.settings = {{"exclude", ""}, {"per-tensor", ""}};
+  EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "a.onnx", Sequences(), options); }),
+              HasSubstr("--exclude needs a value"));
+}
+
 TEST_F(ApiQuantize, RangesComeFromATableOrFromEachRun) {
   QuantizeOptions options = quick();
   options.write_table = folder_ / "ranges.json";

@@ -4,6 +4,7 @@ import pathlib
 import threading
 import unittest
 
+import onnx
 from package import DEFAULT_MODEL, bertcl
 from test_evaluation import MODEL, Scratch
 
@@ -72,6 +73,19 @@ class QuantizationTest(Scratch):
         with self.without_program(), self.assertRaises(FileNotFoundError):
             bertcl.quantize(MODEL, self.path / "q.onnx", self.squad(), sensitivity=True, **QUICK)
 
+    def test_samples_fit_inputs_of_a_fixed_length(self):
+        fixed, output = self.path / "fixed.onnx", self.path / "q.onnx"
+        model = onnx.load(MODEL)
+        for value in model.graph.input:
+            value.type.tensor_type.shape.dim[1].dim_value = 16
+        onnx.save(model, fixed)
+        options = {**QUICK, "vocab": DEFAULT_MODEL / "vocab.txt"}
+        with self.without_program():
+            bertcl.quantize(fixed, output, self.squad(), **options)
+            with self.assertRaisesRegex(bertcl.Error, "sequences of 20 tokens exceed the model's maximum of 16"):
+                bertcl.quantize(fixed, self.path / "r.onnx", self.squad(), max_seq_length=20, **options)
+        self.assertTrue(bertcl.Session(output).info.int8)
+
     def test_errors_are_those_of_the_program(self):
         data, output = self.squad(), self.path / "q.onnx"
         self.write("made.onnx", "")
@@ -83,6 +97,9 @@ class QuantizationTest(Scratch):
                  ("--dynamic excludes --data", {"dynamic": True}),
                  ("sequences of 600 tokens exceed", {"max_seq_length": 600}),
                  ("already exists.*--force", {"output": self.path / "made.onnx"}),
+                 ("--write-table: .*already exists", {"write_table": self.path / "made.onnx"}),
+                 ("the same file", {"write_table": output}),
+                 ("--exclude needs a value", {"exclude": [""], "per_tensor": True}),
                  ("/nowhere.json", {"data": "/nowhere.json"}),
                  ("--smooth has no effect here", {"smooth": "0.5", "write_table": self.path / "t.json"})]
         for message, options in cases:
@@ -110,11 +127,11 @@ class QuantizationTest(Scratch):
         self.assertFalse(output.exists())
 
     def test_other_threads_run_meanwhile(self):
-        counts, count, over, data = [], 0, threading.Event(), self.squad()
-        work = threading.Thread(target=lambda: (bertcl.quantize(
-            MODEL, self.path / "q.onnx", data, **{**QUICK, "progress": lambda *_: counts.append(count)}), over.set()))
+        counts, count, data = [], 0, self.squad()
+        work = threading.Thread(target=lambda: bertcl.quantize(
+            MODEL, self.path / "q.onnx", data, **{**QUICK, "progress": lambda *_: counts.append(count)}))
         work.start()
-        while not over.is_set():
+        while work.is_alive():
             count += 1
         work.join()
         self.assertLess(counts[0], counts[-1])
