@@ -11,26 +11,28 @@
 
 namespace bertcl::quant {
 
-void check_accuracy(const CLI::App& command, const Options& options, const RangeSource& source) {
-  const AccuracyOptions& accuracy = options.accuracy;
-  const bool smooths = accuracy.smooth && command.count("--smooth") > 0;
+AskedAccuracy asked_accuracy(const CLI::App& command, const AccuracyOptions& options) {
+  return {.smooth = options.smooth && command.count("--smooth") > 0,
+          .gptq = options.gptq && command.count("--weight-rounding") > 0,
+          .bias_correction = options.bias_correction && command.count("--bias-correction") > 0};
+}
+
+void check_accuracy(const AskedAccuracy& asked, const Options& options, const RangeSource& source) {
   const auto refuse = [](std::string_view option, std::string_view reason) {
     throw Error(fmt::format("{} has no effect here: {}", option, reason));
   };
-  if (smooths)
+  if (asked.smooth)
     if (const std::string reason = why_not_smoothed(options); !reason.empty())
       refuse("--smooth", reason);
-  if (smooths && (source.reads_table || source.writes_table))
+  if (asked.smooth && (source.reads_table || source.writes_table))
     refuse("--smooth", "a table has one range per tensor of the original model");
   const std::string_view reason = source.dynamic       ? "--dynamic takes no samples"
                                   : source.reads_table ? "a table of ranges has no samples"
                                                        : "";
   if (reason.empty()) return;
-  if (smooths) refuse("--smooth", reason);
-  if (accuracy.gptq && command.count("--weight-rounding") > 0)
-    refuse("--weight-rounding gptq", reason);
-  if (accuracy.bias_correction && command.count("--bias-correction") > 0)
-    refuse("--bias-correction", reason);
+  if (asked.smooth) refuse("--smooth", reason);
+  if (asked.gptq) refuse("--weight-rounding gptq", reason);
+  if (asked.bias_correction) refuse("--bias-correction", reason);
 }
 
 std::vector<std::string> leave_out_by_table(Options& options, const RangeSource& source) {

@@ -18,9 +18,16 @@ struct RangeSource {
   bool reads_table = false, writes_table = false;
 };
 
-/// Throws Error where --smooth, --weight-rounding gptq or --bias-correction stands beside an option
-/// that leaves nothing of it. Those that a preset sets give way, which the report says.
-void check_accuracy(const CLI::App& command, const Options& options, const RangeSource& source);
+/// Measures that were asked for by name; those that a preset sets give way, which the report says.
+struct AskedAccuracy {
+  bool smooth = false, gptq = false, bias_correction = false;
+};
+
+/// Of --smooth, --weight-rounding and --bias-correction.
+AskedAccuracy asked_accuracy(const CLI::App& command, const AccuracyOptions& options);
+
+/// Throws Error where what was asked for stands beside an option that leaves nothing of it.
+void check_accuracy(const AskedAccuracy& asked, const Options& options, const RangeSource& source);
 
 /// What the options ask for and a table neither keeps nor gives. Tables hold ranges of the model's
 /// own tensors, so smoothing and scales per channel are taken out of the options.

@@ -45,7 +45,7 @@ void apply(const std::vector<Setting>& settings, const RangeSource& source, Opti
     throw Error(error.what());
   }
   if (!overrides.empty()) options.overrides = read_overrides(overrides);
-  check_accuracy(command, options, source);
+  check_accuracy(asked_accuracy(command, options.accuracy), options, source);
 }
 
 }  // namespace bertcl::quant

@@ -106,9 +106,13 @@ TEST_F(ApiQuantize, SettingsAreTheOptionsOfTheCommand) {
   EXPECT_EQ(json["activations"]["type"], "i8");
 }
 
-TEST_F(ApiQuantize, ASettingWithoutItsValueTakesNoOther) {
+TEST_F(ApiQuantize, OptionsThatCannotBeMetAreRefused) {
   QuantizeOptions options = quick();
   options.dynamic = true;
+  options.smooth = true;
+  EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "a.onnx", Sequences(), options); }),
+              HasSubstr("--smooth has no effect here"));
+  options.smooth.reset();
   options.settings = {{"exclude", ""}, {"per-tensor", ""}};
   EXPECT_THAT(error_of([&] { quantize(tests::model, folder_ / "a.onnx", Sequences(), options); }),
               HasSubstr("--exclude needs a value"));
