@@ -105,7 +105,7 @@ struct Step {
   std::array<Size, 3> global;
   std::array<std::size_t, 3> local{1, 1, 1};
   std::vector<Alternative> alternatives;  // the first that fits a run is taken, else the kernel
-  /// It runs for so many of `unit`; for others, other steps do its work.
+  /// Runs only where above_rows < unit <= up_to_rows; else other steps do its work.
   std::int64_t above_rows = -1, up_to_rows = std::numeric_limits<std::int64_t>::max();
   std::optional<TunableGemm> tunable;
   double operations_per_unit = 0;  // arithmetic operations = this * unit
