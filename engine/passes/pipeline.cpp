@@ -15,7 +15,8 @@ namespace bertcl::passes {
 // The passes, a file each in the folder of their group.
 using MakePass = Pass();
 MakePass find_quantize, resolve_shapes, unmerge_transpose, gather_one_hot, split_qlinear_matmul,
-    dequantize_tables, widen_halves, drop_identity, fold_weight_transpose, share_common, dead_code;
+    dequantize_tables, widen_halves, drop_identity, drop_requantize, fold_weight_transpose,
+    share_common, dead_code;
 Pass fold_constants(const ir::Limits& limits);
 MakePass find_layer_norm, find_gelu, fold_channel_factor, lift_quantize, find_linear, find_linear_q,
     find_quantize_rows, split_linear, find_attention, find_positions, find_embedding, find_add_norm,
@@ -42,7 +43,8 @@ std::vector<Pass> pipeline(const Options& options) {
       // normalize: one spelling for each thing
       resolve_shapes(), split_qlinear_matmul(), fold_constants(options.limits), widen_halves(),
       find_quantize(), fold_constants(options.limits), unmerge_transpose(), gather_one_hot(),
-      dequantize_tables(), drop_identity(), fold_weight_transpose(), share_common(), dead_code(),
+      dequantize_tables(), drop_identity(), drop_requantize(), fold_weight_transpose(),
+      share_common(), dead_code(),
       // recognize: many spellings, one op
       find_layer_norm(), find_gelu(), fold_channel_factor(), lift_quantize(), share_common(),
       find_linear(), find_quantize_rows(), find_linear_q(), split_linear(), lift_quantize(),
