@@ -7,9 +7,7 @@
 namespace bertcl::tools {
 namespace {
 
-struct Interrupted {
-  int signal;
-};
+struct Interrupted {};
 
 volatile std::sig_atomic_t interrupting_signal = 0;
 
@@ -25,13 +23,15 @@ int run_interruptibly(const std::function<int()>& work) {
     if (std::signal(signal, remember_signal) == SIG_IGN) std::signal(signal, SIG_IGN);
   try {
     return work();
-  } catch (const Interrupted& interrupted) {
-    return std::raise(interrupted.signal);  // its action is the default one again: to end
+  } catch (...) {
+    // An error after a signal follows from it: LLVM in a driver removes the file that it writes.
+    if (interrupting_signal == 0) throw;
+    return std::raise(interrupting_signal);  // its action is the default one again: to end
   }
 }
 
 void throw_if_interrupted() {
-  if (interrupting_signal != 0) throw Interrupted{interrupting_signal};
+  if (interrupting_signal != 0) throw Interrupted{};
 }
 
 }  // namespace bertcl::tools
