@@ -103,19 +103,15 @@ OrtEp* Factory::create(const OrtKeyValuePairs* const* metadata, size_t count,
   ort.api.GetKeyValuePairs(entries, &keys, &values, &entry_count);
   const std::string prefix = "ep." + lower(kProvider) + ".";
   std::map<std::string, std::string> given;
-  bool keeps_qdq = false;
   for (size_t i = 0; i < entry_count; ++i) {
     const std::string key = keys[i];
     if (key.starts_with(prefix)) given.emplace(key.substr(prefix.size()), values[i]);
-    if (key == "optimization.disable_specified_optimizers")
-      keeps_qdq =
-          std::string_view(values[i]).find("QDQPropagationTransformer") != std::string_view::npos;
   }
   runtime::SessionOptions options = read_options(given);
   if (options.device.empty())
     if (const char* index = ort.api.GetKeyValue(metadata[0], kDeviceKey)) options.device = index;
   opencl::select_device(options.device);  // refused here, with the list of devices
-  return make_provider(ort, session_logger, std::move(options), keeps_qdq);
+  return make_provider(ort, session_logger, std::move(options));
 }
 
 Factory::Factory(const OrtApi& api, const OrtLogger* l)

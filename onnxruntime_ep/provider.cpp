@@ -92,7 +92,7 @@ void Computation::run(OrtKernelContext* context) {
 }
 
 struct Provider : OrtEp {
-  Provider(const Ort& o, const OrtLogger* l, runtime::SessionOptions s, bool keeps_qdq);
+  Provider(const Ort& o, const OrtLogger* l, runtime::SessionOptions s);
 
   /// Takes nodes, and loads them at once: what the planner refuses stays with ONNX Runtime.
   void take(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
@@ -105,7 +105,6 @@ struct Provider : OrtEp {
   const Ort& ort_;
   const OrtLogger* logger_;
   runtime::SessionOptions options_;
-  bool keeps_qdq_;
   std::optional<Error> error_;                                   // of load(), for compile()
   std::map<std::vector<std::string>, runtime::Session> loaded_;  // by the outputs of the part
 };
@@ -153,14 +152,6 @@ void Provider::take(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   ort_.check(ort_.api.Graph_GetParentNode(graph, &parent));
   if (parent) return;  // a branch may use values of the graph around it
   const Graph read(ort_, graph);
-  const auto is_quantize = [](const Node& node) {
-    return node.proto.op_type() == "QuantizeLinear";
-  };
-  if (!keeps_qdq_ && std::ranges::any_of(read.nodes(), is_quantize))
-    ort_.log(logger_, ORT_LOGGING_LEVEL_WARNING,
-             "ONNX Runtime may have moved Q/DQ of this model, so that attention runs in float: set "
-             "the session's configuration entry optimization.disable_specified_optimizers to "
-             "QDQPropagationTransformer");
   const Partition part = choose(read);
   if (part.nodes.empty()) {
     if (!read.nodes().empty())
@@ -223,8 +214,8 @@ std::unique_ptr<Computation> Provider::compile(const OrtNode* fused) {
   return result;
 }
 
-Provider::Provider(const Ort& o, const OrtLogger* l, runtime::SessionOptions s, bool keeps_qdq)
-    : OrtEp{}, ort_(o), logger_(l), options_(std::move(s)), keeps_qdq_(keeps_qdq) {
+Provider::Provider(const Ort& o, const OrtLogger* l, runtime::SessionOptions s)
+    : OrtEp{}, ort_(o), logger_(l), options_(std::move(s)) {
   ort_version_supported = kOrtVersion;
   GetName = [](const OrtEp*) noexcept { return kProvider; };
   GetCapability = [](OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* support) noexcept {
@@ -247,9 +238,8 @@ Provider::Provider(const Ort& o, const OrtLogger* l, runtime::SessionOptions s, 
 
 }  // namespace
 
-OrtEp* make_provider(const Ort& ort, const OrtLogger* logger, runtime::SessionOptions options,
-                     bool keeps_qdq) {
-  return std::make_unique<Provider>(ort, logger, std::move(options), keeps_qdq).release();
+OrtEp* make_provider(const Ort& ort, const OrtLogger* logger, runtime::SessionOptions options) {
+  return std::make_unique<Provider>(ort, logger, std::move(options)).release();
 }
 
 void release_provider(OrtEp* provider) noexcept { delete static_cast<Provider*>(provider); }

@@ -10,9 +10,7 @@
 namespace bertcl::onnxruntime_ep {
 
 /// Makes one; ONNX Runtime gives it back to release_provider(). `ort` and `logger` outlive it.
-/// `keeps_qdq`: ONNX Runtime leaves Q/DQ of the graph where the file has them.
-OrtEp* make_provider(const Ort& ort, const OrtLogger* logger, runtime::SessionOptions options,
-                     bool keeps_qdq);
+OrtEp* make_provider(const Ort& ort, const OrtLogger* logger, runtime::SessionOptions options);
 void release_provider(OrtEp* provider) noexcept;
 
 }  // namespace bertcl::onnxruntime_ep

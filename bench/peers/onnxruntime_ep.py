@@ -42,7 +42,6 @@ def bertcl_session(model):
     options.log_severity_level = 3
     options.add_provider_for_devices([d for d in onnxruntime.get_ep_devices() if d.ep_name == NAME][:1],
                                      {"device": "cpu"})
-    options.add_session_config_entry("optimization.disable_specified_optimizers", "QDQPropagationTransformer")
     session = onnxruntime.InferenceSession(model, options, enable_fallback=0)
     assert session.get_providers()[0] == NAME
     return session
