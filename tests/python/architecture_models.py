@@ -95,7 +95,7 @@ class Architecture:
 
     def __init__(self, name):
         torch.manual_seed(0)
-        make, self.linears = ARCHITECTURES[name]
+        self.name, (make, self.linears) = name, ARCHITECTURES[name]
         model = make().eval()
         spread_parameters(model, 6)
         self.module = Outputs(model, self.inputs, self.outputs).eval()

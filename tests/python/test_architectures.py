@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoders of other architectures than BERT, as both exporters of torch write them, against ONNX Runtime: results,
-numbers of launches, and MatMuls in int8."""
+numbers of launches, and MatMuls in int8, with scales of each run and with calibrated ones."""
 import importlib.util
 import logging
 import pathlib
@@ -15,7 +15,7 @@ for package in "torch", "transformers", "onnxscript":
         raise unittest.SkipTest(f"{package} is not installed: tools/python/make_venv build/venv-torch "
                                 "tools/python/requirements-torch.txt")
 
-from architecture_models import ARCHITECTURES, Architecture
+from architecture_models import ARCHITECTURES, VOCABULARY, Architecture
 
 ABSOLUTE = 5e-5  # of results of LayerNorm
 # Gated parts with large values: against float64 ONNX Runtime is off by 1.4e-4, bertcl by 3.2e-5.
@@ -26,6 +26,8 @@ LAUNCHES = {
     "mpnet": (48, 50), "modernbert": (60, 60), "nomic-bert": (44, 44), "gte": (40, 40), "eurobert": (81, 81),
     "jina-v2": (28, 28), "deberta-v2": (102, 100),
 }
+NO_HEADS = {"deberta-v2"}  # its attention is not one launch, and stays in float
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 REFUSED = {"deberta": "does not follow from the shapes of the inputs"}
 
 
@@ -50,19 +52,35 @@ class Architectures(unittest.TestCase):
             for name in model.outputs:
                 self.assertLess(np.abs(found[name][real] - expected[name][real]).max(), bound, name)
 
-    def check_int8(self, model, path):
-        """Each run finds its scales among all rows, where those of padding count for ONNX Runtime alone: compared
-        without padding."""
+    def check_int8(self, model, path, bound, *options):
+        """A dynamic model finds its scales among all rows of a run, where those of padding count for ONNX Runtime alone:
+        compared without padding."""
         made = self.folder / "int8.onnx"
-        bertcl("quantize", path, "--dynamic", "-o", made, "--model-only", "--force")
+        bertcl("quantize", path, *options, "-o", made, "--model-only", "--force")
         ops = [op["op"] for op in inspect(made, "--batch", "2", "--seq", "24")["ops"]]
         self.assertNotIn("linear", ops)
         self.assertGreaterEqual(ops.count("linear_q"), model.linears // 2)  # some are fused
-        inputs = model.batch(1, 24)
-        found, expected = bertcl_run(made, inputs), Reference(made).run(inputs)
-        for name in model.outputs:
-            error = found[name] - expected[name]
-            self.assertLess(np.sqrt(np.mean(error ** 2)), 0.05, name)  # other roundings next to ties
+        if "--dynamic" not in options and model.name not in NO_HEADS:
+            self.assertIn("attention_q", ops)
+            self.assertNotIn("attention", ops)
+        reference = Reference(made)
+        differences = []
+        for seed in range(8):  # next to a rounding tie, a run may take the other way; not all of them do
+            inputs = model.batch(1, 7, seed)
+            found, expected = bertcl_run(made, inputs), reference.run(inputs)
+            differences.append(max(np.abs(found[name] - expected[name]).max() for name in model.outputs))
+            if differences[-1] < bound:
+                return
+        self.fail(f"all inputs give other results: {differences}")
+
+    def calibration(self):
+        """Options of `quantize` for calibration on texts of random words."""
+        words = [f"w{i}" for i in range(VOCABULARY - len(SPECIAL))]
+        vocabulary, texts = self.folder / "vocab.txt", self.folder / "texts.txt"
+        vocabulary.write_text("\n".join(SPECIAL + words) + "\n")
+        random = np.random.default_rng(1)
+        texts.write_text("".join(" ".join(random.choice(words, 20)) + "\n" for _ in range(4)))
+        return "--task", "text", "--calibration", texts, "--vocab", vocabulary
 
     def test_every_architecture(self):
         for name in ARCHITECTURES:
@@ -75,7 +93,8 @@ class Architectures(unittest.TestCase):
                     launches = inspect(path, "--batch", "3", "--seq", "24")["launches"]
                     self.assertEqual(launches, LAUNCHES[name][captured])
                     if not captured:
-                        self.check_int8(model, path)
+                        for options in ("--dynamic",), self.calibration():
+                            self.check_int8(model, path, BOUNDS.get(name, ABSOLUTE), *options)
 
     def test_what_cannot_run_is_refused_with_the_reason(self):
         for name, reason in REFUSED.items():
