@@ -159,7 +159,7 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
           },
           "Memory limit, in bytes or as 500M or 4G, for weights and values on the device and "
           "for\nfolded constants; by default BERTCL_MAX_MEMORY, else what the device has")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(CLI::AsSizeValue(false).description(""))
       ->type_name("SIZE");
   output_file(command->add_option("--json", options.json,
                                   "Write the result as JSON to FILE; - prints only the JSON"),
