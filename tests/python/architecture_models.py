@@ -10,8 +10,10 @@ from export_bert import spread_parameters
 
 SIZES = dict(vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2, num_attention_heads=4,
              intermediate_size=64, max_position_embeddings=LONGEST + 2)
+# Of some architectures, whose settings below name a size by its key here or above.
+OTHER_SIZES = dict(embedding_size=16, local_attention=8, position_buckets=8)
 PLAIN = dict(type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2)
-DEBERTA = dict(relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets=8,
+DEBERTA = dict(relative_attention=True, pos_att_type=["c2p", "p2c"], position_buckets="position_buckets",
                max_relative_positions=-1, norm_rel_ebd="layer_norm", share_att_key=True, type_vocab_size=0,
                position_biased_input=False)
 
@@ -44,7 +46,7 @@ class JinaV2(torch.nn.Module):
     def __init__(self):
         super().__init__()
         width, heads = SIZES["hidden_size"], SIZES["num_attention_heads"]
-        self.embeddings = torch.nn.Embedding(VOCABULARY, width)
+        self.embeddings = torch.nn.Embedding(SIZES["vocab_size"], width)
         self.norm = torch.nn.LayerNorm(width)
         self.layers = torch.nn.ModuleList(
             self.Layer(width, SIZES["intermediate_size"], heads) for _ in range(SIZES["num_hidden_layers"]))
@@ -63,7 +65,9 @@ class JinaV2(torch.nn.Module):
 def made(name, **settings):
     """A function that makes transformers' model `name`."""
     def make():
-        config = getattr(transformers, name + "Config")(**{**SIZES, **settings})
+        sizes = {**SIZES, **OTHER_SIZES}
+        named = {key: sizes.get(value, value) if isinstance(value, str) else value for key, value in settings.items()}
+        config = getattr(transformers, name + "Config")(**{**SIZES, **named})
         config._attn_implementation = "eager"
         return getattr(transformers, name + "Model")(config)
     return make
@@ -71,17 +75,18 @@ def made(name, **settings):
 
 # Architectures: what makes the model, and how many MatMuls with weights it has
 ARCHITECTURES = {
-    "distilbert": (made("DistilBert", dim=32, n_layers=2, n_heads=4, hidden_dim=64), 12),
-    "electra": (made("Electra", embedding_size=16), 13),
-    "albert": (made("Albert", embedding_size=16), 13),
+    "distilbert": (made("DistilBert", dim="hidden_size", n_layers="num_hidden_layers", n_heads="num_attention_heads",
+                                     hidden_dim="intermediate_size"), 12),
+    "electra": (made("Electra", embedding_size="embedding_size"), 13),
+    "albert": (made("Albert", embedding_size="embedding_size"), 13),
     "roberta": (made("Roberta", **PLAIN), 12),
     "xlm-roberta": (made("XLMRoberta", **PLAIN), 12),
     "mpnet": (made("MPNet", relative_attention_num_buckets=32, **PLAIN), 12),
-    "modernbert": (made("ModernBert", num_hidden_layers=3, local_attention=8, global_attn_every_n_layers=3,
+    "modernbert": (made("ModernBert", num_hidden_layers=3, local_attention="local_attention", global_attn_every_n_layers=3,
                         pad_token_id=1, bos_token_id=0, eos_token_id=2, cls_token_id=0, sep_token_id=2), 12),
     "nomic-bert": (made("NomicBert", pad_token_id=1), 14),
     "gte": (made("Gte", pad_token_id=1), 12),
-    "eurobert": (made("EuroBert", num_key_value_heads=4, **PLAIN), 14),
+    "eurobert": (made("EuroBert", num_key_value_heads="num_attention_heads", **PLAIN), 14),
     "jina-v2": (JinaV2, 12),
     "deberta-v2": (made("DebertaV2", **DEBERTA), 12),
     "deberta": (made("Deberta", **{**DEBERTA, "position_buckets": -1, "max_relative_positions": LONGEST}), 12),
