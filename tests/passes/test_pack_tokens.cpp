@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of padding dropped between the inputs and the heads.
+#include <fmt/format.h>
+
 #include <memory>
 #include <set>
 
@@ -135,6 +137,33 @@ TEST(PackTokens, SumsOfPackedValuesArePacked) {
   EXPECT_NE(text.find("f32[$tokens, 4] = Add("), std::string::npos) << text;
   EXPECT_EQ(text.find("= pack("), std::string::npos) << text;
   EXPECT_EQ(text.find("= unpack("), text.rfind("= unpack(")) << "one, of the result:\n" << text;
+}
+
+TEST(PackTokens, ScalesOfColumnsStayWithPackedRowsButNotThoseOfTokens) {
+  const auto packed = [](std::string_view scales, std::string_view axis) {
+    return after(pack_tokens(), fmt::format(R"(graph g(%ids: i64[batch, 4]) {{
+  const %word: f32[9, 4] = ...
+  const %position: f32[9, 4] = ...
+  const %gamma: f32[4] = ...
+  const %s: f32[{0}] = ...
+  %e: f32[batch, 4, 4] = embed_norm(%ids, _, _, %word, _, %position, %gamma, _) {{epsilon = 0.5}}
+  %product: f32[batch, 4, 4] = Mul(%e, %e)
+  %q: i8[batch, 4, 4] = QuantizeLinear(%product, %s) {{axis = {1}}}
+  %d: f32[batch, 4, 4] = DequantizeLinear(%q, %s) {{axis = {1}}}
+  return %d as y
+}})",
+                                            scales, axis));
+  };
+  for (const char* axis : {"2", "-1"}) {
+    const std::string text = packed("4", axis);
+    EXPECT_NE(text.find("i8[$tokens, 4] = QuantizeLinear("), std::string::npos) << text;
+    EXPECT_NE(text.find("f32[$tokens, 4] = DequantizeLinear("), std::string::npos) << text;
+    EXPECT_NE(text.find("{axis = -1}"), std::string::npos) << text;
+  }
+  for (const char* axis : {"1", "-2"}) {
+    const std::string text = packed("4", axis);
+    EXPECT_EQ(text.find("i8[$tokens"), std::string::npos) << text;
+  }
 }
 
 TEST(PackTokens, ASumWithAValueOfTheWholeBatchIsNot) {

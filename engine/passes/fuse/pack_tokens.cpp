@@ -65,14 +65,22 @@ ir::Shape rows_of(const ir::Shape& shape) {
   return rows;
 }
 
+/// True for one scale, or one for each column of [batch, seq, ...]. The operand may have lost an
+/// axis already, to which {axis} counts.
+bool has_scales_of_columns(const ir::Node& n) {
+  const ir::Value* scale = n.inputs[1];
+  if (element_count(scale->type.shape) == ir::Dim(1)) return true;
+  const auto last = static_cast<std::int64_t>(n.output()->type.shape.size()) - 1;
+  const std::int64_t axis = n.int_attribute("axis", 1);
+  return last >= 2 && scale->is_constant() && (axis == last || axis == -1);
+}
+
 /// True if each row of the result depends on the same row of the operands only.
 bool works_by_row(const ir::Node& n, const PackedValues& packed) {
   // DynamicQuantizeLinear: by the range of all rows, where those of padding no longer count; see
   // docs/architecture.md.
   if (n.op == "DynamicQuantizeLinear") return true;
-  if (ops::traits(n).row_wise)
-    return !is_quantization(n) || element_count(n.inputs[1]->type.shape) == ir::Dim(1) ||
-           is_per_column(n);
+  if (ops::traits(n).row_wise) return !is_quantization(n) || has_scales_of_columns(n);
   if ((n.op != "Add" && n.op != "Mul") || n.output()->type.shape.size() < 3) return false;
   for (const ir::Value* in : n.inputs) {  // equal shapes, or a constant of the last axis
     if (packed.contains(in) && in->type.shape == rows_of(n.output()->type.shape)) continue;
