@@ -96,10 +96,11 @@ inline constexpr std::string_view names[] = {"q",
 /// Rotary position embedding (Su et al., 2021) of each head {heads}: x * cos + rotated x * sin,
 /// where the rotated halves of a head are the second, negated, and the first. x [batch, seq,
 /// hidden], or after pack_tokens [tokens, hidden] and seq_offsets; cos and sin [.., seq, size] by
-/// the place of a token in its sequence.
+/// the place of a token in its sequence. With out_scale, of one element, the result is quantized.
 namespace rotary {
-enum : std::size_t { x, cos, sin, seq_offsets };
-inline constexpr std::string_view names[] = {"x", "cos", "sin", "seq_offsets?"};
+enum : std::size_t { x, cos, sin, seq_offsets, out_scale, out_zero_point };
+inline constexpr std::string_view names[] = {
+    "x", "cos", "sin", "seq_offsets?", "out_scale?", "out_zero_point?"};
 }  // namespace rotary
 
 /// LayerNorm of x + residual {epsilon} -> f32 [, quantized [, quantized]]: f32, and the same

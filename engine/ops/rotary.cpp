@@ -24,7 +24,7 @@ std::vector<ir::Type> infer_rotary(InferContext& context) {
   if (context.has(r::seq_offsets) != (x.size() == 2))
     context.fail(
         "packed tokens [tokens, hidden] need seq_offsets, [batch, seq, hidden] takes none");
-  return {{ir::DType::f32, x}};
+  return {{type_of_result(context, 0, r::out_scale), x}};
 }
 
 std::vector<ir::Tensor> evaluate_rotary(const EvaluateContext& context) {
@@ -43,20 +43,23 @@ std::vector<ir::Tensor> evaluate_rotary(const EvaluateContext& context) {
     for (std::size_t row = 0; row < x.size() / columns; ++row)
       places.push_back(row % static_cast<std::size_t>(sizes.at(1)));
   }
-  std::vector<float> out;
+  std::vector<double> out;
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t d = i % columns % size, at = places.at(i / columns) * size + d;
     const double turned = d < half ? -x[i + half] : x[i - half];
-    out.push_back(static_cast<float>(x[i] * cos.at(at) + turned * sin.at(at)));
+    out.push_back(x[i] * cos.at(at) + turned * sin.at(at));
   }
-  return {ir::Tensor::of(sizes, std::move(out))};
+  return {result_of(context, 0, sizes, out, r::out_scale, r::out_zero_point)};
 }
 
 }  // namespace
 
 std::vector<OpDef> rotary_ops() {
-  return {own_op("rotary", {{types::real}, {types::real}, {types::real}, {types::packed}},
-                 operands::rotary::names, infer_rotary, evaluate_rotary)};
+  return {own_op(
+      "rotary",
+      {{types::real}, {types::real}, {types::real}, {types::packed}, {types::real}, {types::bytes}},
+      operands::rotary::names, infer_rotary, evaluate_rotary,
+      {.out_scale = operands::rotary::out_scale})};
 }
 
 }  // namespace bertcl::ops

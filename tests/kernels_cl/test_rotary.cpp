@@ -20,6 +20,30 @@ struct RotaryCase {
   }
 };
 
+/// The kernel's result for these operands, in f32 or quantized.
+template <class T>
+std::vector<T> rotated(const RotaryCase& of, const std::vector<float>& x,
+                       const std::vector<float>& cosines, const std::vector<float>& sines,
+                       const std::vector<int32_t>& offsets, size_t longest, int32_t type,
+                       float inv_scale, int32_t zero_point) {
+  const Output<T> out(x.size());
+  opencl::Kernel kernel = device().kernel("rotary", "rotary");
+  kernels::set(kernel, kernels::Rotary<KernelArgument>{
+                           .x = upload(x),
+                           .cosines = upload(cosines),
+                           .sines = upload(sines),
+                           .out = out.buffer(),
+                           .out_type = type,
+                           .out_inv_scale = inv_scale,
+                           .out_zero_point = zero_point,
+                           .seq_offsets = upload(offsets),
+                           .heads = static_cast<int32_t>(of.heads),
+                           .head_size = static_cast<int32_t>(of.head_size),
+                           .rows_per_item = static_cast<int32_t>(of.rows_per_item)});
+  run(kernel, ceil_div(longest, of.rows_per_item), 1, of.lengths.size());
+  return out.values();
+}
+
 void expect_rotated(const RotaryCase& of) {
   const size_t longest = *std::max_element(of.lengths.begin(), of.lengths.end());
   const size_t size = of.head_size, half = size / 2, row = of.heads * size;
@@ -29,6 +53,8 @@ void expect_rotated(const RotaryCase& of) {
   const auto x = normal_values(static_cast<size_t>(offsets.back()) * row, 1);
   // Not of an angle: each of the four factors of a pair is its own.
   const auto cosines = normal_values(longest * size, 2), sines = normal_values(longest * size, 3);
+  const float inv_scale = 60;
+  const int32_t zero_point = 17;
   std::vector<double> expected;
   for (const size_t length : of.lengths)
     for (size_t place = 0; place < length; ++place)
@@ -38,19 +64,21 @@ void expect_rotated(const RotaryCase& of) {
         expected.push_back(static_cast<double>(x[at]) * cosines[place * size + d] +
                            turned * sines[place * size + d]);
       }
-  const Output<float> out(x.size());
-  opencl::Kernel kernel = device().kernel("rotary", "rotary");
-  kernels::set(kernel, kernels::Rotary<KernelArgument>{
-                           .x = upload(x),
-                           .cosines = upload(cosines),
-                           .sines = upload(sines),
-                           .out = out.buffer(),
-                           .seq_offsets = upload(offsets),
-                           .heads = static_cast<int32_t>(of.heads),
-                           .head_size = static_cast<int32_t>(size),
-                           .rows_per_item = static_cast<int32_t>(of.rows_per_item)});
-  run(kernel, ceil_div(longest, of.rows_per_item), 1, of.lengths.size());
-  expect_close(out.values(), expected, of.name());
+  const auto found =
+      rotated<float>(of, x, cosines, sines, offsets, longest, kF32, inv_scale, zero_point);
+  expect_close(found, expected, of.name());
+  // Some values lie beyond both ends of the range.
+  std::vector<uint8_t> unsigned_bytes;
+  std::vector<int8_t> signed_bytes;
+  for (const float value : found) {
+    unsigned_bytes.push_back(static_cast<uint8_t>(quantized(value * inv_scale, zero_point, false)));
+    signed_bytes.push_back(static_cast<int8_t>(quantized(value * inv_scale, zero_point, true)));
+  }
+  expect_equal(
+      rotated<uint8_t>(of, x, cosines, sines, offsets, longest, kU8, inv_scale, zero_point),
+      unsigned_bytes, of.name());
+  expect_equal(rotated<int8_t>(of, x, cosines, sines, offsets, longest, kS8, inv_scale, zero_point),
+               signed_bytes, of.name());
 }
 
 TEST(Rotary, AsAPlainLoop) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A linear, a norm or an attention and the quantization of its result.
+#include <fmt/format.h>
+
 #include "check.hpp"
 
 namespace bertcl::passes {
@@ -98,6 +100,27 @@ TEST(FuseQuantize, AttentionTakesOneScale) {
   %y: u8[batch, seq, 2] = QuantizeLinear(%a, %os) {axis = 2}
   return %y as y
 })");
+}
+
+TEST(FuseQuantize, RotaryPositionsTakeOneScale) {
+  const auto graph = [](std::string_view scale) {
+    return fmt::format(R"(graph g(%x: f32[batch, seq, 4], %cos: f32[seq, 2], %sin: f32[seq, 2]) {{
+  %r: f32[batch, seq, 4] = rotary(%x, %cos, %sin) {{heads = 2}}
+  const %s: {}
+  const %z: u8[] = 9
+  %y: u8[batch, seq, 4] = QuantizeLinear(%r, %s, %z) {{axis = 2}}
+  return %y as y
+}})",
+                       scale);
+  };
+  EXPECT_REWRITE(fuse_quantize(), graph("f32[] = 0.25"),
+                 R"(graph g(%x: f32[batch, seq, 4], %cos: f32[seq, 2], %sin: f32[seq, 2]) {
+  const %s: f32[] = 0.25
+  const %z: u8[] = 9
+  %y: u8[batch, seq, 4] = rotary(%x, %cos, %sin, _, %s, %z) {heads = 2}
+  return %y as y
+})");
+  EXPECT_UNCHANGED(fuse_quantize(), graph("f32[4] = [0.25, 0.5, 0.25, 0.5]"));
 }
 
 TEST(FuseQuantize, AFloatResultThatIsNeededStays) {

@@ -162,22 +162,28 @@ def pool(lengths, hidden, columns, kind, normalize=False, masked=False, edits=()
     return memory.get("out", np.float32).reshape(y.shape), y, 3e-6
 
 
-def rotary(lengths, heads, head_size, rows_per_item, edits=()):
-    """(found, expected, bound)."""
+def rotary(lengths, heads, head_size, rows_per_item, edits=(), out_type=0):
+    """(found, expected, bound); of bytes (out_type 1: u8, 2: s8) with the scale 1/32 and the zero point 5."""
     random, memory, i32 = np.random.default_rng((len(lengths), head_size)), GlobalMemory(), np.int32
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(i32)
     x = random.normal(0, 1, (offsets[-1], heads, head_size)).astype(np.float32)
     tables = [random.normal(0, 1, (max(lengths), head_size)).astype(np.float32) for _ in range(2)]
     items = (-(-max(lengths) // rows_per_item), 1, len(lengths))
+    dtype = np.dtype((np.float32, np.uint8, np.int8)[out_type])
     launch(program_of("rotary", "rotary", (), 75, edits), memory, *groups_of(items),
            [memory.add("x", x, 4), *(memory.add(name, table, 4) for name, table in zip(("cosines", "sines"), tables)),
-            memory.add("out", np.zeros_like(x), 4, writable=True, filled=False), memory.add("seq_offsets", offsets, 4),
-            i32(heads), i32(head_size), i32(rows_per_item)])
+            memory.add("out", np.zeros(x.shape, dtype), dtype.itemsize, writable=True, filled=False), i32(out_type),
+            np.float32(32), i32(5), memory.add("seq_offsets", offsets, 4), i32(heads), i32(head_size),
+            i32(rows_per_item)])
     places = np.concatenate([np.arange(n) for n in lengths])
     cosines, sines = (table.astype(np.float64)[places, None] for table in tables)
     low, high = np.split(x.astype(np.float64), 2, axis=2)
-    return (memory.get("out", np.float32).reshape(x.shape),
-            x * cosines + np.concatenate([-high, low], axis=2) * sines, 2e-6)
+    exact = x * cosines + np.concatenate([-high, low], axis=2) * sines
+    found = memory.get("out", dtype).reshape(x.shape)
+    if out_type == 0:
+        return found, exact, 2e-6
+    limits = np.iinfo(dtype)
+    return found.astype(np.float64), np.clip(exact * 32 + 5, limits.min, limits.max), 0.5 + 1e-4
 
 
 def softmax(rows, size, logarithm, in_place=False, edits=()):

@@ -129,15 +129,20 @@ struct Pool {
   };
 };
 
-/// out = x with the columns of each head turned by their places, by ops/operands.hpp.
+/// out = x with the columns of each head turned by their places, by ops/operands.hpp; quantized
+/// where it is integers.
 template <class A>
 struct Rotary {
-  A x{}, cosines{}, sines{}, out{}, seq_offsets{}, heads{}, head_size{}, rows_per_item{};
+  A x{}, cosines{}, sines{}, out{}, out_type{}, out_inv_scale{}, out_zero_point{}, seq_offsets{},
+      heads{}, head_size{}, rows_per_item{};
   static constexpr Field<Rotary, A> fields[] = {
-      {&Rotary::x, "x", "f32"},                      // [tokens, heads * head_size]
-      {&Rotary::cosines, "cosines", "f32"},          // [seq, head_size]
-      {&Rotary::sines, "sines", "f32"},              // the same
-      {&Rotary::out, "out", "f32"},                  // as x
+      {&Rotary::x, "x", "f32"},                     // [tokens, heads * head_size]
+      {&Rotary::cosines, "cosines", "f32"},         // [seq, head_size]
+      {&Rotary::sines, "sines", "f32"},             // the same
+      {&Rotary::out, "out", "f32|u8|i8@out_type"},  // as x
+      {&Rotary::out_type, "out_type", "int"},
+      {&Rotary::out_inv_scale, "out_inv_scale", "float"},
+      {&Rotary::out_zero_point, "out_zero_point", "int"},
       {&Rotary::seq_offsets, "seq_offsets", "i32"},  // [batch + 1]
       {&Rotary::heads, "heads", "int"},
       {&Rotary::head_size, "head_size", "int"},

@@ -20,13 +20,18 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
   arguments.x = b.in(node.inputs[o::x]);
   arguments.cosines = b.in(node.inputs[o::cos]);
   arguments.sines = b.in(node.inputs[o::sin]);
+  const ir::DType type = node.output()->type.dtype;
   arguments.out = b.out(node.output());
+  arguments.out_type = type_code(type);
+  arguments.out_inv_scale = 1.0f / scalar_or(node.input(o::out_scale), 1);
+  arguments.out_zero_point = zero_point_or_0(node.input(o::out_zero_point));
   arguments.seq_offsets = b.in(seq_offsets);
   arguments.heads = static_cast<std::int32_t>(node.int_attribute("heads"));
   arguments.head_size =
       static_cast<std::int32_t>(node.inputs[o::cos]->type.shape.back().constant());
   arguments.rows_per_item = rows;
-  b.launch(node, "fp32", "rows", b.kernel("rotary", "rotary"), arguments,
+  b.launch(node, ir::is_int8(type) ? "fp32 > int8" : "fp32", "rows", b.kernel("rotary", "rotary"),
+           arguments,
            {Size{ops::symbols::dim(ops::symbols::longest), rows}, Size{},
             Size{ops::symbols::dim(ops::symbols::batch)}});
 }
