@@ -17,13 +17,26 @@
 #include "persistent/place.clh"
 #include "rows/row.clh"
 
-// Elements at .. at + n - 1, n <= 16.
-static void store_turned16(__global void* out, size_t at, int n, float16 x, int type,
-                           float inv_scale, int zero_point) {
+static void store_turned16(__global void* out, size_t at, float16 x, int type, float inv_scale,
+                           int zero_point) {
   if (type == TYPE_F32)
-    store_row16(out, at, n, x);
+    store_row16(out, at, 16, x);
   else
-    store_quantized16(out, at, n, x * inv_scale, type, zero_point);
+    store_quantized16(out, at, 16, x * inv_scale, type, zero_point);
+}
+
+// The same of one element, by the steps of store_quantized16.
+static void store_turned(__global void* out, size_t at, float x, int type, float inv_scale,
+                         int zero_point) {
+  if (type == TYPE_F32) {
+    ((__global float*)out)[at] = x;
+    return;
+  }
+  const float zero = zero_point, low = (type == TYPE_U8 ? 0.0f : -128.0f) - zero;
+  x *= inv_scale;
+  x = x > low ? x : low;
+  x = x < low + 255.0f ? x : low + 255.0f;
+  ((__global uchar*)out)[at] = as_int((x + 12582912.0f) + zero) & 255;
 }
 
 KERNEL rotary(__global const float* x, __global const float* cosines, __global const float* sines,
@@ -37,15 +50,24 @@ KERNEL rotary(__global const float* x, __global const float* cosines, __global c
     __global const float* s = sines + (size_t)place * head_size;
     for (int head = 0; head < heads; head++) {
       const size_t at = ((size_t)(begin + place) * heads + head) * head_size;
-      for (int d = 0; d < half_size; d += 16) {
-        const int n = min(16, half_size - d), e = half_size + d;
-        const float16 low = load_floats16(x, at + d, n), high = load_floats16(x, at + e, n);
-        const float16 c_low = load_floats16(c, d, n), c_high = load_floats16(c, e, n);
-        const float16 s_low = load_floats16(s, d, n), s_high = load_floats16(s, e, n);
-        store_turned16(out, at + d, n, low * c_low - high * s_low, out_type, out_inv_scale,
-                       out_zero_point);
-        store_turned16(out, at + e, n, high * c_high + low * s_high, out_type, out_inv_scale,
-                       out_zero_point);
+      int d = 0;
+      for (; d + 16 <= half_size; d += 16) {
+        const int e = half_size + d;
+        const float16 low = load_floats16(x, at + d, 16), high = load_floats16(x, at + e, 16);
+        store_turned16(out, at + d,
+                       low * load_floats16(c, d, 16) - high * load_floats16(s, d, 16), out_type,
+                       out_inv_scale, out_zero_point);
+        store_turned16(out, at + e,
+                       high * load_floats16(c, e, 16) + low * load_floats16(s, e, 16), out_type,
+                       out_inv_scale, out_zero_point);
+      }
+      for (; d < half_size; d++) {
+        const int e = half_size + d;
+        const float low = x[at + d], high = x[at + e];
+        store_turned(out, at + d, low * c[d] - high * s[d], out_type, out_inv_scale,
+                     out_zero_point);
+        store_turned(out, at + e, high * c[e] + low * s[e], out_type, out_inv_scale,
+                     out_zero_point);
       }
     }
   }
