@@ -45,6 +45,11 @@ const char* hint(cl_int status) {
   }
 }
 
+bool is_refusal(cl_int status) {
+  return status == CL_OUT_OF_RESOURCES || status == CL_INVALID_WORK_GROUP_SIZE ||
+         status == CL_INVALID_WORK_ITEM_SIZE;
+}
+
 }  // namespace
 
 Queue::Queue(_cl_context* context, _cl_device_id* device, QueueHandle queue)
@@ -74,7 +79,12 @@ void Queue::launch(const Kernel& kernel, std::array<size_t, 3> global, std::arra
   const cl_int status = clEnqueueNDRangeKernel(
       queue_.get(), kernel.native(), 3, nullptr, global.data(),
       driver_chooses ? nullptr : local.data(), 0, nullptr, profiling_ ? &event : nullptr);
-  if (status != CL_SUCCESS) check(status, describe(kernel, global, local, label) + hint(status));
+  try {
+    if (status != CL_SUCCESS) check(status, describe(kernel, global, local, label) + hint(status));
+  } catch (const Error& error) {
+    if (!is_refusal(status)) throw;
+    throw LaunchRefused(error.what(), error.code());
+  }
   if (!launched_) watch_exit();
   launched_ = true;
   if (event) add_event(adopt(event), label, kernel.name());

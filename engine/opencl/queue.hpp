@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "bertcl/error.hpp"
 #include "opencl/grid.hpp"
 #include "opencl/handle.hpp"
 #include "opencl/kernel.hpp"
@@ -25,6 +26,13 @@ struct ProfileEntry {
   std::string kernel;  ///< kernel function
   uint64_t ns = 0;     ///< sum of the times on the device
   uint64_t calls = 0;
+};
+
+/// A launch that the driver refuses because of its kernel, at any time: a work-group needs more
+/// registers, local memory or work-items than the device has.
+class LaunchRefused : public Error {
+ public:
+  using Error::Error;
 };
 
 /// Launches run in order, and launch() never waits for the device: finish() or Buffer::read() does.
@@ -42,7 +50,7 @@ class Queue {
 
   /// Queues one launch. `global` is a multiple of `local` in each dimension; all zeros in `local`
   /// let the driver choose. A zero in `global` is an empty launch and does nothing. Throws Error
-  /// with label, kernel, sizes and CL status name.
+  /// with label, kernel, sizes and CL status name; LaunchRefused where it is the kernel's fault.
   void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
               std::string_view label = {});
 

@@ -31,6 +31,9 @@ struct Options {
   /// "OP:VARIANT" -> why its kernel does not run on the device, as an earlier attempt at the plan
   /// has found: see make_plan().
   std::map<std::string, std::string, std::less<>> refused;
+  /// On devices other than CPUs: launches the kernels of a finished plan, and takes alternatives
+  /// that the driver does not launch from it. Throws VariantRefused for the kernel of a step.
+  std::function<void(Plan&)> try_launches;
   /// Called before each program is built or loaded, with the number done and the total.
   std::function<void(std::size_t built, std::size_t programs)> on_program;
 
@@ -39,7 +42,8 @@ struct Options {
   std::string why_refused(std::string_view op, std::string_view variant) const;
 };
 
-/// A variant whose kernel the driver does not build, or not for work-groups of its size.
+/// A variant whose kernel the driver does not build, not for work-groups of its size, or does not
+/// launch.
 class VariantRefused : public Error {
  public:
   VariantRefused(const Step& step, const std::string& reason, const Error& error)

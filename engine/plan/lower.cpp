@@ -281,7 +281,10 @@ Plan make_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
   Options attempt = options;
   for (;;) {
     try {
-      return try_plan(graph, context, attempt);
+      Plan plan = try_plan(graph, context, attempt);
+      if (options.try_launches && context && context->info().type != "cpu")
+        options.try_launches(plan);
+      return plan;
     } catch (const VariantRefused& refused) {
       if (!attempt.refused.emplace(refused.variant, refused.reason).second) throw;
     }

@@ -44,6 +44,10 @@ class Executor {
     if (persistent_kernel_ && !persistent_kernel_->is_bound())
       persistent_kernel_->bind(launches_, memory_, sizes_);
   }
+  /// Launches every kernel that a run of any size may take, for the sizes that are bound. Takes
+  /// alternatives that the driver refuses to launch from the plan; this executor runs nothing
+  /// afterwards. Throws plan::VariantRefused where it refuses a step's own kernel.
+  void try_launches();
   /// Enqueues all steps; nothing waits.
   void enqueue(const Tap& tap);
   /// Waits for what this executor has queued, and for reads of its buffers. Throws Error where the
@@ -83,6 +87,7 @@ class Executor {
   void fill_tables(const std::vector<std::pair<std::size_t, std::size_t>>& ranges);
   void choose_launches();
   void bind_arguments();
+  void bind_arguments(std::size_t step, const opencl::Kernel& kernel);
   void bind_call(const plan::Step& step);
   void enqueue_recorded();
   void enqueue_segments();

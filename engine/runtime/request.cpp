@@ -14,6 +14,7 @@
 #include "ir/checked.hpp"
 #include "opencl/queue.hpp"
 #include "ops/symbols.hpp"
+#include "plan/builder.hpp"
 #include "runtime/sequences.hpp"
 
 namespace bertcl::runtime {
@@ -162,6 +163,11 @@ void Request::start(const Sequences& sequences, const OutputNames& wanted, const
 
 void Request::start(const Tensors& inputs, const OutputNames& wanted, const Tap& tap) {
   begin(wanted);
+  bring(inputs);
+  executor_.enqueue(tap);
+}
+
+void Request::bring(const Tensors& inputs) {
   check_names(plan_, inputs);
   ir::Bindings sizes = bind_shapes(plan_, shapes_of(inputs));
   std::optional<ops::Packing> packing;
@@ -175,7 +181,30 @@ void Request::start(const Tensors& inputs, const OutputNames& wanted, const Tap&
     executor_.bind(sizes);
   }
   upload(inputs, packing ? &*packing : nullptr);
-  executor_.enqueue(tap);
+}
+
+void Request::try_launches() {
+  try {
+    ir::Bindings sizes;
+    Tensors inputs;
+    for (const plan::Port& input : plan_.model_inputs)
+      for (const ir::Dim& extent : input.type.shape)
+        for (const std::string& symbol : extent.symbols()) sizes.emplace(symbol, 1);
+    for (const plan::Port& input : plan_.model_inputs) {
+      const ir::Sizes extents = ir::evaluate(input.type.shape, sizes);
+      inputs[input.name] =
+          ir::Tensor::of(extents, std::vector<std::int64_t>(
+                                      static_cast<std::size_t>(ir::element_count(extents)),
+                                      input.name == plan_.mask_input ? 1 : 0))
+              .converted(input.type.dtype);
+    }
+    bring(inputs);
+    executor_.try_launches();
+    executor_.wait();
+  } catch (const plan::VariantRefused&) {
+    throw;
+  } catch (const Error&) {  // of other sizes, or passing: runs tell
+  }
 }
 
 const plan::Input* Request::packed_ids() const {

@@ -38,6 +38,9 @@ class Request {
   /// Nothing of it is brought to the host, not even by finish().
   void start(const DeviceSequences& sequences, DeviceOutputs& outputs,
              std::span<_cl_event* const> wait_for, const Tap& tap);
+  /// Executor::try_launches() for the smallest inputs that the model takes. Does nothing where
+  /// these cannot run. The request runs nothing afterwards.
+  void try_launches();
   /// When the outputs of such a run are there.
   const opencl::EventHandle& done() const { return done_; }
   /// Waits for its outputs.
@@ -56,6 +59,7 @@ class Request {
   const plan::Input* packed_ids() const;  // null where the model does not pack
   void begin(const OutputNames& wanted);
   void bind(const ops::Packing& packing, ir::Bindings sizes);
+  void bring(const Tensors& inputs);  // binds their sizes and uploads them
   void upload(const Tensors& inputs, const ops::Packing* packing);
   void upload(const Sequences& sequences, const ops::Packing& packing);
   bool is_wanted(const std::string& output) const;

@@ -245,6 +245,12 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   open();
   const Stopwatch planning;
   check_constants(graph, memory_limit(options));
+  const RequestOptions requests{options.drop_padding, options.command_buffer,
+                                memory_limit(options)};
+  plan_options.try_launches = [&](plan::Plan& plan) {
+    std::atomic<std::int64_t> arenas = 0;
+    Request(plan, requests, arenas).try_launches();
+  };
   state->plan = with_code(ErrorCode::unsupported,
                           [&] { return plan::make_plan(graph, context, plan_options); });
   if (options.require_int8)
@@ -255,8 +261,6 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   state->most_requests = static_cast<std::size_t>(std::max(1, options.requests));
   state->requests.reserve(state->most_requests);
   state->idle.reserve(state->most_requests);
-  const RequestOptions requests{options.drop_padding, options.command_buffer,
-                                memory_limit(options)};
   state->make_request = [&state = *state, requests] {
     return std::make_unique<Request>(state.plan, requests, state.arenas);
   };

@@ -13,7 +13,9 @@
 //                                   larger groups fails with CL_INVALID_WORK_GROUP_SIZE
 //   OTHER_LOCAL=16384               bytes of local memory
 //   OTHER_BUILD="-5 TEXT..."        programs whose source or options contain a TEXT are not built
-//   OTHER_LAUNCH="-5 NAME..."       launches of kernels of these names fail
+//   OTHER_LAUNCH="-5 NAME..."       launches of kernels of these names fail; of NAME:256 in groups
+//                                   of so many work-items, of NAME/-DA=1 only of programs with this
+//                                   option
 //   OTHER_ONE_ITEM=refuse           launches of more than one group, each of one work-item, fail
 //   OTHER_LOG=FILE                  a line for each build (options) and each launch (kernel, global
 //                                   size, local size) is appended
@@ -54,13 +56,14 @@ void log(const std::string& line) {
   }
 }
 
-/// The status of a setting "STATUS TEXT..." where `found` contains a TEXT; else CL_SUCCESS.
-cl_int refusal(const char* name, const std::string& found, bool whole = false) {
+/// The status of a setting "STATUS TEXT..." where `is_meant` says so of a TEXT; else CL_SUCCESS.
+template <typename Predicate>
+cl_int refusal(const char* name, const Predicate& is_meant) {
   std::istringstream words(setting(name));
   cl_int status = CL_SUCCESS;
   words >> status;
   for (std::string text; words >> text;)
-    if (whole ? found == text : found.find(text) != std::string::npos) return status;
+    if (is_meant(text)) return status;
   return CL_SUCCESS;
 }
 
@@ -94,6 +97,27 @@ std::string name_of(cl_kernel kernel) {
   char name[256] = "";
   clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name), name, nullptr);
   return name;
+}
+
+std::string options_of(cl_kernel kernel) {
+  cl_program program = nullptr;
+  cl_device_id device = nullptr;
+  char options[4096] = "";
+  clGetKernelInfo(kernel, CL_KERNEL_PROGRAM, sizeof(program), &program, nullptr);
+  clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof(device), &device, nullptr);
+  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_OPTIONS, sizeof(options), options,
+                        nullptr);
+  return std::string(options) + " ";
+}
+
+cl_int launch_refusal(cl_kernel kernel, const std::string& name, std::size_t of_group) {
+  return refusal("OTHER_LAUNCH", [&](const std::string& text) {
+    const std::size_t slash = text.find('/');
+    const std::string which = text.substr(0, slash);
+    if (which != name && which != name + ":" + std::to_string(of_group)) return false;
+    return slash == std::string::npos ||
+           options_of(kernel).find(text.substr(slash + 1) + " ") != std::string::npos;
+  });
 }
 
 }  // namespace
@@ -170,8 +194,9 @@ cl_int clBuildProgram(cl_program program, cl_uint devices, const cl_device_id* i
   log(std::string("build ") + (options ? options : ""));
   {
     const std::lock_guard lock(mutex);
-    if (const cl_int status = refusal("OTHER_BUILD", sources()[program] + (options ? options : "")))
-      return status;
+    const std::string all = sources()[program] + (options ? options : "");
+    const auto has = [&](const std::string& text) { return all.find(text) != std::string::npos; };
+    if (const cl_int status = refusal("OTHER_BUILD", has)) return status;
   }
   return real(program, devices, ids, options, notify, data);
 }
@@ -188,7 +213,7 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
     for (cl_uint d = 0; sizes && d < dimensions; ++d)
       line += (d ? "x" : " ") + std::to_string(sizes[d]);
   log(line);
-  if (const cl_int status = refusal("OTHER_LAUNCH", name, true)) return status;
+  if (const cl_int status = launch_refusal(kernel, name, of_group)) return status;
   const size_t most = number("OTHER_KERNEL_GROUP");
   if (most > 0 && of_group > most) return CL_INVALID_WORK_GROUP_SIZE;
   if (local && of_group == 1 && items > 1 && setting("OTHER_ONE_ITEM") == "refuse")

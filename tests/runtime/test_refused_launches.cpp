@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that a GPU's driver builds and does not launch, as tests/support/other_device.cpp refuses
+// them: without it there is no GPU, and these tests are skipped.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ir/text.hpp"
+#include "runtime/session.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/error_of.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+using testing::Not;
+using tests::error_of;
+
+class RefusedLaunches : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (opencl::Context::create("")->info().type == "cpu") GTEST_SKIP() << "there is no GPU";
+    expected_ = load("").run(inputs_);
+  }
+
+  /// With launches that fail, as OTHER_LAUNCH says.
+  static Session load(const std::string& refused) {
+    const tests::ScopedVariable setting("OTHER_LAUNCH", refused);
+    return Session::compile(ir::parse(R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 70] = splat 0.25
+  %y: f32[batch, 70] = MatMul(%x, %w)
+  %z: f32[batch, 70] = Softmax(%y) {axis = -1}
+  return %z as z
+})"));
+  }
+  static const plan::Step& gemm_of(const Session& session) { return session.plan().steps[0]; }
+
+  const Tensors inputs_{{"x", ir::Tensor::of<float>({2, 4}, {1, 2, 3, 4, 4, 3, 2, 1})}};
+  Tensors expected_;
+};
+
+TEST_F(RefusedLaunches, TheNextVariantIsTakenWithTheReason) {
+  EXPECT_EQ(gemm_of(load("")).variant, "group");
+  for (const char* status : {"-5", "-54"}) {
+    const std::string refused = std::string(status) + " gemm_f32:256";
+    Session session = load(refused);
+    EXPECT_EQ(gemm_of(session).variant, "portable") << refused;
+    EXPECT_THAT(gemm_of(session).why_not_faster,
+                HasSubstr("group: the driver refuses its launch: launch 'y' of kernel 'gemm_f32'"));
+    const tests::ScopedVariable setting("OTHER_LAUNCH", refused);
+    EXPECT_EQ(session.run(inputs_), expected_);
+  }
+}
+
+TEST_F(RefusedLaunches, AnAlternativeIsDropped) {
+  const plan::Alternative smaller = gemm_of(load("")).alternatives.at(0);
+  const std::string rows = "-DTILE_M=" + std::to_string(smaller.kernel.defines().at("TILE_M"));
+  const Session session = load("-5 gemm_f32/" + rows);
+  EXPECT_EQ(gemm_of(session).variant, "group");
+  EXPECT_THAT(gemm_of(session).alternatives,
+              Not(Contains(Field(&plan::Alternative::variant, smaller.variant))));
+}
+
+TEST_F(RefusedLaunches, WithoutAnotherVariantTheErrorNamesTheKernel) {
+  EXPECT_THAT(
+      error_of([] { load("-54 gemm_f32"); }),
+      AllOf(HasSubstr("launch 'y' of kernel 'gemm_f32'"), HasSubstr("CL_INVALID_WORK_GROUP_SIZE")));
+}
+
+TEST_F(RefusedLaunches, WantOfMemoryMayPass) {
+  Session session = load("-4 gemm_f32");
+  EXPECT_EQ(gemm_of(session).variant, "group");
+  EXPECT_EQ(session.run(inputs_), expected_);
+}
+
+}  // namespace
+}  // namespace bertcl::runtime
