@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include "bertcl/error.hpp"
 #include "kernels/contracts.hpp"
 #include "kernels/contracts/gemm.hpp"
+#include "plan/partial_gemm.hpp"
 #include "plan/plan.hpp"
 #include "plan/target.hpp"
 #include "plan/tuning.hpp"
@@ -115,6 +117,13 @@ class Builder {
              const kernels::LibraryGemm<Argument>& arguments);
   /// Memory for the sums of gemm_s8_partial, which one step writes and the next reads.
   Argument partial_sums();
+  /// Leaves the end of a GEMM to the lowering of the next node, which must take it.
+  void defer(PartialGemm gemm) { partial_ = std::move(gemm); }
+  /// The GEMM whose result `value` is, if its end was left; then nothing is left any more.
+  std::optional<PartialGemm> take_partial(const ir::Value* value) {
+    if (!partial_ || partial_->result != value) return std::nullopt;
+    return std::exchange(partial_, std::nullopt);
+  }
   /// Makes finish() look for NaN and infinity in the arguments of constant(), constant_in_place()
   /// and make_constant() from now on. `weights` must outlive it.
   void check_weights(WeightCheck& weights) { weights_ = &weights; }
@@ -157,8 +166,9 @@ class Builder {
   };
   std::vector<Wanted> wanted_;
   std::vector<Wanted> merged_;  // programs of steps that the persistent kernel runs
-  std::set<std::pair<std::string, opencl::Defines>> known_;    // programs in wanted_
-  int partial_sums_ = -1;                                      // constant
+  std::set<std::pair<std::string, opencl::Defines>> known_;  // programs in wanted_
+  int partial_sums_ = -1;                                    // constant
+  std::optional<PartialGemm> partial_;
   std::size_t built_ = 0;                                      // of them
   std::set<std::pair<std::string, opencl::Defines>> refused_;  // of alternatives that were dropped
   struct Prepacking {

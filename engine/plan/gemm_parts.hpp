@@ -17,6 +17,8 @@ struct GemmParts {
 
 // Variants of linear_q: the sums of the parts, and the step that adds them.
 inline constexpr const char *kMmaParts = "mma_parts", *kMmaFinish = "mma_finish";
+// A variant of add_norm: adds them, too.
+inline constexpr const char* kMmaNorm = "mma_norm";
 inline constexpr std::int32_t kPartRows = 32, kPartColumns = 64;  // of a tile
 inline constexpr std::int32_t kMostParts = 8;
 inline constexpr std::int64_t kLeastPart = 512;  // of K: less is less than a launch takes

@@ -210,7 +210,7 @@ const Lowering* find_lowering(std::string_view op) {
 
 std::vector<std::string> variant_names() {
   std::vector<std::string> names = kernels::variant_names();
-  for (const char* name : {"persistent", kMmaParts})
+  for (const char* name : {"persistent", kMmaParts, kMmaNorm})
     names.insert(std::ranges::upper_bound(names, name), name);
   return names;
 }

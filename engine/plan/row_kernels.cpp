@@ -26,17 +26,35 @@ std::string why_not_kept(const RowColumns& columns) {
 /// sub-groups goes through local memory.
 int items_for(std::int64_t columns) { return columns <= 1024 ? 64 : columns <= 2048 ? 128 : 256; }
 
+auto choose_variant(Builder& b, const ir::Node& node, const RowColumns& columns) {
+  return choose(b, node, kernels::row_variants(), [&](const kernels::RowVariant& variant) {
+    const kernels::Refusal of_device = why_not(b, variant.needs);
+    if (!of_device.reason.empty() || !variant.groups) return of_device;
+    return kernels::Refusal{why_not_kept(columns)};
+  });
+}
+
+RowGroup group_of(const kernels::RowVariant& variant, const RowColumns& columns) {
+  const std::int64_t size = columns.kept ? columns.count.constant() : 1;
+  const int items = items_for(size);
+  return {items,
+          {{"ITEMS", items},
+           {"VECTORS", static_cast<int>((size + 4 * items - 1) / (4 * items))},
+           {"SUBGROUPS", variant.subgroups ? 1 : 0}}};
+}
+
 }  // namespace
+
+std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, const RowColumns& columns) {
+  const kernels::RowVariant& variant = *choose_variant(b, node, columns).variant;
+  if (!variant.groups) return std::nullopt;
+  return group_of(variant, columns);
+}
 
 Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, const char* program,
                         const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,
                         const RowColumns& columns) {
-  const auto choice =
-      choose(b, node, kernels::row_variants(), [&](const kernels::RowVariant& variant) {
-        const kernels::Refusal of_device = why_not(b, variant.needs);
-        if (!of_device.reason.empty() || !variant.groups) return of_device;
-        return kernels::Refusal{why_not_kept(columns)};
-      });
+  const auto choice = choose_variant(b, node, columns);
   const kernels::RowVariant& variant = *choice.variant;
   if (!variant.groups) {
     const std::int32_t rows_per_item =
@@ -46,11 +64,7 @@ Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, cons
     step.why_not_faster = choice.why_not_faster;
     return step;
   }
-  const std::int64_t size = columns.kept ? columns.count.constant() : 1;
-  const int items = items_for(size);
-  const opencl::Defines defines{{"ITEMS", items},
-                                {"VECTORS", static_cast<int>((size + 4 * items - 1) / (4 * items))},
-                                {"SUBGROUPS", variant.subgroups ? 1 : 0}};
+  const auto [items, defines] = group_of(variant, columns);
   // Along the first axis: NVIDIA takes no more than 65,535 groups along the others.
   Step& step =
       b.launch(node, type, variant.name, b.kernel(std::string(program) + "_group", kernel, defines),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row-wise kernels: a work-item per row on CPUs, a work-group per row on GPUs.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,15 @@ struct RowColumns {
   bool kept = true;  ///< false: the kernel reads its row as often as it needs, of any size
   std::int32_t rows_per_item = 0;  ///< of a work-item; 0: as many as suit the device
 };
+
+/// Work-items of a row's group, and the options of its program.
+struct RowGroup {
+  int items = 0;
+  opencl::Defines defines;
+};
+
+/// The group in which launch_rows() runs a node; none where it runs in work-items.
+std::optional<RowGroup> row_group_of(Builder& b, const ir::Node& node, const RowColumns& columns);
 
 Step& launch_row_kernel(Builder& b, const ir::Node& node, const char* type, const char* program,
                         const char* kernel, std::vector<Argument> arguments, const ir::Dim& rows,

@@ -101,6 +101,24 @@ def add_norm(rows, hidden, x_type=F32, residual_type=F32, q_type=S8, r_type=U8, 
     return normed.compare(x_values + residual_values)
 
 
+def add_norm_parts(rows, hidden, parts, residual_type=F32, a_signed=1, bias=True, edits=()):
+    """As add_norm, where x is left in the sums of `parts` parts."""
+    random, memory, i32 = np.random.default_rng((rows, hidden, parts)), GlobalMemory(), np.int32
+    partials = random.integers(-2 ** 20, 2 ** 20, (parts, rows, hidden)).astype(i32)
+    colsum, zero = random.integers(-5000, 5000, hidden).astype(i32), -3 if a_signed else 131
+    scale = random.uniform(1e-6, 2e-6, hidden).astype(np.float32)
+    offset = random.normal(0, 1, hidden).astype(np.float32)
+    residual, residual_values = _integers(random, memory, "residual", residual_type, rows, hidden)
+    normed = Normed(memory, random, rows, hidden, S8, U8)
+    program, items = row_program("add_norm_parts", "add_norm_parts", hidden, edits=edits)
+    launch(program, memory, (items * rows,), (items,),
+           [memory.add("partials", partials), memory.add("colsum", colsum), memory.add("scale", scale),
+            memory.add("bias", offset) if bias else NULL, i32(zero), i32(a_signed), i32(parts), *residual,
+            *normed.norm_arguments(), *normed.out_arguments(), i32(rows), i32(hidden)])
+    sums = partials.astype(np.int64).sum(axis=0) - (zero - (0 if a_signed else 128)) * colsum.astype(np.int64)
+    return normed.compare(sums * scale.astype(np.float64) + (offset if bias else 0) + residual_values)
+
+
 def embed_norm(tokens, hidden, table_type=F32, positions=True, types=True, q_type=S8, bad_id=False):
     """As add_norm, and what `error` says."""
     random, memory, i32 = np.random.default_rng((tokens, hidden)), GlobalMemory(), np.int32

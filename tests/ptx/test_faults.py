@@ -83,6 +83,15 @@ class Faults(KernelTest):
         self.refused("nobody has written|out of bounds.* of 'partials'", run, MMA_FILE,
                      "partials += (size_t)part * M * N;", "partials += (size_t)part * M * N + 4;")
 
+    def test_parts_of_k_in_a_norm(self):
+        file = "rows/add_norm_parts_group.cl"
+        run = lambda edits: rows.add_norm_parts(2, 68, 3, edits=edits)[0][1:]  # noqa: E731
+        self.different(run, file, "int part = 0; part < parts", "int part = 1; part < parts")
+        self.different(run, file, "a_signed ? 0 : 128", "a_signed ? 128 : 0")
+        self.refused("nobody has written|out of bounds.* of 'partials'", run, file, "part < parts", "part <= parts")
+        self.refused("misaligned|out of bounds", lambda edits: rows.add_norm_parts(2, 67, 3, edits=edits)[0][1:], file,
+                     "aligned = hidden % 4 == 0;", "aligned = true;")
+
     def test_floats_of_work_groups(self):
         file = "gemm/gemm_f32_group.cl"
         run = lambda edits: run_floats(F32_GROUP.with_tile(32, 64), 33, 65, 20, edits=edits)  # noqa: E731

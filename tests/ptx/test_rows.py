@@ -26,6 +26,11 @@ class Rows(KernelTest):
                           (F32, U8, None, None, True, False), (F32, F32, BF16, S8, False, True)):
                 self.expect(rows.add_norm(2, hidden, *kinds), (hidden, kinds))
 
+    def test_add_norm_of_parts(self):
+        for i, hidden in enumerate((*SIZES, 1024, 1025, 2052)):
+            self.expect(rows.add_norm_parts(3, hidden, (1, 2, 5)[i % 3], (F32, U8, S8, None)[i % 4], a_signed=i % 2,
+                                            bias=i % 5 > 0), hidden)
+
     def test_embed_norm(self):
         for i, hidden in enumerate((1, 6, 64, 255, 257)):
             results, error = rows.embed_norm(4, hidden, (F32, F16)[i % 2], positions=i % 3 > 0, types=i % 2 == 0,

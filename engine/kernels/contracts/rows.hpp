@@ -41,6 +41,43 @@ struct AddNorm {
   };
 };
 
+/// As AddNorm, where x is the result of a GemmS8 whose sums are in parts: f32, without activation,
+/// by scales that are known.
+template <class A>
+struct AddNormParts {
+  A partials{}, colsum{}, scale{}, bias{}, zero_point{}, a_signed{}, parts{}, residual{},
+      residual_type{}, residual_scale{}, residual_zero_point{}, gamma{}, beta{}, eps{}, out{}, q{},
+      q_type{}, q_inv_scale{}, q_zero_point{}, r{}, r_type{}, r_inv_scale{}, r_zero_point{}, rows{},
+      hidden{};
+  static constexpr Field<AddNormParts, A> fields[] = {
+      {&AddNormParts::partials, "partials", "raw"},  // i32 [parts, rows, hidden]
+      {&AddNormParts::colsum, "colsum", "raw"},      // i32 [hidden], as that of GemmS8
+      {&AddNormParts::scale, "scale", "f32"},        // [hidden]
+      {&AddNormParts::bias, "bias", "f32?"},         // [hidden]
+      {&AddNormParts::zero_point, "zero_point", "int"},
+      {&AddNormParts::a_signed, "a_signed", "int"},
+      {&AddNormParts::parts, "parts", "int"},
+      {&AddNormParts::residual, "residual", "f32|u8|i8@residual_type?"},  // [rows, hidden]
+      {&AddNormParts::residual_type, "residual_type", "int"},
+      {&AddNormParts::residual_scale, "residual_scale", "f32?"},
+      {&AddNormParts::residual_zero_point, "residual_zero_point", "f32?"},
+      {&AddNormParts::gamma, "gamma", "f32"},  // [hidden]
+      {&AddNormParts::beta, "beta", "f32?"},   // [hidden]
+      {&AddNormParts::eps, "eps", "float"},
+      {&AddNormParts::out, "out", "f32?"},            // [rows, hidden]
+      {&AddNormParts::q, "q", "u8|i8|bf16@q_type?"},  // [rows, hidden], as those of AddNorm
+      {&AddNormParts::q_type, "q_type", "int"},
+      {&AddNormParts::q_inv_scale, "q_inv_scale", "f32?"},
+      {&AddNormParts::q_zero_point, "q_zero_point", "f32?"},
+      {&AddNormParts::r, "r", "u8|i8@r_type?"},
+      {&AddNormParts::r_type, "r_type", "int"},
+      {&AddNormParts::r_inv_scale, "r_inv_scale", "f32?"},
+      {&AddNormParts::r_zero_point, "r_zero_point", "f32?"},
+      {&AddNormParts::rows, "rows", "int"},
+      {&AddNormParts::hidden, "hidden", "int"},
+  };
+};
+
 /// As AddNorm, of the sum of rows of three tables.
 template <class A>
 struct EmbedNorm {
@@ -152,9 +189,10 @@ struct Rotary {
 
 /// The kernels of these contracts.
 inline constexpr KernelContract row_contracts[] = {
-    row<AddNorm>("add_norm"), row<EmbedNorm>("embed_norm"),
-    row<Pool>("pool"),        row<QuantizeRows>("quantize_rows"),
-    row<Rotary>("rotary"),    row<SoftmaxF32>("softmax_f32"),
+    row<AddNorm>("add_norm"),           row<AddNormParts>("add_norm_parts"),
+    row<EmbedNorm>("embed_norm"),       row<Pool>("pool"),
+    row<QuantizeRows>("quantize_rows"), row<Rotary>("rotary"),
+    row<SoftmaxF32>("softmax_f32"),
 };
 
 }  // namespace bertcl::kernels

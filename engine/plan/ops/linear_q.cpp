@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch steps of linear_q: int8 GEMMs with weights that are prepacked once, while planning.
+#include <algorithm>
 #include <utility>
 
 #include "kernels/contracts/gemm.hpp"
@@ -23,16 +24,39 @@ PrepackedS8 prepack_weights(Builder& b, const ir::Tensor& w, const GemmS8& gemm)
   return prepacked;
 }
 
-/// The same GEMM for few rows: partial sums over K, and the step that adds them.
-void add_parts(Builder& b, const ir::Node& node, const GemmS8& gemm,
+/// Whether the next step is an add_norm that alone reads the result and can add up partial sums
+/// itself (AddNormParts).
+bool is_left_to_norm(const Builder& b, const ir::Graph& graph, const ir::Node& node,
+                     const kernels::GemmS8<Argument>& of) {
+  if (b.is_disabled(kMmaNorm) || !b.options().why_refused("add_norm", kMmaNorm).empty())
+    return false;
+  const ir::Value* out = node.output();
+  if (out->type.dtype != ir::DType::f32 || !activation_of(node).empty()) return false;
+  const auto is_given = [](const Argument& a) {
+    return !std::holds_alternative<std::nullptr_t>(a);
+  };
+  if (is_given(of.x_scale) || is_given(of.x_zero_point) || is_given(of.row_sums) ||
+      is_given(of.w_zero_point) || is_given(of.row_scale))
+    return false;
+  if (out->users.size() != 1 || graph.is_output(out) || out->users[0]->op != "add_norm")
+    return false;
+  // Another GEMM between the two would overwrite the sums.
+  const auto& nodes = graph.nodes();
+  const auto here = std::ranges::find(nodes, &node, [](const auto& n) { return &*n; });
+  return std::next(here) != nodes.end() && &**std::next(here) == out->users[0];
+}
+
+/// The same GEMM for few rows: partial sums over K, and the step that adds them, unless a norm
+/// does.
+void add_parts(Builder& b, const ir::Graph& graph, const ir::Node& node, const GemmS8& gemm,
                const kernels::GemmS8<Argument>& of, const GemmParts& parts, const ir::Dim& rows) {
   const std::int32_t n = std::get<std::int32_t>(of.N), items = gemm.variant.items;
   opencl::Defines defines =
       kernels::with_smaller_tiles(gemm.variant, {kPartRows, kPartColumns}).defines;
   defines["PARTIAL"] = 1;
-  const auto limit = [&](Step& step) {
+  const auto limit = [rows, up_to_rows = parts.up_to_rows](Step& step) {
     step.unit = rows;
-    step.up_to_rows = parts.up_to_rows;
+    step.up_to_rows = up_to_rows;
   };
   const Argument sums = b.partial_sums();
   Step& partial = b.launch(
@@ -50,31 +74,37 @@ void add_parts(Builder& b, const ir::Node& node, const GemmS8& gemm,
   limit(partial);
   const opencl::Defines known{{"ACTIVATION", std::get<std::int32_t>(of.activation)},
                               {"OUT_TYPE", std::get<std::int32_t>(of.out_type)}};
-  limit(b.launch(node, "int8", kMmaFinish, b.kernel("gemm_s8_finish", "gemm_s8_finish", known),
-                 kernels::GemmS8Finish<Argument>{.partials = sums,
-                                                 .colsum = of.colsum,
-                                                 .scale = of.scale,
-                                                 .bias = of.bias,
-                                                 .out_inv_scale = of.out_inv_scale,
-                                                 .out_zero_point = of.out_zero_point,
-                                                 .out = of.out,
-                                                 .M = of.M,
-                                                 .N = of.N,
-                                                 .zero_point = of.zero_point,
-                                                 .a_signed = of.a_signed,
-                                                 .has_bias = of.has_bias,
-                                                 .activation = of.activation,
-                                                 .out_type = of.out_type,
-                                                 .x_scale = of.x_scale,
-                                                 .x_zero_point = of.x_zero_point,
-                                                 .row_sums = of.row_sums,
-                                                 .w_zero_point = of.w_zero_point,
-                                                 .row_scale = of.row_scale,
-                                                 .parts = parts.parts},
-                 {Size{ir::Dim(n), 4}, Size{rows}, Size{}}));
+  const kernels::GemmS8Finish<Argument> rest{.partials = sums,
+                                             .colsum = of.colsum,
+                                             .scale = of.scale,
+                                             .bias = of.bias,
+                                             .out_inv_scale = of.out_inv_scale,
+                                             .out_zero_point = of.out_zero_point,
+                                             .out = of.out,
+                                             .M = of.M,
+                                             .N = of.N,
+                                             .zero_point = of.zero_point,
+                                             .a_signed = of.a_signed,
+                                             .has_bias = of.has_bias,
+                                             .activation = of.activation,
+                                             .out_type = of.out_type,
+                                             .x_scale = of.x_scale,
+                                             .x_zero_point = of.x_zero_point,
+                                             .row_sums = of.row_sums,
+                                             .w_zero_point = of.w_zero_point,
+                                             .row_scale = of.row_scale,
+                                             .parts = parts.parts};
+  const auto finish = [=, &b, &node] {
+    limit(b.launch(node, "int8", kMmaFinish, b.kernel("gemm_s8_finish", "gemm_s8_finish", known),
+                   rest, {Size{ir::Dim(n), 4}, Size{rows}, Size{}}));
+  };
+  if (is_left_to_norm(b, graph, node, of))
+    b.defer({node.output(), rest, parts.up_to_rows, rows, finish});
+  else
+    finish();
 }
 
-void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
+void lower_integer(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   namespace o = ops::operands::linear_q;
   const ir::Tensor& w = *node.inputs[o::w]->constant;
   const std::int64_t k = w.shape()[0], n = w.shape()[1];
@@ -157,7 +187,7 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
     if (!b.options().why_refused(node.op, variant).empty()) return;
   if (parts.parts == 1) return;
   step.above_rows = parts.up_to_rows;
-  add_parts(b, node, gemm, arguments, parts, rows);
+  add_parts(b, graph, node, gemm, arguments, parts, rows);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "kernels/contracts/rows.hpp"
 #include "ops/operands.hpp"
+#include "plan/gemm_parts.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
@@ -44,6 +45,45 @@ const char* type_of(const ir::Node& node) {
   return node.outputs[1]->type.dtype == ir::DType::bf16 ? "fp32 > bf16" : "fp32 > int8";
 }
 
+/// add_norm where one of its terms is a GEMM whose K is divided: the terms and their quantization
+/// are those of `norm`, whose arguments name the GEMM as its x.
+void add_parts(Builder& b, const ir::Node& node, const PartialGemm& gemm, const RowGroup& group,
+               const kernels::AddNorm<Argument>& norm, std::int64_t hidden) {
+  const kernels::GemmS8Finish<Argument>& of = gemm.arguments;
+  Step& step =
+      b.launch(node, "int8 > " + std::string(type_of(node)), kMmaNorm,
+               b.kernel("add_norm_parts_group", "add_norm_parts", group.defines),
+               kernels::AddNormParts<Argument>{.partials = of.partials,
+                                               .colsum = of.colsum,
+                                               .scale = of.scale,
+                                               .bias = of.bias,
+                                               .zero_point = of.zero_point,
+                                               .a_signed = of.a_signed,
+                                               .parts = of.parts,
+                                               .residual = norm.residual,
+                                               .residual_type = norm.residual_type,
+                                               .residual_scale = norm.residual_scale,
+                                               .residual_zero_point = norm.residual_zero_point,
+                                               .gamma = norm.gamma,
+                                               .beta = norm.beta,
+                                               .eps = norm.eps,
+                                               .out = norm.out,
+                                               .q = norm.q,
+                                               .q_type = norm.q_type,
+                                               .q_inv_scale = norm.q_inv_scale,
+                                               .q_zero_point = norm.q_zero_point,
+                                               .r = norm.r,
+                                               .r_type = norm.r_type,
+                                               .r_inv_scale = norm.r_inv_scale,
+                                               .r_zero_point = norm.r_zero_point,
+                                               .rows = norm.rows,
+                                               .hidden = static_cast<std::int32_t>(hidden)},
+               {Size{gemm.rows * ir::Dim(group.items)}, Size{}, Size{}});
+  step.local[0] = static_cast<std::size_t>(group.items);
+  step.unit = gemm.rows;
+  step.up_to_rows = gemm.up_to_rows;
+}
+
 void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   namespace o = ops::operands::add_norm;
   const std::int64_t hidden = node.inputs[o::gamma]->constant->size();
@@ -70,7 +110,23 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   arguments.rows = Size{rows};
   arguments.hidden = Size{shape.back()};
   arguments.rows_per_item = b.rows_per_item();
-  launch_rows(b, node, type_of(node), "add_norm", "add_norm", arguments, rows, {shape.back()});
+  const RowColumns columns_of_row{shape.back()};
+  std::optional<PartialGemm> gemm = b.take_partial(node.inputs[o::x]);
+  const bool is_residual = !gemm && (gemm = b.take_partial(node.input(o::residual)));
+  std::optional<RowGroup> group;
+  if (gemm && !(group = row_group_of(b, node, columns_of_row))) gemm->finish();
+  Step& step =
+      launch_rows(b, node, type_of(node), "add_norm", "add_norm", arguments, rows, columns_of_row);
+  if (!group) return;
+  step.unit = rows;
+  step.above_rows = gemm->up_to_rows;
+  if (is_residual) {  // a sum's terms may change places
+    arguments.residual = arguments.x;
+    arguments.residual_type = arguments.x_type;
+    arguments.residual_scale = arguments.x_scale;
+    arguments.residual_zero_point = arguments.x_zero_point;
+  }
+  add_parts(b, node, *gemm, *group, arguments, hidden);
 }
 
 /// The table in half, where it is stored so or is small and loses nothing.
