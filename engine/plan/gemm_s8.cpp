@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -30,6 +32,47 @@ std::vector<GemmS8::ForRows> by_measured_rows(const std::vector<TunedVariant>& t
   return list;
 }
 
+bool may_divide(const Target& target, std::int64_t k) {
+  if (target.is_disabled(kMmaParts) || k < 2 * kLeastTunedPart) return false;
+  return target.options.why_refused("linear_q", kMmaParts).empty() &&
+         target.options.why_refused("linear_q", kMmaFinish).empty();
+}
+
+/// Divisions of K as variants to tune: "mma_parts_4".
+void add_divided(std::vector<GemmVariant>& tunable, std::int64_t k) {
+  const auto mma =
+      std::ranges::find_if(tunable, [](const GemmVariant& v) { return v.name == "mma"; });
+  if (mma == tunable.end()) return;
+  const GemmVariant whole = kernels::with_smaller_tiles(*mma, {kPartRows, kPartColumns});
+  for (const std::int32_t parts : {2, 4, kMostParts}) {
+    if (k / parts < kLeastTunedPart) break;
+    tunable.push_back(whole);
+    tunable.back().name = fmt::format("{}_{}", kMmaParts, parts);
+    tunable.back().parts = parts;
+  }
+}
+
+/// Takes the divisions of K from a tuned GEMM: the one for the fewest rows, up to where its sums
+/// find room, is returned; the same tiles remain.
+GemmParts take_parts(GemmS8& gemm, const opencl::DeviceInfo& info) {
+  GemmParts taken;
+  const std::int32_t first =
+      gemm.for_rows.empty() ? gemm.variant.parts : gemm.for_rows.front().variant.parts;
+  bool contiguous = first > 1;
+  const auto take = [&](GemmVariant& variant, std::int64_t up_to_rows) {
+    contiguous = contiguous && variant.parts == first;
+    if (contiguous)
+      taken = {std::min(up_to_rows, rows_of_partial_sums(info, gemm.tunable.n, first)), first};
+    if (variant.parts > 1)
+      variant.name =
+          fmt::format("{}_{}x{}", variant.tiles_of, variant.tile_rows, variant.tile_columns);
+    variant.parts = 1;
+  };
+  for (GemmS8::ForRows& part : gemm.for_rows) take(part.variant, part.up_to_rows);
+  take(gemm.variant, std::numeric_limits<std::int64_t>::max());
+  return taken.up_to_rows > 0 ? taken : GemmParts();
+}
+
 }  // namespace
 
 GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t n,
@@ -45,6 +88,8 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   std::erase_if(tunable, [&](const GemmVariant& variant) {
     return !target.options.why_refused("linear_q", variant.name).empty();
   });
+  const bool divides = may_divide(target, k);
+  if (divides) add_divided(tunable, k);
   const std::vector<TunedVariant> tuned = tuned_variants(target, tunable, "linear_q", "int8", n, k);
   GemmS8 gemm;
   gemm.why_not_faster = choice.why_not_faster;
@@ -53,9 +98,12 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
     gemm.variant = *tuned.back().variant;
     gemm.for_rows = by_measured_rows(tuned);
     gemm.tunable.gain = target.tuning.find("linear_q", "int8", n, k)->gain();
+    gemm.parts = take_parts(gemm, target.context.info());
     return gemm;
   }
   gemm.variant = target.for_device(*choice.variant);
+  if (divides && gemm.variant.program == "gemm_s8_mma")
+    gemm.parts = parts_of(n, k, target.context.info().compute_units);
   if (gemm.variant.items > 1) {
     for (GemmVariant& smaller : kernels::with_all_smaller_tiles(gemm.variant, target.context.info(),
                                                                 target.context.capabilities()))

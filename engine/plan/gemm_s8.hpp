@@ -9,6 +9,7 @@
 
 #include "kernels/variants.hpp"
 #include "opencl/buffer.hpp"
+#include "plan/gemm_parts.hpp"
 #include "plan/plan.hpp"
 #include "plan/target.hpp"
 
@@ -24,6 +25,7 @@ struct GemmS8 {
   std::vector<ForRows> for_rows;
   TunableGemm tunable;
   std::string why_not_faster;
+  GemmParts parts = {};  // of K, for few rows; by tiles of kPartRows x kPartColumns
 };
 
 /// What the device was tuned to, else the first variant that it supports. Throws bertcl::Error

@@ -42,5 +42,17 @@ TEST(GemmParts, TheSumsFitInTheirMemory) {
       }
 }
 
+TEST(GemmParts, NoMoreRowsThanHaveRoomForTheirSums) {
+  opencl::DeviceInfo info;
+  info.compute_units = 132;
+  for (const std::int64_t n : {1, 63, 768, 3072, 30000})
+    for (const std::int32_t parts : {2, 4, kMostParts}) {
+      const std::int64_t rows = rows_of_partial_sums(info, n, parts);
+      EXPECT_LE(static_cast<std::size_t>(rows * n * parts) * 4, bytes_of_partial_sums(info));
+      EXPECT_GT(static_cast<std::size_t>((rows + 1) * n * parts) * 4, bytes_of_partial_sums(info));
+    }
+  EXPECT_EQ(rows_of_partial_sums(info, 0, 2), 0);
+}
+
 }  // namespace
 }  // namespace bertcl::plan

@@ -30,9 +30,15 @@ using nlohmann::ordered_json;
 
 struct TuneOptions : ModelOptions {
   std::string model;
-  std::vector<std::int64_t> rows{32, 128, 512, 2048};
+  std::vector<std::int64_t> rows;  // none: default_rows()
   double seconds = 60;
 };
+
+/// Tokens of a sequence, and of batches as large as suit the device.
+std::vector<std::int64_t> default_rows(const opencl::DeviceInfo& device) {
+  if (device.type == "cpu") return {32, 128, 512, 2048};
+  return {32, 128, 512, 2048, 12288};
+}
 
 /// The GEMMs of a plan that can be tuned, each once.
 std::vector<TunedStep> gemms_of(const plan::Plan& plan, bool half) {
@@ -75,12 +81,12 @@ std::string chosen_text(const std::vector<plan::TunedRows>& by_rows) {
 }
 
 int run_tune(const TuneOptions& options) {
+  const std::shared_ptr<opencl::Context> opened = opencl::Context::create(options.device);
   TuneSettings settings;
-  settings.rows = options.rows;
+  settings.rows = options.rows.empty() ? default_rows(opened->info()) : options.rows;
   std::sort(settings.rows.begin(), settings.rows.end());
   settings.rows.erase(std::unique(settings.rows.begin(), settings.rows.end()), settings.rows.end());
   settings.session = to_session_options(options);
-  const std::shared_ptr<opencl::Context> opened = opencl::Context::create(options.device);
   settings.session.context = opened;
   settings.session.tuning = std::make_shared<const plan::Tuning>();
   const auto start = std::chrono::steady_clock::now();
@@ -185,7 +191,9 @@ void add_tune(CLI::App& program, Action& action) {
       "`bertcl inspect` shows them. BERTCL_TUNING=off ignores them.",
       "bertcl tune int8.onnx --seconds 30", *options);
   model_file(command->add_option("MODEL", options->model, "ONNX model"))->required()->type_name("");
-  command->add_option("--rows", options->rows, "Numbers of rows to measure; 32,128,512,2048")
+  command
+      ->add_option("--rows", options->rows,
+                   "Numbers of rows to measure; 32,128,512,2048, on GPUs also 12288")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20).description(""))

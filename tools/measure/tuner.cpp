@@ -159,6 +159,10 @@ std::optional<double> Tuner::measure(runtime::Session& session, std::int64_t row
     if (run >= kLeastRuns &&
         std::chrono::duration<double>(Clock::now() - start).count() > kSecondsOfSeries)
       break;
+    if (run > 0 && time_is_up()) {
+      complete_ = false;
+      break;
+    }
     queue.clear_profile();
     session.run(inputs);
     double us = 0;
@@ -177,6 +181,10 @@ Measured Tuner::check_and_measure(const plan::TunableVariant& variant) {
     const runtime::Tensors inputs{{"x", operand(step_, kPeriod)}};
     measured.wrong = difference(sums.run(inputs).at("y"), exact_, 0);
     if (!measured.wrong.empty()) return measured;
+  }
+  if (time_is_up()) {
+    complete_ = false;
+    return measured;
   }
   runtime::Session whole = session(variant.name, true);
   for (const std::int64_t rows : settings_.rows) {

@@ -34,7 +34,7 @@ struct TuneResult {
 
 struct TuneSettings {
   std::vector<std::int64_t> rows;                  // ascending
-  std::chrono::steady_clock::time_point deadline;  // time budget: no measurement begins after it
+  std::chrono::steady_clock::time_point deadline;  // no program is built and no run begins after it
   runtime::SessionOptions session;                 // with a context
 };
 

@@ -49,8 +49,9 @@ bool is_left_to_norm(const Builder& b, const ir::Graph& graph, const ir::Node& n
 /// The same GEMM for few rows: partial sums over K, and the step that adds them, unless a norm
 /// does.
 void add_parts(Builder& b, const ir::Graph& graph, const ir::Node& node, const GemmS8& gemm,
-               const kernels::GemmS8<Argument>& of, const GemmParts& parts, const ir::Dim& rows) {
+               const kernels::GemmS8<Argument>& of, const ir::Dim& rows) {
   const std::int32_t n = std::get<std::int32_t>(of.N), items = gemm.variant.items;
+  const GemmParts& parts = gemm.parts;
   opencl::Defines defines =
       kernels::with_smaller_tiles(gemm.variant, {kPartRows, kPartColumns}).defines;
   defines["PARTIAL"] = 1;
@@ -180,14 +181,9 @@ void lower_integer(Builder& b, const ir::Graph& graph, const ir::Node& node) {
                [&](const std::string& program, const char* kernel, const opencl::Defines& defines) {
                  return b.kernel(program, kernel, defines);
                });
-  if (gemm.variant.program != "gemm_s8_mma" || gemm.tunable.gain > 0) return;
-  const GemmParts parts = parts_of(n, k, b.context().info().compute_units);
-  if (b.is_disabled(kMmaParts)) return;
-  for (const std::string variant : {kMmaParts, kMmaFinish})
-    if (!b.options().why_refused(node.op, variant).empty()) return;
-  if (parts.parts == 1) return;
-  step.above_rows = parts.up_to_rows;
-  add_parts(b, graph, node, gemm, arguments, parts, rows);
+  if (gemm.parts.parts == 1) return;
+  step.above_rows = gemm.parts.up_to_rows;
+  add_parts(b, graph, node, gemm, arguments, rows);
 }
 
 }  // namespace
