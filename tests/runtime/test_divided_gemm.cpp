@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// int8 GEMMs whose K is divided among work-groups, with a norm after them, on NVIDIA's matrix units
+// as tests/support/other_device.cpp and the units' twins pretend them; skipped without the former.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "ir/text.hpp"
+#include "runtime/session.hpp"
+#include "tests/support/environment.hpp"
+#include "tests/support/scratch_folder.hpp"
+
+namespace bertcl::runtime {
+namespace {
+
+using tests::ScopedVariable;
+
+/// The norm of linear_q(x) + r, the terms in this order.
+constexpr std::string_view gemm_and_norm =
+    R"(graph g(%x: u8[rows, 1024], %r: f32[rows, 66]) {{
+  const %w: i8[1024, 66] = splat 3
+  const %b: f32[66] = splat 0.5
+  const %xs: f32[] = 0.001
+  const %xz: u8[] = 7
+  const %ws: f32[] = 0.01
+  const %g: f32[66] = splat 1.5
+  %y: f32[rows, 66] = linear_q(%x, %w, %b, %xs, %xz, %ws)
+  %n: f32[rows, 66] = add_norm({}, %g, %b) {{epsilon = 0.5}}
+  return %n as n{}
+}})";
+
+class DividedGemm : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (opencl::Context::create("")->info().type == "cpu") GTEST_SKIP() << "there is no GPU";
+    const std::filesystem::path kernels = folder_ / "kernels";
+    std::filesystem::copy(std::filesystem::path(BERTCL_SOURCE_DIR) / "kernels_cl", kernels,
+                          std::filesystem::copy_options::recursive);
+    std::ifstream file(kernels / "units/matrix.clh");
+    const std::string source(std::istreambuf_iterator<char>(file), {});
+    folder_.write("kernels/units/matrix.clh",
+                  "#undef MATRIX_EMULATED\n#define MATRIX_EMULATED 1\n" + source);
+    kernels_.set(kernels.string());
+  }
+
+  static Session load(std::string_view terms, std::string_view outputs, const char* disabled = "") {
+    SessionOptions options;
+    options.disabled_kernels = disabled;
+    return Session::compile(ir::parse(fmt::format(gemm_and_norm, terms, outputs)), options);
+  }
+  static int steps_of(const Session& session, const std::string& variant) {
+    return static_cast<int>(std::ranges::count(session.plan().steps, variant,
+                                               [](const plan::Step& s) { return s.variant; }));
+  }
+  static Tensors inputs_of(std::int64_t rows) {
+    ir::Tensor x = ir::Tensor::zeros(ir::DType::u8, {rows, 1024});
+    std::vector<float> r;
+    for (std::size_t i = 0; i < x.mutable_bytes().size(); ++i)
+      x.mutable_bytes()[i] = static_cast<std::byte>(i * 7919 % 251 * (i % 66 + 1));
+    for (std::int64_t i = 0; i < rows * 66; ++i) r.push_back(static_cast<float>(i * 31 % 17) - 8);
+    return {{"x", std::move(x)}, {"r", ir::Tensor::of({rows, 66}, std::move(r))}};
+  }
+
+  const tests::ScratchFolder folder_;
+  const ScopedVariable vendor_{"OTHER_VENDOR", "NVIDIA Corporation"}, units_{"OTHER_UNITS", "8"};
+  ScopedVariable kernels_{"BERTCL_KERNELS"};
+};
+
+TEST_F(DividedGemm, ANormAddsTheSumsWhicheverTermTheyAre) {
+  for (const char* terms : {"%y, %r", "%r, %y"}) {
+    Session fused = load(terms, ""), apart = load(terms, "", "mma_norm"),
+            whole = load(terms, "", "mma_parts");
+    EXPECT_EQ(steps_of(fused, "mma_norm"), 1);
+    EXPECT_EQ(steps_of(fused, "mma_finish"), 0);
+    EXPECT_EQ(steps_of(apart, "mma_finish"), 1);
+    EXPECT_EQ(steps_of(whole, "mma_parts"), 0);
+    // 8 units and 2 columns of tiles: divided up to 3 tiles down, 96 rows.
+    for (const std::int64_t rows : {1, 31, 33, 96, 97}) {
+      const Tensors inputs = inputs_of(rows), expected = whole.run(inputs);
+      EXPECT_EQ(fused.run(inputs), expected) << terms << ", " << rows << " rows";
+      EXPECT_EQ(apart.run(inputs), expected) << terms << ", " << rows << " rows";
+    }
+  }
+}
+
+TEST_F(DividedGemm, AResultThatOthersReadIsWritten) {
+  Session session = load("%y, %r", ", %y as y"), whole = load("%y, %r", ", %y as y", "mma_parts");
+  EXPECT_EQ(steps_of(session, "mma_norm"), 0);
+  EXPECT_EQ(steps_of(session, "mma_finish"), 1);
+  EXPECT_EQ(session.run(inputs_of(5)), whole.run(inputs_of(5)));
+}
+
+TEST_F(DividedGemm, WithoutGroupsOfRowsTheSumsAreAddedFirst) {
+  Session session = load("%y, %r", "", "group,subgroup"),
+          whole = load("%y, %r", "", "group,subgroup,mma_parts");
+  EXPECT_EQ(steps_of(session, "mma_norm"), 0);
+  EXPECT_EQ(steps_of(session, "mma_finish"), 1);
+  EXPECT_EQ(session.run(inputs_of(5)), whole.run(inputs_of(5)));
+}
+
+}  // namespace
+}  // namespace bertcl::runtime
