@@ -20,6 +20,7 @@
 #include "quant/transforms/round_weights.hpp"
 #include "quant/transforms/smooth_model.hpp"
 #include "quant/writing/rewrite.hpp"
+#include "support/option_name.hpp"
 #include "support/pending_file.hpp"
 
 namespace bertcl::quant {
@@ -110,9 +111,8 @@ void check_dynamic(const Options& options, ActivationScales scales) {
     throw Error(
         "results cannot be quantized dynamically, only inputs of MatMuls; calibrate instead");
   if (options.softmax == Softmax::unnormalized)
-    throw Error(
-        "MatMuls after an unnormalized Softmax cannot be quantized dynamically; use --softmax "
-        "plain");
+    throw Error("MatMuls after an unnormalized Softmax cannot be quantized dynamically; use " +
+                option_name("softmax", "plain"));
   const bool per_token = scales == ActivationScales::per_token;
   if (!per_token && options.activations != Scheme{})
     throw Error(
@@ -235,9 +235,8 @@ void Quantization::encode(Ranges ranges, ChannelRanges channels, std::span<const
   for (const std::string& tensor : unnormalized_) {
     ranges[tensor] = kExponentials;
     if (const auto it = options_.overrides.find(tensor); it != options_.overrides.end())
-      throw Error(fmt::format(
-          "{}: an unnormalized Softmax has a known range; overrides need --softmax plain",
-          it->second.place));
+      throw Error(fmt::format("{}: an unnormalized Softmax has a known range; overrides need {}",
+                              it->second.place, option_name("softmax", "plain")));
   }
   encodings_ = quant::encode(
       placement_, index_, constants_, ranges,

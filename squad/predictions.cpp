@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::squad {
@@ -42,8 +43,8 @@ void check(const WindowLogits& window, bool allow_nonfinite) {
       !std::all_of(window.end.begin(), window.end.end(), is_finite)) {
     throw Error(
         fmt::format("the model returned NaN or infinite logits for a window of {} tokens (question "
-                    "{} of the data, counted from 0); --allow-nonfinite continues",
-                    length, window.feature->example_index));
+                    "{} of the data, counted from 0); {} continues",
+                    length, window.feature->example_index, option_name("allow-nonfinite")));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 #include "support/stopwatch.hpp"
 
 namespace bertcl::tasks {
@@ -59,8 +60,8 @@ Evaluation evaluate(const Task& task, const text::Tokenizer& tokenizer,
     if (!options.allow_nonfinite && !all_finite(output))
       throw Error(
           fmt::format("the model returned NaN or infinite values for item {} of the data, "
-                      "counted from 0; --allow-nonfinite continues",
-                      encoded.items[index]));
+                      "counted from 0; {} continues",
+                      encoded.items[index], option_name("allow-nonfinite")));
     evaluation.results->add(encoded.items[index], sequences[index], output);
     evaluation.tokens += sequences[index].length();
   };

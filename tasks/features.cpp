@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 #include "text/unicode.hpp"
 
 namespace bertcl::tasks {
@@ -22,8 +23,8 @@ std::size_t room(int max_length, std::size_t specials) {
   if (max_length <= static_cast<int>(specials)) {
     throw Error(
         fmt::format("sequences of {} tokens leave no room for a text beside {} special tokens; "
-                    "raise --max-seq-length",
-                    max_length, specials));
+                    "raise {}",
+                    max_length, specials, option_name("max-seq-length")));
   }
   return static_cast<std::size_t>(max_length) - specials;
 }

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -81,8 +82,8 @@ ClassOf match_names(const DataLabels& data, const Labels& names) {
   for (const std::string& name : names) unknown.erase(name);
   throw Error(fmt::format(
       "the data have {}, which the model cannot give: its classes are {}; if it only calls them "
-      "otherwise, give the classes in the order of its output as --labels",
-      fmt::join(std::views::keys(unknown), ", "), fmt::join(names, ", ")));
+      "otherwise, give the classes in the order of its output as {}",
+      fmt::join(std::views::keys(unknown), ", "), fmt::join(names, ", "), option_name("labels")));
 }
 
 /// Without names of the model's classes.
@@ -96,8 +97,9 @@ ClassOf match_numbers(const DataLabels& data) {
       if (*index >= kMostClasses)
         throw Error(fmt::format(
             "{}the label {} counts classes from 0, and a model has {} at most; if it is a name, "
-            "give the classes in the order of the model's output as --labels",
-            line > 0 ? fmt::format("line {}: ", line) : "", label, kMostClasses));
+            "give the classes in the order of the model's output as {}",
+            line > 0 ? fmt::format("line {}: ", line) : "", label, kMostClasses,
+            option_name("labels")));
       class_of[label] = *index;
     }
     return true;
@@ -105,8 +107,8 @@ ClassOf match_numbers(const DataLabels& data) {
   if (take(number_of) || take(polarity_of)) return class_of;
   throw Error(fmt::format(
       "which class of the model stands for {} is not known; give the classes in the order of its "
-      "output as --labels, or put the model's config.json with id2label beside it",
-      fmt::join(std::views::keys(data), ", ")));
+      "output as {}, or put the model's config.json with id2label beside it",
+      fmt::join(std::views::keys(data), ", "), option_name("labels")));
 }
 
 }  // namespace

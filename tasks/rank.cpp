@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 #include "tasks/features.hpp"
 #include "text/data_file.hpp"
 
@@ -76,8 +77,8 @@ Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& token
     if (!options.allow_nonfinite && !all_finite(output))
       throw Error(
           fmt::format("the model returned NaN or infinity for passage {}, counted from 0; "
-                      "--allow-nonfinite continues",
-                      index));
+                      "{} continues",
+                      index, option_name("allow-nonfinite")));
     scores[index] = options.sigmoid ? sigmoid(output[0]) : output[0];
   };
   rankings.model_seconds =

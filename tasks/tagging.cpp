@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 #include "tasks/argmax.hpp"
 #include "tasks/metrics.hpp"
 #include "tasks/task.hpp"
@@ -16,10 +17,11 @@ namespace bertcl::tasks {
 
 void check_tags_are_known(const std::vector<std::string>& labels) {
   if (labels.empty()) {
-    throw Error(
-        "the tags of the model's classes are unknown; list them in output order with --labels "
-        "O,B-person,I-person,.. (or a file, one per line), or put the model's config.json with "
-        "id2label beside it");
+    throw Error(fmt::format(
+        "the tags of the model's classes are unknown; list them in output order with {} "
+        "(or a file, one per line), or put the model's config.json with "
+        "id2label beside it",
+        option_name("labels", "O,B-person,I-person,..")));
   }
 }
 
@@ -35,8 +37,8 @@ void check_labels(const std::vector<TaggedSentence>& sentences,
   if (!unknown.empty()) {
     throw Error(
         fmt::format("the data contain {}, which is not among the model's classes: {}; if the model "
-                    "only names it differently, list the tags in output order with --labels",
-                    fmt::join(unknown, ", "), fmt::join(labels, ", ")));
+                    "only names it differently, list the tags in output order with {}",
+                    fmt::join(unknown, ", "), fmt::join(labels, ", "), option_name("labels")));
   }
 }
 

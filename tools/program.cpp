@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "support/did_you_mean.hpp"
+#include "support/option_name.hpp"
 #include "tools/options/file_options.hpp"
 #include "tools/terminal/terminal.hpp"
 
@@ -174,6 +175,7 @@ void shorten_help(CLI::App& command) {
 }
 
 int run_program(int argc, const char* const* argv) {
+  options_are_of_a_command_line() = true;
   CLI::App program(
       "bertcl runs BERT on any OpenCL device, in int8 and in float; makes the int8 model; "
       "and\nmeasures its accuracy and speed.",

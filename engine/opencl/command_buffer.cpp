@@ -8,6 +8,7 @@
 #include "opencl/capabilities.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/exit_guard.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -16,8 +17,9 @@ namespace {
 Context& with_command_buffers(Context& context) {
   const Capabilities& device = context.capabilities();
   if (!device.command_buffer)
-    throw Error(fmt::format("device '{}' has no command buffers ({}); run without --command-buffer",
-                            context.info().name, device.notes.at("command_buffer")));
+    throw Error(fmt::format("device '{}' has no command buffers ({}); run without {}",
+                            context.info().name, device.notes.at("command_buffer"),
+                            option_name("command-buffer")));
   return context;
 }
 
@@ -36,8 +38,8 @@ struct CommandBuffer::State {
         function = reinterpret_cast<std::decay_t<decltype(function)>>(
             clGetExtensionFunctionAddressForPlatform(platform, name));
         if (!function)
-          throw Error(
-              fmt::format("the driver does not provide {}; run without --command-buffer", name));
+          throw Error(fmt::format("the driver does not provide {}; run without {}", name,
+                                  option_name("command-buffer")));
       };
       find(create, "clCreateCommandBufferKHR");
       find(finalize, "clFinalizeCommandBufferKHR");

@@ -12,6 +12,7 @@
 #include "kernels/bind.hpp"
 #include "kernels/contracts/observe.hpp"
 #include "opencl/queue.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -36,8 +37,9 @@ std::string of(const std::string& constant) { return "the constant '" + constant
                        std::int64_t index) {
   throw Error(
       fmt::format("{} [{}] holds NaN{} at element {}: the file is damaged or training diverged "
-                  "(--allow-nonfinite runs it anyway)",
-                  name, fmt::join(shape, ", "), is_weight ? " or infinity" : "", index),
+                  "({} runs it anyway)",
+                  name, fmt::join(shape, ", "), is_weight ? " or infinity" : "", index,
+                  option_name("allow-nonfinite")),
       ErrorCode::invalid_file);
 }
 

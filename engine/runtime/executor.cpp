@@ -13,6 +13,7 @@
 #include "opencl/exit_guard.hpp"
 #include "opencl/queue.hpp"
 #include "plan/memory.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::runtime {
 
@@ -37,9 +38,8 @@ Executor::Executor(plan::Plan& plan, bool record, std::int64_t max_memory,
   for (const plan::Step& step : plan.steps)
     if (step.call)
       throw Error(fmt::format(
-          "{} '{}' is computed by {}, whose launches cannot be recorded; use --gemm own, "
-          "or run without --command-buffer",
-          step.op, step.name, step.variant));
+          "{} '{}' is computed by {}, which cannot be recorded; use {} or no {}", step.op,
+          step.name, step.variant, option_name("gemm", "own"), option_name("command-buffer")));
   const opencl::CommandBuffer available(*plan.context);  // throws where there are none
 }
 
@@ -114,9 +114,9 @@ void Executor::check_memory(const std::vector<plan::Lifetime>& values, std::int6
   const plan::Slot& slot = plan_.slots[static_cast<std::size_t>(largest - values.begin())];
   throw Error(fmt::format("{} bytes of weights and {} of values exceed the limit of {}; the "
                           "largest value is '{}' {} with {} bytes; use a smaller batch or raise "
-                          "--max-memory, up to what the device has",
+                          "{}, up to what the device has",
                           constants, std::max(arena_bytes, largest->bytes) + others, most_bytes_,
-                          slot.name, ir::str(slot.type), largest->bytes),
+                          slot.name, ir::str(slot.type), largest->bytes, option_name("max-memory")),
               ErrorCode::out_of_memory);
 }
 

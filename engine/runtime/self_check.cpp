@@ -109,7 +109,7 @@ bool check_results(const ir::Graph& graph, const plan::Plan& plan, Request& requ
     const opencl::DeviceInfo& device = plan.context->info();
     throw Error(
         fmt::format("'{}' ({}) computes wrong results: output '{}' of {} differs from the host's "
-                    "by {:.2g} of its size; update the driver or choose another --device "
+                    "by {:.2g} of its size; update the driver or choose another device "
                     "(BERTCL_SELF_CHECK=off skips this check)",
                     device.name, device.driver, name, path.string(), *difference),
         ErrorCode::device);

@@ -25,6 +25,7 @@
 #include "plan/precision.hpp"
 #include "runtime/request.hpp"
 #include "runtime/self_check.hpp"
+#include "support/option_name.hpp"
 #include "support/stopwatch.hpp"
 #include "support/with_code.hpp"
 
@@ -162,7 +163,8 @@ void check_constants(const ir::Graph& graph, std::int64_t limit) {
   for (const ir::Value* c : graph.constants())
     bytes += c->constant->size() * static_cast<std::int64_t>(ir::size_of(c->constant->dtype()));
   if (limit > 0 && bytes > limit)
-    throw Error(fmt::format("{} bytes of weights are needed, --max-memory allows {}", bytes, limit),
+    throw Error(fmt::format("{} bytes of weights are needed, {} allows {}", bytes,
+                            option_name("max-memory"), limit),
                 ErrorCode::out_of_memory);
 }
 

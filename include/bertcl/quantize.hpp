@@ -26,8 +26,9 @@ struct QuantizeOptions {
   std::optional<bool> bias_correction = {};  ///< take the mean error out of biases
   std::vector<std::string> exclude = {};     ///< nodes that stay float; * and ? as in file names
   std::string device = {};                   ///< as SessionOptions::device
-  /// Any other option of `bertcl quantize` for what is quantized, and how: its name without "--",
-  /// and its value, "" for a flag: {"activations", "s8"}, {"per-tensor", ""}.
+  /// Any other option of `bertcl quantize` for what is quantized, and how: its name without "--"
+  /// (per-tensor or per_tensor), and its value, "" for a flag: {"activations", "s8"},
+  /// {"per_tensor", ""}.
   std::vector<std::pair<std::string, std::string>> settings = {};
 
   // Other sources of ranges. Both take no samples.

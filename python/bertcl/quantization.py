@@ -39,7 +39,7 @@ def quantize(model: str | os.PathLike[str], output: str | os.PathLike[str],
     ways = {name: options.pop(name) for name in SAMPLE_OPTIONS & options.keys()}
     files = {name: _text(value) if not isinstance(value, bool) else value
              for name, value in ((name, options.pop(name)) for name in FILE_OPTIONS & options.keys())}
-    settings = [(name.replace("_", "-"), "" if each is True else _text(each))
+    settings = [(name, "" if each is True else _text(each))
                 for name, value in options.items() for each in (value if isinstance(value, (list, tuple)) else [value])]
     _check_files(output, data, files, force)
     samples = _bertcl.Samples()
@@ -62,18 +62,18 @@ def _check_files(output, data, files, force):
     """Refuses two sources of ranges, none, and outputs that exist."""
     table, dynamic = files.get("read_table"), files.get("dynamic")
     if dynamic and (data is not None or table or files.get("write_table")):
-        raise _bertcl.Error("--dynamic excludes --data and tables: each run finds the ranges of its activations")
+        raise _bertcl.Error("'dynamic' excludes 'data' and tables: each run finds the ranges of its activations")
     if not dynamic and data is None and not table:
-        raise _bertcl.Error("no source of ranges: give calibration data with --data FILE, a table of ranges with "
-                            "--read-table FILE, or --dynamic to find them in each run")
+        raise _bertcl.Error("no source of ranges: give calibration data as 'data', a table of ranges as 'read_table', "
+                            "or 'dynamic' to find them in each run")
     if data is not None and table:
-        raise _bertcl.Error("--data and --read-table exclude each other: ranges are either found by calibration or read")
-    made = {"--output": output, "--write-table": files.get("write_table", "")}
+        raise _bertcl.Error("'data' and 'read_table' exclude each other: ranges are either found by calibration or read")
+    made = {"output": output, "write_table": files.get("write_table", "")}
     for name, path in made.items():
         if os.path.isfile(path) and not force:
-            raise _bertcl.Error(f"{name}: {path} already exists; name another file, or replace it with --force")
-    if made["--write-table"] and os.path.abspath(made["--write-table"]) == os.path.abspath(output):
-        raise _bertcl.Error(f"--write-table and --output name the same file {output}")
+            raise _bertcl.Error(f"'{name}': {path} already exists; name another file, or replace it with 'force'")
+    if made["write_table"] and os.path.abspath(made["write_table"]) == os.path.abspath(output):
+        raise _bertcl.Error(f"'write_table' and 'output' name the same file {output}")
 
 
 def _sample_length(model, tokenizer, wanted, device):

@@ -14,6 +14,7 @@
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
 #include "quant/calibration/padded_batch.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -95,8 +96,8 @@ runtime::Tensors inputs_of(const std::vector<plan::Port>& ports, std::span<const
     if (shape.size() > 1 && static_cast<std::int64_t>(longest) > seq)
       throw Error(
           fmt::format("a calibration sample has {} tokens, the model's input '{}' takes {}; make "
-                      "shorter windows (--max-seq-length {})",
-                      longest, port.name, seq, seq));
+                      "shorter windows ({})",
+                      longest, port.name, seq, option_name("max-seq-length", fmt::to_string(seq))));
     std::vector<std::int64_t> values;
     for (std::int64_t row = 0; row < batch; ++row) {
       const Sample& sample = samples[static_cast<std::size_t>(row) % samples.size()];

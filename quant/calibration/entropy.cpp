@@ -195,6 +195,6 @@ extern const Method entropy{"entropy", "range that loses the least information (
                                const std::string& tensor) -> std::unique_ptr<Observer> {
                               return std::make_unique<EntropyObserver>(context, options, tensor);
                             },
-                            "--bins"};
+                            "bins"};
 
 }  // namespace bertcl::quant

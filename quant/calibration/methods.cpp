@@ -10,6 +10,7 @@
 #include "quant/calibration/histogram_observer.hpp"
 #include "quant/calibration/observer.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 
@@ -30,16 +31,15 @@ const Method& method(std::string_view name) {
 }
 
 void check_settings(const Method& method, const MethodOptions& options) {
-  const std::pair<bool, std::string_view> made[] = {
-      {options.percentile.has_value(), "--percentile"},
-      {options.bins.has_value(), "--bins"},
-      {options.moving_average, "--moving-average"}};
+  const std::pair<bool, std::string_view> made[] = {{options.percentile.has_value(), "percentile"},
+                                                    {options.bins.has_value(), "bins"},
+                                                    {options.moving_average, "moving-average"}};
   for (const auto& [is_made, option] : made) {
     if (!is_made || method.settings.find(option) != std::string_view::npos) continue;
     std::vector<std::string_view> readers;
     for (const Method& m : methods())
       if (m.settings.find(option) != std::string_view::npos) readers.push_back(m.name);
-    throw Error(fmt::format("method {} does not use {}; {} {}", method.name, option,
+    throw Error(fmt::format("method {} does not use {}; {} {}", method.name, option_name(option),
                             fmt::join(readers, ", "), readers.size() == 1 ? "does" : "do"));
   }
 }

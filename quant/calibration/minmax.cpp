@@ -100,6 +100,6 @@ extern const Method minmax{"minmax", "smallest to largest value seen; or their m
                                                                               tensor);
                              return std::make_unique<MinMaxObserver>(context, options, tensor);
                            },
-                           "--moving-average"};
+                           "moving-average"};
 
 }  // namespace bertcl::quant

@@ -120,6 +120,6 @@ extern const Method mse{"mse", "range with the least mean squared error",
                             return std::make_unique<SymmetricMseObserver>(context, options, tensor);
                           return std::make_unique<AsymmetricMseObserver>(context, options, tensor);
                         },
-                        "--bins"};
+                        "bins"};
 
 }  // namespace bertcl::quant

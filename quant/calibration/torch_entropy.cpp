@@ -85,6 +85,6 @@ extern const Method torch_entropy{"torch-entropy", "entropy as in pytorch-quanti
                                     return std::make_unique<TorchEntropyObserver>(context, options,
                                                                                   tensor);
                                   },
-                                  "--bins"};
+                                  "bins"};
 
 }  // namespace bertcl::quant

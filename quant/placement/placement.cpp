@@ -12,6 +12,7 @@
 #include "quant/graph/matmuls.hpp"
 #include "quant/placement/node_rules.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -52,10 +53,9 @@ class Placer {
       for (const auto& op : *ops)
         if (const auto known = quantizable_operators();
             std::find(known.begin(), known.end(), op) == known.end())
-          throw Error(
-              fmt::format("operator {} cannot be quantized{}; `bertcl quantize --help` lists the "
-                          "others at --op-types",
-                          op, did_you_mean(op, known)));
+          throw Error(fmt::format(
+              "operator {} cannot be quantized{}; `bertcl quantize --help` lists the others", op,
+              did_you_mean(op, known)));
   }
 
   Placement place() {
@@ -101,13 +101,15 @@ class Placer {
     if (!include_.empty() && !included) return "not among the nodes to include";
     if (!options_.op_types.contains(node.op_type()))
       return structure_.is_residual(n)
-                 ? "residual Adds stay float (use --residual to quantize them)"
+                 ? fmt::format("residual Adds stay float (use {} to quantize them)",
+                               option_name("residual"))
                  : fmt::format("operator {} is not among those to quantize ({})", node.op_type(),
                                fmt::join(options_.op_types, " and "));
     if (is_op(node, "Add") && options_.adds == Adds::encoder && !matmuls_.before(n))
-      return "the sum of the embeddings stays float (use --adds layer-norm to quantize it)";
+      return fmt::format("the sum of the embeddings stays float (use {} to quantize it)",
+                         option_name("adds", "layer-norm"));
     if (is_matmul(node) && !options_.head && !matmuls_.is_followed(n))
-      return "the head stays float (use --head to quantize it)";
+      return fmt::format("the head stays float (use {} to quantize it)", option_name("head"));
     return "";
   }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 
@@ -23,16 +24,16 @@ void check_accuracy(const AskedAccuracy& asked, const Options& options, const Ra
   };
   if (asked.smooth)
     if (const std::string reason = why_not_smoothed(options); !reason.empty())
-      refuse("--smooth", reason);
+      refuse(option_name("smooth"), reason);
   if (asked.smooth && (source.reads_table || source.writes_table))
-    refuse("--smooth", "a table has one range per tensor of the original model");
-  const std::string_view reason = source.dynamic       ? "--dynamic takes no samples"
-                                  : source.reads_table ? "a table of ranges has no samples"
-                                                       : "";
+    refuse(option_name("smooth"), "a table has one range per tensor of the original model");
+  const std::string reason = source.dynamic       ? option_name("dynamic") + " takes no samples"
+                             : source.reads_table ? "a table of ranges has no samples"
+                                                  : "";
   if (reason.empty()) return;
-  if (asked.smooth) refuse("--smooth", reason);
-  if (asked.gptq) refuse("--weight-rounding gptq", reason);
-  if (asked.bias_correction) refuse("--bias-correction", reason);
+  if (asked.smooth) refuse(option_name("smooth"), reason);
+  if (asked.gptq) refuse(option_name("weight-rounding", "gptq"), reason);
+  if (asked.bias_correction) refuse(option_name("bias-correction"), reason);
 }
 
 std::vector<std::string> leave_out_by_table(Options& options, const RangeSource& source) {

@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
 
 #include "bertcl/error.hpp"
 #include "quant/settings/quantize_options.hpp"
 #include "support/did_you_mean.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::quant {
 namespace {
@@ -16,8 +19,29 @@ namespace {
 std::vector<std::string> long_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
   return names;
+}
+
+/// The parser's message, with options named as the caller does.
+std::string renamed(std::string message, const std::vector<std::string>& names) {
+  const auto is_part = [](char c) { return c == '-' || std::islower(c) || std::isdigit(c); };
+  for (std::size_t at = 0; (at = message.find("--", at)) != std::string::npos; ++at) {
+    const auto end = std::find_if_not(message.begin() + at + 2, message.end(), is_part);
+    const std::string name(message.begin() + at + 2, end);
+    if (std::ranges::find(names, name) == names.end()) continue;
+    const std::string as_field = option_name(name);
+    message.replace(at, name.size() + 2, as_field);
+    at += as_field.size();
+  }
+  return message;
+}
+
+/// did_you_mean() of options, each named as the caller does.
+std::string meant(const std::string& name, const std::vector<std::string>& names) {
+  std::vector<std::string> named;
+  for (const std::string& known : names) named.push_back(option_name(known));
+  return did_you_mean(option_name(name), named);
 }
 
 }  // namespace
@@ -29,20 +53,22 @@ void apply(const std::vector<Setting>& settings, const RangeSource& source, Opti
   std::string overrides;
   command.add_option("--overrides", overrides);
   std::vector<std::string> words;  // the parser takes the last first
+  const std::vector<std::string> names = long_names(command);
   for (auto setting = settings.rbegin(); setting != settings.rend(); ++setting) {
-    const std::string name = "--" + setting->first;
+    std::string bare = setting->first;
+    std::ranges::replace(bare, '_', '-');
+    const std::string name = "--" + bare;
     if (!command.get_option_no_throw(name))
-      throw Error(
-          fmt::format("unknown option '{}'{}", name, did_you_mean(name, long_names(command))));
+      throw Error(fmt::format("unknown option {}{}", option_name(bare), meant(bare, names)));
     // Without its value an option would take the next one as that.
     if (setting->second.empty() && command.get_option(name)->get_items_expected_min() > 0)
-      throw Error(fmt::format("{} needs a value", name));
+      throw Error(fmt::format("{} needs a value", option_name(bare)));
     words.push_back(setting->second.empty() ? name : name + "=" + setting->second);
   }
   try {
     command.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
-    throw Error(error.what());
+    throw Error(renamed(error.what(), names));
   }
   if (!overrides.empty()) options.overrides = read_overrides(overrides);
   check_accuracy(asked_accuracy(command, options.accuracy), options, source);

@@ -10,7 +10,7 @@
 
 namespace bertcl::quant {
 
-/// Name of an option, without "--", and its value; "" for a flag.
+/// Name of an option, without "--" and with - or _ between words, and its value; "" for a flag.
 using Setting = std::pair<std::string, std::string>;
 
 /// Sets what the command sets by these options, in its order: a preset first, and --overrides.

@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "bertcl/error.hpp"
+#include "support/option_name.hpp"
 #include "support/pending_file.hpp"
 #include "text/companion_files.hpp"
 #include "text/json_file.hpp"
@@ -91,8 +92,8 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
   const auto refuse = [&](const std::string& what, std::string_view also) {
     throw Error(
         fmt::format("{}, so it belongs to another model; give the output a folder of its own{}, or "
-                    "write only the model with --model-only",
-                    what, also));
+                    "write only the model with {}",
+                    what, also, option_name("model-only")));
   };
   for (const auto& [name, from] : companions) {
     const fs::path to = folder / name;
@@ -100,7 +101,7 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
       if (fs::equivalent(from, to, ignored) || read_bytes(from) == read_bytes(to)) continue;
       if (!replace)
         refuse(fmt::format("{} differs from {}", to.string(), from.string()),
-               ", replace that file with --force");
+               ", replace that file with " + option_name("force"));
     }
     missing_.push_back({name, from, to});
   }

@@ -33,7 +33,7 @@ ir::Graph doubling(int levels, int elements) {
 TEST(FoldedBytes, AreLimited) {
   ir::Graph graph = doubling(30, 1000);
   EXPECT_THAT(tests::error_of([&] { fold_constants({}).run(graph); }),
-              testing::AllOf(testing::HasSubstr("Concat"), testing::HasSubstr("--max-memory")));
+              testing::AllOf(testing::HasSubstr("Concat"), testing::HasSubstr("'max_memory'")));
 }
 
 TEST(FoldedBytes, ByMaxMemory) {

@@ -57,7 +57,7 @@ TEST(WeightCheck, TellsNameAndFirstPlace) {
                                                         {"large", 3 * 8192 - 1}})
     EXPECT_THAT(weight_error(graph_with(name, index, kNaN)),
                 AllOf(HasSubstr("'" + name + "'"), HasSubstr(fmt::format("element {}:", index)),
-                      HasSubstr("--allow-nonfinite")))
+                      HasSubstr("'allow_nonfinite'")))
         << name << " " << index;
 }
 

@@ -314,7 +314,7 @@ TEST(Inputs, FixedShapesPadAndRefuseWhatIsLonger) {
         inputs_of({port("input_ids", {1, 2})}, s);
       },
       ThrowsMessage<Error>(testing::AllOf(HasSubstr("3 tokens"), HasSubstr("'input_ids' takes 2"),
-                                          HasSubstr("--max-seq-length 2"))));
+                                          HasSubstr("'max_seq_length=2'"))));
 }
 
 TEST(Spread, TakesEqualStepsFromTheFirst) {

@@ -43,7 +43,7 @@ TEST(MaxMemory, ABatchThatNeedsMoreIsRefusedByItsLargestValue) {
                 session.arena_bytes({{"x", {4096, 8192}}, {"w", {8192, 8192}}});
               }),
               AllOf(HasSubstr("'w' f32[8192, 8192]"), HasSubstr("exceed the limit of 314572800"),
-                    HasSubstr("--max-memory")));
+                    HasSubstr("'max_memory'")));
   EXPECT_EQ(session.context().allocated_bytes(), before);
   EXPECT_GT(session.arena_bytes({{"x", {16, 8192}}, {"w", {8192, 8192}}}), 256 << 20);
 }

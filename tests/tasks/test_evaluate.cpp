@@ -106,7 +106,7 @@ TEST(Classify, TheModelMayHavePositiveFirst) {
                                                  {"negated", "negative"}}) {
     EXPECT_THAT(error_of([&] { classify_task(texts(), "texts", labels); }),
                 AllOf(HasSubstr("neg, pos, which the model cannot give"),
-                      HasSubstr(labels[0] + ", " + labels[1]), HasSubstr("--labels")));
+                      HasSubstr(labels[0] + ", " + labels[1]), HasSubstr("'labels'")));
   }
 }
 
@@ -156,7 +156,7 @@ TEST(Classify, LabelsWithoutAClassAreRefused) {
   EXPECT_THAT(error_of([] {
                 classify_task(texts_of_three({"x", "y", "z"}), "texts", {});
               }),
-              AllOf(HasSubstr("stands for x, y, z is not known"), HasSubstr("--labels"),
+              AllOf(HasSubstr("stands for x, y, z is not known"), HasSubstr("'labels'"),
                     HasSubstr("id2label")));
   EXPECT_THAT(error_of([] {
                 classify_task(texts_of_three({"a", "b", "q"}), "texts", {"A", "B"});
@@ -355,7 +355,7 @@ TEST(Tagging, FirstPiecesOfWords) {
 
 TEST(Tagging, NeedsTheTagsOfTheModel) {
   EXPECT_THAT(error_of([] { tagging_task(sentences(), {}); }),
-              AllOf(HasSubstr("--labels"), HasSubstr("id2label")));
+              AllOf(HasSubstr("'labels'"), HasSubstr("id2label")));
   const auto refused = [](const std::vector<std::string>& labels) {
     return error_of([&] { tagging_task(sentences(), labels); });
   };

@@ -107,14 +107,14 @@ TEST(Rank, LongPassagesAreCutAndCounted) {
   EXPECT_EQ(all.queries[0].passages[0].score, 3.0);
   EXPECT_THAT(order_of(all.queries[0]), ElementsAre(0, 1));
   options.max_length = 3;
-  EXPECT_THAT(error_of([&] { ranked({{"q", "a", ""}}, options); }), HasSubstr("--max-seq-length"));
+  EXPECT_THAT(error_of([&] { ranked({{"q", "a", ""}}, options); }), HasSubstr("'max_seq_length'"));
 }
 
 TEST(Rank, WhatIsNoNumberIsRefusedOrLast) {
   const std::vector<Passage> passages = {
       {"q", "z", ""}, {"q", "", ""}, {"q", "z", ""}, {"q", "a", ""}};
   EXPECT_THAT(error_of([&] { ranked(passages); }),
-              AllOf(HasSubstr("NaN"), HasSubstr("passage "), HasSubstr("--allow-nonfinite")));
+              AllOf(HasSubstr("NaN"), HasSubstr("passage "), HasSubstr("'allow_nonfinite'")));
   RankOptions options;
   options.allow_nonfinite = true;
   EXPECT_THAT(order_of(ranked(passages, options).queries[0]), ElementsAre(3, 1, 0, 2));

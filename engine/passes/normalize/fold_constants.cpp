@@ -11,6 +11,7 @@
 #include "ops/interpret.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
+#include "support/option_name.hpp"
 
 namespace bertcl::passes {
 namespace {
@@ -43,8 +44,8 @@ struct Budget {
       made += ir::element_count(*ir::constant_shape(out->type.shape)) *
               static_cast<std::int64_t>(ir::size_of(out->type.dtype));
     if (made > allowed)
-      throw Error(fmt::format("{}: folded constants take more than {} bytes (raise --max-memory)",
-                              node.describe(), allowed),
+      throw Error(fmt::format("{}: folded constants take more than {} bytes (raise {})",
+                              node.describe(), allowed, option_name("max-memory")),
                   ErrorCode::out_of_memory);
   }
 };

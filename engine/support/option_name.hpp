@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// How messages name an option: as the command line of the program, or as the fields and arguments
+// of the library.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <string_view>
+
+namespace bertcl {
+
+inline std::atomic<bool>& options_are_of_a_command_line() {
+  static std::atomic<bool> value = false;
+  return value;
+}
+
+/// Of "max-memory": --max-memory in the program, which sets options_are_of_a_command_line();
+/// 'max_memory' elsewhere. With a value: --softmax plain, 'softmax=plain'.
+inline std::string option_name(std::string_view name, std::string_view value = {}) {
+  std::string text(name);
+  const bool has_value = !value.empty();
+  if (options_are_of_a_command_line())
+    return "--" + text + (has_value ? " " : "") + std::string(value);
+  std::ranges::replace(text, '-', '_');
+  return "'" + text + (has_value ? "=" : "") + std::string(value) + "'";
+}
+
+}  // namespace bertcl
