@@ -18,6 +18,8 @@
 #include "quant/writing/companions.hpp"
 #include "runtime/sequences.hpp"
 #include "runtime/session.hpp"
+#include "support/pending_file.hpp"
+#include "support/written_files.hpp"
 
 namespace bertcl {
 namespace {
@@ -151,11 +153,16 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
       if (progress && !progress(pass, done))
         throw Error("the quantization was cancelled", ErrorCode::cancelled);
     };
+    check_writable(output);
+    if (format) check_writable(options.write_table);
     const quant::Report report = quantize_by(all, options, samples, tell);
+    WrittenFiles written;
+    quant::add_model(written, output);
     QuantizeReport result = to_public(report);
-    if (companions) result.copied = companions->copy();
+    if (companions) result.copied = companions->copy(written);
     if (format) quant::write_table(options.write_table, quant::table_of(report), *format);
     result.json = report_json(report, all, options, left_out, result.copied);
+    written.keep();
     return result;
   });
 }

@@ -26,6 +26,19 @@ inline bool is_special_file(const std::filesystem::path& path) {
          !std::filesystem::is_directory(status);
 }
 
+/// For the start of long work. Throws Error that names `path` if no file can be written there.
+inline void check_writable(const std::filesystem::path& path) {
+  const auto refuse = [&](const std::string& reason) {
+    throw Error(path.string() + ": " + reason, ErrorCode::io);
+  };
+  if (path.empty()) throw Error("the output file name is empty");
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) refuse("is a directory, expected a file");
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    refuse("cannot write: folder " + folder.string() + ": " + std::strerror(errno));
+}
+
 /// Removes FILE.PID.*tmp and FILE.PID.*tmp.data of processes that were killed. They are an hour
 /// old: a process of another machine, whose numbers are not known here, may write to the same
 /// folder.

@@ -67,9 +67,9 @@ using QuantizeProgress = std::function<bool(std::string_view pass, std::int64_t 
 
 /// Calibrates `model` on the samples, 100 or more of the kind that it will read (none where the
 /// options name another source of ranges), and writes
-/// `output`, ordinary ONNX with QuantizeLinear and DequantizeLinear; where that fails, nothing is
-/// left of it. The same model, samples and options give the same file on the same device. Throws
-/// Error naming file, node or tensor.
+/// `output`, ordinary ONNX with QuantizeLinear and DequantizeLinear, and what the options want
+/// beside it: all of them or, on an Error, none. The same model, samples and options give the same
+/// file on the same device. Throws Error naming file, node or tensor.
 BERTCL_API QuantizeReport quantize(const std::filesystem::path& model,
                                    const std::filesystem::path& output, const Sequences& samples,
                                    const QuantizeOptions& options = {},

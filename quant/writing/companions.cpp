@@ -116,14 +116,22 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
           "");
 }
 
-std::vector<std::string> Companions::copy() const {
+void add_model(WrittenFiles& written, const fs::path& model) {
+  written.add(model);
+  written.add(model.string() + ".data");
+}
+
+std::vector<std::string> Companions::copy(WrittenFiles& written) const {
   std::vector<std::string> names;
   for (const Companion& file : missing_) {
     if (std::error_code failed; !fs::create_directories(file.to.parent_path(), failed) && failed)
       throw Error(fmt::format("{}: cannot make the folder: {}", file.to.parent_path().string(),
                               failed.message()),
                   ErrorCode::io);
+    std::error_code ignored;
+    const bool is_new = !fs::exists(file.to, ignored);
     write_file(file.to, read_bytes(file.from));
+    if (is_new) written.add(file.to);
     names.push_back(file.name);
   }
   return names;

@@ -5,7 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "support/written_files.hpp"
+
 namespace bertcl::quant {
+
+/// The file of a model that was written, and that of its external data.
+void add_model(WrittenFiles& written, const std::filesystem::path& model);
 
 /// Companions of one model that are to lie beside another one, too.
 class Companions {
@@ -18,8 +23,9 @@ class Companions {
   Companions(const std::filesystem::path& model, const std::filesystem::path& vocabulary,
              const std::filesystem::path& output, bool replace);
 
-  /// Copies what is not there yet, each file whole or not at all; gives the names of the copies.
-  std::vector<std::string> copy() const;
+  /// Copies what is not there yet, each file whole or not at all, and adds it to `written`; gives
+  /// the names of the copies.
+  std::vector<std::string> copy(WrittenFiles& written) const;
 
  private:
   struct Companion {

@@ -85,12 +85,50 @@ TEST_F(ApiQuantize, ACallbackCancelsAndNothingIsLeft) {
               HasSubstr("cancelled"));
 }
 
+TEST_F(ApiQuantize, WithoutItsTableOrCompanionsNoModelIsLeft) {
+  const Sequences samples = tests::sequences_of({9, 12}, 1);
+  QuantizeOptions options = quick();
+  options.copy_companions = true;
+  options.write_table = folder_ / "ranges.json";
+  for (const char* name : {"vocab.txt", "ranges.json"}) {
+    const auto folder_in_its_place = [&](std::string_view, std::int64_t) {
+      std::filesystem::create_directory(folder_ / name);
+      return true;
+    };
+    EXPECT_THAT(error_of([&] {
+                  quantize(tests::folder, folder_ / "q.onnx", samples, options,
+                           folder_in_its_place);
+                }),
+                testing::AllOf(HasSubstr(name), HasSubstr("cannot write")));
+    std::filesystem::remove(folder_ / name);
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << name;
+  }
+}
+
+TEST_F(ApiQuantize, FilesThatCannotBeWrittenAreToldBeforeAnyWork) {
+  const Sequences samples = tests::sequences_of({9, 12}, 1);
+  const auto no_work = [](std::string_view, std::int64_t) {
+    ADD_FAILURE() << "samples were run";
+    return true;
+  };
+  QuantizeOptions options = quick();
+  const std::filesystem::path absent = folder_ / "absent";
+  EXPECT_THAT(
+      error_of([&] { quantize(tests::model, absent / "q.onnx", samples, options, no_work); }),
+      HasSubstr((absent / "q.onnx").string() + ": cannot write"));
+  options.write_table = absent / "ranges.json";
+  EXPECT_THAT(
+      error_of([&] { quantize(tests::model, folder_ / "q.onnx", samples, options, no_work); }),
+      HasSubstr((absent / "ranges.json").string() + ": cannot write"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
 TEST_F(ApiQuantize, SettingsAreTheOptionsOfTheCommand) {
   const Sequences samples = read_samples(kData / "calibration.json", tokenizer_, {.count = 2});
   QuantizeOptions options = quick();
   options.copy_companions = true;
   options.settings = {
-      {"activations", "s8"}, {"per-tensor", ""}, {"exclude", "*query*"}, {"exclude", "*key*"}};
+      {"activations", "s8"}, {"per_tensor", ""}, {"exclude", "*query*"}, {"exclude", "*key*"}};
   std::filesystem::create_directory(folder_ / "made");
   const QuantizeReport report = quantize(tests::folder, folder_ / "made/q.onnx", samples, options);
   EXPECT_THAT(report.copied, testing::Contains("vocab.txt"));

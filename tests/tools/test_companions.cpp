@@ -28,8 +28,12 @@ class CompanionsTest : public tests::FolderTest {
     for (const char* folder : {"in", "out", "elsewhere"}) fs::create_directory(path(folder));
   }
   std::vector<std::string> copy(const std::string& vocabulary = "", bool replace = false) const {
-    return quant::Companions(path("in/model.onnx"), vocabulary, path("out/int8.onnx"), replace)
-        .copy();
+    WrittenFiles written;
+    auto names =
+        quant::Companions(path("in/model.onnx"), vocabulary, path("out/int8.onnx"), replace)
+            .copy(written);
+    written.keep();
+    return names;
   }
 };
 
@@ -60,8 +64,9 @@ TEST_F(CompanionsTest, ThoseOfSentenceTransformersAreAmongThem) {
 TEST_F(CompanionsTest, InTheFolderOfTheModelThereIsNothingToDo) {
   write("in/vocab.txt", "a");
   fs::create_directory_symlink("in", path("link"));
+  WrittenFiles written;
   for (const char* output : {"in/int8.onnx", "link/int8.onnx", "out/../in/int8.onnx"})
-    EXPECT_THAT(quant::Companions(path("in/model.onnx"), "", path(output), false).copy(),
+    EXPECT_THAT(quant::Companions(path("in/model.onnx"), "", path(output), false).copy(written),
                 IsEmpty());
 }
 

@@ -222,9 +222,11 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
       options.dynamic ? Quantized{quant::quantize_dynamic(quantizer, scales), {}, {}, {}}
       : options.table.read.empty() ? quantize_by_data(options)
                                    : quantize_by_table(options);
+  WrittenFiles written;
+  quant::add_model(written, options.output);
   const quant::Report& report = quantized.report;
   const std::vector<std::string> copied =
-      companions ? companions->copy() : std::vector<std::string>();
+      companions ? companions->copy(written) : std::vector<std::string>();
   if (options.prints_text()) print_report(quantized, options);
   if (options.prints_text() && !copied.empty())
     print_text("copied beside it: {}\n", fmt::join(copied, ", "));
@@ -232,6 +234,7 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
     print_text("without {}: a table has one range per tensor of the original model{}\n",
                fmt::join(left_out, ", "), options.table.read.empty() ? "" : ", and no samples");
   write_table(options.table, report, options.prints_text());
+  written.keep();
   nlohmann::ordered_json json = {
       {"path", options.model},     {"output", options.output},    {"data", options.task.data},
       {"task", options.task.name}, {"table", options.table.read}, {"left_out_by_table", left_out},

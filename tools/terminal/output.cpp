@@ -131,17 +131,8 @@ void check_readable(const std::filesystem::path& path) {
 }
 
 void check_writable(const std::filesystem::path& path) {
-  if (path.empty()) throw Error("the output file name is empty");
   if (path == "-") throw Error("'-' is not a file; only --json - writes to the terminal");
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw Error(fmt::format("{}: is a directory, expected a file", path.string()));
-  }
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw Error(fmt::format("{}: cannot write: folder {}: {}", path.string(), folder.string(),
-                            std::strerror(errno)));
-  }
+  bertcl::check_writable(path);
 }
 
 }  // namespace bertcl::tools
