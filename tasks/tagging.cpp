@@ -19,9 +19,9 @@ void check_tags_are_known(const std::vector<std::string>& labels) {
   if (labels.empty()) {
     throw Error(fmt::format(
         "the tags of the model's classes are unknown; list them in output order with {} "
-        "(or a file, one per line), or put the model's config.json with "
+        "(O,B-person,I-person,.. or a file, one per line), or put the model's config.json with "
         "id2label beside it",
-        option_name("labels", "O,B-person,I-person,..")));
+        option_name("labels")));
   }
 }
 
