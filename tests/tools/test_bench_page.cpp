@@ -80,6 +80,41 @@ TEST(RooflineFigure, HasAPointForEachKernelThatCountsOperations) {
   EXPECT_EQ(roofline_svg(roofline({step("c", "moves", 1, 0, 1e7, 0)}, kPeaks), kPeaks), "");
 }
 
+/// Where the text that holds `words` begins, by "translate(x y)" or by x and y.
+std::pair<double, double> place_of(const std::string& svg, const std::string& words) {
+  const auto begin = svg.rfind("<text", svg.find(words));
+  const std::string tag = svg.substr(begin, svg.find('>', begin) - begin);
+  const auto number = [&](const char* before) {
+    const auto at = tag.find(before);
+    return std::stod(tag.substr(at + std::string_view(before).size()));
+  };
+  if (const auto at = tag.find("translate("); at != std::string::npos)
+    return {number("translate("), std::stod(tag.substr(tag.find(' ', at)))};
+  return {number("x=\""), number("y=\"")};
+}
+
+TEST(RooflineFigure, NamesStandApartWhereSlopesAreCloseAndPointsUnderTheRoof) {
+  Peaks near = kPeaks;
+  near.cache_gbps = 1.3 * near.memory_gbps;
+  const std::string svg = roofline_svg(
+      roofline({step("a", "int8", 2.4, 2e9, 2e7, 0), step("b", "int8", 30, 2e9, 4e8, 0)}, near),
+      near);
+  const auto memory = place_of(svg, "memory 20 GB/s"), cache = place_of(svg, "cache 26 GB/s");
+  EXPECT_GT(memory.second, cache.second + 15);
+  const auto circle = svg.find("cy=\"");
+  EXPECT_LT(place_of(svg, "int8 1000 GOP/s").second, std::stod(svg.substr(circle + 4)) - 5);
+}
+
+TEST(RooflineFigure, HasSlopesWhereAllKernelsAreToTheRightOfThem) {
+  const std::string svg =
+      roofline_svg(roofline({step("a", "int8", 2.4, 2e9, 2e7, 0)}, kPeaks), kPeaks);
+  for (const char* slope : {"memory 20 GB/s", "cache 400 GB/s"}) {
+    EXPECT_GT(place_of(svg, slope).first, 0) << slope;
+    EXPECT_GT(place_of(svg, slope).second, 0) << slope;
+    EXPECT_LT(place_of(svg, slope).second, 300) << slope;
+  }
+}
+
 using BenchPageTest = tests::FolderTest;
 
 TEST_F(BenchPageTest, FiguresAreThoseOfTheJson) {

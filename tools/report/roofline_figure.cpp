@@ -54,8 +54,9 @@ class Drawing {
         (kPlotTop + kPlotBottom) / 2);
   }
 
-  /// The slope of `gbps`, up to the highest roof, with its name along it.
-  void slope(const std::string& name, double gbps, double most, const char* dashes) {
+  /// The slope of `gbps`, up to the highest roof, with its name along it, above or below.
+  void slope(const std::string& name, double gbps, double most, const char* dashes,
+             bool name_below) {
     const double x0 = std::max(std::pow(10.0, x_.first()), std::pow(10.0, y_.first()) / gbps);
     const double x1 = most / gbps;
     const double left = x_.at(x0), right = x_.at(x1), low = y_.at(x0 * gbps), high = y_.at(most);
@@ -63,17 +64,17 @@ class Drawing {
         "<path class=\"roof moves\"{} d=\"M{:.1f} {:.1f} L{:.1f} {:.1f}\"/>\n"
         "<text transform=\"translate({:.1f} {:.1f}) rotate({:.1f})\">{} {:.0f} GB/s</text>\n",
         dashes, left, low, right, high, left + 16,
-        low - 16 * (low - high) / std::max(1.0, right - left) - 5,
+        low - 16 * (low - high) / std::max(1.0, right - left) + (name_below ? 15 : -5),
         -std::atan2(low - high, right - left) * 180 / std::numbers::pi, name, gbps);
   }
 
-  /// From where memory reaches it to the right; its name below, as that of a slope is above.
+  /// From where memory reaches it to the right; its name above the end, since points are below.
   void plateau(const Roof& roof, double gbps) {
     const double left = x_.at(roof.gops / gbps), y = y_.at(roof.gops);
     svg_ += fmt::format("<path class=\"roof {}\" d=\"M{:.1f} {:.1f} H{}\"/>\n", kind_of(roof.type),
                         left, y, kPlotRight);
-    text(left + 8, y + 13, "", fmt::format("{} {:.0f} GOP/s", roof.type, roof.gops));
-    for (double x = left + 6; x < left + 100; x += 12) taken_.emplace_back(x, y + 9);
+    text(kPlotRight - 4, y - 5, "end", fmt::format("{} {:.0f} GOP/s", roof.type, roof.gops));
+    for (double x = kPlotRight - 96; x < kPlotRight; x += 12) taken_.emplace_back(x, y - 9);
   }
 
   /// Before any number(), so that none covers a point.
@@ -153,11 +154,12 @@ std::string roofline_svg(const std::vector<RooflineRow>& rows, const Peaks& peak
   if (types.contains("bf16") && peaks.bf16_gops > 0) roofs.push_back({"bf16", peaks.bf16_gops});
   double most = 0;
   for (const Roof& roof : roofs) most = std::max(most, roof.gops);
+  x0 = std::min(x0, most / peaks.cache_gbps / 2);  // so that a part of each slope is in the figure
   Drawing drawing(LogAxis(x0, std::max(x1, most / peaks.memory_gbps), kPlotLeft, kPlotRight),
                   LogAxis(y0, most, kPlotBottom, kPlotTop));
   drawing.grid();
-  drawing.slope("memory", peaks.memory_gbps, most, "");
-  drawing.slope("cache", peaks.cache_gbps, most, " stroke-dasharray=\"5 4\"");
+  drawing.slope("memory", peaks.memory_gbps, most, "", true);
+  drawing.slope("cache", peaks.cache_gbps, most, " stroke-dasharray=\"5 4\"", false);
   for (const Roof& roof : roofs) drawing.plateau(roof, peaks.memory_gbps);
   for (const RooflineRow& row : rows)
     if (is_drawn(row)) drawing.point(row.time);
