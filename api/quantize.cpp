@@ -155,9 +155,9 @@ QuantizeReport quantize(const std::filesystem::path& model, const std::filesyste
     };
     check_writable(output);
     if (format) check_writable(options.write_table);
-    const quant::Report report = quantize_by(all, options, samples, tell);
     WrittenFiles written;
     quant::add_model(written, output);
+    const quant::Report report = quantize_by(all, options, samples, tell);
     QuantizeReport result = to_public(report);
     if (companions) result.copied = companions->copy(written);
     if (format) quant::write_table(options.write_table, quant::table_of(report), *format);

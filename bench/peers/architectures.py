@@ -15,11 +15,9 @@ import sys
 import tempfile
 
 import architecture_models
-import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BERTCL = ROOT / "build" / "bertcl"
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 ENGINES = "bertcl", "onnxruntime", "openvino"
 # Ids of bench/compare are below 20,000. ModernBERT has three layers, so that one of them is global.
 architecture_models.SIZES.update(vocab_size=20000, hidden_size=768, num_hidden_layers=4, num_attention_heads=12,
@@ -46,14 +44,10 @@ def parse(arguments):
 
 def make(name, folder):
     """The model and its int8 twin, calibrated on texts of random words."""
-    fp32, int8, vocabulary, texts = (folder / f for f in ("fp32.onnx", "int8.onnx", "vocab.txt", "texts.txt"))
+    fp32, int8 = folder / "fp32.onnx", folder / "int8.onnx"
     architecture_models.Architecture(name).export(fp32, captured=False)
-    words = [f"w{i}" for i in range(architecture_models.SIZES["vocab_size"] - len(SPECIAL))]
-    vocabulary.write_text("\n".join(SPECIAL + words) + "\n")
-    random = np.random.default_rng(1)
-    texts.write_text("".join(" ".join(random.choice(words, 100)) + "\n" for _ in range(8)))
-    subprocess.run([BERTCL, "quantize", fp32, "-o", int8, "--model-only", "--task", "text", "--calibration", texts,
-                    "--vocab", vocabulary], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([BERTCL, "quantize", fp32, "-o", int8, "--model-only",
+                    *architecture_models.calibration(folder, texts=8, words=100)], check=True, stdout=subprocess.DEVNULL)
     return fp32, int8
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How messages name an option: as the command line of the program, or as the fields and arguments
-// of the library.
+// How messages name an option: as the command line of the program, or as the arguments of the
+// Python package, of which most are fields of the library, too.
 #pragma once
 #include <algorithm>
 #include <atomic>

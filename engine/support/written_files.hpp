@@ -7,7 +7,7 @@
 
 namespace bertcl {
 
-/// Removes what was added, unless keep() was called: a later file of the same result failed.
+/// Removes the new files that were added, unless keep() was called: a later one of them failed.
 class WrittenFiles {
  public:
   WrittenFiles() = default;
@@ -18,9 +18,10 @@ class WrittenFiles {
     for (const std::filesystem::path& path : paths_) std::filesystem::remove(path, ignored);
   }
 
-  /// Of a link, what it leads to, as PendingName writes it.
-  void add(const std::filesystem::path& path) {
-    paths_.push_back(std::filesystem::weakly_canonical(path));
+  /// Call it before `path` is written: what is there already, another's or an older result, stays.
+  void add_new(const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) paths_.push_back(path);
   }
   void keep() { paths_.clear(); }
 

@@ -25,7 +25,9 @@ std::vector<std::string> long_names(const CLI::App& command) {
 
 /// The parser's message, with options named as the caller does.
 std::string renamed(std::string message, const std::vector<std::string>& names) {
-  const auto is_part = [](char c) { return c == '-' || std::islower(c) || std::isdigit(c); };
+  const auto is_part = [](unsigned char c) {
+    return c == '-' || std::islower(c) || std::isdigit(c);
+  };
   for (std::size_t at = 0; (at = message.find("--", at)) != std::string::npos; ++at) {
     const auto end = std::find_if_not(message.begin() + at + 2, message.end(), is_part);
     const std::string name(message.begin() + at + 2, end);

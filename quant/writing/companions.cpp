@@ -117,8 +117,9 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
 }
 
 void add_model(WrittenFiles& written, const fs::path& model) {
-  written.add(model);
-  written.add(model.string() + ".data");
+  const fs::path real = fs::weakly_canonical(model);  // of a link, what it leads to
+  written.add_new(real);
+  written.add_new(real.string() + ".data");
 }
 
 std::vector<std::string> Companions::copy(WrittenFiles& written) const {
@@ -128,10 +129,8 @@ std::vector<std::string> Companions::copy(WrittenFiles& written) const {
       throw Error(fmt::format("{}: cannot make the folder: {}", file.to.parent_path().string(),
                               failed.message()),
                   ErrorCode::io);
-    std::error_code ignored;
-    const bool is_new = !fs::exists(file.to, ignored);
+    written.add_new(file.to);
     write_file(file.to, read_bytes(file.from));
-    if (is_new) written.add(file.to);
     names.push_back(file.name);
   }
   return names;

@@ -9,7 +9,7 @@
 
 namespace bertcl::quant {
 
-/// The file of a model that was written, and that of its external data.
+/// Adds the files that writing the model may make: its own, and that of its external data.
 void add_model(WrittenFiles& written, const std::filesystem::path& model);
 
 /// Companions of one model that are to lie beside another one, too.

@@ -105,7 +105,25 @@ TEST_F(ApiQuantize, WithoutItsTableOrCompanionsNoModelIsLeft) {
   }
 }
 
-TEST_F(ApiQuantize, FilesThatCannotBeWrittenAreToldBeforeAnyWork) {
+TEST_F(ApiQuantize, FilesThatWereThereStayWhereTheTableFails) {
+  const Sequences samples = tests::sequences_of({9, 12}, 1);
+  QuantizeOptions options = quick();
+  options.write_table = folder_ / "ranges.json";
+  folder_.write("q.onnx", "an older model");
+  folder_.write("q.onnx.data", "weights of another model");
+  const auto folder_in_its_place = [&](std::string_view, std::int64_t) {
+    std::filesystem::create_directory(folder_ / "ranges.json");
+    return true;
+  };
+  EXPECT_THAT(error_of([&] {
+                quantize(tests::model, folder_ / "q.onnx", samples, options, folder_in_its_place);
+              }),
+              HasSubstr("cannot write"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "q.onnx"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "q.onnx.data"));
+}
+
+TEST_F(ApiQuantize, FilesThatCannotBeWrittenAreRefusedBeforeAnyWork) {
   const Sequences samples = tests::sequences_of({9, 12}, 1);
   const auto no_work = [](std::string_view, std::int64_t) {
     ADD_FAILURE() << "samples were run";

@@ -74,5 +74,16 @@ TEST(DropRequantize, APairThatOthersReadStays) {
 })");
 }
 
+TEST(DropRequantize, APartWhoseOtherPartsAreReadStays) {
+  EXPECT_UNCHANGED(drop_requantize(), R"(graph g(%x: f32[batch, 8]) {
+  const %s: f32[] = 0.125
+  %q0: i8[batch, 8] = QuantizeLinear(%x, %s)
+  %d0: f32[batch, 8] = DequantizeLinear(%q0, %s)
+  %a: f32[batch, 4], %b: f32[batch, 4] = Split(%d0) {axis = 1, split = [4, 4]}
+  %q1: i8[batch, 4] = QuantizeLinear(%a, %s)
+  return %q1 as y, %b as z
+})");
+}
+
 }  // namespace
 }  // namespace bertcl::passes

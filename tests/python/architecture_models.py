@@ -2,6 +2,7 @@
 """Small encoders of other architectures than BERT with random weights, as ONNX files of both exporters of torch."""
 import math
 
+import numpy as np
 import torch
 import transformers
 
@@ -91,6 +92,17 @@ ARCHITECTURES = {
     "deberta-v2": (made("DebertaV2", **DEBERTA), 12),
     "deberta": (made("Deberta", **{**DEBERTA, "position_buckets": -1, "max_relative_positions": LONGEST}), 12),
 }
+
+
+def calibration(folder, texts, words):
+    """Options of `bertcl quantize` for calibration on so many texts of so many random words, which lie in `folder`."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    known = [f"w{i}" for i in range(SIZES["vocab_size"] - len(special))]
+    vocabulary, lines = folder / "vocab.txt", folder / "texts.txt"
+    vocabulary.write_text("\n".join(special + known) + "\n")
+    random = np.random.default_rng(1)
+    lines.write_text("".join(" ".join(random.choice(known, words)) + "\n" for _ in range(texts)))
+    return "--task", "text", "--calibration", lines, "--vocab", vocabulary
 
 
 class Architecture:

@@ -75,7 +75,8 @@ TEST_F(CompanionsTest, ThoseOfAnotherModelStay) {
   write("out/vocab.txt", "its");
   EXPECT_THAT(error_of([&] { copy(); }),
               AllOf(HasSubstr(path("out/vocab.txt") + " differs from " + path("in/vocab.txt")),
-                    HasSubstr("force"), HasSubstr("model")));
+                    HasSubstr("replace that file with 'force'"),
+                    HasSubstr("write only the model with 'model_only'")));
   EXPECT_EQ(read(path("out/vocab.txt")), "its");
   EXPECT_THAT(copy("", true), ElementsAre("vocab.txt"));
   EXPECT_EQ(read(path("out/vocab.txt")), "mine");

@@ -218,12 +218,12 @@ int run_quantize(const CLI::App& command, QuantizeOptions& options) {
   if (options.dynamic || !options.table.read.empty()) check_runs(options);
   const auto scales =
       options.per_token ? quant::ActivationScales::per_token : quant::ActivationScales::per_tensor;
+  WrittenFiles written;
+  quant::add_model(written, options.output);
   const Quantized quantized =
       options.dynamic ? Quantized{quant::quantize_dynamic(quantizer, scales), {}, {}, {}}
       : options.table.read.empty() ? quantize_by_data(options)
                                    : quantize_by_table(options);
-  WrittenFiles written;
-  quant::add_model(written, options.output);
   const quant::Report& report = quantized.report;
   const std::vector<std::string> copied =
       companions ? companions->copy(written) : std::vector<std::string>();

@@ -22,7 +22,9 @@ namespace {
 ir::Node* dequantized_before(const ir::Graph& g, const ir::Value* v) {
   for (; v->producer && g.used_once(v); v = v->producer->inputs[0]) {
     if (v->producer->op == "DequantizeLinear") return v->producer;
-    if (!ops::traits(*v->producer).moves_elements) return nullptr;
+    // Another result of a Split would lose its rounding.
+    if (v->producer->outputs.size() != 1 || !ops::traits(*v->producer).moves_elements)
+      return nullptr;
   }
   return nullptr;
 }
