@@ -9,6 +9,8 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ir/text.hpp"
 #include "runtime/session.hpp"
@@ -23,16 +25,35 @@ using tests::ScopedVariable;
 /// The norm of linear_q(x) + r, the terms in this order.
 constexpr std::string_view gemm_and_norm =
     R"(graph g(%x: u8[rows, 1024], %r: f32[rows, 66]) {{
-  const %w: i8[1024, 66] = splat 3
-  const %b: f32[66] = splat 0.5
+  const %w: i8[1024, 66] = ...
+  const %b: f32[66] = ...
   const %xs: f32[] = 0.001
   const %xz: u8[] = 7
-  const %ws: f32[] = 0.01
-  const %g: f32[66] = splat 1.5
+  const %ws: f32[66] = ...
+  const %g: f32[66] = ...
   %y: f32[rows, 66] = linear_q(%x, %w, %b, %xs, %xz, %ws)
   %n: f32[rows, 66] = add_norm({}, %g, %b) {{epsilon = 0.5}}
   return %n as n{}
 }})";
+
+/// The graph with constants that differ by column, so that no column passes for another.
+ir::Graph varied_graph(std::string_view terms, std::string_view outputs) {
+  ir::Graph graph = ir::parse(fmt::format(gemm_and_norm, terms, outputs));
+  std::vector<std::int8_t> weights;
+  for (int i = 0; i < 1024 * 66; ++i)
+    weights.push_back(static_cast<std::int8_t>(i * 7919 % 255 - 127));
+  graph.find_value("w")->constant = ir::Tensor::of({1024, 66}, std::move(weights));
+  const auto set = [&](const char* name, float first, float step) {
+    std::vector<float> values;
+    for (int column = 0; column < 66; ++column)
+      values.push_back(first + step * static_cast<float>(column * 31 % 67));
+    graph.find_value(name)->constant = ir::Tensor::of({66}, std::move(values));
+  };
+  set("b", -1, 0.03f);
+  set("ws", 0.001f, 0.0003f);
+  set("g", 0.5f, 0.02f);
+  return graph;
+}
 
 class DividedGemm : public testing::Test {
  protected:
@@ -51,7 +72,7 @@ class DividedGemm : public testing::Test {
   static Session load(std::string_view terms, std::string_view outputs, const char* disabled = "") {
     SessionOptions options;
     options.disabled_kernels = disabled;
-    return Session::compile(ir::parse(fmt::format(gemm_and_norm, terms, outputs)), options);
+    return Session::compile(varied_graph(terms, outputs), options);
   }
   static int steps_of(const Session& session, const std::string& variant) {
     return static_cast<int>(std::ranges::count(session.plan().steps, variant,
