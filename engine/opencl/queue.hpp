@@ -28,8 +28,10 @@ struct ProfileEntry {
   uint64_t calls = 0;
 };
 
-/// A launch that the driver refuses because of its kernel, at any time: a work-group needs more
-/// registers, local memory or work-items than the device has.
+/// A launch that the driver refuses because of its kernel: a work-group needs more registers, local
+/// memory or work-items than the device has. With ErrorCode::out_of_memory (CL_OUT_OF_RESOURCES)
+/// other work may hold what is missing; the kernel is at fault if it is refused after finish(),
+/// too.
 class LaunchRefused : public Error {
  public:
   using Error::Error;
@@ -50,7 +52,8 @@ class Queue {
 
   /// Queues one launch. `global` is a multiple of `local` in each dimension; all zeros in `local`
   /// let the driver choose. A zero in `global` is an empty launch and does nothing. Throws Error
-  /// with label, kernel, sizes and CL status name; LaunchRefused where it is the kernel's fault.
+  /// with label, kernel, sizes and CL status name; LaunchRefused where it may be the kernel's
+  /// fault.
   void launch(const Kernel& kernel, std::array<size_t, 3> global, std::array<size_t, 3> local,
               std::string_view label = {});
 

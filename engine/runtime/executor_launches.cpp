@@ -2,6 +2,7 @@
 // The launches of an executor: their kernels for the sizes of a run, their arguments, their order.
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -153,7 +154,8 @@ void Executor::enqueue(const Tap& tap) {
 void Executor::try_launches() {
   using Tried = std::tuple<std::string, std::string, opencl::Defines, std::array<std::size_t, 3>>;
   const auto held = plan_.context->queue().hold();
-  std::set<Tried> accepted, refused;
+  std::set<Tried> accepted;
+  std::map<Tried, std::string> refused;  // with the reasons
   const auto launched_as = [](const auto& launch) {
     return Tried{launch.kernel.program_name(), launch.kernel.name(), launch.kernel.defines(),
                  launch.local};
@@ -164,8 +166,18 @@ void Executor::try_launches() {
     opencl::Grid grid{.local = with.local};
     for (std::size_t d = 0; d < 3; ++d)
       grid.global[d] = static_cast<std::size_t>(with.global[d].evaluate(sizes_));
-    plan_.context->queue().group_items(kernel, grid);
-    plan_.context->queue().launch(kernel, grid.global, grid.local, plan_.steps[s].name);
+    opencl::Queue& queue = plan_.context->queue();
+    queue.group_items(kernel, grid);
+    try {
+      queue.launch(kernel, grid.global, grid.local, plan_.steps[s].name);
+    } catch (const opencl::LaunchRefused& error) {
+      if (error.code() != ErrorCode::out_of_memory) throw;
+      queue.finish();  // a shortage may pass
+      queue.launch(kernel, grid.global, grid.local, plan_.steps[s].name);
+    }
+  };
+  const auto reason_of = [](const opencl::LaunchRefused& error) {
+    return fmt::format("the driver refuses its launch: {}", error.what());
   };
   for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
     const plan::Step& step = plan_.steps[s];
@@ -177,20 +189,23 @@ void Executor::try_launches() {
       try {
         launch(s, other);
         accepted.insert(key);
-      } catch (const opencl::LaunchRefused&) {
-        refused.insert(key);
+      } catch (const opencl::LaunchRefused& error) {
+        refused.emplace(key, reason_of(error));
       }
     }
     try {
       launch(s, step);
     } catch (const opencl::LaunchRefused& error) {
-      throw plan::VariantRefused(
-          step, fmt::format("the driver refuses its launch: {}", error.what()), error);
+      throw plan::VariantRefused(step, reason_of(error), error);
     }
   }
   for (plan::Step& step : plan_.steps)
     std::erase_if(step.alternatives, [&](const plan::Alternative& other) {
-      return refused.contains(launched_as(other));
+      const auto found = refused.find(launched_as(other));
+      if (found == refused.end()) return false;
+      step.why_not_faster += fmt::format("{}{}: {}", step.why_not_faster.empty() ? "" : "; ",
+                                         other.variant, found->second);
+      return true;
     });
 }
 

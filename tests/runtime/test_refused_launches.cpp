@@ -10,6 +10,7 @@
 #include "runtime/session.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/failing_opencl.hpp"
 
 namespace bertcl::runtime {
 namespace {
@@ -29,14 +30,15 @@ class RefusedLaunches : public testing::Test {
   }
 
   /// With launches that fail, as OTHER_LAUNCH says.
-  static Session load(const std::string& refused) {
+  static Session load(const std::string& refused, const SessionOptions& options = {}) {
     const tests::ScopedVariable setting("OTHER_LAUNCH", refused);
     return Session::compile(ir::parse(R"(graph g(%x: f32[batch, 4]) {
   const %w: f32[4, 70] = splat 0.25
   %y: f32[batch, 70] = MatMul(%x, %w)
   %z: f32[batch, 70] = Softmax(%y) {axis = -1}
   return %z as z
-})"));
+})"),
+                            options);
   }
   static const plan::Step& gemm_of(const Session& session) { return session.plan().steps[0]; }
 
@@ -57,13 +59,15 @@ TEST_F(RefusedLaunches, TheNextVariantIsTakenWithTheReason) {
   }
 }
 
-TEST_F(RefusedLaunches, AnAlternativeIsDropped) {
+TEST_F(RefusedLaunches, AnAlternativeIsDroppedWithTheReason) {
   const plan::Alternative smaller = gemm_of(load("")).alternatives.at(0);
   const std::string rows = "-DTILE_M=" + std::to_string(smaller.kernel.defines().at("TILE_M"));
   const Session session = load("-5 gemm_f32/" + rows);
   EXPECT_EQ(gemm_of(session).variant, "group");
   EXPECT_THAT(gemm_of(session).alternatives,
               Not(Contains(Field(&plan::Alternative::variant, smaller.variant))));
+  EXPECT_THAT(gemm_of(session).why_not_faster,
+              HasSubstr(smaller.variant + ": the driver refuses its launch: launch 'y' of kernel"));
 }
 
 TEST_F(RefusedLaunches, WithoutAnotherVariantTheErrorNamesTheKernel) {
@@ -72,10 +76,33 @@ TEST_F(RefusedLaunches, WithoutAnotherVariantTheErrorNamesTheKernel) {
       AllOf(HasSubstr("launch 'y' of kernel 'gemm_f32'"), HasSubstr("CL_INVALID_WORK_GROUP_SIZE")));
 }
 
-TEST_F(RefusedLaunches, WantOfMemoryMayPass) {
+TEST_F(RefusedLaunches, OutOfMemoryIsNotARefusal) {
   Session session = load("-4 gemm_f32");
   EXPECT_EQ(gemm_of(session).variant, "group");
   EXPECT_EQ(session.run(inputs_), expected_);
+}
+
+TEST_F(RefusedLaunches, AShortageThatPassesIsNotARefusal) {
+  constexpr const char* function = "clEnqueueNDRangeKernel";
+  SessionOptions options;
+  options.context = opencl::Context::create("");
+  const Session untroubled = load("", options);
+  const tests::FailingOpencl none(function, 1, 0);
+  load("", options);
+  const int launches = tests::opencl_calls(function);
+  int loaded = 0;
+  for (int launch = 1; launch <= launches; ++launch) {
+    const tests::FailingOpencl once(function, launch);
+    try {
+      const Session session = load("", options);
+      EXPECT_EQ(gemm_of(session).variant, gemm_of(untroubled).variant) << "launch " << launch;
+      EXPECT_EQ(gemm_of(session).alternatives.size(), gemm_of(untroubled).alternatives.size())
+          << "launch " << launch;
+      ++loaded;
+    } catch (const Error&) {  // of the weights' prepacking
+    }
+  }
+  EXPECT_GE(loaded, 3) << "of " << launches << " launches";
 }
 
 }  // namespace
