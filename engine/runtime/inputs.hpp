@@ -26,6 +26,10 @@ void check_outputs(const plan::Plan& plan, const OutputNames& names);
 /// model's, or two inputs disagree. The names have to be checked.
 ir::Bindings bind_shapes(const plan::Plan& plan, const Shapes& inputs);
 
+/// Extents of an input for a run on made-up values. Symbols that `sizes` lacks are added to it:
+/// those of the first axis as 1, others as `tokens`.
+ir::Sizes made_up_extents(const ir::Shape& shape, std::int64_t tokens, ir::Bindings& sizes);
+
 /// Ids, token types or positions as integers; empty where the input is absent. An input that the
 /// file declares as float, because its graph casts or compares it, may hold whole numbers; anything
 /// else is an Error.

@@ -163,11 +163,11 @@ void Request::start(const Sequences& sequences, const OutputNames& wanted, const
 
 void Request::start(const Tensors& inputs, const OutputNames& wanted, const Tap& tap) {
   begin(wanted);
-  bring(inputs);
+  bind_and_upload(inputs);
   executor_.enqueue(tap);
 }
 
-void Request::bring(const Tensors& inputs) {
+void Request::bind_and_upload(const Tensors& inputs) {
   check_names(plan_, inputs);
   ir::Bindings sizes = bind_shapes(plan_, shapes_of(inputs));
   std::optional<ops::Packing> packing;
@@ -187,23 +187,21 @@ void Request::try_launches() {
   try {
     ir::Bindings sizes;
     Tensors inputs;
-    for (const plan::Port& input : plan_.model_inputs)
-      for (const ir::Dim& extent : input.type.shape)
-        for (const std::string& symbol : extent.symbols()) sizes.emplace(symbol, 1);
     for (const plan::Port& input : plan_.model_inputs) {
-      const ir::Sizes extents = ir::evaluate(input.type.shape, sizes);
+      const ir::Sizes extents = made_up_extents(input.type.shape, 1, sizes);
       inputs[input.name] =
           ir::Tensor::of(extents, std::vector<std::int64_t>(
                                       static_cast<std::size_t>(ir::element_count(extents)),
                                       input.name == plan_.mask_input ? 1 : 0))
               .converted(input.type.dtype);
     }
-    bring(inputs);
+    bind_and_upload(inputs);
     executor_.try_launches();
     executor_.wait();
   } catch (const plan::VariantRefused&) {
     throw;
-  } catch (const Error&) {  // of other sizes, or passing: runs tell
+  } catch (const Error&) {
+    // These inputs cannot run, or the failure is transient: a real run reports it.
   }
 }
 

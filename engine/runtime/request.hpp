@@ -59,7 +59,7 @@ class Request {
   const plan::Input* packed_ids() const;  // null where the model does not pack
   void begin(const OutputNames& wanted);
   void bind(const ops::Packing& packing, ir::Bindings sizes);
-  void bring(const Tensors& inputs);  // binds their sizes and uploads them
+  void bind_and_upload(const Tensors& inputs);
   void upload(const Tensors& inputs, const ops::Packing* packing);
   void upload(const Sequences& sequences, const ops::Packing& packing);
   bool is_wanted(const std::string& output) const;

@@ -17,6 +17,7 @@
 #include "bertcl/error.hpp"
 #include "ir/input_role.hpp"
 #include "ops/interpret.hpp"
+#include "runtime/inputs.hpp"
 #include "support/pending_file.hpp"
 
 namespace bertcl::runtime {
@@ -54,10 +55,7 @@ Tensors make_inputs(const ir::Graph& graph, const plan::Plan& plan) {
   for (const ir::Value* input : graph.inputs()) {
     const ir::Shape& shape = input->type.shape;
     if (shape.size() > 2) return {};
-    for (std::size_t axis = 0; axis < shape.size(); ++axis)
-      for (const std::string& symbol : shape[axis].symbols())
-        sizes.emplace(symbol, axis == 0 ? 1 : tokens);
-    const ir::Sizes extents = ir::evaluate(shape, sizes);
+    const ir::Sizes extents = made_up_extents(shape, tokens, sizes);
     const std::int64_t count = ir::element_count(extents);
     if (count > kMostTokens) return {};
     const std::int64_t words = std::max<std::int64_t>(plan.word_rows, 2);
