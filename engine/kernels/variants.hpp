@@ -37,7 +37,7 @@ struct GemmVariant {
   /// compute units idle; a device can be tuned to them, too.
   std::vector<std::array<std::int32_t, 2>> smaller_tiles = {};
   std::string tiles_of = name;  // the variant whose tiles this one makes smaller, or itself
-  std::int32_t parts = 1;       // of K, among work-groups, where the sums of the parts find room
+  std::int32_t parts = 1;       // of K, among work-groups, where the sums of the parts fit
 
   /// What variants with the same prepacked weights have in common.
   std::string layout() const;

@@ -117,9 +117,9 @@ class Builder {
              const kernels::LibraryGemm<Argument>& arguments);
   /// Memory for the sums of gemm_s8_partial, which one step writes and the next reads.
   Argument partial_sums();
-  /// Leaves the end of a GEMM to the lowering of the next node, which must take it.
+  /// Defers the reduction of a GEMM to the lowering of the next node, which must take it.
   void defer(PartialGemm gemm) { partial_ = std::move(gemm); }
-  /// The GEMM whose result `value` is, if its end was left; then nothing is left any more.
+  /// The GEMM whose result `value` is and whose reduction was deferred; it is deferred no longer.
   std::optional<PartialGemm> take_partial(const ir::Value* value) {
     if (!partial_ || partial_->result != value) return std::nullopt;
     return std::exchange(partial_, std::nullopt);

@@ -21,8 +21,9 @@ inline constexpr const char *kMmaParts = "mma_parts", *kMmaFinish = "mma_finish"
 inline constexpr const char* kMmaNorm = "mma_norm";
 inline constexpr std::int32_t kPartRows = 32, kPartColumns = 64;  // of a tile
 inline constexpr std::int32_t kMostParts = 8;
-inline constexpr std::int64_t kLeastPart = 512;       // of K: less is less than a launch takes
-inline constexpr std::int64_t kLeastTunedPart = 128;  // where that is measured
+// Of K: a smaller part saves less time than the extra launch costs.
+inline constexpr std::int64_t kLeastPart = 512;
+inline constexpr std::int64_t kLeastTunedPart = 128;  // minimum when tuning
 
 /// For weights [k, n]: as many rows as have fewer tiles than the device has compute units, and as
 /// many parts as give half of them two groups a unit.
@@ -43,7 +44,7 @@ inline std::size_t bytes_of_partial_sums(const opencl::DeviceInfo& info) {
          info.compute_units;
 }
 
-/// Rows whose sums find room there.
+/// Rows whose sums fit there.
 inline std::int64_t rows_of_partial_sums(const opencl::DeviceInfo& info, std::int64_t n,
                                          std::int32_t parts) {
   const auto sums = static_cast<std::int64_t>(bytes_of_partial_sums(info) / sizeof(std::int32_t));

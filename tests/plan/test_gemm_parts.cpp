@@ -42,7 +42,7 @@ TEST(GemmParts, TheSumsFitInTheirMemory) {
       }
 }
 
-TEST(GemmParts, NoMoreRowsThanHaveRoomForTheirSums) {
+TEST(GemmParts, NoMoreRowsThanThoseWhoseSumsFit) {
   opencl::DeviceInfo info;
   info.compute_units = 132;
   for (const std::int64_t n : {1, 63, 768, 3072, 30000})

@@ -26,7 +26,7 @@ PrepackedS8 prepack_weights(Builder& b, const ir::Tensor& w, const GemmS8& gemm)
 
 /// Whether the next step is an add_norm that alone reads the result and can add up partial sums
 /// itself (AddNormParts).
-bool is_left_to_norm(const Builder& b, const ir::Graph& graph, const ir::Node& node,
+bool norm_adds_parts(const Builder& b, const ir::Graph& graph, const ir::Node& node,
                      const kernels::GemmS8<Argument>& of) {
   if (b.is_disabled(kMmaNorm) || !b.options().why_refused("add_norm", kMmaNorm).empty())
     return false;
@@ -48,8 +48,8 @@ bool is_left_to_norm(const Builder& b, const ir::Graph& graph, const ir::Node& n
 
 /// The same GEMM for few rows: partial sums over K, and the step that adds them, unless a norm
 /// does.
-void add_parts(Builder& b, const ir::Graph& graph, const ir::Node& node, const GemmS8& gemm,
-               const kernels::GemmS8<Argument>& of, const ir::Dim& rows) {
+void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, const GemmS8& gemm,
+                      const kernels::GemmS8<Argument>& of, const ir::Dim& rows) {
   const std::int32_t n = std::get<std::int32_t>(of.N), items = gemm.variant.items;
   const GemmParts& parts = gemm.parts;
   opencl::Defines defines =
@@ -99,7 +99,7 @@ void add_parts(Builder& b, const ir::Graph& graph, const ir::Node& node, const G
     limit(b.launch(node, "int8", kMmaFinish, b.kernel("gemm_s8_finish", "gemm_s8_finish", known),
                    rest, {Size{ir::Dim(n), 4}, Size{rows}, Size{}}));
   };
-  if (is_left_to_norm(b, graph, node, of))
+  if (norm_adds_parts(b, graph, node, of))
     b.defer({node.output(), rest, parts.up_to_rows, rows, finish});
   else
     finish();
@@ -183,7 +183,7 @@ void lower_integer(Builder& b, const ir::Graph& graph, const ir::Node& node) {
                });
   if (gemm.parts.parts == 1) return;
   step.above_rows = gemm.parts.up_to_rows;
-  add_parts(b, graph, node, gemm, arguments, rows);
+  add_partial_gemm(b, graph, node, gemm, arguments, rows);
 }
 
 }  // namespace

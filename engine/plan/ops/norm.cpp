@@ -47,8 +47,9 @@ const char* type_of(const ir::Node& node) {
 
 /// add_norm where one of its terms is a GEMM whose K is divided: the terms and their quantization
 /// are those of `norm`, whose arguments name the GEMM as its x.
-void add_parts(Builder& b, const ir::Node& node, const PartialGemm& gemm, const RowGroup& group,
-               const kernels::AddNorm<Argument>& norm, std::int64_t hidden) {
+void add_norm_of_parts(Builder& b, const ir::Node& node, const PartialGemm& gemm,
+                       const RowGroup& group, const kernels::AddNorm<Argument>& norm,
+                       std::int64_t hidden) {
   const kernels::GemmS8Finish<Argument>& of = gemm.arguments;
   Step& step =
       b.launch(node, "int8 > " + std::string(type_of(node)), kMmaNorm,
@@ -126,7 +127,7 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
     arguments.residual_scale = arguments.x_scale;
     arguments.residual_zero_point = arguments.x_zero_point;
   }
-  add_parts(b, node, *gemm, *group, arguments, hidden);
+  add_norm_of_parts(b, node, *gemm, *group, arguments, hidden);
 }
 
 /// The table in half, where it is stored so or is small and loses nothing.
