@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -32,10 +33,16 @@ std::vector<GemmS8::ForRows> by_measured_rows(const std::vector<TunedVariant>& t
   return list;
 }
 
+/// The name of mma with tiles of a part.
+std::string name_of_undivided() { return fmt::format("mma_{}x{}", kPartRows, kPartColumns); }
+
 bool may_divide(const Target& target, std::int64_t k) {
   if (target.is_disabled(kMmaParts) || k < 2 * kLeastTunedPart) return false;
-  return target.options.why_refused("linear_q", kMmaParts).empty() &&
-         target.options.why_refused("linear_q", kMmaFinish).empty();
+  // Tuned to divide K for all rows, a GEMM runs undivided past those whose sums fit.
+  return std::ranges::all_of(std::array<std::string, 3>{kMmaParts, kMmaFinish, name_of_undivided()},
+                             [&](const std::string& variant) {
+                               return target.options.why_refused("linear_q", variant).empty();
+                             });
 }
 
 /// Divisions of K as variants to tune: "mma_parts_4".
@@ -53,7 +60,7 @@ void add_divided(std::vector<GemmVariant>& tunable, std::int64_t k) {
 }
 
 /// Takes the divisions of K from a tuned GEMM: the one for the fewest rows, up to where its sums
-/// find room, is returned; the same tiles remain.
+/// fit, is returned; the same tiles remain.
 GemmParts take_parts(GemmS8& gemm, const opencl::DeviceInfo& info) {
   GemmParts taken;
   const std::int32_t first =
@@ -63,9 +70,7 @@ GemmParts take_parts(GemmS8& gemm, const opencl::DeviceInfo& info) {
     contiguous = contiguous && variant.parts == first;
     if (contiguous)
       taken = {std::min(up_to_rows, rows_of_partial_sums(info, gemm.tunable.n, first)), first};
-    if (variant.parts > 1)
-      variant.name =
-          fmt::format("{}_{}x{}", variant.tiles_of, variant.tile_rows, variant.tile_columns);
+    if (variant.parts > 1) variant.name = name_of_undivided();
     variant.parts = 1;
   };
   for (GemmS8::ForRows& part : gemm.for_rows) take(part.variant, part.up_to_rows);
