@@ -8,12 +8,13 @@
 
 #include "plan/tuning.hpp"
 #include "program_runner.hpp"
+#include "tools/measure/tuner.hpp"
 
 namespace bertcl::tests {
 namespace {
 
 using testing::AllOf;
-using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 struct TuneTest : FolderTest {
@@ -104,6 +105,36 @@ TEST_F(TuneTest, AWrongKernelNeverWins) {
   EXPECT_EQ(verdicts(spoilt, "portable"), std::set<bool>{false});
   for (const nlohmann::json& gemm : spoilt.at("gemms"))
     for (const nlohmann::json& row : gemm.at("chosen")) EXPECT_NE(row.at("variant"), "portable");
+}
+
+/// The variants chosen for 16, 128 and 1024 rows, where the default takes 60, 60 and 110 us.
+std::vector<std::string> chosen(const std::vector<tools::Measured>& measured) {
+  const tools::TunedStep step{"linear_q", "int8", {384, 1536, {}, "mma", 0}};
+  const auto gemm =
+      tools::choose_by_rows(step, {16, 128, 1024}, {"mma", "default", "", {60, 60, 110}}, measured);
+  std::vector<std::string> variants;
+  if (gemm)
+    for (const plan::TunedRows& row : gemm->by_rows) variants.push_back(row.variant);
+  return variants;
+}
+
+// The planner divides K in one way, from the fewest rows on.
+TEST(ChooseByRows, OnlyTheFirstDivisionOfKContinues) {
+  const tools::Measured mma{"mma", "64/16", "", {50, 50, 100}};
+  const tools::Measured two{"mma_parts_2", "64/16", "", {12, 25}};
+  const tools::Measured four{"mma_parts_4", "64/16", "", {10, 30, 90}};
+  EXPECT_THAT(chosen({mma, two, four}), ElementsAre("mma_parts_4", "mma_parts_4", "mma_parts_4"));
+  EXPECT_THAT(chosen({mma, two}), ElementsAre("mma_parts_2", "mma_parts_2", "mma"));
+  const tools::Measured four_of_few{"mma_parts_4", "64/16", "", {10}};
+  EXPECT_THAT(chosen({mma, two, four_of_few}), ElementsAre("mma_parts_4", "mma", "mma"));
+}
+
+TEST(ChooseByRows, NoDivisionOfKFollowsAnUndividedOne) {
+  const tools::Measured mma{"mma", "64/16", "", {50, 50, 100}};
+  const tools::Measured small{"mma_32x64", "64/16", "", {8, 40, 200}};
+  const tools::Measured four{"mma_parts_4", "64/16", "", {10, 20, 90}};
+  EXPECT_THAT(chosen({mma, small, four}), ElementsAre("mma_32x64", "mma_32x64", "mma"));
+  EXPECT_THAT(chosen({small, four}), ElementsAre("mma_32x64", "mma_32x64", "mma_32x64"));
 }
 
 TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <random>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "bertcl/error.hpp"
 #include "ir/graph.hpp"
 #include "opencl/queue.hpp"
+#include "plan/gemm_parts.hpp"
 
 namespace bertcl::tools {
 namespace {
@@ -103,6 +105,28 @@ std::string difference(const ir::Tensor& found, const ir::Tensor& expected, doub
                      largest);
 }
 
+struct RunningVariant {
+  std::string name;         // "mma_parts_4" where K is divided
+  std::int64_t up_to_rows;  // where it runs
+};
+
+/// What the plan of one GEMM runs.
+RunningVariant running_variant(const plan::Plan& plan) {
+  RunningVariant running{"", std::numeric_limits<std::int64_t>::max()};
+  for (const plan::Step& step : plan.steps) {
+    if (step.variant == plan::kMmaParts)
+      return {fmt::format("{}_{}", plan::kMmaParts,
+                          step.global[0].evaluate({}) / static_cast<std::int64_t>(step.local[0])),
+              step.up_to_rows};
+    if (step.tunable) running.name = step.variant;
+  }
+  return running;
+}
+
+bool is_divided(const std::string& variant) {
+  return variant.starts_with(fmt::format("{}_", plan::kMmaParts));
+}
+
 class Tuner {
  public:
   Tuner(const TunedStep& step, const TuneSettings& settings) : step_(step), settings_(settings) {
@@ -119,8 +143,8 @@ class Tuner {
   runtime::Session session(const std::string& variant, bool with_epilogue) const;
   /// Microseconds of a run on `rows` rows; nothing where its results are wrong, with the reason.
   std::optional<double> measure(runtime::Session& session, std::int64_t rows, Measured& measured);
-  Measured check_and_measure(const plan::TunableVariant& variant);
-  std::optional<plan::TunedGemm> choose(const TuneResult& result) const;
+  /// Nothing where the device refuses the variant's kernels.
+  std::optional<Measured> check_and_measure(const plan::TunableVariant& variant);
   bool time_is_up() const { return Clock::now() >= settings_.deadline; }
 
   const TunedStep& step_;
@@ -131,7 +155,8 @@ class Tuner {
   bool complete_ = true;
 };
 
-/// With that variant; "" is what runs without tuning.
+/// With that variant, or with the default where the device refuses its kernels; "" is what runs
+/// without tuning.
 runtime::Session Tuner::session(const std::string& variant, bool with_epilogue) const {
   runtime::SessionOptions options = settings_.session;
   auto tuning = std::make_shared<plan::Tuning>();
@@ -174,10 +199,14 @@ std::optional<double> Tuner::measure(runtime::Session& session, std::int64_t row
   return std::max(best, 1e-3);
 }
 
-Measured Tuner::check_and_measure(const plan::TunableVariant& variant) {
+std::optional<Measured> Tuner::check_and_measure(const plan::TunableVariant& variant) {
   Measured measured{variant.name, variant.layout, {}, {}};
+  const auto is_refused = [&](const RunningVariant& running) {
+    return !variant.name.empty() && running.name != variant.name;
+  };
   if (step_.op == "linear_q") {
     runtime::Session sums = session(variant.name, false);
+    if (is_refused(running_variant(sums.plan()))) return std::nullopt;
     const runtime::Tensors inputs{{"x", operand(step_, kPeriod)}};
     measured.wrong = difference(sums.run(inputs).at("y"), exact_, 0);
     if (!measured.wrong.empty()) return measured;
@@ -187,11 +216,14 @@ Measured Tuner::check_and_measure(const plan::TunableVariant& variant) {
     return measured;
   }
   runtime::Session whole = session(variant.name, true);
+  const RunningVariant running = running_variant(whole.plan());
+  if (is_refused(running)) return std::nullopt;
   for (const std::int64_t rows : settings_.rows) {
     if (time_is_up()) {
       complete_ = false;
       break;
     }
+    if (is_divided(variant.name) && rows > running.up_to_rows) break;
     const std::optional<double> us = measure(whole, rows, measured);
     if (!us) {
       measured.us.clear();
@@ -205,31 +237,9 @@ Measured Tuner::check_and_measure(const plan::TunableVariant& variant) {
   return measured;
 }
 
-/// For each layout of weights the fastest by rows; of the layouts the one that gains most.
-std::optional<plan::TunedGemm> Tuner::choose(const TuneResult& result) const {
-  std::optional<plan::TunedGemm> best;
-  for (const Measured& head : result.variants) {
-    plan::TunedGemm gemm{step_.op, step_.type, step_.gemm.n, step_.gemm.k, {}};
-    for (std::size_t i = 0; i < settings_.rows.size(); ++i) {
-      plan::TunedRows row{settings_.rows[i], "", INFINITY, result.standard.us[i]};
-      for (const Measured& m : result.variants)
-        if (m.layout == head.layout && m.us.size() > i && m.us[i] < row.us)
-          row.us = m.us[i], row.variant = m.variant;
-      if (!row.variant.empty()) gemm.by_rows.push_back(row);
-    }
-    const bool is_default = std::all_of(
-        gemm.by_rows.begin(), gemm.by_rows.end(),
-        [&](const plan::TunedRows& row) { return row.variant == step_.gemm.otherwise; });
-    if (!is_default && gemm.by_rows.size() == settings_.rows.size() && gemm.gain() >= kLeastGain &&
-        (!best || gemm.gain() > best->gain()))
-      best = gemm;
-  }
-  return best;
-}
-
 TuneResult Tuner::run() {
   TuneResult result;
-  result.standard = check_and_measure({"", "default", ""});
+  result.standard = *check_and_measure({"", "default", ""});
   result.standard.variant = step_.gemm.otherwise;
   if (!result.standard.wrong.empty())
     throw Error(fmt::format("{} {}x{}: the default, {}, is wrong on this device: {}", step_.op,
@@ -238,14 +248,44 @@ TuneResult Tuner::run() {
   for (const plan::TunableVariant& variant : step_.gemm.variants) {
     if (time_is_up()) complete_ = false;
     if (!complete_) break;
-    result.variants.push_back(check_and_measure(variant));
+    if (std::optional<Measured> measured = check_and_measure(variant))
+      result.variants.push_back(*std::move(measured));
   }
   result.complete = complete_;
-  if (result.standard.us.size() == settings_.rows.size()) result.chosen = choose(result);
+  if (result.standard.us.size() == settings_.rows.size())
+    result.chosen = choose_by_rows(step_, settings_.rows, result.standard, result.variants);
   return result;
 }
 
 }  // namespace
+
+std::optional<plan::TunedGemm> choose_by_rows(const TunedStep& step,
+                                              const std::vector<std::int64_t>& rows,
+                                              const Measured& standard,
+                                              const std::vector<Measured>& variants) {
+  std::optional<plan::TunedGemm> best;
+  for (const Measured& head : variants) {
+    plan::TunedGemm gemm{step.op, step.type, step.gemm.n, step.gemm.k, {}};
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      plan::TunedRows row{rows[i], "", INFINITY, standard.us[i]};
+      const auto is_possible = [&](const Measured& m) {
+        if (m.layout != head.layout || m.us.size() <= i) return false;
+        return i == 0 || !is_divided(m.variant) || gemm.by_rows.empty() ||
+               gemm.by_rows.back().variant == m.variant;
+      };
+      for (const Measured& m : variants)
+        if (is_possible(m) && m.us[i] < row.us) row.us = m.us[i], row.variant = m.variant;
+      if (!row.variant.empty()) gemm.by_rows.push_back(row);
+    }
+    const bool is_default =
+        std::all_of(gemm.by_rows.begin(), gemm.by_rows.end(),
+                    [&](const plan::TunedRows& row) { return row.variant == step.gemm.otherwise; });
+    if (!is_default && gemm.by_rows.size() == rows.size() && gemm.gain() >= kLeastGain &&
+        (!best || gemm.gain() > best->gain()))
+      best = gemm;
+  }
+  return best;
+}
 
 TuneResult tune_gemm(const TunedStep& step, const TuneSettings& settings) {
   return Tuner(step, settings).run();

@@ -21,25 +21,36 @@ struct TunedStep {
 /// The result for one variant.
 struct Measured {
   std::string variant, layout;
-  std::string wrong;       // how its results differ from those of `ref`; then it was not measured
-  std::vector<double> us;  // by rows, of the fastest run; fewer if it was dropped early
+  std::string wrong;  // how its results differ from those of `ref`; then it was not measured
+  // By rows, of the fastest run. Fewer if it was dropped early, or divides K and the sums of its
+  // parts do not fit.
+  std::vector<double> us;
 };
 
 struct TuneResult {
-  Measured standard;  // what runs without tuning
-  std::vector<Measured> variants;
+  Measured standard;                      // what runs without tuning
+  std::vector<Measured> variants;         // those whose kernels the device runs
   std::optional<plan::TunedGemm> chosen;  // nothing where the default stays
   bool complete = true;                   // false if the time limit was reached
 };
 
 struct TuneSettings {
-  std::vector<std::int64_t> rows;                  // ascending
-  std::chrono::steady_clock::time_point deadline;  // no program is built and no run begins after it
-  runtime::SessionOptions session;                 // with a context
+  std::vector<std::int64_t> rows;  // ascending
+  // Time budget: checked before the programs of a variant are built, and between runs.
+  std::chrono::steady_clock::time_point deadline;
+  runtime::SessionOptions session;  // with a context
 };
 
 /// The gain over all rows that a variant needs to be chosen.
 inline constexpr double kLeastGain = 1.03;
+
+/// For each layout of weights the fastest variant by `rows`, and of the layouts the one that gains
+/// most over `standard`. Nothing where the default stays. K is divided in one way, from the fewest
+/// rows on, as the planner does.
+std::optional<plan::TunedGemm> choose_by_rows(const TunedStep& step,
+                                              const std::vector<std::int64_t>& rows,
+                                              const Measured& standard,
+                                              const std::vector<Measured>& variants);
 
 /// Results are compared with those of `ref` on random operands: sums in int8 exactly, quantized
 /// results within one step where at most one of a thousand differs at all, floats within 1e-4
