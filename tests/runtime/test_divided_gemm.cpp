@@ -58,7 +58,8 @@ ir::Graph varied_graph(std::string_view terms, std::string_view outputs) {
 class DividedGemm : public testing::Test {
  protected:
   void SetUp() override {
-    if (opencl::Context::create("")->info().type == "cpu") GTEST_SKIP() << "there is no GPU";
+    if (opencl::Context::create("")->info().type == "cpu")
+      GTEST_SKIP() << "there is no GPU; runs in test_runtime_gpu";
     const std::filesystem::path kernels = folder_ / "kernels";
     std::filesystem::copy(std::filesystem::path(BERTCL_SOURCE_DIR) / "kernels_cl", kernels,
                           std::filesystem::copy_options::recursive);

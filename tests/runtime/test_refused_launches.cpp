@@ -25,7 +25,8 @@ using tests::error_of;
 class RefusedLaunches : public testing::Test {
  protected:
   void SetUp() override {
-    if (opencl::Context::create("")->info().type == "cpu") GTEST_SKIP() << "there is no GPU";
+    if (opencl::Context::create("")->info().type == "cpu")
+      GTEST_SKIP() << "there is no GPU; runs in test_runtime_gpu";
     expected_ = load("").run(inputs_);
   }
 
