@@ -3,22 +3,23 @@
 #include "kernels/mergeable.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace bertcl::kernels {
 namespace {
 
 constexpr MergeableKernel mergeable[] = {
-    {"add_norm", "add_norm"},
+    {"add_norm", "add_norm", true},
     {"attention_bf16_x86", "attention_bf16"},
     {"attention_f32_x86", "attention_f32"},
     {"attention_s8_portable", "attention_s8"},
     {"attention_s8_x86_avx2", "attention_s8"},
     {"attention_s8_x86_vnni", "attention_s8"},
-    {"copy_strided", "copy_strided_1"},
-    {"copy_strided", "copy_strided_2"},
-    {"copy_strided", "copy_strided_4"},
-    {"copy_strided", "copy_strided_8"},
-    {"embed_norm", "embed_norm"},
+    {"copy_strided", "copy_strided_1", true},
+    {"copy_strided", "copy_strided_2", true},
+    {"copy_strided", "copy_strided_4", true},
+    {"copy_strided", "copy_strided_8", true},
+    {"embed_norm", "embed_norm", true},
     {"gemm_bf16_x86", "gemm_bf16"},
     {"gemm_f32_portable", "gemm_f32"},
     {"gemm_f32_x86", "gemm_f32"},
@@ -28,21 +29,25 @@ constexpr MergeableKernel mergeable[] = {
     {"gemm_s8_x86_avx_vnni", "gemm_s8"},
     {"gemm_s8_x86_vnni", "gemm_s8"},
     {"gemm_s8_x86_vnni_small_m", "gemm_s8"},
-    {"pack", "pack"},
+    {"pack", "pack", true},
     {"pool", "pool"},
-    {"quantize", "dequantize"},
-    {"quantize", "quantize"},
+    {"quantize", "dequantize", true},
+    {"quantize", "quantize", true},
     {"rotary", "rotary"},
-    {"unpack", "unpack"},
+    {"unpack", "unpack", true},
 };
-static_assert(std::ranges::is_sorted(mergeable));
+
+constexpr auto name_of = [](const MergeableKernel& entry) {
+  return std::pair(entry.program, entry.kernel);
+};
+static_assert(std::ranges::is_sorted(mergeable, {}, name_of));
 
 }  // namespace
 
 std::span<const MergeableKernel> mergeable_kernels() { return mergeable; }
 
 bool is_mergeable(std::string_view program, std::string_view kernel) {
-  return std::ranges::binary_search(mergeable, MergeableKernel{program, kernel});
+  return std::ranges::binary_search(mergeable, std::pair(program, kernel), {}, name_of);
 }
 
 }  // namespace bertcl::kernels

@@ -8,7 +8,9 @@ namespace bertcl::kernels {
 
 struct MergeableKernel {
   std::string_view program, kernel;
-  friend auto operator<=>(const MergeableKernel&, const MergeableKernel&) = default;
+  /// In every persistent kernel, used or not: one that is quick to compile and that most models
+  /// use. So models that differ in these alone have one program, which is compiled once.
+  bool always = false;
 };
 
 /// Those whose source says MERGEABLE(kernel, ...) (kernels_cl/persistent/place.clh), in

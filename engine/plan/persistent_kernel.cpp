@@ -56,6 +56,11 @@ void add_persistent_kernel(Builder& b) {
     for (const Alternative& other : step.alternatives)
       if (other.local == one_item) collect(other.kernel);
   }
+  for (const kernels::MergeableKernel& entry : kernels::mergeable_kernels()) {
+    if (!entry.always) continue;
+    const opencl::Kernel kernel = b.context().unbuilt_kernel(entry.program, entry.kernel);
+    offered.emplace(key_of(kernel), kernel);
+  }
   const auto number_of = [&](const auto& launch) {
     const auto found = offered.find(key_of(launch.kernel));
     if (found == offered.end() || launch.local != one_item) return -1;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of a plan: asked for by all its nodes first, then built, with count and blame.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "ir/text.hpp"
+#include "opencl/capabilities.hpp"
+#include "opencl/cl.hpp"
 #include "plan/builder.hpp"
 #include "tests/support/environment.hpp"
 #include "tests/support/error_of.hpp"
+#include "tests/support/lacks.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::plan {
@@ -78,6 +82,37 @@ TEST(Programs, EveryKernelOfAStepTakesItsArguments) {
   EXPECT_EQ(finish("two", "one", "one"), refusal);
   EXPECT_EQ(finish("one", "two", "one"), refusal);
   EXPECT_EQ(finish("one", "one", "two"), refusal);
+}
+
+/// Twenty linear layers of one weight; what `between` makes of %x comes first.
+std::string layers_after(const std::string& between) {
+  std::string text = R"(graph g(%x: f32[batch, 4]) {
+  const %w: f32[4, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 1, 2, 3, 4, 5, 6, 7, 8]
+)";
+  text += between;
+  for (int i = 1; i <= 20; ++i)
+    text += fmt::format("  %a{}: f32[batch, 4] = linear(%a{}, %w)\n", i, i - 1);
+  return text + "  return %a20 as y\n}";
+}
+
+TEST(Programs, ModelsThatDifferInSmallKernelsShareThePersistentKernel) {
+  const auto context = opencl::Context::create("cpu");
+  const std::string reason = tests::lacks(*context, &opencl::Capabilities::persistent_kernel);
+  if (!reason.empty()) GTEST_SKIP() << "the persistent kernel " << reason;
+  const auto program_of = [&](const std::string& between) {
+    const Plan plan = make_plan(ir::parse(layers_after(between)), context, {});
+    EXPECT_TRUE(plan.persistent_kernel) << between;
+    cl_program program = nullptr;
+    clGetKernelInfo(plan.persistent_kernel.native(), CL_KERNEL_PROGRAM, sizeof(program), &program,
+                    nullptr);
+    return program;
+  };
+  const cl_program copies = program_of(R"(
+  %t: f32[4, batch] = Transpose(%x) {perm = [1, 0]}
+  %a0: f32[batch, 4] = Transpose(%t) {perm = [1, 0]}
+)");
+  const cl_program packs = program_of("  %a0: f32[batch, 4] = Relu(%x)\n");
+  EXPECT_EQ(copies, packs);
 }
 
 }  // namespace
