@@ -213,6 +213,7 @@ void add_norm(benchmark::State& state, int type, bool quantized) {
                                                                 .gamma = weights,
                                                                 .beta = weights,
                                                                 .eps = 1e-12f,
+                                                                .rms = 0,
                                                                 .out = quantized ? none : out,
                                                                 .q = quantized ? out : none,
                                                                 .q_type = kS8,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused operators of com.microsoft, decomposed again: GELUs, SkipLayerNormalization,
-// EmbedLayerNormalization. The compiler then fuses them as it does every other spelling.
+// Fused operators of com.microsoft, decomposed again: GELUs, SkipLayerNormalization and
+// SkipSimplifiedLayerNormalization, EmbedLayerNormalization. The compiler then fuses them as it
+// does every other spelling.
 #include <fmt/format.h>
 
 #include <array>
@@ -46,15 +47,17 @@ void bind_statistics(NodeImport& node, ir::Value* x, double epsilon) {
   node.bind(2, node.emit("Reciprocal", {deviation}));
 }
 
-/// SkipLayerNormalization(input, skip, gamma, beta, bias); output 3 is the sum.
-void import_skip_layer_norm(NodeImport& node) {
+/// SkipLayerNormalization(input, skip, gamma, beta, bias), or with `rms` that of
+/// SkipSimplifiedLayerNormalization(input, skip, gamma, bias); output 3 is the sum.
+void import_skip_norm(NodeImport& node, bool rms) {
   ir::Value* input = node.need(0);
   ir::Value* skip = node.need(1);
   const ir::Shape& shape = input->type.shape;
   const ir::Shape& with = skip->type.shape;
   if ((shape.size() != 3 && shape.size() != 2) || with.size() > shape.size())
     node.fail(fmt::format("input {} and skip {} do not match", ir::str(shape), ir::str(with)));
-  for (std::size_t i = 2; i < 5; ++i)
+  const std::size_t bias = rms ? 3 : 4;
+  for (std::size_t i = 2; i <= bias; ++i)
     if (node.in(i) && (node.shape(i).size() != 1 || node.shape(i)[0] != shape.back()))
       node.fail(fmt::format("operand {} '{}' {} must be a vector of the hidden size {}", i,
                             node.in(i)->name, ir::str(node.shape(i)), shape.back().str()));
@@ -62,18 +65,22 @@ void import_skip_layer_norm(NodeImport& node) {
   if (sum->type.shape != shape)
     node.fail(
         fmt::format("skip {} cannot be broadcast to input {}", ir::str(with), ir::str(shape)));
-  if (node.in(4)) sum = node.add(sum, node.in(4));
+  if (node.in(bias)) sum = node.add(sum, node.in(bias));
   std::vector<ir::Value*> inputs{sum, node.need(2)};
-  if (node.in(3)) inputs.push_back(node.in(3));
-  node.bind(0, node.emit("LayerNormalization", std::move(inputs),
+  if (!rms && node.in(3)) inputs.push_back(node.in(3));
+  node.bind(0, node.emit(rms ? "RMSNormalization" : "LayerNormalization", std::move(inputs),
                          {{"axis", std::int64_t{-1}},
                           {"epsilon", node.float_attribute("epsilon", 1e-12)}}));
   const auto uses = [&](int i) {
     return i < node.proto().output_size() && node.importer().is_used(node.proto().output(i));
   };
+  if (rms && (uses(1) || uses(2))) node.fail("the outputs mean and inv_std_var are not supported");
   if (uses(1) || uses(2)) bind_statistics(node, sum, node.float_attribute("epsilon", 1e-12));
   node.bind(3, sum);
 }
+
+void import_skip_layer_norm(NodeImport& node) { import_skip_norm(node, false); }
+void import_skip_rms_norm(NodeImport& node) { import_skip_norm(node, true); }
 
 /// Operand 2 to 6 of an embedding, with scale and zero point where it is stored in 8 bits.
 struct Table {
@@ -158,6 +165,7 @@ Rules fused_rules() {
       {"com.microsoft::GemmFastGelu", {import_gemm_fast_gelu, {}}},
       {"com.microsoft::QuickGelu", {import_quick_gelu, {"alpha"}}},
       {"com.microsoft::SkipLayerNormalization", {import_skip_layer_norm, {"epsilon"}}},
+      {"com.microsoft::SkipSimplifiedLayerNormalization", {import_skip_rms_norm, {"epsilon"}}},
       {"com.microsoft::EmbedLayerNormalization",
        {import_embed_layer_norm, {"epsilon", "mask_index_type"}}},
       {"com.microsoft::QEmbedLayerNormalization", {import_quantized_embed_layer_norm, {"epsilon"}}},

@@ -139,6 +139,14 @@ void import_layer_norm(NodeImport& node) {
   node.finish("LayerNormalization", node.inputs(), std::move(attributes));
 }
 
+/// RMSNormalization(X, scale), and SimplifiedLayerNormalization, as ONNX Runtime calls it.
+void import_rms_norm(NodeImport& node) {
+  if (node.output_count() > 1) node.fail("the output InvStdDev is not supported");
+  node.finish("RMSNormalization", {node.need(0), node.need(1)},
+              {{"axis", node.int_attribute("axis", -1)},
+               {"epsilon", node.float_attribute("epsilon", 1e-5)}});
+}
+
 void import_is_inf(NodeImport& node) {
   if (!node.int_attribute("detect_negative", 1) || !node.int_attribute("detect_positive", 1))
     node.fail("detecting one sign only is not supported");
@@ -164,6 +172,8 @@ Rules math_rules() {
       import_layer_norm,
       // ONNX Runtime ignores what it does not know; files of its own tests misspell epsilon.
       {"axis", "epsilon", "stash_type", "epsion"}};
+  for (const char* op : {"RMSNormalization", "SimplifiedLayerNormalization"})
+    rules[op] = {import_rms_norm, {"axis", "epsilon", "stash_type"}};
   rules["com.microsoft::FusedMatMul"] = {
       import_fused_matmul, {"alpha", "transA", "transB", "transBatchA", "transBatchB"}};
   return rules;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// add_norm and embed_norm: LayerNorm of a sum, in f32 and quantized for its readers.
+// add_norm and embed_norm: LayerNorm or RMSNorm of a sum, in f32 and quantized for its readers.
 #include <fmt/format.h>
 
 #include "ops/fused.hpp"
@@ -9,14 +9,16 @@
 namespace bertcl::ops {
 namespace {
 
-/// The results: f32, then bytes, each with a scale and a zero point from operand `out_scale` on, or
-/// the same numbers in bf16.
+/// The results: f32, with {sum} also the sum, then bytes, each with a scale and a zero point from
+/// operand `out_scale` on, or the same numbers in bf16.
 std::vector<ir::Type> results(const InferContext& context, ir::Shape shape, std::size_t out_scale) {
   std::vector<ir::Type> types{{type_of_result(context, 0, no_operand), shape}};
-  for (std::size_t i = 1; i < context.node.outputs.size(); ++i) {
-    const std::size_t scale = out_scale + 2 * (i - 1);
+  const std::size_t first = first_quantized_result(context.node);
+  if (first > 1) types.push_back(types.front());
+  for (std::size_t i = first; i < context.node.outputs.size(); ++i) {
+    const std::size_t scale = out_scale + 2 * (i - first);
     const bool is_bf16 = context.node.outputs[i]->type.dtype == ir::DType::bf16;
-    if (i > 2 || context.has(scale) == is_bf16)
+    if (i > first + 1 || context.has(scale) == is_bf16)
       context.fail(fmt::format("result {} {} scale", i, is_bf16 ? "is bf16 and has a" : "has no"));
     check_vector(context, scale, shape.back(), /*or_one_element=*/true);
     check_vector(context, scale + 1, shape.back(), /*or_one_element=*/true);
@@ -28,13 +30,18 @@ std::vector<ir::Type> results(const InferContext& context, ir::Shape shape, std:
 std::vector<ir::Tensor> normalized(const EvaluateContext& context, const ir::Sizes& sizes,
                                    std::vector<double> sum, std::size_t gamma, std::size_t beta,
                                    std::size_t out_scale) {
-  normalize_rows(sum, context.in(gamma).to_doubles(),
-                 context.has(beta) ? context.in(beta).to_doubles() : std::vector<double>{},
-                 context.node.float_attribute("epsilon"));
-  std::vector<ir::Tensor> all{result_of(context, 0, sizes, sum, no_operand, no_operand)};
-  for (std::size_t i = 1; i < context.node.outputs.size(); ++i)
-    all.push_back(
-        result_of(context, i, sizes, sum, out_scale + 2 * (i - 1), out_scale + 2 * (i - 1) + 1));
+  const std::size_t first = first_quantized_result(context.node);
+  std::vector<double> rows = sum;
+  (context.node.int_attribute("rms", 0) ? scale_rows : normalize_rows)(
+      rows, context.in(gamma).to_doubles(),
+      context.has(beta) ? context.in(beta).to_doubles() : std::vector<double>{},
+      context.node.float_attribute("epsilon"));
+  std::vector<ir::Tensor> all{result_of(context, 0, sizes, rows, no_operand, no_operand)};
+  if (first > 1) all.push_back(result_of(context, 1, sizes, sum, no_operand, no_operand));
+  for (std::size_t i = first; i < context.node.outputs.size(); ++i) {
+    const std::size_t scale = out_scale + 2 * (i - first);
+    all.push_back(result_of(context, i, sizes, rows, scale, scale + 1));
+  }
   return all;
 }
 

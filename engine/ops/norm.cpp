@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, LogSoftmax and LayerNormalization. Sums are kept in double.
+// Softmax, LogSoftmax, LayerNormalization and RMSNormalization. Sums are kept in double.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,6 +53,8 @@ std::vector<ir::Type> infer_layer_norm(InferContext& context) {
                                ir::str(normalized)));
   return {in};
 }
+/// RMSNormalization(x, scale) {axis, epsilon}: the same without mean and bias.
+template <bool Rms>
 std::vector<ir::Tensor> evaluate_layer_norm(const EvaluateContext& context) {
   const ir::Tensor& x = context.in(0);
   const auto axis = context.axis("axis", -1, x.shape().size());
@@ -66,7 +68,7 @@ std::vector<ir::Tensor> evaluate_layer_norm(const EvaluateContext& context) {
   };
   const auto scale = expanded(1, 1.0), bias = expanded(2, 0.0);
   std::vector<double> v = x.to_doubles();
-  normalize_rows(v, scale, bias, epsilon);
+  (Rms ? scale_rows : normalize_rows)(v, scale, bias, epsilon);
   return {ir::Tensor::of<double>(x.shape(), std::move(v)).converted(x.dtype())};
 }
 
@@ -84,6 +86,19 @@ void normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
     const double inverse = 1.0 / std::sqrt(variance / static_cast<double>(n) + epsilon);
     for (std::size_t i = 0; i < n; ++i)
       p[i] = (p[i] - mean) * inverse * gamma[i] + (beta.empty() ? 0.0 : beta[i]);
+  }
+}
+
+void scale_rows(std::vector<double>& rows, std::span<const double> gamma,
+                std::span<const double> beta, double epsilon) {
+  const std::size_t n = gamma.size();
+  for (std::size_t row = 0; n > 0 && row < rows.size(); row += n) {
+    double* p = rows.data() + row;
+    double squares = 0;
+    for (std::size_t i = 0; i < n; ++i) squares += p[i] * p[i];
+    const double inverse = 1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon);
+    for (std::size_t i = 0; i < n; ++i)
+      p[i] = p[i] * inverse * gamma[i] + (beta.empty() ? 0.0 : beta[i]);
   }
 }
 
@@ -106,7 +121,18 @@ std::vector<OpDef> norm_ops() {
        evaluate_softmax<true>,
        nullptr,
        softmax},
-      {"LayerNormalization", 1, 3, {{types::floats, 't'}}, infer_layer_norm, evaluate_layer_norm},
+      {"LayerNormalization",
+       1,
+       3,
+       {{types::floats, 't'}},
+       infer_layer_norm,
+       evaluate_layer_norm<false>},
+      {"RMSNormalization",
+       2,
+       2,
+       {{types::floats, 't'}},
+       infer_layer_norm,
+       evaluate_layer_norm<true>},
   };
 }
 

@@ -103,8 +103,9 @@ inline constexpr std::string_view names[] = {
     "x", "cos", "sin", "seq_offsets?", "out_scale?", "out_zero_point?"};
 }  // namespace rotary
 
-/// LayerNorm of x + residual {epsilon} -> f32 [, quantized [, quantized]]: f32, and the same
-/// quantized for one or two kinds of readers (the next GEMM, the next residual sum).
+/// LayerNorm of x + residual {epsilon, rms?, sum?} -> f32 [, sum] [, quantized [, quantized]]: f32,
+/// and the same quantized for one or two kinds of readers (the next GEMM, the next residual sum).
+/// rms = 1: RMSNorm. sum = 1: x + residual is a result, too, in f32.
 namespace add_norm {
 enum : std::size_t {
   x,

@@ -132,6 +132,13 @@ bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node
   return any_change;
 }
 
+bool reduces_last_axis(const ir::Node& reduction) {
+  const auto rank = static_cast<std::int64_t>(reduction.inputs[0]->type.shape.size());
+  if (!reduction.has("axes")) return false;
+  const auto& axes = reduction.ints_attribute("axes");
+  return axes.size() == 1 && (axes[0] == -1 || axes[0] == rank - 1);
+}
+
 bool normalizes_last_axis(const ir::Node& norm) {
   const ir::Type& type = norm.output()->type;
   const std::int64_t axis = norm.int_attribute("axis", -1);

@@ -62,7 +62,11 @@ ir::Node* replace(ir::Graph& graph, ir::Node* node, const Match& match, std::str
 /// Calls `rewrite` for each node until none changes the graph any more.
 bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node&)>& rewrite);
 
-/// True if a LayerNormalization is one of f32 over the last axis with constant vectors.
+/// True if ReduceMean, or another reduction, is one over the last axis alone.
+bool reduces_last_axis(const ir::Node& reduction);
+
+/// True if a LayerNormalization or RMSNormalization is one of f32 over the last axis with constant
+/// vectors.
 bool normalizes_last_axis(const ir::Node& norm);
 
 /// The number in a constant of one element; empty for anything else.

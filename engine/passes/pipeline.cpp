@@ -14,13 +14,13 @@ namespace bertcl::passes {
 
 // The passes, a file each in the folder of their group.
 using MakePass = Pass();
-MakePass find_quantize, resolve_shapes, unmerge_transpose, gather_one_hot, split_qlinear_matmul,
-    dequantize_tables, widen_halves, drop_identity, drop_requantize, fold_weight_transpose,
-    share_common, dead_code;
+MakePass find_quantize, resolve_shapes, unmerge_transpose, gather_one_hot,
+    split_qlinear_matmul, dequantize_tables, widen_halves, drop_identity, drop_requantize,
+    fold_weight_transpose, share_common, dead_code;
 Pass fold_constants(const ir::Limits& limits);
-MakePass find_layer_norm, find_gelu, fold_channel_factor, lift_quantize, find_linear, find_linear_q,
-    find_quantize_rows, split_linear, find_attention, find_positions, find_embedding, find_add_norm,
-    find_pooling, expand_layer_norm;
+MakePass find_layer_norm, find_rms_norm, find_gelu, fold_channel_factor, lift_quantize, find_linear,
+    find_linear_q, find_quantize_rows, split_linear, find_attention, find_positions, find_embedding,
+    find_add_norm, find_pooling, expand_layer_norm;
 MakePass lower_linear_q, lower_attention_q, lower_add_norm_q;
 Pass fold_dequantize(const ir::Limits& limits);
 MakePass fuse_qkv, fuse_activation, fuse_quantize, pack_tokens;
@@ -42,19 +42,20 @@ std::vector<Pass> pipeline(const Options& options) {
   std::vector<Pass> all = {
       // normalize: one spelling for each thing
       resolve_shapes(), split_qlinear_matmul(), fold_constants(options.limits), widen_halves(),
-      find_quantize(), fold_constants(options.limits), unmerge_transpose(), gather_one_hot(),
-      dequantize_tables(), drop_identity(), drop_requantize(), fold_weight_transpose(),
-      share_common(), dead_code(),
+      find_quantize(), fold_constants(options.limits), unmerge_transpose(),
+      gather_one_hot(), dequantize_tables(), drop_identity(), drop_requantize(),
+      fold_weight_transpose(), share_common(), dead_code(),
       // recognize: many spellings, one op
-      find_layer_norm(), find_gelu(), fold_channel_factor(), lift_quantize(), share_common(),
-      find_linear(), find_quantize_rows(), find_linear_q(), split_linear(), lift_quantize(),
-      find_attention(), find_positions(), find_embedding(), find_add_norm(), find_pooling(),
-      expand_layer_norm(), dead_code(),
+      find_layer_norm(), find_rms_norm(), find_gelu(), fold_channel_factor(), lift_quantize(),
+      share_common(), find_linear(), find_quantize_rows(), find_linear_q(), split_linear(),
+      lift_quantize(), find_attention(), find_positions(), find_embedding(), find_add_norm(),
+      find_pooling(), expand_layer_norm(), dead_code(),
       // quantize: DQ -> op -> Q becomes one integer op
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits),
       dead_code(),
       // fuse: fewer, larger launches
-      fuse_activation(), fuse_quantize(), fuse_qkv(), pack_tokens(), dead_code(),
+      fuse_activation(), fuse_quantize(), fuse_qkv(), pack_tokens(),
+      dead_code(),
       // precision: f32, or less where it is asked for
       choose_precision(options.precision)};
   const auto left_out = [&](std::string_view name) {

@@ -27,7 +27,8 @@ bool is_attention(const Step& step) {
 }
 
 bool is_norm(const Step& step) {
-  return step.op == "add_norm" || step.op == "embed_norm" || step.op == "LayerNormalization";
+  return step.op == "add_norm" || step.op == "embed_norm" || step.op == "LayerNormalization" ||
+         step.op == "RMSNormalization";
 }
 
 }  // namespace

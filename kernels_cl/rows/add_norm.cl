@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm of a sum, with quantization of the result: one pass over memory, one work-item per row.
+// LayerNorm or RMSNorm of a sum, with quantization of the result: one pass over memory, one
+// work-item per row.
 //
 //   s[i]   = x[i] + residual[i]
-//   out[i] = (s[i] - mean) / sqrt(variance + eps) * gamma[i] + beta[i]
+//   out[i] = (s[i] - mean) / sqrt(variance + eps) * gamma[i] + beta[i]     rms 0: LayerNorm
+//   out[i] = s[i] / sqrt(mean of the squares + eps) * gamma[i] + beta[i]  rms 1: RMSNorm
 //   q[i]   = round(out[i] * q_inv_scale[i]) + q_zero_point[i], half to even, saturated; r the same
 //
 //   x, residual       [rows][hidden]: f32 (0), u8 (1) or s8 (2); integers mean
 //                     (x - x_zero_point[i]) * x_scale[i]
 //   gamma, beta, scales and zero points [hidden] f32
-//   out               [rows][hidden] f32;  q, r [rows][hidden], q_type and r_type 1 u8 or 2 s8;
-//                     q_type may be 7 bf16, of out itself
-//   residual, beta, out, q and r may be null, and the scales and zero points of what is null
+//   sum, out          [rows][hidden] f32: s and out
+//   q, r              [rows][hidden], q_type and r_type 1 u8 or 2 s8; q_type may be 7 bf16, of out
+//                     itself
+//   residual, beta, sum, out, q and r may be null, and the scales and zero points of what is null
 //   or f32.
 //
-// The row stays in private memory for its three passes if hidden <= ROW_MAX; otherwise it is reread
+// The row stays in private memory for its passes if hidden <= ROW_MAX; otherwise it is reread
 // in blocks. The variance is computed from the differences to the mean.
 // Grid: (ceil(rows / rows_per_item)), any local size. Bounds: none. No unsafe math options.
 #include "persistent/place.clh"
@@ -43,8 +46,8 @@ KERNEL add_norm(__global const void* x, int x_type, __global const float* x_scal
                 __global const float* x_zero_point, __global const void* residual,
                 int residual_type, __global const float* residual_scale,
                 __global const float* residual_zero_point,
-                __global const float* gamma, __global const float* beta, float eps,
-                __global float* out, __global uchar* q, int q_type,
+                __global const float* gamma, __global const float* beta, float eps, int rms,
+                __global float* sum, __global float* out, __global uchar* q, int q_type,
                 __global const float* q_inv_scale, __global const float* q_zero_point,
                 __global uchar* r, int r_type, __global const float* r_inv_scale,
                 __global const float* r_zero_point, int rows, int hidden,
@@ -55,29 +58,30 @@ KERNEL add_norm(__global const void* x, int x_type, __global const float* x_scal
   for (int row = begin; row < end; row++) {
     const size_t at = (size_t)row * hidden;
     float mean = 0.0f, factor = 0.0f;
-    // 0: the sum, 1: the squares, 2: the results; a row of one block is made once.
-    for (int pass = 0; pass < 3; pass++) {
-      float sum = 0.0f;
+    // 0: the mean, 1: the squares, 2: the results; a row of one block is made once.
+    for (int pass = rms; pass < 3; pass++) {
+      float total = 0.0f;
       for (int first = 0; first < hidden; first += ROW_MAX) {
         const int count = min(ROW_MAX, hidden - first);
-        if (pass == 0 || hidden > ROW_MAX)
+        if (pass == rms || hidden > ROW_MAX)
           add_terms(kept, x, x_type, x_scale, x_zero_point, residual, residual_type, residual_scale,
                     residual_zero_point, at, first, count);
-        if (pass == 0) sum += sum_of(kept, count);
-        if (pass == 1) sum += squares_of(kept, count, mean);
+        if (pass == rms && sum) store_floats(kept, sum + at + first, count);
+        if (pass == 0) total += sum_of(kept, count);
+        if (pass == 1) total += squares_of(kept, count, mean);
         if (pass < 2) continue;
         finish_row(kept, at, first, count, mean, factor, gamma, beta, out,
                    (RowBytes){q, q_type, q_inv_scale, q_zero_point},
                    (RowBytes){r, r_type, r_inv_scale, r_zero_point});
       }
-      if (pass == 0) mean = sum / hidden;
-      if (pass == 1) factor = 1.0f / sqrt(sum / hidden + eps);
+      if (pass == 0) mean = total / hidden;
+      if (pass == 1) factor = 1.0f / sqrt(total / hidden + eps);
     }
   }
 }
 
 MERGEABLE(add_norm, (POINTER(0), INTEGER(1), POINTER(2), POINTER(3), POINTER(4), INTEGER(5),
-                     POINTER(6), POINTER(7), POINTER(8), POINTER(9), FLOAT(10), POINTER(11),
-                     POINTER(12), INTEGER(13), POINTER(14), POINTER(15), POINTER(16),
-                     INTEGER(17), POINTER(18), POINTER(19), INTEGER(20), INTEGER(21),
-                     INTEGER(22), STEP_PLACE))
+                     POINTER(6), POINTER(7), POINTER(8), POINTER(9), FLOAT(10), INTEGER(11),
+                     POINTER(12), POINTER(13), POINTER(14), INTEGER(15), POINTER(16),
+                     POINTER(17), POINTER(18), INTEGER(19), POINTER(20), POINTER(21),
+                     INTEGER(22), INTEGER(23), INTEGER(24), STEP_PLACE))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNorm of a sum, with quantization of the result, for GPUs: one pass over memory, a work-group
-// per row (row_group.clh), which stays in registers from its sum through its squares to its
-// results.
+// LayerNorm or RMSNorm of a sum, with quantization of the result, for GPUs: one pass over memory, a
+// work-group per row (row_group.clh), which stays in registers from its sum through its squares to
+// its results.
 //
 // Same arguments and semantics as add_norm.cl; rows_per_item is not read.
 // Grid: (ITEMS * rows), work-group (ITEMS, 1, 1).
@@ -15,10 +15,10 @@ GROUP_KERNEL void add_norm(
     int residual_type, __global const float* restrict residual_scale,
     __global const float* restrict residual_zero_point,
     __global const float* restrict gamma, __global const float* restrict beta, float eps,
-    __global float* out, __global uchar* q, int q_type, __global const float* q_inv_scale,
-    __global const float* q_zero_point, __global uchar* r, int r_type,
-    __global const float* r_inv_scale, __global const float* r_zero_point, int rows, int hidden,
-    int rows_per_item) {
+    int rms, __global float* sum, __global float* out, __global uchar* q, int q_type,
+    __global const float* q_inv_scale, __global const float* q_zero_point, __global uchar* r,
+    int r_type, __global const float* r_inv_scale, __global const float* r_zero_point, int rows,
+    int hidden, int rows_per_item) {
   __local float shared[3 * SHARED_WORDS];
   const bool aligned = hidden % 4 == 0;
   const size_t at = get_group_id(0) * (size_t)hidden;
@@ -33,7 +33,7 @@ GROUP_KERNEL void add_norm(
       kept[v] += load_columns4(residual, at, i, n, residual_type, residual_scale,
                                residual_zero_point, aligned);
   }
-  finish_norm(kept, shared, at, hidden, eps, gamma, beta, out,
+  finish_norm(kept, shared, at, hidden, eps, rms, gamma, beta, sum, out,
               (RowBytes){q, q_type, q_inv_scale, q_zero_point},
               (RowBytes){r, r_type, r_inv_scale, r_zero_point});
 }

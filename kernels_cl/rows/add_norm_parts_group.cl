@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of an int8 GEMM whose K was divided among work-groups, where a LayerNorm follows: adds up
-// the sums of the parts, the bias and the residual, normalizes and quantizes. A work-group per row
-// (row_group.clh), which never leaves the registers.
+// The end of an int8 GEMM whose K was divided among work-groups, where a LayerNorm or RMSNorm
+// follows: adds up the sums of the parts, the bias and the residual, normalizes and quantizes. A
+// work-group per row (row_group.clh), which never leaves the registers.
 //
 //   s[i] = sum over parts of partials[part][row][i] - zero * colsum[i]     exact
 //   x[i] = s[i] * scale[i] + bias[i]                                       as gemm_s8_finish.cl
-//   out, q, r of x + residual                                              as add_norm_group.cl
+//   sum, out, q, r of x + residual                                         as add_norm_group.cl
 //
 //   partials [parts][rows][hidden] s32    from gemm_s8_mma.cl with PARTIAL
 //   colsum, scale, bias [hidden]; bias may be null
@@ -30,10 +30,10 @@ GROUP_KERNEL void add_norm_parts(
     int a_signed, int parts, __global const void* restrict residual, int residual_type,
     __global const float* restrict residual_scale,
     __global const float* restrict residual_zero_point, __global const float* restrict gamma,
-    __global const float* restrict beta, float eps, __global float* out, __global uchar* q,
-    int q_type, __global const float* q_inv_scale, __global const float* q_zero_point,
-    __global uchar* r, int r_type, __global const float* r_inv_scale,
-    __global const float* r_zero_point, int rows, int hidden) {
+    __global const float* restrict beta, float eps, int rms, __global float* sum,
+    __global float* out, __global uchar* q, int q_type, __global const float* q_inv_scale,
+    __global const float* q_zero_point, __global uchar* r, int r_type,
+    __global const float* r_inv_scale, __global const float* r_zero_point, int rows, int hidden) {
   __local float shared[3 * SHARED_WORDS];
   const bool aligned = hidden % 4 == 0;
   const size_t at = get_group_id(0) * (size_t)hidden, part_size = rows * (size_t)hidden;
@@ -53,7 +53,7 @@ GROUP_KERNEL void add_norm_parts(
       kept[v] += load_columns4(residual, at, i, n, residual_type, residual_scale,
                                residual_zero_point, aligned);
   }
-  finish_norm(kept, shared, at, hidden, eps, gamma, beta, out,
+  finish_norm(kept, shared, at, hidden, eps, rms, gamma, beta, sum, out,
               (RowBytes){q, q_type, q_inv_scale, q_zero_point},
               (RowBytes){r, r_type, r_inv_scale, r_zero_point});
 }

@@ -41,7 +41,7 @@ GROUP_KERNEL void embed_norm(
     if (position_table) kept[v] += load4(position_table, position + i, n, table_type, aligned);
     if (type_table) kept[v] += load4(type_table, type + i, n, table_type, aligned);
   }
-  finish_norm(kept, shared, token * (size_t)hidden, hidden, eps, gamma, beta, out,
+  finish_norm(kept, shared, token * (size_t)hidden, hidden, eps, 0, gamma, beta, 0, out,
               (RowBytes){q, q_type, q_inv_scale, q_zero_point},
               (RowBytes){r, r_type, r_inv_scale, r_zero_point});
 }

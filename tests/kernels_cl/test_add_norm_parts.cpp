@@ -14,12 +14,13 @@ struct PartsCase {
   int32_t parts;
   bool a_signed = true, has_bias = true, has_residual = true;
   int32_t residual_type = kF32;
+  bool rms = false;
   int items = 64, vectors = 4;
 };
 
 struct PartsResults {
-  explicit PartsResults(size_t count) : out(count), q(count), r(count) {}
-  Output<float> out;
+  explicit PartsResults(size_t count) : sum(count), out(count), q(count), r(count) {}
+  Output<float> sum, out;
   Output<uint8_t> q;
   Output<int8_t> r;
 };
@@ -73,6 +74,8 @@ void compare_parts(const PartsCase& c) {
                                                       .gamma = gamma,
                                                       .beta = beta,
                                                       .eps = 1e-5f,
+                                                      .rms = c.rms ? 1 : 0,
+                                                      .sum = expected.sum.buffer(),
                                                       .out = expected.out.buffer(),
                                                       .q = expected.q.buffer(),
                                                       .q_type = kU8,
@@ -101,6 +104,8 @@ void compare_parts(const PartsCase& c) {
                                                            .gamma = gamma,
                                                            .beta = beta,
                                                            .eps = 1e-5f,
+                                                           .rms = c.rms ? 1 : 0,
+                                                           .sum = actual.sum.buffer(),
                                                            .out = actual.out.buffer(),
                                                            .q = actual.q.buffer(),
                                                            .q_type = kU8,
@@ -116,6 +121,7 @@ void compare_parts(const PartsCase& c) {
   device().queue().finish();
   const std::string what = std::to_string(c.rows) + " x " + std::to_string(c.columns) + ", " +
                            std::to_string(c.parts) + " parts";
+  expect_equal(actual.sum.values(), expected.sum.values(), what + ", sum");
   expect_equal(actual.out.values(), expected.out.values(), what);
   expect_equal(actual.q.values(), expected.q.values(), what + ", u8");
   expect_equal(actual.r.values(), expected.r.values(), what + ", s8");
@@ -135,6 +141,7 @@ TEST(AddNormParts, OfEachKindOfOperand) {
     compare_parts({.rows = 5, .columns = columns, .parts = 2, .has_residual = false});
     compare_parts({.rows = 5, .columns = columns, .parts = 2, .residual_type = kU8});
     compare_parts({.rows = 5, .columns = columns, .parts = 2, .residual_type = kS8});
+    compare_parts({.rows = 5, .columns = columns, .parts = 2, .rms = true});
   }
 }
 

@@ -53,11 +53,12 @@ Operand operand(int32_t type, size_t count, size_t columns, unsigned seed) {
 
 /// What a norm writes: f32 and two quantized results.
 struct NormResults {
-  explicit NormResults(size_t count) : out(count), q(count), r(count) {}
-  Output<float> out;
+  explicit NormResults(size_t count) : sum(count), out(count), q(count), r(count) {}
+  Output<float> sum, out;
   Output<uint8_t> q;
   Output<int8_t> r;
   void expect(const NormResults& expected, const std::string& what) const {
+    expect_close(sum.values(), expected.sum.values(), what + ", sum");
     expect_close(out.values(), expected.out.values(), what);
     expect_quantized(q.values(), expected.q.values(), what + ", u8");
     expect_quantized(r.values(), expected.r.values(), what + ", s8");
@@ -85,14 +86,15 @@ class RowGroups : public ::testing::TestWithParam<Variant> {
   }
 
   // Each runs both kernels on the same operands and compares what they write.
-  void compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type) const;
+  void compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type,
+                        bool rms) const;
   void compare_embed_norm(size_t tokens, size_t columns, int32_t table_type, bool has_types) const;
   void compare_quantize_rows(size_t rows, size_t columns) const;
   void compare_softmax(size_t rows, size_t columns, int32_t logarithm) const;
 };
 
-void RowGroups::compare_add_norm(size_t rows, size_t columns, int32_t x_type,
-                                 int32_t residual_type) const {
+void RowGroups::compare_add_norm(size_t rows, size_t columns, int32_t x_type, int32_t residual_type,
+                                 bool rms) const {
   const size_t count = rows * columns;
   const Operand x = operand(x_type, count, columns, 1);
   const Operand residual = operand(residual_type, count, columns, 4);
@@ -112,6 +114,8 @@ void RowGroups::compare_add_norm(size_t rows, size_t columns, int32_t x_type,
                                                      .gamma = gamma,
                                                      .beta = beta,
                                                      .eps = 1e-5f,
+                                                     .rms = rms ? 1 : 0,
+                                                     .sum = to.sum.buffer(),
                                                      .out = to.out.buffer(),
                                                      .q = to.q.buffer(),
                                                      .q_type = kU8,
@@ -248,7 +252,8 @@ TEST_P(RowGroups, AddNorm) {
   for (const size_t columns : kColumns)
     for (const auto& [x_type, residual_type] :
          {std::pair{kF32, kF32}, {kU8, kS8}, {kS8, kU8}, {kF32, -1}})
-      compare_add_norm(kRows, columns, x_type, residual_type);
+      for (const bool rms : {false, true})
+        compare_add_norm(kRows, columns, x_type, residual_type, rms);
 }
 
 TEST_P(RowGroups, OnlyOneResultIsWritten) {
@@ -261,6 +266,7 @@ TEST_P(RowGroups, OnlyOneResultIsWritten) {
                                                    .residual_type = kF32,
                                                    .gamma = ones,
                                                    .eps = 1e-5f,
+                                                   .rms = 0,
                                                    .out = out.buffer(),
                                                    .q_type = 0,
                                                    .r_type = 0,
@@ -293,6 +299,7 @@ TEST_P(RowGroups, ResultInBf16) {
                                                      .residual_type = kF32,
                                                      .gamma = ones,
                                                      .eps = 1e-5f,
+                                                     .rms = 0,
                                                      .out = out.buffer(),
                                                      .q = bf16.buffer(),
                                                      .q_type = kBf16,
@@ -322,6 +329,7 @@ TEST_P(RowGroups, LargeMeanKeepsItsVariance) {
                                                       .residual_type = kF32,
                                                       .gamma = ones,
                                                       .eps = 1e-12f,
+                                                      .rms = 0,
                                                       .out = out.buffer(),
                                                       .q_type = 0,
                                                       .r_type = 0,
@@ -353,7 +361,7 @@ class WideRows : public RowGroups {};
 TEST_P(WideRows, OfEachKernelThatKeepsThem) {
   const auto most = static_cast<size_t>(4 * GetParam().items * GetParam().vectors);
   for (const size_t columns : {size_t{1025}, most - 4, most - 1, most}) {
-    compare_add_norm(kRows, columns, kU8, kF32);
+    for (const bool rms : {false, true}) compare_add_norm(kRows, columns, kU8, kF32, rms);
     compare_embed_norm(5, columns, kF32, true);
     compare_embed_norm(5, columns, kF16, false);
     compare_quantize_rows(kRows, columns);
@@ -365,7 +373,7 @@ class ManyRows : public RowGroups {};
 
 TEST_P(ManyRows, OfEachKernel) {
   constexpr size_t rows = 70'000, columns = 4;
-  compare_add_norm(rows, columns, kF32, kF32);
+  compare_add_norm(rows, columns, kF32, kF32, false);
   compare_embed_norm(rows, columns, kF32, true);
   compare_quantize_rows(rows, columns);
   compare_softmax(rows, columns, 0);

@@ -64,6 +64,21 @@ std::vector<double> layer_norm(const std::vector<double>& x, size_t hidden,
   return out;
 }
 
+/// RMSNorm of each row in double.
+std::vector<double> rms_norm(const std::vector<double>& x, size_t hidden,
+                             const std::vector<float>& gamma, const std::vector<float>& beta,
+                             double eps) {
+  std::vector<double> out(x.size());
+  for (size_t at = 0; at < x.size(); at += hidden) {
+    double squares = 0;
+    for (size_t i = 0; i < hidden; ++i) squares += x[at + i] * x[at + i];
+    const double factor = 1 / std::sqrt(squares / static_cast<double>(hidden) + eps);
+    for (size_t i = 0; i < hidden; ++i)
+      out[at + i] = x[at + i] * factor * gamma[i] + (beta.empty() ? 0.0f : beta[i]);
+  }
+  return out;
+}
+
 /// A quantized result: its bytes on the device, and a scale and a zero point for each column.
 template <typename T>
 struct Result {
@@ -92,7 +107,7 @@ struct Result {
 };
 
 void expect_add_norm(size_t rows, size_t hidden, int32_t x_type, int32_t residual_type,
-                     int32_t rows_per_item = 1) {
+                     int32_t rows_per_item = 1, bool rms = false) {
   SCOPED_TRACE("rows " + std::to_string(rows) + ", hidden " + std::to_string(hidden));
   const size_t count = rows * hidden;
   const Source x = make_source(x_type, count, hidden, 1);
@@ -101,9 +116,9 @@ void expect_add_norm(size_t rows, size_t hidden, int32_t x_type, int32_t residua
   const auto gamma = normal_values(hidden, 3), beta = normal_values(hidden, 4);
   std::vector<double> sum = x.values;
   for (size_t i = 0; i < count; ++i) sum[i] += with_residual ? residual.values[i] : 0.0;
-  const auto expected = layer_norm(sum, hidden, gamma, beta, 1e-12f);
+  const auto expected = (rms ? rms_norm : layer_norm)(sum, hidden, gamma, beta, 1e-12f);
 
-  Output<float> out(count);
+  Output<float> out(count), sums(count);
   const Result<uint8_t> u8(count, hidden, 25.0f, 6);
   const Result<int8_t> s8(count, hidden, 30.0f, 8), again(count, hidden, 30.0f, 8);
   const auto gamma_buffer = upload(gamma), beta_buffer = upload(beta);
@@ -122,6 +137,8 @@ void expect_add_norm(size_t rows, size_t hidden, int32_t x_type, int32_t residua
                                                   .gamma = gamma_buffer,
                                                   .beta = beta_buffer,
                                                   .eps = 1e-12f,
+                                                  .rms = rms ? 1 : 0,
+                                                  .sum = f32 ? sums.buffer() : none,
                                                   .out = f32,
                                                   .q = q.bytes.buffer(),
                                                   .q_type = q.type,
@@ -139,6 +156,7 @@ void expect_add_norm(size_t rows, size_t hidden, int32_t x_type, int32_t residua
   launch(out.buffer(), u8, &s8);
   launch({}, again, static_cast<const Result<int8_t>*>(nullptr));
   expect_close(out.values(), expected, "f32");
+  expect_close(sums.values(), sum, "sum");
   u8.expect(expected, "u8");
   s8.expect(expected, "s8");
   expect_equal(again.bytes.values(), s8.bytes.values(), "first or second result");
@@ -161,6 +179,7 @@ TEST(AddNorm, SecondResultInBf16) {
                                                     .gamma = gamma,
                                                     .beta = beta,
                                                     .eps = 1e-12f,
+                                                    .rms = 0,
                                                     .out = bf16 == &alone ? none : out.buffer(),
                                                     .q = bf16->buffer(),
                                                     .q_type = kBf16,
@@ -185,6 +204,7 @@ TEST(AddNorm, Bf16KeepsNan) {
                                                         .residual_type = kF32,
                                                         .gamma = gamma,
                                                         .eps = 1e-12f,
+                                                        .rms = 0,
                                                         .q = out.buffer(),
                                                         .q_type = kBf16,
                                                         .r_type = 0,
@@ -202,13 +222,18 @@ TEST(AddNorm, HiddenSizes) {
 
 TEST(AddNorm, TypesOfTheOperands) {
   for (int32_t x : {kF32, kU8, kS8})
-    for (int32_t residual : {-1, kF32, kU8, kS8})
-      expect_add_norm(4, 100, x, residual);
+    for (int32_t residual : {-1, kF32, kU8, kS8}) expect_add_norm(4, 100, x, residual);
+}
+
+TEST(AddNorm, OfSquaresAlone) {
+  for (size_t hidden : {1, 2, 3, 15, 16, 17, 31, 32, 33, 384, 768, 1024, 4096, 4097, 5000})
+    expect_add_norm(5, hidden, kF32, kF32, 2, true);
+  for (int32_t x : {kF32, kU8, kS8})
+    for (int32_t residual : {-1, kF32, kU8, kS8}) expect_add_norm(4, 100, x, residual, 1, true);
 }
 
 TEST(AddNorm, RowsOfAnItem) {
-  for (int32_t rows_per_item : {1, 2, 7, 64})
-    expect_add_norm(129, 48, kF32, kS8, rows_per_item);
+  for (int32_t rows_per_item : {1, 2, 7, 64}) expect_add_norm(129, 48, kF32, kS8, rows_per_item);
 }
 
 TEST(AddNorm, LargeMeanKeepsItsVariance) {
@@ -225,6 +250,7 @@ TEST(AddNorm, LargeMeanKeepsItsVariance) {
                                                         .residual_type = kF32,
                                                         .gamma = upload(gamma),
                                                         .eps = 1e-12f,
+                                                        .rms = 0,
                                                         .out = out.buffer(),
                                                         .q_type = 0,
                                                         .r_type = 0,

@@ -214,6 +214,15 @@ TEST(Evaluate, LayerNormalization) {
   EXPECT_THAT(y[0].to_doubles(), ElementsAre(8, 23));
 }
 
+TEST(Evaluate, RmsNormalization) {
+  const auto y =
+      run("graph g(%x: f32[1, 2], %s: f32[2]) {"
+          "%y: f32[] = RMSNormalization(%x, %s) {axis = -1, epsilon = 0.0}"
+          "return %y }",
+          {{"x", floats({1, 2}, {1, 7})}, {"s", floats({2}, {5, 10})}});
+  EXPECT_THAT(y[0].to_doubles(), ElementsAre(1, 14));
+}
+
 TEST(Evaluate, QuantizesToEvenAndSaturates) {
   const std::string text = R"(graph g(%x: f32[5]) {
       const %s: f32[] = 2.0

@@ -27,6 +27,23 @@ TEST(ExpandLayerNorm, OverTheLastTwoAxes) {
 })");
 }
 
+TEST(ExpandLayerNorm, OfSquaresAlone) {
+  EXPECT_REWRITE(expand_layer_norm(), R"(graph g(%x: f32[batch, 3], %s: f32[3]) {
+  %y: f32[batch, 3] = RMSNormalization(%x, %s) {axis = 1, epsilon = 0.5}
+  return %y as y
+})",
+                 R"(graph g(%x: f32[batch, 3], %s: f32[3]) {
+  const %epsilon: f32[] = 0.5
+  %xx: f32[batch, 3] = Mul(%x, %x)
+  %v: f32[batch, 1] = ReduceMean(%xx) {axes = [1], keepdims = 1}
+  %ve: f32[batch, 1] = Add(%v, %epsilon)
+  %d: f32[batch, 1] = Sqrt(%ve)
+  %n: f32[batch, 3] = Div(%x, %d)
+  %y: f32[batch, 3] = Mul(%n, %s)
+  return %y as y
+})");
+}
+
 TEST(ExpandLayerNorm, GivesWhatTheOperatorGives) {
   for (const std::string axis : {"0", "1", "-1"}) {
     const std::string shape = axis == "0" ? "2, 4" : "4";

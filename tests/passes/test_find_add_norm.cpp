@@ -23,7 +23,7 @@ TEST(FindAddNorm, ResidualSumAndNorm) {
 })");
 }
 
-TEST(FindAddNorm, ASumThatIsReadElsewhereTooStaysOutside) {
+TEST(FindAddNorm, ASumThatIsReadElsewhereTooIsASecondResult) {
   EXPECT_REWRITE(find_add_norm(), R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
   %s: f32[batch, 8] = Add(%x, %r)
   const %gamma: f32[8] = ...
@@ -32,11 +32,44 @@ TEST(FindAddNorm, ASumThatIsReadElsewhereTooStaysOutside) {
   return %y as y, %s as s
 })",
                  R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
-  %s: f32[batch, 8] = Add(%x, %r)
   const %gamma: f32[8] = ...
   const %beta: f32[8] = ...
-  %y: f32[batch, 8] = add_norm(%s, _, %gamma, %beta) {epsilon = 0.5}
+  %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, %beta) {epsilon = 0.5, sum = 1}
   return %y as y, %s as s
+})");
+}
+
+TEST(FindAddNorm, TheSumStandsBeforeAllOfItsReaders) {
+  EXPECT_REWRITE(find_add_norm(), R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
+  %s: f32[batch, 8] = Add(%x, %r)
+  %t: f32[batch, 8] = Tanh(%s)
+  const %gamma: f32[8] = ...
+  %y: f32[batch, 8] = RMSNormalization(%s, %gamma) {axis = -1, epsilon = 0.5}
+  %z: f32[batch, 8] = Add(%y, %t)
+  return %z as z
+})",
+                 R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
+  const %gamma: f32[8] = ...
+  %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, rms = 1, sum = 1}
+  %t: f32[batch, 8] = Tanh(%s)
+  %z: f32[batch, 8] = Add(%y, %t)
+  return %z as z
+})");
+}
+
+TEST(FindAddNorm, TheSecondOfTwoNormsOfASumReadsIt) {
+  EXPECT_REWRITE(find_add_norm(), R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
+  %s: f32[batch, 8] = Add(%x, %r)
+  const %gamma: f32[8] = ...
+  %y: f32[batch, 8] = RMSNormalization(%s, %gamma) {axis = -1, epsilon = 0.5}
+  %z: f32[batch, 8] = LayerNormalization(%s, %gamma) {axis = -1, epsilon = 0.5}
+  return %y as y, %z as z
+})",
+                 R"(graph g(%x: f32[batch, 8], %r: f32[batch, 8]) {
+  const %gamma: f32[8] = ...
+  %y: f32[batch, 8], %s: f32[batch, 8] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, rms = 1, sum = 1}
+  %z: f32[batch, 8] = add_norm(%s, _, %gamma, _) {epsilon = 0.5}
+  return %y as y, %z as z
 })");
 }
 

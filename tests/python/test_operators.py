@@ -98,6 +98,15 @@ class Operators(unittest.TestCase):
             self.check("SkipLayerNormalization", dict(x=x, skip=skip, gamma=gamma, beta=beta),
                        ("y", "", "", "sum"), domain="com.microsoft", share=share)
 
+    def test_rms_normalization(self):
+        for axis in -1, 1:
+            x = self.floats(2, 3, 8)
+            self.check("SimplifiedLayerNormalization", dict(x=x, scale=self.floats(*x.shape[axis:])), axis=axis, epsilon=1e-5)
+        x, skip, gamma, bias = (self.floats(*s) for s in ((2, 3, 8), (2, 3, 8), (8,), (8,)))
+        for operands in dict(x=x, skip=skip, gamma=gamma), dict(x=x, skip=skip, gamma=gamma, bias=bias):
+            self.check("SkipSimplifiedLayerNormalization", operands, ("y", "", "", "sum"), domain="com.microsoft",
+                       epsilon=1e-5)
+
     def test_layer_normalization_of_any_axes_and_types(self):
         for axis in -1, 1, 2:
             for dtype, share in (np.float32, 1e-5), (np.float16, 2e-3):

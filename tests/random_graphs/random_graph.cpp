@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t table_rows = 11;
 
 using Values = RandomBuilder::Values;
+using Axes = std::vector<std::int64_t>;
 
 class Generator : RandomBuilder {
  public:
@@ -38,18 +39,18 @@ class Generator : RandomBuilder {
   int add_one() {
     using Step = ir::Value* (Generator::*)();
     static const std::vector<Step> steps = {
-        &Generator::unary,      &Generator::unary,     &Generator::binary,
-        &Generator::binary,     &Generator::binary,    &Generator::comparison,
-        &Generator::where,      &Generator::cast,      &Generator::softmax,
-        &Generator::reduce,     &Generator::transpose, &Generator::transpose,
-        &Generator::reshape,    &Generator::reshape,   &Generator::unsqueeze,
-        &Generator::concat,     &Generator::split,     &Generator::slice,
-        &Generator::gather,     &Generator::pad,       &Generator::expand,
-        &Generator::matmul,     &Generator::linear,    &Generator::linear,
-        &Generator::linear,     &Generator::linear,    &Generator::layer_norm,
-        &Generator::layer_norm, &Generator::gelu,      &Generator::gelu,
-        &Generator::residual,   &Generator::residual,  &Generator::attention,
-        &Generator::attention,  &Generator::embedding, &Generator::quantize,
+        &Generator::unary,      &Generator::unary,      &Generator::binary,
+        &Generator::binary,     &Generator::binary,     &Generator::comparison,
+        &Generator::where,      &Generator::cast,       &Generator::softmax,
+        &Generator::reduce,     &Generator::transpose,  &Generator::transpose,
+        &Generator::reshape,    &Generator::reshape,    &Generator::unsqueeze,
+        &Generator::concat,     &Generator::split,      &Generator::slice,
+        &Generator::gather,     &Generator::pad,        &Generator::expand,
+        &Generator::matmul,     &Generator::linear,     &Generator::linear,
+        &Generator::linear,     &Generator::linear,     &Generator::layer_norm,
+        &Generator::layer_norm, &Generator::gelu,       &Generator::gelu,
+        &Generator::residual,   &Generator::residual,   &Generator::attention,
+        &Generator::attention,  &Generator::embedding,  &Generator::quantize,
         &Generator::dynamic,    &Generator::cumulative};
     const std::size_t nodes = graph_.nodes().size(), values = pool_.size();
     try {
@@ -134,13 +135,13 @@ class Generator : RandomBuilder {
                                                    "ReduceMin"};
     ir::Value* x = any(ir::DType::f32, 1);
     const int rank = static_cast<int>(x->type.shape.size());
-    std::vector<std::int64_t> axes{from(0, rank - 1)};
+    Axes axes{from(0, rank - 1)};
     if (rank > 1 && chance(30)) axes = {rank - 2, rank - 1};
     return emit(pick(names), {x}, {{"axes", axes}, {"keepdims", std::int64_t{chance(60)}}});
   }
   ir::Value* transpose() {
     ir::Value* x = pick(pool_);
-    std::vector<std::int64_t> perm(x->type.shape.size());
+    Axes perm(x->type.shape.size());
     for (std::size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<std::int64_t>(i);
     if (chance(50) && perm.size() > 1)
       std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
@@ -170,8 +171,8 @@ class Generator : RandomBuilder {
     const int rank = static_cast<int>(x->type.shape.size());
     for (int d = 0; d < rank; ++d)
       if (x->type.shape[static_cast<std::size_t>(d)] == ir::Dim(1) && chance(70))
-        return emit("Squeeze", {x}, {{"axes", std::vector<std::int64_t>{d}}});
-    return emit("Unsqueeze", {x}, {{"axes", std::vector<std::int64_t>{from(0, rank)}}});
+        return emit("Squeeze", {x}, {{"axes", Axes{d}}});
+    return emit("Unsqueeze", {x}, {{"axes", Axes{from(0, rank)}}});
   }
   ir::Value* concat() {
     ir::Value* x = any(ir::DType::f32, 1);
@@ -188,11 +189,10 @@ class Generator : RandomBuilder {
     const ir::Dim extent = x->type.shape[axis];
     if (!extent.is_constant() || extent.constant() < 2) return nullptr;
     const std::int64_t first = from(1, static_cast<int>(extent.constant()) - 1);
-    const Values parts =
-        emit_many("Split", {x},
-                  {{"axis", static_cast<std::int64_t>(axis)},
-                   {"split", std::vector<std::int64_t>{first, extent.constant() - first}}},
-                  2);
+    const Values parts = emit_many("Split", {x},
+                                   {{"axis", static_cast<std::int64_t>(axis)},
+                                    {"split", Axes{first, extent.constant() - first}}},
+                                   2);
     pool_.push_back(parts[1]);
     return parts[0];
   }
@@ -215,7 +215,7 @@ class Generator : RandomBuilder {
   }
   ir::Value* pad() {
     ir::Value* x = any(ir::DType::f32, 1);
-    std::vector<std::int64_t> pads(2 * x->type.shape.size());
+    Axes pads(2 * x->type.shape.size());
     pads[random_() % pads.size()] = from(1, 2);
     return emit("Pad", {x, scalar(0.25)}, {{"pads", pads}});
   }
@@ -228,10 +228,9 @@ class Generator : RandomBuilder {
     return shaped("Expand", x, std::move(shape));
   }
   ir::Value* matmul() {
-    ir::Value* x = any(ir::DType::f32, 2);
-    ir::Value* other = any(ir::DType::f32, 2);
+    ir::Value *x = any(ir::DType::f32, 2), *other = any(ir::DType::f32, 2);
     if (chance(60)) {
-      std::vector<std::int64_t> perm(x->type.shape.size());
+      Axes perm(x->type.shape.size());
       for (std::size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<std::int64_t>(i);
       std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
       other = emit("Transpose", {x}, {{"perm", perm}});
@@ -295,24 +294,24 @@ class Generator : RandomBuilder {
     if (chance(30))
       return emit("LayerNormalization", {x, gamma, beta},
                   {{"axis", std::int64_t{-1}}, {"epsilon", epsilon}});
-    const ir::Attributes last{{"axes", std::vector<std::int64_t>{-1}},
-                              {"keepdims", std::int64_t{1}}};
-    ir::Value* centred = emit("Sub", {x, emit("ReduceMean", {x}, last)});
+    const ir::Attributes last{{"axes", Axes{-1}}, {"keepdims", std::int64_t{1}}};
+    const bool rms = chance(20);
+    ir::Value* centred = rms ? x : emit("Sub", {x, emit("ReduceMean", {x}, last)});
     ir::Value* square =
         chance(50) ? emit("Pow", {centred, scalar(2)}) : emit("Mul", {centred, centred});
     ir::Value* deviation =
         emit("Sqrt", {emit("Add", {emit("ReduceMean", {square}, last), scalar(epsilon)})});
     ir::Value* y = chance(50) ? emit("Div", {centred, deviation})
                               : emit("Mul", {emit("Reciprocal", {deviation}), centred});
-    return emit("Add", {emit("Mul", {gamma, y}), beta});
+    y = emit("Mul", {gamma, y});
+    return rms ? y : emit("Add", {y, beta});
   }
   ir::Value* layer_norm() {
     ir::Value* x = chance(60) ? any_tokens() : any(ir::DType::f32, 1);
     return x->type.shape.back().is_constant() ? norm_of(x) : nullptr;
   }
   ir::Value* gelu() {
-    ir::Value* x = any(ir::DType::f32);
-    ir::Value* inner;
+    ir::Value *x = any(ir::DType::f32), *inner;
     if (chance(50)) {
       inner = emit("Erf", {chance(50) ? emit("Div", {x, scalar(std::sqrt(2.0))})
                                       : emit("Mul", {x, scalar(std::sqrt(0.5))})});
@@ -339,7 +338,7 @@ class Generator : RandomBuilder {
   }
   /// Added to scores: 0 for keys that count, -10000 for others.
   ir::Value* additive_mask() {
-    ir::Value* wide = emit("Unsqueeze", {mask_}, {{"axes", std::vector<std::int64_t>{1, 2}}});
+    ir::Value* wide = emit("Unsqueeze", {mask_}, {{"axes", Axes{1, 2}}});
     ir::Value* real = graph_.add("Cast", {wide}, {{"to", std::string("f32")}},
                                  {ir::DType::f32, wide->type.shape}, nullptr, "v");
     ir::Value* hidden = emit("Sub", {scalar(1), emit("Identity", {real})});
@@ -351,7 +350,7 @@ class Generator : RandomBuilder {
     if (quantized && chance(50)) x = through_bytes(x);
     const ir::Shape& tokens = x->type.shape;
     const std::int64_t size = hidden_ / heads_;
-    const auto head = [&](std::vector<std::int64_t> perm) {
+    const auto head = [&](Axes perm) {
       ir::Value* y = linear_of(x, hidden_, quantized);
       const bool open = all_bytes && y->producer->op != "DequantizeLinear", after = chance(40);
       if (open && !after) y = through_bytes(y);
@@ -376,8 +375,7 @@ class Generator : RandomBuilder {
       ir::Value *step = scalar(1.0 / 255), *zero = scalar(0, ir::DType::u8);
       p = emit("DequantizeLinear", {emit("QuantizeLinear", {p, step, zero}), step, zero});
     }
-    ir::Value* y = emit("Transpose", {emit("MatMul", {p, v})},
-                        {{"perm", std::vector<std::int64_t>{0, 2, 1, 3}}});
+    ir::Value* y = emit("Transpose", {emit("MatMul", {p, v})}, {{"perm", Axes{0, 2, 1, 3}}});
     return shaped("Reshape", y, tokens);
   }
 

@@ -9,8 +9,8 @@ namespace bertcl::kernels {
 template <class A>
 struct AddNorm {
   A x{}, x_type{}, x_scale{}, x_zero_point{}, residual{}, residual_type{}, residual_scale{},
-      residual_zero_point{}, gamma{}, beta{}, eps{}, out{}, q{}, q_type{}, q_inv_scale{},
-      q_zero_point{}, r{}, r_type{}, r_inv_scale{}, r_zero_point{}, rows{}, hidden{},
+      residual_zero_point{}, gamma{}, beta{}, eps{}, rms{}, sum{}, out{}, q{}, q_type{},
+      q_inv_scale{}, q_zero_point{}, r{}, r_type{}, r_inv_scale{}, r_zero_point{}, rows{}, hidden{},
       rows_per_item{};
   static constexpr Field<AddNorm, A> fields[] = {
       {&AddNorm::x, "x", "f32|u8|i8@x_type"},  // [rows, hidden]
@@ -24,6 +24,8 @@ struct AddNorm {
       {&AddNorm::gamma, "gamma", "f32"},  // [hidden]
       {&AddNorm::beta, "beta", "f32?"},   // [hidden]
       {&AddNorm::eps, "eps", "float"},
+      {&AddNorm::rms, "rms", "int"},             // 1: RMSNorm, 0: LayerNorm
+      {&AddNorm::sum, "sum", "f32?"},            // [rows, hidden]: x + residual
       {&AddNorm::out, "out", "f32?"},            // [rows, hidden]
       {&AddNorm::q, "q", "u8|i8|bf16@q_type?"},  // [rows, hidden]; with its type code, 1 / scale
                                                  // and zero point of each column
@@ -46,9 +48,9 @@ struct AddNorm {
 template <class A>
 struct AddNormParts {
   A partials{}, colsum{}, scale{}, bias{}, zero_point{}, a_signed{}, parts{}, residual{},
-      residual_type{}, residual_scale{}, residual_zero_point{}, gamma{}, beta{}, eps{}, out{}, q{},
-      q_type{}, q_inv_scale{}, q_zero_point{}, r{}, r_type{}, r_inv_scale{}, r_zero_point{}, rows{},
-      hidden{};
+      residual_type{}, residual_scale{}, residual_zero_point{}, gamma{}, beta{}, eps{}, rms{},
+      sum{}, out{}, q{}, q_type{}, q_inv_scale{}, q_zero_point{}, r{}, r_type{}, r_inv_scale{},
+      r_zero_point{}, rows{}, hidden{};
   static constexpr Field<AddNormParts, A> fields[] = {
       {&AddNormParts::partials, "partials", "raw"},  // i32 [parts, rows, hidden]
       {&AddNormParts::colsum, "colsum", "raw"},      // i32 [hidden], as that of GemmS8
@@ -64,6 +66,8 @@ struct AddNormParts {
       {&AddNormParts::gamma, "gamma", "f32"},  // [hidden]
       {&AddNormParts::beta, "beta", "f32?"},   // [hidden]
       {&AddNormParts::eps, "eps", "float"},
+      {&AddNormParts::rms, "rms", "int"},             // 1: RMSNorm, 0: LayerNorm
+      {&AddNormParts::sum, "sum", "f32?"},            // [rows, hidden]: x + residual
       {&AddNormParts::out, "out", "f32?"},            // [rows, hidden]
       {&AddNormParts::q, "q", "u8|i8|bf16@q_type?"},  // [rows, hidden], as those of AddNorm
       {&AddNormParts::q_type, "q_type", "int"},

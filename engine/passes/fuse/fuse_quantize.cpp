@@ -7,8 +7,9 @@
 //
 // A linear whose float result is needed elsewhere too stays as it is. The norms can give both, and
 // up to two quantized results: the residual goes on, in float or with scales of its own, while the
-// next linear reads bytes. A scale for each column is loaded like a bias; attention and rotary
-// take one scale.
+// next linear reads bytes. A scale for each column is loaded like a bias; attention takes one
+// scale.
+#include "ops/norm.hpp"
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
@@ -21,7 +22,7 @@ using namespace ops::operands;
 
 namespace {
 
-constexpr std::size_t max_norm_results = 3;
+constexpr std::size_t max_quantized_results = 2;  // of a norm
 
 bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   if (q.op != "QuantizeLinear" || !is_per_column(q) || !ir::is_int8(q.output()->type.dtype))
@@ -30,12 +31,14 @@ bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   if (!maker || maker->output() != q.inputs[0] || maker->output()->type.dtype != ir::DType::f32)
     return false;
   std::optional<std::size_t> position = ops::traits(*maker).out_scale;
-  if (!position || ((maker->op == "attention_q" || maker->op == "rotary") && !is_per_tensor(q)))
-    return false;
+  if (!position || ((maker->op == "attention_q" || maker->op == "rotary") && !is_per_tensor(q))) return false;
   const bool is_norm = maker->op == "add_norm" || maker->op == "embed_norm";
   if (!is_norm && (maker->input(*position) || !g.used_once(maker->output()))) return false;
-  if (maker->outputs.size() == max_norm_results) return false;
-  *position += 2 * (maker->outputs.size() - 1);
+  if (is_norm) {
+    const std::size_t results = maker->outputs.size() - ops::first_quantized_result(*maker);
+    if (results == max_quantized_results) return false;
+    *position += 2 * results;
+  }
 
   g.set_input(maker, *position, q.inputs[1]);
   g.set_input(maker, *position + 1, q.input(2));

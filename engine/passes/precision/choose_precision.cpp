@@ -14,6 +14,7 @@
 // halves), bf16 rounds both operands to 8.
 #include <algorithm>
 
+#include "ops/norm.hpp"
 #include "ops/operands.hpp"
 #include "passes/pass.hpp"
 
@@ -98,7 +99,8 @@ void choose_bf16(ir::Graph& g) {
     if (node->op == "attention") choose_for_attention(g, *node);
     if (node->op == "linear" && is_read_by_linear_only(g, node->output()))
       store_in_bf16(node->output());
-    if ((node->op == "add_norm" || node->op == "embed_norm") && node->outputs.size() == 1)
+    if ((node->op == "add_norm" || node->op == "embed_norm") &&
+        node->outputs.size() == ops::first_quantized_result(*node))
       add_bf16_result(g, *node);
   }
 }

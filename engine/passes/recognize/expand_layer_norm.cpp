@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNormalization that no add_norm has taken (over several axes, or with computed vectors)
-// becomes the operators it is made of.
+// LayerNormalization or RMSNormalization that no add_norm has taken (over several axes, or with
+// computed vectors) becomes the operators it is made of.
 //
 //   LayerNormalization(x, scale, bias) {axis, epsilon}
 //   becomes
 //   c = x - ReduceMean(x);  c / Sqrt(ReduceMean(c * c) + epsilon) * scale + bias
+//
+// In RMSNormalization c is x, and there is no bias.
 #include <numeric>
 
 #include "passes/match.hpp"
@@ -14,7 +16,8 @@ namespace bertcl::passes {
 namespace {
 
 bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
-  if (norm.op != "LayerNormalization") return false;
+  const bool rms = norm.op == "RMSNormalization";
+  if (!rms && norm.op != "LayerNormalization") return false;
   ir::Value* x = norm.inputs[0];
   const ir::Type type = norm.output()->type;
   const auto rank = static_cast<std::int64_t>(type.shape.size());
@@ -34,7 +37,7 @@ bool expand_layer_norm_at(ir::Graph& g, ir::Node& norm) {
   const ir::Attributes rows{{"axes", axes}, {"keepdims", std::int64_t{1}}};
   ir::Value* epsilon = g.add_constant(
       "epsilon", ir::Tensor::scalar(static_cast<float>(norm.float_attribute("epsilon", 1e-5))));
-  ir::Value* centred = emit("Sub", {x, emit("ReduceMean", {x}, row, rows)}, type);
+  ir::Value* centred = rms ? x : emit("Sub", {x, emit("ReduceMean", {x}, row, rows)}, type);
   ir::Value* variance = emit("ReduceMean", {emit("Mul", {centred, centred}, type)}, row, rows);
   ir::Value* deviation = emit("Sqrt", {emit("Add", {variance, epsilon}, row)}, row);
   ir::Value* y = emit("Div", {centred, deviation}, type);

@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// LayerNormalization over the last axis, with the residual Add before it, becomes one op.
+// LayerNormalization or RMSNormalization over the last axis, with the residual Add before it,
+// becomes one op.
 //
 //   x, residual -> Add -> LayerNormalization -> y
 //   becomes
 //   add_norm(x, residual, gamma, beta) -> y          residual may be absent
+//
+// A sum that is read elsewhere, too, as where norms come before their layers, is its second result:
+//
+//   x, residual -> Add -> s -> RMSNormalization -> y
+//   becomes
+//   add_norm(x, residual, gamma) {rms = 1, sum = 1} -> y, s
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
@@ -11,20 +18,40 @@ namespace bertcl::passes {
 namespace {
 
 bool find_add_norm_at(ir::Graph& g, ir::Node& norm) {
-  if (norm.op != "LayerNormalization" || !normalizes_last_axis(norm)) return false;
+  const bool rms = norm.op == "RMSNormalization";
+  if ((!rms && norm.op != "LayerNormalization") || !normalizes_last_axis(norm)) return false;
   ir::Value* x = norm.inputs[0];
   ir::Value* residual = nullptr;
   Match m;
   m.nodes = {&norm};
   ir::Node* add = x->producer;
-  if (add && add->op == "Add" && g.used_once(x) && add->inputs[0]->type == x->type &&
+  if (add && add->op == "Add" && add->inputs[0]->type == x->type &&
       add->inputs[1]->type == x->type) {
     m.nodes = {add, &norm};
     x = add->inputs[0];
     residual = add->inputs[1];
   }
-  replace(g, &norm, m, "add_norm", {x, residual, norm.inputs[1], norm.input(2)},
-          {{"epsilon", norm.float_attribute("epsilon", 1e-5)}});
+  std::vector<ir::Value*> operands{x, residual, norm.inputs[1], norm.input(2)};
+  ir::Attributes attributes{{"epsilon", norm.float_attribute("epsilon", 1e-5)}};
+  if (rms) attributes["rms"] = std::int64_t{1};
+  if (!residual || g.used_once(add->output())) {
+    replace(g, &norm, m, "add_norm", std::move(operands), std::move(attributes));
+    return true;
+  }
+  attributes["sum"] = std::int64_t{1};
+  ir::Value* sum = add->output();
+  // In the place of the Add: other readers of the sum may stand before the norm.
+  ir::Node* made =
+      g.add_node("add_norm", std::move(operands), std::move(attributes),
+                 {{norm.output()->name, norm.output()->type}, {sum->name, sum->type}}, add);
+  made->sources = m.sources();
+  for (const auto& [old, result] :
+       {std::pair{norm.output(), made->outputs[0]}, {sum, made->outputs[1]}}) {
+    g.replace_uses(old, result);
+    g.swap_names(old, result);
+  }
+  g.erase(&norm);
+  g.erase(add);
   return true;
 }
 

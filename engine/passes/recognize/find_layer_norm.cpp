@@ -11,13 +11,6 @@
 namespace bertcl::passes {
 namespace {
 
-bool reduces_last_axis(const ir::Node& mean) {
-  const auto rank = static_cast<std::int64_t>(mean.inputs[0]->type.shape.size());
-  if (!mean.has("axes")) return false;
-  const auto& axes = mean.ints_attribute("axes");
-  return axes.size() == 1 && (axes[0] == -1 || axes[0] == rank - 1);
-}
-
 /// Without beta.
 Pattern scaled() {
   const Pattern x = any("x");

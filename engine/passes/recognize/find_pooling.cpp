@@ -36,7 +36,7 @@ struct Slice {
 };
 
 bool is_norm(const ir::Node* n) {
-  return n && (n->op == "add_norm" || n->op == "LayerNormalization");
+  return n && (n->op == "add_norm" || n->op == "LayerNormalization" || n->op == "RMSNormalization");
 }
 
 /// Empty unless `v` is made of one result of a norm and one graph input alone.

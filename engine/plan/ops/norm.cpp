@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "kernels/contracts/rows.hpp"
+#include "ops/norm.hpp"
 #include "ops/operands.hpp"
 #include "plan/gemm_parts.hpp"
 #include "plan/ops/ops.hpp"
@@ -22,27 +23,29 @@ Argument columns(Builder& b, std::vector<float> values) {
 void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::size_t out_scale,
                  std::int64_t hidden, auto& arguments) {
   arguments.out = b.out_if_used(node.output(), graph);
+  const std::size_t first = ops::first_quantized_result(node);
   const auto add = [&](std::size_t i, Argument& to, Argument& type, Argument& inv_scale,
                        Argument& zero_point) {
     type = 0;
     if (i >= node.outputs.size()) return;
     to = b.out(node.outputs[i]);
     type = type_code(node.outputs[i]->type.dtype);
-    const std::size_t operand = out_scale + 2 * (i - 1);
+    const std::size_t operand = out_scale + 2 * (i - first);
     if (!node.input(operand)) return;
     std::vector<float> inverse = per_column(node.input(operand), hidden, 1);
     for (float& s : inverse) s = 1.0f / s;
     inv_scale = columns(b, std::move(inverse));
     zero_point = columns(b, per_column(node.input(operand + 1), hidden, 0));
   };
-  add(1, arguments.q, arguments.q_type, arguments.q_inv_scale, arguments.q_zero_point);
-  add(2, arguments.r, arguments.r_type, arguments.r_inv_scale, arguments.r_zero_point);
+  add(first, arguments.q, arguments.q_type, arguments.q_inv_scale, arguments.q_zero_point);
+  add(first + 1, arguments.r, arguments.r_type, arguments.r_inv_scale, arguments.r_zero_point);
 }
 
 /// What a norm computes in, and what it writes for linears beside that or instead of it.
 const char* type_of(const ir::Node& node) {
-  if (node.outputs.size() == 1) return "fp32";
-  return node.outputs[1]->type.dtype == ir::DType::bf16 ? "fp32 > bf16" : "fp32 > int8";
+  const std::size_t first = ops::first_quantized_result(node);
+  if (node.outputs.size() == first) return "fp32";
+  return node.outputs[first]->type.dtype == ir::DType::bf16 ? "fp32 > bf16" : "fp32 > int8";
 }
 
 /// add_norm where one of its terms is a GEMM whose K is divided: the terms and their quantization
@@ -68,6 +71,8 @@ void add_norm_of_parts(Builder& b, const ir::Node& node, const PartialGemm& gemm
                                                .gamma = norm.gamma,
                                                .beta = norm.beta,
                                                .eps = norm.eps,
+                                               .rms = norm.rms,
+                                               .sum = norm.sum,
                                                .out = norm.out,
                                                .q = norm.q,
                                                .q_type = norm.q_type,
@@ -105,6 +110,8 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   arguments.gamma = b.in(node.inputs[o::gamma]);
   arguments.beta = b.in(node.inputs[o::beta]);
   arguments.eps = static_cast<float>(node.float_attribute("epsilon"));
+  arguments.rms = static_cast<std::int32_t>(node.int_attribute("rms", 0));
+  if (ops::first_quantized_result(node) > 1) arguments.sum = b.out(node.outputs[1]);
   add_results(b, graph, node, o::out_scale, hidden, arguments);
   const ir::Shape& shape = node.output()->type.shape;
   const ir::Dim rows = row_count(shape);
