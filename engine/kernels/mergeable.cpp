@@ -20,6 +20,7 @@ constexpr MergeableKernel mergeable[] = {
     {"copy_strided", "copy_strided_4", true},
     {"copy_strided", "copy_strided_8", true},
     {"embed_norm", "embed_norm", true},
+    {"gated", "gated"},
     {"gemm_bf16_x86", "gemm_bf16"},
     {"gemm_f32_portable", "gemm_f32"},
     {"gemm_f32_x86", "gemm_f32"},

@@ -96,12 +96,20 @@ inline constexpr std::string_view names[] = {"q",
 /// Rotary position embedding (Su et al., 2021) of each head {heads}: x * cos + rotated x * sin,
 /// where the rotated halves of a head are the second, negated, and the first. x [batch, seq,
 /// hidden], or after pack_tokens [tokens, hidden] and seq_offsets; cos and sin [.., seq, size] by
-/// the place of a token in its sequence. With out_scale, of one element, the result is quantized.
+/// the place of a token in its sequence. With out_scale, of one element or one for each column, the
+/// result is quantized.
 namespace rotary {
 enum : std::size_t { x, cos, sin, seq_offsets, out_scale, out_zero_point };
 inline constexpr std::string_view names[] = {
     "x", "cos", "sin", "seq_offsets?", "out_scale?", "out_zero_point?"};
 }  // namespace rotary
+
+/// activation(gate) * up {activation?}: "silu", x / (1 + exp(-x)), or none. With out_scale, of one
+/// element or one for each column, the result is quantized.
+namespace gated {
+enum : std::size_t { gate, up, out_scale, out_zero_point };
+inline constexpr std::string_view names[] = {"gate", "up", "out_scale?", "out_zero_point?"};
+}  // namespace gated
 
 /// LayerNorm of x + residual {epsilon, rms?, sum?} -> f32 [, sum] [, quantized [, quantized]]: f32,
 /// and the same quantized for one or two kinds of readers (the next GEMM, the next residual sum).

@@ -23,7 +23,7 @@ MakePass find_layer_norm, find_rms_norm, find_gelu, fold_channel_factor, lift_qu
     find_add_norm, find_pooling, expand_layer_norm;
 MakePass lower_linear_q, lower_attention_q, lower_add_norm_q;
 Pass fold_dequantize(const ir::Limits& limits);
-MakePass fuse_qkv, fuse_activation, fuse_quantize, pack_tokens;
+MakePass fuse_qkv, fuse_activation, fuse_gated, fuse_quantize, fuse_rotary, pack_tokens;
 Pass choose_precision(const Precision& precision);
 
 namespace {
@@ -54,7 +54,7 @@ std::vector<Pass> pipeline(const Options& options) {
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits),
       dead_code(),
       // fuse: fewer, larger launches
-      fuse_activation(), fuse_quantize(), fuse_qkv(), pack_tokens(),
+      fuse_activation(), fuse_gated(), fuse_quantize(), fuse_qkv(), fuse_rotary(), pack_tokens(),
       dead_code(),
       // precision: f32, or less where it is asked for
       choose_precision(options.precision)};

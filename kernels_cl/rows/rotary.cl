@@ -8,7 +8,8 @@
 //                         + x[row][h][d]        * sines[place][d + half]
 //
 //   x, out   [tokens][heads][head_size], half = head_size / 2; out is f32, or u8 or s8 by out_type:
-//            saturate(round(out * out_inv_scale) + out_zero_point), half to even
+//            saturate(round(out * out_inv_scale[column]) + out_zero_point[column]), half to even,
+//            for each column of a row; both are null where out is f32
 //   cosines, sines  [place][head_size]
 //   seq_offsets[batch + 1]  first row of each sequence; place = row - that of its sequence
 //
@@ -17,30 +18,31 @@
 #include "persistent/place.clh"
 #include "rows/row.clh"
 
-static void store_turned16(__global void* out, size_t at, float16 x, int type, float inv_scale,
-                           int zero_point) {
+static void store_turned16(__global void* out, size_t at, int column, float16 x, int type,
+                           __global const float* inv_scale, __global const float* zero_point) {
   if (type == TYPE_F32)
-    store_row16(out, at, 16, x);
+    store_row16(out, at + column, 16, x);
   else
-    store_quantized16(out, at, 16, x * inv_scale, type, zero_point);
+    store_columns16(out, at, column, 16, x, type, inv_scale, zero_point);
 }
 
 // The same of one element, by the steps of store_quantized16.
-static void store_turned(__global void* out, size_t at, float x, int type, float inv_scale,
-                         int zero_point) {
+static void store_turned(__global void* out, size_t at, int column, float x, int type,
+                         __global const float* inv_scale, __global const float* zero_point) {
   if (type == TYPE_F32) {
-    ((__global float*)out)[at] = x;
+    ((__global float*)out)[at + column] = x;
     return;
   }
-  const float zero = zero_point, low = (type == TYPE_U8 ? 0.0f : -128.0f) - zero;
-  x *= inv_scale;
+  const float zero = zero_point[column], low = (type == TYPE_U8 ? 0.0f : -128.0f) - zero;
+  x *= inv_scale[column];
   x = x > low ? x : low;
   x = x < low + 255.0f ? x : low + 255.0f;
-  ((__global uchar*)out)[at] = as_int((x + 12582912.0f) + zero) & 255;
+  ((__global uchar*)out)[at + column] = as_int((x + 12582912.0f) + zero) & 255;
 }
 
 KERNEL rotary(__global const float* x, __global const float* cosines, __global const float* sines,
-              __global void* out, int out_type, float out_inv_scale, int out_zero_point,
+              __global void* out, int out_type, __global const float* out_inv_scale,
+              __global const float* out_zero_point,
               __global const int* seq_offsets, int heads, int head_size,
               int rows_per_item PLACE_PARAMETER) {
   const int begin = seq_offsets[PLACE.id.z], end = seq_offsets[PLACE.id.z + 1];
@@ -48,30 +50,32 @@ KERNEL rotary(__global const float* x, __global const float* cosines, __global c
   for (int place = first; place < min(first + rows_per_item, end - begin); place++) {
     __global const float* c = cosines + (size_t)place * head_size;
     __global const float* s = sines + (size_t)place * head_size;
+    const size_t row = (size_t)(begin + place) * heads * head_size;
     for (int head = 0; head < heads; head++) {
-      const size_t at = ((size_t)(begin + place) * heads + head) * head_size;
+      const int column = head * head_size;
+      const size_t at = row + column;
       int d = 0;
       for (; d + 16 <= half_size; d += 16) {
         const int e = half_size + d;
         const float16 low = load_floats16(x, at + d, 16), high = load_floats16(x, at + e, 16);
-        store_turned16(out, at + d,
+        store_turned16(out, row, column + d,
                        low * load_floats16(c, d, 16) - high * load_floats16(s, d, 16), out_type,
                        out_inv_scale, out_zero_point);
-        store_turned16(out, at + e,
+        store_turned16(out, row, column + e,
                        high * load_floats16(c, e, 16) + low * load_floats16(s, e, 16), out_type,
                        out_inv_scale, out_zero_point);
       }
       for (; d < half_size; d++) {
         const int e = half_size + d;
         const float low = x[at + d], high = x[at + e];
-        store_turned(out, at + d, low * c[d] - high * s[d], out_type, out_inv_scale,
+        store_turned(out, row, column + d, low * c[d] - high * s[d], out_type, out_inv_scale,
                      out_zero_point);
-        store_turned(out, at + e, high * c[e] + low * s[e], out_type, out_inv_scale,
+        store_turned(out, row, column + e, high * c[e] + low * s[e], out_type, out_inv_scale,
                      out_zero_point);
       }
     }
   }
 }
 
-MERGEABLE(rotary, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), FLOAT(5),
-                   INTEGER(6), POINTER(7), INTEGER(8), INTEGER(9), INTEGER(10), STEP_PLACE))
+MERGEABLE(rotary, (POINTER(0), POINTER(1), POINTER(2), POINTER(3), INTEGER(4), POINTER(5),
+                   POINTER(6), POINTER(7), INTEGER(8), INTEGER(9), INTEGER(10), STEP_PLACE))

@@ -25,7 +25,8 @@ template <class T>
 std::vector<T> rotated(const RotaryCase& of, const std::vector<float>& x,
                        const std::vector<float>& cosines, const std::vector<float>& sines,
                        const std::vector<int32_t>& offsets, size_t longest, int32_t type,
-                       float inv_scale, int32_t zero_point) {
+                       const std::vector<float>& inv_scales,
+                       const std::vector<float>& zero_points) {
   const Output<T> out(x.size());
   opencl::Kernel kernel = device().kernel("rotary", "rotary");
   kernels::set(kernel, kernels::Rotary<KernelArgument>{
@@ -34,8 +35,8 @@ std::vector<T> rotated(const RotaryCase& of, const std::vector<float>& x,
                            .sines = upload(sines),
                            .out = out.buffer(),
                            .out_type = type,
-                           .out_inv_scale = inv_scale,
-                           .out_zero_point = zero_point,
+                           .out_inv_scale = upload(inv_scales),
+                           .out_zero_point = upload(zero_points),
                            .seq_offsets = upload(offsets),
                            .heads = static_cast<int32_t>(of.heads),
                            .head_size = static_cast<int32_t>(of.head_size),
@@ -53,8 +54,11 @@ void expect_rotated(const RotaryCase& of) {
   const auto x = normal_values(static_cast<size_t>(offsets.back()) * row, 1);
   // Not of an angle: each of the four factors of a pair is its own.
   const auto cosines = normal_values(longest * size, 2), sines = normal_values(longest * size, 3);
-  const float inv_scale = 60;
-  const int32_t zero_point = 17;
+  std::vector<float> inv_scales, zero_points;
+  for (size_t i = 0; i < row; ++i) {
+    inv_scales.push_back(60.0f + static_cast<float>(i % 7));
+    zero_points.push_back(17.0f - static_cast<float>(i % 5));
+  }
   std::vector<double> expected;
   for (const size_t length : of.lengths)
     for (size_t place = 0; place < length; ++place)
@@ -65,20 +69,23 @@ void expect_rotated(const RotaryCase& of) {
                            turned * sines[place * size + d]);
       }
   const auto found =
-      rotated<float>(of, x, cosines, sines, offsets, longest, kF32, inv_scale, zero_point);
+      rotated<float>(of, x, cosines, sines, offsets, longest, kF32, inv_scales, zero_points);
   expect_close(found, expected, of.name());
   // Some values lie beyond both ends of the range.
   std::vector<uint8_t> unsigned_bytes;
   std::vector<int8_t> signed_bytes;
-  for (const float value : found) {
-    unsigned_bytes.push_back(static_cast<uint8_t>(quantized(value * inv_scale, zero_point, false)));
-    signed_bytes.push_back(static_cast<int8_t>(quantized(value * inv_scale, zero_point, true)));
+  for (size_t i = 0; i < found.size(); ++i) {
+    const float value = found[i] * inv_scales[i % row];
+    const auto zero_point = static_cast<int32_t>(zero_points[i % row]);
+    unsigned_bytes.push_back(static_cast<uint8_t>(quantized(value, zero_point, false)));
+    signed_bytes.push_back(static_cast<int8_t>(quantized(value, zero_point, true)));
   }
   expect_equal(
-      rotated<uint8_t>(of, x, cosines, sines, offsets, longest, kU8, inv_scale, zero_point),
+      rotated<uint8_t>(of, x, cosines, sines, offsets, longest, kU8, inv_scales, zero_points),
       unsigned_bytes, of.name());
-  expect_equal(rotated<int8_t>(of, x, cosines, sines, offsets, longest, kS8, inv_scale, zero_point),
-               signed_bytes, of.name());
+  expect_equal(
+      rotated<int8_t>(of, x, cosines, sines, offsets, longest, kS8, inv_scales, zero_points),
+      signed_bytes, of.name());
 }
 
 TEST(Rotary, AsAPlainLoop) {

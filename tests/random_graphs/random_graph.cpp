@@ -51,7 +51,7 @@ class Generator : RandomBuilder {
         &Generator::layer_norm, &Generator::gelu,       &Generator::gelu,
         &Generator::residual,   &Generator::residual,   &Generator::attention,
         &Generator::attention,  &Generator::embedding,  &Generator::quantize,
-        &Generator::dynamic,    &Generator::cumulative};
+        &Generator::dynamic,    &Generator::cumulative, &Generator::gated};
     const std::size_t nodes = graph_.nodes().size(), values = pool_.size();
     try {
       if (ir::Value* y = (this->*pick(steps))()) {
@@ -323,6 +323,13 @@ class Generator : RandomBuilder {
     ir::Value* gate = emit("Add", {inner, scalar(1)});
     return chance(50) ? emit("Mul", {emit("Mul", {x, gate}), scalar(0.5)})
                       : emit("Mul", {emit("Mul", {x, scalar(0.5)}), gate});
+  }
+  ir::Value* gated() {
+    ir::Value* x = any_tokens();
+    const bool quantized = chance(50), silu = chance(50);
+    ir::Value *gate = linear_of(x, hidden_, quantized), *up = linear_of(x, hidden_, quantized);
+    gate = silu ? emit("Mul", {gate, emit("Sigmoid", {gate})}) : emit("Gelu", {gate});
+    return emit("Mul", {up, gate});
   }
   ir::Value* residual() {
     ir::Value *x = any_tokens(), *other = any_tokens();

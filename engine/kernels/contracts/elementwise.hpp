@@ -32,6 +32,25 @@ struct Binary {
   };
 };
 
+/// out = activation(gate) * up; quantized where it is integers.
+template <class A>
+struct Gated {
+  A gate{}, up{}, activation{}, out{}, out_type{}, out_inv_scale{}, out_zero_point{}, count{},
+      columns{}, chunk{};
+  static constexpr Field<Gated, A> fields[] = {
+      {&Gated::gate, "gate", "f32"},               // [count / columns, columns]
+      {&Gated::up, "up", "f32"},                   // the same
+      {&Gated::activation, "activation", "int"},   // code of activation.clh
+      {&Gated::out, "out", "f32|u8|i8@out_type"},  // the same
+      {&Gated::out_type, "out_type", "int"},
+      {&Gated::out_inv_scale, "out_inv_scale", "f32?"},    // [columns] of an integer out
+      {&Gated::out_zero_point, "out_zero_point", "f32?"},  // [columns]
+      {&Gated::count, "count", "int"},
+      {&Gated::columns, "columns", "int"},
+      {&Gated::chunk, "chunk", "int"},
+  };
+};
+
 /// out = condition ? a : b, broadcast.
 template <class A>
 struct Where {
@@ -78,6 +97,7 @@ inline constexpr KernelContract elementwise_contracts[] = {
     row<Binary>("binary_i32", "i32"),
     row<Binary>("binary_i64", "i64"),
     row<Cast>("cast"),
+    row<Gated>("gated"),
     row<Range>("range_i32", "i32"),
     row<Range>("range_i64", "i64"),
     row<Unary>("unary_bool", "bool", "bool"),

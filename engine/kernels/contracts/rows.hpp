@@ -182,8 +182,8 @@ struct Rotary {
       {&Rotary::sines, "sines", "f32"},             // the same
       {&Rotary::out, "out", "f32|u8|i8@out_type"},  // as x
       {&Rotary::out_type, "out_type", "int"},
-      {&Rotary::out_inv_scale, "out_inv_scale", "float"},
-      {&Rotary::out_zero_point, "out_zero_point", "int"},
+      {&Rotary::out_inv_scale, "out_inv_scale", "f32?"},  // [heads * head_size] of an integer out
+      {&Rotary::out_zero_point, "out_zero_point", "f32?"},
       {&Rotary::seq_offsets, "seq_offsets", "i32"},  // [batch + 1]
       {&Rotary::heads, "heads", "int"},
       {&Rotary::head_size, "head_size", "int"},

@@ -31,7 +31,7 @@ bool fuse_quantize_at(ir::Graph& g, ir::Node& q) {
   if (!maker || maker->output() != q.inputs[0] || maker->output()->type.dtype != ir::DType::f32)
     return false;
   std::optional<std::size_t> position = ops::traits(*maker).out_scale;
-  if (!position || ((maker->op == "attention_q" || maker->op == "rotary") && !is_per_tensor(q))) return false;
+  if (!position || (maker->op == "attention_q" && !is_per_tensor(q))) return false;
   const bool is_norm = maker->op == "add_norm" || maker->op == "embed_norm";
   if (!is_norm && (maker->input(*position) || !g.used_once(maker->output()))) return false;
   if (is_norm) {

@@ -17,8 +17,9 @@ std::string why_alone(const ir::Node& node) {
   if (node.op == "QuantizeLinear") {
     const ir::Node* maker = node.inputs[0]->producer;
     return fmt::format(
-        "its operand comes from {}: only embed_norm, add_norm, linear_q, attention_q and rotary "
-        "quantize in their own launch, the latter three unless their result is also read in float",
+        "its operand comes from {}: only embed_norm, add_norm, linear_q, attention_q, gated and "
+        "rotary quantize in their own launch, the latter four unless their result is also read in "
+        "float",
         maker ? maker->op : "the caller");
   }
   std::set<std::string> readers;

@@ -4,6 +4,7 @@
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
 #include "plan/ops/ops.hpp"
+#include "plan/types.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -23,8 +24,16 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::DType type = node.output()->type.dtype;
   arguments.out = b.out(node.output());
   arguments.out_type = type_code(type);
-  arguments.out_inv_scale = 1.0f / scalar_or(node.input(o::out_scale), 1);
-  arguments.out_zero_point = zero_point_or_0(node.input(o::out_zero_point));
+  if (const ir::Value* scale = node.input(o::out_scale)) {
+    const std::int64_t columns = node.output()->type.shape.back().constant();
+    const auto vector = [&](std::vector<float> values) {
+      return b.constant(ir::Tensor::of({columns}, std::move(values)));
+    };
+    std::vector<float> inverse = per_column(scale, columns, 1);
+    for (float& s : inverse) s = 1.0f / s;
+    arguments.out_inv_scale = vector(std::move(inverse));
+    arguments.out_zero_point = vector(per_column(node.input(o::out_zero_point), columns, 0));
+  }
   arguments.seq_offsets = b.in(seq_offsets);
   arguments.heads = static_cast<std::int32_t>(node.int_attribute("heads"));
   arguments.head_size =

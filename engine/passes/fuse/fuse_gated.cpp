@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The product in a gated feed-forward part becomes one op, to which fuse_quantize adds what
+// follows.
+//
+//   gate, up -> linear {activation = "gelu"}, linear -> Mul -> y
+//   becomes
+//   gate, up -> linear {activation = "gelu"}, linear -> gated -> y
+//
+//   gate -> Sigmoid -> s;  gate, s -> Mul -> a;  a, up -> Mul -> y
+//   becomes
+//   gated(gate, up) {activation = "silu"} -> y
+#include "ops/op.hpp"
+#include "passes/match.hpp"
+#include "passes/pass.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+bool is_linear(const ir::Value* v) {
+  return v->producer && ops::traits(*v->producer).takes_activation &&
+         v->type.dtype == ir::DType::f32;
+}
+
+bool fuse_gated_at(ir::Graph& g, ir::Node& node) {
+  if (node.op != "Mul" || node.output()->type.dtype != ir::DType::f32) return false;
+  static const Pattern silu = op("Mul", {any("gate"), op("Sigmoid", {any("gate")})});
+  for (std::size_t i = 0; i < 2; ++i) {
+    ir::Value *activated = node.inputs[i], *up = node.inputs[1 - i];
+    if (activated->type != node.output()->type || up->type != activated->type || !is_linear(up) ||
+        !g.used_once(activated))
+      continue;
+    Match m;
+    if (is_linear(activated) && activated->producer->has("activation")) {
+      m.nodes = {&node};
+      replace(g, &node, m, "gated", {activated, up});
+      return true;
+    }
+    if (matches(silu, activated, m) && is_linear(m["gate"])) {
+      m.nodes.push_back(&node);
+      replace(g, &node, m, "gated", {m["gate"], up}, {{"activation", std::string("silu")}});
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Pass fuse_gated() {
+  return {"fuse_gated", [](ir::Graph& g) { return rewrite_all(g, fuse_gated_at); }};
+}
+
+}  // namespace bertcl::passes
