@@ -14,7 +14,7 @@ namespace bertcl::passes {
 
 // The passes, a file each in the folder of their group.
 using MakePass = Pass();
-MakePass find_quantize, resolve_shapes, unmerge_transpose, gather_one_hot,
+MakePass find_quantize, resolve_shapes, unmerge_transpose, untile_matmul, gather_one_hot,
     split_qlinear_matmul, dequantize_tables, widen_halves, drop_identity, drop_requantize,
     fold_weight_transpose, share_common, dead_code;
 Pass fold_constants(const ir::Limits& limits);
@@ -42,7 +42,7 @@ std::vector<Pass> pipeline(const Options& options) {
   std::vector<Pass> all = {
       // normalize: one spelling for each thing
       resolve_shapes(), split_qlinear_matmul(), fold_constants(options.limits), widen_halves(),
-      find_quantize(), fold_constants(options.limits), unmerge_transpose(),
+      untile_matmul(), find_quantize(), fold_constants(options.limits), unmerge_transpose(),
       gather_one_hot(), dequantize_tables(), drop_identity(), drop_requantize(),
       fold_weight_transpose(), share_common(), dead_code(),
       // recognize: many spellings, one op

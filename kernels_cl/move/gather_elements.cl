@@ -15,6 +15,17 @@
 #include "lib/strided.clh"
 #include "lib/types.clh"
 
+// Indices i .. i + 15, or index i.
+static long16 load_indices16(__global const void* indices, int i, int type) {
+  return type == TYPE_S64 ? vload16(0, (__global const long*)indices + i)
+                          : convert_long16(vload16(0, (__global const int*)indices + i));
+}
+static long load_index(__global const void* indices, int i, int type) {
+  return type == TYPE_S64 ? ((__global const long*)indices)[i] : ((__global const int*)indices)[i];
+}
+
+// Runs along the innermost dimension have one place in `data`. 16 elements at a time: what is
+// loaded lies anywhere, and with few instructions between the loads several are on their way.
 #define GATHER_ELEMENTS(SIZE, TYPE)                                                                \
   __kernel void gather_elements_##SIZE(__global const TYPE* data, __global const void* indices,    \
                                        int index_type, __global TYPE* out,                         \
@@ -22,14 +33,33 @@
                                        int axis_stride, __global int* error, int count,            \
                                        int chunk) {                                                \
     const int first = get_global_id(0) * chunk, last = min(first + chunk, count);                  \
-    for (int i = first; i < last; i++) {                                                           \
-      long index = index_type == TYPE_S64 ? ((__global const long*)indices)[i]                     \
-                                          : ((__global const int*)indices)[i];                     \
-      if (index < 0) index += extent;                                                              \
-      if (index < 0 || index >= extent) *error = 1;                                                \
-      index = clamp(index, 0L, (long)extent - 1);                                                  \
-      out[i] = data[place_of(i, rank, shape, shape + rank) + index * axis_stride];                 \
+    const int step = inner_stride(rank, shape + rank);                                             \
+    const long16 steps = step * (long16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);    \
+    long16 outside = 0;                                                                            \
+    int any_outside = 0, run;                                                                      \
+    for (int i = first; i < last; i += run) {                                                      \
+      run = run_from(i, last, rank, shape);                                                        \
+      __global const TYPE* from = data + place_of(i, rank, shape, shape + rank);                   \
+      int j = 0;                                                                                   \
+      for (; j + 16 <= run; j += 16, from += 16 * step) {                                          \
+        long16 at = load_indices16(indices, i + j, index_type);                                    \
+        at = at < 0 ? at + extent : at;                                                            \
+        outside |= at < 0 || at >= extent;                                                         \
+        at = clamp(at, 0L, (long)extent - 1) * axis_stride + steps;                                \
+        vstore16((TYPE##16)(from[at.s0], from[at.s1], from[at.s2], from[at.s3], from[at.s4],       \
+                            from[at.s5], from[at.s6], from[at.s7], from[at.s8], from[at.s9],       \
+                            from[at.sa], from[at.sb], from[at.sc], from[at.sd], from[at.se],       \
+                            from[at.sf]),                                                          \
+                 0, out + i + j);                                                                  \
+      }                                                                                            \
+      for (; j < run; j++, from += step) {                                                         \
+        long at = load_index(indices, i + j, index_type);                                          \
+        at = at < 0 ? at + extent : at;                                                            \
+        any_outside |= at < 0 || at >= extent;                                                     \
+        out[i + j] = from[clamp(at, 0L, (long)extent - 1) * axis_stride];                          \
+      }                                                                                            \
     }                                                                                              \
+    if (any_outside || any(outside)) *error = 1;                                                   \
   }
 
 GATHER_ELEMENTS(1, uchar)

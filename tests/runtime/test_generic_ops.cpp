@@ -65,6 +65,22 @@ TEST(GenericOps, GatherElements) {
 })");
 }
 
+TEST(GenericOps, GatherElementsOfLongRows) {
+  constexpr int rows = 3, columns = 37, extent = 5;
+  std::string list;
+  for (int i = 0; i < rows * columns; ++i)
+    list += fmt::format("{}{}", i ? ", " : "", i * 7 % (2 * extent) - extent);
+  for (const char* type : {"i64", "i32"})
+    expect_as_interpreted(fmt::format(R"(graph g(%x: f32[batch, 3, 5], %z: f32[5, batch, 37]) {{
+  const %i: {0}[1, 3, 37] = [{1}]
+  const %j: {0}[3, 1, 37] = [{1}]
+  %a: f32[1, 3, 37] = GatherElements(%x, %i) {{axis = 2}}
+  %b: f32[3, 1, 37] = GatherElements(%z, %j) {{axis = 0}}
+  return %a as a, %b as b
+}})",
+                                      type, list));
+}
+
 TEST(GenericOps, ConcatOfOneValueTwice) {
   expect_as_interpreted(R"(graph g(%x: f32[2, batch]) {
   %y: f32[4, batch] = Concat(%x, %x) {axis = 0}
