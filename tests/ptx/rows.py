@@ -21,20 +21,25 @@ def row_program(name, entry, size, kept=True, edits=()):
 
 
 class Normed:
-    """Results of a LayerNorm: f32, and two of bytes."""
+    """Results of a LayerNorm, or with rms of an RMSNorm: f32, and two of bytes."""
 
-    def __init__(self, memory, random, rows, hidden, q_type, r_type, out=True, beta=True):
+    def __init__(self, memory, random, rows, hidden, q_type, r_type, out=True, beta=True, rms=False):
         f32 = lambda low, high: random.uniform(low, high, hidden).astype(np.float32)  # noqa: E731
         self.memory, self.rows, self.hidden, self.out = memory, rows, hidden, out
         self.gamma, self.beta, self.eps = f32(0.5, 2), f32(-1, 1) * np.float32(beta), np.float32(1e-5)
         self.types = {"q": q_type, "r": r_type}
         self.inv = {n: f32(20, 60) for n in self.types}
         self.zero = {n: np.rint(f32(-20, 20)) + np.float32(128 if t == U8 else 0) for n, t in self.types.items()}
-        self.has_beta = beta
+        self.has_beta, self.rms, self.keeps_sum = beta, rms, False
 
     def norm_arguments(self):
         add = self.memory.add
         return [add("gamma", self.gamma), add("beta", self.beta) if self.has_beta else NULL, self.eps]
+
+    def sum_arguments(self, kept):
+        """Of the kernels that also store what they normalize."""
+        self.keeps_sum = kept
+        return [np.int32(self.rms), self._result("sum", np.float32) if kept else NULL]
 
     def out_arguments(self):
         found = [self._result("out", np.float32) if self.out else NULL]
@@ -54,11 +59,13 @@ class Normed:
 
     def compare(self, sums):
         """[(result, found, expected, bound)] for rows that were summed in f64."""
-        centred = sums - sums.mean(axis=1, keepdims=True)
+        centred = sums if self.rms else sums - sums.mean(axis=1, keepdims=True)
         variance = (centred ** 2).mean(axis=1, keepdims=True)
         y = centred / np.sqrt(variance + float(self.eps)) * self.gamma + self.beta
         error = 2e-6 * (1 + np.abs(y) + np.abs(sums).max(axis=1, keepdims=True) / np.sqrt(variance + float(self.eps)))
         found = []
+        if self.keeps_sum:
+            found.append(("sum", self._get("sum", np.float32), sums, 1e-6 * (1 + np.abs(sums))))
         if self.out:
             found.append(("out", self._get("out", np.float32), y, error))
         for name, kind in self.types.items():
@@ -89,19 +96,20 @@ def _integers(random, memory, name, kind, rows, hidden):
              memory.add(f"{name}_zero_point", zero)], (x.astype(np.float64) - zero) * scale)
 
 
-def add_norm(rows, hidden, x_type=F32, residual_type=F32, q_type=S8, r_type=U8, out=True, beta=True, edits=()):
+def add_norm(rows, hidden, x_type=F32, residual_type=F32, q_type=S8, r_type=U8, out=True, beta=True, rms=False,
+             edits=()):
     random, memory = np.random.default_rng((rows, hidden)), GlobalMemory()
     x, x_values = _integers(random, memory, "x", x_type, rows, hidden)
     residual, residual_values = _integers(random, memory, "residual", residual_type, rows, hidden)
-    normed = Normed(memory, random, rows, hidden, q_type, r_type, out, beta)
+    normed = Normed(memory, random, rows, hidden, q_type, r_type, out, beta, rms)
     program, items = row_program("add_norm", "add_norm", hidden, edits=edits)
     launch(program, memory, (items * rows,), (items,),
-           [*x, *residual, *normed.norm_arguments(), *normed.out_arguments(), np.int32(rows), np.int32(hidden),
-            np.int32(1)])
+           [*x, *residual, *normed.norm_arguments(), *normed.sum_arguments(rms), *normed.out_arguments(),
+            np.int32(rows), np.int32(hidden), np.int32(1)])
     return normed.compare(x_values + residual_values)
 
 
-def add_norm_parts(rows, hidden, parts, residual_type=F32, a_signed=1, bias=True, edits=()):
+def add_norm_parts(rows, hidden, parts, residual_type=F32, a_signed=1, bias=True, rms=False, edits=()):
     """As add_norm, where x is left in the sums of `parts` parts."""
     random, memory, i32 = np.random.default_rng((rows, hidden, parts)), GlobalMemory(), np.int32
     partials = random.integers(-2 ** 20, 2 ** 20, (parts, rows, hidden)).astype(i32)
@@ -109,12 +117,12 @@ def add_norm_parts(rows, hidden, parts, residual_type=F32, a_signed=1, bias=True
     scale = random.uniform(1e-6, 2e-6, hidden).astype(np.float32)
     offset = random.normal(0, 1, hidden).astype(np.float32)
     residual, residual_values = _integers(random, memory, "residual", residual_type, rows, hidden)
-    normed = Normed(memory, random, rows, hidden, S8, U8)
+    normed = Normed(memory, random, rows, hidden, S8, U8, rms=rms)
     program, items = row_program("add_norm_parts", "add_norm_parts", hidden, edits=edits)
     launch(program, memory, (items * rows,), (items,),
            [memory.add("partials", partials), memory.add("colsum", colsum), memory.add("scale", scale),
             memory.add("bias", offset) if bias else NULL, i32(zero), i32(a_signed), i32(parts), *residual,
-            *normed.norm_arguments(), *normed.out_arguments(), i32(rows), i32(hidden)])
+            *normed.norm_arguments(), *normed.sum_arguments(rms), *normed.out_arguments(), i32(rows), i32(hidden)])
     sums = partials.astype(np.int64).sum(axis=0) - (zero - (0 if a_signed else 128)) * colsum.astype(np.int64)
     return normed.compare(sums * scale.astype(np.float64) + (offset if bias else 0) + residual_values)
 

@@ -26,6 +26,12 @@ class Rows(KernelTest):
                           (F32, U8, None, None, True, False), (F32, F32, BF16, S8, False, True)):
                 self.expect(rows.add_norm(2, hidden, *kinds), (hidden, kinds))
 
+    def test_add_norm_of_squares(self):
+        for i, hidden in enumerate((1, 6, 64, 67, 255, 257, 1025)):
+            self.expect(rows.add_norm(3, hidden, residual_type=(F32, None, U8)[i % 3], beta=i % 2, rms=True), hidden)
+        for hidden in 64, 67:
+            self.expect(rows.add_norm_parts(3, hidden, 2, rms=True), hidden)
+
     def test_add_norm_of_parts(self):
         for i, hidden in enumerate((*SIZES, 1024, 1025, 2052)):
             self.expect(rows.add_norm_parts(3, hidden, (1, 2, 5)[i % 3], (F32, U8, S8, None)[i % 4], a_signed=i % 2,
