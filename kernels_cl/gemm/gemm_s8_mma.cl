@@ -45,14 +45,15 @@
 #define PAD (8 / CELLS_K)
 #define A_CELLS (TILE_M + PAD)
 #define B_CELLS (TILE_N + PAD)
+#define A_AT(row, cell) ((cell)*A_CELLS + (row))
+#define B_AT(column, cell) (A_CELLS * CELLS_K + (cell)*B_CELLS + (column))
+#define ITEMS 256
 #define MATRIX_UNIT 1
 #include "gemm/epilogue4.clh"
+#include "gemm/gemm_s8_cells.clh"
 #include "gemm/parameters.clh"
-#include "units/copy_async.clh"
 #include "units/matrix.clh"
 
-#define ITEMS 256
-#define PANEL 64
 #define STRIP ((A_CELLS + B_CELLS) * CELLS_K)  // cells
 #define SUB_ROWS (SUB_M / UNIT_M)              // fragments of a sub-group
 #define SUB_COLUMNS (SUB_N / UNIT_N)
@@ -61,50 +62,6 @@
 #define SUMS_PITCH (SUB_N + 4)
 #define SUMS_CELLS (UNIT_M * SUMS_PITCH / 4)  // of a sub-group on its way out
 #define SPACE (STAGES * STRIP > 8 * SUMS_CELLS ? STAGES * STRIP : 8 * SUMS_CELLS)
-
-typedef struct {
-  __global const uchar* a;
-  __global const int4* b;
-  int M, N, K, row0, column0, item;
-} Operands;
-
-// The cell of a row from byte k on; what lies past K is 0.
-static int4 load_cell(__global const uchar* row, int k, int K) {
-  int words[4];
-  for (int w = 0; w < 4; w++) {
-    words[w] = 0;
-    for (int t = 0; t < 4; t++)
-      if (k + 4 * w + t < K) words[w] |= (int)row[k + 4 * w + t] << (8 * t);
-  }
-  return (int4)(words[0], words[1], words[2], words[3]);
-}
-
-// Begins to copy the strip of a step.
-__attribute__((always_inline)) static void fetch(const Operands* o, int step, __local int4* strip) {
-  const int groups = (o->K + 15) / 16;
-#pragma unroll
-  for (int first = 0; first < TILE_M * CELLS_K; first += ITEMS) {
-    const int place = first + o->item, row = place / CELLS_K, cell = place % CELLS_K;
-    const int k = (step * CELLS_K + cell) * 16;
-    if (TILE_M * CELLS_K % ITEMS != 0 && place >= TILE_M * CELLS_K) break;
-    __global const uchar* from = o->a + (size_t)min(o->row0 + row, o->M - 1) * o->K;
-    __local int4* to = strip + cell * A_CELLS + row;
-    if (o->K % 16 == 0)
-      copy16_async((__local int*)to, from + min(k, o->K - 16), k < o->K);
-    else
-      *to = load_cell(from, k, o->K);
-  }
-#pragma unroll
-  for (int first = 0; first < TILE_N * CELLS_K; first += ITEMS) {
-    const int place = first + o->item, cell = place / TILE_N, column = place % TILE_N;
-    const int g = step * CELLS_K + cell, at = o->column0 + column;
-    if (TILE_N * CELLS_K % ITEMS != 0 && place >= TILE_N * CELLS_K) break;
-    const bool inside = g < groups && at / PANEL * PANEL < o->N;
-    const size_t from = ((size_t)(at / PANEL) * groups + g) * PANEL + at % PANEL;
-    copy16_async((__local int*)(strip + A_CELLS * CELLS_K + cell * B_CELLS + column),
-                 o->b + (inside ? from : 0), inside);
-  }
-}
 
 // Fragments of 32 bytes along K from the cell of their first row or column on.
 static void load_rows(__local const int4* cells, int lane, UnitA* rows) {

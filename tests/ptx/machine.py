@@ -9,6 +9,7 @@ import numpy as np
 import matrix
 import scalar
 import transfers
+import warpgroup
 from errors import PtxError
 from flow import block_order
 from memory import LOCAL_BASE, SHARED_BASE, LocalMemory, SharedMemory
@@ -18,7 +19,7 @@ WARP = 32
 BATCH = 2048  # lanes that run at once, at most; at least one work-group
 STEPS = 2_000_000  # of a batch, before it counts as endless
 REGISTERS = {1: np.bool_, 2: np.uint16, 4: np.uint32, 8: np.uint64}
-HANDLERS = scalar.HANDLERS | transfers.HANDLERS | matrix.HANDLERS
+HANDLERS = scalar.HANDLERS | transfers.HANDLERS | matrix.HANDLERS | warpgroup.HANDLERS
 
 
 class Lines:
@@ -50,6 +51,7 @@ class State:
                                    program.wavefronts)
         self.local = LocalMemory(lanes, program.local_bytes)
         self.copies, self.committed = [], np.zeros(lanes, np.int64)
+        self.warpgroups = warpgroup.Warpgroups(self)
         self.parameters = dict(program.arguments)
         for name, size in program.call_parameters.items():
             self.parameters[name] = np.full((lanes, size), 0xA5, np.uint8)
@@ -225,6 +227,8 @@ def _run(state):
             break
     else:
         raise PtxError(f"no end after {STEPS} blocks", state.instruction.line)
+    if state.warpgroups.products:
+        raise PtxError("the kernel ends before products of wgmma that nobody has waited for")
     if at_barrier:
         place = min(at_barrier)
         thread = int(state.lane_thread[np.flatnonzero(at_barrier[place])[0]])

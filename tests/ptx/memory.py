@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that refuses what hardware would only do wrong: accesses out of bounds or misaligned, reads of what
-nobody wrote, races between barriers, reads of bytes that cp.async has not delivered.
+nobody wrote, races between barriers, reads of bytes that cp.async has not delivered, writes of bytes that wgmma reads.
 
 Addresses are 64-bit; each space has a window of its own, so that generic addresses need no conversion."""
 import numpy as np
@@ -128,6 +128,8 @@ class SharedMemory:
         units = groups * size // granule
         self._writers, self._readers, self._others = (np.zeros(units, np.int32) for _ in range(3))
         self._pending = np.zeros(units, np.bool_)  # by cp.async
+        self._hidden = np.zeros(units, np.bool_)  # from wgmma, until the work-item that wrote them has a fence
+        self._in_use = np.zeros(units, np.int32)  # by products of wgmma under way
         self.intervals = np.zeros(groups, np.int32)
         self._wavefronts = wavefronts
 
@@ -168,9 +170,43 @@ class SharedMemory:
             others[rows[at[0]], at[1]] = first[at[0], 0]
         return self._bytes.reshape(-1, size)[rows]
 
+    def begin_reads(self, addresses, size, lines):
+        """What wgmma reads from now on, for a work-item of each warpgroup."""
+        rows = rows_of(addresses, SHARED_BASE, size, self.size, "read by wgmma", lines)
+        rows += lines.groups * (self.size // size)
+        self._refuse_pending(rows, size, "read by wgmma", lines)
+        first, _ = self._stamps(lines)
+        written = self._units(self._writers, size)[rows]
+        for bad, message in ((written == 0, "wgmma reads shared bytes that nobody has written"),
+                             (written >= first, "race: wgmma reads shared bytes written since the last barrier"),
+                             (self._units(self._hidden, size)[rows],
+                              "wgmma reads shared bytes written without fence.proxy.async after it")):
+            if bad.any():
+                lines.fail(message, bad.any(axis=1))
+        np.add.at(self._units(self._in_use, size), rows, 1)
+        return rows
+
+    def end_reads(self, rows, size, lines):
+        """The bytes, as they are when wgmma is waited for. Other warps of the warpgroup may still wait."""
+        np.subtract.at(self._units(self._in_use, size), rows, 1)
+        first, _ = self._stamps(lines)
+        self._units(self._others, size)[rows] = first
+        return self._bytes.reshape(-1, size)[rows]
+
+    def fence(self, lines):
+        """What these work-items have written, wgmma may read after the next barrier."""
+        writers = (self._writers - 1) % self.threads + np.repeat(
+            np.arange(len(self.intervals)) * self.threads, len(self._writers) // len(self.intervals))
+        fenced = np.zeros(len(self.intervals) * self.threads, np.bool_)
+        fenced[lines.lanes] = True
+        self._hidden &= ~fenced[writers]
+
     def _claim(self, rows, size, lines):
         """The rows are written by these lanes in this interval."""
         first, own = self._stamps(lines)
+        if (bad := self._units(self._in_use, size)[rows] > 0).any():
+            lines.fail("writes shared bytes that wgmma still reads", bad.any(axis=1))
+        self._units(self._hidden, size)[rows] = True
         writers, readers = self._units(self._writers, size), self._units(self._readers, size)
         before, read = writers[rows], readers[rows]
         bad = (before >= first) & (before != own)

@@ -208,16 +208,17 @@ def convert(program, instruction):
 
 
 def extract_bits(program, instruction):
-    """bfe.u32."""
-    if instruction.opcode[1] != "u32":
-        raise KeyError(instruction.opcode[1])
-    write = writer(program, instruction.operands[0], "u32")
-    a, begin, count = (reader(program, o, "u32") for o in instruction.operands[1:])
+    """bfe.u32, bfe.u64."""
+    kind = instruction.opcode[1]
+    of = {"u32": np.uint32, "u64": np.uint64}[kind]
+    write = writer(program, instruction.operands[0], kind)
+    a = reader(program, instruction.operands[1], kind)
+    begin, count = (reader(program, o, "u32") for o in instruction.operands[2:])
 
     def run(state):
-        length = np.minimum(count(state) & np.uint32(255), np.uint32(32)).astype(np.uint64)
-        mask = ((np.uint64(1) << length) - np.uint64(1)).astype(np.uint32)
-        write(state, a(state) >> (begin(state) & np.uint32(255)) & mask)
+        length = np.minimum(count(state) & np.uint32(255), np.uint32(8 * of().itemsize)).astype(np.uint64)
+        mask = ~(~np.uint64(0) << length) | -(length >> np.uint64(6))
+        write(state, (a(state) >> (begin(state) & np.uint32(255)).astype(of)) & mask.astype(of))
     return run
 
 

@@ -35,6 +35,8 @@ class Instructions(unittest.TestCase):
         self.expect("min.s32 %r9, %r1, %r2;", (i32(-1, 5), i32(1, 4)), [-1, 4])
         self.expect("min.u32 %r9, %r1, %r2;", (i32(-1, 5), i32(1, 4)), [1, 4])
         self.expect("bfe.u32 %r9, %r1, %r2, 8;", (i32(0x12345678, 0x12345678), i32(8, 28)), [0x56, 1])
+        self.expect("mov.b64 %rd5, {%r1, %r1}; bfe.u64 %rd6, %rd5, %r2, 12; cvt.u32.u64 %r9, %rd6;",
+                    (i32(0x12345678, 0x12345678), i32(24, 56)), [0x812, 0x12])
         self.expect("clz.b32 %r9, %r1;", (i32(0, 1, -1, 0x00ffffff),), [32, 31, 0, 8])
         self.expect("abs.s32 %r9, %r1; not.b32 %r9, %r9;", (i32(-3),), [~3])
 
