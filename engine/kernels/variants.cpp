@@ -24,6 +24,10 @@ const Needs avx512_vnni{.kind = cpu, .one_of = {&Capabilities::avx512_vnni}};
 const Needs avx_vnni{.kind = cpu, .one_of = {&Capabilities::avx_vnni}};
 const Needs avx512_bf16{.kind = cpu, .one_of = {&Capabilities::avx512_bf16}};
 const Needs mma{.kind = gpu, .one_of = {&Capabilities::ptx_mma_s8}};
+const Needs wgmma{.kind = gpu,
+                  .one_of = {&Capabilities::ptx_wgmma_s8},
+                  .group_items = 256,
+                  .local_bytes = 48 * KB};
 const Needs dpas{.kind = gpu,
                  .one_of = {&Capabilities::intel_dpas_8, &Capabilities::intel_dpas_16}};
 const Needs mfma{.kind = gpu, .one_of = {&Capabilities::amd_mfma_k16, &Capabilities::amd_mfma_k32}};
@@ -79,6 +83,13 @@ GemmVariant with_tile_sizes(GemmVariant variant) {
   return variant;
 }
 
+/// Of a work-group, whose tiles are 128 x 256, where a launch has enough of them.
+GemmVariant of_warpgroups(GemmVariant variant) {
+  variant.tile_columns = 256;
+  variant.smaller_tiles = {{128, 128}, {64, 128}, {64, 64}};
+  return variant;
+}
+
 GemmVariant with_known_epilogue(GemmVariant variant) {
   variant.takes_epilogue = true;
   return variant;
@@ -92,6 +103,7 @@ GemmVariant reference(std::string program) {
 
 // clang-format off
 const std::vector<GemmVariant> s8{
+    with_known_epilogue(of_warpgroups(of_groups("wgmma", "gemm_s8_wgmma", 16, wgmma, Unit::wgmma))),
     with_known_epilogue(with_tile_sizes(of_groups("mma", "gemm_s8_mma", 16, mma, Unit::matrix))),
     of_groups("dpas", "gemm_s8_matrix", 4, dpas, Unit::matrix),
     of_groups("mfma", "gemm_s8_matrix", 4, mfma, Unit::matrix),
@@ -189,6 +201,10 @@ bool has_few_registers(const opencl::DeviceInfo& info) {
 GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
                        const opencl::Capabilities& capabilities) {
   if (variant.takes_prefetch) variant.defines["PREFETCH"] = gains_by_prefetch(info);
+  if (variant.unit == Unit::wgmma) {
+    variant.defines["MATRIX_EMULATED"] = 0;
+    if (capabilities.ptx_cp_async) variant.defines["COPY_ASYNC"] = 2;
+  }
   if (variant.unit == Unit::matrix) {
     variant.defines["MATRIX_UNIT"] = opencl::matrix_unit_of(capabilities)->code;
     variant.defines["MATRIX_EMULATED"] = 0;
@@ -200,8 +216,8 @@ GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
     // From gfx11 on AMD's compiler spills registers at 128 x 128.
     if (capabilities.amd_sudot4) set_tiles(variant, 64, 128);
   }
-  if (variant.items > 1 && variant.unit != Unit::matrix && has_few_registers(info))
-    set_tiles(variant, 32, 64);
+  const bool has_unit = variant.unit == Unit::matrix || variant.unit == Unit::wgmma;
+  if (variant.items > 1 && !has_unit && has_few_registers(info)) set_tiles(variant, 32, 64);
   return variant;
 }
 
@@ -214,16 +230,21 @@ GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> 
 std::vector<GemmVariant> with_all_smaller_tiles(const GemmVariant& variant,
                                                 const opencl::DeviceInfo& info,
                                                 const opencl::Capabilities& capabilities) {
-  const auto same_weights = [&](const GemmVariant& v) {
-    return !v.smaller_tiles.empty() && v.layout() == variant.layout();
-  };
-  auto found = std::ranges::find_if(s8, same_weights);
-  if (found == s8.end()) found = std::ranges::find_if(f32, same_weights);
-  if (found == f32.end()) throw Error(fmt::format("{} has no smaller tiles", variant.name));
   std::vector<GemmVariant> smaller;
-  for (const auto& tiles : found->smaller_tiles)
-    if (tiles[0] * tiles[1] < variant.tile_rows * variant.tile_columns)
-      smaller.push_back(with_smaller_tiles(for_device(*found, info, capabilities), tiles));
+  const auto add = [&](const GemmVariant& of, const std::array<std::int32_t, 2>& tiles) {
+    const bool is_new = std::ranges::none_of(smaller, [&](const GemmVariant& other) {
+      return other.tile_rows == tiles[0] && other.tile_columns == tiles[1];
+    });
+    if (is_new && tiles[0] * tiles[1] < variant.tile_rows * variant.tile_columns)
+      smaller.push_back(with_smaller_tiles(for_device(of, info, capabilities), tiles));
+  };
+  for (const std::vector<GemmVariant>* table : {&s8, &f32}) {
+    auto of = std::ranges::find(*table, variant.tiles_of, &GemmVariant::name);
+    if (of == table->end() || of->program != variant.program) continue;
+    for (; of != table->end(); ++of)  // its own tiles, then those of slower ones
+      if (of->layout() == variant.layout() && why_not(of->needs, info, capabilities).reason.empty())
+        for (const auto& tiles : of->smaller_tiles) add(*of, tiles);
+  }
   std::ranges::reverse(smaller);
   return smaller;
 }

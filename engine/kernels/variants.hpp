@@ -15,7 +15,7 @@
 namespace bertcl::kernels {
 
 /// The multiply instruction of a work-group kernel, chosen at build time.
-enum class Unit { none, dot4, matrix };
+enum class Unit { none, dot4, matrix, wgmma };
 
 /// GEMMs with constant weights. A work-item makes a tile of tile_rows x tile_columns, or all of
 /// a work-group do.

@@ -48,6 +48,7 @@ struct Capabilities {
   // Instructions of one vendor.
   bool ptx_dp4a = false;       ///< NVIDIA: dp4a by inline PTX
   bool ptx_mma_s8 = false;     ///< NVIDIA: mma.sync.m16n8k32 of s8 by inline PTX
+  bool ptx_wgmma_s8 = false;   ///< NVIDIA sm_90: wgmma of s8 and u8 by s8, as PTX for sm_90a
   bool ptx_cp_async = false;   ///< NVIDIA: cp.async of 16 bytes by inline PTX
   bool intel_dpas_8 = false;   ///< Intel: DPAS of s8 by sub-groups of 8
   bool intel_dpas_16 = false;  ///< Intel: DPAS of s8 by sub-groups of 16

@@ -12,7 +12,7 @@ struct CapabilityName {
   bool Capabilities::*flag;
 };
 
-inline constexpr std::array<CapabilityName, 26> kCapabilityNames = {{
+inline constexpr std::array<CapabilityName, 27> kCapabilityNames = {{
     {"overlapping_views", &Capabilities::overlapping_views},
     {"in_process_cpu", &Capabilities::in_process_cpu},
     {"persistent_kernel", &Capabilities::persistent_kernel},
@@ -29,6 +29,7 @@ inline constexpr std::array<CapabilityName, 26> kCapabilityNames = {{
     {"command_buffer", &Capabilities::command_buffer},
     {"ptx_dp4a", &Capabilities::ptx_dp4a},
     {"ptx_mma_s8", &Capabilities::ptx_mma_s8},
+    {"ptx_wgmma_s8", &Capabilities::ptx_wgmma_s8},
     {"ptx_cp_async", &Capabilities::ptx_cp_async},
     {"intel_dpas_8", &Capabilities::intel_dpas_8},
     {"intel_dpas_16", &Capabilities::intel_dpas_16},

@@ -81,10 +81,13 @@ void Prober::matrix_units_of(bool nvidia, bool amd) {
     probe("matrix_f16", &Capabilities::matrix_f16, [&] { return matrix_probe(*unit, true); });
   else
     found_.notes["matrix_f16"] = "no matrix unit";
-  if (nvidia)
+  if (nvidia) {
+    probe("ptx_wgmma_s8", &Capabilities::ptx_wgmma_s8, [&] { return wgmma_probe(); });
     probe("ptx_cp_async", &Capabilities::ptx_cp_async, [&] { return copy_async_probe(); });
-  else
-    found_.notes["ptx_cp_async"] = "not an NVIDIA device";
+  } else {
+    for (const char* name : {"ptx_wgmma_s8", "ptx_cp_async"})
+      found_.notes[name] = "not an NVIDIA device";
+  }
 }
 
 // A tile of a matrix multiplication whose elements are all different along each row and column, in
@@ -125,6 +128,34 @@ bool Prober::matrix_probe(const MatrixUnit& unit, bool half) {
       {{"MATRIX_UNIT", unit.code}, {"MATRIX_EMULATED", 0}, {"MATRIX_F16", half ? 1 : 0}});
   kernel.args(buffer_of(context_, operand(unit.m)), buffer_of(context_, operand(unit.n)),
               buffer_of(context_, start), out);
+  context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
+  return out.download<uint32_t>() == expected;
+}
+
+// 64 x 64 sums over 64 bytes along K, by two warpgroups: of s8 by s8 and of u8 by s8.
+bool Prober::wgmma_probe() {
+  constexpr int kSize = 64, kItems = 256;
+  std::vector<uint8_t> bytes;
+  for (int i = 0; i < kSize * kSize; ++i) bytes.push_back(static_cast<uint8_t>(i * 37 + i / 256));
+  std::vector<uint32_t> start, expected;
+  for (const bool is_signed : {true, false})
+    for (int m = 0; m < kSize; ++m)
+      for (int n = 0; n < kSize; ++n) {
+        int sum = 0;
+        for (int k = 0; k < kSize; ++k) {
+          const uint8_t a = bytes[static_cast<size_t>(m * kSize + k)];
+          const uint8_t b = bytes[static_cast<size_t>(n * kSize + k)];
+          sum += (is_signed ? static_cast<int8_t>(a) : a) * static_cast<int8_t>(b);
+        }
+        const int at = m * kSize + n;
+        start.push_back(static_cast<uint32_t>(at % 2 ? at : INT_MAX - at));
+        expected.push_back(start.back() + static_cast<uint32_t>(sum));
+      }
+  Buffer out = context_.allocate(expected.size() * sizeof(uint32_t));
+  out.fill(kPoison);
+  const Buffer operand = buffer_of(context_, bytes);
+  Kernel kernel = context_.kernel("probe_wgmma", "probe_wgmma", {{"MATRIX_EMULATED", 0}});
+  kernel.args(operand, operand, buffer_of(context_, start), out);
   context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
   return out.download<uint32_t>() == expected;
 }

@@ -67,6 +67,7 @@ class Prober {
   bool dot4_probe(int backend);
   void matrix_units_of(bool nvidia, bool amd);
   bool matrix_probe(const MatrixUnit& unit, bool half);
+  bool wgmma_probe();
   bool copy_async_probe();
   bool persistent_kernel_probe();
   bool assembly_binary_probe();

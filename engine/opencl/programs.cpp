@@ -11,6 +11,7 @@
 #include "bertcl/error.hpp"
 #include "opencl/cl.hpp"
 #include "opencl/exit_guard.hpp"
+#include "opencl/ptx.hpp"
 #include "opencl/sources.hpp"
 #include "opencl/status.hpp"
 #include "support/stopwatch.hpp"
@@ -25,6 +26,20 @@ std::string build_log(cl_program program, cl_device_id device) {
   clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
   while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
   return log.empty() ? "(the driver gave no build log)" : log;
+}
+
+/// Empty if the driver gives none.
+std::string binary_of(cl_program program) {
+  size_t bytes = 0;
+  if (clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes, nullptr) !=
+          CL_SUCCESS ||
+      bytes == 0)
+    return "";
+  std::string binary(bytes, '\0');
+  auto* data = reinterpret_cast<unsigned char*>(binary.data());
+  if (clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr) != CL_SUCCESS)
+    return "";
+  return binary;
 }
 
 }  // namespace
@@ -162,7 +177,25 @@ ProgramHandle Programs::build_one(const Text& text) {
   ProgramHandle program = create(text);
   check_build(clBuildProgram(program.get(), 1, &device_, text.options.c_str(), nullptr, nullptr),
               "building", text, program.get());
-  return program;
+  const bool may_have_comments =
+      info_.platform == "NVIDIA CUDA" && text.source.find(kSm90aComment) != std::string::npos;
+  return may_have_comments ? with_sm_90a(text, std::move(program)) : program;
+}
+
+// NVIDIA's driver gives the PTX of a program as its binary, and assembles PTX that it is given.
+ProgramHandle Programs::with_sm_90a(const Text& text, ProgramHandle program) {
+  std::string ptx = binary_of(program.get());
+  if (ptx.find(kSm90aComment) == std::string::npos) return program;
+  ptx = ptx_for_sm_90a(std::move(ptx));
+  const auto* bytes = reinterpret_cast<const unsigned char*>(ptx.data());
+  const size_t length = ptx.size();
+  cl_int status = CL_SUCCESS;
+  ProgramHandle assembled = adopt(
+      clCreateProgramWithBinary(context_.get(), 1, &device_, &length, &bytes, nullptr, &status));
+  check(status, fmt::format("PTX of '{}.cl' for sm_90a", text.program));
+  check_build(clBuildProgram(assembled.get(), 1, &device_, text.options.c_str(), nullptr, nullptr),
+              "assembling, for sm_90a,", text, assembled.get());
+  return assembled;
 }
 
 // Twice: of many processes that start at once, PoCL 3.1 has refused to link in one.
@@ -211,20 +244,13 @@ void Programs::store(double seconds, bool assembly) {
       continue;
     }
     const Stopwatch asking;
-    size_t bytes = 0;
-    if (clGetProgramInfo(entry.program.get(), CL_PROGRAM_BINARY_SIZES, sizeof(bytes), &bytes,
-                         nullptr) != CL_SUCCESS ||
-        bytes == 0) {
+    const std::string binary = binary_of(entry.program.get());
+    if (binary.empty()) {
       cache_.report(entry.name, "not stored, the driver returned no binary");
       continue;
     }
-    std::vector<std::byte> binary(bytes);
-    auto* data = reinterpret_cast<unsigned char*>(binary.data());
-    if (clGetProgramInfo(entry.program.get(), CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr) ==
-        CL_SUCCESS) {
-      cache_.report(entry.name, fmt::format("binary in {:.0f} ms", asking.milliseconds()));
-      cache_.store(entry.key, entry.name, binary);
-    }
+    cache_.report(entry.name, fmt::format("binary in {:.0f} ms", asking.milliseconds()));
+    cache_.store(entry.key, entry.name, std::as_bytes(std::span(binary)));
   }
 }
 

@@ -57,6 +57,8 @@ class Programs {
   /// Throws Error with options and build log; `program` may be null.
   void check_build(int status, const char* doing, const Text& text, _cl_program* program) const;
   ProgramHandle build_one(const Text& text);
+  /// The program itself; of one with comments for sm_90a, the program that has their instructions.
+  ProgramHandle with_sm_90a(const Text& text, ProgramHandle program);
   ProgramHandle link(const std::string& name, const std::vector<Text>& parts);
   ProgramHandle compile_and_link(const std::string& name, const std::vector<Text>& parts);
   ProgramHandle load(std::string_view program, const std::string& key, const std::string& options);

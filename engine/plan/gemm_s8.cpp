@@ -45,12 +45,14 @@ bool may_divide(const Target& target, std::int64_t k) {
                              });
 }
 
+/// mma with tiles of a part; without a name where it is not among those variants.
+GemmVariant undivided(const std::vector<GemmVariant>& tunable) {
+  const auto found = std::ranges::find(tunable, name_of_undivided(), &GemmVariant::name);
+  return found == tunable.end() ? GemmVariant() : *found;
+}
+
 /// Divisions of K as variants to tune: "mma_parts_4".
-void add_divided(std::vector<GemmVariant>& tunable, std::int64_t k) {
-  const auto mma =
-      std::ranges::find_if(tunable, [](const GemmVariant& v) { return v.name == "mma"; });
-  if (mma == tunable.end()) return;
-  const GemmVariant whole = kernels::with_smaller_tiles(*mma, {kPartRows, kPartColumns});
+void add_divided(std::vector<GemmVariant>& tunable, const GemmVariant& whole, std::int64_t k) {
   for (const std::int32_t parts : {2, 4, kMostParts}) {
     if (k / parts < kLeastTunedPart) break;
     tunable.push_back(whole);
@@ -93,10 +95,11 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   std::erase_if(tunable, [&](const GemmVariant& variant) {
     return !target.options.why_refused("linear_q", variant.name).empty();
   });
-  const bool divides = may_divide(target, k);
-  if (divides) add_divided(tunable, k);
-  const std::vector<TunedVariant> tuned = tuned_variants(target, tunable, "linear_q", "int8", n, k);
   GemmS8 gemm;
+  if (may_divide(target, k)) gemm.part_variant = undivided(tunable);
+  const bool divides = !gemm.part_variant.name.empty();
+  if (divides) add_divided(tunable, gemm.part_variant, k);
+  const std::vector<TunedVariant> tuned = tuned_variants(target, tunable, "linear_q", "int8", n, k);
   gemm.why_not_faster = choice.why_not_faster;
   gemm.tunable = tunable_of(tunable, n, k, choice.variant->name);
   if (!tuned.empty()) {
@@ -107,12 +110,12 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
     return gemm;
   }
   gemm.variant = target.for_device(*choice.variant);
-  if (divides && gemm.variant.program == "gemm_s8_mma")
+  if (divides && gemm.variant.layout() == gemm.part_variant.layout())
     gemm.parts = parts_of(n, k, target.context.info().compute_units);
   if (gemm.variant.items > 1) {
     for (GemmVariant& smaller : kernels::with_all_smaller_tiles(gemm.variant, target.context.info(),
                                                                 target.context.capabilities()))
-      gemm.for_rows.push_back({0, std::move(smaller)});
+      if (!target.is_disabled(smaller.tiles_of)) gemm.for_rows.push_back({0, std::move(smaller)});
   } else if (auto small_m = small_m_of(target, gemm.variant, n)) {
     gemm.for_rows.push_back({small_m->tile_rows, std::move(*small_m)});
   }

@@ -25,7 +25,8 @@ struct GemmS8 {
   std::vector<ForRows> for_rows;
   TunableGemm tunable;
   std::string why_not_faster;
-  GemmParts parts = {};  // of K, for few rows; by tiles of kPartRows x kPartColumns
+  GemmParts parts = {};                    // of K, for few rows
+  kernels::GemmVariant part_variant = {};  // that makes them, by tiles of kPartRows x kPartColumns
 };
 
 /// What the device was tuned to, else the first variant that it supports. Throws bertcl::Error

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 GEMM for NVIDIA's warpgroups, sm_90a: out[M][N] = epilogue(A[M][K] x B[K][N]).
 //
-// A work-group of two warpgroups makes a tile: each 64 of its 128 rows, or of 64 rows each a half of
-// the columns. K passes in strips of CELLS_K cells of 16 bytes, which cp.async brings to local
+// A work-group of two warpgroups makes a tile: each 64 of its 128 rows, or of 64 rows each a half
+// of the columns. K passes in strips of CELLS_K cells of 16 bytes, which cp.async brings to local
 // memory in a ring of STAGES strips, where wgmma reads them itself (wgmma.clh):
 //
 //                TILE_N
@@ -29,7 +29,7 @@
 #define CELLS_K (TILE_M < 128 ? 4 : 2)
 #endif
 #define ITEMS 256
-#define STRIP ((TILE_M + TILE_N) * CELLS_K)  // cells
+#define STRIP ((TILE_M + TILE_N) * CELLS_K)   // cells
 #define MOST_STAGES (48 * 1024 / 16 / STRIP)  // more local memory no driver gives
 #ifndef STAGES
 #define STAGES (MOST_STAGES < 6 ? MOST_STAGES : 6)  // of the ring, at least 3
@@ -45,25 +45,20 @@
 #define B_AT(column, cell) (TILE_M * CELLS_K + CELL_AT(column, cell))
 #include "gemm/gemm_s8_cells.clh"
 
-#define AHEAD (STAGES - 2)                        // strips on their way
-#define PART (WGMMA_N < 64 ? WGMMA_N : 64)        // columns on their way out at once
-#define LANES_N (PART / 4)                        // work-items that finish a row of a part
+#define AHEAD (STAGES - 2)                  // strips on their way
+#define PART (WGMMA_N < 64 ? WGMMA_N : 64)  // columns on their way out at once
+#define LANES_N (PART / 4)                  // work-items that finish a row of a part
 #define LANES_M (32 / LANES_N)
 #define SUMS_PITCH (PART + 8)
 #define SUMS_CELLS (16 * SUMS_PITCH / 4)  // of 16 rows of a part, which 32 work-items have
 #define SPACE (STAGES * STRIP > 8 * SUMS_CELLS ? STAGES * STRIP : 8 * SUMS_CELLS)
-#if MATRIX_EMULATED
-#define UNROLL_PARTS _Pragma("nounroll")
-#else
-#define UNROLL_PARTS _Pragma("unroll")
-#endif
 
 // `a_signed` is known where this is called: each sign has a loop of its own.
 __attribute__((always_inline)) static void accumulate(const Operands* o, __local int4* space,
                                                       bool a_signed, int* sums) {
   const int steps = (o->K + 16 * CELLS_K - 1) / (16 * CELLS_K), group = o->item / WGMMA_ITEMS;
   const int row0 = TILE_M > 64 ? group * 64 : 0, column0 = TILE_M > 64 ? 0 : group * WGMMA_N;
-#pragma unroll
+  WGMMA_UNROLL
   for (int step = 0; step < AHEAD; step++) {
     if (step < steps) fetch(o, step, space + step * STRIP);
     COPY_COMMIT();
@@ -76,7 +71,7 @@ __attribute__((always_inline)) static void accumulate(const Operands* o, __local
     PROXY_FENCE();
     barrier(CLK_LOCAL_MEM_FENCE);
     WGMMA_FENCE();
-#pragma unroll
+    WGMMA_UNROLL
     for (int c = 0; c < CELLS_K; c += 2)
       WGMMA(sums, strip + row0 * CELLS_K, strip + (TILE_M + column0) * CELLS_K, c, a_signed,
             o->item);
@@ -102,12 +97,12 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
                       (int)get_group_id(2) * TILE_N,
                       item};
   int sums[WGMMA_SUMS];
-#pragma unroll
+  WGMMA_UNROLL
   for (int i = 0; i < WGMMA_SUMS; i++) sums[i] = 0;
-  if (a_signed)
+  if (!MATRIX_EMULATED && a_signed)
     accumulate(&o, space, true, sums);
   else
-    accumulate(&o, space, false, sums);
+    accumulate(&o, space, MATRIX_EMULATED && a_signed, sums);
 
 #ifdef ACTIVATION
   const int function = ACTIVATION, type = OUT_TYPE;
@@ -119,13 +114,13 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(GEMM_S8
   const int row0 = o.row0 + (TILE_M > 64 ? group * 64 : 0) + item % WGMMA_ITEMS / 32 * 16;
   const int column0 = o.column0 + (TILE_M > 64 ? 0 : group * WGMMA_N) + lane % LANES_N * 4;
   __local int* own = (__local int*)(space + item / 32 * SUMS_CELLS);
-  UNROLL_PARTS
+  WGMMA_UNROLL
   for (int part = 0; part < WGMMA_N / PART; part++) {
     const int column = column0 + part * PART;
     const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
                                      out_zero_point, has_bias, type, x_scale, w_zero_point);
     barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
+    WGMMA_UNROLL
     for (int i = 0; i < PART / 2; i += 2)
       *(__local int2*)(own + WGMMA_ROW(lane, i) * SUMS_PITCH + WGMMA_COLUMN(lane, i)) =
           (int2)(sums[part * (PART / 2) + i], sums[part * (PART / 2) + i + 1]);

@@ -65,6 +65,8 @@ TEST(Variants, TheFastestThatADeviceMeets) {
   some.ptx_mma_s8 = some.avx512_vnni = true;
   EXPECT_EQ(first_for(gemm_s8_variants(), gpu, some), "mma");
   EXPECT_EQ(first_for(attention_s8_variants(), cpu, some), "x86_vnni");
+  some.ptx_wgmma_s8 = true;
+  EXPECT_EQ(first_for(gemm_s8_variants(), gpu, some), "wgmma");
   some.avx512_vnni = some.avx2 = false;
   EXPECT_EQ(first_for(attention_s8_variants(), gpu, some), "mma");
   opencl::DeviceInfo little = gpu;
@@ -123,7 +125,7 @@ TEST(Variants, TilesForTheDevice) {
 
 TEST(Variants, SmallerTilesOfTheSameWeights) {
   opencl::Capabilities unit;
-  unit.ptx_mma_s8 = true;
+  unit.ptx_mma_s8 = unit.ptx_wgmma_s8 = true;
   const auto smaller = [&](const char* name) {
     const auto variants = gemm_s8_variants();
     const auto found = std::ranges::find(variants, name, &GemmVariant::name);
@@ -135,6 +137,7 @@ TEST(Variants, SmallerTilesOfTheSameWeights) {
     return names;
   };
   EXPECT_EQ(smaller("mma"), "mma_32x64 mma_64x64 mma_64x128 ");
+  EXPECT_EQ(smaller("wgmma"), "mma_32x64 wgmma_64x64 wgmma_64x128 wgmma_128x128 ");
   EXPECT_EQ(smaller("dpas"), "dot4_32x64 dot4_64x64 dot4_64x128 ");
 }
 

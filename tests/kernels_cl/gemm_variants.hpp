@@ -93,6 +93,12 @@ inline const std::vector<GemmKernel>& gemm_s8_variants() {
       defines["COPY_ASYNC"] = 2, defines["MATRIX_EMULATED"] = 0;
       list.push_back(gemm_kernel("gemm_s8_mma", defines, &Capabilities::ptx_cp_async));
     }
+    for (const auto& [rows, columns] : {std::array{128, 256}, {128, 128}, {64, 128}, {64, 64}}) {
+      opencl::Defines defines{{"TILE_M", rows}, {"TILE_N", columns}};
+      list.push_back(gemm_kernel("gemm_s8_wgmma", defines));
+      defines["COPY_ASYNC"] = 2, defines["MATRIX_EMULATED"] = 0;
+      list.push_back(gemm_kernel("gemm_s8_wgmma", defines, &Capabilities::ptx_wgmma_s8));
+    }
     return list;
   }();
   return variants;

@@ -123,6 +123,36 @@ TEST(MatrixBanks, LoadsOfFragmentsMeetEachBankOnce) {
     }
 }
 
+class Wgmma : public testing::TestWithParam<int> {};
+
+// By two warpgroups, the first with A in s8, the second in u8.
+TEST_P(Wgmma, TileOfEveryWarpgroupEqualsPlainArithmetic) {
+  const auto reason = lacks(GetParam() ? nullptr : &opencl::Capabilities::ptx_wgmma_s8);
+  if (!reason.empty()) GTEST_SKIP() << reason;
+  constexpr size_t kSize = 64;
+  const auto a = integers<uint8_t>(kSize * kSize, 1, 0, 255);
+  const auto b = integers<int8_t>(kSize * kSize, 2, -128, 127);
+  const auto start = integers<int32_t>(2 * kSize * kSize, 3, INT32_MIN, INT32_MAX);
+  std::vector<int32_t> expected;
+  for (size_t i = 0; i < start.size(); ++i) {
+    int64_t sum = start[i];
+    for (size_t k = 0; k < kSize; ++k) {
+      const uint8_t byte = a[i / kSize % kSize * kSize + k];
+      sum += (i < kSize * kSize ? static_cast<int8_t>(byte) : byte) * b[i % kSize * kSize + k];
+    }
+    expected.push_back(static_cast<int32_t>(sum));  // wraps
+  }
+  Output<int32_t> out(expected.size());
+  auto kernel = group_kernel("probe_wgmma", "probe_wgmma", {{"MATRIX_EMULATED", GetParam()}});
+  kernel.args(upload(a), upload(b), upload(start), out.buffer());
+  device().queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1});
+  expect_equal(out.values(), expected, "wgmma");
+}
+
+INSTANTIATE_TEST_SUITE_P(Forms, Wgmma, testing::Values(1, 0), [](const auto& suite) {
+  return std::string(suite.param ? "twin" : "ptx");
+});
+
 class CopyAsync : public testing::TestWithParam<int> {};
 
 TEST_P(CopyAsync, CopiesAndFillsWithZeros) {

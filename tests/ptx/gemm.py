@@ -31,6 +31,8 @@ class Variant:
 
 
 MMA = Variant("gemm_s8_mma", 16, ("MATRIX_UNIT=1", "MATRIX_EMULATED=0", "COPY_ASYNC=2"), known_epilogue=True)
+WGMMA = Variant("gemm_s8_wgmma", 16, ("MATRIX_EMULATED=0", "COPY_ASYNC=2"), tile=(128, 256), sm=90,
+                known_epilogue=True)
 MATRIX = Variant("gemm_s8_matrix", 4, ("MATRIX_UNIT=1", "MATRIX_EMULATED=0", "COPY_ASYNC=2"))
 DOT4 = Variant("gemm_s8_dot4", 4, ("DOT4=2",), sm=75)
 F32_PORTABLE = Variant("gemm_f32_portable", 1, (), tile=(6, 16), sm=75)

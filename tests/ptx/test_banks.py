@@ -8,7 +8,7 @@ import attention
 import banks
 import toolchain
 from checks import KernelTest
-from gemm import DOT4, F32_GROUP, MMA, CaseS8, run_floats, run_s8
+from gemm import DOT4, F32_GROUP, MMA, WGMMA, CaseS8, run_floats, run_s8
 
 
 class Wavefronts(unittest.TestCase):
@@ -41,6 +41,9 @@ class Kernels(KernelTest):
             self.assertEqual((taken["cp.async"], taken["ldmatrix"]), (1, 1), tile)
             # The sums on their way out lie at a pitch that serves their reads.
             self.assertLessEqual(max(taken.values()), 2, (tile, taken))
+        for tile in ((128, 256), (128, 128), (64, 128), (64, 64)):
+            taken = self.taken_by_gemm(WGMMA.with_tile(*tile), CaseS8(*tile, 256))
+            self.assertEqual(set(taken.values()), {1}, (tile, taken))
         for tile in ((128, 128), (64, 64), (32, 64)):
             taken = self.taken_by_gemm(DOT4.with_tile(*tile), CaseS8(*tile, 64))
             self.assertLessEqual(max(v for k, v in taken.items() if k != "ld.shared"), 1, (tile, taken))

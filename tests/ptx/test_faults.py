@@ -9,9 +9,10 @@ import attention
 import rows
 from checks import KernelTest
 from errors import PtxError
-from gemm import DOT4, F16, F32_GROUP, MMA, S8, CaseS8, run_floats, run_s8
+from gemm import DOT4, F16, F32_GROUP, MMA, S8, WGMMA, CaseS8, run_floats, run_s8
 
 MMA_FILE, UNIT, MATRIX = "gemm/gemm_s8_mma.cl", "units/mma.clh", "gemm/gemm_matrix.clh"
+WGMMA_FILE, WARPGROUP, CELLS = "gemm/gemm_s8_wgmma.cl", "units/wgmma.clh", "gemm/gemm_s8_cells.clh"
 ATTENTION, TILES = "attention/attention_s8_mma.cl", "attention/attention_s8_mma.clh"
 WAIT = "    COPY_WAIT(STAGES - 2);\n"
 BARRIER = "    barrier(CLK_LOCAL_MEM_FENCE);\n"
@@ -72,6 +73,46 @@ class Faults(KernelTest):
                      "  shared[item] = x;                                                            \\\n"
                      "  barrier(CLK_LOCAL_MEM_FENCE);", "  shared[item] = x;")
 
+    @staticmethod
+    def wgmma(case, tile=(64, 64)):
+        return lambda edits: (run_s8(WGMMA.with_tile(*tile), case, edits), *case.expected())
+
+    def test_a_missing_wait_for_wgmma(self):
+        for tile in ((64, 64), (128, 256)):
+            run = self.wgmma(CaseS8(65, 66, 500), tile)
+            in_use = "writes shared bytes that wgmma still reads"
+            self.refused(in_use, run, WGMMA_FILE, "    WGMMA_WAIT(1);\n", "")
+            self.refused(in_use, run, WGMMA_FILE, "WGMMA_WAIT(1)", "WGMMA_WAIT(2)")
+            self.refused(in_use, run, WGMMA_FILE, "#define AHEAD (STAGES - 2)", "#define AHEAD (STAGES - 1)")
+            self.refused("sums that wgmma has not delivered", run, WGMMA_FILE, "  WGMMA_WAIT_ALL(sums);\n", "")
+            self.refused(in_use, run, WGMMA_FILE, "    WGMMA_COMMIT();\n", "")
+            self.refused("read by wgmma of shared bytes that cp.async has not delivered", run, WGMMA_FILE,
+                         "    COPY_WAIT(AHEAD - 1);\n", "")
+            self.refused("read by wgmma of shared bytes that cp.async has not delivered", run, WGMMA_FILE,
+                         "COPY_WAIT(AHEAD - 1)", "COPY_WAIT(AHEAD)")
+
+    def test_a_missing_fence_of_wgmma(self):
+        for k in (500, 512):  # copied by ordinary stores, and by cp.async
+            run = self.wgmma(CaseS8(65, 66, k))
+            self.refused("without fence.proxy.async", run, WGMMA_FILE, "    PROXY_FENCE();\n", "")
+            self.refused("without fence.proxy.async", run, WGMMA_FILE, "    COPY_WAIT(AHEAD - 1);\n    PROXY_FENCE();\n",
+                         "    PROXY_FENCE();\n    COPY_WAIT(AHEAD - 1);\n")
+            self.refused("without wgmma.fence", run, WGMMA_FILE, "    WGMMA_FENCE();\n", "")
+            self.refused("race: wgmma reads", run, WGMMA_FILE, "    PROXY_FENCE();\n" + BARRIER, "    PROXY_FENCE();\n")
+            self.refused("race: writes shared", run, WGMMA_FILE, BARRIER + "    WGMMA_UNROLL\n    for (int i",
+                         "    WGMMA_UNROLL\n    for (int i")
+            self.refused("race: reads shared", run, WGMMA_FILE, BARRIER + "#pragma unroll 1", "#pragma unroll 1")
+
+    def test_a_wrong_layout_of_wgmma(self):
+        run, case = self.wgmma(CaseS8(40, 64, 64)), (65, 256, 64)
+        self.refused("do not begin at a multiple", run, WARPGROUP, "CELLS_K == 4 ? 2 : 3", "CELLS_K == 4 ? 3 : 2")
+        self.different(self.wgmma(CaseS8(*case), (128, 256)), WARPGROUP, "/ 8 % CELLS_K)", "/ 16 % CELLS_K)")
+        self.different(run, WARPGROUP, "(item) % 4 * 2 + (i) % 2", "(3 - (item) % 4) * 2 + (i) % 2")
+        self.different(run, WARPGROUP, "(i) / 2 % 2 * 8)", "8 - (i) / 2 % 2 * 8)")
+        self.refused("do not begin at a multiple", run, WARPGROUP, "(ulong)(8 * CELLS_K) << 32",
+                     "(ulong)(4 * CELLS_K) << 32")
+        self.different(self.wgmma(CaseS8(40, 64, 64, a_signed=0)), WARPGROUP, '"u8.s8"', '"s8.s8"')
+
     def test_parts_of_k(self):
         case, finish = CaseS8(33, 68, 450), "gemm/gemm_s8_finish.cl"
         run = lambda edits: (  # noqa: E731
@@ -129,8 +170,8 @@ class Faults(KernelTest):
 
     def test_bounds(self):
         run = self.mma(CaseS8(65, 66, 64))
-        self.refused("out of bounds.* of 'a'", run, MMA_FILE, "min(o->row0 + row, o->M - 1)", "(o->row0 + row)")
-        self.refused("out of bounds.* of 'b'", self.mma(CaseS8(65, 60, 64)), MMA_FILE,
+        self.refused("out of bounds.* of 'a'", run, CELLS, "min(o->row0 + row, o->M - 1)", "(o->row0 + row)")
+        self.refused("out of bounds.* of 'b'", self.mma(CaseS8(65, 60, 64)), CELLS,
                      "g < groups && at / PANEL * PANEL < o->N", "g < groups")
         self.refused("out of bounds.* of 'out'", run, MMA_FILE, "if (row < M && column < N)", "if (column < N)")
         self.refused("out of bounds.* of 'x'", lambda edits: rows.rotary((1, 9), 1, 2, 4, edits), "rows/rotary.cl",
@@ -139,7 +180,7 @@ class Faults(KernelTest):
     def test_alignment(self):
         self.refused("misaligned", self.mma(CaseS8(5, 66, 64, out_type=S8)), "gemm/epilogue4.clh", "if (N % 4 == 0)",
                      "if (true)")
-        self.refused("misaligned", self.mma(CaseS8(5, 66, 40)), MMA_FILE, "if (o->K % 16 == 0)", "if (o->K % 8 == 0)")
+        self.refused("misaligned", self.mma(CaseS8(5, 66, 40)), CELLS, "if (o->K % 16 == 0)", "if (o->K % 8 == 0)")
 
     def test_what_is_left_in_shared_memory(self):
         self.refused("nobody has written", lambda edits: run_s8(DOT4.with_tile(32, 64), CaseS8(33, 65, 80), edits),

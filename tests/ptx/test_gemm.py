@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The GEMMs of NVIDIA's devices, as PTX: every tile and every tail, every epilogue."""
+import dataclasses
 import itertools
 import unittest
 
 import toolchain
 from checks import KernelTest
-from gemm import DOT4, F16, F32, F32_GROUP, F32_PORTABLE, MATRIX, MMA, S8, S32, U8, CaseS8, run_floats, run_s8
+from gemm import (DOT4, F16, F32, F32_GROUP, F32_PORTABLE, MATRIX, MMA, S8, S32, U8, WGMMA, CaseS8, run_floats,
+                  run_s8)
 
 TILES = ((128, 128), (64, 128), (64, 64), (32, 64))
 
@@ -34,6 +36,19 @@ class GemmS8(KernelTest):
             depths = [1, 2, 15, 16, 17, *around(strip), *around(2 * strip), *around(4 * strip), 5 * strip + 16]
             for i, (m, n, k) in enumerate(shapes(tile, depths)):
                 self.expect(variant, CaseS8(m, n, k, a_signed=i % 2))
+
+    def test_tails_by_wgmma(self):
+        # A strip is 32 or 64 bytes along K, the ring has 3 to 6 of them.
+        for tile in ((128, 256), (128, 128), (64, 128), (64, 64)):
+            variant = WGMMA.with_tile(*tile)
+            strip, stages = (64 if tile[0] < 128 else 32), (4 if tile[1] > 128 or tile == (64, 128) else 6)
+            depths = [1, 15, 16, 17, *around(strip), *around(2 * strip), *around((stages - 2) * strip),
+                      *around(stages * strip), (2 * stages + 1) * strip + 16]
+            for i, (m, n, k) in enumerate(shapes(tile, depths)):
+                self.expect(variant, CaseS8(m, n, k, a_signed=i % 2))
+        for cells, (m, n, k) in itertools.product((2, 4), ((65, 70, 96), (64, 64, 300))):
+            self.expect(dataclasses.replace(WGMMA.with_tile(64, 128), defines=WGMMA.defines + (
+                "TILE_M=64", "TILE_N=128", f"CELLS_K={cells}", "STAGES=3")), CaseS8(m, n, k, a_signed=0))
 
     def test_parts_of_k(self):
         # A strip of this tile is 64 bytes deep: parts of one or more, of unequal depth, and without any.
@@ -64,7 +79,7 @@ class GemmS8(KernelTest):
             self.expect(MATRIX, CaseS8(m, n, k, a_signed=i % 2))
 
     def test_whole_words_are_stored(self):
-        for variant in (MMA, DOT4.with_tile(32, 64)):
+        for variant in (MMA, WGMMA, DOT4.with_tile(32, 64)):
             others = dict(toolchain.programs)
             toolchain.programs.clear()
             self.expect(variant, CaseS8(33, 68, 32, out_type=S8))
@@ -75,11 +90,11 @@ class GemmS8(KernelTest):
             self.assertEqual(bytewise, [])
 
     def test_several_groups_each_way(self):
-        for variant in (MMA, MMA.with_tile(64, 64), DOT4.with_tile(64, 64)):
+        for variant in (MMA, MMA.with_tile(64, 64), DOT4.with_tile(64, 64), WGMMA, WGMMA.with_tile(64, 64)):
             self.expect(variant, CaseS8(150, 270, 96, out_type=S8))
 
     def test_epilogues(self):
-        for variant in (MMA.with_tile(32, 64), DOT4.with_tile(32, 64)):
+        for variant in (MMA.with_tile(32, 64), DOT4.with_tile(32, 64), WGMMA, WGMMA.with_tile(64, 64)):
             for out_type, activation in itertools.product((F32, U8, S8), range(5)):
                 for signed, bias in ((1, True), (0, False)):
                     self.expect(variant, CaseS8(33, 67 + bias, 40, signed, out_type, activation, bias))

@@ -3,6 +3,7 @@
 driver has, makes other PTX of the same source: what runs here is the source, its assembly and its layouts."""
 import functools
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -25,10 +26,15 @@ def require_tools():
         raise unittest.SkipTest(f"absent: {' '.join(absent)} (tools/install_dependencies tests installs them)")
 
 
+def for_sm_90a(ptx):
+    """PTX with its comments `sm_90a:` opened, as engine/opencl/ptx.cpp does it."""
+    return re.sub(r"/\*sm_90a: (.*?)\*/", r"\1", ptx)
+
+
 @functools.cache
 def ptx_of(program, defines=(), sm=80, edits=()):
-    """The PTX of kernels_cl/**/PROGRAM.cl. `edits` are (file, old, new): planted faults, each of which must change
-    something."""
+    """The PTX of kernels_cl/**/PROGRAM.cl; `sm` 90: for sm_90a. `edits` are (file, old, new): planted faults, each of
+    which must change something."""
     with tempfile.TemporaryDirectory() as folder:
         kernels = KERNELS
         if edits:
@@ -43,12 +49,12 @@ def ptx_of(program, defines=(), sm=80, edits=()):
         done = subprocess.run(
             [CLANG, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-I", kernels,
              "-Wno-linker-warnings", "-target", "nvptx64-nvidia-nvcl", "-Xclang", "-target-cpu", "-Xclang",
-             f"sm_{sm}", "-Xclang", "-target-feature", "-Xclang", "+ptx75", "-Xclang", "-mlink-bitcode-file",
+             f"sm_{min(sm, 86)}", "-Xclang", "-target-feature", "-Xclang", "+ptx75", "-Xclang", "-mlink-bitcode-file",
              "-Xclang", LIBCLC, "-O2", "-S", *(f"-D{d}" for d in defines), source, "-o", "-"],
             capture_output=True, text=True)
         if done.returncode:
             raise AssertionError(f"{program} {defines}: {done.stderr}")
-        return done.stdout
+        return for_sm_90a(done.stdout) if sm == 90 else done.stdout
 
 
 programs = {}  # that have been asked for

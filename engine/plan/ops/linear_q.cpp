@@ -50,10 +50,10 @@ bool norm_adds_parts(const Builder& b, const ir::Graph& graph, const ir::Node& n
 /// does.
 void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, const GemmS8& gemm,
                       const kernels::GemmS8<Argument>& of, const ir::Dim& rows) {
-  const std::int32_t n = std::get<std::int32_t>(of.N), items = gemm.variant.items;
+  const kernels::GemmVariant& variant = gemm.part_variant;
+  const std::int32_t n = std::get<std::int32_t>(of.N), items = variant.items;
   const GemmParts& parts = gemm.parts;
-  opencl::Defines defines =
-      kernels::with_smaller_tiles(gemm.variant, {kPartRows, kPartColumns}).defines;
+  opencl::Defines defines = variant.defines;
   defines["PARTIAL"] = 1;
   const auto limit = [rows, up_to_rows = parts.up_to_rows](Step& step) {
     step.unit = rows;
@@ -61,7 +61,7 @@ void add_partial_gemm(Builder& b, const ir::Graph& graph, const ir::Node& node, 
   };
   const Argument sums = b.partial_sums();
   Step& partial = b.launch(
-      node, "int8", kMmaParts, b.kernel(gemm.variant.program, "gemm_s8_partial", defines),
+      node, "int8", kMmaParts, b.kernel(variant.program, "gemm_s8_partial", defines),
       kernels::GemmS8Partial<Argument>{.a = of.a,
                                        .b = of.b,
                                        .partials = sums,
