@@ -3,6 +3,11 @@
 //
 //   OTHER_TYPE=gpu                  the type of every device
 //   OTHER_VENDOR="NVIDIA Corporation"
+//   OTHER_PLATFORM="NVIDIA CUDA"
+//   OTHER_PTX=sm_90                 binaries are PTX for this target, with a comment for sm_90a
+//   where
+//                                   the source has one; from PTX for sm_90a in which it is open,
+//                                   the program is made with -DOPENED=1
 //   OTHER_UNITS=64                  compute units
 //   OTHER_VERSION="OpenCL 2.0 x"    the version, and that of OpenCL C with it
 //   OTHER_HIDDEN=cl_khr_fp16,...    extensions that are not listed; of cl_khr_subgroups also the
@@ -91,6 +96,17 @@ std::mutex mutex;
 std::map<cl_program, std::string>& sources() {
   static auto* all = new std::map<cl_program, std::string>;
   return *all;
+}
+
+/// The binary of a program that has a source.
+std::string ptx_of(cl_program program) {
+  const std::lock_guard lock(mutex);
+  const bool has_comment = sources()[program].find("/*sm_90a: ") != std::string::npos;
+  std::ostringstream text;
+  text << "// program " << program << "\n.version 8.0\n.target " << setting("OTHER_PTX")
+       << ", texmode_independent\n"
+       << (has_comment ? "/*sm_90a: wgmma;*/\n" : "");
+  return text.str();
 }
 
 std::string name_of(cl_kernel kernel) {
@@ -185,6 +201,53 @@ cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const ch
   for (cl_uint i = 0; i < count; ++i)
     source += lengths && lengths[i] ? std::string(strings[i], lengths[i]) : strings[i];
   return program;
+}
+
+cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info what, size_t room, void* to,
+                         size_t* needed) {
+  static const auto real = next<decltype(&::clGetPlatformInfo)>("clGetPlatformInfo");
+  const std::string name = setting("OTHER_PLATFORM");
+  if (what == CL_PLATFORM_NAME && !name.empty()) return answer(name, room, to, needed);
+  return real(platform, what, room, to, needed);
+}
+
+cl_int clGetProgramInfo(cl_program program, cl_program_info what, size_t room, void* to,
+                        size_t* needed) {
+  static const auto real = next<decltype(&::clGetProgramInfo)>("clGetProgramInfo");
+  if (setting("OTHER_PTX").empty()) return real(program, what, room, to, needed);
+  const std::string ptx = ptx_of(program);
+  if (what == CL_PROGRAM_BINARY_SIZES) {
+    const size_t bytes = ptx.size();
+    return answer(&bytes, sizeof(bytes), room, to, needed);
+  }
+  if (what != CL_PROGRAM_BINARIES) return real(program, what, room, to, needed);
+  if (to) std::memcpy(*static_cast<void**>(to), ptx.data(), ptx.size());
+  return CL_SUCCESS;
+}
+
+cl_program clCreateProgramWithBinary(cl_context context, cl_uint count, const cl_device_id* devices,
+                                     const size_t* lengths, const unsigned char** binaries,
+                                     cl_int* binary_status, cl_int* status) {
+  static const auto real =
+      next<decltype(&::clCreateProgramWithBinary)>("clCreateProgramWithBinary");
+  if (setting("OTHER_PTX").empty())
+    return real(context, count, devices, lengths, binaries, binary_status, status);
+  const std::string ptx(reinterpret_cast<const char*>(binaries[0]), lengths[0]);
+  const bool is_open = ptx.find("\n.version 8.4\n.target sm_90a, ") != std::string::npos &&
+                       ptx.find("\nwgmma;\n") != std::string::npos;
+  log(is_open ? "ptx for sm_90a" : "ptx");
+  void* from = nullptr;
+  std::string source;
+  if (is_open && std::sscanf(ptx.c_str(), "// program %p", &from) == 1) {
+    const std::lock_guard lock(mutex);
+    source = "#define OPENED 1\n" + sources()[static_cast<cl_program>(from)];
+  }
+  if (source.empty()) {
+    if (status) *status = CL_INVALID_BINARY;
+    return nullptr;
+  }
+  const char* text = source.c_str();
+  return clCreateProgramWithSource(context, 1, &text, nullptr, status);
 }
 
 cl_int clBuildProgram(cl_program program, cl_uint devices, const cl_device_id* ids,
