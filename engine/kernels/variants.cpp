@@ -31,7 +31,7 @@ const Needs wgmma{.kind = gpu,
 const Needs dpas{.kind = gpu,
                  .one_of = {&Capabilities::intel_dpas_8, &Capabilities::intel_dpas_16}};
 const Needs mfma{.kind = gpu, .one_of = {&Capabilities::amd_mfma_k16, &Capabilities::amd_mfma_k32}};
-const Needs wmma{.kind = gpu, .one_of = {&Capabilities::amd_wmma}};
+const Needs wmma{.kind = gpu, .one_of = {&Capabilities::amd_wmma, &Capabilities::amd_wmma_gfx12}};
 const Needs matrix_f16{.kind = gpu, .one_of = {&Capabilities::matrix_f16}, .matrix_unit = true};
 const Needs mma_attention{
     .kind = gpu, .one_of = {&Capabilities::ptx_mma_s8}, .group_items = 128, .local_bytes = 38 * KB};

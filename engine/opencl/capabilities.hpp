@@ -46,19 +46,20 @@ struct Capabilities {
   bool command_buffer = false;   ///< launches recorded by cl_khr_command_buffer and replayed
 
   // Instructions of one vendor.
-  bool ptx_dp4a = false;       ///< NVIDIA: dp4a by inline PTX
-  bool ptx_mma_s8 = false;     ///< NVIDIA: mma.sync.m16n8k32 of s8 by inline PTX
-  bool ptx_wgmma_s8 = false;   ///< NVIDIA sm_90: wgmma of s8 and u8 by s8, as PTX for sm_90a
-  bool ptx_cp_async = false;   ///< NVIDIA: cp.async of 16 bytes by inline PTX
-  bool intel_dpas_8 = false;   ///< Intel: DPAS of s8 by sub-groups of 8
-  bool intel_dpas_16 = false;  ///< Intel: DPAS of s8 by sub-groups of 16
-  bool amd_mfma_k16 = false;   ///< AMD gfx908, gfx90a: MFMA of s8, 16 x 16 x 16
-  bool amd_mfma_k32 = false;   ///< AMD gfx940 and later: MFMA of s8, 16 x 16 x 32
-  bool amd_wmma = false;       ///< AMD gfx11: WMMA of s8, 16 x 16 x 16
-  bool matrix_f16 = false;     ///< the matrix unit above multiplies halves, too
-  bool amd_sdot4 = false;      ///< AMD: __builtin_amdgcn_sdot4
-  bool amd_sudot4 = false;     ///< AMD from gfx11 on: __builtin_amdgcn_sudot4
-  bool arm_dot_acc = false;    ///< Arm: arm_dot_acc of cl_arm_integer_dot_product_accumulate_int8
+  bool ptx_dp4a = false;        ///< NVIDIA: dp4a by inline PTX
+  bool ptx_mma_s8 = false;      ///< NVIDIA: mma.sync.m16n8k32 of s8 by inline PTX
+  bool ptx_wgmma_s8 = false;    ///< NVIDIA sm_90: wgmma of s8 and u8 by s8, as PTX for sm_90a
+  bool ptx_cp_async = false;    ///< NVIDIA: cp.async of 16 bytes by inline PTX
+  bool intel_dpas_8 = false;    ///< Intel: DPAS of s8 by sub-groups of 8
+  bool intel_dpas_16 = false;   ///< Intel: DPAS of s8 by sub-groups of 16
+  bool amd_mfma_k16 = false;    ///< AMD gfx908, gfx90a: MFMA of s8, 16 x 16 x 16
+  bool amd_mfma_k32 = false;    ///< AMD gfx940 and later: MFMA of s8, 16 x 16 x 32
+  bool amd_wmma = false;        ///< AMD gfx11: WMMA of s8, 16 x 16 x 16
+  bool amd_wmma_gfx12 = false;  ///< AMD gfx12: the same, in another layout
+  bool matrix_f16 = false;      ///< the matrix unit above multiplies halves, too
+  bool amd_sdot4 = false;       ///< AMD: __builtin_amdgcn_sdot4
+  bool amd_sudot4 = false;      ///< AMD from gfx11 on: __builtin_amdgcn_sudot4
+  bool arm_dot_acc = false;     ///< Arm: arm_dot_acc of cl_arm_integer_dot_product_accumulate_int8
 
   /// Why a capability is absent, by its name: "not listed by the driver", "hidden by
   /// BERTCL_DISABLE".

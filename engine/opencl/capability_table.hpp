@@ -12,7 +12,7 @@ struct CapabilityName {
   bool Capabilities::*flag;
 };
 
-inline constexpr std::array<CapabilityName, 27> kCapabilityNames = {{
+inline constexpr std::array<CapabilityName, 28> kCapabilityNames = {{
     {"overlapping_views", &Capabilities::overlapping_views},
     {"in_process_cpu", &Capabilities::in_process_cpu},
     {"persistent_kernel", &Capabilities::persistent_kernel},
@@ -36,6 +36,7 @@ inline constexpr std::array<CapabilityName, 27> kCapabilityNames = {{
     {"amd_mfma_k16", &Capabilities::amd_mfma_k16},
     {"amd_mfma_k32", &Capabilities::amd_mfma_k32},
     {"amd_wmma", &Capabilities::amd_wmma},
+    {"amd_wmma_gfx12", &Capabilities::amd_wmma_gfx12},
     {"matrix_f16", &Capabilities::matrix_f16},
     {"amd_sdot4", &Capabilities::amd_sdot4},
     {"amd_sudot4", &Capabilities::amd_sudot4},

@@ -65,6 +65,7 @@ void Prober::matrix_units_of(bool nvidia, bool amd) {
       {"amd_mfma_k16", named("gfx908", "gfx90a"), "not an AMD gfx908 or gfx90a"},
       {"amd_mfma_k32", named("gfx94", "gfx95"), "not an AMD gfx940 or later"},
       {"amd_wmma", named("gfx11"), "not an AMD gfx11"},
+      {"amd_wmma_gfx12", named("gfx120"), "not an AMD gfx1200 or gfx1201"},
   };
   for (const MatrixUnit& unit : matrix_units()) {
     const auto works = [&] { return matrix_probe(unit, false); };
