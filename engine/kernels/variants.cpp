@@ -83,6 +83,11 @@ GemmVariant with_tile_sizes(GemmVariant variant) {
   return variant;
 }
 
+GemmVariant with_tuned_options(GemmVariant variant, std::vector<TileOptions> options) {
+  variant.tuned_options = std::move(options);
+  return variant;
+}
+
 /// Of a work-group, whose tiles are 128 x 256, where a launch has enough of them.
 GemmVariant of_warpgroups(GemmVariant variant) {
   variant.tile_columns = 256;
@@ -101,10 +106,24 @@ GemmVariant reference(std::string program) {
   return variant;
 }
 
+// No registers are spilled in any (tests/layout/check_gpu_kernels).
+const std::vector<TileOptions> wgmma_options{{{128, 128}, {{"CELLS_K", 4}}},
+                                             {{64, 256}, {}},
+                                             {{64, 128}, {{"CELLS_K", 2}}},
+                                             {{64, 64}, {{"CELLS_K", 2}}}};
+const std::vector<TileOptions> mma_options{{{128, 256}, {}},
+                                           {{128, 128}, {{"STAGES", 3}}},
+                                           {{128, 128}, {{"STAGES", 5}}},
+                                           {{128, 128}, {{"SUBS_N", 2}}},
+                                           {{64, 128}, {{"CELLS_K", 4}, {"STAGES", 3}}},
+                                           {{64, 128}, {{"SUBS_N", 2}}},
+                                           {{64, 64}, {{"CELLS_K", 4}}},
+                                           {{64, 64}, {{"SUBS_N", 2}}}};
+
 // clang-format off
 const std::vector<GemmVariant> s8{
-    with_known_epilogue(of_warpgroups(of_groups("wgmma", "gemm_s8_wgmma", 16, wgmma, Unit::wgmma))),
-    with_known_epilogue(with_tile_sizes(of_groups("mma", "gemm_s8_mma", 16, mma, Unit::matrix))),
+    with_tuned_options(with_known_epilogue(of_warpgroups(of_groups("wgmma", "gemm_s8_wgmma", 16, wgmma, Unit::wgmma))), wgmma_options),
+    with_tuned_options(with_known_epilogue(with_tile_sizes(of_groups("mma", "gemm_s8_mma", 16, mma, Unit::matrix))), mma_options),
     of_groups("dpas", "gemm_s8_matrix", 4, dpas, Unit::matrix),
     of_groups("mfma", "gemm_s8_matrix", 4, mfma, Unit::matrix),
     of_groups("wmma", "gemm_s8_matrix", 4, wmma, Unit::matrix),
@@ -225,6 +244,21 @@ GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> 
   variant.name += fmt::format("_{}x{}", tiles[0], tiles[1]);
   set_tiles(variant, tiles[0], tiles[1]);
   return variant;
+}
+
+GemmVariant with_options(const GemmVariant& variant, const TileOptions& options) {
+  const auto& [rows, columns] = options.tile;
+  GemmVariant made = with_smaller_tiles(variant, options.tile);
+  if (options.defines.empty()) return made;
+  const bool is_own = rows == variant.tile_rows && columns == variant.tile_columns;
+  made.options_of = is_own ? variant.name : made.name;
+  for (const auto& [name, value] : options.defines) {
+    made.defines[name] = value;
+    made.name += name == "CELLS_K"  ? fmt::format("_k{}", 16 * value)
+                 : name == "STAGES" ? fmt::format("_stages{}", value)
+                                    : fmt::format("_{}x{}", 8 / value, value);
+  }
+  return made;
 }
 
 std::vector<GemmVariant> with_all_smaller_tiles(const GemmVariant& variant,

@@ -17,6 +17,13 @@ namespace bertcl::kernels {
 /// The multiply instruction of a work-group kernel, chosen at build time.
 enum class Unit { none, dot4, matrix, wgmma };
 
+/// A tile with build options of its own: how deep the strips are along K (CELLS_K), how many of
+/// them are on their way (STAGES), how the sub-groups share a tile (SUBS_N).
+struct TileOptions {
+  std::array<std::int32_t, 2> tile;  // rows, columns
+  opencl::Defines defines;
+};
+
 /// GEMMs with constant weights. A work-item makes a tile of tile_rows x tile_columns, or all of
 /// a work-group do.
 struct GemmVariant {
@@ -36,6 +43,9 @@ struct GemmVariant {
   /// Smaller tiles, rows and columns, largest first, for launches of which larger ones leave
   /// compute units idle; a device can be tuned to them, too.
   std::vector<std::array<std::int32_t, 2>> smaller_tiles = {};
+  /// What only tuning chooses: other options of these tiles, and tiles larger than its own.
+  std::vector<TileOptions> tuned_options = {};
+  std::string options_of = "";  // the variant with the same tile and no options; "": itself
   std::string tiles_of = name;  // the variant whose tiles this one makes smaller, or itself
   std::int32_t parts = 1;       // of K, among work-groups, where the sums of the parts fit
 
@@ -69,6 +79,10 @@ bool has_few_registers(const opencl::DeviceInfo& info);
 
 /// The same variant with tiles of `rows` x `columns`: "dot4_64x128".
 GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles);
+
+/// The same variant with a tile and options of `tuned_options`: "mma_128x256", "mma_64x64_k64",
+/// "mma_128x128_stages3", "mma_128x128_4x2" (4 sub-groups down, 2 across).
+GemmVariant with_options(const GemmVariant& variant, const TileOptions& options);
 
 /// The variants on the same weights for launches in which `variant`, a work-group variant, would
 /// leave compute units idle; smallest tiles first.

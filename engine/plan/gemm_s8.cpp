@@ -92,13 +92,18 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
         return reason.empty() ? target.why_not(variant.needs) : kernels::Refusal{reason};
       });
   std::vector<GemmVariant> tunable = tunable_variants_of(target, all);
-  std::erase_if(tunable, [&](const GemmVariant& variant) {
-    return !target.options.why_refused("linear_q", variant.name).empty();
-  });
+  const auto erase_refused = [&] {
+    std::erase_if(tunable, [&](const GemmVariant& variant) {
+      return !target.options.why_refused("linear_q", variant.name).empty();
+    });
+  };
+  erase_refused();
   GemmS8 gemm;
   if (may_divide(target, k)) gemm.part_variant = undivided(tunable);
   const bool divides = !gemm.part_variant.name.empty();
   if (divides) add_divided(tunable, gemm.part_variant, k);
+  add_tuned_options(tunable, target, all);  // last: tuning stops at its time limit
+  erase_refused();
   const std::vector<TunedVariant> tuned = tuned_variants(target, tunable, "linear_q", "int8", n, k);
   gemm.why_not_faster = choice.why_not_faster;
   gemm.tunable = tunable_of(tunable, n, k, choice.variant->name);

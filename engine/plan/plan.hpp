@@ -78,7 +78,8 @@ struct Alternative {
 /// A variant for tuning; variants of one layout read the same weights.
 struct TunableVariant {
   std::string name, layout;
-  std::string variant;  // whose tiles it changes, or itself
+  std::string variant;     // whose tiles it changes, or itself
+  std::string options_of;  // the one of the same tile without its options; "": it has none
 };
 
 /// Tuning data of a GEMM with constant weights [k, n].

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 GEMM for NVIDIA's matrix units, sm_80 and later: out[M][N] = epilogue(A[M][K] x B[K][N]).
 //
-// A work-group of 2 x 4 sub-groups makes a tile. K passes in strips of CELLS_K cells of 16 bytes,
+// A work-group of 2 x 4 sub-groups, or of 4 x 2, makes a tile. K passes in strips of CELLS_K cells of 16 bytes,
 // which cp.async brings to local memory in a ring of STAGES strips, and ldmatrix to registers:
 //
 //                  TILE_N                 strip, of A as of B:
@@ -39,8 +39,10 @@
 #ifndef PARTIAL
 #define PARTIAL 0  // 1: gemm_s8_partial, the sums of a part of K
 #endif
-#define SUBS_N 4
-#define SUB_M (TILE_M / 2)
+#ifndef SUBS_N
+#define SUBS_N 4  // sub-groups side by side, of 8: 2 or 4
+#endif
+#define SUB_M (TILE_M / (8 / SUBS_N))
 #define SUB_N (TILE_N / SUBS_N)
 #define PAD (8 / CELLS_K)
 #define A_CELLS (TILE_M + PAD)

@@ -141,6 +141,25 @@ TEST(Variants, SmallerTilesOfTheSameWeights) {
   EXPECT_EQ(smaller("dpas"), "dot4_32x64 dot4_64x64 dot4_64x128 ");
 }
 
+TEST(Variants, OptionsThatOnlyTuningChooses) {
+  const auto variants = gemm_s8_variants();
+  const GemmVariant& mma = *std::ranges::find(variants, "mma", &GemmVariant::name);
+  std::vector<std::string> names, of;
+  for (const TileOptions& options : mma.tuned_options) {
+    const GemmVariant made = with_options(mma, options);
+    names.push_back(made.name), of.push_back(made.options_of);
+    EXPECT_EQ(made.layout(), mma.layout());
+    EXPECT_EQ(made.tiles_of, "mma");
+    EXPECT_EQ(made.defines.at("TILE_M"), made.tile_rows);
+  }
+  EXPECT_THAT(names,
+              testing::ElementsAre("mma_128x256", "mma_128x128_stages3", "mma_128x128_stages5",
+                                   "mma_128x128_4x2", "mma_64x128_k64_stages3", "mma_64x128_4x2",
+                                   "mma_64x64_k64", "mma_64x64_4x2"));
+  EXPECT_THAT(of, testing::ElementsAre("", "mma", "mma", "mma", "mma_64x128", "mma_64x128",
+                                       "mma_64x64", "mma_64x64"));
+}
+
 TEST(Variants, OfProgramsWithOptions) {
   EXPECT_EQ(gemm_variant_of_program("gemm_f32_x86", {{"LANES", 8}}).name, "x86_avx2");
   const GemmVariant small_m = gemm_variant_of_program("gemm_f32_x86_small_m", {{"LANES", 16}});

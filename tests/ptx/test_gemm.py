@@ -47,8 +47,22 @@ class GemmS8(KernelTest):
             for i, (m, n, k) in enumerate(shapes(tile, depths)):
                 self.expect(variant, CaseS8(m, n, k, a_signed=i % 2))
         for cells, (m, n, k) in itertools.product((2, 4), ((65, 70, 96), (64, 64, 300))):
-            self.expect(dataclasses.replace(WGMMA.with_tile(64, 128), defines=WGMMA.defines + (
-                "TILE_M=64", "TILE_N=128", f"CELLS_K={cells}", "STAGES=3")), CaseS8(m, n, k, a_signed=0))
+            variant = WGMMA.with_tile(64, 128)
+            variant = dataclasses.replace(variant, defines=(*variant.defines, f"CELLS_K={cells}", "STAGES=3"))
+            self.expect(variant, CaseS8(m, n, k, a_signed=0))
+
+    def test_options_that_only_tuning_chooses(self):
+        # engine/kernels/variants.cpp, tuned_options
+        options = {MMA: ((128, 256), (128, 128, "STAGES=3"), (128, 128, "STAGES=5"), (128, 128, "SUBS_N=2"),
+                         (64, 128, "CELLS_K=4", "STAGES=3"), (64, 128, "SUBS_N=2"), (64, 64, "CELLS_K=4"),
+                         (64, 64, "SUBS_N=2")),
+                   WGMMA: ((128, 128, "CELLS_K=4"), (64, 256), (64, 128, "CELLS_K=2"), (64, 64, "CELLS_K=2"))}
+        for plain, tiles in options.items():
+            for m, n, *defines in tiles:
+                variant = plain.with_tile(m, n)
+                variant = dataclasses.replace(variant, defines=(*variant.defines, *defines))
+                for i, (rows, columns, k) in enumerate(shapes((m, n), [1, 17, *around(64), *around(128), 320, 450])):
+                    self.expect(variant, CaseS8(rows, columns, k, a_signed=i % 2, out_type=(S32, S8)[i % 2]))
 
     def test_parts_of_k(self):
         # A strip of this tile is 64 bytes deep: parts of one or more, of unequal depth, and without any.

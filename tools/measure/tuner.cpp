@@ -145,6 +145,9 @@ class Tuner {
   std::optional<double> measure(runtime::Session& session, std::int64_t rows, Measured& measured);
   /// Nothing where the device refuses the variant's kernels.
   std::optional<Measured> check_and_measure(const plan::TunableVariant& variant);
+  /// Whether a variant, measured before, was the fastest, or about as fast, for some number of
+  /// rows.
+  bool was_fastest(const TuneResult& result, const std::string& variant) const;
   bool time_is_up() const { return Clock::now() >= settings_.deadline; }
 
   const TunedStep& step_;
@@ -237,6 +240,13 @@ std::optional<Measured> Tuner::check_and_measure(const plan::TunableVariant& var
   return measured;
 }
 
+bool Tuner::was_fastest(const TuneResult& result, const std::string& variant) const {
+  for (const Measured& measured : result.variants)
+    for (std::size_t i = 0; measured.variant == variant && i < measured.us.size(); ++i)
+      if (measured.us[i] <= kLeastGain * fastest_.at(settings_.rows[i])) return true;
+  return false;
+}
+
 TuneResult Tuner::run() {
   TuneResult result;
   result.standard = *check_and_measure({"", "default", ""});
@@ -248,6 +258,7 @@ TuneResult Tuner::run() {
   for (const plan::TunableVariant& variant : step_.gemm.variants) {
     if (time_is_up()) complete_ = false;
     if (!complete_) break;
+    if (!variant.options_of.empty() && !was_fastest(result, variant.options_of)) continue;
     if (std::optional<Measured> measured = check_and_measure(variant))
       result.variants.push_back(*std::move(measured));
   }

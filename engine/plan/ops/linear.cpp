@@ -127,8 +127,8 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   Step& step = bf16 ? launch(fill(of_bf16)) : launch(fill(kernels::GemmF32<Argument>()));
   step.local[0] = static_cast<std::size_t>(variant.items);
   if (tuned.empty() && variant.name == "group") {
-    for (const GemmVariant& smaller : kernels::with_all_smaller_tiles(
-             variant, b.context().info(), b.context().capabilities())) {
+    for (const GemmVariant& smaller :
+         kernels::with_all_smaller_tiles(variant, b.context().info(), b.context().capabilities())) {
       opencl::Defines options = smaller.defines;
       options.merge(defines);
       step.alternatives.push_back({0,

@@ -35,10 +35,19 @@ std::vector<GemmVariant> tunable_variants_of(const Target& target,
   return supported;
 }
 
+void add_tuned_options(std::vector<GemmVariant>& supported, const Target& target,
+                       std::span<const GemmVariant> variants) {
+  for (const GemmVariant& variant : variants)
+    if (std::ranges::find(supported, variant.name, &GemmVariant::name) != supported.end())
+      for (const kernels::TileOptions& options : variant.tuned_options)
+        supported.push_back(kernels::with_options(target.for_device(variant), options));
+}
+
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
                        const std::string& otherwise) {
   TunableGemm gemm{n, k, {}, otherwise, 0};
-  for (const GemmVariant& c : variants) gemm.variants.push_back({c.name, c.layout(), c.tiles_of});
+  for (const GemmVariant& c : variants)
+    gemm.variants.push_back({c.name, c.layout(), c.tiles_of, c.options_of});
   return gemm;
 }
 
