@@ -44,21 +44,28 @@ class End {
 
 }  // namespace
 
+bool Connection::is_mine(int descriptor) const {
+  // All connections have the server's port, so compare the client's first.
+  End remote(descriptor, getpeername);
+  return remote.port() == remote_port_ && remote.host() == remote_address_ &&
+         End(descriptor, getsockname).port() == local_port_;
+}
+
 int Connection::socket() {
   if (socket_) return *socket_;
   socket_ = -1;
   // Of a client that has reset its connection no port is known: any socket would be taken for its.
   if (remote_port_ < 0 || local_port_ < 0) return *socket_;
+  // A connection keeps its thread: look through all descriptors for its first request only.
+  static thread_local int last = -1;
+  if (last >= 0 && is_mine(last)) return *(socket_ = last);
   std::error_code gone;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", gone)) {
     const std::string name = entry.path().filename().string();
     int descriptor = -1;
     std::from_chars(name.data(), name.data() + name.size(), descriptor);
-    // All connections have the server's port, so compare the client's first.
-    End remote(descriptor, getpeername);
-    if (remote.port() != remote_port_ || remote.host() != remote_address_) continue;
-    if (End(descriptor, getsockname).port() == local_port_) {
-      socket_ = descriptor;
+    if (is_mine(descriptor)) {
+      socket_ = last = descriptor;
       break;
     }
   }
@@ -73,6 +80,13 @@ bool Connection::hung_up() {
 
 void Connection::close_after_reply() {
   if (socket() >= 0) shutdown(socket(), SHUT_RDWR);
+}
+
+void Connection::wait_for_request(int seconds, int stop) {
+  if (socket() < 0) return;
+  pollfd ends[] = {{socket(), POLLIN | POLLRDHUP, 0}, {stop, POLLIN, 0}};
+  const int ready = poll(ends, 2, 1000 * seconds);
+  if (ready == 0 || (ready > 0 && ends[0].revents == 0)) close_after_reply();
 }
 
 }  // namespace bertcl::serve

@@ -6,8 +6,8 @@
 
 namespace bertcl::serve {
 
-/// Looked for when it is first asked for something. The thread that serves the connection may use
-/// it, which keeps the socket open meanwhile.
+/// Looked for when it is first asked for something; a thread remembers the last one. The thread
+/// that serves the connection may use it, which keeps the socket open meanwhile.
 class Connection {
  public:
   Connection(std::string remote_address, int remote_port, int local_port)
@@ -19,9 +19,13 @@ class Connection {
   bool hung_up();
   /// Ends it once all that was written has been sent.
   void close_after_reply();
+  /// Waits, asleep, until more has come or the client has closed it. Ends it after `seconds`, or
+  /// when the descriptor `stop` can be read.
+  void wait_for_request(int seconds, int stop);
 
  private:
   int socket();
+  bool is_mine(int descriptor) const;
 
   std::string remote_address_;
   int remote_port_, local_port_;

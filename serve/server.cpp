@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 #include <httplib.h>
 #include <strings.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <charconv>
@@ -72,6 +74,27 @@ BodyOf body_of(const httplib::Request& request, std::size_t& length) {
   return BodyOf::announced;
 }
 
+/// True if the library keeps the connection after a reply.
+bool keeps_connection(const httplib::Request& request, const httplib::Response& response) {
+  if (request.version == "HTTP/1.0" && request.get_header_value("Connection") != "Keep-Alive")
+    return false;
+  return response.has_header("Keep-Alive") && response.get_header_value("Connection") != "close";
+}
+
+/// Can be read once set() has been called.
+class StopEvent {
+ public:
+  StopEvent() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~StopEvent() { close(descriptor_); }
+  StopEvent(const StopEvent&) = delete;
+  StopEvent& operator=(const StopEvent&) = delete;
+  void set() { eventfd_write(descriptor_, 1); }
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
 /// Set by a handler, read when its reply has been written by the same thread.
 thread_local bool closes_connection = false;
 
@@ -87,6 +110,7 @@ struct Server::Impl {
   ServerOptions options;
   std::function<void(const Answered&)> log;
   ConnectionPool pool;
+  StopEvent stop_event;
   HttpServer http;
   std::atomic<bool> started = false, stopped = false, ended = false;
 
@@ -128,8 +152,12 @@ struct Server::Impl {
       return httplib::Server::HandlerResponse::Handled;
     };
     http.set_error_handler(on_error);
-    http.set_logger([](const httplib::Request& request, const httplib::Response&) {
-      if (std::exchange(closes_connection, false)) connection_of(request).close_after_reply();
+    http.set_logger([this](const httplib::Request& request, const httplib::Response& response) {
+      if (std::exchange(closes_connection, false))
+        return connection_of(request).close_after_reply();
+      // The library would look for the next request 100 times a second, on each connection.
+      if (keeps_connection(request, response))
+        connection_of(request).wait_for_request(options.keep_alive_seconds, stop_event.get());
     });
   }
 
@@ -235,6 +263,7 @@ void Server::listen() {
 
 void Server::stop() {
   if (impl_->stopped.exchange(true)) return;
+  impl_->stop_event.set();
   // The library forgets a stop() that comes before it listens.
   while (impl_->started && !impl_->ended) {
     if (impl_->http.is_running()) return impl_->http.stop();

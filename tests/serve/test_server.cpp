@@ -2,10 +2,12 @@
 // The server on a port of this machine: many clients, limits, clients that go away, its end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -93,6 +95,50 @@ TEST(Server, AClientThatHangsUpLeavesTheQueue) {
   }
   { RawConnection nothing(server.port()); }
   EXPECT_EQ(server.client().Post("/embed", body_of("b"), kJson)->status, 200);
+}
+
+/// How often threads of this process went to sleep.
+long times_asleep() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return used.ru_nvcsw;
+}
+
+TEST(Server, IdleConnectionsSleepAndEndWithTheServer) {
+  std::vector<RawConnection> clients;
+  auto server = std::make_unique<TestServer>();
+  for (int i = 0; i < 32; ++i) {
+    clients.emplace_back(server->port());
+    clients.back().post("/embed", body_of("a"));
+    EXPECT_THAT(clients.back().receive(), HasSubstr("200 OK"));
+  }
+  const long before = times_asleep();
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_LT(times_asleep() - before, 100);  // a look each 10 ms would be 1,600
+  const auto begin = std::chrono::steady_clock::now();
+  server.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+}
+
+TEST(Server, AnIdleConnectionIsClosedInTime) {
+  TestServer server({.server = {.keep_alive_seconds = 1}});
+  RawConnection client(server.port());
+  client.post("/embed", body_of("a"));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(client.all(), HasSubstr("200 OK"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1700));
+}
+
+TEST(Server, AConnectionOfOneRequestIsClosedAtOnce) {
+  TestServer server;
+  for (const char* head : {"GET /health HTTP/1.0\r\n\r\n",
+                           "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"}) {
+    RawConnection client(server.port());
+    client.send(head);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_THAT(client.all(), HasSubstr("200 OK"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1)) << head;
+  }
 }
 
 TEST(Server, ARequestIsGivenUpInTime) {
