@@ -1,5 +1,6 @@
 # syntax=docker/dockerfile:1
 # The program and the default model: docker build -t bertcl . && docker run --rm bertcl answer -q "Who maintains OpenCL?"
+# `--target debian` is the same with a package manager, for images with a GPU's driver on top.
 # tools/check_packages runs the same commands in bare systems. PoCL's compiler needs no sanitizers (clang/*/lib, 43 MB).
 FROM debian:12-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates git
@@ -7,10 +8,10 @@ WORKDIR /src/bertcl
 COPY . .
 RUN tools/package
 
-FROM debian:12-slim
+FROM debian:12-slim AS debian
 COPY --from=build /src/bertcl/build/packages/*.deb /packages/
 RUN apt-get update \
- && apt-get install -y --no-install-recommends \
+ && apt-get install -y --no-install-recommends busybox-static \
       /packages/bertcl_*.deb /packages/libbertcl0_*.deb /packages/bertcl-model-*.deb \
  && rm -rf /packages /var/lib/apt/lists/* /usr/lib/llvm-*/lib/clang/*/lib \
  && useradd --create-home --uid 1000 bertcl \
@@ -18,8 +19,25 @@ RUN apt-get update \
 USER bertcl
 WORKDIR /home/bertcl
 EXPOSE 8080
-# Of `serve` at its usual port; bash asks by itself. Kernels are built before the first "ready", hence the start period.
+# Of `serve` at its usual port. Kernels are built before the first "ready", hence the start period.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=120s --retries=3 \
-  CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/8080 && printf 'GET /health HTTP/1.0\\r\\n\\r\\n' >&3 && read -r line <&3 && [[ $line == *' 200 '* ]]"]
+  CMD ["busybox", "wget", "-q", "-O", "/dev/null", "http://127.0.0.1:8080/health"]
+ENTRYPOINT ["bertcl"]
+CMD ["--help"]
+
+# Only what runs, a third of that.
+FROM debian AS collect
+USER root
+COPY deploy/image_root /
+RUN /image_root /image
+
+FROM scratch
+COPY --from=collect /image /
+ENV LANG=C.UTF-8 PATH=/usr/bin
+USER bertcl
+WORKDIR /home/bertcl
+EXPOSE 8080
+HEALTHCHECK --interval=30s --timeout=5s --start-period=120s --retries=3 \
+  CMD ["busybox", "wget", "-q", "-O", "/dev/null", "http://127.0.0.1:8080/health"]
 ENTRYPOINT ["bertcl"]
 CMD ["--help"]
