@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -39,6 +41,7 @@ struct ServeOptions : ServedModelOptions {
   serve::ServerOptions server;
   serve::ServiceOptions service;
   serve::BatcherOptions batcher;
+  std::optional<std::size_t> max_batch_tokens;
   int max_wait_ms = 0, timeout = 60;
   std::string config, log_level = "all";
   bool json_logs = false;
@@ -127,6 +130,15 @@ std::vector<NamedModel> named_models(const ServeOptions& options) {
   return models;
 }
 
+/// A batch keeps a GPU busy by its size, a core by 512 tokens. What is longer gains nothing and all
+/// that come while it runs wait for it: all-MiniLM-L6-v2 in int8 on two cores with AVX-512 VNNI,
+/// 2026-11-26, has the same throughput with 1024 and 16384, and a p99 of half as much with 1024 at
+/// 70 % load.
+std::size_t batch_tokens(const opencl::DeviceInfo& device) {
+  const std::size_t most = serve::BatcherOptions{}.max_batch_tokens, of_core = 512;
+  return device.type == "cpu" ? std::min(most, of_core * device.compute_units) : most;
+}
+
 std::vector<std::unique_ptr<serve::Model>> load_models(const std::vector<NamedModel>& named,
                                                        const ServeOptions& options,
                                                        serve::Metrics& metrics) {
@@ -138,6 +150,8 @@ std::vector<std::unique_ptr<serve::Model>> load_models(const std::vector<NamedMo
     serve::ModelSetup setup = load_served_model(model, own, device);
     if (!meets_requirement(*setup.session, options)) return {};
     serve::BatcherOptions batcher = options.batcher;
+    batcher.max_batch_tokens =
+        options.max_batch_tokens.value_or(batch_tokens(setup.session->context().info()));
     batcher.max_wait = std::chrono::milliseconds(options.max_wait_ms);
     batcher.on_batch = [&metrics, name = setup.name](const serve::BatchDone& done) {
       metrics.count_batch(name, done);
@@ -240,7 +254,8 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
 void add_batch_options(CLI::App& command, ServeOptions& options) {
   serve::BatcherOptions& batcher = options.batcher;
   const char* group = "Batches";
-  positive(command, "--max-batch-tokens", batcher.max_batch_tokens, "Tokens of a batch at most")
+  positive(command, "--max-batch-tokens", options.max_batch_tokens,
+           "Tokens of a batch at most; by default 16384, on a CPU no more than 512 for each core")
       ->group(group);
   not_negative(
       command, "--max-wait-ms", options.max_wait_ms,
