@@ -244,6 +244,7 @@ class Load {
       const ssize_t size = ::send(connection.socket.get(), request.data() + connection.sent,
                                   request.size() - connection.sent, MSG_NOSIGNAL);
       if (size < 0 && (errno == EAGAIN || errno == ENOTCONN)) return;
+      if (size < 0 && errno == ECONNREFUSED) throw system_failure(options_.url);
       if (size < 0) return lose(connection);
       connection.sent += static_cast<std::size_t>(size);
     }
