@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 GEMM for NVIDIA's matrix units, sm_80 and later: out[M][N] = epilogue(A[M][K] x B[K][N]).
 //
-// A work-group of 2 x 4 sub-groups, or of 4 x 2, makes a tile. K passes in strips of CELLS_K cells of 16 bytes,
-// which cp.async brings to local memory in a ring of STAGES strips, and ldmatrix to registers:
+// A work-group of 2 x 4 sub-groups, or of 4 x 2, makes a tile. K passes in strips of CELLS_K cells
+// of 16 bytes, which cp.async brings to local memory in a ring of STAGES strips, and ldmatrix to
+// registers:
 //
 //                  TILE_N                 strip, of A as of B:
 //           o----o----o----o----o

@@ -26,13 +26,16 @@
 #define TILE_N 256  // columns of a work-group: 64, 128 or 256
 #endif
 #ifndef CELLS_K
-#define CELLS_K (TILE_M < 128 ? 4 : 2)
+#define CELLS_K (TILE_M + TILE_N > 192 ? 2 : 4)
 #endif
 #define ITEMS 256
 #define STRIP ((TILE_M + TILE_N) * CELLS_K)   // cells
 #define MOST_STAGES (48 * 1024 / 16 / STRIP)  // more local memory no driver gives
 #ifndef STAGES
 #define STAGES (MOST_STAGES < 6 ? MOST_STAGES : 6)  // of the ring, at least 3
+#endif
+#if STAGES < 3
+#error "two strips are multiplied while at least one is on its way"
 #endif
 #ifndef COPY_ASYNC
 #define COPY_ASYNC 1
