@@ -249,7 +249,7 @@ bool Tuner::was_fastest(const TuneResult& result, const std::string& variant) co
 
 TuneResult Tuner::run() {
   TuneResult result;
-  result.standard = *check_and_measure({"", "default", ""});
+  result.standard = *check_and_measure({"", "default", "", ""});
   result.standard.variant = step_.gemm.otherwise;
   if (!result.standard.wrong.empty())
     throw Error(fmt::format("{} {}x{}: the default, {}, is wrong on this device: {}", step_.op,
