@@ -17,6 +17,7 @@
 #include "kernels/contracts/prepack.hpp"
 #include "passes/quant_params.hpp"
 #include "plan/ops/linear.hpp"
+#include "plan/predicted.hpp"
 
 namespace bertcl::plan {
 namespace {
@@ -82,6 +83,32 @@ GemmParts take_parts(GemmS8& gemm, const opencl::DeviceInfo& info) {
 
 }  // namespace
 
+namespace {
+
+/// The tiles of a work-group variant by rows: as predicted for the device, else the largest that
+/// leaves no compute unit idle.
+void add_tiles(GemmS8& gemm, const Target& target) {
+  const opencl::DeviceInfo& info = target.context.info();
+  std::vector<GemmVariant> smaller =
+      kernels::with_all_smaller_tiles(gemm.variant, info, target.context.capabilities());
+  std::erase_if(smaller, [&](const GemmVariant& v) { return target.is_disabled(v.tiles_of); });
+  std::vector<GemmVariant> tiles{gemm.variant};
+  for (auto tile = smaller.rbegin(); tile != smaller.rend(); ++tile)
+    if (target.options.why_refused("linear_q", tile->name).empty()) tiles.push_back(*tile);
+  const Prediction predicted = predict_tiles(info, tiles, gemm.tunable.n, gemm.tunable.k);
+  if (predicted.by_rows.empty()) {
+    for (GemmVariant& tile : smaller) gemm.for_rows.push_back({0, std::move(tile)});
+    return;
+  }
+  gemm.tunable.predicted_for = predicted.architecture;
+  for (const auto& [up_to_rows, tile] : predicted.by_rows)
+    gemm.for_rows.push_back({up_to_rows, tiles[tile]});
+  gemm.variant = gemm.for_rows.back().variant;
+  gemm.for_rows.pop_back();
+}
+
+}  // namespace
+
 GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t n,
                       std::int64_t k) {
   const auto all = kernels::gemm_s8_variants();
@@ -118,9 +145,7 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   if (divides && gemm.variant.layout() == gemm.part_variant.layout())
     gemm.parts = parts_of(n, k, target.context.info().compute_units);
   if (gemm.variant.items > 1) {
-    for (GemmVariant& smaller : kernels::with_all_smaller_tiles(gemm.variant, target.context.info(),
-                                                                target.context.capabilities()))
-      if (!target.is_disabled(smaller.tiles_of)) gemm.for_rows.push_back({0, std::move(smaller)});
+    add_tiles(gemm, target);
   } else if (auto small_m = small_m_of(target, gemm.variant, n)) {
     gemm.for_rows.push_back({small_m->tile_rows, std::move(*small_m)});
   }

@@ -88,6 +88,8 @@ struct TunableGemm {
   std::vector<TunableVariant> variants;
   std::string otherwise;  // the variant without tuning
   double gain = 0;        // measured speedup over `otherwise`; 0 where that is taken
+  /// The architecture for which tiles by rows were predicted, not measured; "": they were not.
+  std::string predicted_for = "";
 };
 
 /// One kernel launch, possibly merged with its neighbours, or one library call.

@@ -3,7 +3,7 @@
 //
 //   OTHER_TYPE=gpu                  the type of every device
 //   OTHER_VENDOR="NVIDIA Corporation"
-//   OTHER_PLATFORM="NVIDIA CUDA"
+//   OTHER_PLATFORM="NVIDIA CUDA", OTHER_NAME="NVIDIA H100"
 //   OTHER_PTX=sm_90                 binaries are PTX for this target, with a comment for sm_90a
 //   where
 //                                   the source has one; from PTX for sm_90a in which it is open,
@@ -148,6 +148,8 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
     const cl_device_type type = CL_DEVICE_TYPE_GPU;
     return answer(&type, sizeof(type), room, to, needed);
   }
+  if (const std::string name = setting("OTHER_NAME"); what == CL_DEVICE_NAME && !name.empty())
+    return answer(name, room, to, needed);
   if (const std::string vendor = setting("OTHER_VENDOR");
       what == CL_DEVICE_VENDOR && !vendor.empty())
     return answer(vendor, room, to, needed);

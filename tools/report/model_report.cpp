@@ -26,9 +26,18 @@ std::string one_line(std::string text) {
 
 /// The last column: a choice by measurement, then the reasons of the variants.
 std::string why_text(const plan::Step& step) {
+  if (step.tunable && !step.tunable->predicted_for.empty())
+    return fmt::format("tiles predicted for {}, not measured{}{}", step.tunable->predicted_for,
+                       step.why_not_faster.empty() ? "" : "; ", one_line(step.why_not_faster));
   if (!step.tunable || step.tunable->gain == 0) return one_line(step.why_not_faster);
   return fmt::format("tuned: {:.2f}x of the default, {}", step.tunable->gain,
                      step.tunable->otherwise);
+}
+
+/// The architecture for which tiles were predicted; null where they were not.
+ordered_json predicted_json(const plan::Step& step) {
+  if (!step.tunable || step.tunable->predicted_for.empty()) return nullptr;
+  return step.tunable->predicted_for;
 }
 
 /// Null without tuning.
@@ -207,6 +216,7 @@ ordered_json report_json(const runtime::Session& session, const ModelOptions& op
                    {"activation_bytes", cost.activation_bytes},
                    {"why_not_faster", step.why_not_faster},
                    {"tuned", tuned_json(step)},
+                   {"predicted", predicted_json(step)},
                    {"source_nodes", step.sources}});
     if (!plan::runs(step, sizes)) ops.back()["runs"] = false;
   }
