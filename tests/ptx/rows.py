@@ -189,18 +189,20 @@ def pool(lengths, hidden, columns, kind, normalize=False, masked=False, edits=()
 
 
 def rotary(lengths, heads, head_size, rows_per_item, edits=(), out_type=0):
-    """(found, expected, bound); of bytes (out_type 1: u8, 2: s8) with the scale 1/32 and the zero point 5."""
+    """(found, expected, bound); of bytes (out_type 1: u8, 2: s8) with a scale and a zero point for each column."""
     random, memory, i32 = np.random.default_rng((len(lengths), head_size)), GlobalMemory(), np.int32
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(i32)
     x = random.normal(0, 1, (offsets[-1], heads, head_size)).astype(np.float32)
     tables = [random.normal(0, 1, (max(lengths), head_size)).astype(np.float32) for _ in range(2)]
     items = (-(-max(lengths) // rows_per_item), 1, len(lengths))
     dtype = np.dtype((np.float32, np.uint8, np.int8)[out_type])
+    inverse = random.uniform(20, 40, (heads, head_size)).astype(np.float32)
+    zero = random.integers(-5, 6, (heads, head_size)).astype(np.float32)
+    columns = [memory.add("inv_scale", inverse, 4), memory.add("zero_point", zero, 4)] if out_type else [NULL, NULL]
     launch(program_of("rotary", "rotary", (), 75, edits), memory, *groups_of(items),
            [memory.add("x", x, 4), *(memory.add(name, table, 4) for name, table in zip(("cosines", "sines"), tables)),
             memory.add("out", np.zeros(x.shape, dtype), dtype.itemsize, writable=True, filled=False), i32(out_type),
-            np.float32(32), i32(5), memory.add("seq_offsets", offsets, 4), i32(heads), i32(head_size),
-            i32(rows_per_item)])
+            *columns, memory.add("seq_offsets", offsets, 4), i32(heads), i32(head_size), i32(rows_per_item)])
     places = np.concatenate([np.arange(n) for n in lengths])
     cosines, sines = (table.astype(np.float64)[places, None] for table in tables)
     low, high = np.split(x.astype(np.float64), 2, axis=2)
@@ -209,7 +211,7 @@ def rotary(lengths, heads, head_size, rows_per_item, edits=(), out_type=0):
     if out_type == 0:
         return found, exact, 2e-6
     limits = np.iinfo(dtype)
-    return found.astype(np.float64), np.clip(exact * 32 + 5, limits.min, limits.max), 0.5 + 1e-4
+    return found.astype(np.float64), np.clip(exact * inverse + zero, limits.min, limits.max), 0.5 + 2e-4
 
 
 def softmax(rows, size, logarithm, in_place=False, edits=()):
