@@ -20,7 +20,7 @@ namespace bertcl::serve {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks{100};  // at the connection of a waiting request
-constexpr int kDeepestBody = 32;                        // lists and objects of a body
+constexpr int kDeepestBody = 32;                         // lists and objects of a body
 
 /// The parts of a path that stand for {}; none if it does not match.
 std::optional<std::vector<std::string>> match(std::string_view pattern, std::string_view path) {
