@@ -9,6 +9,7 @@
 
 #include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <system_error>
 
 namespace bertcl::serve {
@@ -78,15 +79,18 @@ bool Connection::hung_up() {
   return poll(&ends, 1, 0) == 1 && (ends.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-void Connection::close_after_reply() {
+void Connection::close() {
   if (socket() >= 0) shutdown(socket(), SHUT_RDWR);
 }
 
-void Connection::wait_for_request(int seconds, int stop) {
-  if (socket() < 0) return;
-  pollfd ends[] = {{socket(), POLLIN | POLLRDHUP, 0}, {stop, POLLIN, 0}};
-  const int ready = poll(ends, 2, 1000 * seconds);
-  if (ready == 0 || (ready > 0 && ends[0].revents == 0)) close_after_reply();
+Connection::Wake Connection::wait(std::chrono::milliseconds most, std::array<int, 2> events) {
+  pollfd room{socket(), POLLOUT, 0};
+  if (socket() < 0 || poll(&room, 1, 0) != 1 || (room.revents & POLLOUT) == 0) return Wake::client;
+  pollfd ends[] = {
+      {socket(), POLLIN | POLLRDHUP, 0}, {events[0], POLLIN, 0}, {events[1], POLLIN, 0}};
+  const int ready = poll(ends, std::size(ends), static_cast<int>(most.count()));
+  if (ready == 0) return Wake::time;
+  return ready < 0 || ends[0].revents != 0 ? Wake::client : Wake::event;
 }
 
 }  // namespace bertcl::serve

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The socket of a connection that is known by its addresses only, as the HTTP library tells them.
 #pragma once
+#include <array>
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -18,10 +20,12 @@ class Connection {
   /// True if the client has closed it, or its sending half.
   bool hung_up();
   /// Ends it once all that was written has been sent.
-  void close_after_reply();
-  /// Waits, asleep, until more has come or the client has closed it. Ends it after `seconds`, or
-  /// when the descriptor `stop` can be read.
-  void wait_for_request(int seconds, int stop);
+  void close();
+  /// What ended a wait.
+  enum class Wake { client, event, time };
+  /// Sleeps until the client has sent more or has gone, one of the descriptors `events` can be
+  /// read, or `most` has passed. Does not sleep while the client has not taken what was written.
+  Wake wait(std::chrono::milliseconds most, std::array<int, 2> events);
 
  private:
   int socket();

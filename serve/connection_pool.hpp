@@ -15,7 +15,9 @@ namespace bertcl::serve {
 
 class ConnectionPool {
  public:
-  ConnectionPool(std::size_t threads, std::size_t most_waiting) : most_waiting_(most_waiting) {
+  /// `no_thread` is called for each connection that has to wait for a thread.
+  ConnectionPool(std::size_t threads, std::size_t most_waiting, std::function<void()> no_thread)
+      : most_waiting_(most_waiting), no_thread_(std::move(no_thread)) {
     for (std::size_t i = 0; i < std::max<std::size_t>(threads, 1); ++i)
       threads_.emplace_back([this] { work(); });
   }
@@ -27,6 +29,7 @@ class ConnectionPool {
     changed_.wait(lock, [&] { return closed_ || waiting_.size() < most_waiting_; });
     waiting_.push_back(std::move(serve));
     changed_.notify_all();
+    if (waiting_.size() > free_) no_thread_();
   }
 
   /// Serves all that wait, then ends the threads.
@@ -49,7 +52,9 @@ class ConnectionPool {
   void work() {
     for (;;) {
       std::unique_lock lock(mutex_);
+      ++free_;
       changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
+      --free_;
       if (waiting_.empty()) return;
       const std::function<void()> serve = std::move(waiting_.front());
       waiting_.pop_front();
@@ -60,9 +65,11 @@ class ConnectionPool {
   }
 
   const std::size_t most_waiting_;
+  const std::function<void()> no_thread_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
+  std::size_t free_ = 0;  // threads
   bool closed_ = false;
   std::vector<std::thread> threads_;
 };

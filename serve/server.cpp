@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <chrono>
@@ -81,14 +82,21 @@ bool keeps_connection(const httplib::Request& request, const httplib::Response& 
   return response.has_header("Keep-Alive") && response.get_header_value("Connection") != "close";
 }
 
-/// Can be read once set() has been called.
-class StopEvent {
+/// A descriptor that can be read as often as set() has been called.
+class Event {
  public:
-  StopEvent() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-  ~StopEvent() { close(descriptor_); }
-  StopEvent(const StopEvent&) = delete;
-  StopEvent& operator=(const StopEvent&) = delete;
+  Event() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE)) {
+    if (descriptor_ < 0) throw Error("cannot make an eventfd", ErrorCode::io);
+  }
+  ~Event() { close(descriptor_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
   void set() { eventfd_write(descriptor_, 1); }
+  /// Takes one set() back; false if there is none.
+  bool take() {
+    eventfd_t value = 0;
+    return eventfd_read(descriptor_, &value) == 0;
+  }
   int get() const { return descriptor_; }
 
  private:
@@ -109,8 +117,8 @@ struct Server::Impl {
   Service& service;
   ServerOptions options;
   std::function<void(const Answered&)> log;
+  Event stopping, thread_wanted;
   ConnectionPool pool;
-  StopEvent stop_event;
   HttpServer http;
   std::atomic<bool> started = false, stopped = false, ended = false;
 
@@ -118,7 +126,7 @@ struct Server::Impl {
       : service(served),
         options(std::move(chosen)),
         log(std::move(logger)),
-        pool(options.threads, options.waiting_connections) {
+        pool(options.threads, options.waiting_connections, [this] { thread_wanted.set(); }) {
     http.new_task_queue = [this] { return new PoolAdapter(pool); };
     http.set_keep_alive_max_count(std::numeric_limits<std::size_t>::max());
     http.set_keep_alive_timeout(options.keep_alive_seconds);
@@ -153,12 +161,28 @@ struct Server::Impl {
     };
     http.set_error_handler(on_error);
     http.set_logger([this](const httplib::Request& request, const httplib::Response& response) {
-      if (std::exchange(closes_connection, false))
-        return connection_of(request).close_after_reply();
-      // The library would look for the next request 100 times a second, on each connection.
-      if (keeps_connection(request, response))
-        connection_of(request).wait_for_request(options.keep_alive_seconds, stop_event.get());
+      if (std::exchange(closes_connection, false)) return connection_of(request).close();
+      if (!keeps_connection(request, response)) return;
+      // It has been written. The library's object is not const, and would keep it meanwhile.
+      std::string().swap(const_cast<httplib::Response&>(response).body);
+      wait_for_request(connection_of(request));
     });
+  }
+
+  /// After a reply the library would look for the next request 100 times a second, on each
+  /// connection. Ends one that is idle for too long, when the server stops, and where another waits
+  /// for a thread.
+  void wait_for_request(Connection connection) {
+    using std::chrono::steady_clock;
+    const auto end = steady_clock::now() + std::chrono::seconds(options.keep_alive_seconds);
+    for (;;) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - steady_clock::now());
+      const auto wake = connection.wait(std::max(left, std::chrono::milliseconds(0)),
+                                        {stopping.get(), thread_wanted.get()});
+      if (wake == Connection::Wake::client) return;
+      const bool is_wanted = thread_wanted.take() && pool.waiting() > 0;
+      if (wake == Connection::Wake::time || stopped || is_wanted) return connection.close();
+    }
   }
 
   void read_and_answer(const httplib::Request& request, httplib::Response& response,
@@ -263,7 +287,7 @@ void Server::listen() {
 
 void Server::stop() {
   if (impl_->stopped.exchange(true)) return;
-  impl_->stop_event.set();
+  impl_->stopping.set();
   // The library forgets a stop() that comes before it listens.
   while (impl_->started && !impl_->ended) {
     if (impl_->http.is_running()) return impl_->http.stop();

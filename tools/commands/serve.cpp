@@ -238,7 +238,7 @@ void add_server_options(CLI::App& command, ServeOptions& options) {
   positive(command, "--timeout", options.timeout,
            "Seconds until a request that has no result is given up")
       ->group(group);
-  positive(command, "--keep-alive", server.keep_alive_seconds,
+  in_range(command, "--keep-alive", server.keep_alive_seconds, 1, 86400,
            "Seconds until an idle connection is closed")
       ->group(group);
   command
