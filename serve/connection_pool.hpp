@@ -17,9 +17,11 @@ class ConnectionPool {
  public:
   /// `no_thread` is called for each connection that has to wait for a thread.
   ConnectionPool(std::size_t threads, std::size_t most_waiting, std::function<void()> no_thread)
-      : most_waiting_(most_waiting), no_thread_(std::move(no_thread)) {
-    for (std::size_t i = 0; i < std::max<std::size_t>(threads, 1); ++i)
-      threads_.emplace_back([this] { work(); });
+      : most_waiting_(most_waiting),
+        no_thread_(std::move(no_thread)),
+        free_(std::max<std::size_t>(threads, 1)) {
+    const std::size_t count = free_;  // threads change it
+    for (std::size_t i = 0; i < count; ++i) threads_.emplace_back([this] { work(); });
   }
   ~ConnectionPool() { shutdown(); }
 
@@ -43,24 +45,26 @@ class ConnectionPool {
       if (thread.joinable()) thread.join();
   }
 
-  std::size_t waiting() const {
+  /// True while connections wait that no free thread will take.
+  bool is_full() const {
     const std::lock_guard lock(mutex_);
-    return waiting_.size();
+    return waiting_.size() > free_;
   }
 
  private:
   void work() {
+    std::unique_lock lock(mutex_);
     for (;;) {
-      std::unique_lock lock(mutex_);
-      ++free_;
       changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
-      --free_;
       if (waiting_.empty()) return;
       const std::function<void()> serve = std::move(waiting_.front());
       waiting_.pop_front();
+      --free_;
       lock.unlock();
       changed_.notify_all();
       serve();
+      lock.lock();
+      ++free_;
     }
   }
 
@@ -69,7 +73,7 @@ class ConnectionPool {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> waiting_;
-  std::size_t free_ = 0;  // threads
+  std::size_t free_;  // threads without a connection
   bool closed_ = false;
   std::vector<std::thread> threads_;
 };

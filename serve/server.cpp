@@ -180,7 +180,7 @@ struct Server::Impl {
       const auto wake = connection.wait(std::max(left, std::chrono::milliseconds(0)),
                                         {stopping.get(), thread_wanted.get()});
       if (wake == Connection::Wake::client) return;
-      const bool is_wanted = thread_wanted.take() && pool.waiting() > 0;
+      const bool is_wanted = thread_wanted.take() && pool.is_full();
       if (wake == Connection::Wake::time || stopped || is_wanted) return connection.close();
     }
   }
@@ -250,7 +250,7 @@ struct Server::Impl {
     for (const auto& [name, value] : made.headers) response.set_header(name, value);
     response.set_content(std::move(made.body), content_type(made.type));
     // Others wait for a thread, or the server ends: an idle connection would hold it.
-    if (pool.waiting() > 0 || service.state() == Service::State::draining) closes_connection = true;
+    if (pool.is_full() || service.state() == Service::State::draining) closes_connection = true;
     if (closes_connection) response.set_header("Connection", "close");
     const double seconds = clock.seconds();
     service.metrics().count_request(record, made.status, seconds);

@@ -110,7 +110,8 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 TEST(Server, IdleConnectionsSleepWakeAndEndWithTheServer) {
   std::vector<RawConnection> clients;
-  auto server = std::make_unique<TestServer>(TestOptions{.server = {.keep_alive_seconds = 60}});
+  auto server =
+      std::make_unique<TestServer>(tests::TestOptions{.server = {.keep_alive_seconds = 60}});
   const auto ask_all = [&] {
     for (RawConnection& client : clients) {
       client.post("/embed", body_of("a"));
