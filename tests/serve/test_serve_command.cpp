@@ -7,12 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <functional>
 #include <sstream>
 #include <vector>
 
+#include "opencl/context.hpp"
 #include "tests/serve/models.hpp"
 #include "tests/tools/program_runner.hpp"
 
@@ -85,12 +87,14 @@ TEST_F(ServeCommand, GivesTheBitsOfOtherCommands) {
 }
 
 TEST_F(ServeCommand, OptionsComeFromAFile) {
-  const std::string config =
-      write("serve.toml", "max-client-batch = 2\njson-logs = true\nport = 1\nmodels = [\"tiny=" +
-                              tests::folders().path("classes") + "\"]\n");
+  const std::string config = write(
+      "serve.toml",
+      "max-client-batch = 2\nmax-batch-tokens = 77\njson-logs = true\nport = 1\nmodels = [\"tiny=" +
+          tests::folders().path("classes") + "\"]\n");
   const int code = serve({"--config", config}, SIGINT, [&](httplib::Client& client, const json&) {
     const json info = json::parse(client.Get("/info")->body);
     EXPECT_EQ(info["max_client_batch_size"], 2);
+    EXPECT_EQ(info["max_batch_tokens"], 77);
     EXPECT_EQ(info["served_model_name"], "tiny");
   });
   EXPECT_EQ(code, 0) << "--port of the command line goes before that of the file";
@@ -100,6 +104,16 @@ TEST_F(ServeCommand, OptionsComeFromAFile) {
               HasSubstr("port"));
   EXPECT_THAT(refusal(run_bertcl({"serve", "--config", path("none.toml")})),
               HasSubstr("none.toml"));
+}
+
+TEST_F(ServeCommand, BatchesOnACpuGrowWithItsCores) {
+  const opencl::DeviceInfo device = opencl::Context::create()->info();
+  const std::size_t expected =
+      device.type == "cpu" ? std::min<std::size_t>(16384, 512 * device.compute_units) : 16384;
+  const auto ask = [&](httplib::Client& client, const json&) {
+    EXPECT_EQ(json::parse(client.Get("/info")->body)["max_batch_tokens"], expected);
+  };
+  EXPECT_EQ(serve({"tiny=" + tests::folders().path("classes")}, SIGTERM, ask), 0);
 }
 
 TEST_F(ServeCommand, EndsAtOnceWhileModelsAreLoaded) {
