@@ -6,8 +6,10 @@
 // loop (--rate): requests are due at random times, whatever the server does (a Poisson process);
 // latency counts from when a request was due, so one that waits for a connection is not counted as
 // fast.
+//
+// Percentiles cover answered requests only. Lost requests, whose connection the server closed, and
+// those unanswered in the end are counted.
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <strings.h>
@@ -22,7 +24,10 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <fstream>
 #include <map>
@@ -32,6 +37,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -42,11 +48,20 @@ using Seconds = std::chrono::duration<double>;
 struct Options {
   std::string url, bodies;
   int connections = 16;  // at most, where --rate is given
-  double seconds = 10, rate = 0, timeout = 30;
+  double seconds = 10, rate = 0;
 };
+
+/// Seconds that an open loop waits for answers after its last request was due.
+constexpr double kPatience = 10;
 
 std::runtime_error system_failure(const std::string& what) {
   return std::runtime_error(what + ": " + std::generic_category().message(errno));
+}
+
+/// The result of a system call; throws if it failed.
+int checked(int result, const char* call) {
+  if (result < 0) throw system_failure(call);
+  return result;
 }
 
 /// A descriptor that is closed in the end.
@@ -80,7 +95,12 @@ Url parse_url(std::string_view text) {
   const std::string_view host = text.substr(0, path);
   const std::size_t colon = host.find(':');
   int port = 80;
-  if (colon != host.npos) std::from_chars(host.data() + colon + 1, host.data() + host.size(), port);
+  if (colon != host.npos) {
+    const char* const end = host.data() + host.size();
+    const auto [parsed, error] = std::from_chars(host.data() + colon + 1, end, port);
+    if (error != std::errc{} || parsed != end || port < 1 || port > 65535)
+      throw std::runtime_error("the port of the URL must be 1 to 65535");
+  }
   Url url{{}, std::string(host), path < text.size() ? std::string(text.substr(path)) : "/"};
   url.address.sin_family = AF_INET;
   url.address.sin_port = htons(static_cast<std::uint16_t>(port));
@@ -133,41 +153,38 @@ class Load {
         url_(parse_url(options.url)),
         requests_(read_requests(options.bodies, url_)),
         connections_(static_cast<std::size_t>(options.connections)),
-        poll_(epoll_create1(EPOLL_CLOEXEC)),
-        timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-    if (poll_.get() < 0 || timer_.get() < 0) throw system_failure("epoll");
-    epoll_event event{EPOLLIN, {.ptr = nullptr}};
-    epoll_ctl(poll_.get(), EPOLL_CTL_ADD, timer_.get(), &event);
+        poll_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+        timer_(checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+                       "timerfd_create")) {
+    for (Connection& connection : connections_) idle_.push_back(&connection);
+    watch(timer_.get(), EPOLLIN, nullptr);
   }
 
   nlohmann::ordered_json run() {
     begin_ = Clock::now();
     const auto stop = begin_ + after(options_.seconds);
-    const auto give_up = stop + after(options_.timeout);
-    if (is_open()) {
-      for (Connection& connection : connections_) idle_.push_back(&connection);
-      next_due_ = begin_ + after(gap_(random_));
-      set_timer(next_due_);
-    } else {
-      for (Connection& connection : connections_) start(connection, next_request(), begin_);
-      set_timer(stop);
-    }
+    const auto give_up = stop + after(kPatience);
+    next_due_ = begin_ + after(gap_(random_));
+    set_timer(is_open() ? next_due_ : stop);
     std::vector<epoll_event> events(256);
     // A closed loop ends at once, as what it has in flight is not counted.
     while (Clock::now() < (is_open() ? give_up : stop)) {
+      start_idle();
       if (is_open() && next_due_ >= stop && idle_.size() == connections_.size()) break;
+      const bool again = !is_open() && !idle_.empty();  // some were answered at once
       const int count =
-          epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), 1000);
+          epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()), again ? 0 : 1000);
       if (count < 0 && errno != EINTR) throw system_failure("epoll_wait");
       for (int i = 0; i < count; ++i) {
         const epoll_event& event = events[static_cast<std::size_t>(i)];
         if (event.data.ptr == nullptr)
-          send_due(stop);
+          queue_due(stop);
         else
           advance(*static_cast<Connection*>(event.data.ptr));
       }
     }
-    return report(Seconds((is_open() ? last_ : std::min(Clock::now(), stop)) - begin_).count());
+    const auto end = is_open() ? std::max(last_, begin_) : std::min(Clock::now(), stop);
+    return report(Seconds(end - begin_).count());
   }
 
  private:
@@ -176,11 +193,16 @@ class Load {
     return std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
   }
 
+  void watch(int descriptor, std::uint32_t events, void* owner) {
+    epoll_event event{events, {.ptr = owner}};
+    checked(epoll_ctl(poll_.get(), EPOLL_CTL_ADD, descriptor, &event), "epoll_ctl");
+  }
+
   void set_timer(Clock::time_point time) {
     const auto since =
         std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch());
     const itimerspec spec{{}, {since.count() / 1'000'000'000, since.count() % 1'000'000'000}};
-    timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+    checked(timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr), "timerfd_settime");
   }
 
   /// A closed loop sends all in turn, as often each; an open one chooses.
@@ -189,17 +211,20 @@ class Load {
     return requests_[turn_++ % requests_.size()];
   }
 
-  void send_due(Clock::time_point stop) {
+  void queue_due(Clock::time_point stop) {
     std::uint64_t times = 0;
     if (::read(timer_.get(), &times, sizeof(times)) < 0) return;
     if (!is_open()) return;
     for (; next_due_ < stop && next_due_ <= Clock::now(); next_due_ += after(gap_(random_)))
       waiting_.emplace_back(&next_request(), next_due_);
     if (next_due_ < stop) set_timer(next_due_);
-    send_waiting();
   }
 
-  void send_waiting() {
+  /// A closed loop starts each connection once: where answers come at once, others have their turn.
+  void start_idle() {
+    if (!is_open())
+      for (Connection* connection : std::exchange(idle_, {}))
+        start(*connection, next_request(), Clock::now());
     while (!waiting_.empty() && !idle_.empty()) {
       Connection& connection = *idle_.back();  // the last one used, so that few are needed
       idle_.pop_back();
@@ -210,16 +235,15 @@ class Load {
   }
 
   void connect(Connection& connection) {
-    connection.socket =
-        Descriptor(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+    connection.socket = Descriptor(checked(
+        ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP), "socket"));
     const int on = 1, socket = connection.socket.get();
     setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     if (::connect(socket, reinterpret_cast<const sockaddr*>(&url_.address), sizeof(url_.address)) !=
             0 &&
         errno != EINPROGRESS)
       throw system_failure(options_.url);
-    epoll_event event{EPOLLIN | EPOLLOUT | EPOLLET, {.ptr = &connection}};
-    epoll_ctl(poll_.get(), EPOLL_CTL_ADD, socket, &event);
+    watch(socket, EPOLLIN | EPOLLOUT | EPOLLET, &connection);
     connection.answered_before = false;
   }
 
@@ -249,11 +273,10 @@ class Load {
       connection.sent += static_cast<std::size_t>(size);
     }
     for (;;) {
-      char buffer[1 << 16];
-      const ssize_t size = ::recv(connection.socket.get(), buffer, sizeof(buffer), 0);
+      const ssize_t size = ::recv(connection.socket.get(), buffer_.data(), buffer_.size(), 0);
       if (size < 0 && errno == EAGAIN) return;
       if (size <= 0) return lose(connection);
-      connection.answer.append(buffer, static_cast<std::size_t>(size));
+      connection.answer.append(buffer_.data(), static_cast<std::size_t>(size));
       if (is_whole(connection.answer)) return finish(connection);
     }
   }
@@ -280,7 +303,8 @@ class Load {
     end(connection);
   }
 
-  /// The server has closed the connection. It may do so if it was idle: the request is sent again.
+  /// The server has closed the connection. It may do so if it was idle: the request is sent again,
+  /// once, as the new connection has answered nothing.
   void lose(Connection& connection) {
     connection.socket = Descriptor();
     if (connection.answered_before && connection.answer.empty())
@@ -289,21 +313,17 @@ class Load {
     end(connection);
   }
 
+  /// Starts nothing, as start() may be the caller.
   void end(Connection& connection) {
     connection.request = nullptr;
-    if (is_open()) {
-      idle_.push_back(&connection);
-      send_waiting();
-    } else {
-      start(connection, next_request(), Clock::now());
-    }
+    idle_.push_back(&connection);
   }
 
   static nlohmann::ordered_json percentiles(std::vector<double>& seconds) {
     std::sort(seconds.begin(), seconds.end());
     nlohmann::ordered_json found = nlohmann::ordered_json::object();
     for (const auto& [name, share] :
-         {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}, {"most", 1.0}})
+         {std::pair("p50", 0.5), {"p90", 0.9}, {"p99", 0.99}, {"max", 1.0}})
       if (!seconds.empty())
         found[name] =
             1000 *
@@ -321,7 +341,7 @@ class Load {
     for (const auto& [status, count] : statuses_) statuses[std::to_string(status)] = count;
     const std::size_t open = is_open() ? waiting_.size() + connections_.size() - idle_.size() : 0;
     return {{"seconds", seconds},
-            {"rate", static_cast<double>(latencies_.size()) / seconds},
+            {"rate", seconds > 0 ? static_cast<double>(latencies_.size()) / seconds : 0},
             {"statuses", statuses},
             {"lost", lost_},
             {"unanswered", open},
@@ -342,6 +362,7 @@ class Load {
   Clock::time_point begin_{}, next_due_{}, last_{};
   std::deque<std::pair<const std::string*, Clock::time_point>> waiting_;  // for a connection
   std::vector<Connection*> idle_;
+  std::vector<char> buffer_ = std::vector<char>(1 << 16);
   std::map<int, std::size_t> statuses_;
   std::vector<double> latencies_, refusals_;
 };
@@ -356,8 +377,11 @@ int main(int argc, char** argv) try {
   program.add_option("--connections", options.connections, "Each with one request at a time")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  program.add_option("--seconds", options.seconds, "Of the load")->capture_default_str();
+  program.add_option("--seconds", options.seconds, "Of the load")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   program.add_option("--rate", options.rate, "Requests/s at random times; 0: as answers come")
+      ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   CLI11_PARSE(program, argc, argv);
   std::puts(Load(options).run().dump(1).c_str());
