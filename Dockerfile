@@ -1,5 +1,6 @@
 # syntax=docker/dockerfile:1
-# The program and the default model: docker build -t bertcl . && docker run --rm bertcl answer -q "Who maintains OpenCL?"
+# The program and the default model:
+#   docker build -t bertcl . && docker run --rm bertcl answer -q "Who maintains OpenCL?"
 # `--target debian` is the same with a package manager, for images with a GPU's driver on top.
 # tools/check_packages runs the same commands in bare systems. PoCL's compiler needs no sanitizers (clang/*/lib, 43 MB).
 FROM debian:12-slim AS build
@@ -19,13 +20,13 @@ RUN apt-get update \
 USER bertcl
 WORKDIR /home/bertcl
 EXPOSE 8080
-# Of `serve` at its usual port. Kernels are built before the first "ready", hence the start period.
+# Of `serve` at its usual port, by no proxy (-Y). Kernels are built before the first "ready", hence the start period.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=120s --retries=3 \
-  CMD ["busybox", "wget", "-q", "-O", "/dev/null", "http://127.0.0.1:8080/health"]
+  CMD ["busybox", "wget", "-Y", "off", "-q", "-O", "/dev/null", "http://127.0.0.1:8080/health"]
 ENTRYPOINT ["bertcl"]
 CMD ["--help"]
 
-# Only what runs, a third of that.
+# Only what runs, half of that.
 FROM debian AS collect
 USER root
 COPY deploy/image_root /
@@ -38,6 +39,6 @@ USER bertcl
 WORKDIR /home/bertcl
 EXPOSE 8080
 HEALTHCHECK --interval=30s --timeout=5s --start-period=120s --retries=3 \
-  CMD ["busybox", "wget", "-q", "-O", "/dev/null", "http://127.0.0.1:8080/health"]
+  CMD ["busybox", "wget", "-Y", "off", "-q", "-O", "/dev/null", "http://127.0.0.1:8080/health"]
 ENTRYPOINT ["bertcl"]
 CMD ["--help"]
