@@ -134,7 +134,7 @@ bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node
 
 bool reduces_last_axis(const ir::Node& reduction) {
   const auto rank = static_cast<std::int64_t>(reduction.inputs[0]->type.shape.size());
-  if (!reduction.has("axes")) return false;
+  if (!reduction.has("axes") || !reduction.int_attribute("keepdims", 1)) return false;
   const auto& axes = reduction.ints_attribute("axes");
   return axes.size() == 1 && (axes[0] == -1 || axes[0] == rank - 1);
 }

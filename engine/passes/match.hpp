@@ -62,7 +62,7 @@ ir::Node* replace(ir::Graph& graph, ir::Node* node, const Match& match, std::str
 /// Calls `rewrite` for each node until none changes the graph any more.
 bool rewrite_all(ir::Graph& graph, const std::function<bool(ir::Graph&, ir::Node&)>& rewrite);
 
-/// True if ReduceMean, or another reduction, is one over the last axis alone.
+/// True if ReduceMean, or another reduction, is one over the last axis alone, which it keeps.
 bool reduces_last_axis(const ir::Node& reduction);
 
 /// True if a LayerNormalization or RMSNormalization is one of f32 over the last axis with constant

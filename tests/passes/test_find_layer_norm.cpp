@@ -72,5 +72,50 @@ TEST(FindLayerNorm, AMeanOverAnotherAxisIsNoLayerNorm) {
 })");
 }
 
+/// Of a square tensor, where means without their axis broadcast along the other one.
+std::string square_layer_norm(bool keeps_mean, bool keeps_variance) {
+  const auto type = [](bool keeps) { return keeps ? "f32[4, 1]" : "f32[4]"; };
+  const std::string m = type(keeps_mean), v = type(keeps_variance);
+  const auto mean = [](const char* of, bool keeps) {
+    return std::string(" = ReduceMean(%") + of +
+           ") {axes = [1], keepdims = " + (keeps ? "1}\n" : "0}\n");
+  };
+  return "graph g(%x: f32[4, 4]) {\n  %m: " + m + mean("x", keeps_mean) +
+         R"(  %d: f32[4, 4] = Sub(%x, %m)
+  %p: f32[4, 4] = Mul(%d, %d)
+  %v: )" +
+         v + mean("p", keeps_variance) + R"(  const %eps: f32[] = 0.5
+  %e: )" +
+         v + " = Add(%v, %eps)\n  %s: " + v + R"( = Sqrt(%e)
+  %n: f32[4, 4] = Div(%d, %s)
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  %y: f32[4, 4] = Mul(%n, %gamma)
+  return %y
+})";
+}
+
+TEST(FindLayerNorm, AMeanThatDropsItsAxisStays) {
+  EXPECT_UNCHANGED(find_layer_norm(), square_layer_norm(false, true));
+  EXPECT_UNCHANGED(find_layer_norm(), square_layer_norm(true, false));
+  EXPECT_NE(after(find_layer_norm(), square_layer_norm(true, true)),
+            normal(square_layer_norm(true, true)));
+}
+
+TEST(FindLayerNorm, AnEpsilonThatAddsAxesStays) {
+  EXPECT_UNCHANGED(find_layer_norm(), R"(graph g(%x: f32[batch, seq, 4]) {
+  %m: f32[batch, seq, 1] = ReduceMean(%x) {axes = [-1], keepdims = 1}
+  %d: f32[batch, seq, 4] = Sub(%x, %m)
+  %p: f32[batch, seq, 4] = Mul(%d, %d)
+  %v: f32[batch, seq, 1] = ReduceMean(%p) {axes = [2], keepdims = 1}
+  const %eps: f32[1, 1, 1, 1] = 0.5
+  %e: f32[1, batch, seq, 1] = Add(%v, %eps)
+  %s: f32[1, batch, seq, 1] = Sqrt(%e)
+  %n: f32[1, batch, seq, 4] = Div(%d, %s)
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  %y: f32[1, batch, seq, 4] = Mul(%n, %gamma)
+  return %y
+})");
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -84,5 +84,34 @@ TEST(FindRmsNorm, AFactorForTheWholeTensorStays) {
 })");
 }
 
+// In a square tensor the means without their axis broadcast along the other one.
+TEST(FindRmsNorm, AMeanThatDropsItsAxisStays) {
+  EXPECT_UNCHANGED(find_rms_norm(), R"(graph g(%x: f32[4, 4]) {
+  %p: f32[4, 4] = Mul(%x, %x)
+  %v: f32[4] = ReduceMean(%p) {axes = [1], keepdims = 0}
+  const %eps: f32[] = 0.5
+  %e: f32[4] = Add(%v, %eps)
+  %s: f32[4] = Sqrt(%e)
+  %n: f32[4, 4] = Div(%x, %s)
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  %y: f32[4, 4] = Mul(%n, %gamma)
+  return %y
+})");
+}
+
+TEST(FindRmsNorm, AnEpsilonThatAddsAxesStays) {
+  EXPECT_UNCHANGED(find_rms_norm(), R"(graph g(%x: f32[batch, seq, 4]) {
+  %p: f32[batch, seq, 4] = Mul(%x, %x)
+  %v: f32[batch, seq, 1] = ReduceMean(%p) {axes = [2], keepdims = 1}
+  const %eps: f32[1, 1, 1, 1] = 0.5
+  %e: f32[1, batch, seq, 1] = Add(%v, %eps)
+  %s: f32[1, batch, seq, 1] = Sqrt(%e)
+  %n: f32[1, batch, seq, 4] = Div(%x, %s)
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  %y: f32[1, batch, seq, 4] = Mul(%n, %gamma)
+  return %y
+})");
+}
+
 }  // namespace
 }  // namespace bertcl::passes

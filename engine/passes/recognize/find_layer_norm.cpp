@@ -3,6 +3,8 @@
 //
 //   mean = ReduceMean(x);  d = x - mean;  var = ReduceMean(d^2)
 //   y = d / sqrt(var + eps) * gamma + beta                       beta may be absent
+//
+// Results may change by rounding.
 #include <utility>
 
 #include "passes/match.hpp"
@@ -44,6 +46,7 @@ bool find_layer_norm_at(ir::Graph& graph, ir::Node& node) {
     return false;
   if (!reduces_last_axis(*m["mean"]->producer) || !reduces_last_axis(*m["variance"]->producer))
     return false;
+  if (node.output()->type != m["x"]->type) return false;
   const ir::Dim hidden = m["x"]->type.shape.back();
   const ir::Shape vector{hidden};
   std::vector<ir::Value*> operands{m["x"], m["gamma"]};

@@ -3,7 +3,8 @@
 //
 //   y = x / sqrt(ReduceMean(x^2) + eps) * gamma
 //
-// Runs after find_layer_norm, whose differences to the mean have the same form.
+// Runs after find_layer_norm, whose differences to the mean have the same form. Results may change
+// by rounding.
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 
@@ -27,6 +28,7 @@ bool find_rms_norm_at(ir::Graph& graph, ir::Node& node) {
   if (node.op != "Mul" || !matches(pattern, node.output(), m)) return false;
   if (!reduces_last_axis(*m["mean"]->producer)) return false;
   const ir::Type& type = m["x"]->type;
+  if (node.output()->type != type) return false;
   if (m["gamma"]->type != ir::Type{type.dtype, {type.shape.back()}}) return false;
   replace(graph, &node, m, "RMSNormalization", {m["x"], m["gamma"]},
           {{"axis", std::int64_t{-1}}, {"epsilon", m.number("epsilon")}});
