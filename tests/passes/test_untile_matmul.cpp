@@ -67,5 +67,49 @@ TEST(UntileMatmul, WhatMovesTheFirstAxisOrRepeatsAnotherStays) {
 })");
 }
 
+TEST(UntileMatmul, WhatIsReadElsewhereIsComputedForIt) {
+  EXPECT_REWRITE(untile_matmul(), R"(graph g(%x: f32[2*batch, seq, 4], %c: f32[2, 4, 3]) {
+  %r: i64[3] = sizes() {values = "[batch, 1, 1]"}
+  %t: f32[2*batch, 4, 3] = Tile(%c, %r)
+  const %n: f32[] = 8
+  %d: f32[2*batch, 4, 3] = Div(%t, %n)
+  %y: f32[2*batch, seq, 3] = MatMul(%x, %d)
+  return %y as y, %d as d
+})",
+                 R"(graph g(%x: f32[2*batch, seq, 4], %c: f32[2, 4, 3]) {
+  %r: i64[3] = sizes() {values = "[batch, 1, 1]"}
+  %t: f32[2*batch, 4, 3] = Tile(%c, %r)
+  const %n: f32[] = 8
+  %d: f32[2*batch, 4, 3] = Div(%t, %n)
+  %o: f32[2, 4, 3] = Div(%c, %n)
+  %h: f32[batch, 2, seq, 4] = Reshape(%x)
+  %m: f32[batch, 2, seq, 3] = MatMul(%h, %o)
+  %y: f32[2*batch, seq, 3] = Reshape(%m)
+  return %y as y, %d as d
+})");
+}
+
+TEST(UntileMatmul, ATileOfOneCopyStays) {
+  EXPECT_UNCHANGED(untile_matmul(), R"(graph g(%x: f32[2, seq, 4], %c: f32[2, 4, 3]) {
+  %r: i64[3] = sizes() {values = "[1, 1, 1]"}
+  %t: f32[2, 4, 3] = Tile(%c, %r)
+  %y: f32[2, seq, 3] = MatMul(%x, %t)
+  return %y as y
+})");
+}
+
+TEST(UntileMatmul, AScaleForEachColumnStays) {
+  EXPECT_UNCHANGED(untile_matmul(), R"(graph g(%x: f32[2*batch, seq, 4], %c: f32[2, 4, 3]) {
+  %r: i64[3] = sizes() {values = "[batch, 1, 1]"}
+  %t: f32[2*batch, 4, 3] = Tile(%c, %r)
+  const %s: f32[3] = [0.5, 1, 2]
+  const %z: u8[3] = [3, 4, 5]
+  %q: u8[2*batch, 4, 3] = QuantizeLinear(%t, %s, %z) {axis = 2}
+  %b: f32[2*batch, 4, 3] = DequantizeLinear(%q, %s, %z) {axis = 2}
+  %y: f32[2*batch, seq, 3] = MatMul(%x, %b)
+  return %y as y
+})");
+}
+
 }  // namespace
 }  // namespace bertcl::passes

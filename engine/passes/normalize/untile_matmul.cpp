@@ -7,8 +7,8 @@
 //   c -> Transpose, Q, DQ, * number -> b [heads, ..]
 //   MatMul(a -> Reshape [batch, heads, m, k], b) -> Reshape -> y
 //
-// DeBERTa multiplies each sequence with the same relative positions. What is computed of a
-// constant c is then folded.
+// DeBERTa multiplies each sequence with the same relative positions. What depends on a constant c
+// alone is then folded.
 #include <array>
 #include <optional>
 
@@ -46,7 +46,7 @@ std::optional<Repeated> repeated(ir::Value* v) {
   if (from.empty() || !std::equal(from.begin() + 1, from.end(), to.begin() + 1, to.end()))
     return std::nullopt;
   const std::optional<ir::Dim> times = ir::Dim::divide(to[0], from[0]);
-  if (!times) return std::nullopt;
+  if (!times || *times == ir::Dim(1)) return std::nullopt;
   found.times = *times;
   return found;
 }
