@@ -133,5 +133,28 @@ TEST(FuseQuantize, AFloatResultThatIsNeededStays) {
 })");
 }
 
+TEST(FuseQuantize, TheSumOfANormIsWrittenInFloatOnly) {
+  EXPECT_REWRITE(fuse_quantize(), R"(graph g(%x: f32[batch, 2], %r: f32[batch, 2]) {
+  const %gamma: f32[2] = ...
+  %a: f32[batch, 2], %b: f32[batch, 2] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, sum = 1}
+  const %s: f32[] = 0.25
+  %y: i8[batch, 2] = QuantizeLinear(%a, %s)
+  const %s2: f32[2] = [0.5, 1]
+  const %z2: u8[2] = [1, 2]
+  %y2: u8[batch, 2] = QuantizeLinear(%a, %s2, %z2) {axis = 1}
+  %y3: u8[batch, 2] = QuantizeLinear(%b, %s)
+  return %y as y, %y2 as y2, %y3 as y3
+})",
+                 R"(graph g(%x: f32[batch, 2], %r: f32[batch, 2]) {
+  const %gamma: f32[2] = ...
+  const %s: f32[] = 0.25
+  const %s2: f32[2] = [0.5, 1]
+  const %z2: u8[2] = [1, 2]
+  %a: f32[batch, 2], %b: f32[batch, 2], %y: i8[batch, 2], %y2: u8[batch, 2] = add_norm(%x, %r, %gamma, _, _, _, _, _, %s, _, %s2, %z2) {epsilon = 0.5, sum = 1}
+  %y3: u8[batch, 2] = QuantizeLinear(%b, %s)
+  return %y as y, %y2 as y2, %y3 as y3
+})");
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -299,5 +299,19 @@ TEST(MakePlan, QuantizationThatStayedUnfusedSaysWhy) {
   EXPECT_THAT(plan.steps[3].why_not_faster, HasSubstr("rounds its operands"));
 }
 
+TEST(MakePlan, AQuantizedSumOfANormSaysWhy) {
+  const Plan plan = plan_of(R"(graph g(%x: f32[batch, 4], %r: f32[batch, 4]) {
+  const %gamma: f32[4] = [1, 2, 3, 4]
+  const %s: f32[] = 0.5
+  const %z: u8[] = 3
+  %a: f32[batch, 4], %b: f32[batch, 4] = add_norm(%x, %r, %gamma, _) {epsilon = 0.5, rms = 1, sum = 1}
+  %q: u8[batch, 4] = QuantizeLinear(%b, %s, %z)
+  return %a as a, %q as q
+})");
+  ASSERT_EQ(plan.steps.size(), 2u);
+  EXPECT_EQ(plan.steps[1].why_not_faster,
+            "its operand is the sum of add_norm, which is written in f32 only");
+}
+
 }  // namespace
 }  // namespace bertcl::plan

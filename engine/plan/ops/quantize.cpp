@@ -16,6 +16,8 @@ namespace {
 std::string why_alone(const ir::Node& node) {
   if (node.op == "QuantizeLinear") {
     const ir::Node* maker = node.inputs[0]->producer;
+    if (maker && maker->op == "add_norm" && node.inputs[0] != maker->output())
+      return "its operand is the sum of add_norm, which is written in f32 only";
     return fmt::format(
         "its operand comes from {}: only embed_norm, add_norm, linear_q, attention_q, gated and "
         "rotary quantize in their own launch, the latter four unless their result is also read in "
