@@ -32,7 +32,7 @@ std::vector<ir::Tensor> normalized(const EvaluateContext& context, const ir::Siz
                                    std::size_t out_scale) {
   const std::size_t first = first_quantized_result(context.node);
   std::vector<double> rows = sum;
-  (context.node.int_attribute("rms", 0) ? scale_rows : normalize_rows)(
+  (context.node.int_attribute("rms", 0) ? rms_normalize_rows : normalize_rows)(
       rows, context.in(gamma).to_doubles(),
       context.has(beta) ? context.in(beta).to_doubles() : std::vector<double>{},
       context.node.float_attribute("epsilon"));

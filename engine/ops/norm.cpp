@@ -68,7 +68,7 @@ std::vector<ir::Tensor> evaluate_layer_norm(const EvaluateContext& context) {
   };
   const auto scale = expanded(1, 1.0), bias = expanded(2, 0.0);
   std::vector<double> v = x.to_doubles();
-  (Rms ? scale_rows : normalize_rows)(v, scale, bias, epsilon);
+  (Rms ? rms_normalize_rows : normalize_rows)(v, scale, bias, epsilon);
   return {ir::Tensor::of<double>(x.shape(), std::move(v)).converted(x.dtype())};
 }
 
@@ -89,8 +89,8 @@ void normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
   }
 }
 
-void scale_rows(std::vector<double>& rows, std::span<const double> gamma,
-                std::span<const double> beta, double epsilon) {
+void rms_normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
+                        std::span<const double> beta, double epsilon) {
   const std::size_t n = gamma.size();
   for (std::size_t row = 0; n > 0 && row < rows.size(); row += n) {
     double* p = rows.data() + row;

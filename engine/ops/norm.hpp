@@ -15,8 +15,8 @@ void normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
 
 /// Each row of n elements divided by sqrt(mean of its squares + epsilon), times gamma, plus beta,
 /// as above.
-void scale_rows(std::vector<double>& rows, std::span<const double> gamma,
-                std::span<const double> beta, double epsilon);
+void rms_normalize_rows(std::vector<double>& rows, std::span<const double> gamma,
+                        std::span<const double> beta, double epsilon);
 
 /// The number of the first quantized result of add_norm or embed_norm: those before are f32.
 inline std::size_t first_quantized_result(const ir::Node& norm) {

@@ -111,8 +111,8 @@ TEST(Programs, ModelsThatDifferInSmallKernelsShareThePersistentKernel) {
   %t: f32[4, batch] = Transpose(%x) {perm = [1, 0]}
   %a0: f32[batch, 4] = Transpose(%t) {perm = [1, 0]}
 )");
-  const cl_program packs = program_of("  %a0: f32[batch, 4] = Relu(%x)\n");
-  EXPECT_EQ(copies, packs);
+  const cl_program relu = program_of("  %a0: f32[batch, 4] = Relu(%x)\n");
+  EXPECT_EQ(copies, relu);
 }
 
 }  // namespace

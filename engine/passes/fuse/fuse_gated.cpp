@@ -9,6 +9,8 @@
 //   gate -> Sigmoid -> s;  gate, s -> Mul -> a;  a, up -> Mul -> y
 //   becomes
 //   gated(gate, up) {activation = "silu"} -> y
+//
+// Results may change by rounding.
 #include "ops/op.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"

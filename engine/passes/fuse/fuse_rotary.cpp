@@ -5,7 +5,7 @@
 //   x -> linear -> rotary -> k --- attention      x -> linear -> v
 //   x -> linear -> v ------------+       becomes  attention(qk, qk, v) {offsets = [0, h, 0]}
 //
-// Two launches less, and x is read once less. Scales become one per column, so that q and k keep
+// Two fewer launches, and x is read once less. Scales become one per column, so that q and k keep
 // their own.
 #include <array>
 
@@ -23,11 +23,13 @@ namespace {
 
 using Two = std::array<ir::Node*, 2>;
 
-/// The nodes that alone make the values for their only reader.
-bool made_for_one(const ir::Graph& g, const ir::Value* v) { return v->producer && g.used_once(v); }
+/// True for the result of a node that has one reader.
+bool has_one_reader(const ir::Graph& g, const ir::Value* v) {
+  return v->producer && g.used_once(v);
+}
 
-bool same_turn(const Two& turns) {
-  const ir::Node &q = *turns[0], &k = *turns[1];
+bool same_angles(const Two& rotations) {
+  const ir::Node &q = *rotations[0], &k = *rotations[1];
   return q.op == "rotary" && k.op == "rotary" && q.inputs[rotary::cos] == k.inputs[rotary::cos] &&
          q.inputs[rotary::sin] == k.inputs[rotary::sin] && !q.input(rotary::seq_offsets) &&
          !k.input(rotary::seq_offsets) && q.output()->type == k.output()->type &&
@@ -36,24 +38,25 @@ bool same_turn(const Two& turns) {
 
 bool fuse_rotary_at(ir::Graph& g, ir::Node& node) {
   if (!ops::traits(node).mixes_tokens || node.has("offsets")) return false;
-  Two turns{}, linears{};
+  Two rotations{}, linears{};
   for (std::size_t i = 0; i < 2; ++i) {
-    if (!made_for_one(g, node.inputs[i])) return false;
-    turns[i] = node.inputs[i]->producer;
-    if (turns[i]->op != "rotary" || !made_for_one(g, turns[i]->inputs[rotary::x])) return false;
-    linears[i] = turns[i]->inputs[rotary::x]->producer;
+    if (!has_one_reader(g, node.inputs[i])) return false;
+    rotations[i] = node.inputs[i]->producer;
+    if (rotations[i]->op != "rotary" || !has_one_reader(g, rotations[i]->inputs[rotary::x]))
+      return false;
+    linears[i] = rotations[i]->inputs[rotary::x]->producer;
   }
-  if (!same_turn(turns) || !can_be_concatenated(linears)) return false;
+  if (!same_angles(rotations) || !can_be_concatenated(linears)) return false;
   ir::Node* linear = concatenate_linears(g, linears, ".qk");
 
-  const ir::Node& first = *turns[0];
+  const ir::Node& first = *rotations[0];
   const ir::Dim hidden = first.output()->type.shape.back();
   std::vector<ir::Value*> operands = first.inputs;
   operands[rotary::x] = linear->output();
   const auto concat = [&](std::size_t operand, ir::DType dtype) {
     std::array<ir::Value*, 2> parts{};
     for (std::size_t i = 0; i < 2; ++i)
-      parts[i] = as_one_per_column(g, turns[i]->input(operand), hidden, dtype);
+      parts[i] = as_one_per_column(g, rotations[i]->input(operand), hidden, dtype);
     return concatenate_constants(g, parts, ".qk");
   };
   ir::Type type = first.output()->type;
@@ -64,12 +67,12 @@ bool fuse_rotary_at(ir::Graph& g, ir::Node& node) {
   }
   type.shape.back() = linear->output()->type.shape.back();
   // Before attention: after the operands of both.
-  ir::Node* turn = g.add_node("rotary", operands, {{"heads", 2 * first.int_attribute("heads")}},
+  ir::Node* made = g.add_node("rotary", operands, {{"heads", 2 * first.int_attribute("heads")}},
                               {{first.output()->name + ".qk", type}}, &node);
   Match m;
-  m.nodes = {turns[0], turns[1]};
-  turn->sources = m.sources();
-  for (std::size_t i = 0; i < 2; ++i) g.set_input(&node, i, turn->output());
+  m.nodes = {rotations[0], rotations[1]};
+  made->sources = m.sources();
+  for (std::size_t i = 0; i < 2; ++i) g.set_input(&node, i, made->output());
   node.attributes["offsets"] = std::vector<std::int64_t>{0, hidden.constant(), 0};
   return true;
 }
