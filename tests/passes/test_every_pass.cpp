@@ -68,10 +68,11 @@ TEST(EveryPass, ChangesNoResult) {
     }
     if (!found.empty()) ADD_FAILURE() << "seed " << seed << ", " << found;
   }
-  for (const char* pass : {"find_layer_norm", "find_rms_norm", "find_gelu", "find_linear",
-                           "find_linear_q", "find_attention", "find_add_norm", "lower_linear_q",
-                           "lower_attention_q", "lower_add_norm_q", "fuse_activation", "fuse_gated",
-                           "fuse_quantize", "fuse_qkv", "pack_tokens", "lift_quantize"})
+  for (const char* pass :
+       {"find_layer_norm", "find_rms_norm", "find_gelu", "find_linear", "find_linear_q",
+        "find_attention", "find_add_norm", "lower_linear_q", "lower_attention_q",
+        "lower_add_norm_q", "fuse_activation", "fuse_gated", "fuse_quantize", "fuse_qkv",
+        "fuse_rotary", "untile_matmul", "pack_tokens", "lift_quantize"})
     EXPECT_GT(changes()[pass], 5) << pass << " has not been tried";
 }
 

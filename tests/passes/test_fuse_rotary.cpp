@@ -1,6 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary positions of queries and keys in one op.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
 #include "check.hpp"
+#include "ops/interpret.hpp"
 
 namespace bertcl::passes {
 
@@ -76,6 +84,84 @@ TEST(FuseRotary, DifferentAnglesStay) {
   %y: f32[batch, seq, 2] = attention(%qt, %kt, %v, _) {heads = 1, p_type = "f32", scale = 0.5}
   return %y as y
 })");
+}
+
+/// The heads of keys have tables of their own if their number is another: these are as wide as a
+/// head.
+std::string in_float(int q_heads, int k_heads, std::string_view outputs) {
+  const char *c = k_heads == q_heads ? "%c" : "%kc", *s = k_heads == q_heads ? "%s" : "%ks";
+  return fmt::format(
+      R"(graph g(%x: f32[batch, seq, 4], %c: f32[1, seq, {0}], %s: f32[1, seq, {0}], %kc: f32[1, seq, {1}], %ks: f32[1, seq, {1}], %v: f32[batch, seq, 4]) {{
+  const %wq: f32[4, 4] = [1, 2, 3, 4, 5, 6, 7, 8, 8, 7, 6, 5, 4, 3, 2, 1]
+  %q: f32[batch, seq, 4] = linear(%x, %wq)
+  const %wk: f32[4, 4] = [5, 6, 7, 8, 1, 2, 3, 4, 4, 3, 2, 1, 8, 7, 6, 5]
+  %k: f32[batch, seq, 4] = linear(%x, %wk)
+  %qt: f32[batch, seq, 4] = rotary(%q, %c, %s) {{heads = {2}}}
+  %kt: f32[batch, seq, 4] = rotary(%k, {4}, {5}) {{heads = {3}}}
+  %y: f32[batch, seq, 4] = attention(%qt, %kt, %v, _) {{heads = {2}, p_type = "f32", scale = 0.5}}
+  return {6}
+}})",
+      4 / q_heads, 4 / k_heads, q_heads, k_heads, c, s, outputs);
+}
+
+TEST(FuseRotary, WhatIsReadElsewhereStays) {
+  const std::string alone = in_float(1, 1, "%y as y");
+  EXPECT_NE(after(fuse_rotary(), alone), normal(alone));
+  for (const char* other : {"%q", "%k", "%qt", "%kt"})
+    EXPECT_UNCHANGED(fuse_rotary(), in_float(1, 1, fmt::format("%y as y, {} as z", other)));
+  // The same rotary for both operands.
+  EXPECT_UNCHANGED(
+      fuse_rotary(),
+      R"(graph g(%x: f32[batch, seq, 2], %c: f32[1, seq, 2], %s: f32[1, seq, 2], %v: f32[batch, seq, 2]) {
+  const %wq: f32[2, 2] = [1, 2, 3, 4]
+  %q: f32[batch, seq, 2] = linear(%x, %wq)
+  %qt: f32[batch, seq, 2] = rotary(%q, %c, %s) {heads = 1}
+  %y: f32[batch, seq, 2] = attention(%qt, %qt, %v, _) {heads = 1, p_type = "f32", scale = 0.5}
+  return %y as y
+})");
+}
+
+TEST(FuseRotary, DifferentHeadsStay) {
+  EXPECT_UNCHANGED(fuse_rotary(), in_float(1, 2, "%y as y"));
+  EXPECT_UNCHANGED(fuse_rotary(), in_float(2, 1, "%y as y"));
+}
+
+TEST(FuseRotary, BytesOfDifferentTypesStay) {
+  EXPECT_UNCHANGED(
+      fuse_rotary(),
+      R"(graph g(%x: f32[batch, seq, 2], %c: f32[1, seq, 2], %s: f32[1, seq, 2], %v: u8[batch, seq, 2]) {
+  const %wq: f32[2, 2] = [1, 2, 3, 4]
+  %q: f32[batch, seq, 2] = linear(%x, %wq)
+  const %wk: f32[2, 2] = [5, 6, 7, 8]
+  %k: f32[batch, seq, 2] = linear(%x, %wk)
+  const %r: f32[] = 0.5
+  %qt: u8[batch, seq, 2] = rotary(%q, %c, %s, _, %r, _) {heads = 1}
+  const %z: i8[] = 0
+  %kt: i8[batch, seq, 2] = rotary(%k, %c, %s, _, %r, %z) {heads = 1}
+  %y: f32[batch, seq, 2] = attention_q(%qt, %kt, %v, _, %r, %r, _, %r, %z, %r, _) {heads = 1, p_type = "u8", scale = 0.5}
+  return %y as y
+})");
+}
+
+/// 0, step, 2 step, ...; above `range` on from -range.
+ir::Tensor ramp(ir::Sizes sizes, double step, double range) {
+  std::vector<double> values(static_cast<std::size_t>(ir::element_count(sizes)));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = std::fmod(static_cast<double>(i) * step + range, 2 * range) - range;
+  return ir::Tensor::of(std::move(sizes), std::move(values)).converted(ir::DType::f32);
+}
+
+TEST(FuseRotary, ComputesTheSame) {
+  ir::Graph g = ir::parse(in_float(2, 2, "%y as y"));
+  std::map<std::string, ir::Tensor> inputs{{"x", ramp({2, 3, 4}, 0.07, 0.2)},
+                                           {"c", ramp({1, 3, 2}, 0.3, 1)},
+                                           {"s", ramp({1, 3, 2}, 0.7, 1)},
+                                           {"v", ramp({2, 3, 4}, 0.9, 2)}};
+  inputs["kc"] = inputs["c"];
+  inputs["ks"] = inputs["s"];
+  const ir::Tensor before = ops::interpret(g, inputs).at(0);
+  ASSERT_TRUE(fuse_rotary().run(g));
+  EXPECT_EQ(ops::interpret(g, inputs).at(0), before);
 }
 
 }  // namespace

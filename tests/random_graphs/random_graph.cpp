@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random small graphs: the operators and patterns that they are made of.
+// Random small graphs: the operators that they are made of.
 #include "random_graph.hpp"
 
 #include <cmath>
 
-#include "random_builder.hpp"
+#include "random_parts.hpp"
 
 namespace bertcl::tests {
 namespace {
 
-constexpr std::int64_t table_rows = 11;
-
 using Values = RandomBuilder::Values;
-using Axes = std::vector<std::int64_t>;
 
-class Generator : RandomBuilder {
+class Generator : RandomParts {
  public:
-  explicit Generator(unsigned seed) : RandomBuilder(seed) {
+  explicit Generator(unsigned seed) : RandomParts(seed) {
     heads_ = pick<int>({1, 2, 4});
     hidden_ = heads_ * pick<int>({2, 4, 6, 8});
     const ir::Dim batch = ir::Dim::symbol("batch"), seq = ir::Dim::symbol("seq");
@@ -51,7 +48,8 @@ class Generator : RandomBuilder {
         &Generator::layer_norm, &Generator::gelu,       &Generator::gelu,
         &Generator::residual,   &Generator::residual,   &Generator::attention,
         &Generator::attention,  &Generator::embedding,  &Generator::quantize,
-        &Generator::dynamic,    &Generator::cumulative, &Generator::gated};
+        &Generator::dynamic,    &Generator::cumulative, &Generator::gated,
+        &Generator::tiled};
     const std::size_t nodes = graph_.nodes().size(), values = pool_.size();
     try {
       if (ir::Value* y = (this->*pick(steps))()) {
@@ -246,24 +244,6 @@ class Generator : RandomBuilder {
 
   // --- quantization
   ir::Value* quantize() { return through_bytes(any(ir::DType::f32)); }
-  ir::Value* weight(std::int64_t rows, std::int64_t columns, bool quantized) {
-    if (!quantized) return floats({rows, columns}, -0.7, 0.7);
-    ir::Value* bytes = ints({rows, columns}, -128, 127, ir::DType::i8);
-    if (chance(50))
-      return emit("DequantizeLinear",
-                  {bytes, floats({columns}, 0.001, 0.01),
-                   constant(ir::Tensor::zeros(ir::DType::i8, {columns}), ir::DType::i8)},
-                  {{"axis", std::int64_t{1}}});
-    return emit("DequantizeLinear", {bytes, floats({}, 0.001, 0.01), zero_point(ir::DType::i8)});
-  }
-  ir::Value* linear_of(ir::Value* x, std::int64_t columns, bool quantized) {
-    const std::int64_t inner = x->type.shape.back().constant();
-    if (quantized) x = through_bytes(x);
-    ir::Value* y = emit("MatMul", {x, weight(inner, columns, quantized)});
-    if (chance(75)) y = emit("Add", {y, floats({columns}, -1, 1)});
-    if (quantized && chance(40)) y = through_bytes(y);
-    return y;
-  }
   ir::Value* linear() {
     ir::Value* x = chance(50) ? any_tokens() : any(ir::DType::f32, 2);
     if (!x || !x->type.shape.back().is_constant()) return nullptr;
@@ -287,25 +267,6 @@ class Generator : RandomBuilder {
   }
 
   // --- patterns
-  ir::Value* norm_of(ir::Value* x) {
-    const std::int64_t n = x->type.shape.back().constant();
-    ir::Value *gamma = floats({n}, 0.5, 1.5), *beta = floats({n}, -1, 1);
-    const double epsilon = pick<double>({1e-3, 1e-2});
-    if (chance(30))
-      return emit("LayerNormalization", {x, gamma, beta},
-                  {{"axis", std::int64_t{-1}}, {"epsilon", epsilon}});
-    const ir::Attributes last{{"axes", Axes{-1}}, {"keepdims", std::int64_t{1}}};
-    const bool rms = chance(20);
-    ir::Value* centred = rms ? x : emit("Sub", {x, emit("ReduceMean", {x}, last)});
-    ir::Value* square =
-        chance(50) ? emit("Pow", {centred, scalar(2)}) : emit("Mul", {centred, centred});
-    ir::Value* deviation =
-        emit("Sqrt", {emit("Add", {emit("ReduceMean", {square}, last), scalar(epsilon)})});
-    ir::Value* y = chance(50) ? emit("Div", {centred, deviation})
-                              : emit("Mul", {emit("Reciprocal", {deviation}), centred});
-    y = emit("Mul", {gamma, y});
-    return rms ? y : emit("Add", {y, beta});
-  }
   ir::Value* layer_norm() {
     ir::Value* x = chance(60) ? any_tokens() : any(ir::DType::f32, 1);
     return x->type.shape.back().is_constant() ? norm_of(x) : nullptr;
@@ -324,71 +285,6 @@ class Generator : RandomBuilder {
     return chance(50) ? emit("Mul", {emit("Mul", {x, gate}), scalar(0.5)})
                       : emit("Mul", {emit("Mul", {x, scalar(0.5)}), gate});
   }
-  ir::Value* gated() {
-    ir::Value* x = any_tokens();
-    const bool quantized = chance(50), silu = chance(50);
-    ir::Value *gate = linear_of(x, hidden_, quantized), *up = linear_of(x, hidden_, quantized);
-    gate = silu ? emit("Mul", {gate, emit("Sigmoid", {gate})}) : emit("Gelu", {gate});
-    return emit("Mul", {up, gate});
-  }
-  ir::Value* residual() {
-    ir::Value *x = any_tokens(), *other = any_tokens();
-    if (chance(50)) other = linear_of(other, hidden_, chance(60));
-    if (chance(30)) x = through_bytes(x);
-    return norm_of(emit("Add", {x, other}));
-  }
-  ir::Value* embedding() {
-    ir::Value* word =
-        emit("Gather", {floats({table_rows, hidden_}, -1, 1), ids_}, {{"axis", std::int64_t{0}}});
-    if (chance(50)) word = emit("Add", {word, any_tokens()});
-    return chance(50) ? norm_of(word) : word;
-  }
-  /// Added to scores: 0 for keys that count, -10000 for others.
-  ir::Value* additive_mask() {
-    ir::Value* wide = emit("Unsqueeze", {mask_}, {{"axes", Axes{1, 2}}});
-    ir::Value* real = graph_.add("Cast", {wide}, {{"to", std::string("f32")}},
-                                 {ir::DType::f32, wide->type.shape}, nullptr, "v");
-    ir::Value* hidden = emit("Sub", {scalar(1), emit("Identity", {real})});
-    return graph_.add("Mul", {hidden, scalar(-10000)}, {}, hidden->type, nullptr, "v");
-  }
-  ir::Value* attention() {
-    ir::Value* x = any_tokens();
-    const bool quantized = chance(40), all_bytes = quantized && chance(50);
-    if (quantized && chance(50)) x = through_bytes(x);
-    const ir::Shape& tokens = x->type.shape;
-    const std::int64_t size = hidden_ / heads_;
-    const auto head = [&](Axes perm) {
-      ir::Value* y = linear_of(x, hidden_, quantized);
-      const bool open = all_bytes && y->producer->op != "DequantizeLinear", after = chance(40);
-      if (open && !after) y = through_bytes(y);
-      y = shaped("Reshape", y, {tokens[0], tokens[1], heads_, size});
-      y = emit("Transpose", {y}, {{"perm", std::move(perm)}});
-      return open && after ? through_bytes(y) : y;
-    };
-    ir::Value *q = head({0, 2, 1, 3}), *k = head({0, 2, 3, 1}), *v = head({0, 2, 1, 3});
-    const double scale = 1 / std::sqrt(static_cast<double>(size));
-    const bool before = chance(30);
-    if (before) q = emit("Mul", {q, scalar(scale)});
-    ir::Value* scores = emit("MatMul", {q, k});
-    if (!before)
-      scores = chance(50) ? emit("Mul", {scores, scalar(scale)})
-                          : emit("Div", {scores, scalar(1 / scale)});
-    if (chance(70)) {
-      ir::Value* mask = additive_mask();
-      scores = graph_.add("Add", {scores, mask}, {}, scores->type, nullptr, "v");
-    }
-    ir::Value* p = emit("Softmax", {scores}, {{"axis", std::int64_t{-1}}});
-    if (all_bytes || (quantized && chance(30))) {
-      ir::Value *step = scalar(1.0 / 255), *zero = scalar(0, ir::DType::u8);
-      p = emit("DequantizeLinear", {emit("QuantizeLinear", {p, step, zero}), step, zero});
-    }
-    ir::Value* y = emit("Transpose", {emit("MatMul", {p, v})}, {{"perm", Axes{0, 2, 1, 3}}});
-    return shaped("Reshape", y, tokens);
-  }
-
-  ir::Value *ids_ = nullptr, *mask_ = nullptr;
-  int heads_ = 1;
-  std::int64_t hidden_ = 4;
 };
 
 }  // namespace
