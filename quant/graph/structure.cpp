@@ -70,7 +70,7 @@ class Recognizer {
   void add_to(Structure& structure) const {
     for (const auto& node : graph_.nodes()) {
       if (node->op == "Gelu") add_gelu(node->output(), structure);
-      if (node->op == "LayerNormalization") add_layer_norm(*node, structure);
+      if (is_any(node->op, {"LayerNormalization", "RMSNormalization"})) add_norm(*node, structure);
       if (node->op == "MatMul") add_bias(*node, structure);
       if (node->op == "Softmax") add_attention(*node, structure);
     }
@@ -96,7 +96,7 @@ class Recognizer {
         structure.gelus.insert(user->output()->name);
   }
 
-  void add_layer_norm(const ir::Node& norm, Structure& structure) const {
+  void add_norm(const ir::Node& norm, Structure& structure) const {
     if (index_.producer(norm.output()->name) >= 0)
       structure.layer_norms.push_back(norm.output()->name);
     if (const int add = node_of(norm.inputs[0], "Add"); add >= 0)

@@ -16,7 +16,8 @@ namespace bertcl::quant {
 
 /// Which Adds are quantized if `Add` is among the operators.
 enum class Adds {
-  layer_norm,  ///< those whose result a LayerNorm normalizes: the residual stream, embeddings too
+  layer_norm,  ///< those whose result LayerNorm or RMSNorm takes: the residual stream, embeddings
+               ///< too
   encoder,     ///< of these the ones after a MatMul: without the embeddings
   all,         ///< every sum of floats: biases, masks aside
 };
@@ -28,8 +29,8 @@ enum class Place {
   probabilities,  ///< Softmax
   context,        ///< P x V
   gelu,           ///< GELU
-  sum,            ///< what a LayerNorm normalizes
-  layer_norm,     ///< what a LayerNorm gives
+  sum,            ///< what a LayerNorm or RMSNorm takes
+  layer_norm,     ///< what a LayerNorm or RMSNorm gives
 };
 
 struct PlacementOptions {

@@ -119,8 +119,8 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
       ->group(group);
   add_choice(
       command, "--adds", kAdds, [&](Adds adds) { placement.adds = adds; },
-      "Which Adds: layer-norm: before LayerNorms; encoder: these without the embeddings;\nall: "
-      "biases, too")
+      "Which Adds: layer-norm: before LayerNorms and RMSNorms; encoder: these without the\n"
+      "embeddings; all: biases, too")
       ->group(group);
   command
       .add_flag("--add-channels,!--no-add-channels", placement.add_channels,

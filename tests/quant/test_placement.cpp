@@ -87,6 +87,40 @@ TEST(LayerNorm, IsFoundThroughCasts) {
   ASSERT_EQ(a.structure().residual_adds.size(), 1u);
 }
 
+/// x + x -> RMSNorm -> out, as one operator or as those that it is made of.
+GraphBuilder rms_norm(bool whole) {
+  GraphBuilder g(whole ? 23 : 13, whole ? 11 : 8);
+  g.input("x", {3, 4});
+  g.node("Add", {"x", "x"}, "sum");
+  const auto gamma = g.weight("gamma", {4}, {1, 1, 1, 1});
+  if (whole) {
+    g.node("RMSNormalization", {"sum", gamma}, "out");
+  } else {
+    g.node("Pow", {"sum", g.weight("two", {}, {2.0f})}, "square");
+    g.node("ReduceMean", {"square"}, "mean");
+    g.set("axes", std::vector<std::int64_t>{-1});
+    g.node("Add", {"mean", g.weight("eps", {}, {1e-6f})}, "shifted");
+    g.node("Sqrt", {"shifted"}, "root");
+    g.node("Div", {"sum", "root"}, "normal");
+    g.node("Mul", {"normal", gamma}, "out");
+  }
+  g.output("out");
+  return g;
+}
+
+TEST(RmsNorm, TheAddInFrontAndTheResultAreFoundInBothSpellings) {
+  for (const bool whole : {true, false}) {
+    Analysed a(rms_norm(whole));
+    const Structure& s = a.structure();
+    ASSERT_EQ(s.residual_adds.size(), 1u) << whole;
+    EXPECT_EQ(a.index.node(s.residual_adds[0]).output(0), "sum");
+    EXPECT_THAT(s.layer_norms, ElementsAre("out"));
+    EXPECT_THAT(site_outputs(a, place(a, {.op_types = {"Add"}})), ElementsAre("sum"));
+    EXPECT_THAT(place(a, {.op_types = {"Add"}, .places = {Place::layer_norm}}).outputs,
+                ElementsAre("out"));
+  }
+}
+
 TEST(LayerNorm, MeanPoolingIsNone) {
   GraphBuilder g(13);
   g.input("x", {1, 3, 4});
