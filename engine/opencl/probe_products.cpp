@@ -133,7 +133,8 @@ bool Prober::matrix_probe(const MatrixUnit& unit, bool half) {
   return out.download<uint32_t>() == expected;
 }
 
-// 64 x 64 sums over 64 bytes along K, by two warpgroups: of s8 by s8 and of u8 by s8.
+// 64 x 64 sums over 64 bytes along K, by two warpgroups: of s8 by s8 and of u8 by s8; with each
+// swizzle that gemm_s8_wgmma takes.
 bool Prober::wgmma_probe() {
   constexpr int kSize = 64, kItems = 256;
   std::vector<uint8_t> bytes;
@@ -153,12 +154,16 @@ bool Prober::wgmma_probe() {
         expected.push_back(start.back() + static_cast<uint32_t>(sum));
       }
   Buffer out = context_.allocate(expected.size() * sizeof(uint32_t));
-  out.fill(kPoison);
   const Buffer operand = buffer_of(context_, bytes);
-  Kernel kernel = context_.kernel("probe_wgmma", "probe_wgmma", {{"MATRIX_EMULATED", 0}});
-  kernel.args(operand, operand, buffer_of(context_, start), out);
-  context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
-  return out.download<uint32_t>() == expected;
+  const auto is_exact = [&](int cells) {
+    out.fill(kPoison);
+    Kernel kernel =
+        context_.kernel("probe_wgmma", "probe_wgmma", {{"MATRIX_EMULATED", 0}, {"CELLS_K", cells}});
+    kernel.args(operand, operand, buffer_of(context_, start), out);
+    context_.queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1}, "probe");
+    return out.download<uint32_t>() == expected;
+  };
+  return is_exact(2) && is_exact(4);
 }
 
 bool Prober::copy_async_probe() {

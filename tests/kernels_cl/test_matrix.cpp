@@ -3,6 +3,8 @@
 // local memory that their loads meet, and copies that pass no register.
 #include <algorithm>
 #include <set>
+#include <string>
+#include <tuple>
 
 #include "tests/kernels_cl/device_test.hpp"
 
@@ -123,11 +125,13 @@ TEST(MatrixBanks, LoadsOfFragmentsMeetEachBankOnce) {
     }
 }
 
-class Wgmma : public testing::TestWithParam<int> {};
+/// Whether it is the twin, and the cells of a row of a strip, which give the swizzle.
+class Wgmma : public testing::TestWithParam<std::tuple<int, int>> {};
 
 // By two warpgroups, the first with A in s8, the second in u8.
 TEST_P(Wgmma, TileOfEveryWarpgroupEqualsPlainArithmetic) {
-  const auto reason = lacks(GetParam() ? nullptr : &opencl::Capabilities::ptx_wgmma_s8);
+  const auto& [emulated, cells] = GetParam();
+  const auto reason = lacks(emulated ? nullptr : &opencl::Capabilities::ptx_wgmma_s8);
   if (!reason.empty()) GTEST_SKIP() << reason;
   constexpr size_t kSize = 64;
   const auto a = integers<uint8_t>(kSize * kSize, 1, 0, 255);
@@ -143,15 +147,19 @@ TEST_P(Wgmma, TileOfEveryWarpgroupEqualsPlainArithmetic) {
     expected.push_back(static_cast<int32_t>(sum));  // wraps
   }
   Output<int32_t> out(expected.size());
-  auto kernel = group_kernel("probe_wgmma", "probe_wgmma", {{"MATRIX_EMULATED", GetParam()}});
+  auto kernel = group_kernel("probe_wgmma", "probe_wgmma",
+                             {{"MATRIX_EMULATED", emulated}, {"CELLS_K", cells}});
   kernel.args(upload(a), upload(b), upload(start), out.buffer());
   device().queue().launch(kernel, {kItems, 1, 1}, {kItems, 1, 1});
   expect_equal(out.values(), expected, "wgmma");
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, Wgmma, testing::Values(1, 0), [](const auto& suite) {
-  return std::string(suite.param ? "twin" : "ptx");
-});
+INSTANTIATE_TEST_SUITE_P(Forms, Wgmma,
+                         testing::Combine(testing::Values(1, 0), testing::Values(2, 4)),
+                         [](const auto& suite) {
+                           return (std::get<0>(suite.param) ? "twin_" : "ptx_") +
+                                  std::to_string(16 * std::get<1>(suite.param));
+                         });
 
 class CopyAsync : public testing::TestWithParam<int> {};
 

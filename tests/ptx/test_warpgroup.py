@@ -5,14 +5,17 @@ import unittest
 import numpy as np
 
 from errors import PtxError
+from machine import launch
+from memory import GlobalMemory
 from snippets import run
+from toolchain import program_of, require_tools
 from warpgroup import cells_of, places
 
 FENCES = "fence.proxy.async.shared::cta; bar.sync 0; wgmma.fence.sync.aligned;"
 DONE = "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
 MULTIPLY = "wgmma.mma_async.sync.aligned.m64n8k32.s32.{}.s8 {{%r10, %r11, %r12, %r13}}, %rd7, %rd8, 1;"
 STORES = "".join(f"st.global.b32 [%rd2+{4 * i}], %r{10 + i};" for i in range(4))
-B_BEGIN = 2048 // 16  # of B behind 64 rows of 32 bytes, in cells
+B_BEGIN = 2048 // 16  # of B after 64 rows of 32 bytes, in cells
 
 
 def descriptor(begin, swizzle, between_rows, between_cells=1):
@@ -55,6 +58,18 @@ class Wgmma(unittest.TestCase):
             found = run(body(kind), data, 4, np.int32, lanes=128, groups=1)
             expected = a.view(of).astype(np.int32) @ b.T.astype(np.int32) + 5
             np.testing.assert_array_equal(found, expected[places(8)])
+
+    def test_the_probe_with_each_swizzle(self):
+        require_tools()
+        a, b = (np.random.default_rng(s).integers(-128, 128, (64, 64)).astype(np.int8) for s in (5, 6))
+        start = np.arange(2 * 64 * 64, dtype=np.int32).reshape(2, 64, 64)
+        wide = [of.astype(np.int32) @ b.T.astype(np.int32) for of in (a, a.view(np.uint8))]
+        for cells in (2, 4):
+            memory = GlobalMemory()
+            launch(program_of("probe_wgmma", "probe_wgmma", ("MATRIX_EMULATED=0", f"CELLS_K={cells}"), 90), memory,
+                   (256,), (256,), [memory.add("a", a), memory.add("b", b), memory.add("start", start),
+                                    memory.add("out", np.zeros_like(start), writable=True, filled=False)])
+            np.testing.assert_array_equal(memory.get("out", np.int32).reshape(start.shape), start + wide)
 
     def test_what_is_refused(self):
         self.refused("sums that wgmma has not delivered: st.global", body(after=""))
