@@ -17,6 +17,7 @@
 
 #include "bertcl/error.hpp"
 #include "opencl/cpu_features.hpp"
+#include "opencl/ptx.hpp"
 
 namespace bertcl::opencl {
 namespace {
@@ -80,6 +81,8 @@ std::string ProgramCache::key(std::string_view source, std::string_view options)
   std::string text = fmt::format("bertcl program cache {};", kFormat);
   add_field(text, source);
   add_field(text, options);
+  if (source.find(kSm90aComment) != std::string_view::npos)
+    text += fmt::format("PTX {};", kPtxFormat);
   text += device_identity_;
   std::string hex;
   for (unsigned char byte : sha256(text.data(), text.size())) hex += fmt::format("{:02x}", byte);

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
+#include <charconv>
 
 #include "bertcl/error.hpp"
 
@@ -39,8 +39,9 @@ std::string ptx_for_sm_90a(std::string ptx) {
     throw Error(fmt::format("the driver's PTX is for {}, not sm_90", name), ErrorCode::device);
   ptx.replace(target.begin, target.size, "sm_90a");
   const Word version = word_after(ptx, "\n.version ");
-  if (std::strtod(ptx.c_str() + version.begin, nullptr) < kVersion)
-    ptx.replace(version.begin, version.size, fmt::format("{:.1f}", kVersion));
+  double number = 0;  // strtod() would depend on the locale
+  std::from_chars(ptx.data() + version.begin, ptx.data() + version.begin + version.size, number);
+  if (number < kVersion) ptx.replace(version.begin, version.size, fmt::format("{:.1f}", kVersion));
   for (std::size_t at = 0; (at = ptx.find(kSm90aComment, at)) != std::string::npos;) {
     const std::size_t end = ptx.find("*/", at);
     if (end == std::string::npos)
