@@ -93,11 +93,21 @@ inline const std::vector<GemmKernel>& gemm_s8_variants() {
       defines["COPY_ASYNC"] = 2, defines["MATRIX_EMULATED"] = 0;
       list.push_back(gemm_kernel("gemm_s8_mma", defines, &Capabilities::ptx_cp_async));
     }
-    for (const auto& [rows, columns] : {std::array{128, 256}, {128, 128}, {64, 128}, {64, 64}}) {
-      opencl::Defines defines{{"TILE_M", rows}, {"TILE_N", columns}};
+    const auto add_wgmma = [&](opencl::Defines defines) {
       list.push_back(gemm_kernel("gemm_s8_wgmma", defines));
       defines["COPY_ASYNC"] = 2, defines["MATRIX_EMULATED"] = 0;
       list.push_back(gemm_kernel("gemm_s8_wgmma", defines, &Capabilities::ptx_wgmma_s8));
+    };
+    for (const auto& [rows, columns] : {std::array{128, 256}, {128, 128}, {64, 128}, {64, 64}}) {
+      opencl::Defines defines{{"TILE_M", rows}, {"TILE_N", columns}};
+      add_wgmma(defines);
+    }
+    // What only tuning chooses.
+    for (const kernels::TileOptions& options :
+         kernels::gemm_variant_of_program("gemm_s8_wgmma").tuned_options) {
+      opencl::Defines defines = options.defines;
+      defines["TILE_M"] = options.tile[0], defines["TILE_N"] = options.tile[1];
+      add_wgmma(defines);
     }
     return list;
   }();
