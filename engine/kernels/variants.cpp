@@ -88,7 +88,7 @@ GemmVariant with_tuned_options(GemmVariant variant, std::vector<TileOptions> opt
   return variant;
 }
 
-/// Of a work-group, whose tiles are 128 x 256, where a launch has enough of them.
+/// A work-group of two warpgroups, with tiles of 128 x 256 and smaller ones.
 GemmVariant of_warpgroups(GemmVariant variant) {
   variant.tile_columns = 256;
   variant.smaller_tiles = {{128, 128}, {64, 128}, {64, 64}};
@@ -220,14 +220,13 @@ bool has_few_registers(const opencl::DeviceInfo& info) {
 GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
                        const opencl::Capabilities& capabilities) {
   if (variant.takes_prefetch) variant.defines["PREFETCH"] = gains_by_prefetch(info);
-  if (variant.unit == Unit::wgmma) {
+  const bool has_unit = variant.unit == Unit::matrix || variant.unit == Unit::wgmma;
+  if (has_unit) {
     variant.defines["MATRIX_EMULATED"] = 0;
     if (capabilities.ptx_cp_async) variant.defines["COPY_ASYNC"] = 2;
   }
   if (variant.unit == Unit::matrix) {
     variant.defines["MATRIX_UNIT"] = opencl::matrix_unit_of(capabilities)->code;
-    variant.defines["MATRIX_EMULATED"] = 0;
-    if (capabilities.ptx_cp_async) variant.defines["COPY_ASYNC"] = 2;
     if (capabilities.amd_wmma) set_tiles(variant, 64, 128);
   }
   if (variant.unit == Unit::dot4) {
@@ -235,12 +234,11 @@ GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
     // From gfx11 on AMD's compiler spills registers at 128 x 128.
     if (capabilities.amd_sudot4) set_tiles(variant, 64, 128);
   }
-  const bool has_unit = variant.unit == Unit::matrix || variant.unit == Unit::wgmma;
   if (variant.items > 1 && !has_unit && has_few_registers(info)) set_tiles(variant, 32, 64);
   return variant;
 }
 
-GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles) {
+GemmVariant with_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles) {
   variant.name += fmt::format("_{}x{}", tiles[0], tiles[1]);
   set_tiles(variant, tiles[0], tiles[1]);
   return variant;
@@ -248,15 +246,23 @@ GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> 
 
 GemmVariant with_options(const GemmVariant& variant, const TileOptions& options) {
   const auto& [rows, columns] = options.tile;
-  GemmVariant made = with_smaller_tiles(variant, options.tile);
+  GemmVariant made = with_tiles(variant, options.tile);
   if (options.defines.empty()) return made;
   const bool is_own = rows == variant.tile_rows && columns == variant.tile_columns;
   made.options_of = is_own ? variant.name : made.name;
   for (const auto& [name, value] : options.defines) {
     made.defines[name] = value;
-    made.name += name == "CELLS_K"  ? fmt::format("_k{}", 16 * value)
-                 : name == "STAGES" ? fmt::format("_stages{}", value)
-                                    : fmt::format("_{}x{}", 8 / value, value);
+    if (name == "CELLS_K")
+      made.name += fmt::format("_k{}", 16 * value);
+    else if (name == "STAGES")
+      made.name += fmt::format("_stages{}", value);
+    else if (name == "SUBS_N")
+      made.name += fmt::format("_{}x{}", 8 / value, value);
+    else
+      throw Error(
+          fmt::format("variant '{}': unknown option '{}' of a tile (choose from CELLS_K, "
+                      "STAGES, SUBS_N)",
+                      variant.name, name));
   }
   return made;
 }
@@ -270,7 +276,7 @@ std::vector<GemmVariant> with_all_smaller_tiles(const GemmVariant& variant,
       return other.tile_rows == tiles[0] && other.tile_columns == tiles[1];
     });
     if (is_new && tiles[0] * tiles[1] < variant.tile_rows * variant.tile_columns)
-      smaller.push_back(with_smaller_tiles(for_device(of, info, capabilities), tiles));
+      smaller.push_back(with_tiles(for_device(of, info, capabilities), tiles));
   };
   for (const std::vector<GemmVariant>* table : {&s8, &f32}) {
     auto of = std::ranges::find(*table, variant.tiles_of, &GemmVariant::name);

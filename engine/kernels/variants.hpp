@@ -78,10 +78,11 @@ GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
 bool has_few_registers(const opencl::DeviceInfo& info);
 
 /// The same variant with tiles of `rows` x `columns`: "dot4_64x128".
-GemmVariant with_smaller_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles);
+GemmVariant with_tiles(GemmVariant variant, std::array<std::int32_t, 2> tiles);
 
 /// The same variant with a tile and options of `tuned_options`: "mma_128x256", "mma_64x64_k64",
-/// "mma_128x128_stages3", "mma_128x128_4x2" (4 sub-groups down, 2 across).
+/// "mma_128x128_stages3", "mma_128x128_4x2" (4 sub-groups down, 2 across). Throws bertcl::Error
+/// where it has no name for an option.
 GemmVariant with_options(const GemmVariant& variant, const TileOptions& options);
 
 /// The variants on the same weights for launches in which `variant`, a work-group variant, would

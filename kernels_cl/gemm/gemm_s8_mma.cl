@@ -23,7 +23,7 @@
 // Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes. With ACTIVATION and OUT_TYPE
 // given, those two are not read: code for all of them is more than an instruction cache holds.
 #ifndef TILE_M
-#define TILE_M 128  // rows of a work-group, a multiple of 32
+#define TILE_M 128  // rows of a work-group, a multiple of 32; with SUBS_N 2 of 64
 #endif
 #ifndef TILE_N
 #define TILE_N 128  // columns of a work-group, a multiple of 64

@@ -26,7 +26,7 @@
 #define TILE_N 256  // columns of a work-group: 64, 128 or 256
 #endif
 #ifndef CELLS_K
-#define CELLS_K (TILE_M + TILE_N > 192 ? 2 : 4)
+#define CELLS_K (TILE_M + TILE_N > 192 ? 2 : 4)  // of a row of a strip: 2 or 4
 #endif
 #define ITEMS 256
 #define STRIP ((TILE_M + TILE_N) * CELLS_K)   // cells
@@ -38,7 +38,7 @@
 #error "two strips are multiplied while at least one is on its way"
 #endif
 #ifndef COPY_ASYNC
-#define COPY_ASYNC 1
+#define COPY_ASYNC 1  // 2: by cp.async, 1: its twin (copy_async.clh)
 #endif
 #define WGMMA_N (TILE_N / (2 / (TILE_M / 64)))
 #include "gemm/epilogue4.clh"

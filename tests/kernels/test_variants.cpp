@@ -160,6 +160,14 @@ TEST(Variants, OptionsThatOnlyTuningChooses) {
                                        "mma_64x64", "mma_64x64"));
 }
 
+TEST(Variants, OptionsWithoutANameAreRefused) {
+  const GemmVariant mma = gemm_variant_of_program("gemm_s8_mma");
+  EXPECT_THAT(tests::error_of([&] {
+                with_options(mma, {{64, 64}, {{"PAD", 1}}});
+              }),
+              HasSubstr("variant 'mma': unknown option 'PAD'"));
+}
+
 TEST(Variants, OfProgramsWithOptions) {
   EXPECT_EQ(gemm_variant_of_program("gemm_f32_x86", {{"LANES", 8}}).name, "x86_avx2");
   const GemmVariant small_m = gemm_variant_of_program("gemm_f32_x86_small_m", {{"LANES", 16}});

@@ -21,7 +21,7 @@ std::vector<kernels::GemmVariant> tiles_of(const std::vector<std::string>& names
       if (variant.name != name) continue;
       tiles.push_back(variant);
       for (const auto& tile : variant.smaller_tiles)
-        tiles.push_back(kernels::with_smaller_tiles(variant, tile));
+        tiles.push_back(kernels::with_tiles(variant, tile));
     }
   return tiles;
 }

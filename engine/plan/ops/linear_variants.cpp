@@ -30,7 +30,7 @@ std::vector<GemmVariant> tunable_variants_of(const Target& target,
       continue;
     supported.push_back(target.for_device(variant));
     for (const auto& tiles : variant.smaller_tiles)
-      supported.push_back(kernels::with_smaller_tiles(target.for_device(variant), tiles));
+      supported.push_back(kernels::with_tiles(target.for_device(variant), tiles));
   }
   return supported;
 }
