@@ -42,7 +42,7 @@ struct Tuning {
   void put(TunedGemm gemm);
 };
 
-/// Format 2. Throws Error naming what is wrong, such as another format.
+/// Format 3. Throws Error naming what is wrong, such as another format.
 Tuning parse_tuning(const std::string& text);
 /// Written atomically. Throws Error if it cannot be written.
 void write_tuning(const std::filesystem::path& path, const Tuning& tuning);

@@ -5,9 +5,8 @@
 //   OTHER_VENDOR="NVIDIA Corporation"
 //   OTHER_PLATFORM="NVIDIA CUDA", OTHER_NAME="NVIDIA H100"
 //   OTHER_PTX=sm_90                 binaries are PTX for this target, with a comment for sm_90a
-//   where
-//                                   the source has one; from PTX for sm_90a in which it is open,
-//                                   the program is made with -DOPENED=1
+//                                   where the source has one; from PTX for sm_90a in which it is
+//                                   open, the program is made with -DOPENED=1
 //   OTHER_UNITS=64                  compute units
 //   OTHER_VERSION="OpenCL 2.0 x"    the version, and that of OpenCL C with it
 //   OTHER_HIDDEN=cl_khr_fp16,...    extensions that are not listed; of cl_khr_subgroups also the

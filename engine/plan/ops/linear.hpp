@@ -23,11 +23,11 @@ std::array<Size, 3> grid_of(const GemmVariant& variant, const ir::Dim& rows, std
 std::vector<GemmVariant> tunable_variants_of(const Target& target,
                                              std::span<const GemmVariant> variants);
 
-/// What tuning needs to know about a GEMM [k, n]; `otherwise` is its variant without tuning.
 /// Adds what only tuning chooses of those that are in `supported`.
 void add_tuned_options(std::vector<GemmVariant>& supported, const Target& target,
                        std::span<const GemmVariant> variants);
 
+/// What tuning needs to know about a GEMM [k, n]; `otherwise` is its variant without tuning.
 TunableGemm tunable_of(const std::vector<GemmVariant>& variants, std::int64_t n, std::int64_t k,
                        const std::string& otherwise);
 
