@@ -18,7 +18,7 @@ struct Tile {
 
 struct Architecture {
   std::string_view name;
-  std::vector<std::string_view> devices;  // parts of their names
+  std::vector<std::string_view> devices;  // parts of their names, with a space added
   std::vector<Tile> tiles;
 };
 
@@ -27,7 +27,7 @@ struct Architecture {
 const std::vector<Architecture>& architectures() {
   static const std::vector<Architecture> all{
       {"NVIDIA sm_90",
-       {"H100", "H200", "GH200", "H800", "H20"},
+       {"H100", "H200", "GH200", "H800"},
        {{"wgmma", 128, 256, 256},
         {"wgmma", 128, 128, 160},
         {"wgmma", 64, 128, 112},
@@ -37,10 +37,11 @@ const std::vector<Architecture>& architectures() {
         {"mma", 64, 64, 128},
         {"mma", 32, 64, 88}}},
       {"NVIDIA sm_80",
-       {"A100", "A800", "NVIDIA A30"},
+       {"A100 ", "A100-", "A100X", "A800 ", "A800-", "NVIDIA A30"},
        {{"mma", 128, 128, 256}, {"mma", 64, 128, 176}, {"mma", 64, 64, 128}, {"mma", 32, 64, 88}}},
       {"NVIDIA sm_86 and sm_89",
-       {"RTX 30", "RTX 40", "RTX A", "NVIDIA A10", "NVIDIA A40", "NVIDIA L4", "Ada Generation"},
+       {"RTX 30", "RTX 40", "RTX A", "NVIDIA A10 ", "NVIDIA A10-", "NVIDIA A10G", "NVIDIA A40",
+        "NVIDIA L4", "Ada Generation"},
        {{"mma", 128, 128, 512}, {"mma", 64, 128, 256}, {"mma", 64, 64, 128}, {"mma", 32, 64, 88}}},
       {"AMD gfx90a",
        {"gfx90a"},
@@ -70,28 +71,34 @@ std::int64_t cycles_of(const Tile& tile, std::int64_t units, std::int64_t m, std
 }  // namespace
 
 Prediction predict_tiles(const opencl::DeviceInfo& device,
-                         std::span<const kernels::GemmVariant> candidates, std::int64_t n,
+                         std::span<const kernels::GemmVariant> variants, std::int64_t n,
                          std::int64_t k) {
   const auto is_named = [&](std::string_view part) {
-    return device.name.find(part) != std::string::npos;
+    return (device.name + " ").find(part) != std::string::npos;
   };
   const auto found = std::ranges::find_if(architectures(), [&](const Architecture& a) {
     return std::ranges::any_of(a.devices, is_named);
   });
   if (device.type != "gpu" || device.compute_units < 1 || found == architectures().end()) return {};
+  const auto is_of = [](const Tile& tile, const kernels::GemmVariant& variant) {
+    return tile.variant == variant.tiles_of && tile.rows == variant.tile_rows &&
+           tile.columns == variant.tile_columns;
+  };
+  const auto is_known = [&](const kernels::GemmVariant& variant) {
+    return std::ranges::any_of(found->tiles,
+                               [&](const Tile& tile) { return is_of(tile, variant); });
+  };
+  if (variants.empty() || !is_known(variants.front())) return {};
   Prediction prediction{std::string(found->name), {}};
   for (const std::int64_t rows : kRows) {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    std::size_t best = candidates.size();
-    for (std::size_t i = 0; i < candidates.size(); ++i)
+    std::size_t best = 0;
+    for (std::size_t i = 0; i < variants.size(); ++i)
       for (const Tile& tile : found->tiles) {
-        if (tile.variant != candidates[i].tiles_of || tile.rows != candidates[i].tile_rows ||
-            tile.columns != candidates[i].tile_columns)
-          continue;
+        if (!is_of(tile, variants[i])) continue;
         const std::int64_t cycles = cycles_of(tile, device.compute_units, rows, n, k);
         if (cycles < least) least = cycles, best = i;
       }
-    if (best == candidates.size()) return {};
     std::vector<Prediction::ForRows>& by_rows = prediction.by_rows;
     if (by_rows.empty() || by_rows.back().tile != best) by_rows.push_back({rows, best});
     by_rows.back().up_to_rows = rows;
