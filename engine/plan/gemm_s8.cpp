@@ -81,26 +81,25 @@ GemmParts take_parts(GemmS8& gemm, const opencl::DeviceInfo& info) {
   return taken.up_to_rows > 0 ? taken : GemmParts();
 }
 
-}  // namespace
-
-namespace {
-
 /// The tiles of a work-group variant by rows: as predicted for the device, else the largest that
 /// leaves no compute unit idle.
 void add_tiles(GemmS8& gemm, const Target& target) {
   const opencl::DeviceInfo& info = target.context.info();
   std::vector<GemmVariant> smaller =
       kernels::with_all_smaller_tiles(gemm.variant, info, target.context.capabilities());
-  std::erase_if(smaller, [&](const GemmVariant& v) { return target.is_disabled(v.tiles_of); });
+  std::erase_if(smaller, [&](const GemmVariant& v) {
+    return target.is_disabled(v.tiles_of) ||
+           !target.options.why_refused("linear_q", v.name).empty();
+  });
   std::vector<GemmVariant> tiles{gemm.variant};
-  for (auto tile = smaller.rbegin(); tile != smaller.rend(); ++tile)
-    if (target.options.why_refused("linear_q", tile->name).empty()) tiles.push_back(*tile);
+  tiles.insert(tiles.end(), smaller.rbegin(), smaller.rend());
   const Prediction predicted = predict_tiles(info, tiles, gemm.tunable.n, gemm.tunable.k);
   if (predicted.by_rows.empty()) {
     for (GemmVariant& tile : smaller) gemm.for_rows.push_back({0, std::move(tile)});
     return;
   }
   gemm.tunable.predicted_for = predicted.architecture;
+  gemm.tunable.otherwise = kPredictedTiles;
   for (const auto& [up_to_rows, tile] : predicted.by_rows)
     gemm.for_rows.push_back({up_to_rows, tiles[tile]});
   gemm.variant = gemm.for_rows.back().variant;
@@ -134,14 +133,16 @@ GemmS8 choose_gemm_s8(const Target& target, const std::string& who, std::int64_t
   const std::vector<TunedVariant> tuned = tuned_variants(target, tunable, "linear_q", "int8", n, k);
   gemm.why_not_faster = choice.why_not_faster;
   gemm.tunable = tunable_of(tunable, n, k, choice.variant->name);
+  gemm.variant = target.for_device(*choice.variant);
   if (!tuned.empty()) {
+    if (gemm.variant.items > 1) add_tiles(gemm, target);  // names what it was compared with
+    gemm.tunable.predicted_for = "";
     gemm.variant = *tuned.back().variant;
     gemm.for_rows = by_measured_rows(tuned);
     gemm.tunable.gain = target.tuning.find("linear_q", "int8", n, k)->gain();
     gemm.parts = take_parts(gemm, target.context.info());
     return gemm;
   }
-  gemm.variant = target.for_device(*choice.variant);
   if (divides && gemm.variant.layout() == gemm.part_variant.layout())
     gemm.parts = parts_of(n, k, target.context.info().compute_units);
   if (gemm.variant.items > 1) {

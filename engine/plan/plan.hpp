@@ -86,7 +86,7 @@ struct TunableVariant {
 struct TunableGemm {
   std::int64_t n = 0, k = 0;
   std::vector<TunableVariant> variants;
-  std::string otherwise;  // the variant without tuning
+  std::string otherwise;  // the variant without tuning, or kPredictedTiles
   double gain = 0;        // measured speedup over `otherwise`; 0 where that is taken
   /// The architecture for which tiles by rows were predicted, not measured; "": they were not.
   std::string predicted_for = "";

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <set>
 
+#include "plan/predicted.hpp"
 #include "plan/tuning.hpp"
 #include "program_runner.hpp"
 #include "tools/measure/tuner.hpp"
@@ -108,10 +109,11 @@ TEST_F(TuneTest, AWrongKernelNeverWins) {
 }
 
 /// The variants chosen for 16, 128 and 1024 rows, where the default takes 60, 60 and 110 us.
-std::vector<std::string> chosen(const std::vector<tools::Measured>& measured) {
-  const tools::TunedStep step{"linear_q", "int8", {384, 1536, {}, "mma", 0}};
-  const auto gemm =
-      tools::choose_by_rows(step, {16, 128, 1024}, {"mma", "default", "", {60, 60, 110}}, measured);
+std::vector<std::string> chosen(const std::vector<tools::Measured>& measured,
+                                const std::string& otherwise = "mma") {
+  const tools::TunedStep step{"linear_q", "int8", {384, 1536, {}, otherwise, 0}};
+  const auto gemm = tools::choose_by_rows(step, {16, 128, 1024},
+                                          {otherwise, "default", "", {60, 60, 110}}, measured);
   std::vector<std::string> variants;
   if (gemm)
     for (const plan::TunedRows& row : gemm->by_rows) variants.push_back(row.variant);
@@ -135,6 +137,16 @@ TEST(ChooseByRows, NoDivisionOfKFollowsAnUndividedOne) {
   const tools::Measured four{"mma_parts_4", "64/16", "", {10, 20, 90}};
   EXPECT_THAT(chosen({mma, small, four}), ElementsAre("mma_32x64", "mma_32x64", "mma"));
   EXPECT_THAT(chosen({small, four}), ElementsAre("mma_32x64", "mma_32x64", "mma_32x64"));
+}
+
+// Of predicted tiles the plain variant is one, so that it can gain over them.
+TEST(ChooseByRows, ThePlainVariantGainsOverPredictedTiles) {
+  const tools::Measured wgmma{"wgmma", "64/16", "", {50, 50, 100}};
+  const tools::Measured slow{"wgmma_64x64", "64/16", "", {60, 70, 200}};
+  EXPECT_THAT(chosen({wgmma, slow}, std::string(plan::kPredictedTiles)),
+              ElementsAre("wgmma", "wgmma", "wgmma"));
+  EXPECT_THAT(chosen({wgmma, slow}, "wgmma"), testing::IsEmpty());
+  EXPECT_THAT(chosen({slow}, std::string(plan::kPredictedTiles)), testing::IsEmpty());
 }
 
 TEST_F(TuneTest, WithoutAPlaceForTheResultItIsRefused) {
