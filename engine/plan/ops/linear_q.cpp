@@ -7,6 +7,7 @@
 #include "ops/operands.hpp"
 #include "plan/gemm_parts.hpp"
 #include "plan/gemm_s8.hpp"
+#include "plan/ops/columns.hpp"
 #include "plan/ops/linear.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
@@ -125,13 +126,7 @@ void lower_integer(Builder& b, const ir::Graph& graph, const ir::Node& node) {
   const std::int32_t static_zero = measured_zero ? 0 : zero_point_or_0(x_zero);
   std::vector<float> scale = per_column(node.inputs[o::w_scale], n, 1);
   for (float& s : scale) s *= static_scale;
-  Argument inv_scale = nullptr, zero_point = nullptr;
-  if (const ir::Value* out_scale = node.input(o::out_scale)) {
-    std::vector<float> inverse = per_column(out_scale, n, 1);
-    for (float& s : inverse) s = 1.0f / s;
-    inv_scale = b.constant(ir::Tensor::of({n}, std::move(inverse)));
-    zero_point = b.constant(ir::Tensor::of({n}, per_column(node.input(o::out_zero_point), n, 0)));
-  }
+  const OutColumns out = out_columns(b, node.input(o::out_scale), node.input(o::out_zero_point), n);
   const ir::Value* x = node.inputs[o::x];
   const ir::Value* bias = node.input(o::bias);
   const ir::Dim rows = row_count(node.output()->type.shape);
@@ -160,8 +155,8 @@ void lower_integer(Builder& b, const ir::Graph& graph, const ir::Node& node) {
       .colsum = b.constant(std::move(prepacked.column_sums)),
       .scale = b.constant(ir::Tensor::of({n}, std::move(scale))),
       .bias = b.in(bias),
-      .out_inv_scale = inv_scale,
-      .out_zero_point = zero_point,
+      .out_inv_scale = out.inv_scale,
+      .out_zero_point = out.zero_point,
       .out = b.out(node.output()),
       .M = Size{rows},
       .N = static_cast<std::int32_t>(n),

@@ -7,17 +7,13 @@
 #include "ops/norm.hpp"
 #include "ops/operands.hpp"
 #include "plan/gemm_parts.hpp"
+#include "plan/ops/columns.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/row_kernels.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
 namespace {
-
-Argument columns(Builder& b, std::vector<float> values) {
-  const auto count = static_cast<std::int64_t>(values.size());
-  return b.constant(ir::Tensor::of({count}, std::move(values)));
-}
 
 /// The results of a norm: out, and q and r, which are quantized. q may be the same in bf16.
 void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::size_t out_scale,
@@ -31,11 +27,8 @@ void add_results(Builder& b, const ir::Graph& graph, const ir::Node& node, std::
     to = b.out(node.outputs[i]);
     type = type_code(node.outputs[i]->type.dtype);
     const std::size_t operand = out_scale + 2 * (i - first);
-    if (!node.input(operand)) return;
-    std::vector<float> inverse = per_column(node.input(operand), hidden, 1);
-    for (float& s : inverse) s = 1.0f / s;
-    inv_scale = columns(b, std::move(inverse));
-    zero_point = columns(b, per_column(node.input(operand + 1), hidden, 0));
+    const OutColumns of = out_columns(b, node.input(operand), node.input(operand + 1), hidden);
+    inv_scale = of.inv_scale, zero_point = of.zero_point;
   };
   add(first, arguments.q, arguments.q_type, arguments.q_inv_scale, arguments.q_zero_point);
   add(first + 1, arguments.r, arguments.r_type, arguments.r_inv_scale, arguments.r_zero_point);
@@ -101,8 +94,8 @@ void lower_add_norm(Builder& b, const ir::Graph& graph, const ir::Node& node) {
     type = v ? type_code(v->type.dtype) : 0;
     const ir::Value* scale = node.input(term.scale);
     if (!scale) return;
-    scales = columns(b, per_column(scale, hidden, 1));
-    zero_points = columns(b, per_column(node.input(term.zero_point), hidden, 0));
+    scales = column_constants(b, per_column(scale, hidden, 1));
+    zero_points = column_constants(b, per_column(node.input(term.zero_point), hidden, 0));
   };
   add_term(o::terms[0], arguments.x, arguments.x_type, arguments.x_scale, arguments.x_zero_point);
   add_term(o::terms[1], arguments.residual, arguments.residual_type, arguments.residual_scale,

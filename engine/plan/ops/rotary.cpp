@@ -3,6 +3,7 @@
 #include "kernels/contracts/rows.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
+#include "plan/ops/columns.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
@@ -24,16 +25,10 @@ void lower_rotary(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::DType type = node.output()->type.dtype;
   arguments.out = b.out(node.output());
   arguments.out_type = type_code(type);
-  if (const ir::Value* scale = node.input(o::out_scale)) {
-    const std::int64_t columns = node.output()->type.shape.back().constant();
-    const auto vector = [&](std::vector<float> values) {
-      return b.constant(ir::Tensor::of({columns}, std::move(values)));
-    };
-    std::vector<float> inverse = per_column(scale, columns, 1);
-    for (float& s : inverse) s = 1.0f / s;
-    arguments.out_inv_scale = vector(std::move(inverse));
-    arguments.out_zero_point = vector(per_column(node.input(o::out_zero_point), columns, 0));
-  }
+  const OutColumns out = out_columns(b, node.input(o::out_scale), node.input(o::out_zero_point),
+                                     node.output()->type.shape.back().constant());
+  arguments.out_inv_scale = out.inv_scale;
+  arguments.out_zero_point = out.zero_point;
   arguments.seq_offsets = b.in(seq_offsets);
   arguments.heads = static_cast<std::int32_t>(node.int_attribute("heads"));
   arguments.head_size =
