@@ -28,9 +28,10 @@ bool has_one_reader(const ir::Graph& g, const ir::Value* v) {
   return v->producer && g.used_once(v);
 }
 
+/// Of the same type, heads and tables.
 bool same_angles(const Two& rotations) {
   const ir::Node &q = *rotations[0], &k = *rotations[1];
-  return q.op == "rotary" && k.op == "rotary" && q.inputs[rotary::cos] == k.inputs[rotary::cos] &&
+  return q.inputs[rotary::cos] == k.inputs[rotary::cos] &&
          q.inputs[rotary::sin] == k.inputs[rotary::sin] && !q.input(rotary::seq_offsets) &&
          !k.input(rotary::seq_offsets) && q.output()->type == k.output()->type &&
          q.int_attribute("heads") == k.int_attribute("heads");
