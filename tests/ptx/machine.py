@@ -93,17 +93,20 @@ class State:
             values = np.where(self.mask, values, self.registers[register])
         self.registers[register] = values
 
-    def warps(self, what):
-        """Numbers of the warps that run; each has to be complete."""
-        if self.threads % WARP:
+    def whole(self, what, size, name):
+        """Numbers of the runs of `size` lanes, called `name`, that execute `what`; each has to be complete."""
+        if self.threads % size:
             raise PtxError(f"{what} in work-groups of {self.threads}", self.instruction.line)
         if self.mask is None:
-            return np.arange(self.count // WARP)
-        of_warp = self.mask.reshape(-1, WARP)
-        some, every = of_warp.any(axis=1), of_warp.all(axis=1)
+            return np.arange(self.count // size)
+        lanes = self.mask.reshape(-1, size)
+        some, every = lanes.any(axis=1), lanes.all(axis=1)
         if (some != every).any():
-            raise PtxError(f"{what} by a part of a warp: {self.instruction.text}", self.instruction.line)
+            raise PtxError(f"{what} by a part of a {name}: {self.instruction.text}", self.instruction.line)
         return np.flatnonzero(every)
+
+    def warps(self, what):
+        return self.whole(what, WARP, "warp")
 
 
 class Program:

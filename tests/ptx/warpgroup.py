@@ -82,15 +82,7 @@ class Warpgroups:
 
 
 def _warpgroups(state, what):
-    """Numbers of the warpgroups that run; each has to be complete."""
-    if state.threads % WARPGROUP:
-        raise PtxError(f"{what} in work-groups of {state.threads}", state.instruction.line)
-    if state.mask is None:
-        return np.arange(state.count // WARPGROUP)
-    of_warpgroup = state.mask.reshape(-1, WARPGROUP)
-    if (of_warpgroup.any(axis=1) != of_warpgroup.all(axis=1)).any():
-        raise PtxError(f"{what} by a part of a warpgroup: {state.instruction.text}", state.instruction.line)
-    return np.flatnonzero(of_warpgroup.all(axis=1))
+    return state.whole(what, WARPGROUP, "warpgroup")
 
 
 def cells_of(descriptor, rows):
