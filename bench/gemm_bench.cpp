@@ -9,9 +9,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <random>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "kernels/bind.hpp"
@@ -19,6 +22,8 @@
 #include "kernels/variants.hpp"
 #include "opencl/capabilities.hpp"
 #include "opencl/context.hpp"
+#include "opencl/queue.hpp"
+#include "plan/gemm_s8.hpp"
 #include "support/stopwatch.hpp"
 #include "tools/measure/peaks.hpp"
 
@@ -98,6 +103,32 @@ Buffer constant(size_t count, float value) {
   return buffer;
 }
 
+/// Prepacked int8 weights, normally distributed as those of models are: columns reach their type's
+/// end at four standard deviations.
+std::pair<Buffer, Buffer> prepacked_weights(const bertcl::kernels::GemmVariant& variant, int N,
+                                            int K) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal(0.0f, 127.0f / 4);
+  std::vector<int8_t> weights(static_cast<size_t>(N) * K);
+  for (int8_t& w : weights)
+    w = static_cast<int8_t>(std::clamp(std::nearbyint(normal(random)), -127.0f, 127.0f));
+  bertcl::plan::GemmS8 gemm;
+  gemm.variant = variant;
+  gemm.tunable.n = N, gemm.tunable.k = K;
+  bertcl::plan::PrepackedS8 prepacked = bertcl::plan::allocate_prepacked(*context, gemm);
+  Kernel kernel = context->kernel("prepack_s8", "prepack_s8",
+                                  {{"ITEM_COLUMNS", 0}, {"ORDER_BLOCK", variant.order_block}});
+  bertcl::plan::bind_prepack(kernel, prepacked, gemm, N, 0);
+  Buffer source = context->allocate(weights.size());
+  source.upload(weights);
+  kernel.set(0, source);
+  context->queue().launch_items(
+      kernel, {bertcl::plan::prepack_items(kernel.defines(), variant.panel, N, 0), 1, 1},
+      "prepack");
+  context->queue().finish();
+  return {std::move(prepacked.panels), std::move(prepacked.column_sums)};
+}
+
 // One GEMM with its epilogue: int8 to u8, fp32 to fp32, both with bias, the one whose N is larger
 // than K (the first of the feed-forward block) with GELU.
 void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
@@ -118,8 +149,7 @@ void run(benchmark::State& state, const Variant& variant, int M, int N, int K) {
   Buffer a, b, colsum, scale, inv_scale, zero_point;
   if (integer) {
     a = random_bytes(static_cast<size_t>(M) * K);
-    b = random_bytes(weights);
-    colsum = random_bytes(4ul * N);
+    std::tie(b, colsum) = prepacked_weights(tiles, N, K);
     scale = constant(N, 1e-5f), inv_scale = constant(N, 30.0f), zero_point = constant(N, 128.0f);
     bertcl::kernels::set(kernel,
                          bertcl::kernels::GemmS8<KernelArgument>{.a = a,

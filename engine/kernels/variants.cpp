@@ -67,6 +67,11 @@ GemmVariant of_tiles_side_by_side(GemmVariant variant, std::int32_t panels) {
   return variant;
 }
 
+GemmVariant with_quads_in_order(GemmVariant variant, std::int32_t block) {
+  variant.order_block = block;
+  return variant;
+}
+
 GemmVariant with_small_m(GemmVariant variant, std::string program) {
   variant.small_m_program = std::move(program);
   return variant;
@@ -130,7 +135,7 @@ const std::vector<GemmVariant> s8{
     // name, program, tile_rows, panel, k_group
     with_small_m(of_items("x86_vnni", "gemm_s8_x86_vnni", 8, 48, 4, avx512_vnni), "gemm_s8_x86_vnni_small_m"),
     of_items("x86_avx_vnni", "gemm_s8_x86_avx_vnni", 6, 16, 4, avx_vnni),
-    of_tiles_side_by_side(of_items("x86_avx2", "gemm_s8_x86_avx2", 6, 16, 2, avx2), 4),
+    with_quads_in_order(of_tiles_side_by_side(of_items("x86_avx2", "gemm_s8_x86_avx2", 6, 16, 4, avx2), 4), 768),
     of_items("portable", "gemm_s8_portable", 6, 64, 1, cpu_only),
     with_tile_sizes(of_groups("dot4", "gemm_s8_dot4", 4, groups, Unit::dot4)),
     reference("gemm_s8_ref")};

@@ -37,6 +37,8 @@ struct GemmVariant {
   std::int32_t tile_columns = panel;
   Unit unit = Unit::none;
   bool is_reference = false;
+  /// Rows of the weights in which prepack_s8 orders groups of 4, written after the panels; 0: none.
+  std::int32_t order_block = 0;
   bool takes_prefetch = false;       // has the option PREFETCH
   bool takes_epilogue = false;       // has the options ACTIVATION and OUT_TYPE
   std::string small_m_program = "";  // small-M, on the same panels, on CPUs; "": none

@@ -189,6 +189,12 @@ PrepackedS8 allocate_prepacked(opencl::Context& context, const GemmS8& gemm) {
           context.allocate(static_cast<std::size_t>(n) * sizeof(std::int32_t))};
 }
 
+opencl::Defines prepack_options(const Target& target, const GemmS8& gemm) {
+  opencl::Defines options = target.prepack_options();
+  if (gemm.variant.order_block) options["ORDER_BLOCK"] = gemm.variant.order_block;
+  return options;
+}
+
 void bind_prepack(opencl::Kernel& kernel, const PrepackedS8& prepacked, const GemmS8& gemm,
                   std::int64_t columns, std::int64_t first) {
   kernels::set(kernel, kernels::PrepackS8<opencl::KernelArgument>{

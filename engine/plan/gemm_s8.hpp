@@ -53,6 +53,9 @@ struct PrepackedS8 {
 
 PrepackedS8 allocate_prepacked(opencl::Context& context, const GemmS8& gemm);
 
+/// Options of prepack_s8 for the weights of a GEMM.
+opencl::Defines prepack_options(const Target& target, const GemmS8& gemm);
+
 /// Sets all arguments of prepack_s8 but the weights, which hold `columns` columns of those of the
 /// GEMM from `first` on.
 void bind_prepack(opencl::Kernel& kernel, const PrepackedS8& prepacked, const GemmS8& gemm,

@@ -146,7 +146,7 @@ void GemmWeights::prepack(const GemmWeightsDesc& desc) {
   }
   if (desc.transposed) weights = transposed(context_->target(), weights, desc.k, desc.n);
   opencl::Kernel kernel =
-      device->kernel("prepack_s8", "prepack_s8", context_->target().prepack_options());
+      device->kernel("prepack_s8", "prepack_s8", plan::prepack_options(context_->target(), gemm_));
   plan::bind_prepack(kernel, prepacked_, gemm_, desc.n, 0);
   kernel.set(0, weights);
   const std::size_t items = plan::prepack_items(kernel.defines(), gemm_.variant.panel, desc.n, 0);

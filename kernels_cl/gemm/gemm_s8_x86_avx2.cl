@@ -1,96 +1,159 @@
 // SPDX-License-Identifier: Apache-2.0
 // int8 GEMM for x86 with AVX2: out[M][N] = epilogue(A[M][K] x B[K][N]). Sums are exact.
 //
-//            N                    A: u8 or s8, row-major. B: s8, packed: the two bytes of one
-//        o-------o                column along K lie together, 16 columns side by side.
+//            N                    A: u8 or s8, row-major. B: s8, packed: the four bytes (a quad) of
+//        o-------o                one column along K lie together, 16 columns side by side.
 //      K |  [B]  |                One work-item makes 6 rows x 64 columns as 4 tiles of 16
-//        o-------o                columns, each in 12 registers of 8 sums. Both operands are
-//     K      N                    widened to 16 bits for pmaddwd, which adds two products into
-//   o---o o-------o               32 bits exactly; pmaddubsw would saturate at 16 bits.
-// M |[A]| |  [C]  | M
-//   o---o o-------o               The rows of A are widened once per block of K into a private
-//                                 array, from where the 4 tiles broadcast pairs. Each tile reads
-//                                 a panel of its own from front to back.
+//        o-------o                columns, each in 12 registers of 8 sums.
+//     K      N
+//   o---o o-------o               pmaddubsw multiplies u8 by s8 and adds neighbours in 16 bits,
+// M |[A]| |  [C]  | M             where they saturate; pmaddwd by ones then adds to 32 bits:
+//   o---o o-------o
+//        a0 a1 a2 a3 x w0 w1 w2 w3  ->  a0 w0 + a1 w1 | a2 w2 + a3 w3  ->  their sum
 //
-// Layout: panel width 16, K group 2: B[ceil(N/16)][ceil(K/2)][16][2], zero-padded past N and K.
+// u8 values are at most 255, so whether a pair can saturate depends on its weights alone:
+// prepack_s8.cl lists, panel by panel, the quads without such a pair in any column first. The other
+// quads take twice pmaddwd, on bytes widened to 16 bits: a0 w0 + a2 w2, then a1 w1 + a3 w3.
+//
+// Layout: panel width 16, K group 4: B[ceil(N/16)][ceil(K/4)][16][4], zero-padded past N and K.
+// After it the order of the quads, u16 [ceil(N/16)][ceil(K/4) + ceil(K/ORDER_BLOCK)]: for each
+// block of K the number of quads that cannot saturate, then all of its quads, those first.
 // Tile: 6 rows x 64 columns.  Grid: (ceil(M/6), ceil(N/64)), work-group (1,1,1). Arguments: see
 // gemm_s8_ref.cl.
 #include "persistent/place.clh"
 #include "gemm/epilogue.clh"
 #include "gemm/tile_order.clh"
+#include "units/vnni.clh"
 
+#ifndef ORDER_BLOCK
+#define ORDER_BLOCK 768  // along K, a multiple of 32; as GemmVariant::order_block
+#endif
 #define TILE_ROWS 6
 #define TILE_COLUMNS 16
 #define TILES 4  // side by side, a panel each
-#ifndef BLOCK
-// Along K, a multiple of 16: 9 KB of widened rows, and 12 KB of weights for each tile. With 512 and
-// 256 it is 2 to 4 % slower at K = 768 (EPYC of the Zen 3 generation, 2026-11-24).
-#define BLOCK 768
-#endif
-// Of a widened row. Two more than it needs, so that rows begin in different sets of the cache.
-#define ROW_VECTORS (BLOCK / 16 + 2)
+#define STEP_BYTES (4 * TILE_COLUMNS)
+#define QUADS (ORDER_BLOCK / 4)  // of a block
+// Of a copied row. More than it needs, so that rows begin in different sets of the cache.
+#define ROW_QUADS (QUADS + 16)
 
+typedef char Char32 __attribute__((vector_size(32)));
 typedef short Short16 __attribute__((vector_size(32)));
+typedef uint8 __attribute__((aligned(1), may_alias)) Uint8Any;
 
-// Sum of a pair of products for each of 8 columns.
+// A block of the rows of A, from where the tiles broadcast quads.
+typedef struct __attribute__((aligned(32))) {
+  uint bytes[TILE_ROWS][ROW_QUADS];
+  uint even[TILE_ROWS][ROW_QUADS], odd[TILE_ROWS][ROW_QUADS];  // of the bytes, in 16 bits each
+} Rows;
+
 static int8 dot2(int8 a, short16 b) {
   return __builtin_astype(
       __builtin_ia32_pmaddwd256(__builtin_astype(a, Short16), __builtin_astype(b, Short16)), int8);
 }
 
-// Bytes 0 .. count - 1 of a row as 16-bit values, with a zero after them where count is odd.
-static void widen_s16(__global const uchar* bytes, int is_signed, int count, short16* values) {
-  __global const char* chars = (__global const char*)bytes;
-  const int whole = count / 16;
-  if (is_signed) {
-    for (int v = 0; v < whole; v++) values[v] = convert_short16(vload16(v, chars));
-  } else {
-    for (int v = 0; v < whole; v++) values[v] = convert_short16(vload16(v, bytes));
+// Sum of a quad of products for each of 8 columns, where no pair of them saturates.
+static int8 dot4_small(int8 a, int8 b) {
+  return dot2(__builtin_astype(__builtin_ia32_pmaddubsw256(__builtin_astype(a, Char32),
+                                                           __builtin_astype(b, Char32)),
+                               int8),
+              (short16)(1));
+}
+
+#define SPLIT_BYTES(i, at, type, words)                      \
+  {                                                          \
+    const type quads = (words) ^ flip;                       \
+    *(type*)(rows->bytes[i] + (at)) = quads;                 \
+    *(type*)(rows->even[i] + (at)) = quads & 0x00ff00ff;     \
+    *(type*)(rows->odd[i] + (at)) = quads >> 8 & 0x00ff00ff; \
   }
-  short* tail = (short*)(values + whole);
-  for (int k = 16 * whole; k < count; k++) *tail++ = is_signed ? chars[k] : bytes[k];
-  if (count % 2) *tail = 0;
+
+// Row i of a block of `count` bytes. s8 becomes u8 by its top bit, if `flip` has it.
+static void copy_row(Rows* rows, int i, __global const uchar* bytes, int count, uint flip) {
+  const int vectors = count / 32, whole = count / 4;
+  for (int v = 0; v < vectors; v++)
+    SPLIT_BYTES(i, 8 * v, uint8, ((__global const Uint8Any*)bytes)[v])
+  for (int q = 8 * vectors; q < whole; q++)
+    SPLIT_BYTES(i, q, uint, (uint)((__global const WordAny*)bytes)[q])
+  if (count % 4) SPLIT_BYTES(i, whole, uint, (uint)tail_word(bytes + 4 * whole, count % 4))
+}
+
+// Adds the products of quads with a panel: of all four bytes, where no pair of them saturates.
+static __attribute__((always_inline)) void add_quads(int8 c[TILE_ROWS][2],
+                                                     const uint rows[TILE_ROWS][ROW_QUADS],
+                                                     __global const char* panel,
+                                                     __global const ushort* order, int quads) {
+  for (int s = 0; s < quads; s++) {
+    const int q = order[s];
+    const int8 b0 = vload8(0, (__global const int*)(panel + q * STEP_BYTES));
+    const int8 b1 = vload8(1, (__global const int*)(panel + q * STEP_BYTES));
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; i++) {
+      const int8 a = (int8)(rows[i][q]);
+      c[i][0] += dot4_small(a, b0);
+      c[i][1] += dot4_small(a, b1);
+    }
+  }
+}
+
+// The same of their even or odd bytes, which `rows` holds in 16 bits.
+static __attribute__((always_inline)) void add_halves(int8 c[TILE_ROWS][2],
+                                                      const uint rows[TILE_ROWS][ROW_QUADS],
+                                                      __global const char* panel,
+                                                      __global const ushort* order, int quads,
+                                                      const int odd) {
+  const short up = odd ? 0 : 8, down = 8;
+  for (int s = 0; s < quads; s++) {
+    const int q = order[s];
+    const short16 b0 = vload16(0, (__global const short*)(panel + q * STEP_BYTES)) << up >> down;
+    const short16 b1 = vload16(1, (__global const short*)(panel + q * STEP_BYTES)) << up >> down;
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; i++) {
+      const int8 a = (int8)(rows[i][q]);
+      c[i][0] += dot2(a, b0);
+      c[i][1] += dot2(a, b1);
+    }
+  }
 }
 
 ONE_ITEM KERNEL gemm_s8(GEMM_S8_PARAMETERS PLACE_PARAMETER) {
   const Tile at = tile_of_item(PLACE, BLOCK_TILES);
   const int row0 = at.row * TILE_ROWS, column0 = at.panel * TILES * TILE_COLUMNS;
-  const int tiles = min(TILES, (N - column0 + TILE_COLUMNS - 1) / TILE_COLUMNS);
-  const size_t panel_bytes = (size_t)((K + 1) / 2) * 2 * TILE_COLUMNS;
-  __global const char* panels = b + at.panel * TILES * panel_bytes;
+  const int all_panels = (N + TILE_COLUMNS - 1) / TILE_COLUMNS, panel0 = at.panel * TILES;
+  const int tiles = min(TILES, all_panels - panel0);
+  const int groups = (K + 3) / 4, blocks = (groups + QUADS - 1) / QUADS;
+  const size_t panel_bytes = (size_t)groups * STEP_BYTES;
+  __global const ushort* orders = (__global const ushort*)(b + all_panels * panel_bytes);
 
   int16 sums[TILE_ROWS][TILES];
   for (int i = 0; i < TILE_ROWS; i++) {
     for (int t = 0; t < TILES; t++) sums[i][t] = (int16)(0);
   }
-  short16 rows_s16[TILE_ROWS][ROW_VECTORS];
-  for (int k0 = 0; k0 < K; k0 += BLOCK) {
-    const int count = min(BLOCK, K - k0);
+  Rows rows;
+  for (int block = 0; block < blocks; block++) {
+    const int k0 = block * ORDER_BLOCK, count = min(ORDER_BLOCK, K - k0);
     // Rows past M repeat the last one; their sums are not stored.
     for (int i = 0; i < TILE_ROWS; i++)
-      widen_s16(a + (size_t)min(row0 + i, M - 1) * K + k0, a_signed, count, rows_s16[i]);
+      copy_row(&rows, i, a + (size_t)min(row0 + i, M - 1) * K + k0, count,
+               a_signed ? 0x80808080 : 0);
     for (int t = 0; t < tiles; t++) {
-      __global const char* w = panels + t * panel_bytes + (size_t)k0 * TILE_COLUMNS;
       int8 c[TILE_ROWS][2];
 #pragma unroll
       for (int i = 0; i < TILE_ROWS; i++) c[i][0] = c[i][1] = (int8)(0);
-      for (int k = 0; k < count; k += 2, w += 2 * TILE_COLUMNS) {
-        const short16 b0 = convert_short16(vload16(0, w)), b1 = convert_short16(vload16(1, w));
-#pragma unroll
-        for (int i = 0; i < TILE_ROWS; i++) {
-          const int8 pair = (int8)(((const int*)rows_s16[i])[k / 2]);
-          c[i][0] += dot2(pair, b0);
-          c[i][1] += dot2(pair, b1);
-        }
-      }
+      const size_t panel = panel0 + t;
+      __global const char* w = b + panel * panel_bytes + (size_t)k0 * TILE_COLUMNS;
+      __global const ushort* order = orders + panel * (groups + blocks) + block * (QUADS + 1);
+      const int small = *order++, large = (count + 3) / 4 - small;
+      add_quads(c, rows.bytes, w, order, small);
+      add_halves(c, rows.even, w, order + small, large, 0);
+      add_halves(c, rows.odd, w, order + small, large, 1);
 #pragma unroll
       for (int i = 0; i < TILE_ROWS; i++) sums[i][t] += (int16)(c[i][0], c[i][1]);
     }
   }
   finish_s8((const int16*)sums, TILES, min(TILE_ROWS, M - row0), row0, column0,
-            zero_point_of(zero_point, x_zero_point, a_signed), colsum, scale, bias, out_inv_scale,
-            out_zero_point, out, N, has_bias, activation, out_type, x_scale, row_sums, w_zero_point,
-            row_scale);
+            zero_point_of(zero_point, x_zero_point, a_signed) + (a_signed ? 128 : 0), colsum, scale,
+            bias, out_inv_scale, out_zero_point, out, N, has_bias, activation, out_type, x_scale,
+            row_sums, w_zero_point, row_scale);
 }
 
 MERGEABLE(gemm_s8, GEMM_S8_ARGUMENTS)

@@ -4,6 +4,15 @@
 //   packed[ceil(N/panel)][ceil(K/group)][panel][group] = w[k][column - first], zero-padded past N
 //   and K colsum[column] = sum over k of w[k][column - first]
 //
+// With ORDER_BLOCK the order of the quads (groups of 4 rows) follows them, see gemm_s8_x86_avx2.cl.
+// A pair of neighbours can saturate by pmaddubsw if 255 times the sum of its positive weights
+// exceeds 32,767, or that of its negative ones -32,768: if the one is above or the other below
+// 128.
+//
+//   quad of a column      w0  w1  w2  w3
+//   cannot saturate:      60  68 -90 100      60 + 68 <= 128
+//   can:                  60  69   0   0      60 + 69 > 128
+//
 // w holds columns first .. first + n - 1 of the N columns of all; see prepack_f32.cl.
 //
 // Arguments: 0 w s8 [K][n]; 1 packed s8, ceil(N/panel) * panel * ceil(K/group) * group bytes;
@@ -13,6 +22,10 @@
 
 #ifndef ITEM_COLUMNS
 #define ITEM_COLUMNS 0  // columns of a work-item, a divisor of the panel; 0: all of a panel
+#endif
+
+#ifndef ORDER_BLOCK
+#define ORDER_BLOCK 0  // rows of w in each of which quads are ordered; 0: no order is written
 #endif
 
 #define MAX_PANEL (ITEM_COLUMNS ? ITEM_COLUMNS : 64)
@@ -32,9 +45,39 @@
     }                                                                   \
   }
 
+#if ORDER_BLOCK
+static int can_saturate(__global const char* pair) {
+  return max(pair[0], (char)0) + max(pair[1], (char)0) > 128 ||
+         min(pair[0], (char)0) + min(pair[1], (char)0) < -128;
+}
+
+// Writes for each block of a panel how many of its quads cannot saturate, then those, then the
+// others.
+static void order_quads(__global const char* panel, const int columns, const int quads,
+                        __global ushort* order) {
+  for (int begin = 0; begin < quads; begin += ORDER_BLOCK / 4) {
+    const int count = min(ORDER_BLOCK / 4, quads - begin);
+    ushort others[ORDER_BLOCK / 4];
+    int safe = 0, unsafe = 0;
+    for (int q = 0; q < count; q++) {
+      __global const char* quad = panel + (size_t)(begin + q) * columns * 4;
+      int saturates = 0;
+      for (int pair = 0; pair < 2 * columns; pair++) saturates |= can_saturate(quad + 2 * pair);
+      if (saturates)
+        others[unsafe++] = q;
+      else
+        order[++safe] = q;
+    }
+    order[0] = safe;
+    for (int q = 0; q < unsafe; q++) order[1 + safe + q] = others[q];
+    order += 1 + count;
+  }
+}
+#endif
+
 __kernel void prepack_s8(__global const char* restrict w, __global char* restrict packed,
-                      __global int* restrict colsum, const int n, const int K, const int panel,
-                      const int group, const int first, const int N) {
+                         __global int* restrict colsum, const int n, const int K, const int panel,
+                         const int group, const int first, const int N) {
   const int width = ITEM_COLUMNS ? ITEM_COLUMNS : panel, parts = panel / width;
   const int item = get_global_id(0), index = first / panel + item / parts;
   const int column0 = index * panel, left = column0 + item % parts * width;
@@ -68,4 +111,11 @@ __kernel void prepack_s8(__global const char* restrict w, __global char* restric
     }
   }
   for (int column = begin; column < end; column++) colsum[column] = sums[column - left];
+#if ORDER_BLOCK
+  if (zeros < column0 + panel) return;  // a later launch packs the rest
+  const int panels = (N + panel - 1) / panel, blocks = (4 * groups + ORDER_BLOCK - 1) / ORDER_BLOCK;
+  order_quads(packed + (size_t)index * groups * panel * 4, panel, groups,
+              (__global ushort*)(packed + (size_t)panels * groups * panel * 4) +
+                  (size_t)index * (groups + blocks));
+#endif
 }

@@ -21,7 +21,8 @@ struct GemmKernel {
   opencl::Defines defines;
   bool opencl::Capabilities::*needs;  ///< null: runs everywhere
   int tile_rows, panel, group;
-  int items, columns;  ///< of a work-group; 1 item: it makes a tile alone
+  int items, columns;   ///< of a work-group; 1 item: it makes a tile alone
+  int order_block = 0;  ///< of the weights' rows
 
   std::string name() const {
     std::string text = program;
@@ -42,8 +43,9 @@ inline GemmKernel gemm_kernel(const std::string& program, const opencl::Defines&
     const auto it = defines.find(name);
     return it == defines.end() ? otherwise : it->second;
   };
-  return {program, defines,   needs,   given("TILE_M", v.tile_rows),
-          v.panel, v.k_group, v.items, given("TILE_N", v.tile_columns)};
+  return {program,      defines,   needs,   given("TILE_M", v.tile_rows),
+          v.panel,      v.k_group, v.items, given("TILE_N", v.tile_columns),
+          v.order_block};
 }
 
 /// The same where the program needs what its variant does. Programs of work-groups run everywhere:
@@ -234,11 +236,15 @@ inline size_t prepack_items(int n, int first, int panel, int item_columns = 0) {
 }
 
 inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel, int group,
-                           const std::vector<int>& cuts = {}, int item_columns = 0) {
-  const size_t panels = ceil_div(N, panel);
-  Output<int8_t> packed(panels * panel * ceil_div(K, group) * group);
+                           const std::vector<int>& cuts = {}, int item_columns = 0,
+                           int order_block = 0) {
+  const size_t panels = ceil_div(N, panel), groups = ceil_div(K, group);
+  const size_t ordered = order_block ? groups + ceil_div(K, order_block) : 0;
+  const size_t panel_bytes = panels * (panel * groups * group + ordered * sizeof(uint16_t));
+  Output<int8_t> packed(panel_bytes);
   Output<int32_t> colsum(N);
-  auto kernel = device().kernel("prepack_s8", "prepack_s8", {{"ITEM_COLUMNS", item_columns}});
+  auto kernel = device().kernel("prepack_s8", "prepack_s8",
+                                {{"ITEM_COLUMNS", item_columns}, {"ORDER_BLOCK", order_block}});
   for_each_part(w, N, K, cuts, [&](const std::vector<int8_t>& part, int n, int first) {
     kernels::set(kernel, kernels::PrepackS8<KernelArgument>{.w = upload(part),
                                                             .packed = packed.buffer(),
@@ -257,13 +263,13 @@ inline PackedS8 prepack_s8(const std::vector<int8_t>& w, int N, int K, int panel
     to.copy_from(from, bytes);
     return to;
   };
-  return {copy(packed.buffer(), panels * panel * ceil_div(K, group) * group),
-          copy(colsum.buffer(), N * sizeof(int32_t))};
+  return {copy(packed.buffer(), panel_bytes), copy(colsum.buffer(), N * sizeof(int32_t))};
 }
 
 template <typename T>
 std::vector<T> run_gemm_s8(const GemmKernel& variant, const GemmS8Case& c, int32_t out_type) {
-  const PackedS8 weights = prepack_s8(c.w, c.N, c.K, variant.panel, variant.group);
+  const PackedS8 weights =
+      prepack_s8(c.w, c.N, c.K, variant.panel, variant.group, {}, 0, variant.order_block);
   Output<T> out(static_cast<size_t>(c.M) * c.N);
   const auto vector = [](const std::vector<float>& values) {
     return values.empty() ? opencl::Buffer() : upload(values);

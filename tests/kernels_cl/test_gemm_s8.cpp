@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The int8 GEMMs: exact sums in every variant, and the epilogue with its requantization.
+#include <cstring>
+
 #include "tests/kernels_cl/gemm_variants.hpp"
 
 namespace bertcl::tests {
@@ -95,6 +97,32 @@ TEST_P(GemmS8, SumsAreExactAtTheLimitOfInt32) {
     expect_equal(run_gemm_s8<int32_t>(GetParam(), signed_case, kOutS32),
                  reference_sums(signed_case), signed_case.text());
   }
+}
+
+// Pairs of weights whose sums with the largest activations just fit in 16 bits, and pairs whose
+// sums just do not: panels have quads of both kinds, or of one.
+TEST_P(GemmS8, SumsAreExactAroundTheEndsOf16Bits) {
+  constexpr std::array<std::array<int8_t, 2>, 6> fits{
+      {{64, 64}, {127, 1}, {-128, 0}, {-64, -64}, {127, -128}, {-1, 1}}};
+  constexpr std::array<std::array<int8_t, 2>, 5> exceeds{
+      {{64, 65}, {127, 2}, {-128, -1}, {127, 127}, {-65, -64}}};
+  const int rows = GetParam().tile_rows;
+  unsigned round = 0;
+  for (const int rarely : {1, 40, 1000000})
+    for (const int K : {6, 32, 766, 768, 1540}) {
+      const int N = 35;
+      ++round;
+      auto c = make_case(rows + 1, N, K, round % 2, 3, round,
+                         round % 3 ? Bytes::kHighest : Bytes::kRandom);
+      const auto kinds = integers<int>(c.w.size(), round, 0, rarely - 1);
+      for (int k = 0; k < K; k += 2)
+        for (int n = 0; n < N; ++n) {
+          const size_t at = static_cast<size_t>(k) * N + n, kind = (n + k) / 2;
+          const auto& pair = kinds[at] == 0 ? exceeds[kind % 5] : fits[kind % 6];
+          c.w[at] = pair[0], c.w[at + N] = pair[1];
+        }
+      expect_equal(run_gemm_s8<int32_t>(GetParam(), c, kOutS32), reference_sums(c), c.text());
+    }
 }
 
 TEST_P(GemmS8, WrongZeroPointIsNoticed) {
@@ -252,6 +280,41 @@ TEST(PackS8, PanelsAndColumnSums) {
         expect_equal(packed.colsum.download<int32_t>(), sums, what);
       }
     }
+}
+
+TEST(PackS8, QuadsThatCannotSaturateComeFirst) {
+  const int panel = 16, block = 32;
+  for (const auto& [N, K] : {std::array{1, 1}, {16, 32}, {17, 33}, {50, 135}}) {
+    auto w = integers<int8_t>(static_cast<size_t>(N) * K, 3, -70, 70);
+    const auto at = [&](int k, int n) {
+      return n < N && k < K ? w[static_cast<size_t>(k) * N + n] : 0;
+    };
+    const auto saturates = [&](int k, int n) {
+      const int most = 255 * (std::max(at(k, n), 0) + std::max(at(k + 1, n), 0));
+      const int least = 255 * (std::min(at(k, n), 0) + std::min(at(k + 1, n), 0));
+      return most > INT16_MAX || least < INT16_MIN;
+    };
+    std::vector<uint16_t> expected;
+    for (int n0 = 0; n0 < N; n0 += panel)
+      for (int k0 = 0; k0 < K; k0 += block) {
+        std::vector<uint16_t> first, last;
+        for (int k = k0; k < std::min(K, k0 + block); k += 4) {
+          bool any = false;
+          for (int n = n0; n < n0 + panel; ++n) any = any || saturates(k, n) || saturates(k + 2, n);
+          (any ? last : first).push_back(static_cast<uint16_t>((k - k0) / 4));
+        }
+        expected.push_back(static_cast<uint16_t>(first.size()));
+        expected.insert(expected.end(), first.begin(), first.end());
+        expected.insert(expected.end(), last.begin(), last.end());
+      }
+    for (const std::vector<int>& cuts : {std::vector<int>{}, {N / 3, N / 2}}) {
+      const auto bytes = prepack_s8(w, N, K, panel, 4, cuts, 0, block).panels.download<uint8_t>();
+      std::vector<uint16_t> order(expected.size());
+      ASSERT_GE(bytes.size(), 2 * order.size());
+      std::memcpy(order.data(), bytes.data() + bytes.size() - 2 * order.size(), 2 * order.size());
+      expect_equal(order, expected, "N " + std::to_string(N) + " K " + std::to_string(K));
+    }
+  }
 }
 
 // By the twin of the matrix unit.

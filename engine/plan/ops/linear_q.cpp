@@ -18,7 +18,7 @@ namespace {
 PrepackedS8 prepack_weights(Builder& b, const ir::Tensor& w, const GemmS8& gemm) {
   PrepackedS8 prepacked = allocate_prepacked(b.context(), gemm);
   prepack_parts(b, w, gemm.variant.panel, [&](const ir::Tensor& part, std::int32_t first) {
-    opencl::Kernel kernel = b.kernel("prepack_s8", "prepack_s8", b.target().prepack_options());
+    opencl::Kernel kernel = b.kernel("prepack_s8", "prepack_s8", prepack_options(b.target(), gemm));
     bind_prepack(kernel, prepacked, gemm, part.shape()[1], first);
     return kernel;
   });

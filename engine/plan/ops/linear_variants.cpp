@@ -97,8 +97,11 @@ void prepack_parts(
 }
 
 std::size_t prepacked_size(const GemmVariant& variant, std::int64_t n, std::int64_t k) {
-  return static_cast<std::size_t>(ceil_div(n, variant.panel) * variant.panel *
-                                  ceil_div(k, variant.k_group) * variant.k_group);
+  const std::int64_t panels = ceil_div(n, variant.panel), groups = ceil_div(k, variant.k_group);
+  const std::int64_t ordered = variant.order_block ? groups + ceil_div(k, variant.order_block) : 0;
+  return static_cast<std::size_t>(panels *
+                                  (variant.panel * groups * variant.k_group +
+                                   ordered * static_cast<std::int64_t>(sizeof(std::uint16_t))));
 }
 
 void count_operations(Step& step, const ir::Dim& rows, std::int64_t n, std::int64_t k) {
