@@ -32,6 +32,7 @@ constexpr MergeableKernel mergeable[] = {
     {"gemm_s8_x86_vnni_small_m", "gemm_s8"},
     {"pack", "pack", true},
     {"pool", "pool"},
+    {"position_scores_f32_x86", "position_scores"},
     {"quantize", "dequantize", true},
     {"quantize", "quantize", true},
     {"rotary", "rotary"},

@@ -166,6 +166,10 @@ const std::vector<AttentionVariant> attention_f32{
 
 const AttentionVariant attention_bf16{"x86_bf16", "attention_bf16_x86", avx512_bf16, true};
 
+const std::vector<PositionScoresVariant> position_scores{
+    {"x86", "position_scores_f32_x86", cpu_only, true, 4096},
+    {"ref", "position_scores_f32_ref"}};
+
 // On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.
 const std::vector<RowVariant> row_kernels{
     {"rows", cpu_only},
@@ -195,6 +199,7 @@ const GemmVariant& gemm_bf16_variant() { return bf16; }
 std::span<const AttentionVariant> attention_s8_variants() { return attention_s8; }
 std::span<const AttentionVariant> attention_f32_variants() { return attention_f32; }
 const AttentionVariant& attention_bf16_variant() { return attention_bf16; }
+std::span<const PositionScoresVariant> position_scores_variants() { return position_scores; }
 std::span<const RowVariant> row_variants() { return row_kernels; }
 std::span<const MatMulVariant> matmul_variants() { return matmul; }
 
@@ -334,7 +339,7 @@ std::vector<std::string> variant_names() {
     if (!variant.small_m_program.empty()) names.push_back(variant.small_m_name());
   }
   add(attention_s8), add(attention_f32), add(std::vector{attention_bf16}), add(row_kernels);
-  add(matmul);
+  add(matmul), add(position_scores);
   sort_unique(names);
   return names;
 }

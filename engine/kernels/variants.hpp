@@ -117,6 +117,17 @@ std::span<const AttentionVariant> attention_s8_variants();
 std::span<const AttentionVariant> attention_f32_variants();
 const AttentionVariant& attention_bf16_variant();
 
+/// What relative positions add to the scores of attention.
+struct PositionScoresVariant {
+  std::string name;
+  std::string program;
+  Needs needs = {};
+  bool takes_blocks = false;        // a work-item takes several tokens
+  std::int32_t most_positions = 0;  // 0: any number
+};
+
+std::span<const PositionScoresVariant> position_scores_variants();
+
 /// Kernels that take a matrix row by row.
 struct RowVariant {
   std::string name;

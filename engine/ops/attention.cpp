@@ -67,36 +67,54 @@ std::vector<ir::Type> infer_heads(InferContext& context, const Positions& at) {
         "neither");
   if (context.has(at.bias)) {
     const ir::Shape& bias = context.shape(at.bias);
-    if (bias.size() != 4 || bias[0] != ir::Dim(1) || bias[2] != bias[3] ||
-        (bias[1] != ir::Dim(1) && bias[1] != ir::Dim(heads)))
-      context.fail(fmt::format("'{}' {} is not [1, {} or 1, seq, seq]", node.input(at.bias)->name,
-                               ir::str(context.type(at.bias)), heads));
+    const bool of_sizes = bias.size() == 4 && bias[0] == ir::Dim(1) && bias[2] == bias[3] &&
+                          (bias[1] == ir::Dim(1) || bias[1] == ir::Dim(heads));
+    const bool of_tokens =
+        shape.size() == 2 ? bias.size() == 3 && bias[0] == ir::Dim(heads) && bias[1] == shape[0]
+                          : bias.size() == 4 && bias[0] == shape[0] && bias[1] == ir::Dim(heads) &&
+                                bias[2] == shape[1] && bias[3] == shape[1];
+    if (!of_sizes && !of_tokens)
+      context.fail(fmt::format("'{}' {} is neither [1, {} or 1, seq, seq] nor of position_scores",
+                               node.input(at.bias)->name, ir::str(context.type(at.bias)), heads));
   }
   if (node.has("window") && node.int_attribute("window") < 1)
     context.fail(fmt::format("a window of {}", node.int_attribute("window")));
   return {{type_of_result(context, 0, at.out_scale), std::move(shape)}};
 }
 
-/// What is added to the score of a row and a key of a head, both places in a sequence; minus
-/// infinity outside of the window.
+/// What is added to the score of a row and a key of a head, both places in the sequence that begins
+/// at row `begin`; minus infinity outside of the window.
 class Added {
  public:
   Added(const EvaluateContext& context, const Positions& at)
       : window_(context.node.int_attribute("window", 0)) {
     if (!context.has(at.bias)) return;
     bias_ = context.in(at.bias).to_doubles();
-    seq_ = context.in(at.bias).shape()[3];
-    per_head_ = context.in(at.bias).shape()[1] == 1 ? 0 : seq_ * seq_;
+    const ir::Sizes& sizes = context.in(at.bias).shape();
+    const std::int64_t last = sizes.back();
+    if (sizes.size() == 3) {  // [heads, tokens, longest]: by key and row
+      strides_ = {sizes[1] * last, last, 1, last};
+    } else {
+      strides_ = {sizes[1] == 1 ? 0 : last * last, 0, last, 1};
+      if (sizes[0] != 1) strides_.token = sizes[1] * last;
+    }
   }
-  double operator()(std::int64_t head, std::int64_t row, std::int64_t key) const {
+  double operator()(std::int64_t begin, std::int64_t head, std::int64_t row,
+                    std::int64_t key) const {
     if (window_ != 0 && std::abs(row - key) > window_)
       return -std::numeric_limits<double>::infinity();
-    return bias_.empty() ? 0.0
-                         : bias_.at(static_cast<std::size_t>(head * per_head_ + row * seq_ + key));
+    return bias_.empty()
+               ? 0.0
+               : bias_.at(static_cast<std::size_t>(begin * strides_.token + head * strides_.head +
+                                                   row * strides_.row + key * strides_.key));
   }
 
  private:
-  std::int64_t window_, seq_ = 0, per_head_ = 0;
+  struct Strides {
+    std::int64_t head, token, row, key;
+  };
+  std::int64_t window_;
+  Strides strides_{};
   std::vector<double> bias_;
 };
 
@@ -200,8 +218,9 @@ std::vector<ir::Tensor> evaluate_heads(const EvaluateContext& context, const Pos
                       *k = part(1, sequence.begin + static_cast<std::int64_t>(key), head);
           double sum = 0.0;
           for (std::int64_t d = 0; d < size; ++d) sum += static_cast<double>(q[d]) * k[d];
-          scores[key] = quantized_score(node, scale * sum) +
-                        added(head, row - sequence.begin, static_cast<std::int64_t>(key));
+          scores[key] =
+              quantized_score(node, scale * sum) +
+              added(sequence.begin, head, row - sequence.begin, static_cast<std::int64_t>(key));
         }
         const Weights weights = weights_of(context, at, std::move(scores));
         double* y = out.data() + row * hidden + head * size;

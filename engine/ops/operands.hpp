@@ -38,11 +38,13 @@ inline constexpr std::string_view names[] = {
 }  // namespace linear_q
 
 /// softmax(scale * q k^T + mask) v, by heads {heads, scale, p_type?, mask_is_length?,
-/// unnormalized?, offsets?, masked?, score_scale?, score_lowest?, score_factor?, window?}. q, k, v
-/// [batch, seq, hidden] and a mask [batch, seq]; after pack_tokens [tokens, hidden], seq_offsets
-/// and key_mask (masked = 1 if it is to be read). {offsets}: first columns of q, k and v in
-/// operands that are wider. bias [1, heads | 1, seq, seq] is added to the scores, by the places of
-/// row and key in their sequence; {window}: keys at most so many places from the row count.
+/// unnormalized?, offsets?, masked?, masks_rows?, score_scale?, score_lowest?, score_factor?,
+/// window?}. q, k, v [batch, seq, hidden] and a mask [batch, seq]; after pack_tokens [tokens,
+/// hidden], seq_offsets and key_mask (masked = 1 if it is to be read). {offsets}: first columns of
+/// q, k and v in operands that are wider. bias [1, heads | 1, seq, seq] is added to the scores, by
+/// the places of row and key in their sequence, or the result of position_scores. {window}: keys at
+/// most so many places from the row count. masks_rows = 1: until pack_tokens, the file computes
+/// something else in rows of padding.
 ///
 /// With p_scale, the probabilities are quantized: p_type says to what, with the zero point 0.
 /// mask_is_length = 1: the first keys count, as many as the mask has ones. unnormalized = 1: p are
@@ -92,6 +94,21 @@ inline constexpr std::string_view names[] = {"q",
                                              "key_mask?",
                                              "bias?"};
 }  // namespace attention_q
+
+/// What relative positions add to the scores of attention (disentangled attention, He et al., 2021)
+/// {heads, scale, of_keys?, offset?} -> f32 [batch, heads, seq, seq]:
+///   scale * x[row] . positions[head][:, index[row][key]] + addend[row][key]
+/// or with of_keys = 1, where x are keys,
+///   scale * x[key] . positions[head][:, index[key][row]] + addend[row][key].
+/// x [batch, seq, hidden], of which the columns from {offset} on are used; with x_scale it is u8 or
+/// i8. positions is constant, [heads, size, count]; index is i32 [.., seq, seq]; addend is like the
+/// result. After pack_tokens x is [tokens, hidden], and the result f32 [heads, tokens, longest]: by
+/// the row of the key, and by the place of the query in its sequence.
+namespace position_scores {
+enum : std::size_t { x, positions, index, addend, x_scale, x_zero_point, seq_offsets };
+inline constexpr std::string_view names[] = {"x",        "positions",     "index",       "addend?",
+                                             "x_scale?", "x_zero_point?", "seq_offsets?"};
+}  // namespace position_scores
 
 /// Rotary position embedding (Su et al., 2021) of each head {heads}: x * cos + rotated x * sin,
 /// where the rotated halves of a head are the second, negated, and the first. x [batch, seq,

@@ -13,7 +13,7 @@ namespace bertcl::ops {
 using OperatorList = std::vector<OpDef>();
 OperatorList unary_ops, binary_ops, selection_ops, shape_ops, layout_ops, gather_ops, reduce_ops,
     matmul_ops, norm_ops, quantize_ops, linear_ops, attention_ops, fused_norm_ops, packing_ops,
-    pool_ops, rotary_ops, gated_ops;
+    pool_ops, rotary_ops, gated_ops, position_scores_ops;
 
 namespace {
 
@@ -25,7 +25,7 @@ const Registry& registry() {
     for (const auto kind_ops :
          {unary_ops, binary_ops, selection_ops, shape_ops, layout_ops, gather_ops, reduce_ops,
           matmul_ops, norm_ops, quantize_ops, linear_ops, attention_ops, fused_norm_ops,
-          packing_ops, pool_ops, rotary_ops, gated_ops})
+          packing_ops, pool_ops, rotary_ops, gated_ops, position_scores_ops})
       for (OpDef& def : kind_ops()) r.emplace(def.name, def);
     return r;
   }();

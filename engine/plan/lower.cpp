@@ -26,8 +26,8 @@ namespace bertcl::plan {
 using Lowerings = void(LoweringTable&);
 Lowerings add_attention, add_cast, add_cumsum, add_dynamic_quantize, add_elementwise, add_gather,
     add_gated, add_gather_elements, add_gather_nd, add_linear, add_linear_q, add_matmul,
-    add_matmul_integer, add_norm, add_packing, add_pool, add_quantize, add_reduce, add_rotary,
-    add_shape;
+    add_matmul_integer, add_norm, add_packing, add_pool, add_position_scores, add_quantize,
+    add_reduce, add_rotary, add_shape;
 
 namespace {
 
@@ -36,11 +36,27 @@ namespace symbols = ops::symbols;
 const LoweringTable& lowerings() {
   static const LoweringTable table = [] {
     LoweringTable t;
-    for (const auto add : {add_attention,      add_cast,   add_cumsum,   add_dynamic_quantize,
-                           add_elementwise,    add_gated,  add_gather,   add_gather_elements,
-                           add_gather_nd,      add_linear, add_linear_q, add_matmul,
-                           add_matmul_integer, add_norm,   add_packing,  add_pool,
-                           add_quantize,       add_reduce, add_rotary,   add_shape})
+    for (const auto add : {add_attention,
+                           add_cast,
+                           add_cumsum,
+                           add_dynamic_quantize,
+                           add_elementwise,
+                           add_gated,
+                           add_gather,
+                           add_gather_elements,
+                           add_gather_nd,
+                           add_linear,
+                           add_linear_q,
+                           add_matmul,
+                           add_matmul_integer,
+                           add_norm,
+                           add_packing,
+                           add_pool,
+                           add_position_scores,
+                           add_quantize,
+                           add_reduce,
+                           add_rotary,
+                           add_shape})
       add(t);
     return t;
   }();

@@ -11,8 +11,8 @@
 //   out      [tokens][heads * head_size]
 //   seq_offsets[batch + 1]  first row of each sequence; attention stays inside its sequence
 //   key_mask[tokens]        1 = attend, 0 = not; read only where use_mask is not 0
-//   bias     added to the scores where it is given: head * bias_head + i * bias_row + j for row i
-//            and key j of a sequence
+//   bias     added to the scores where it is given, for row i and key j of a sequence:
+//            head * bias_head + first row of sequence * bias_token + i * bias_row + j * bias_key
 //   window   keys more than so many places from the row do not count; 0: all do
 //
 // A row whose keys are all masked is 0. The arguments are those of every attention_f32 kernel.
@@ -40,7 +40,7 @@ __kernel void attention_f32(ATTENTION_FLOAT_PARAMETERS(float)) {
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
-  bias = bias_of_head(bias, bias_head, head);
+  const Bias added = BIAS_OF(head, begin);
 
   for (int row = first; row < min(first + block_rows, end); row++) {
     __global const float* q_row = q + (size_t)row * q_stride;
@@ -50,7 +50,7 @@ __kernel void attention_f32(ATTENTION_FLOAT_PARAMETERS(float)) {
     for (int key = first_key; key < end_key; key++)
       if (!use_mask || key_mask[key])
         largest = fmax(largest, score(q_row, k + (size_t)key * k_stride, head_size, scale) +
-                                    bias_at(bias, bias_row, row - begin, key - begin));
+                                    bias_at(added, row - begin, key - begin));
 
     float total = 0.0f;
     float sums[HEAD_MAX];
@@ -58,7 +58,7 @@ __kernel void attention_f32(ATTENTION_FLOAT_PARAMETERS(float)) {
     for (int key = first_key; key < end_key; key++) {
       if (use_mask && !key_mask[key]) continue;
       const float p = exp(score(q_row, k + (size_t)key * k_stride, head_size, scale) +
-                          bias_at(bias, bias_row, row - begin, key - begin) - largest);
+                          bias_at(added, row - begin, key - begin) - largest);
       total += p;
       for (int d = 0; d < head_size; d++)
         sums[d] = fma(p, v[(size_t)key * v_stride + d], sums[d]);

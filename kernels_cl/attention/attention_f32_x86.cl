@@ -70,7 +70,7 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
   out += head * head_size;
-  bias = bias_of_head(bias, bias_head, head);
+  const Bias added = BIAS_OF(head, item.begin);
 
   floatv query[HEAD_MAX * 2];      // [d][rows], times scale * log2(e)
   floatv result[HEAD_MAX * 2];     // [d][rows]
@@ -137,10 +137,9 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
              t++) {  // a key repeated by the last tile leaves the maximum as it is
           if (has_bias) {
             const int key = place[min(j + t, count - 1)];
-            a0[t] = with_bias(a0[t], M_LN2_F, bias, bias_row, window, row_place, last_place, key) *
+            a0[t] = with_bias(a0[t], M_LN2_F, added, window, row_place, last_place, key) *
                     M_LOG2E_F;
-            a1[t] = with_bias(a1[t], M_LN2_F, bias, bias_row, window, row_place + LANES,
-                              last_place, key) *
+            a1[t] = with_bias(a1[t], M_LN2_F, added, window, row_place + LANES, last_place, key) *
                     M_LOG2E_F;
           }
           block0 = a0[t] > block0 ? a0[t] : block0;

@@ -54,7 +54,7 @@ int score(__global const uchar* q, int q_type, int q_zero_point, __global const 
 #define SCORE(key)                                                                               \
   score(q_row, q_type, q_zero_point, k + (size_t)(key)*k_stride, k_type, k_zero_point, head_size, \
         score_inv_scale, score_low, score_high)
-#define BIAS(key) bias_at(bias, bias_row, row - begin, (key)-begin)
+#define BIAS(key) bias_at(added, row - begin, (key)-begin)
 #define RELATIVE(s, key) \
   (bias ? fma(qk_scale, (float)(s), BIAS(key)) - largest_sum : qk_scale * ((s)-largest))
 
@@ -66,7 +66,7 @@ __kernel void attention_s8(ATTENTION_S8_PARAMETERS) {
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
-  bias = bias_of_head(bias, bias_head, head);
+  const Bias added = BIAS_OF(head, begin);
 
   for (int row = first; row < min(first + block_rows, end); row++) {
     __global const uchar* q_row = q + (size_t)row * q_stride;

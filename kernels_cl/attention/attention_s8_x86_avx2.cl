@@ -113,7 +113,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
-  bias = bias_of_head(bias, bias_head, head);
+  const Bias added = BIAS_OF(head, item.begin);
 
   intv packed_q[HEAD_MAX / 2 * 2];
   short packed_k[BLOCK_KEYS * HEAD_MAX];
@@ -180,9 +180,9 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
           }
           if (has_bias) {
             const int place = row - item.begin, key = keys[min(j + t, count - 1)] - item.begin;
-            const floatv s0 = with_bias(convert_floatv(a0[t]), qk_scale, bias, bias_row, window,
-                                        place, last_place, key);
-            const floatv s1 = with_bias(convert_floatv(a1[t]), qk_scale, bias, bias_row, window,
+            const floatv s0 = with_bias(convert_floatv(a0[t]), qk_scale, added, window, place,
+                                        last_place, key);
+            const floatv s1 = with_bias(convert_floatv(a1[t]), qk_scale, added, window,
                                         place + LANES, last_place, key);
             largest0 = s0 > largest0 ? s0 : largest0;
             largest1 = s1 > largest1 ? s1 : largest1;

@@ -57,7 +57,13 @@ struct AttentionCase {
 struct ScoreBias {
   int32_t seq = 0, window = 0;
   std::vector<float> values = {};  ///< [heads][seq][seq]; empty: none
+  bool of_tokens = false;          ///< [heads][tokens][seq]: by key and place of the row
   auto operator<=>(const ScoreBias&) const = default;
+
+  int32_t row_step() const { return of_tokens ? 1 : seq; }
+  int32_t key_step() const { return of_tokens ? seq : 1; }
+  int32_t head_step(const AttentionCase& c) const { return (of_tokens ? c.tokens() : seq) * seq; }
+  int32_t token_step() const { return of_tokens ? seq : 0; }
 
   double at(const AttentionCase& c, int32_t row, int32_t key, int32_t column) const {
     int32_t begin = 0;
@@ -67,8 +73,8 @@ struct ScoreBias {
     }
     if (window != 0 && std::abs(row - key) > window) return -INFINITY;
     if (values.empty()) return 0.0;
-    return values[static_cast<size_t>((column / c.head_size * seq + row - begin) * seq + key -
-                                      begin)];
+    return values[static_cast<size_t>(column / c.head_size * head_step(c) + begin * token_step() +
+                                      (row - begin) * row_step() + (key - begin) * key_step())];
   }
 };
 

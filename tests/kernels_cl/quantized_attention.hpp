@@ -141,8 +141,10 @@ std::vector<T> attend(const Implementation& program, const AttentionCase& c, con
                                                             .score_high = z.score_high,
                                                             .block_rows = block_rows,
                                                             .bias = added,
-                                                            .bias_row = bias.seq,
-                                                            .bias_head = bias.seq * bias.seq,
+                                                            .bias_row = bias.row_step(),
+                                                            .bias_key = bias.key_step(),
+                                                            .bias_head = bias.head_step(c),
+                                                            .bias_token = bias.token_step(),
                                                             .window = bias.window});
   run_attention(program, kernel, c, block_rows);
   return out.values();

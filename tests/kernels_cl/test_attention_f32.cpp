@@ -57,8 +57,10 @@ std::vector<float> attend(const Implementation& program, const AttentionCase& c,
                                                                .scale = scale,
                                                                .block_rows = block_rows,
                                                                .bias = added,
-                                                               .bias_row = bias.seq,
-                                                               .bias_head = bias.seq * bias.seq,
+                                                               .bias_row = bias.row_step(),
+                                                               .bias_key = bias.key_step(),
+                                                               .bias_head = bias.head_step(c),
+                                                               .bias_token = bias.token_step(),
                                                                .window = bias.window});
   run_attention(program, kernel, c, block_rows);
   return out.values();
@@ -127,9 +129,11 @@ TEST_P(AttentionF32, BiasAndWindow) {
   const AttentionCase c{.lengths = {1, 300, 0, 33, 65}, .heads = 3, .head_size = 32};
   const auto qkv =
       normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7);
-  const auto values = normal_values(3 * 301 * 301, 9, 2.0f);
+  const auto values = normal_values(3 * 301 * 301, 9, 2.0f),
+             of_tokens = normal_values(static_cast<size_t>(3 * c.tokens() * 301), 10, 2.0f);
   for (const int32_t window : {0, 1, 15, 16, 17, 64, 299, 300})
-    for (const auto& bias : {ScoreBias{301, window, values}, ScoreBias{0, window, {}}})
+    for (const auto& bias : {ScoreBias{301, window, values}, ScoreBias{0, window, {}},
+                             ScoreBias{301, window, of_tokens, true}})
       for (const int32_t block_rows : {7, 32, 512})
         expect_close(attend(GetParam(), c, qkv, 0.2f, block_rows, bias),
                      reference(c, qkv, 0.2f, bias),

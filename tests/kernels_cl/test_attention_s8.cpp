@@ -112,9 +112,11 @@ TEST_P(AttentionS8, BiasAndWindow) {
   const std::string& program = GetParam().program;
   if (program != "attention_s8_ref" && program != "attention_s8_x86_avx2")
     GTEST_SKIP() << "takes neither";
-  const auto values = normal_values(2 * 601 * 601, 9, 2.0f);
+  const auto values = normal_values(2 * 601 * 601, 9, 2.0f),
+             of_tokens = normal_values(2 * 634 * 600, 10, 2.0f);
   for (const int32_t window : {0, 1, 16, 17, 64, 599, 600})
-    for (const auto& bias : {ScoreBias{601, window, values}, ScoreBias{0, window, {}}})
+    for (const auto& bias : {ScoreBias{601, window, values}, ScoreBias{0, window, {}},
+                             ScoreBias{600, window, of_tokens, true}})
       for (const int32_t block_rows : {7, 64})
         expect_right({.lengths = {1, 600, 0, 33}, .head_size = 32}, {}, block_rows, bias);
 }

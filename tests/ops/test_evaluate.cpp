@@ -86,6 +86,38 @@ TEST(Evaluate, RotaryTurnsPairsOfAHead) {
   EXPECT_THAT(y[0].to_doubles(), ElementsAre(1, 2, 3, 4, -2, 1, -4, 3));
 }
 
+TEST(Evaluate, ScoresOfPositionsOfRowsAndOfKeys) {
+  // One head of one column: x * table[index]. Row 0 with key 1 takes index[0][1] of x[0], or of
+  // keys index[1][0] of x[1].
+  const auto scores = [](const std::string& x, const std::string& operands,
+                         const std::string& attributes, std::map<std::string, ir::Tensor> more) {
+    more.emplace("p", floats({1, 1, 4}, {1, 10, 100, 1000}));
+    more.emplace("i",
+                 ir::Tensor::of<std::int32_t>({1, 2, 2}, std::vector<std::int32_t>{0, 1, 2, -1}));
+    return run("graph g(" + x +
+                   ", %p: f32[1, 1, 4], %i: i32[1, 2, 2]) { %y: f32[] = position_scores(%x, %p, "
+                   "%i" +
+                   operands + ") {heads = 1, scale = 0.5" + attributes + "} return %y }",
+               std::move(more))[0]
+        .to_doubles();
+  };
+  const auto x = floats({1, 2, 1}, {2, 4});
+  EXPECT_THAT(scores("%x: f32[1, 2, 1]", "", "", {{"x", x}}), ElementsAre(1, 10, 200, 2000));
+  EXPECT_THAT(scores("%x: f32[1, 2, 1]", "", ", of_keys = 1", {{"x", x}}),
+              ElementsAre(1, 200, 10, 2000));
+  EXPECT_THAT(scores("%x: f32[1, 2, 1], %a: f32[1, 1, 2, 2]", ", %a", "",
+                     {{"x", x}, {"a", floats({1, 1, 2, 2}, {1, 2, 3, 4})}}),
+              ElementsAre(2, 12, 203, 2004));
+  EXPECT_THAT(
+      scores(
+          "%x: u8[1, 2, 2], %s: f32[], %z: u8[]", ", _, %s, %z", ", offset = 1",
+          {{"x", ir::Tensor::of<std::uint8_t>({1, 2, 2}, std::vector<std::uint8_t>{9, 7, 9, 11})},
+           {"s", floats({}, {0.5f})},
+           {"z", ir::Tensor::of<std::uint8_t>({}, std::vector<std::uint8_t>{3})}}),
+      ElementsAre(1, 10, 200, 2000));
+  EXPECT_THROW(scores("%x: f32[1, 2, 1]", "", ", offset = 1", {{"x", x}}), Error);
+}
+
 TEST(Evaluate, DividesIntegersTowardsZero) {
   const auto y =
       run("graph g(%x: i64[4], %d: i64[]) {"

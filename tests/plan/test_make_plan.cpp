@@ -159,6 +159,30 @@ TEST(MakePlan, RotaryPositionsOutsideOfPackedTokensAreRefused) {
                         "pack_tokens enabled"));
 }
 
+TEST(MakePlan, ScoresOfPositionsTakePanelsAndPackedTokens) {
+  const std::string text = R"(graph g(%x: f32[$tokens, 8], %o: i32[offsets], %i: i32[1, seq, seq]) {
+  const %p: f32[2, 4, 33] = ...
+  %y: f32[2, $tokens, $longest] = position_scores(%x, %p, %i, _, _, _, %o) {heads = 2, scale = 0.5}
+  return %y as y
+})";
+  const Plan plan = plan_of(text);
+  ASSERT_EQ(plan.steps.size(), 1u);
+  EXPECT_EQ(plan.steps[0].variant, "x86");
+  const ir::Bindings sizes{
+      {"$batch", 3}, {"$longest", 50}, {"$attention_rows", 32}, {"$tokens", 90}, {"offsets", 4}};
+  EXPECT_EQ(plan.steps[0].global[0].evaluate(sizes), 2);
+  EXPECT_EQ(plan.steps[0].global[1].evaluate(sizes), 2);
+  EXPECT_EQ(plan.steps[0].global[2].evaluate(sizes), 3);
+  EXPECT_THAT(
+      refusal(R"(graph g(%x: f32[batch, seq, 8], %i: i32[1, seq, seq]) {
+  const %p: f32[2, 4, 33] = ...
+  %y: f32[batch, 2, seq, seq] = position_scores(%x, %p, %i) {heads = 2, scale = 0.5}
+  return %y as y
+})"),
+      HasSubstr("position_scores (result 'y'): scores of positions need packed tokens; keep "
+                "the pass pack_tokens enabled"));
+}
+
 TEST(MakePlan, ClblastIsTakenWhereItIsAskedFor) {
   Options options;
   EXPECT_NE(plan_of(linear).steps.back().variant, "clblast");

@@ -86,7 +86,7 @@ class Case:
 
     def no_bias(self):
         """The last arguments: bias, its steps, window."""
-        return [np.uint64(0), np.int32(0), np.int32(0), np.int32(0)]
+        return [np.uint64(0), *[np.int32(0)] * 5]
 
     def tail(self, memory):
         null = np.uint64(0)

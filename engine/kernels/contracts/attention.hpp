@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contracts of attention over packed tokens: out = softmax(q k + mask) v, head by head. q, k and v
-// may lie in one buffer, side by side.
+// may lie in one buffer, side by side. And of what is added to their scores.
 #pragma once
 #include "kernels/contract.hpp"
 
@@ -11,7 +11,7 @@ template <class A>
 struct AttentionFloat {
   A q{}, q_stride{}, q_offset{}, k{}, k_stride{}, k_offset{}, v{}, v_stride{}, v_offset{}, out{},
       seq_offsets{}, key_mask{}, use_mask{}, heads{}, head_size{}, scale{}, block_rows{}, bias{};
-  A bias_row = 0, bias_head = 0, window = 0;
+  A bias_row = 0, bias_key = 1, bias_head = 0, bias_token = 0, window = 0;
   static constexpr Field<AttentionFloat, A> fields[] = {
       {&AttentionFloat::q, "q", "T"},
       {&AttentionFloat::q_stride, "q_stride", "int"},  // elements from row to row
@@ -31,9 +31,11 @@ struct AttentionFloat {
       {&AttentionFloat::head_size, "head_size", "int"},
       {&AttentionFloat::scale, "scale", "float"},          // of q k
       {&AttentionFloat::block_rows, "block_rows", "int"},  // query rows of a work-item or a group
-      {&AttentionFloat::bias, "bias", "f32?"},             // of the scores, [heads | 1, seq, seq]
+      {&AttentionFloat::bias, "bias", "f32?"},             // of the scores
       {&AttentionFloat::bias_row, "bias_row", "int"},      // its elements from row to row
+      {&AttentionFloat::bias_key, "bias_key", "int"},      // from key to key
       {&AttentionFloat::bias_head, "bias_head", "int"},    // from head to head
+      {&AttentionFloat::bias_token, "bias_token", "int"},  // per row before the sequence
       {&AttentionFloat::window, "window", "int"},          // keys on each side of a row; 0: all
   };
 };
@@ -46,7 +48,7 @@ struct AttentionS8 {
       out_inv_scale{}, out_zero_point{}, seq_offsets{}, key_mask{}, use_mask{}, heads{},
       head_size{}, qk_scale{}, p_inv_scale{}, p_max{}, unnormalized{}, pv_scale{},
       score_inv_scale{}, score_low{}, score_high{}, block_rows{}, bias{};
-  A bias_row = 0, bias_head = 0, window = 0;
+  A bias_row = 0, bias_key = 1, bias_head = 0, bias_token = 0, window = 0;
   static constexpr Field<AttentionS8, A> fields[] = {
       {&AttentionS8::q, "q", "u8|i8@q_type"},
       {&AttentionS8::q_stride, "q_stride", "int"},  // elements from row to row
@@ -84,10 +86,42 @@ struct AttentionS8 {
       {&AttentionS8::score_low, "score_low", "int"},  // of quantized scores
       {&AttentionS8::score_high, "score_high", "int"},
       {&AttentionS8::block_rows, "block_rows", "int"},  // query rows of a work-item or a group
-      {&AttentionS8::bias, "bias", "f32?"},             // of the scores, [heads | 1, seq, seq]
+      {&AttentionS8::bias, "bias", "f32?"},             // of the scores
       {&AttentionS8::bias_row, "bias_row", "int"},      // its elements from row to row
+      {&AttentionS8::bias_key, "bias_key", "int"},      // from key to key
       {&AttentionS8::bias_head, "bias_head", "int"},    // from head to head
+      {&AttentionS8::bias_token, "bias_token", "int"},  // per row before the sequence
       {&AttentionS8::window, "window", "int"},          // keys on each side of a row; 0: all
+  };
+};
+
+/// out = scores of x with relative positions, by ops/operands.hpp, key by key.
+template <class A>
+struct PositionScores {
+  A x{}, x_stride{}, x_offset{}, x_type{}, x_zero_point{}, positions{}, position_count{}, index{},
+      index_row{}, of_keys{}, addend{}, out{}, out_row{}, out_head{}, seq_offsets{}, heads{},
+      head_size{}, scale{}, block_rows{}, error{};
+  static constexpr Field<PositionScores, A> fields[] = {
+      {&PositionScores::x, "x", "f32|u8|i8@x_type"},
+      {&PositionScores::x_stride, "x_stride", "int"},  // elements from row to row
+      {&PositionScores::x_offset, "x_offset", "int"},  // of its first column
+      {&PositionScores::x_type, "x_type", "int"},
+      {&PositionScores::x_zero_point, "x_zero_point", "int"},
+      {&PositionScores::positions, "positions", "f32"},  // [heads, count / 32, head_size, 32]
+      {&PositionScores::position_count, "position_count", "int"},
+      {&PositionScores::index, "index", "i32"},              // [seq, seq]
+      {&PositionScores::index_row, "index_row", "int"},      // its elements from row to row
+      {&PositionScores::of_keys, "of_keys", "int"},          // 1: x are keys
+      {&PositionScores::addend, "addend", "f32?"},           // as out
+      {&PositionScores::out, "out", "f32"},                  // [heads, tokens, longest]
+      {&PositionScores::out_row, "out_row", "int"},          // its elements from key to key
+      {&PositionScores::out_head, "out_head", "int"},        // from head to head
+      {&PositionScores::seq_offsets, "seq_offsets", "i32"},  // [batch + 1]
+      {&PositionScores::heads, "heads", "int"},
+      {&PositionScores::head_size, "head_size", "int"},
+      {&PositionScores::scale, "scale", "float"},          // of the products
+      {&PositionScores::block_rows, "block_rows", "int"},  // tokens of x of a work-item
+      {&PositionScores::error, "error", "i32"},            // set where an index is outside
   };
 };
 
@@ -96,6 +130,7 @@ inline constexpr KernelContract attention_contracts[] = {
     row<AttentionFloat>("attention_bf16", "bf16"),
     row<AttentionFloat>("attention_f32", "f32"),
     row<AttentionS8>("attention_s8"),
+    row<PositionScores>("position_scores"),
 };
 
 }  // namespace bertcl::kernels

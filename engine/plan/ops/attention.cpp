@@ -116,6 +116,12 @@ void set_bias(Builder& b, const ir::Node& node, const ir::Value* bias, auto& arg
   if (!bias) return;
   const ir::Shape& shape = bias->type.shape;
   arguments.bias = b.in(bias);
+  if (shape.size() == 3) {  // of position_scores: key by key
+    arguments.bias_row = 1;
+    arguments.bias_key = arguments.bias_token = Size{shape[2]};
+    arguments.bias_head = Size{shape[1] * shape[2]};
+    return;
+  }
   arguments.bias_row = Size{shape[3]};
   if (shape[1] != ir::Dim(1)) arguments.bias_head = Size{shape[2] * shape[3]};
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// position_scores: what relative positions add to the scores of attention.
+#include <fmt/format.h>
+
+#include "ops/fused.hpp"
+#include "ops/operands.hpp"
+#include "ops/symbols.hpp"
+
+namespace bertcl::ops {
+namespace {
+
+namespace ps = operands::position_scores;
+
+std::vector<ir::Type> infer_position_scores(InferContext& context) {
+  const ir::Shape &x = context.shape(ps::x), &positions = context.shape(ps::positions),
+                  &index = context.shape(ps::index);
+  const std::int64_t heads = context.node.int_attribute("heads");
+  const std::int64_t first = context.node.int_attribute("offset", 0);
+  if (positions.size() != 3 || positions[0] != ir::Dim(heads) || !positions[1].is_constant() ||
+      !positions[2].is_constant() || positions[2].constant() < 1)
+    context.fail(fmt::format("'{}' {} is not [{}, size, count]",
+                             context.node.input(ps::positions)->name,
+                             ir::str(context.type(ps::positions)), heads));
+  const std::int64_t end = first + heads * positions[1].constant();
+  if (x.empty() || !x.back().is_constant() || first < 0 || end > x.back().constant())
+    context.fail(fmt::format("'{}' {} does not contain columns {} to {}",
+                             context.node.input(ps::x)->name, ir::str(context.type(ps::x)), first,
+                             end));
+  if (index.size() < 2 || index.back() != index[index.size() - 2] ||
+      ir::element_count(index) != index.back() * index.back())
+    context.fail(fmt::format("'{}' {} is not [1, .., seq, seq]",
+                             context.node.input(ps::index)->name,
+                             ir::str(context.type(ps::index))));
+  const bool packed = context.has(ps::seq_offsets);
+  if (x.size() != (packed ? 2u : 3u))
+    context.fail(
+        "packed tokens [tokens, hidden] need seq_offsets, [batch, seq, hidden] takes none");
+  const ir::Shape result = packed ? ir::Shape{heads, x[0], symbols::dim(symbols::longest)}
+                                  : ir::Shape{x[0], heads, x[1], x[1]};
+  if (context.has(ps::addend) && context.shape(ps::addend) != result)
+    context.fail(fmt::format("'{}' {} is not like the result", context.node.input(ps::addend)->name,
+                             ir::str(context.type(ps::addend))));
+  return {{ir::DType::f32, result}};
+}
+
+/// First row and length of each sequence.
+std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const EvaluateContext& context) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> all;
+  if (context.has(ps::seq_offsets)) {
+    const auto offsets = context.in(ps::seq_offsets).to_ints();
+    for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
+      all.emplace_back(offsets[b], offsets[b + 1] - offsets[b]);
+  } else {
+    const ir::Sizes& sizes = context.in(ps::x).shape();
+    for (std::int64_t b = 0; b < sizes[0]; ++b) all.emplace_back(b * sizes[1], sizes[1]);
+  }
+  return all;
+}
+
+std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context) {
+  const ir::Node& node = context.node;
+  const std::vector<float> x = real_numbers(context, ps::x, ps::x_scale, ps::x_zero_point);
+  const auto positions = context.in(ps::positions).to_doubles();
+  const auto index = context.in(ps::index).to_ints();
+  const ir::Sizes& table = context.in(ps::positions).shape();
+  const std::int64_t heads = table[0], size = table[1], count = table[2];
+  const std::int64_t stride = context.in(ps::x).shape().back(),
+                     first = node.int_attribute("offset", 0),
+                     seq = context.in(ps::index).shape().back();
+  const bool of_keys = node.int_attribute("of_keys", 0) != 0, packed = context.has(ps::seq_offsets);
+  const double scale = node.float_attribute("scale");
+  const ir::Sizes sizes = context.result_sizes();
+  std::vector<double> out(static_cast<std::size_t>(ir::element_count(sizes)), 0.0), addend;
+  if (context.has(ps::addend)) addend = context.in(ps::addend).to_doubles();
+
+  for (const auto& [begin, length] : spans_of(context))
+    for (std::int64_t head = 0; head < heads; ++head)
+      for (std::int64_t row = 0; row < length; ++row)
+        for (std::int64_t key = 0; key < length; ++key) {
+          const std::int64_t from = of_keys ? key : row, to = of_keys ? row : key;
+          std::int64_t at = index.at(static_cast<std::size_t>(from * seq + to));
+          if (at < 0) at += count;
+          if (at < 0 || at >= count)
+            context.fail(fmt::format("position {} of {} is out of range", at, count));
+          double sum = 0.0;
+          for (std::int64_t d = 0; d < size; ++d)
+            sum += static_cast<double>(x.at(static_cast<std::size_t>((begin + from) * stride +
+                                                                     first + head * size + d))) *
+                   positions[static_cast<std::size_t>((head * size + d) * count + at)];
+          const auto target = static_cast<std::size_t>(
+              packed ? (head * sizes[1] + begin + key) * sizes[2] + row
+                     : (begin * heads + head * length + row) * length + key);
+          out[target] = scale * sum + (addend.empty() ? 0.0 : addend.at(target));
+        }
+  return {ir::Tensor::of<double>(sizes, out).converted(ir::DType::f32)};
+}
+
+}  // namespace
+
+std::vector<OpDef> position_scores_ops() {
+  return {own_op("position_scores",
+                 {{types::real | types::bytes},
+                  {types::real},
+                  {TypeSet{ir::DType::i32}},
+                  {types::real},
+                  {types::real},
+                  {types::bytes},
+                  {types::packed}},
+                 ps::names, infer_position_scores, evaluate_position_scores)};
+}
+
+}  // namespace bertcl::ops

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The launch of position_scores.
+#include "kernels/contracts/attention.hpp"
+#include "kernels/variants.hpp"
+#include "ops/operands.hpp"
+#include "ops/symbols.hpp"
+#include "plan/ops/ops.hpp"
+#include "plan/types.hpp"
+#include "plan/variants.hpp"
+
+namespace bertcl::plan {
+namespace {
+
+namespace ps = ops::operands::position_scores;
+
+using kernels::PositionScoresVariant;
+
+constexpr std::int64_t panel = 32;                 // PANEL of the kernels
+constexpr std::int64_t max_private_columns = 256;  // HEAD_MAX
+
+std::int64_t padded(std::int64_t count) { return (count + panel - 1) / panel * panel; }
+
+/// [heads, size, count] as [heads, count / 32, size, 32], filled with zeros.
+ir::Tensor in_panels(const ir::Tensor& positions) {
+  const std::int64_t heads = positions.shape()[0], size = positions.shape()[1],
+                     count = positions.shape()[2], panels = padded(count) / panel;
+  const ir::Tensor numbers = positions.converted(ir::DType::f32);
+  const auto from = numbers.as<float>();
+  std::vector<float> to(static_cast<std::size_t>(heads * size * padded(count)), 0.0f);
+  for (std::int64_t row = 0; row < heads * size; ++row)
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t head = row / size, d = row % size;
+      to[static_cast<std::size_t>(((head * panels + i / panel) * size + d) * panel + i % panel)] =
+          from[static_cast<std::size_t>(row * count + i)];
+    }
+  return ir::Tensor::of<float>({heads, panels, size, panel}, to);
+}
+
+kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, std::int64_t size,
+                         std::int64_t count) {
+  if (variant.takes_blocks && size > max_private_columns)
+    return {fmt::format("it takes heads of up to {} columns", max_private_columns)};
+  if (variant.most_positions != 0 && count > variant.most_positions)
+    return {fmt::format("it takes up to {} positions", variant.most_positions)};
+  return why_not(b, variant.needs);
+}
+
+void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
+  const ir::Value *x = node.inputs[ps::x], *table = node.inputs[ps::positions];
+  const ir::Value* seq_offsets = node.input(ps::seq_offsets);
+  if (!seq_offsets)
+    throw Error(
+        fmt::format("{}: scores of positions need packed tokens; keep the pass pack_tokens enabled",
+                    node.describe()));
+  if (!table->is_constant())
+    throw Error(fmt::format("{}: its positions are not constant", node.describe()));
+  const ir::Shape &positions = table->type.shape, &out = node.output()->type.shape;
+  const std::int64_t heads = positions[0].constant(), size = positions[1].constant(),
+                     count = positions[2].constant();
+  const auto choice = choose(
+      b, node, kernels::position_scores_variants(),
+      [&](const PositionScoresVariant& variant) { return why_not(b, variant, size, count); });
+  const PositionScoresVariant& variant = *choice.variant;
+  opencl::Defines defines;
+  if (variant.takes_blocks) defines = {{"POSITIONS", static_cast<std::int32_t>(padded(count))}};
+  const ir::Dim rows =
+      variant.takes_blocks ? ops::symbols::dim(ops::symbols::attention_rows) : ir::Dim(1);
+  const ir::DType type = x->type.dtype;
+  Step& step = b.launch(
+      node, ir::is_int8(type) ? "int8 > fp32" : "fp32", variant.name,
+      b.kernel(variant.program, "position_scores", defines),
+      kernels::PositionScores<Argument>{
+          .x = b.in(x),
+          .x_stride = static_cast<std::int32_t>(x->type.shape.back().constant()),
+          .x_offset = static_cast<std::int32_t>(node.int_attribute("offset", 0)),
+          .x_type = type_code(type),
+          .x_zero_point = zero_point_or_0(node.input(ps::x_zero_point)),
+          .positions = b.constant(in_panels(*table->constant)),
+          .position_count = static_cast<std::int32_t>(count),
+          .index = b.in(node.inputs[ps::index]),
+          .index_row = Size{node.inputs[ps::index]->type.shape.back()},
+          .of_keys = static_cast<std::int32_t>(node.int_attribute("of_keys", 0)),
+          .addend = b.in(node.input(ps::addend)),
+          .out = b.out(node.output()),
+          .out_row = Size{out[2]},
+          .out_head = Size{out[1] * out[2]},
+          .seq_offsets = b.in(seq_offsets),
+          .heads = static_cast<std::int32_t>(heads),
+          .head_size = static_cast<std::int32_t>(size),
+          .scale = static_cast<float>(node.float_attribute("scale")) *
+                   scalar_or(node.input(ps::x_scale), 1),
+          .block_rows = Size{rows},
+          .error = b.error_flag()},
+      {Size{ops::symbols::dim(ops::symbols::longest), rows}, Size{static_cast<std::int32_t>(heads)},
+       Size{ops::symbols::dim(ops::symbols::batch)}});
+  step.why_not_faster = choice.why_not_faster;
+  step.operations_per_unit = 2.0 * static_cast<double>(size * heads * count);
+  step.unit = ops::symbols::dim(ops::symbols::tokens);
+  b.plan().attention_heads = static_cast<std::int32_t>(heads);
+}
+
+}  // namespace
+
+void add_position_scores(LoweringTable& table) { table["position_scores"] = lower_position_scores; }
+
+}  // namespace bertcl::plan

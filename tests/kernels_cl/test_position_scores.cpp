@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores of relative positions against a plain loop over rows and keys.
+#include <algorithm>
+#include <numeric>
+
+#include "device_test.hpp"
+#include "kernels/bind.hpp"
+#include "kernels/contracts/attention.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+struct PositionCase {
+  std::vector<int32_t> lengths;
+  int32_t heads = 2, head_size = 8, count = 12, block_rows = 32, offset = 0;
+  bool of_keys = false, adds = false;
+  int32_t type = kF32, zero_point = 0;
+
+  std::string name() const {
+    return std::to_string(lengths.size()) + " sequences, " + std::to_string(heads) + " heads of " +
+           std::to_string(head_size) + ", " + std::to_string(count) + " positions, " +
+           std::to_string(block_rows) + " rows an item" + (of_keys ? ", of keys" : "") +
+           (adds ? ", with an addend" : "") + ", type " + std::to_string(type);
+  }
+  int32_t longest() const { return *std::max_element(lengths.begin(), lengths.end()); }
+  int32_t index_row() const { return longest() + 3; }  // the batch was padded further
+  int32_t tokens() const { return std::accumulate(lengths.begin(), lengths.end(), 0); }
+  int32_t stride() const { return offset + heads * head_size + 5; }
+  std::vector<int32_t> offsets() const {
+    std::vector<int32_t> all{0};
+    for (const int32_t length : lengths) all.push_back(all.back() + length);
+    return all;
+  }
+  /// Bytes of x, and the same as numbers.
+  std::pair<std::vector<uint8_t>, std::vector<double>> x() const {
+    const auto elements = static_cast<size_t>(tokens() * stride());
+    std::vector<uint8_t> bytes;
+    std::vector<double> numbers;
+    if (type == kF32) {
+      const auto values = normal_values(elements, 1);
+      bytes.resize(elements * sizeof(float));
+      std::memcpy(bytes.data(), values.data(), bytes.size());
+      numbers.assign(values.begin(), values.end());
+    } else {
+      bytes = integers<uint8_t>(elements, 1, 0, 255);
+      for (const uint8_t byte : bytes)
+        numbers.push_back((type == kU8 ? byte : static_cast<int8_t>(byte)) - zero_point);
+    }
+    return {std::move(bytes), std::move(numbers)};
+  }
+  /// Places of rows and keys have any positions, some of them counted from the end.
+  std::vector<int32_t> index() const {
+    return integers<int32_t>(static_cast<size_t>(index_row() * index_row()), 2, -count, count - 1);
+  }
+};
+
+/// [heads][size][count] in panels of 32 columns.
+std::vector<float> in_panels(const PositionCase& of, const std::vector<float>& table) {
+  const int32_t panels = (of.count + 31) / 32;
+  std::vector<float> packed(static_cast<size_t>(of.heads * panels * of.head_size * 32), 0.0f);
+  for (int32_t row = 0; row < of.heads * of.head_size; ++row)
+    for (int32_t i = 0; i < of.count; ++i)
+      packed[static_cast<size_t>(
+          ((row / of.head_size * panels + i / 32) * of.head_size + row % of.head_size) * 32 +
+          i % 32)] = table[static_cast<size_t>(row * of.count + i)];
+  return packed;
+}
+
+constexpr float scale = 0.25f;
+
+struct PositionVariant {
+  std::string name;
+  opencl::Defines defines = {};
+};
+
+/// The kernel's result and its error flag.
+std::pair<std::vector<float>, int32_t> scores_of(const PositionVariant& variant,
+                                                 const PositionCase& of,
+                                                 const std::vector<uint8_t>& x,
+                                                 const std::vector<float>& table,
+                                                 const std::vector<int32_t>& index,
+                                                 const std::vector<float>& addend) {
+  const int32_t row = of.longest(), head = of.tokens() * row;
+  const Output<float> out(static_cast<size_t>(of.heads * head));
+  const auto error = upload(std::vector<int32_t>{0});
+  const bool blocks = variant.name == "x86";
+  opencl::Defines defines = variant.defines;
+  if (blocks) defines["POSITIONS"] = (of.count + 31) / 32 * 32;
+  opencl::Kernel kernel =
+      device().kernel("position_scores_f32_" + variant.name, "position_scores", defines);
+  kernels::set(kernel, kernels::PositionScores<KernelArgument>{
+                           .x = upload(x),
+                           .x_stride = of.stride(),
+                           .x_offset = of.offset,
+                           .x_type = of.type,
+                           .x_zero_point = of.zero_point,
+                           .positions = upload(in_panels(of, table)),
+                           .position_count = of.count,
+                           .index = upload(index),
+                           .index_row = of.index_row(),
+                           .of_keys = static_cast<int32_t>(of.of_keys),
+                           .addend = of.adds ? upload(addend) : opencl::Buffer(),
+                           .out = out.buffer(),
+                           .out_row = row,
+                           .out_head = head,
+                           .seq_offsets = upload(of.offsets()),
+                           .heads = of.heads,
+                           .head_size = of.head_size,
+                           .scale = scale,
+                           .block_rows = of.block_rows,
+                           .error = error});
+  const auto rows = blocks ? static_cast<size_t>(of.block_rows) : size_t{1};
+  run(kernel, ceil_div(static_cast<size_t>(row), rows), static_cast<size_t>(of.heads),
+      of.lengths.size());
+  return {out.values(), error.download<int32_t>()[0]};
+}
+
+class PositionScores : public ::testing::TestWithParam<PositionVariant> {
+ protected:
+  void expect_right(const PositionCase& of) const {
+    const int32_t row = of.longest(), head = of.tokens() * row, seq = of.index_row();
+    const auto [bytes, x] = of.x();
+    const auto table = normal_values(static_cast<size_t>(of.heads * of.head_size * of.count), 3);
+    const auto index = of.index();
+    const auto addend = normal_values(static_cast<size_t>(of.heads * head), 4);
+    std::vector<double> expected(static_cast<size_t>(of.heads * head), 0.0);
+    const auto offsets = of.offsets();
+    for (size_t s = 0; s < of.lengths.size(); ++s)
+      for (int32_t h = 0; h < of.heads; ++h)
+        for (int32_t i = 0; i < of.lengths[s]; ++i)
+          for (int32_t key = 0; key < of.lengths[s]; ++key) {
+            const int32_t from = of.of_keys ? key : i, to = of.of_keys ? i : key;
+            int32_t position = index[static_cast<size_t>(from * seq + to)];
+            if (position < 0) position += of.count;
+            double sum = 0;
+            for (int32_t d = 0; d < of.head_size; ++d)
+              sum += x[static_cast<size_t>((offsets[s] + from) * of.stride() + of.offset +
+                                           h * of.head_size + d)] *
+                     table[static_cast<size_t>((h * of.head_size + d) * of.count + position)];
+            const auto at = static_cast<size_t>(h * head + (offsets[s] + key) * row + i);
+            expected[at] = sum * scale + (of.adds ? addend[at] : 0.0f);
+          }
+    const auto [found, error] = scores_of(GetParam(), of, bytes, table, index, addend);
+    expect_close(found, expected, of.name());
+    EXPECT_EQ(error, 0) << of.name();
+  }
+};
+
+TEST_P(PositionScores, AsAPlainLoop) {
+  for (const bool of_keys : {false, true})
+    for (const bool adds : {false, true})
+      for (const int32_t head_size : {1, 7, 32, 64})
+        for (const int32_t count : {1, 31, 32, 33, 100})
+          expect_right({.lengths = {1, 15, 0, 16, 17, 33},
+                        .head_size = head_size,
+                        .count = count,
+                        .offset = 3,
+                        .of_keys = of_keys,
+                        .adds = adds});
+}
+
+TEST_P(PositionScores, Bytes) {
+  for (const bool of_keys : {false, true}) {
+    expect_right({.lengths = {20, 5}, .of_keys = of_keys, .type = kU8, .zero_point = 117});
+    expect_right({.lengths = {20, 5}, .of_keys = of_keys, .type = kS8, .zero_point = -3});
+  }
+}
+
+TEST_P(PositionScores, LongSequencesAndWideHeads) {
+  for (const bool of_keys : {false, true}) {
+    expect_right({.lengths = {200}, .heads = 1, .count = 512, .of_keys = of_keys});
+    expect_right({.lengths = {70},
+                  .heads = 3,
+                  .head_size = 256,
+                  .block_rows = 64,
+                  .of_keys = of_keys,
+                  .adds = true});
+  }
+}
+
+TEST_P(PositionScores, AnIndexOutsideOfTheTableIsReported) {
+  for (const int32_t wrong : {12, -13, 1 << 30, -(1 << 30)}) {
+    const PositionCase of{.lengths = {20}};
+    auto index = of.index();
+    index[static_cast<size_t>(18 * of.index_row() + 19)] = wrong;
+    const auto table = normal_values(static_cast<size_t>(of.heads * of.head_size * of.count), 3);
+    EXPECT_EQ(scores_of(GetParam(), of, of.x().first, table, index, {}).second, 1) << wrong;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, PositionScores,
+                         ::testing::Values(PositionVariant{"ref"}, PositionVariant{"x86"},
+                                           PositionVariant{"x86", {{"LANES", 8}}}),
+                         [](const auto& variant) {
+                           return variant.param.name +
+                                  (variant.param.defines.empty() ? "" : "_LANES8");
+                         });
+
+}  // namespace
+}  // namespace bertcl::tests
