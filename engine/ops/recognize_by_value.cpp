@@ -129,9 +129,10 @@ std::int64_t window_of(const ir::Tensor& tensor, std::int64_t seq,
 }
 
 /// True if the mask tensor [batch, heads, rows, seq] says for every key what `mask` and the window
-/// say.
+/// say; rows that `mask` hides only count if `every_row`.
 bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t window, std::int64_t batch,
-            std::int64_t seq, const std::function<bool(double, bool)>& element_fits) {
+            std::int64_t seq, const std::function<bool(double, bool)>& element_fits,
+            bool every_row = true) {
   const ir::Sizes& shape = tensor.shape();
   if (shape.size() != 4 || shape[0] != batch || shape[3] != seq) return false;
   if (shape[2] != 1 && shape[2] != seq) return false;
@@ -141,6 +142,7 @@ bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t window, std
     const std::int64_t b = static_cast<std::int64_t>(i) / per_sequence;
     const std::int64_t key = static_cast<std::int64_t>(i) % seq;
     const std::int64_t row = shape[2] == 1 ? key : static_cast<std::int64_t>(i) / seq % seq;
+    if (!every_row && shape[2] != 1 && mask[static_cast<std::size_t>(b * seq + row)] == 0) continue;
     const bool inside = window == 0 || std::abs(row - key) <= window;
     if (!element_fits(values[i], inside && mask[static_cast<std::size_t>(b * seq + key)] != 0))
       return false;
@@ -161,7 +163,7 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
   if (!inputs || inputs->size() != 1) return std::nullopt;
   ir::Value* input = *inputs->begin();
   if (input->type.shape.size() != 2) return std::nullopt;
-  bool as_given = true, mask_is_length = true;
+  bool as_given = true, mask_is_length = true, in_rows_as_given = true;
   // The longest trial comes first: it shows a window, which shorter ones may be within.
   std::vector<std::int64_t> seqs(std::begin(trial_seqs), std::end(trial_seqs));
   const auto compared = largest_compared(value);
@@ -185,10 +187,13 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
       as_given = as_given && agrees(*result, mask, *window, shape[0], shape[1], element_fits);
       mask_is_length = mask_is_length && agrees(*result, ones_first(mask, shape[1]), *window,
                                                 shape[0], shape[1], element_fits);
-      if (!as_given && !mask_is_length) return std::nullopt;
+      in_rows_as_given = in_rows_as_given && agrees(*result, mask, *window, shape[0], shape[1],
+                                                    element_fits, /*every_row=*/false);
+      if (!as_given && !mask_is_length && !in_rows_as_given) return std::nullopt;
     }
   }
-  return KeyMask{input, !as_given, window.value_or(0)};
+  const bool masks_rows = !as_given && !mask_is_length;
+  return KeyMask{input, !as_given && !masks_rows, window.value_or(0), masks_rows};
 }
 
 /// The value for both test lengths, if it depends on no input.
@@ -214,6 +219,26 @@ std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value
   if (value->type.dtype != ir::DType::boolean) return std::nullopt;
   return key_mask(graph, value,
                   [keeps](double v, bool counts) { return (v != 0.0) == (counts == keeps); });
+}
+
+ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {
+  const ir::Shape& shape = value->type.shape;
+  const auto inputs = inputs_of(value);
+  if (shape.size() != 3 || shape[2] != ir::Dim(1) || !inputs || inputs->size() != 1) return nullptr;
+  ir::Value* input = *inputs->begin();
+  if (input->type.shape != ir::Shape{shape[0], shape[1]}) return nullptr;
+  for (const std::int64_t seq : trial_seqs) {
+    const ir::Bindings sizes = sizes_of(graph, seq);
+    if (is_larger(input->type.shape, sizes, max_inputs)) return nullptr;
+    const auto extents = ir::evaluate(input->type.shape, sizes);
+    for (const Mask& mask : patterns(extents[0], extents[1])) {
+      const ir::Tensor given =
+          ir::Tensor::of<std::int64_t>(extents, mask).converted(input->type.dtype);
+      const auto result = run(value, {{input, given}}, sizes);
+      if (!result || result->to_doubles() != given.to_doubles()) return nullptr;
+    }
+  }
+  return input;
 }
 
 bool depends_on_sizes_only(ir::Value* value) {

@@ -18,6 +18,8 @@ struct KeyMask {
   bool mask_is_length = false;
   /// Keys at most so many places from the row count; 0: all.
   std::int64_t window = 0;
+  /// Rows of padding have no keys, or other ones.
+  bool masks_rows = false;
 
   friend bool operator==(const KeyMask&, const KeyMask&) = default;
 };
@@ -29,6 +31,10 @@ std::optional<KeyMask> additive_key_mask(const ir::Graph& graph, ir::Value* valu
 
 /// The same for a boolean mask that is true where a key counts (`keeps`) or where it does not.
 std::optional<KeyMask> boolean_key_mask(const ir::Graph& graph, ir::Value* value, bool keeps);
+
+/// If `value` is [batch, seq, 1], 1 where a graph input [batch, seq] has a one and 0 where it has a
+/// zero: that input. Otherwise null.
+ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value);
 
 /// True if `value` is 0, 1, ..., seq-1 along its last axis for all inputs.
 bool is_position_ids(const ir::Graph& graph, ir::Value* value);

@@ -14,13 +14,13 @@ namespace bertcl::passes {
 
 // The passes, a file each in the folder of their group.
 using MakePass = Pass();
-MakePass find_quantize, resolve_shapes, unmerge_transpose, untile_matmul, gather_one_hot,
+MakePass find_quantize, resolve_shapes, unmerge_axes, untile_matmul, gather_one_hot,
     split_qlinear_matmul, dequantize_tables, widen_halves, drop_identity, drop_requantize,
     fold_weight_transpose, share_common, dead_code;
 Pass fold_constants(const ir::Limits& limits);
 MakePass find_layer_norm, find_rms_norm, find_gelu, fold_channel_factor, lift_quantize, find_linear,
-    find_linear_q, find_quantize_rows, split_linear, find_attention, find_positions, find_embedding,
-    find_add_norm, find_pooling, expand_layer_norm;
+    find_linear_q, find_quantize_rows, split_linear, find_attention, drop_row_mask, find_positions,
+    find_embedding, find_add_norm, find_pooling, expand_layer_norm;
 MakePass lower_linear_q, lower_attention_q, lower_add_norm_q;
 Pass fold_dequantize(const ir::Limits& limits);
 MakePass fuse_qkv, fuse_activation, fuse_gated, fuse_quantize, fuse_rotary, pack_tokens;
@@ -42,14 +42,14 @@ std::vector<Pass> pipeline(const Options& options) {
   std::vector<Pass> all = {
       // normalize: one spelling for each thing
       resolve_shapes(), split_qlinear_matmul(), fold_constants(options.limits), widen_halves(),
-      untile_matmul(), find_quantize(), fold_constants(options.limits), unmerge_transpose(),
-      gather_one_hot(), dequantize_tables(), drop_identity(), drop_requantize(),
+      untile_matmul(), find_quantize(), fold_constants(options.limits), gather_one_hot(),
+      dequantize_tables(), drop_identity(), drop_requantize(), unmerge_axes(), drop_identity(),
       fold_weight_transpose(), share_common(), dead_code(),
       // recognize: many spellings, one op
       find_layer_norm(), find_rms_norm(), find_gelu(), fold_channel_factor(), lift_quantize(),
       share_common(), find_linear(), find_quantize_rows(), find_linear_q(), split_linear(),
-      lift_quantize(), find_attention(), find_positions(), find_embedding(), find_add_norm(),
-      find_pooling(), expand_layer_norm(), dead_code(),
+      lift_quantize(), find_attention(), drop_row_mask(), find_positions(), find_embedding(),
+      find_add_norm(), find_pooling(), expand_layer_norm(), dead_code(),
       // quantize: DQ -> op -> Q becomes one integer op
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits),
       dead_code(),

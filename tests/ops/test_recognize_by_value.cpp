@@ -36,7 +36,14 @@ std::string additive(const std::string& nodes) {
 std::string boolean(const std::string& nodes, bool keeps) {
   ir::Graph graph = graph_of(nodes);
   const auto mask = boolean_key_mask(graph, graph.outputs()[0].value, keeps);
-  return mask ? mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") : "no";
+  if (!mask) return "no";
+  return mask->input->name + (mask->mask_is_length ? ", mask_is_length" : "") +
+         (mask->masks_rows ? ", masks_rows" : "");
+}
+std::string rows(const std::string& nodes) {
+  ir::Graph graph = graph_of(nodes);
+  const ir::Value* mask = mask_of_rows(graph, graph.outputs()[0].value);
+  return mask ? mask->name : "no";
 }
 bool positions(const std::string& nodes) {
   ir::Graph graph = graph_of(nodes);
@@ -100,6 +107,30 @@ TEST(AdditiveMask, ByTheNumberOfOnes) {
   EXPECT_EQ(boolean(keys + "%y: bool[] = Less(%r, %n)", true), "mask, mask_is_length");
   EXPECT_EQ(boolean(keys + "%y: bool[] = GreaterOrEqual(%r, %n)", true), "no");
   EXPECT_EQ(boolean(keys + "%y: bool[] = LessOrEqual(%r, %n)", true), "no");
+}
+
+TEST(BooleanMask, OfRowsToo) {
+  const std::string both =
+      "%row: i64[] = Unsqueeze(%mask) {axes = [1, 3]}\n"
+      "%square: i64[] = Mul(%wide, %row)\n";
+  EXPECT_EQ(boolean(both + "%y: bool[] = Cast(%square) {to = \"bool\"}", true), "mask, masks_rows");
+  EXPECT_EQ(
+      boolean(both + "%b: bool[] = Cast(%square) {to = \"bool\"}\n%y: bool[] = Not(%b)", false),
+      "mask, masks_rows");
+  // Rows alone: each row that counts has all keys.
+  EXPECT_EQ(boolean(both + "%alike: i64[] = Max(%square, %row)\n"
+                           "%y: bool[] = Cast(%alike) {to = \"bool\"}",
+                    true),
+            "no");
+}
+
+TEST(MaskOfRows, IsOneOrZero) {
+  const std::string column = "%row: i64[] = Unsqueeze(%mask) {axes = [2]}\n";
+  const std::string real = column + "%f: f32[] = Cast(%row) {to = \"f32\"}\n";
+  EXPECT_EQ(rows(real + "%y: f32[] = Mul(%f, %one)"), "mask");
+  EXPECT_EQ(rows(real + "%y: f32[] = Sub(%one, %f)"), "no");
+  EXPECT_EQ(rows(real + "%y: f32[] = Mul(%f, %ten)"), "no");
+  EXPECT_EQ(rows("%y: f32[] = Mul(%float, %one)"), "no");
 }
 
 TEST(AdditiveMask, RefusesWhatIsNone) {

@@ -52,4 +52,14 @@ inline constexpr std::string_view expected =
   return %y
 })";
 
+/// An attention with what the graph `expected` says of a bias or a window.
+inline std::string expected_with(std::string_view before, std::string_view operands,
+                                 std::string_view attributes) {
+  return "graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: "
+         "i64[batch, seq]) {\n" +
+         std::string(before) + "  %y: f32[batch, seq, 8] = attention(%q, %k, %v, %m" +
+         std::string(operands) + ") {heads = 2, p_type = \"f32\", scale = 0.5" +
+         std::string(attributes) + "}\n  return %y\n}";
+}
+
 }  // namespace bertcl::passes

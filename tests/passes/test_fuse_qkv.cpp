@@ -85,6 +85,34 @@ TEST(FuseQkv, PartsOfOneLinearAreReadInPlace) {
 })");
 }
 
+TEST(FuseQkv, ScoresOfPositionsReadTheSameLinear) {
+  const std::string scores = R"(graph g(%x: f32[batch, seq, 2], %i: i32[1, 1, seq, seq]) {
+  const %wq: f32[2, 2] = ...
+  const %wk: f32[2, 2] = ...
+  const %wv: f32[2, 2] = ...
+  const %p: f32[1, 2, 3] = ...
+  %q: f32[batch, seq, 2] = linear(%x, %wq)
+  %k: f32[batch, seq, 2] = linear(%x, %wk)
+  %v: f32[batch, seq, 2] = linear(%x, %wv)
+  %c: f32[batch, 1, seq, seq] = position_scores(%q, %p, %i) {heads = 1, scale = 0.5}
+  %b: f32[batch, 1, seq, seq] = position_scores(%k, %p, %i, %c) {heads = 1, of_keys = 1, scale = 0.5}
+  %y: f32[batch, seq, 2] = attention(%q, %k, %v, _, _, _, _, _, %b) {heads = 1, p_type = "f32", scale = 0.5}
+)";
+  EXPECT_REWRITE(fuse_qkv(), scores + "  return %y as y\n}",
+                 R"(graph g(%x: f32[batch, seq, 2], %i: i32[1, 1, seq, seq]) {
+  const %wq.qkv: f32[2, 6] = ...
+  const %p: f32[1, 2, 3] = ...
+  %qkv: f32[batch, seq, 6] = linear(%x, %wq.qkv)
+  %c: f32[batch, 1, seq, seq] = position_scores(%qkv, %p, %i) {heads = 1, offset = 0, scale = 0.5}
+  %b: f32[batch, 1, seq, seq] = position_scores(%qkv, %p, %i, %c) {heads = 1, of_keys = 1, offset = 2, scale = 0.5}
+  %y: f32[batch, seq, 2] = attention(%qkv, %qkv, %qkv, _, _, _, _, _, %b) {heads = 1, offsets = [0, 2, 4], p_type = "f32", scale = 0.5}
+  return %y as y
+})");
+  EXPECT_UNCHANGED(fuse_qkv(), scores +
+                                   "  %r: f32[batch, seq, 2] = Relu(%k)\n  return %y as y, %r "
+                                   "as r\n}");
+}
+
 TEST(FuseQkv, LinearsOfDifferentOperandsStay) {
   EXPECT_UNCHANGED(fuse_qkv(), R"(graph g(%x: f32[batch, seq, 2], %o: f32[batch, seq, 2]) {
   const %w: f32[2, 2] = ...

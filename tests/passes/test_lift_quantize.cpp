@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantization above the reshapes of heads.
+#include <set>
+
 #include "check.hpp"
 
 namespace bertcl::passes {
@@ -30,6 +32,37 @@ TEST(LiftQuantize, PairMovesAboveHeadsAndScale) {
   %m: f32[batch, 2, seq, 4] = Mul(%t, %c)
   return %m as y
 })");
+}
+
+TEST(LiftQuantize, AScaleThatDiffersByItsRoundingIsShared) {
+  // 0.2f / 3 * 3 in f32 is not 0.2f.
+  const auto keys = [](const std::string& zero_point) {
+    return R"(graph g(%x: f32[batch, seq, 8]) {
+  const %c: f32[] = 3
+  const %s: f32[] = 0.2
+  const %sc: f32[] = 0.0666666701
+  const %z: u8[] = 7
+  const %zc: u8[] = )" +
+           zero_point + R"(
+  %r: f32[batch, seq, 2, 4] = Reshape(%x)
+  %q: u8[batch, seq, 2, 4] = QuantizeLinear(%r, %s, %z)
+  %d: f32[batch, seq, 2, 4] = DequantizeLinear(%q, %s, %z)
+  %m: f32[batch, seq, 2, 4] = Div(%r, %c)
+  %qm: u8[batch, seq, 2, 4] = QuantizeLinear(%m, %sc, %zc)
+  %dm: f32[batch, seq, 2, 4] = DequantizeLinear(%qm, %sc, %zc)
+  return %d as d, %dm as m
+})";
+  };
+  const auto scales = [](const std::string& text) {
+    ir::Graph g = ir::parse(text);
+    lift_quantize().run(g);
+    std::set<double> found;
+    for (const auto& n : g.nodes())
+      if (n->op == "QuantizeLinear") found.insert(n->inputs[1]->constant->to_doubles()[0]);
+    return found.size();
+  };
+  EXPECT_EQ(scales(keys("7")), 1u);
+  EXPECT_EQ(scales(keys("8")), 2u);
 }
 
 TEST(LiftQuantize, MergedHeadsStayWhereTheyAre) {

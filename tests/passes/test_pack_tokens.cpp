@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "bertcl/error.hpp"
 #include "check.hpp"
 
 namespace bertcl::passes {
@@ -249,6 +250,50 @@ TEST(PackTokens, AnEncoderWithoutEmbeddingIsPackedOnItsWayIn) {
   EXPECT_NE(text.find("f32[$tokens, 4] = pack(%x, "), std::string::npos) << text;
   EXPECT_EQ(text.find("= pack("), text.rfind("= pack(")) << "once for three operands\n" << text;
   EXPECT_NE(text.find("f32[batch, seq, 4] = unpack("), std::string::npos) << text;
+}
+
+TEST(PackTokens, ScoresOfPositionsHaveTheRowsOfKeys) {
+  const std::string text =
+      after(pack_tokens(), R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
+  const %p: f32[2, 2, 9] = ...
+  const %i: i32[1, 1, 1] = [0]
+  %index: i32[1, seq, seq] = Expand(%i)
+  %c: f32[batch, 2, seq, seq] = position_scores(%x, %p, %index) {heads = 2, scale = 0.5}
+  %b: f32[batch, 2, seq, seq] = position_scores(%x, %p, %index, %c) {heads = 2, of_keys = 1, scale = 0.5}
+  %y: f32[batch, seq, 4] = attention(%x, %x, %x, %mask, _, _, _, _, %b) {heads = 2, masks_rows = 1, p_type = "f32", scale = 0.5}
+  return %y as y
+})");
+  EXPECT_EQ(text, normal(R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
+  %0: i32[$tokens], %1: i32[$tokens], %2: i32[$offsets], %3: u8[$tokens] = pack_inputs(%mask, _, %mask)
+  const %p: f32[2, 2, 9] = ...
+  const %i: i32[1, 1, 1] = [0]
+  %4: i32[1, seq, seq] = Expand(%i)
+  %5: f32[$tokens, 4] = pack(%x, %2)
+  %6: f32[2, $tokens, $longest] = position_scores(%5, %p, %4, _, _, _, %2) {heads = 2, scale = 0.5}
+  %7: f32[2, $tokens, $longest] = position_scores(%5, %p, %4, %6, _, _, %2) {heads = 2, of_keys = 1, scale = 0.5}
+  %8: f32[$tokens, 4] = attention(%5, %5, %5, _, _, _, %2, %3, %7) {heads = 2, masked = 1, p_type = "f32", scale = 0.5}
+  %9: f32[batch, seq, 4] = unpack(%8, %2)
+  return %9 as y
+})"));
+}
+
+TEST(PackTokens, RowsThatTheMaskHidesCannotBeMixed) {
+  const auto pack = [](const std::string& y) {
+    ir::Graph g = ir::parse(R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
+  %a: f32[batch, seq, 4] = attention(%x, %x, %x, %mask) {heads = 1, masks_rows = 1, p_type = "f32", scale = 0.5}
+  %y: )" + y + "\n  return %y as y\n}");
+    pack_tokens().run(g);
+  };
+  EXPECT_NO_THROW(pack("f32[batch, seq, 4] = Relu(%a)"));
+  try {
+    pack("f32[batch, 4] = ReduceMean(%a) {axes = [1], keepdims = 0}");
+    FAIL() << "was packed";
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "ReduceMean (result 'y'): its result depends on the rows of padding, which the mask "
+              "of attention hides, too; give it the mask, or skip the compiler pass "
+              "find_attention");
+  }
 }
 
 }  // namespace

@@ -10,9 +10,14 @@
 //
 //   qkv -> Split -> q, k, v -> attention   becomes   attention(qkv, qkv, qkv) {offsets = [0, h,
 //   2h]}
+//
+// The scores of relative positions that are added to those of this attention read q and k, too:
+// position_scores(qkv, ..) {offset = 0 or h}.
+#include <algorithm>
 #include <array>
 
 #include "ops/op.hpp"
+#include "ops/operands.hpp"
 #include "passes/concatenate_linears.hpp"
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
@@ -53,19 +58,43 @@ bool read_in_place(ir::Graph& g, ir::Node& node) {
   return true;
 }
 
+/// The scores of relative positions that are added to those of `attention`.
+std::vector<ir::Node*> position_scores_of(const ir::Node& attention) {
+  namespace o = ops::operands;
+  std::vector<ir::Node*> all;
+  const ir::Value* sum =
+      attention.input(attention.op == "attention_q" ? +o::attention_q::bias : +o::attention::bias);
+  while (sum && sum->producer && sum->producer->op == "position_scores") {
+    all.push_back(sum->producer);
+    sum = sum->producer->input(o::position_scores::addend);
+  }
+  return all;
+}
+
 bool fuse_qkv_at(ir::Graph& g, ir::Node& node) {
   if (!ops::traits(node).mixes_tokens || node.has("offsets")) return false;
+  std::vector<ir::Node*> readers = position_scores_of(node);
+  readers.push_back(&node);
   std::array<ir::Node*, 3> linears{};
   for (std::size_t i = 0; i < 3; ++i) {
     linears[i] = node.inputs[i]->producer;
-    if (!linears[i] || node.inputs[i]->users.size() != 1 || g.is_output(node.inputs[i]))
-      return false;
+    if (!linears[i] || g.is_output(node.inputs[i])) return false;
+    for (const ir::Node* user : node.inputs[i]->users)
+      if (std::find(readers.begin(), readers.end(), user) == readers.end()) return false;
   }
   if (!can_be_concatenated(linears)) return false;
   ir::Node* made = concatenate_linears(g, linears, ".qkv");
   std::vector<std::int64_t> offsets{0};
   for (std::size_t i = 0; i < 2; ++i)
     offsets.push_back(offsets.back() + linears[i]->inputs[1]->type.shape[1].constant());
+  readers.pop_back();
+  for (ir::Node* reader : readers)
+    for (std::size_t i = 0; i < 3; ++i)
+      if (reader->inputs[ops::operands::position_scores::x] == node.inputs[i]) {
+        g.set_input(reader, ops::operands::position_scores::x, made->output());
+        reader->attributes["offset"] = offsets[i];
+        break;
+      }
   for (std::size_t i = 0; i < 3; ++i) g.set_input(&node, i, made->output());
   node.attributes["offsets"] = offsets;
   return true;

@@ -12,12 +12,16 @@
 // key_mask does the masking, by the mask or, where attention is {mask_is_length}, by the number of
 // its ones (FasterTransformer's effective mode is the model for both). So it does where an unpacked
 // value goes into an operator that mixes tokens without a mask, such as a mean over all of them:
-// pack_inputs names it in {keeps_padding}.
+// pack_inputs names it in {keeps_padding}. What a file computes in rows of padding that its mask
+// hides as rows, too ({masks_rows}), is lost; such an operator is an error then.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "bertcl/error.hpp"
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
@@ -111,8 +115,14 @@ class Packer {
     add_pack_inputs(ids, embedding);
     for (ir::Node* n : g_.node_list()) visit(*n, embedding);
     unpack_remaining_uses();
-    if (const ir::Node* mixer = unmasked_mixer())
+    if (const ir::Node* mixer = unmasked_mixer()) {
+      if (masks_rows_)
+        throw Error(fmt::format(
+            "{}: its result depends on the rows of padding, which the mask of attention hides, "
+            "too; give it the mask, or skip the compiler pass find_attention",
+            mixer->describe()));
       seq_offsets_->producer->attributes["keeps_padding"] = mixer->describe();
+    }
     return true;
   }
 
@@ -176,6 +186,7 @@ class Packer {
 
   void visit(ir::Node& n, const ir::Node* embedding) {
     if (pools_.contains(&n)) return pack_pooling(n);
+    if (n.op == "position_scores") return pack_position_scores(n);
     const bool attends = is_attention(n), turns = n.op == "rotary";
     const bool begins = n.op == "add_norm" && has_rows(n.output()->type.shape);
     if (&n != embedding && !attends && !turns && !begins &&
@@ -192,6 +203,8 @@ class Packer {
       g_.set_input(&n, integer ? +attention_q::key_mask : +attention::key_mask, key_mask_);
       n.attributes.erase("mask_is_length");
       n.attributes["masked"] = std::int64_t{mask_ != nullptr};
+      masks_rows_ = masks_rows_ || n.has("masks_rows");
+      n.attributes.erase("masks_rows");
     }
     if (is_quantization(n) && !is_per_tensor(n)) n.attributes["axis"] = std::int64_t{-1};
     for (ir::Value* out : n.outputs) {
@@ -203,6 +216,15 @@ class Packer {
 
   /// So many first operands of attention or rotary are rows of tokens; others may look like them.
   static std::size_t rows_among(const ir::Node& n) { return n.op == "rotary" ? 1 : 3; }
+
+  /// Only attention reads its result, where a row is that of a key.
+  void pack_position_scores(ir::Node& n) {
+    pack_operand(n, position_scores::x);
+    g_.set_input(&n, position_scores::seq_offsets, seq_offsets_);
+    ir::Shape& shape = n.output()->type.shape;
+    shape = {shape[1], symbols::dim(symbols::tokens), symbols::dim(symbols::longest)};
+    packed_.insert(n.output());
+  }
 
   /// Its result has no rows of tokens: it stays as it is.
   void pack_pooling(ir::Node& n) {
@@ -315,7 +337,7 @@ class Packer {
   ir::Graph& g_;
   ir::Dim batch_, seq_;
   ir::Value *mask_ = nullptr, *seq_offsets_ = nullptr, *key_mask_ = nullptr;
-  bool mask_is_length_ = false;
+  bool mask_is_length_ = false, masks_rows_ = false;
   PackedValues packed_;
   std::set<const ir::Node*> pools_;
   std::map<const ir::Value*, ir::Value*> gathered_;  // the result of `pack` for each

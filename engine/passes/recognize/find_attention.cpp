@@ -23,7 +23,10 @@
 //   heads * cos + Concat(-heads[half:], heads[:half]) * sin   becomes   rotary(q, cos, sin) {heads}
 //
 // What is added to the scores and depends on sizes alone, as relative positions do, becomes the
-// operand `bias`; a mask that also hides keys far from the row gives the attribute {window}.
+// operand `bias`; a mask that also hides keys far from the row gives the attribute {window}. What
+// relative positions add by queries and keys becomes ops of its own, whose sum is that operand
+// (attention_positions.hpp). A mask that hides the rows of padding, too, is taken for one of keys
+// alone: what the file computes in these rows is lost, {masks_rows = 1}.
 //
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
@@ -38,22 +41,11 @@
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
+#include "passes/recognize/attention_heads.hpp"
 #include "passes/recognize/attention_parts.hpp"
 
 namespace bertcl::passes {
 namespace {
-
-using Permutation = std::vector<std::int64_t>;
-
-/// One operand of the two MatMuls: where its heads come from.
-struct Heads {
-  ir::Value* hidden = nullptr;  // [batch, seq, hidden]
-  ir::Dim count, size;
-  double scale = 1.0;
-  std::optional<Rotation> rotation;
-  ir::Node* quantize = nullptr;   // after the rotation
-  double quantized_factor = 1.0;  // of the scale, before `quantize`
-};
 
 struct Found {
   Heads q, k, v;
@@ -66,73 +58,6 @@ struct Found {
   bool unnormalized = false;  // divided by the sum of p after the MatMul
   std::vector<ir::Node*> nodes;
 };
-
-/// The Q of a per-tensor, 8-bit Q -> DQ pair whose result is `dq`'s; null if it is none.
-ir::Node* pair_of(const ir::Node* dq) {
-  if (!dq || dq->op != "DequantizeLinear" || !is_per_tensor(*dq)) return nullptr;
-  ir::Node* q = dq->inputs[0]->producer;
-  if (!q || q->op != "QuantizeLinear" || !ir::is_int8(q->output()->type.dtype)) return nullptr;
-  return same_parameters(*q, *dq) ? q : nullptr;
-}
-
-/// Moves a factor of heads into the scale of the scores. One that is quantized with them, which
-/// divides the scale of that, must be a power of two: then no value is rounded otherwise.
-bool take_factor(Heads& heads, double factor) {
-  heads.scale *= factor;
-  if (!heads.quantize) return true;
-  heads.quantized_factor *= factor;
-  int exponent = 0;
-  const double step = *scalar_value(heads.quantize->inputs[1]) / heads.quantized_factor;
-  return std::frexp(heads.quantized_factor, &exponent) == 0.5 &&
-         std::isnormal(static_cast<float>(step));
-}
-
-/// Takes factors, permutations and the splitting Reshape off `v`; the permutations must compose to
-/// `wanted`.
-bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads, Found& found) {
-  const Permutation same{0, 1, 2, 3}, rows_of_heads{0, 2, 1, 3};
-  Permutation perm = same, since_rotation = same;
-  while (ir::Node* n = v->producer) {
-    found.nodes.push_back(n);
-    if (n->op == "Transpose") {
-      for (Permutation* p : {&perm, &since_rotation})
-        for (std::int64_t& axis : *p)
-          axis = n->ints_attribute("perm").at(static_cast<std::size_t>(axis));
-      v = n->inputs[0];
-    } else if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
-      const int constant = scalar_value(n->inputs[0]) ? 0 : 1;
-      if (!take_factor(heads, *scalar_value(n->inputs[constant]))) return false;
-      v = n->inputs[1 - constant];
-    } else if (n->op == "Div" && scalar_value(n->inputs[1])) {
-      if (!take_factor(heads, 1.0 / *scalar_value(n->inputs[1]))) return false;
-      v = n->inputs[0];
-    } else if (const auto rotation =
-                   heads.rotation ? std::nullopt : match_rotation(*n, found.nodes)) {
-      heads.rotation = rotation;
-      since_rotation = same;
-      v = rotation->x;
-    } else if (ir::Node* q = heads.rotation ? nullptr : pair_of(n); q && !heads.quantize) {
-      heads.quantize = q;
-      found.nodes.push_back(q);
-      v = q->inputs[0];
-    } else if (n->op == "Reshape") {
-      if (heads.rotation ? since_rotation != rows_of_heads : heads.quantize != nullptr)
-        return false;
-      const ir::Shape& in = n->inputs[0]->type.shape;
-      const ir::Shape& out = v->type.shape;
-      if (perm != wanted || in.size() != 3 || out.size() != 4) return false;
-      if (in[0] != out[0] || in[1] != out[1] || !out[2].is_constant() || !out[3].is_constant())
-        return false;
-      heads.hidden = n->inputs[0];
-      heads.count = out[2];
-      heads.size = out[3];
-      return true;
-    } else {
-      return false;
-    }
-  }
-  return false;
-}
 
 /// True for a reduction `op` of [batch, heads, seq, keys] over the keys, which keeps the axis.
 bool reduces_keys(const ir::Node& n, std::string_view op) {
@@ -182,8 +107,8 @@ bool match_scores(const ir::Graph& g, ir::Node& softmax, Found& found) {
   }
   if (!scores || !scores->producer) return false;
   found.nodes.push_back(scores->producer);
-  return split_heads(scores->producer->inputs[0], {0, 2, 1, 3}, found.q, found) &&
-         split_heads(scores->producer->inputs[1], {0, 2, 3, 1}, found.k, found);
+  return split_heads(scores->producer->inputs[0], {0, 2, 1, 3}, found.q, found.nodes) &&
+         split_heads(scores->producer->inputs[1], {0, 2, 3, 1}, found.k, found.nodes);
 }
 
 /// The only user of `v`, null if there are several or the graph returns it.
@@ -205,7 +130,7 @@ ir::Value* match_context(const ir::Graph& g, ir::Value* p, Found& found) {
   }
   if (!matmul || matmul->op != "MatMul" || matmul->inputs[0] != p) return nullptr;
   found.nodes.push_back(matmul);
-  if (!split_heads(matmul->inputs[1], {0, 2, 1, 3}, found.v, found)) return nullptr;
+  if (!split_heads(matmul->inputs[1], {0, 2, 1, 3}, found.v, found.nodes)) return nullptr;
   if (!sum) return matmul->output();
   ir::Node* quotient = only_user(g, matmul->output());
   if (!quotient || quotient->op != "Div" || quotient->inputs[1] != sum) return nullptr;
@@ -327,6 +252,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask) {
       f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
     return false;
   auto key_mask = f.terms.mask;
+  if (f.terms.bias && !f.terms.positions.empty()) return false;  // one of both
   const std::int64_t window = key_mask ? std::exchange(key_mask->window, 0) : 0;
   if (!quantized_alike(f) || (!key_mask && !has_token_input(g))) return false;
   if (mask.value_or(key_mask) != key_mask) return false;
@@ -344,9 +270,11 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask) {
                             {"p_type", p_type},
                             {"scale", f.scale * f.q.scale * f.k.scale}};
   if (window != 0) attributes["window"] = window;
-  if (f.terms.bias) {
+  if (key_mask && key_mask->masks_rows) attributes["masks_rows"] = std::int64_t{1};
+  if (f.terms.bias || !f.terms.positions.empty()) {
     operands.resize(ops::operands::attention::bias + 1, nullptr);
-    operands.back() = f.terms.bias;
+    ir::Value* scores = add_position_scores(g, f.terms.positions, last);
+    operands.back() = scores ? scores : f.terms.bias;
   }
   if (key_mask && key_mask->mask_is_length) attributes["mask_is_length"] = std::int64_t{1};
   if (f.quantize && f.unnormalized) attributes["unnormalized"] = std::int64_t{1};

@@ -12,7 +12,8 @@
 //   x -> Reshape -> Transpose -> Q -> bytes
 //
 // A per-tensor scale does not care about the order of elements. Moving it past a factor divides the
-// scale, which may change a result next to a rounding tie.
+// scale, which may change a result next to a rounding tie; where that gives the scale of another Q
+// of x but for its rounding, x is quantized once.
 #include <cmath>
 
 #include "passes/match.hpp"
@@ -95,11 +96,32 @@ bool quantize_after(ir::Graph& g, ir::Node& mover) {
   return true;
 }
 
+/// Takes the scale of another Q of the same value if it is the same but for its rounding: keys that
+/// are divided by a constant for one MatMul and not for another.
+bool share_scale(ir::Graph& g, ir::Node& q, ir::Node& dq) {
+  if (!g.used_once(q.output())) return false;
+  const double scale = *scalar_value(q.inputs[1]);
+  for (const ir::Node* other : q.inputs[0]->users) {
+    if (other->op != "QuantizeLinear" || !is_per_tensor(*other) ||
+        other->output()->type != q.output()->type ||
+        zero_point_of(other->input(2)) != zero_point_of(q.input(2)))
+      continue;
+    const double found = *scalar_value(other->inputs[1]);
+    if (found == scale || std::abs(found - scale) > 4e-7 * scale) continue;
+    g.set_input(&q, 1, other->inputs[1]);
+    g.set_input(&dq, 1, other->inputs[1]);
+    return true;
+  }
+  return false;
+}
+
 bool lift_quantize_at(ir::Graph& g, ir::Node& dq) {
   if (quantize_after(g, dq)) return true;
   if (dq.op != "DequantizeLinear" || !is_per_tensor(dq)) return false;
   ir::Node* q = dq.inputs[0]->producer;
-  if (!q || q->op != "QuantizeLinear" || !same_parameters(*q, dq)) return false;
+  if (!q || q->op != "QuantizeLinear" || !is_per_tensor(*q) || !same_parameters(*q, dq))
+    return false;
+  if (share_scale(g, *q, dq)) return true;
   ir::Value* v = q->inputs[0];
   if (!comes_from_split_heads(v)) return false;
   ir::Node& mover = *v->producer;

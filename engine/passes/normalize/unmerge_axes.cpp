@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Leading axes that an exporter merged for a batched MatMul stay apart: the Reshape that merges
+// them moves down, until it meets the one that takes it back.
+//
+//   x [batch, heads, seq, size] -> Reshape [batch*heads, seq, size] -> Transpose(0,2,1)
+//     -> Reshape [batch, heads, size, seq]
+//   becomes
+//   x -> Transpose(0,1,3,2)
+//
+// Between the two there may also be MatMuls of two merged operands, sums of such, factors,
+// quantization by one scale, Softmax, and GatherElements along the last axis. torch's exporter of
+// today transposes the keys of scaled_dot_product_attention so; DeBERTa makes its scores so.
+#include <algorithm>
+#include <numeric>
+
+#include "passes/match.hpp"
+#include "passes/pass.hpp"
+#include "passes/quant_params.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+/// x [.., rows, columns] of v [product, rows, columns]; null if v is not made so.
+ir::Value* unmerged(const ir::Value* v) {
+  const ir::Node* reshape = v->producer;
+  if (!reshape || reshape->op != "Reshape" || reshape->inputs.size() != 1) return nullptr;
+  ir::Value* x = reshape->inputs[0];
+  const ir::Shape &from = x->type.shape, &to = v->type.shape;
+  if (to.size() != 3 || from.size() < 4) return nullptr;
+  return from[from.size() - 2] == to[1] && from.back() == to[2] ? x : nullptr;
+}
+
+bool same_leading_axes(const ir::Value* a, const ir::Value* b) {
+  const ir::Shape &x = a->type.shape, &y = b->type.shape;
+  return x.size() == y.size() && std::equal(x.begin(), x.end() - 2, y.begin());
+}
+
+bool is_last_axis(const ir::Node& node, std::int64_t otherwise) {
+  const std::int64_t axis = node.int_attribute("axis", otherwise);
+  return axis == -1 || axis == 2;
+}
+
+/// Elements of the result come from the same place of operand 0 alone.
+bool works_by_element(const ir::Node& node) {
+  if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") return is_per_tensor(node);
+  return (node.op == "Mul" || node.op == "Div") && scalar_value(node.inputs[1]);
+}
+
+/// Indices [1, rows, columns], repeated along the first axis, as [1, .., rows, columns] repeated to
+/// the shape of x's rows; null if they are not repeated so.
+ir::Value* repeated_indices(ir::Graph& g, const ir::Value* indices, const ir::Value* x,
+                            ir::Node* before) {
+  const ir::Node* expand = indices->producer;
+  if (!expand || expand->op != "Expand") return nullptr;
+  ir::Value* once = expand->inputs[0];
+  const ir::Shape &from = once->type.shape, &to = indices->type.shape;
+  if (from.size() > 3 || (from.size() == 3 && from[0] != ir::Dim(1))) return nullptr;
+  ir::Shape lifted(x->type.shape.size() - from.size(), ir::Dim(1));
+  lifted.insert(lifted.end(), from.begin(), from.end());
+  ir::Shape repeated(x->type.shape.begin(), x->type.shape.end() - 2);
+  repeated.insert(repeated.end(), to.end() - 2, to.end());
+  const ir::DType dtype = indices->type.dtype;
+  once = g.add("Reshape", {once}, {}, {dtype, lifted}, before);
+  return g.add("Expand", {once}, {}, {dtype, repeated}, before);
+}
+
+/// The operands and attributes of a node without the merging; no operands where it must stay.
+struct Apart {
+  std::vector<ir::Value*> inputs;
+  ir::Attributes attributes;
+};
+
+Apart apart(ir::Graph& g, ir::Node& node) {
+  ir::Value* x = unmerged(node.inputs[0]);
+  if (!x) return {};
+  Apart result{node.inputs, node.attributes};
+  result.inputs[0] = x;
+  if (works_by_element(node)) return result;
+  if (node.op == "Transpose") {
+    if (node.ints_attribute("perm") != std::vector<std::int64_t>{0, 2, 1}) return {};
+    std::vector<std::int64_t> perm(x->type.shape.size());
+    std::iota(perm.begin(), perm.end(), 0);
+    std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+    result.attributes["perm"] = perm;
+    return result;
+  }
+  if (node.op == "Softmax") {
+    if (!is_last_axis(node, -1)) return {};
+    result.attributes["axis"] = std::int64_t{-1};
+    return result;
+  }
+  if (node.op == "GatherElements") {
+    if (!is_last_axis(node, 0)) return {};
+    result.inputs[1] = repeated_indices(g, node.inputs[1], x, &node);
+    result.attributes["axis"] = std::int64_t{-1};
+    return result.inputs[1] ? result : Apart{};
+  }
+  if (node.op != "MatMul" && node.op != "Add") return {};
+  ir::Value* y = unmerged(node.inputs[1]);
+  if (!y || !same_leading_axes(x, y)) return {};
+  if (node.op == "Add" && x->type.shape != y->type.shape) return {};
+  result.inputs[1] = y;
+  return result;
+}
+
+bool unmerge_axes_at(ir::Graph& g, ir::Node& node) {
+  if (node.inputs.empty() || node.outputs.size() != 1 || !node.inputs[0]) return false;
+  ir::Value* y = node.output();
+  if (node.op == "Reshape") {
+    ir::Value* x = node.inputs.size() == 1 ? unmerged(node.inputs[0]) : nullptr;
+    if (!x || x->type.shape != y->type.shape || g.is_output(y)) return false;
+    g.replace_uses(y, x);
+    return true;
+  }
+  if (y->type.shape.size() != 3) return false;
+  const Apart operands = apart(g, node);
+  if (operands.inputs.empty()) return false;
+  const ir::Shape& x = operands.inputs[0]->type.shape;
+  ir::Shape shape(x.begin(), x.end() - 2);
+  shape.insert(shape.end(), y->type.shape.end() - 2, y->type.shape.end());
+  ir::Value* made =
+      g.add(node.op, operands.inputs, operands.attributes, {y->type.dtype, shape}, &node);
+  Match m;
+  m.nodes = {&node};
+  made->producer->sources = m.sources();
+  replace(g, &node, m, "Reshape", {made});
+  return true;
+}
+
+}  // namespace
+
+Pass unmerge_axes() {
+  return {"unmerge_axes", [](ir::Graph& g) { return rewrite_all(g, unmerge_axes_at); }};
+}
+
+}  // namespace bertcl::passes

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The heads of attention in their many spellings.
+#include "passes/recognize/attention_heads.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/recognize_by_value.hpp"
+#include "passes/match.hpp"
+#include "passes/quant_params.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+/// The only element of an attribute or of a constant operand.
+std::optional<std::int64_t> only_integer(const ir::Node& n, std::string_view key,
+                                         std::size_t operand) {
+  if (n.has(key)) {
+    const auto& all = n.ints_attribute(key);
+    return all.size() == 1 ? std::optional(all[0]) : std::nullopt;
+  }
+  const auto value = n.input(operand) ? scalar_value(n.input(operand)) : std::nullopt;
+  return value ? std::optional(static_cast<std::int64_t>(*value)) : std::nullopt;
+}
+
+/// True if `v` holds the columns of `*x` from `first` on, half of them; a null x is set.
+bool is_half_of(const ir::Value* v, bool second, ir::Value** x) {
+  const ir::Node* n = v->producer;
+  if (!n || (n->op != "Slice" && n->op != "Split")) return false;
+  ir::Value* whole = n->inputs[0];
+  if (*x && *x != whole) return false;
+  *x = whole;
+  const ir::Dim size = whole->type.shape.back(), half = v->type.shape.back();
+  if (!size.is_constant() || !half.is_constant() || 2 * half.constant() != size.constant())
+    return false;
+  const auto last = static_cast<std::int64_t>(whole->type.shape.size()) - 1;
+  if (n->op == "Split") {
+    const std::int64_t axis = n->int_attribute("axis", 0);
+    return (axis == -1 || axis == last) && n->outputs.size() == 2 && n->outputs[second] == v;
+  }
+  const auto axis = only_integer(*n, "axes", 3), start = only_integer(*n, "starts", 1);
+  if (!axis || !start || (*axis != -1 && *axis != last)) return false;
+  if ((n->has("steps") || n->input(4)) && only_integer(*n, "steps", 4) != 1) return false;
+  return *start == (second ? half.constant() : 0) || (second && *start == -half.constant());
+}
+
+/// True for [1, .., seq, size] of sizes and constants alone.
+bool is_rotary_table(ir::Value* v, const ir::Shape& x) {
+  const ir::Shape& shape = v->type.shape;
+  if (v->type.dtype != ir::DType::f32 || shape.size() < 2 || shape.size() > x.size()) return false;
+  if (shape.back() != x.back() || shape[shape.size() - 2] != x[x.size() - 2]) return false;
+  return std::all_of(shape.begin(), shape.end() - 2,
+                     [](const ir::Dim& d) { return d == ir::Dim(1); }) &&
+         ops::depends_on_sizes_only(v);
+}
+
+/// Moves a factor of heads into the scale of the scores. One that is quantized with them, which
+/// divides the scale of that, must be a power of two: then no value is rounded otherwise.
+bool take_factor(Heads& heads, double factor) {
+  heads.scale *= factor;
+  if (!heads.quantize) return true;
+  heads.quantized_factor *= factor;
+  int exponent = 0;
+  const double step = *scalar_value(heads.quantize->inputs[1]) / heads.quantized_factor;
+  return std::frexp(heads.quantized_factor, &exponent) == 0.5 &&
+         std::isnormal(static_cast<float>(step));
+}
+
+}  // namespace
+
+std::optional<Rotation> match_rotation(ir::Node& add, std::vector<ir::Node*>& nodes) {
+  if (add.op != "Add" || add.output()->type.shape.size() != 4) return std::nullopt;
+  for (const int i : {0, 1}) {
+    ir::Node *direct = add.inputs[i]->producer, *turned = add.inputs[1 - i]->producer;
+    if (!direct || !turned || direct->op != "Mul" || turned->op != "Mul") continue;
+    for (const int j : {0, 1}) {
+      ir::Node* concat = turned->inputs[j]->producer;
+      if (!concat || concat->op != "Concat" || concat->inputs.size() != 2) continue;
+      const std::int64_t axis = concat->int_attribute("axis", 0);
+      ir::Node* neg = concat->inputs[0]->producer;
+      Rotation r;
+      if ((axis != -1 && axis != 3) || !neg || neg->op != "Neg") continue;
+      if (!is_half_of(neg->inputs[0], true, &r.x) || !is_half_of(concat->inputs[1], false, &r.x))
+        continue;
+      const int k = direct->inputs[0] == r.x ? 0 : 1;
+      if (direct->inputs[k] != r.x) continue;
+      r.cos = direct->inputs[1 - k];
+      r.sin = turned->inputs[1 - j];
+      const ir::Shape& shape = r.x->type.shape;
+      if (!is_rotary_table(r.cos, shape) || !is_rotary_table(r.sin, shape)) continue;
+      nodes.insert(nodes.end(), {direct, turned, concat, neg, neg->inputs[0]->producer,
+                                 concat->inputs[1]->producer});
+      return r;
+    }
+  }
+  return std::nullopt;
+}
+
+ir::Node* pair_of(const ir::Node* dq) {
+  if (!dq || dq->op != "DequantizeLinear" || !is_per_tensor(*dq)) return nullptr;
+  ir::Node* q = dq->inputs[0]->producer;
+  if (!q || q->op != "QuantizeLinear" || !ir::is_int8(q->output()->type.dtype)) return nullptr;
+  return same_parameters(*q, *dq) ? q : nullptr;
+}
+
+bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
+                 std::vector<ir::Node*>& nodes) {
+  const Permutation same{0, 1, 2, 3}, rows_of_heads{0, 2, 1, 3};
+  Permutation perm = same, since_rotation = same;
+  while (ir::Node* n = v->producer) {
+    nodes.push_back(n);
+    if (n->op == "Transpose") {
+      for (Permutation* p : {&perm, &since_rotation})
+        for (std::int64_t& axis : *p)
+          axis = n->ints_attribute("perm").at(static_cast<std::size_t>(axis));
+      v = n->inputs[0];
+    } else if (n->op == "Mul" && (scalar_value(n->inputs[0]) || scalar_value(n->inputs[1]))) {
+      const int constant = scalar_value(n->inputs[0]) ? 0 : 1;
+      if (!take_factor(heads, *scalar_value(n->inputs[constant]))) return false;
+      v = n->inputs[1 - constant];
+    } else if (n->op == "Div" && scalar_value(n->inputs[1])) {
+      if (!take_factor(heads, 1.0 / *scalar_value(n->inputs[1]))) return false;
+      v = n->inputs[0];
+    } else if (const auto rotation = heads.rotation ? std::nullopt : match_rotation(*n, nodes)) {
+      heads.rotation = rotation;
+      since_rotation = same;
+      v = rotation->x;
+    } else if (ir::Node* q = heads.rotation ? nullptr : pair_of(n); q && !heads.quantize) {
+      heads.quantize = q;
+      nodes.push_back(q);
+      v = q->inputs[0];
+    } else if (n->op == "Reshape") {
+      if (heads.rotation ? since_rotation != rows_of_heads : heads.quantize != nullptr)
+        return false;
+      const ir::Shape& in = n->inputs[0]->type.shape;
+      const ir::Shape& out = v->type.shape;
+      if (perm != wanted || in.size() != 3 || out.size() != 4) return false;
+      if (in[0] != out[0] || in[1] != out[1] || !out[2].is_constant() || !out[3].is_constant())
+        return false;
+      heads.hidden = n->inputs[0];
+      heads.count = out[2];
+      heads.size = out[3];
+      return true;
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
+}  // namespace bertcl::passes

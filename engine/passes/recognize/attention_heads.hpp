@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The heads of attention in their many spellings: rows split into heads, factors, rotary positions.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "ir/graph.hpp"
+
+namespace bertcl::passes {
+
+using Permutation = std::vector<std::int64_t>;
+
+/// x * cos + Concat(-x[half:], x[:half]) * sin.
+struct Rotation {
+  ir::Value *x = nullptr, *cos = nullptr, *sin = nullptr;
+};
+
+/// The rotation that `add` is the end of, of x [batch, heads, seq, size] by tables [.., seq, size]
+/// that depend on sizes alone; empty if it is none.
+std::optional<Rotation> match_rotation(ir::Node& add, std::vector<ir::Node*>& nodes);
+
+/// One operand of the two MatMuls: where its heads come from.
+struct Heads {
+  ir::Value* hidden = nullptr;  // [batch, seq, hidden]
+  ir::Dim count, size;
+  double scale = 1.0;
+  std::optional<Rotation> rotation;
+  ir::Node* quantize = nullptr;   // after the rotation
+  double quantized_factor = 1.0;  // of the scale, before `quantize`
+};
+
+/// The Q of a per-tensor, 8-bit Q -> DQ pair whose result is `dq`'s; null if it is none.
+ir::Node* pair_of(const ir::Node* dq);
+
+/// Takes factors, permutations and the splitting Reshape off `v`; the permutations must compose to
+/// `wanted`. `nodes` get what was taken.
+bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
+                 std::vector<ir::Node*>& nodes);
+
+}  // namespace bertcl::passes

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of padding that attention hides need not be zero.
+//
+//   LayerNormalization -> * mask [batch, seq, 1] -> linear, + residual
+//   becomes
+//   LayerNormalization -> linear, + residual
+//
+// where `mask` is 1 for the tokens that every attention of the graph attends and 0 for the others,
+// as DeBERTa's embeddings have it. Results for padding are lost: attention gets {masks_rows = 1}.
+#include <algorithm>
+
+#include "ops/op.hpp"
+#include "ops/operands.hpp"
+#include "ops/recognize_by_value.hpp"
+#include "passes/match.hpp"
+#include "passes/pass.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+std::vector<ir::Node*> attentions(const ir::Graph& g) {
+  std::vector<ir::Node*> all;
+  for (const auto& n : g.nodes())
+    if (ops::traits(*n).mixes_tokens) all.push_back(n.get());
+  return all;
+}
+
+bool is_read_by_layer(const ir::Graph& g, const ir::Value* v) {
+  return !g.is_output(v) && !v->users.empty() &&
+         std::all_of(v->users.begin(), v->users.end(), [](const ir::Node* n) {
+           return n->op == "linear" || n->op == "Add" || n->op == "QuantizeLinear" ||
+                  n->op == "DynamicQuantizeLinear";
+         });
+}
+
+bool drop_row_mask_at(ir::Graph& g, ir::Node& mul) {
+  if (mul.op != "Mul" || !is_read_by_layer(g, mul.output())) return false;
+  for (const int i : {0, 1}) {
+    ir::Value* x = mul.inputs[i];
+    if (!x->producer || x->producer->op != "LayerNormalization" || x->type != mul.output()->type)
+      continue;
+    const ir::Value* mask = ops::mask_of_rows(g, mul.inputs[1 - i]);
+    const std::vector<ir::Node*> all = attentions(g);
+    if (!mask || all.empty() || std::any_of(all.begin(), all.end(), [&](const ir::Node* n) {
+          return n->input(ops::operands::attention::mask) != mask || n->has("mask_is_length");
+        }))
+      continue;
+    for (ir::Node* n : all) n->attributes["masks_rows"] = std::int64_t{1};
+    x->producer->sources.insert(x->producer->sources.end(), mul.sources.begin(), mul.sources.end());
+    g.replace_uses(mul.output(), x);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Pass drop_row_mask() {
+  return {"drop_row_mask", [](ir::Graph& g) { return rewrite_all(g, drop_row_mask_at); }};
+}
+
+}  // namespace bertcl::passes

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// What find_attention takes off heads: rotary positions and factors.
+#include "attention_graphs.hpp"
+#include "check.hpp"
+
+namespace bertcl::passes {
+
+Pass find_attention();
+namespace {
+
+TEST(AttentionHeads, RotaryPositions) {
+  std::string rotated = attention(additive, scaled_and_masked);
+  const auto put = [&](std::string_view from, std::string_view to) {
+    rotated.replace(rotated.find(from), from.size(), to);
+  };
+  const std::string tables = R"(  %i: i64[seq] = Range() {start = 0, step = 1}
+  %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
+  %place: f32[seq, 1] = Cast(%column) {to = "f32"}
+  const %frequencies: f32[4] = [1, 0.5, 1, 0.5]
+  %angle: f32[seq, 4] = Mul(%place, %frequencies)
+  %cos: f32[seq, 4] = Cos(%angle)
+  %sin: f32[seq, 4] = Sin(%angle)
+)";
+  put("  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)", tables + R"(
+  %first: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}
+  %second: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [2], steps = [1]}
+  %negated: f32[batch, 2, seq, 2] = Neg(%second)
+  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %first) {axis = 3}
+  %direct: f32[batch, 2, seq, 4] = Mul(%qt, %cos)
+  %other: f32[batch, 2, seq, 4] = Mul(%turned, %sin)
+  %qrot: f32[batch, 2, seq, 4] = Add(%direct, %other)
+  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt))");
+  EXPECT_REWRITE(
+      find_attention(), rotated,
+      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+)" + tables +
+          R"(  %r: f32[batch, seq, 8] = rotary(%q, %cos, %sin) {heads = 2}
+  %y: f32[batch, seq, 8] = attention(%r, %k, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
+  return %y
+})");
+  // The halves the other way round are another rotation.
+  put("Concat(%negated, %first)", "Concat(%first, %negated)");
+  EXPECT_UNCHANGED(find_attention(), rotated);
+}
+
+constexpr std::string_view tables_of_place = R"(  %i: i64[seq] = Range() {start = 0, step = 1}
+  %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
+  %place: f32[seq, 1] = Cast(%column) {to = "f32"}
+  const %frequencies: f32[4] = [1, 0.5, 1, 0.5]
+  %angle: f32[seq, 4] = Mul(%place, %frequencies)
+  %cos: f32[seq, 4] = Cos(%angle)
+  %sin: f32[seq, 4] = Sin(%angle)
+)";
+constexpr std::string_view dequantized_hidden =
+    R"(graph g(%b: u8[batch, seq, 8], %m: i64[batch, seq]) {
+  const %s0: f32[] = 0.5
+  const %z: u8[] = 3
+  const %ps: f32[] = 0.004
+  %x: f32[batch, seq, 8] = DequantizeLinear(%b, %s0, %z)
+)";
+
+/// Quantized attention whose q is multiplied before its rotation, then before it is quantized, and
+/// after that.
+std::string rotated_and_quantized(std::string_view before, std::string_view between,
+                                  std::string_view after) {
+  const auto factor = [](const char* to, const char* from, std::string_view number) {
+    return "  const %f" + std::string(to) + ": f32[] = " + std::string(number) + "\n  %" + to +
+           ": f32[batch, 2, seq, 4] = Mul(%" + from + ", %f" + to + ")\n";
+  };
+  return std::string(dequantized_hidden) + std::string(tables_of_place) +
+         R"(  const %s1: f32[] = 0.25
+  %xr: f32[batch, seq, 2, 4] = Reshape(%x)
+  %xt: f32[batch, 2, seq, 4] = Transpose(%xr) {perm = [0, 2, 1, 3]}
+  %kt: f32[batch, 2, 4, seq] = Transpose(%xr) {perm = [0, 2, 3, 1]}
+)" + factor("q0", "xt", before) +
+         R"(  %first: f32[batch, 2, seq, 2] = Slice(%q0) {axes = [3], starts = [0], steps = [1]}
+  %second: f32[batch, 2, seq, 2] = Slice(%q0) {axes = [3], starts = [2], steps = [1]}
+  %negated: f32[batch, 2, seq, 2] = Neg(%second)
+  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %first) {axis = 3}
+  %direct: f32[batch, 2, seq, 4] = Mul(%q0, %cos)
+  %other: f32[batch, 2, seq, 4] = Mul(%turned, %sin)
+  %qrot: f32[batch, 2, seq, 4] = Add(%direct, %other)
+)" + factor("q1", "qrot", between) +
+         R"(  %qq: u8[batch, 2, seq, 4] = QuantizeLinear(%q1, %s1, %z)
+  %qd: f32[batch, 2, seq, 4] = DequantizeLinear(%qq, %s1, %z)
+)" + factor("q2", "qd", after) +
+         R"(  %0: f32[batch, 2, seq, seq] = MatMul(%q2, %kt)
+  %p: f32[batch, 2, seq, seq] = Softmax(%0) {axis = -1}
+  %pq: u8[batch, 2, seq, seq] = QuantizeLinear(%p, %ps)
+  %pd: f32[batch, 2, seq, seq] = DequantizeLinear(%pq, %ps)
+  %c: f32[batch, 2, seq, 4] = MatMul(%pd, %xt)
+  %ct: f32[batch, seq, 2, 4] = Transpose(%c) {perm = [0, 2, 1, 3]}
+  %y: f32[batch, seq, 8] = Reshape(%ct)
+  return %y
+})";
+}
+
+TEST(AttentionHeads, FactorsOfRotatedQuantizedHeads) {
+  const auto expected = [](const char* step, const char* scale) {
+    return std::string(dequantized_hidden) + std::string(tables_of_place) +
+           "  const %s1: f32[] = " + step + R"(
+  %r: f32[batch, seq, 8] = rotary(%x, %cos, %sin) {heads = 2}
+  %rq: u8[batch, seq, 8] = QuantizeLinear(%r, %s1, %z)
+  %rd: f32[batch, seq, 8] = DequantizeLinear(%rq, %s1, %z)
+  %y: f32[batch, seq, 8] = attention(%rd, %x, %x, _, %ps, _) {heads = 2, p_type = "u8", scale = )" +
+           scale + "}\n  return %y\n}";
+  };
+  EXPECT_REWRITE(find_attention(), rotated_and_quantized("1", "1", "3"), expected("0.25", "3.0"));
+  EXPECT_REWRITE(find_attention(), rotated_and_quantized("1", "0.5", "3"), expected("0.5", "1.5"));
+  EXPECT_REWRITE(find_attention(), rotated_and_quantized("4", "0.5", "1"),
+                 expected("0.125", "2.0"));
+  EXPECT_REWRITE(find_attention(), rotated_and_quantized("4", "1", "1"), expected("0.0625", "4.0"));
+}
+
+// Values are quantized with them: with any other step they would be rounded otherwise.
+TEST(AttentionHeads, FactorsThatAreRoundedWithTheHeadsStay) {
+  for (const char* factor :
+       {"3", "0.1", "-2", "0", "7.174648137343064e-43", "1.7014118346046923e+38"}) {
+    EXPECT_UNCHANGED(find_attention(), rotated_and_quantized("1", factor, "1"));
+    EXPECT_UNCHANGED(find_attention(), rotated_and_quantized(factor, "1", "1"));
+  }
+}
+
+}  // namespace
+}  // namespace bertcl::passes

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scores of relative positions that find_attention takes off those of attention.
+#include "attention_graphs.hpp"
+#include "check.hpp"
+#include "ops/interpret.hpp"
+
+namespace bertcl::passes {
+
+Pass find_attention();
+namespace {
+
+/// DeBERTa's: gathered from the products of queries, and of keys, with a table for each.
+constexpr std::string_view positions = R"(
+  const %pq: f32[2, 4, 9] = ...
+  const %pk: f32[2, 4, 9] = ...
+  const %root: f32[] = 2
+  const %most: i64[] = 4
+  %i: i64[seq] = Range() {start = 0, step = 1}
+  %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
+  %apart: i64[seq, seq] = Sub(%column, %i)
+  %near: i64[seq, seq] = Min(%apart, %most)
+  %index: i64[1, 1, seq, seq] = Unsqueeze(%near) {axes = [0, 1]}
+)";
+constexpr std::string_view gathered = R"(
+  %repeated: i64[batch, 2, seq, seq] = Expand(%index)
+  %cq: f32[batch, 2, seq, 9] = MatMul(%qt, %pq)
+  %cg: f32[batch, 2, seq, seq] = GatherElements(%cq, %repeated) {axis = 3}
+  %cs: f32[batch, 2, seq, seq] = Div(%cg, %root)
+  %kh: f32[batch, 2, seq, 4] = Transpose(%kr) {perm = [0, 2, 1, 3]}
+  %ck: f32[batch, 2, seq, 9] = MatMul(%kh, %pk)
+  %kg: f32[batch, 2, seq, seq] = GatherElements(%ck, %repeated) {axis = -1}
+  %kg2: f32[batch, 2, seq, seq] = Transpose(%kg) {perm = [0, 1, 3, 2]}
+  %d: f32[batch, 2, seq, seq] = Div(%kg2, %root)
+  const %scale: f32[] = 2
+  %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
+)";
+
+TEST(AttentionPositions, ScoresOfPositions) {
+  const std::string expected = expected_with(
+      std::string(positions) + R"(  %small: i32[1, 1, seq, seq] = Cast(%index) {to = "i32"}
+  %first: f32[batch, 2, seq, seq] = position_scores(%q, %pq, %small) {heads = 2, scale = 0.5}
+  %bias: f32[batch, 2, seq, seq] = position_scores(%k, %pk, %small, %first) {heads = 2, of_keys = 1, scale = 0.5}
+)",
+      ", _, _, _, _, %bias", "");
+  for (const char* sum : {R"(  %2: f32[batch, 2, seq, seq] = Add(%cs, %d)
+  %3: f32[batch, 2, seq, seq] = Add(%1, %2)
+)",
+                          R"(  %2: f32[batch, 2, seq, seq] = Add(%1, %d)
+  %3: f32[batch, 2, seq, seq] = Add(%2, %cs)
+)"})
+    EXPECT_REWRITE(
+        find_attention(),
+        attention(std::string(additive) + std::string(positions),
+                  std::string(gathered) + sum + "  %s: f32[batch, 2, seq, seq] = Add(%3, %mask)\n"),
+        expected);
+}
+
+TEST(AttentionPositions, PositionsThatAreNotOfTheseHeadsStay) {
+  const auto unchanged = [](std::string scores, std::string_view from, std::string_view to) {
+    scores.replace(scores.find(from), from.size(), to);
+    const std::string text = attention(
+        std::string(additive) + std::string(positions),
+        scores +
+            "  %2: f32[batch, 2, seq, seq] = Add(%1, %cs)\n  %3: f32[batch, 2, seq, seq] = "
+            "Add(%2, %d)\n  %s: f32[batch, 2, seq, seq] = Add(%3, %mask)\n");
+    EXPECT_UNCHANGED(find_attention(), text);
+  };
+  const std::string scores(gathered);
+  unchanged(scores, "GatherElements(%cq, %repeated) {axis = 3}",
+            "GatherElements(%cq, %repeated) {axis = 2}");
+  unchanged(scores, "Transpose(%kg) {perm = [0, 1, 3, 2]}", "Relu(%kg)");
+  unchanged(scores, "MatMul(%qt, %pq)", "MatMul(%0, %0)");
+}
+
+}  // namespace
+}  // namespace bertcl::passes

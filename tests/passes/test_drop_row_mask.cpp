@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Embeddings that are made zero for padding, which attention hides anyway.
+#include "check.hpp"
+
+namespace bertcl::passes {
+
+Pass drop_row_mask();
+namespace {
+
+/// An encoder whose rows are multiplied with `rows`, and what reads them as `reader`.
+std::string encoder(const std::string& rows, const std::string& reader,
+                    const std::string& attention = "%m") {
+  return R"(graph g(%x: f32[batch, seq, 4], %m: i64[batch, seq], %o: i64[batch, seq]) {
+  const %gamma: f32[4] = ...
+  const %w: f32[4, 4] = ...
+  const %two: f32[] = 2
+  %n: f32[batch, seq, 4] = LayerNormalization(%x, %gamma) {axis = -1, epsilon = 0.5}
+  %u: i64[batch, seq, 1] = Unsqueeze(%m) {axes = [2]}
+  %f: f32[batch, seq, 1] = Cast(%u) {to = "f32"}
+  %f2: f32[batch, seq, 1] = Mul(%f, %two)
+  %ou: i64[batch, seq, 1] = Unsqueeze(%o) {axes = [2]}
+  %of: f32[batch, seq, 1] = Cast(%ou) {to = "f32"}
+  %z: f32[batch, seq, 4] = )" +
+         rows + R"(
+  %l: f32[batch, seq, 4] = )" +
+         reader + R"(
+  %y: f32[batch, seq, 4] = attention(%l, %l, %l, )" +
+         attention + R"() {heads = 1, p_type = "f32", scale = 0.5}
+  return %y as y
+})";
+}
+
+TEST(DropRowMask, RowsThatAttentionHides) {
+  for (const char* rows : {"Mul(%n, %f)", "Mul(%f, %n)"})
+    EXPECT_REWRITE(drop_row_mask(), encoder(rows, "linear(%z, %w)"),
+                   R"(graph g(%x: f32[batch, seq, 4], %m: i64[batch, seq], %o: i64[batch, seq]) {
+  const %gamma: f32[4] = ...
+  const %w: f32[4, 4] = ...
+  %n: f32[batch, seq, 4] = LayerNormalization(%x, %gamma) {axis = -1, epsilon = 0.5}
+  %l: f32[batch, seq, 4] = linear(%n, %w)
+  %y: f32[batch, seq, 4] = attention(%l, %l, %l, %m) {heads = 1, masks_rows = 1, p_type = "f32", scale = 0.5}
+  return %y as y
+})");
+}
+
+TEST(DropRowMask, OtherFactorsReadersAndMasksStay) {
+  const auto unchanged = [](const std::string& text) {
+    return after(drop_row_mask(), text) == after({"none", [](ir::Graph&) { return false; }}, text);
+  };
+  EXPECT_TRUE(unchanged(encoder("Mul(%n, %f2)", "linear(%z, %w)"))) << "not 1";
+  EXPECT_TRUE(unchanged(encoder("Mul(%n, %of)", "linear(%z, %w)"))) << "of another input";
+  EXPECT_TRUE(unchanged(encoder("Mul(%x, %f)", "linear(%z, %w)"))) << "no LayerNormalization";
+  EXPECT_TRUE(unchanged(encoder("Mul(%n, %f)", "Softmax(%z) {axis = 1}"))) << "mixes tokens";
+  EXPECT_TRUE(unchanged(encoder("Mul(%n, %f)", "linear(%z, %w)", "_"))) << "attention has none";
+}
+
+}  // namespace
+}  // namespace bertcl::passes
