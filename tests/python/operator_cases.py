@@ -15,7 +15,7 @@ OPSET = 21
 @dataclasses.dataclass
 class Case:
     """A node on `inputs`; those whose index is in `constants` are in the file. bf16: float inputs
-    are cast to bf16 in the model and its results back to f32."""
+    are cast to bf16 in the model and its results back to f32. opset: one that has the operator."""
     name: str
     op: str
     inputs: list
@@ -24,13 +24,14 @@ class Case:
     outputs: int = 1
     domain: str = ""
     bf16: bool = False
+    opset: int = OPSET
 
     def given(self):
         """The inputs of the model by name."""
         return {f"x{i}": x for i, x in enumerate(self.inputs)
                 if x is not None and i not in self.constants}
 
-    def model(self, bf16=None, opset=OPSET):
+    def model(self, bf16=None):
         bf16 = self.bf16 if bf16 is None else bf16
         nodes, names = [], []
         for i, x in enumerate(self.inputs):
@@ -51,7 +52,7 @@ class Case:
              for n, x in self.given().items()],
             [helper.make_empty_tensor_value_info(o) for o in outputs],
             [numpy_helper.from_array(self.inputs[i], f"x{i}") for i in self.constants])
-        imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+        imports = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
     def folded(self):
@@ -181,12 +182,15 @@ def cases_of_type(t, random):
     yield Case(f"com.microsoft.BiasGelu-{t}", "BiasGelu", [x(2, 8), x(8)], domain="com.microsoft")
     yield Case(f"com.microsoft.SkipLayerNormalization-{t}", "SkipLayerNormalization",
                [x(1, 2, 8), x(1, 2, 8), x(8), x(8)], domain="com.microsoft")
+    yield Case(f"com.microsoft.SkipSimplifiedLayerNormalization-{t}", "SkipSimplifiedLayerNormalization",
+               [x(1, 2, 8), x(1, 2, 8), x(8)], domain="com.microsoft")
+    yield Case(f"RMSNormalization-{t}", "RMSNormalization", [x(2, 8), x(8)], opset=23)
 
 
 # Operators of one type variable of floats: what they are for bf16, too.
 BF16 = {"Abs", "Neg", "Relu", "Ceil", "Floor", "Exp", "Tanh", "Sigmoid", "Erf", "Sqrt", "Identity", "Add", "Sub",
         "Mul", "Div", "Max", "Min", "ReduceSum", "ReduceMax", "ReduceMean", "Softmax", "MatMul", "Where",
-        "Concat", "Transpose", "LayerNormalization", "Pow", "Expand", "Pad"}
+        "Concat", "Transpose", "LayerNormalization", "RMSNormalization", "Pow", "Expand", "Pad"}
 
 
 def cases():
