@@ -157,6 +157,7 @@ struct Server::Impl {
              response.status == 413   ? "the request's body is too large"
              : response.status == 414 ? "the path is too long"
                                       : "the request is malformed");
+      close_after(response);
       return httplib::Server::HandlerResponse::Handled;
     };
     http.set_error_handler(on_error);
@@ -200,6 +201,8 @@ struct Server::Impl {
     if (request.is_multipart_form_data()) return give_up(415, "the body must be JSON");
     if (announced > kMostDiscarded * options.payload_limit)
       return give_up(413, "the request's body is too large");
+    // The library takes a damaged chunk for the last one: what follows may be no request.
+    if (kind == BodyOf::chunked) closes_connection = true;
     std::string body;
     std::size_t size = 0;
     bool late = false;
@@ -218,6 +221,21 @@ struct Server::Impl {
                      response.status == 413 ? "the request's body is too large"
                                             : "the request's body cannot be read");
     answer(request, response, std::move(body));
+  }
+
+  /// Of a damaged head the library tells no address, by which the connection could be closed. It
+  /// closes the connection when a provider fails: this one does, once it has written the body.
+  static void close_after(httplib::Response& response) {
+    const std::string type = response.get_header_value("Content-Type");
+    response.headers.erase("Content-Type");  // it adds another
+    std::string body = std::exchange(response.body, {});
+    const std::size_t whole = body.size();
+    response.set_content_provider(
+        whole, type,
+        [body = std::move(body)](std::size_t begin, std::size_t size, httplib::DataSink& sink) {
+          sink.write(body.data() + begin, size);
+          return false;
+        });
   }
 
   void refuse(const httplib::Request& request, httplib::Response& response, const Stopwatch& clock,

@@ -38,6 +38,10 @@ bool eventually(const Condition& condition) {
   return false;
 }
 
+inline double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 /// A connection whose bytes the test writes itself.
 class RawConnection {
  public:
@@ -80,6 +84,15 @@ class RawConnection {
       if (part.empty()) break;
       text += part;
     }
+    return text;
+  }
+  /// A whole reply, whose head tells its length; less if the server closes the connection.
+  std::string reply() const {
+    std::string text = until("\r\n\r\n");
+    const std::size_t body = text.find("\r\n\r\n") + 4, at = text.find("Content-Length: ");
+    const std::size_t length = at < body ? std::stoul(text.substr(at + 16)) : 0;
+    for (std::string part = " "; text.size() < body + length && !part.empty(); text += part)
+      part = receive();
     return text;
   }
   /// Until the server closes the connection.

@@ -4,68 +4,34 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
+#include <chrono>
 #include <future>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "tests/serve/clients.hpp"
+#include "tests/serve/holdings.hpp"
 
 namespace bertcl::serve {
 namespace {
 
-using nlohmann::json;
+using tests::allocated_mb;
+using tests::answer;
 using tests::body_of;
+using tests::entries;
 using tests::eventually;
 using tests::HeldModel;
+using tests::Holdings;
 using tests::kJson;
 using tests::RawConnection;
+using tests::seconds_since;
 using tests::TestServer;
 using tests::text_of;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double kMostGrowth = 1024;  // MB; what is freed is kept for a while
-#else
-constexpr double kMostGrowth = 48;
-#endif
-
-double resident_mb() {
-  std::ifstream file("/proc/self/statm");
-  double all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
-}
-
-std::ptrdiff_t entries(const char* folder) {
-  return std::distance(std::filesystem::directory_iterator(folder), {});
-}
-
-/// What a server holds while nobody asks for anything.
-class Holdings {
- public:
-  explicit Holdings(TestServer& server) : server_(server) {}
-  /// Fails the test if there is more than at first.
-  void check() const {
-    const Batcher& batcher = server_.service().models().front()->batcher();
-    EXPECT_TRUE(eventually([&] { return batcher.depth().requests == 0; }));
-    EXPECT_EQ(batcher.depth().tokens, 0u);
-    EXPECT_TRUE(eventually([&] { return entries("/proc/self/fd") <= files_; }))
-        << entries("/proc/self/fd") << " files are open, " << files_ << " at first";
-    EXPECT_LE(entries("/proc/self/task"), threads_);
-    EXPECT_LT(resident_mb(), memory_ + kMostGrowth) << memory_ << " MB at first";
-  }
-
- private:
-  TestServer& server_;
-  std::ptrdiff_t files_ = entries("/proc/self/fd"), threads_ = entries("/proc/self/task");
-  double memory_ = resident_mb();
-};
-
-std::string answer(const TestServer& server, const std::string& body) {
-  const auto reply = server.client().Post("/embed", body, kJson);
-  return reply ? std::to_string(reply->status) + ' ' + reply->body : "no reply";
+/// A request whose reply is more than the system takes for a client that does not read.
+const std::string& large_request() {
+  static const std::string body = body_of(std::vector<std::string>(32, text_of(240)));
+  return body;
 }
 
 TEST(Overload, AThousandClientsHangUp) {
@@ -126,8 +92,7 @@ TEST(Overload, ResetConnectionsCloseNoOther) {
 TEST(Overload, SlowReadersHoldNobodyUp) {
   TestServer server({.server = {.threads = 16, .io_seconds = 1}});
   const std::string body = body_of(text_of(40)), expected = answer(server, body);
-  const std::string large = body_of(std::vector<std::string>(32, text_of(240)));
-  const auto whole = server.client().Post("/embed_all", large, kJson);
+  const auto whole = server.client().Post("/embed_all", large_request(), kJson);
   ASSERT_TRUE(whole);
   ASSERT_EQ(whole->status, 200) << whole->body;
   ASSERT_GT(whole->body.size(), 1'000'000u);
@@ -135,8 +100,7 @@ TEST(Overload, SlowReadersHoldNobodyUp) {
     std::vector<RawConnection> readers;
     for (int i = 0; i < 12; ++i) {
       readers.emplace_back(server.port(), 4096);
-      // More than the system takes for a client that does not read.
-      for (int k = 0; k < 4; ++k) readers.back().post("/embed_all", large);
+      for (int k = 0; k < 4; ++k) readers.back().post("/embed_all", large_request());
     }
     for (int i = 0; i < 8; ++i) EXPECT_EQ(answer(server, body), expected);
     for (RawConnection& reader : readers)
@@ -147,6 +111,65 @@ TEST(Overload, SlowReadersHoldNobodyUp) {
   stall();
   EXPECT_EQ(answer(server, body), expected);
   before.check();
+}
+
+TEST(Overload, ClientsThatNeverReadAreClosedAfterTheWriteTimeout) {
+  constexpr std::size_t kClients = 6;
+  TestServer server({.server = {.threads = kClients + 2, .io_seconds = 1}});
+  const std::string body = body_of(text_of(40)), expected = answer(server, body);
+  const auto whole = server.client().Post("/embed_all", large_request(), kJson);
+  ASSERT_TRUE(whole);
+  ASSERT_EQ(whole->status, 200) << whole->body;
+  const double reply_mb = static_cast<double>(whole->body.size()) / 1e6, before = allocated_mb();
+  const auto files = entries("/proc/self/fd");
+  const std::size_t replies = server.answered().size();
+  std::vector<RawConnection> silent;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    silent.emplace_back(server.port(), 4096);
+    for (int k = 0; k < 4; ++k) silent.back().post("/embed_all", large_request());
+  }
+  ASSERT_TRUE(eventually([&] { return server.answered().size() >= replies + kClients; }));
+  const auto begin = std::chrono::steady_clock::now();
+  int answered = 0;
+  const auto own_ends = static_cast<std::ptrdiff_t>(kClients);
+  while (entries("/proc/self/fd") > files + own_ends && seconds_since(begin) < 60) {
+    EXPECT_EQ(answer(server, body), expected);
+    EXPECT_LT(allocated_mb(), before + 4 * kClients * reply_mb);
+    ++answered;
+  }
+  EXPECT_GT(answered, 3) << "others are answered meanwhile";
+  EXPECT_THAT(seconds_since(begin), testing::AllOf(testing::Gt(0.5), testing::Lt(30)));
+  // Runs of new sizes have allocated something, too.
+  EXPECT_TRUE(eventually([&] { return allocated_mb() < before + kClients * reply_mb / 3; }))
+      << allocated_mb() << " MB, " << before << " MB at first, replies of " << reply_mb << " MB";
+  for (const RawConnection& client : silent) EXPECT_LT(client.all().size(), 4 * whole->body.size());
+}
+
+TEST(Overload, IdleConnectionsKeepNothingOfTheirReplies) {
+  TestServer server({.server = {.keep_alive_seconds = 60}});
+  const std::string body = body_of("a");
+  const auto whole = server.client().Post("/embed_all", large_request(), kJson);
+  ASSERT_TRUE(whole);
+  ASSERT_EQ(whole->status, 200) << whole->body;
+  constexpr int kClients = 16;
+  std::vector<RawConnection> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.emplace_back(server.port());
+    clients.back().post("/embed", body);
+    EXPECT_THAT(clients.back().reply(), testing::HasSubstr(" 200 "));
+  }
+  const double before = allocated_mb();
+  for (const RawConnection& client : clients) {
+    client.post("/embed_all", large_request());
+    EXPECT_GT(client.reply().size(), whole->body.size());
+  }
+  const double replies_mb = kClients * static_cast<double>(whole->body.size()) / 1e6;
+  EXPECT_TRUE(eventually([&] { return allocated_mb() < before + replies_mb / 8; }))
+      << allocated_mb() << " MB, " << before << " MB before replies of " << replies_mb << " MB";
+  for (const RawConnection& client : clients) {
+    client.post("/embed", body);
+    EXPECT_THAT(client.reply(), testing::HasSubstr(" 200 ")) << "it was idle, not closed";
+  }
 }
 
 TEST(Overload, ThreeTimesTheCapacityIsRefusedAndForgotten) {

@@ -25,6 +25,7 @@ using tests::eventually;
 using tests::HeldModel;
 using tests::kJson;
 using tests::RawConnection;
+using tests::seconds_since;
 using tests::TestServer;
 using tests::text_of;
 
@@ -102,10 +103,6 @@ long times_asleep() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);
   return used.ru_nvcsw;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point begin) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 TEST(Server, IdleConnectionsSleepWakeAndEndWithTheServer) {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that send byte by byte, or what is not HTTP: what they are answered, that others are
+// answered meanwhile, and that nothing of them is left.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/serve/clients.hpp"
+#include "tests/serve/holdings.hpp"
+
+namespace bertcl::serve {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+using tests::answer;
+using tests::body_of;
+using tests::Holdings;
+using tests::RawConnection;
+using tests::seconds_since;
+using tests::TestServer;
+using tests::text_of;
+
+constexpr const char* kChunked =
+    "POST /embed HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+constexpr const char* kSecond = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+
+/// Bodies in chunks that RFC 9112, 7.1 does not allow.
+std::vector<std::string> bad_chunks() {
+  return {"x\r\n{}\r\n0\r\n\r\n",
+          "-2\r\n{}\r\n0\r\n\r\n",
+          "\r\n{}\r\n0\r\n\r\n",
+          "2{}\r\n0\r\n\r\n",
+          "2\r\n{}{}\r\n0\r\n\r\n",
+          "fffffffffffffffe\r\n{}\r\n0\r\n\r\n",
+          "ffffffffffffffff\r\n{}\r\n0\r\n\r\n",
+          "10000000000000002\r\n{}\r\n0\r\n\r\n",
+          std::string(100'000, '0') + "x\r\n{}\r\n0\r\n\r\n"};
+}
+
+/// Heads that are too large or damaged.
+std::vector<std::string> bad_heads() {
+  const std::string post = "POST /embed HTTP/1.1\r\nHost: x\r\n";
+  return {post + "X-Long: " + std::string(1'000'000, 'a') + "\r\nContent-Length: 2\r\n\r\n{}",
+          post + std::string(1'000'000, 'a') + "\r\n\r\n",
+          "POST /" + std::string(1'000'000, 'a') + " HTTP/1.1\r\n\r\n",
+          std::string(1'000'000, 'a') + "\r\n\r\n",
+          post + "Content-Length: 12345678901234567890123\r\n\r\n{}",
+          post + "Content-Length: 0x2\r\n\r\n{}",
+          "POST /embed HTTP/9.9\r\n\r\n",
+          std::string("\0\x16\x03\x01\r\n\r\n", 8),
+          "\r\n\r\n\r\n\r\n"};
+}
+
+TEST(Malformed, ByteByByteIsARequestLikeAnother) {
+  TestServer server({.server = {.threads = 20}});
+  const std::string body = body_of("A cat."), expected = answer(server, body);
+  const std::string length = "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+  const std::string requests[] = {
+      "POST /embed HTTP/1.1\r\nHost: x\r\n" + length + body,
+      kChunked + ("1\r\n" + body.substr(0, 1) + "\r\n" + "5;name=value\r\n" + body.substr(1, 5)) +
+          "\r\n" +
+          [&] {
+            char size[8];
+            std::snprintf(size, sizeof(size), "%zx", body.size() - 6);
+            return std::string(size);
+          }() +
+          "\r\n" + body.substr(6) + "\r\n0\r\n\r\n"};
+  std::vector<RawConnection> writers;
+  for (int i = 0; i < 16; ++i) writers.emplace_back(server.port());
+  for (std::size_t at = 0; at < std::max(requests[0].size(), requests[1].size()); ++at) {
+    for (std::size_t i = 0; i < writers.size(); ++i)
+      if (at < requests[i % 2].size()) writers[i].send(requests[i % 2].substr(at, 1));
+    if (at % 16 == 0) {
+      EXPECT_EQ(answer(server, body), expected) << "others are answered meanwhile";
+    }
+  }
+  for (std::size_t i = 0; i < writers.size(); ++i)
+    EXPECT_THAT(writers[i].reply(), AllOf(HasSubstr(" 200 "), HasSubstr(expected.substr(4)))) << i;
+}
+
+/// Everything that the server answers, and the seconds until it closes the connection.
+std::pair<std::string, double> answers_to(const TestServer& server, const std::string& text) {
+  RawConnection client(server.port());
+  client.try_send(text);
+  const auto begin = std::chrono::steady_clock::now();
+  std::string answers = client.all();
+  return {answers, seconds_since(begin)};
+}
+
+// A proxy that reads such a request in another way would be given the answer to a second one.
+TEST(Malformed, NothingIsReadAfterBadChunks) {
+  TestServer server({.server = {.keep_alive_seconds = 60, .io_seconds = 1}});
+  for (const std::string& chunks : bad_chunks()) {
+    SCOPED_TRACE(chunks.substr(0, 40));
+    const auto [answers, seconds] = answers_to(server, kChunked + chunks + kSecond);
+    EXPECT_THAT(answers, AllOf(StartsWith("HTTP/1.1 4"), HasSubstr("Connection: close")));
+    EXPECT_EQ(answers.rfind("HTTP/1.1 "), 0u) << answers;
+    EXPECT_LT(seconds, 30);
+  }
+}
+
+TEST(Malformed, NothingIsReadAfterBadHeads) {
+  TestServer server({.server = {.keep_alive_seconds = 60, .io_seconds = 1}});
+  for (const std::string& head : bad_heads()) {
+    SCOPED_TRACE(head.substr(0, 80));
+    const auto [answers, seconds] = answers_to(server, head + kSecond);
+    EXPECT_THAT(answers, AllOf(StartsWith("HTTP/1.1 4"), HasSubstr("Connection: close"),
+                               EndsWith(R"("error_type":"Validation"})")));
+    EXPECT_EQ(answers.rfind("HTTP/1.1 "), 0u) << answers;
+    EXPECT_EQ(answers.find("Content-Type", answers.find("Content-Type") + 1), answers.npos);
+    EXPECT_LT(seconds, 30);
+  }
+}
+
+TEST(Malformed, AThousandLeaveNothing) {
+  TestServer server({.server = {.keep_alive_seconds = 1, .io_seconds = 1}});
+  const std::string body = body_of(text_of(40)), expected = answer(server, body);
+  std::vector<std::string> requests = bad_heads();
+  for (const std::string& chunks : bad_chunks()) requests.push_back(kChunked + chunks);
+  for (const char* document :
+       {"{", "[[[[", "\"", "{\"inputs\": 1e999}", "\xff\xfe", "{\"inputs\": [[[]]]}"})
+    requests.push_back("POST /embed HTTP/1.1\r\nHost: x\r\nContent-Length: " +
+                       std::to_string(std::string(document).size()) + "\r\n\r\n" + document);
+  const auto send_all = [&](std::size_t count) {
+    std::vector<RawConnection> clients;
+    for (std::size_t i = 0; i < count; ++i) {
+      clients.emplace_back(server.port());
+      clients.back().try_send(requests[i % requests.size()]);
+      if (i % 50 == 0) {
+        EXPECT_EQ(answer(server, body), expected);
+      }
+      if (clients.size() == 40) clients.clear();
+    }
+  };
+  send_all(2 * requests.size());
+  const Holdings before(server);
+  send_all(1000);
+  EXPECT_EQ(answer(server, body), expected);
+  const auto health = server.client().Get("/health");
+  ASSERT_TRUE(health);
+  EXPECT_EQ(health->status, 200);
+  before.check();
+}
+
+}  // namespace
+}  // namespace bertcl::serve
