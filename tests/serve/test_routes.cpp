@@ -49,7 +49,7 @@ std::vector<float> of_base64(const std::string& text) {
     for (std::size_t k = 0; k + padding < 3; ++k) bytes += static_cast<char>(bits >> (16 - 8 * k));
   }
   std::vector<float> values(bytes.size() / sizeof(float));
-  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
   return values;
 }
 
