@@ -7,6 +7,10 @@
 // latency counts from when a request was due, so one that waits for a connection is not counted as
 // fast.
 //
+// HTTP is spoken by hand: libcurl's multi interface took 2 to 3 times the processor time for a
+// request, and 5 times with 256 in flight, on the cores that the server needs (0.05 to 0.24 ms,
+// here 0.02 to 0.05; two cores of an AMD EPYC, 2026-11-26).
+//
 // Percentiles cover answered requests only. Lost requests, whose connection the server closed, and
 // those unanswered in the end are counted.
 #include <arpa/inet.h>
