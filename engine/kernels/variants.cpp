@@ -152,7 +152,7 @@ const GemmVariant f16 = of_groups("matrix_f16", "gemm_f16_matrix", 2, matrix_f16
 const GemmVariant bf16 = of_items("x86_bf16", "gemm_bf16_x86", 8, 48, 2, avx512_bf16);
 
 const std::vector<AttentionVariant> attention_s8{
-    {"x86_vnni", "attention_s8_x86_vnni", avx512_vnni, true},
+    {"x86_vnni", "attention_s8_x86_vnni", avx512_vnni, true, false, Unit::none, true},
     {"x86_avx2", "attention_s8_x86_avx2", avx2, true, false, Unit::none, true},
     {"portable", "attention_s8_portable", cpu_only, true},
     {"mma", "attention_s8_mma", mma_attention, false, true, Unit::matrix},

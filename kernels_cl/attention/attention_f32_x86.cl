@@ -74,7 +74,7 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
 
   floatv query[HEAD_MAX * 2];      // [d][rows], times scale * log2(e)
   floatv result[HEAD_MAX * 2];     // [d][rows]
-  floatv scores[BLOCK_KEYS * 2];   // [key][rows], then the powers of them
+  floatv scores[(BLOCK_KEYS + TILE) * 2];  // [key][rows], then the powers of them
   // [key][d] of attended keys. Read where they lie, they would be a stride apart that leaves most
   // sets of the first-level cache idle.
   float keys[CACHED_FLOATS], values[CACHED_FLOATS];
@@ -114,6 +114,9 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
                      place[0] > row_place + ROWS - 1 + window))
         continue;
 
+      if (has_bias)
+        load_bias(added, window, row_place, last_place, place, 0, count,
+                  (count + TILE - 1) / TILE * TILE, scores);
       floatv block0 = largest0, block1 = largest1;
       for (int j = 0; j < count; j += TILE) {
         floatv a0[TILE], a1[TILE];
@@ -133,21 +136,15 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
           }
         }
 #pragma unroll
-        for (int t = 0; t < TILE;
-             t++) {  // a key repeated by the last tile leaves the maximum as it is
+        for (int t = 0; t < TILE; t++) {  // a key that is repeated leaves the maximum as it is
           if (has_bias) {
-            const int key = place[min(j + t, count - 1)];
-            a0[t] = with_bias(a0[t], M_LN2_F, added, window, row_place, last_place, key) *
-                    M_LOG2E_F;
-            a1[t] = with_bias(a1[t], M_LN2_F, added, window, row_place + LANES, last_place, key) *
-                    M_LOG2E_F;
+            a0[t] = fma(a0[t], (floatv)(M_LN2_F), scores[(j + t) * 2]) * M_LOG2E_F;
+            a1[t] = fma(a1[t], (floatv)(M_LN2_F), scores[(j + t) * 2 + 1]) * M_LOG2E_F;
           }
           block0 = a0[t] > block0 ? a0[t] : block0;
           block1 = a1[t] > block1 ? a1[t] : block1;
-          if (j + t < BLOCK_KEYS) {
-            scores[(j + t) * 2] = a0[t];
-            scores[(j + t) * 2 + 1] = a1[t];
-          }
+          scores[(j + t) * 2] = a0[t];
+          scores[(j + t) * 2 + 1] = a1[t];
         }
       }
 

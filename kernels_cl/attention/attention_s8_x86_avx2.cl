@@ -129,7 +129,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const int attended = count_attended(key_mask, use_mask, begin, end);
   const int blocks = (attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
   const int steps = blocks > 1 ? 2 * blocks : blocks;
-  int packed = -1, count = 0, next = begin;
+  int packed = -1, packed_count = 0, next = begin;
 
   for (int row = item.first; row < last; row += ROWS) {
     const int rows = last - row;
@@ -146,12 +146,17 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       const int measure = step < blocks, finish = steps == blocks || !measure;
       if (packed != block) {
         if (block == 0) next = begin;
-        count = take_attended(key_mask, use_mask, &next, end, BLOCK_KEYS, keys);
-        pack_keys(k, k_stride, keys, count, head_size, k_type, k_zero_point, packed_k);
-        pack_values(v, v_stride, keys, count, head_size, v_type, v_zero_point, packed_v);
+        packed_count = take_attended(key_mask, use_mask, &next, end, BLOCK_KEYS, keys);
+        pack_keys(k, k_stride, keys, packed_count, head_size, k_type, k_zero_point, packed_k);
+        pack_values(v, v_stride, keys, packed_count, head_size, v_type, v_zero_point, packed_v);
         packed = block;
       }
 
+      const KeySpan span = keys_in_window(keys, packed_count, window, row, row + ROWS - 1, TILE);
+      const int count = span.count;
+      if (has_bias)
+        load_bias(added, window, row - item.begin, last_place, keys + span.first, item.begin,
+                  count, (count + TILE - 1) / TILE * TILE, (floatv*)scores);
       intv block0 = INT_MIN, block1 = INT_MIN;
       floatv largest0 = -FLT_MAX, largest1 = -FLT_MAX;  // with a bias
       for (int j = 0; j < count; j += TILE) {
@@ -160,7 +165,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
 #pragma unroll
         for (int t = 0; t < TILE; t++) {
           const int known = min(j + t, count - 1);  // the last tile repeats the last key
-          key[t] = packed_k + known * groups * 2;
+          key[t] = packed_k + (span.first + known) * groups * 2;
           a0[t] = a1[t] = 0;
         }
         for (int d = 0; d < groups; d++) {
@@ -179,11 +184,10 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
             a1[t] = quantize_scores(a1[t], score_inv_scale, score_low, score_high);
           }
           if (has_bias) {
-            const int place = row - item.begin, key = keys[min(j + t, count - 1)] - item.begin;
-            const floatv s0 = with_bias(convert_floatv(a0[t]), qk_scale, added, window, place,
-                                        last_place, key);
-            const floatv s1 = with_bias(convert_floatv(a1[t]), qk_scale, added, window,
-                                        place + LANES, last_place, key);
+            const floatv s0 = fma(convert_floatv(a0[t]), (floatv)(qk_scale),
+                                  as_floatv(scores[(j + t) * 2]));
+            const floatv s1 = fma(convert_floatv(a1[t]), (floatv)(qk_scale),
+                                  as_floatv(scores[(j + t) * 2 + 1]));
             largest0 = s0 > largest0 ? s0 : largest0;
             largest1 = s1 > largest1 ? s1 : largest1;
             a0[t] = as_intv(s0);
@@ -220,7 +224,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
         scores[g * 2] = p0;
         scores[g * 2 + 1] = p1;
       }
-      add_values(scores, packed_v, key_groups, head_size, result);
+      add_values(scores, packed_v + span.first / 2 * head_size, key_groups, head_size, result);
     }
 
     const floatv scale0 = result_scale(p_sum0, pv_scale, unnormalized);

@@ -43,6 +43,7 @@ typedef intv scorev;
 #define f32_to_score_bits(x) as_intv(x)
 #define rounded_to_score(x) (as_intv(x) - ROUND_BITS)
 #include "attention/attention_softmax.clh"
+#include "attention/attention_softmax_bias.clh"
 #include "attention/attention_dot4.clh"
 
 // acc += the four products of each lane: a unsigned bytes, b signed bytes.
@@ -53,11 +54,14 @@ typedef intv scorev;
 ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const int head = PLACE.id.y;
   const Rows item = rows_of(PLACE, seq_offsets, block_rows);
-  const int begin = item.begin, end = item.end, last = item.last;
+  const int last = item.last;
   if (item.first >= last) return;
+  const int begin = first_in_window(item.begin, item.first, window);
+  const int end = end_in_window(item.end, last - 1, window);
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
+  const Bias added = BIAS_OF(head, item.begin);
 
   int16 packed_q[HEAD_MAX / 4 * 2];
   int packed_k[BLOCK_KEYS * (HEAD_MAX / 4)];
@@ -78,11 +82,13 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const int by_words = (head_size & 3) == 0 && ((q_stride | q_offset) & 3) == 0;
   const float exponent = qk_scale * M_LOG2E_F;
   const float p_limit = p_max + ROUND;
+  const int has_bias = bias || window, last_place = item.end - 1 - item.begin;
+  const int has_whole_scores = has_bias || score_inv_scale != 0.0f;
 
   const int attended = count_attended(key_mask, use_mask, begin, end);
   const int blocks = (attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
   const int steps = blocks > 1 ? 2 * blocks : blocks;
-  int packed = -1, count = 0, next = begin;
+  int packed = -1, packed_count = 0, next = begin;
 
   for (int row = item.first; row < last; row += ROWS) {
     const int rows = last - row;
@@ -93,7 +99,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
                    max(rows - h * LANES, 1), head_size, by_words, q_flip, packed_q + h, 2);
     for (int i = 0; i < head_size * 2; i++) result[i] = 0;
     int16 base_of_row[2];
-    for (int h = 0; h < 2 && score_inv_scale != 0.0f; h++) {
+    for (int h = 0; h < 2 && has_whole_scores; h++) {
       int16 sum = -fill * q_fill;
       for (int d = 0; d < groups; d++) {
         const int16 ones = 0x01010101;
@@ -102,6 +108,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       base_of_row[h] = head_size * q_zero * k_zero - fill * q_fill * k_fill - k_zero * sum;
     }
     Softmax softmax = softmax_before(INT_MIN);
+    LargestSum sums = largest_sum_before();
     int16 p_sum0 = 0, p_sum1 = 0;
 
     for (int step = 0; step < steps; step++) {
@@ -109,7 +116,8 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       const int measure = step < blocks, finish = steps == blocks || !measure;
       if (packed != block) {
         if (block == 0) next = begin;
-        count = take_attended(key_mask, use_mask, &next, end, BLOCK_KEYS, keys);
+        const int count = packed_count =
+            take_attended(key_mask, use_mask, &next, end, BLOCK_KEYS, keys);
         for (int j = 0; j < count; j++) {
           PREFETCH_ROW(k + (size_t)keys[j] * k_stride);
           PREFETCH_ROW(v + (size_t)keys[j] * v_stride);
@@ -122,12 +130,18 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
         packed = block;
       }
 
+      const KeySpan span = keys_in_window(keys, packed_count, window, row, row + ROWS - 1, TILE);
+      const int count = span.count;
+      if (has_bias)
+        load_bias(added, window, row - item.begin, last_place, keys + span.first, item.begin, count,
+                  (count + TILE - 1) / TILE * TILE, (floatv*)scores);
       int16 block0 = INT_MIN, block1 = INT_MIN;
+      floatv largest0 = -FLT_MAX, largest1 = -FLT_MAX;  // with a bias
       for (int j = 0; j < count; j += TILE) {
         int16 a0[TILE], a1[TILE];
-        const int* key = packed_k + j * groups;
+        const int* key = packed_k + (span.first + j) * groups;
 #pragma unroll
-        for (int t = 0; t < TILE; t++) a0[t] = a1[t] = base_of_key[j + t];
+        for (int t = 0; t < TILE; t++) a0[t] = a1[t] = base_of_key[span.first + j + t];
         for (int d = 0; d < groups; d++) {
           const int16 q0 = packed_q[d * 2], q1 = packed_q[d * 2 + 1];
 #pragma unroll
@@ -137,11 +151,31 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
             VPDPBUSD(a1[t], x, q1);
           }
         }
+        if (has_whole_scores) {
+#pragma unroll
+          for (int t = 0; t < TILE; t++) {
+            a0[t] += base_of_row[0];
+            a1[t] += base_of_row[1];
+          }
+        }
         if (score_inv_scale != 0.0f) {
 #pragma unroll
           for (int t = 0; t < TILE; t++) {
-            a0[t] = quantize_scores(a0[t] + base_of_row[0], score_inv_scale, score_low, score_high);
-            a1[t] = quantize_scores(a1[t] + base_of_row[1], score_inv_scale, score_low, score_high);
+            a0[t] = quantize_scores(a0[t], score_inv_scale, score_low, score_high);
+            a1[t] = quantize_scores(a1[t], score_inv_scale, score_low, score_high);
+          }
+        }
+        if (has_bias) {
+#pragma unroll
+          for (int t = 0; t < TILE; t++) {
+            const floatv s0 =
+                fma(convert_floatv(a0[t]), (floatv)(qk_scale), as_floatv(scores[(j + t) * 2]));
+            const floatv s1 =
+                fma(convert_floatv(a1[t]), (floatv)(qk_scale), as_floatv(scores[(j + t) * 2 + 1]));
+            largest0 = s0 > largest0 ? s0 : largest0;
+            largest1 = s1 > largest1 ? s1 : largest1;
+            a0[t] = as_intv(s0);
+            a1[t] = as_intv(s1);
           }
         }
 #pragma unroll
@@ -152,9 +186,15 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
           scores[(j + t) * 2 + 1] = a1[t];
         }
       }
-      if (measure) grow_largest(&softmax, block0, block1, exponent);
-      if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
-      if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
+      if (has_bias) {
+        if (measure) grow_largest_sum(&sums, &softmax, largest0, largest1);
+        if (finish || !unnormalized) sums_to_powers(&sums, &softmax, scores, count);
+        if (step == blocks - 1) set_factors_of_sums(&softmax, p_inv_scale, unnormalized);
+      } else {
+        if (measure) grow_largest(&softmax, block0, block1, exponent);
+        if (finish || !unnormalized) scores_to_powers(&softmax, scores, count, exponent);
+        if (step == blocks - 1) set_factors(&softmax, p_inv_scale, unnormalized);
+      }
       if (!finish) continue;
 
       for (int j = count; j < ((count + 3) & ~3); j++) scores[j * 2] = scores[j * 2 + 1] = 0;
@@ -169,7 +209,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
         scores[g * 2] = p0;
         scores[g * 2 + 1] = p1;
       }
-      add_values(scores, packed_v, key_groups, head_size, result);
+      add_values(scores, packed_v + span.first / 4 * head_size, key_groups, head_size, result);
     }
 
     const int16 base0 = p_sum0 * v_zero, base1 = p_sum1 * v_zero;

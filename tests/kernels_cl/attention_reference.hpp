@@ -119,8 +119,10 @@ void for_each_softmax(const AttentionCase& c, Score&& score, Visit&& visit) {
         for (size_t j = 0; j < keys.size(); ++j) p[j] = score(row, keys[j], head * c.head_size);
         const double largest = p.empty() ? 0 : *std::max_element(p.begin(), p.end());
         double total = 0;
-        for (double& value : p) total += value = std::exp(value - largest);
-        for (double& value : p) value /= total;
+        // A row without keys in its window attends none.
+        for (double& value : p)
+          total += value = largest == -HUGE_VAL ? 0 : std::exp(value - largest);
+        for (double& value : p) value /= total > 0 ? total : 1;
         visit(row, head, keys, p);
       }
   }

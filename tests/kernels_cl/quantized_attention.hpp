@@ -62,8 +62,8 @@ inline std::vector<float> computed_reference(const AttentionCase& c, const Quant
       },
       [&](int32_t row, int32_t head, const std::vector<int32_t>& keys,
           const std::vector<double>& p) {
-        const double one =
-            z.unnormalized && !p.empty() ? *std::max_element(p.begin(), p.end()) : 1.0;
+        const double most = p.empty() ? 0 : *std::max_element(p.begin(), p.end());
+        const double one = z.unnormalized && most > 0 ? most : 1.0;
         std::vector<int64_t> p_q;
         for (const double x : p)
           p_q.push_back(std::min<int64_t>(std::llrint(x / one * z.p_inv_scale), z.p_max));

@@ -110,15 +110,23 @@ TEST_P(AttentionS8, QuantizedScores) {
 
 TEST_P(AttentionS8, BiasAndWindow) {
   const std::string& program = GetParam().program;
-  if (program != "attention_s8_ref" && program != "attention_s8_x86_avx2")
+  if (program != "attention_s8_ref" && !program.starts_with("attention_s8_x86"))
     GTEST_SKIP() << "takes neither";
   const auto values = normal_values(2 * 601 * 601, 9, 2.0f),
              of_tokens = normal_values(2 * 634 * 600, 10, 2.0f);
   for (const int32_t window : {0, 1, 16, 17, 64, 599, 600})
     for (const auto& bias : {ScoreBias{601, window, values}, ScoreBias{0, window, {}},
                              ScoreBias{600, window, of_tokens, true}})
-      for (const int32_t block_rows : {7, 64})
+      for (const int32_t block_rows : {7, 64, 640})
         expect_right({.lengths = {1, 600, 0, 33}, .head_size = 32}, {}, block_rows, bias);
+  // Gaps between the attended keys, and terms of zero points that softmax does not cancel.
+  AttentionCase masked{.lengths = {70, 530}, .head_size = 20};
+  for (int32_t token = 0; token < masked.tokens(); ++token)
+    masked.mask.push_back(token % 11 != 3 && (token < 200 || token > 290));
+  for (const int32_t window : {0, 20, 70})
+    for (const int32_t type : {kU8, kS8})
+      expect_right(masked, {.q = {type, 5}, .k = {type, -3}, .v = {type, 7}}, 96,
+                   {601, window, values});
 }
 
 TEST_P(AttentionS8, UnequalLengthsAndEmptySequence) {
