@@ -64,8 +64,6 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
   const Rows item = rows_of(PLACE, seq_offsets, block_rows);
   const int last = item.last;
   if (item.first >= last) return;
-  const int begin = first_in_window(item.begin, item.first, window);
-  const int end = end_in_window(item.end, last - 1, window);
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
@@ -82,10 +80,14 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
 
   const int cached_keys = min(CACHED_FLOATS / head_size, CACHED_KEYS) / BLOCK_KEYS * BLOCK_KEYS;
   const int has_bias = bias || window, last_place = item.end - 1 - item.begin;
-  int cached = -1, next = begin;  // which cached_keys keys `keys` holds
-  const int attended = count_attended(key_mask, use_mask, begin, end);
+  RowsOfKeys held = {item.first, 0, 0, 0};
+  int cached = -1, next = 0;  // which cached_keys keys `keys` holds
 
   for (int row = item.first; row < last; row += ROWS) {
+    if (row >= held.last) {
+      held = next_rows(item, row, window, cached_keys, ROWS, key_mask, use_mask);
+      cached = -1;
+    }
     const int rows = last - row;
     for (int h = 0; h < 2; h++)
       load_transposed((__global const int*)q + (size_t)min(row + h * LANES, last - 1) * q_stride,
@@ -94,11 +96,11 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
     for (int i = 0; i < head_size * 2; i++) result[i] = 0.0f;
     floatv largest0 = -FLT_MAX, largest1 = -FLT_MAX, total0 = 0.0f, total1 = 0.0f;
 
-    for (int first_key = 0; first_key < attended; first_key += BLOCK_KEYS) {
+    for (int first_key = 0; first_key < held.attended; first_key += BLOCK_KEYS) {
       if (cached != first_key / cached_keys) {
         cached = first_key / cached_keys;
-        if (cached == 0) next = begin;
-        for (int n = 0; next < end && n < cached_keys; next++) {
+        if (cached == 0) next = held.begin;
+        for (int n = 0; next < held.end && n < cached_keys; next++) {
           if (use_mask && !key_mask[next]) continue;
           copy_row(k + (size_t)next * k_stride, head_size, keys + n * head_size);
           copy_row(v + (size_t)next * v_stride, head_size, values + n * head_size);
@@ -107,7 +109,7 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
       }
       const float* key_block = keys + first_key % cached_keys * head_size;
       const float* value_block = values + first_key % cached_keys * head_size;
-      const int count = min(BLOCK_KEYS, attended - first_key);
+      const int count = min(BLOCK_KEYS, held.attended - first_key);
       const int* place = places + first_key % cached_keys;
       const int row_place = row - item.begin;
       if (window && (place[count - 1] < row_place - window ||

@@ -108,8 +108,6 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const Rows item = rows_of(PLACE, seq_offsets, block_rows);
   const int last = item.last;
   if (item.first >= last) return;
-  const int begin = first_in_window(item.begin, item.first, window);
-  const int end = end_in_window(item.end, last - 1, window);
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
@@ -126,13 +124,16 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const float exponent = qk_scale * M_LOG2E_F;
   const int has_bias = bias || window, last_place = item.end - 1 - item.begin;
 
-  const int attended = count_attended(key_mask, use_mask, begin, end);
-  const int blocks = (attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
-  const int steps = blocks > 1 ? 2 * blocks : blocks;
-  int packed = -1, packed_count = 0, next = begin;
+  RowsOfKeys held = {item.first, 0, 0, 0};
+  int blocks = 0, packed = -1, packed_count = 0, next = 0;
 
   for (int row = item.first; row < last; row += ROWS) {
-    const int rows = last - row;
+    if (row >= held.last) {
+      held = next_rows(item, row, window, BLOCK_KEYS, ROWS, key_mask, use_mask);
+      blocks = (held.attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
+      packed = -1;
+    }
+    const int rows = last - row, steps = blocks > 1 ? 2 * blocks : blocks;
     for (int h = 0; h < 2; h++)
       pack_queries(q, q_stride, row + h * LANES, last - 1, head_size, q_type, q_zero_point,
                    packed_q + h);
@@ -145,8 +146,8 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       const int block = step < blocks ? step : step - blocks;
       const int measure = step < blocks, finish = steps == blocks || !measure;
       if (packed != block) {
-        if (block == 0) next = begin;
-        packed_count = take_attended(key_mask, use_mask, &next, end, BLOCK_KEYS, keys);
+        if (block == 0) next = held.begin;
+        packed_count = take_attended(key_mask, use_mask, &next, held.end, BLOCK_KEYS, keys);
         pack_keys(k, k_stride, keys, packed_count, head_size, k_type, k_zero_point, packed_k);
         pack_values(v, v_stride, keys, packed_count, head_size, v_type, v_zero_point, packed_v);
         packed = block;

@@ -56,8 +56,6 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const Rows item = rows_of(PLACE, seq_offsets, block_rows);
   const int last = item.last;
   if (item.first >= last) return;
-  const int begin = first_in_window(item.begin, item.first, window);
-  const int end = end_in_window(item.end, last - 1, window);
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
@@ -85,13 +83,16 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const int has_bias = bias || window, last_place = item.end - 1 - item.begin;
   const int has_whole_scores = has_bias || score_inv_scale != 0.0f;
 
-  const int attended = count_attended(key_mask, use_mask, begin, end);
-  const int blocks = (attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
-  const int steps = blocks > 1 ? 2 * blocks : blocks;
-  int packed = -1, packed_count = 0, next = begin;
+  RowsOfKeys held = {item.first, 0, 0, 0};
+  int blocks = 0, packed = -1, packed_count = 0, next = 0;
 
   for (int row = item.first; row < last; row += ROWS) {
-    const int rows = last - row;
+    if (row >= held.last) {
+      held = next_rows(item, row, window, BLOCK_KEYS, ROWS, key_mask, use_mask);
+      blocks = (held.attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
+      packed = -1;
+    }
+    const int rows = last - row, steps = blocks > 1 ? 2 * blocks : blocks;
     for (int r = row + ROWS; r < min(row + 2 * ROWS, last); r++)
       PREFETCH_ROW(q + (size_t)r * q_stride);
     for (int h = 0; h < 2; h++)
@@ -115,9 +116,9 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       const int block = step < blocks ? step : step - blocks;
       const int measure = step < blocks, finish = steps == blocks || !measure;
       if (packed != block) {
-        if (block == 0) next = begin;
+        if (block == 0) next = held.begin;
         const int count = packed_count =
-            take_attended(key_mask, use_mask, &next, end, BLOCK_KEYS, keys);
+            take_attended(key_mask, use_mask, &next, held.end, BLOCK_KEYS, keys);
         for (int j = 0; j < count; j++) {
           PREFETCH_ROW(k + (size_t)keys[j] * k_stride);
           PREFETCH_ROW(v + (size_t)keys[j] * v_stride);
