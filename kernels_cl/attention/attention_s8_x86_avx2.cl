@@ -10,9 +10,9 @@
 //   scores   [keys][rows]     s32, then the powers (f32), then [keys/2][rows][2] probabilities
 //   packed_v [keys/2][d][2]   the values of two keys side by side
 //
-// The maximum is taken among integers, so no rounding happens before the exponent. Up to BLOCK_KEYS
-// keys every score is computed once; with more, a first pass over the blocks finds maximum and sum,
-// and a second recomputes the scores. With a bias or a window, scores are floats, held as their
+// The maximum is taken among integers, so no rounding happens before the exponent. A block is as
+// many keys as fit the arrays; in a single one every score is computed once. With more, a first
+// pass over the blocks finds maximum and sum, and a second recomputes the scores. With a bias or a window, scores are floats, held as their
 // bits, and keys outside of the windows of all rows of a work-item are absent.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1. Keys are packed once for
@@ -24,7 +24,10 @@
 #define HEAD_MAX 256  // largest head_size: size of the private arrays
 #endif
 #ifndef BLOCK_KEYS
-#define BLOCK_KEYS 512  // keys held at a time, a multiple of 8
+#define BLOCK_KEYS 4096  // keys of a block at most, a multiple of 8
+#endif
+#ifndef BLOCK_SHORTS
+#define BLOCK_SHORTS (1024 * HEAD_MAX)  // of the keys of a block, and of values: 4096 keys of 64
 #endif
 #if !defined(LANES) && !defined(__AVX512BW__)
 #define LANES 8
@@ -114,13 +117,14 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const Bias added = BIAS_OF(head, item.begin);
 
   intv packed_q[HEAD_MAX / 2 * 2];
-  short packed_k[BLOCK_KEYS * HEAD_MAX];
-  int packed_v[BLOCK_KEYS / 2 * HEAD_MAX];
+  short packed_k[BLOCK_SHORTS];
+  int packed_v[BLOCK_SHORTS / 2];
   intv scores[BLOCK_KEYS * 2];
   intv result[HEAD_MAX * 2];
   int keys[BLOCK_KEYS];   // row of each attended key of the block
 
   const int groups = (head_size + 1) / 2;
+  const int block_keys = min(BLOCK_KEYS, BLOCK_SHORTS / 2 / groups / 8 * 8);
   const float exponent = qk_scale * M_LOG2E_F;
   const int has_bias = bias || window, last_place = item.end - 1 - item.begin;
 
@@ -129,8 +133,8 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
 
   for (int row = item.first; row < last; row += ROWS) {
     if (row >= held.last) {
-      held = next_rows(item, row, window, BLOCK_KEYS, ROWS, key_mask, use_mask);
-      blocks = (held.attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
+      held = next_rows(item, row, window, block_keys, ROWS, key_mask, use_mask);
+      blocks = (held.attended + block_keys - 1) / block_keys;
       packed = -1;
     }
     const int rows = last - row, steps = blocks > 1 ? 2 * blocks : blocks;
@@ -147,7 +151,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       const int measure = step < blocks, finish = steps == blocks || !measure;
       if (packed != block) {
         if (block == 0) next = held.begin;
-        packed_count = take_attended(key_mask, use_mask, &next, held.end, BLOCK_KEYS, keys);
+        packed_count = take_attended(key_mask, use_mask, &next, held.end, block_keys, keys);
         pack_keys(k, k_stride, keys, packed_count, head_size, k_type, k_zero_point, packed_k);
         pack_values(v, v_stride, keys, packed_count, head_size, v_type, v_zero_point, packed_v);
         packed = block;

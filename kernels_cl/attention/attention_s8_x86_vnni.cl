@@ -12,9 +12,9 @@
 // Zero points: with q' = q (s8) and k' = k (u8) after the sign shift, z = zero point of q',
 //   sum (q - zq)(k - zk) = sum q' k' - z * sum k' + terms of the row alone, which softmax cancels
 // unless scores are quantized: base_of_row, with the zero point z' of k', is z z' d - z' * sum q'.
-// The maximum is taken among integers, so no rounding happens before the exponent. Up to BLOCK_KEYS
-// keys every score is computed once; with more, a first pass over the blocks finds maximum and sum,
-// and a second recomputes the scores.
+// The maximum is taken among integers, so no rounding happens before the exponent. A block is as
+// many keys as fit the arrays; in a single one every score is computed once. With more, a first
+// pass over the blocks finds maximum and sum, and a second recomputes the scores.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1. Keys are packed once for
 // all rows of a work-item: block_rows should be a multiple of 32, as large as leaves work for every
@@ -25,7 +25,10 @@
 #define HEAD_MAX 256  // largest head_size: size of the private arrays
 #endif
 #ifndef BLOCK_KEYS
-#define BLOCK_KEYS 512  // keys held at a time, a multiple of TILE
+#define BLOCK_KEYS 4096  // keys of a block at most, a multiple of TILE
+#endif
+#ifndef BLOCK_BYTES
+#define BLOCK_BYTES (1024 * HEAD_MAX)  // of the keys of a block, and of values: 4096 keys of 64
 #endif
 #define TILE 8   // keys or columns in one register tile: TILE * 2 sums
 #if BLOCK_KEYS % TILE
@@ -62,14 +65,15 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
   const Bias added = BIAS_OF(head, item.begin);
 
   int16 packed_q[HEAD_MAX / 4 * 2];
-  int packed_k[BLOCK_KEYS * (HEAD_MAX / 4)];
-  int packed_v[BLOCK_KEYS / 4 * HEAD_MAX];
+  int packed_k[BLOCK_BYTES / 4];
+  int packed_v[BLOCK_BYTES / 4];
   int16 scores[BLOCK_KEYS * 2];
   int16 result[HEAD_MAX * 2];
   int base_of_key[BLOCK_KEYS];  // the sum of the bytes of each key, then -z times that
   int keys[BLOCK_KEYS];         // row of each attended key of the block
 
   const int groups = (head_size + 3) / 4;
+  const int block_keys = min(BLOCK_KEYS, BLOCK_BYTES / 4 / groups / TILE * TILE);
   const uchar q_flip = q_type == TYPE_U8 ? 0x80 : 0;
   const uchar k_flip = k_type == TYPE_S8 ? 0x80 : 0;
   const uchar v_flip = v_type == TYPE_U8 ? 0x80 : 0;
@@ -88,8 +92,8 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
 
   for (int row = item.first; row < last; row += ROWS) {
     if (row >= held.last) {
-      held = next_rows(item, row, window, BLOCK_KEYS, ROWS, key_mask, use_mask);
-      blocks = (held.attended + BLOCK_KEYS - 1) / BLOCK_KEYS;
+      held = next_rows(item, row, window, block_keys, ROWS, key_mask, use_mask);
+      blocks = (held.attended + block_keys - 1) / block_keys;
       packed = -1;
     }
     const int rows = last - row, steps = blocks > 1 ? 2 * blocks : blocks;
@@ -118,7 +122,7 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
       if (packed != block) {
         if (block == 0) next = held.begin;
         const int count = packed_count =
-            take_attended(key_mask, use_mask, &next, held.end, BLOCK_KEYS, keys);
+            take_attended(key_mask, use_mask, &next, held.end, block_keys, keys);
         for (int j = 0; j < count; j++) {
           PREFETCH_ROW(k + (size_t)keys[j] * k_stride);
           PREFETCH_ROW(v + (size_t)keys[j] * v_stride);
