@@ -156,12 +156,12 @@ const std::vector<AttentionVariant> attention_s8{
     {"x86_avx2", "attention_s8_x86_avx2", avx2, true, false, Unit::none, true},
     {"portable", "attention_s8_portable", cpu_only, true},
     {"mma", "attention_s8_mma", mma_attention, false, true, Unit::matrix},
-    {"dot4", "attention_s8_dot4", large_groups, false, true},
+    {"dot4", "attention_s8_dot4", large_groups, false, true, Unit::none, true},
     {"ref", "attention_s8_ref", {}, false, false, Unit::none, true}};
 
 const std::vector<AttentionVariant> attention_f32{
     {"x86", "attention_f32_x86", cpu_only, true, false, Unit::none, true},
-    {"group", "attention_f32_group", large_groups, false, true},
+    {"group", "attention_f32_group", large_groups, false, true, Unit::none, true},
     {"ref", "attention_f32_ref", {}, false, false, Unit::none, true}};
 
 const AttentionVariant attention_bf16{"x86_bf16", "attention_bf16_x86", avx512_bf16, true};

@@ -110,7 +110,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int row0 = begin + (int)get_group_id(0) * ROWS;
   // Every work-item meets every barrier: a group past its sequence has no tiles.
-  const int tiles = row0 < end ? (end - begin + KEYS - 1) / KEYS : 0;
+  const Tiles tiles = tiles_of(begin, end, row0, BIAS ? window : 0);
   const bool q_aligned = ((q_stride | q_offset | head_size) & 3) == 0;
   const bool k_aligned = ((k_stride | k_offset | head_size) & 3) == 0;
   const bool v_aligned = ((v_stride | v_offset | head_size) & 3) == 0;
@@ -118,6 +118,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
+  const Bias added = BIAS_OF(head, begin);
 
   float sums[ITEM_ROWS][COLUMNS], largest[ITEM_ROWS], total[ITEM_ROWS];
 #pragma unroll
@@ -128,7 +129,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
     for (int j = 0; j < COLUMNS; j++) sums[i][j] = 0.0f;
   }
 
-  for (int tile = 0; tile < tiles; tile++) {
+  for (int tile = tiles.first; tile < tiles.end; tile++) {
     const int key0 = begin + tile * KEYS;
     float x[ITEM_ROWS][4];
 #pragma unroll
@@ -143,10 +144,17 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
       multiply(x, strip + ty * ITEM_ROWS, k_strip + tx * 4);
     }
 
-    const int4 is_key = attended(key0 + tx * 4, end, key_mask, use_mask);
+    const int key = key0 + tx * 4, first_row = row0 + ty * ITEM_ROWS;
+    const int4 all_keys = attended(key, end, key_mask, use_mask);
     float before[ITEM_ROWS];
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {
+      const int4 is_key = in_window(all_keys, window, first_row + i, key);
+      if (BIAS && bias) {
+        const float4 more =
+            bias_of_keys(added, first_row + i - begin, key - begin, end - 1 - begin) * M_LOG2E_F;
+        x[i][0] += more.s0, x[i][1] += more.s1, x[i][2] += more.s2, x[i][3] += more.s3;
+      }
       const float4 known =
           select((float4)(-FLT_MAX), (float4)(x[i][0], x[i][1], x[i][2], x[i][3]), -is_key);
       before[i] = largest[i];
@@ -156,6 +164,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {
       const float shrink = exp2_negative((float4)(before[i] - largest[i])).s0;
+      const int4 is_key = in_window(all_keys, window, first_row + i, key);
       const float4 scores = (float4)(x[i][0], x[i][1], x[i][2], x[i][3]);
       const float4 p = select((float4)(0.0f), exp2_or_nan(scores - largest[i]), -is_key);
       total[i] = total[i] * shrink + (p.s0 + p.s1 + p.s2 + p.s3);

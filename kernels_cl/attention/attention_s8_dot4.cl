@@ -74,8 +74,11 @@ __attribute__((always_inline)) static void make_scores(
   }
 }
 
-static float4 as_floats(const int* scores) {
-  return (float4)(scores[0], scores[1], scores[2], scores[3]);
+// Scores of a row and four keys from `key` on, times the scale and plus the bias where there is
+// one.
+static float4 sums_of(const int* scores, float scale, Bias bias, int row, int key, int last) {
+  const float4 x = (float4)(scores[0], scores[1], scores[2], scores[3]);
+  return BIAS && bias.scores ? fma(x, (float4)(scale), bias_of_keys(bias, row, key, last)) : x;
 }
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
@@ -91,7 +94,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int row0 = begin + (int)get_group_id(0) * ROWS;
   // Every work-item meets every barrier: a group past its sequence has no tiles.
-  const int tiles = row0 < end ? (end - begin + KEYS - 1) / KEYS : 0;
+  const Tiles tiles = tiles_of(begin, end, row0, BIAS ? window : 0);
 
   const Bytes q_bytes = bytes_of(q_type, q_zero_point, (q_stride | q_offset | head_size) % 16 == 0);
   const Bytes k_bytes = bytes_of(k_type, k_zero_point, (k_stride | k_offset | head_size) % 16 == 0);
@@ -99,13 +102,15 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
+  const Bias added = BIAS_OF(head, begin);
+  const int first_row = row0 + ty * ITEM_ROWS, last_place = end - 1 - begin;
 
-  if (tiles > 0)
+  if (tiles.first < tiles.end)
     load_tile(q, q_stride, row0, end - 1, ROWS, head_size, q_bytes.flip, q_bytes.aligned, q_tile,
               ROW_PITCH, q_sums);
   const ScoreTerms terms = {q_bytes.zero,    k_bytes.zero, q_bytes.zero * k_bytes.zero * head_size,
                             score_inv_scale, score_low,    score_high};
-  const float exponent = qk_scale * M_LOG2E_F;
+  const float exponent = (BIAS && bias ? 1.0f : qk_scale) * M_LOG2E_F;
   int scores[ITEM_ROWS][4], sums[ITEM_ROWS][COLUMNS];
   float largest[ITEM_ROWS], total[ITEM_ROWS], p_sum[ITEM_ROWS];  // total becomes the factor of p
 #pragma unroll
@@ -116,17 +121,21 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
     for (int j = 0; j < COLUMNS; j++) sums[i][j] = 0;
   }
 
-  for (int tile = 0; tile < tiles; tile++) {  // what probabilities need to know of all keys
+  // What probabilities need to know of all keys.
+  for (int tile = tiles.first; tile < tiles.end; tile++) {
     const int key0 = begin + tile * KEYS;
     barrier(CLK_LOCAL_MEM_FENCE);  // the tile before has been read
     load_tile(k, k_stride, key0, end - 1, KEYS, head_size, k_bytes.flip, k_bytes.aligned, k_tile,
               KEY_PITCH, k_sums);
     barrier(CLK_LOCAL_MEM_FENCE);
     make_scores(scores, q_tile, k_tile, q_sums, k_sums, terms);
-    const int4 is_key = attended(key0 + tx * 4, end, key_mask, use_mask);
+    const int key = key0 + tx * 4;
+    const int4 all_keys = attended(key, end, key_mask, use_mask);
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {
-      const float4 x = as_floats(scores[i]);
+      const int4 is_key = in_window(all_keys, window, first_row + i, key);
+      const float4 x =
+          sums_of(scores[i], qk_scale, added, first_row + i - begin, key - begin, last_place);
       const float4 known = select((float4)(-FLT_MAX), x, -is_key);
       const float before = largest[i];
       largest[i] = fmax(fmax(fmax(known.s0, known.s1), fmax(known.s2, known.s3)), before);
@@ -151,19 +160,24 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   for (int i = 0; i < ITEM_ROWS; i++)
     total[i] = unnormalized ? p_inv_scale : p_inv_scale / total[i];
 
-  for (int tile = 0; tile < tiles; tile++) {
+  const int many = tiles.end - tiles.first > 1;
+  for (int tile = tiles.first; tile < tiles.end; tile++) {
     const int key0 = begin + tile * KEYS;
     barrier(CLK_LOCAL_MEM_FENCE);
     load_values(v, v_stride, key0, end - 1, head_size, v_bytes.flip, v_bytes.aligned, v_tile);
-    if (tiles > 1)
+    if (many)
       load_tile(k, k_stride, key0, end - 1, KEYS, head_size, k_bytes.flip, k_bytes.aligned, k_tile,
                 KEY_PITCH, k_sums);
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (tiles > 1) make_scores(scores, q_tile, k_tile, q_sums, k_sums, terms);
-    const int4 is_key = attended(key0 + tx * 4, end, key_mask, use_mask);
+    if (many) make_scores(scores, q_tile, k_tile, q_sums, k_sums, terms);
+    const int key = key0 + tx * 4;
+    const int4 all_keys = attended(key, end, key_mask, use_mask);
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {
-      const float4 power = exp2_negative((as_floats(scores[i]) - largest[i]) * exponent);
+      const int4 is_key = in_window(all_keys, window, first_row + i, key);
+      const float4 x =
+          sums_of(scores[i], qk_scale, added, first_row + i - begin, key - begin, last_place);
+      const float4 power = exp2_negative((x - largest[i]) * exponent);
       const int4 steps = min(convert_int4(rint(power * total[i])), p_max);
       const int4 p = select((int4)(0), steps, -is_key);
       p_sum[i] += sum4(p);

@@ -12,8 +12,9 @@
 //
 // The maximum is taken among integers, so no rounding happens before the exponent. A block is as
 // many keys as fit the arrays; in a single one every score is computed once. With more, a first
-// pass over the blocks finds maximum and sum, and a second recomputes the scores. With a bias or a window, scores are floats, held as their
-// bits, and keys outside of the windows of all rows of a work-item are absent.
+// pass over the blocks finds maximum and sum, and a second recomputes the scores. With a bias or a
+// window, scores are floats, held as their bits, and only keys in the windows of the rows at hand
+// are scored.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1. Keys are packed once for
 // all rows of a work-item: block_rows should be a multiple of 32, as large as leaves work for every

@@ -80,8 +80,9 @@ struct ScoreBias {
 
 /// The kernel for a case, as the planner asks for it.
 inline opencl::Kernel kernel_for(const Implementation& variant, std::string_view name,
-                                 const AttentionCase& c) {
+                                 const AttentionCase& c, const ScoreBias& bias = {}) {
   opencl::Defines defines = variant.defines;
+  if (variant.groups) defines["BIAS"] = !bias.values.empty() || bias.window > 0;
   for (int size = 256; variant.groups && size >= 32 && size >= c.head_size; size /= 2)
     defines["HEAD_MAX"] = size;
   // Most tests have heads of up to 64 columns.

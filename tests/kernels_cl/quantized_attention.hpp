@@ -106,7 +106,7 @@ std::vector<T> attend(const Implementation& program, const AttentionCase& c, con
              added = bias.values.empty() ? opencl::Buffer() : upload(bias.values);
   Output<T> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
-  auto kernel = kernel_for(program, "attention_s8", c);
+  auto kernel = kernel_for(program, "attention_s8", c, bias);
   kernels::set(kernel, kernels::AttentionS8<KernelArgument>{.q = input,
                                                             .q_stride = stride,
                                                             .q_offset = 0,

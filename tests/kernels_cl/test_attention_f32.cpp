@@ -38,7 +38,7 @@ std::vector<float> attend(const Implementation& program, const AttentionCase& c,
              added = bias.values.empty() ? opencl::Buffer() : upload(bias.values);
   Output<float> out(static_cast<size_t>(c.tokens()) * static_cast<size_t>(c.hidden()));
   const int32_t hidden = c.hidden(), stride = 3 * hidden, use_mask = !c.mask.empty();
-  auto kernel = kernel_for(program, "attention_f32", c);
+  auto kernel = kernel_for(program, "attention_f32", c, bias);
   kernels::set(kernel, kernels::AttentionFloat<KernelArgument>{.q = input,
                                                                .q_stride = stride,
                                                                .q_offset = 0,
@@ -125,7 +125,6 @@ TEST_P(AttentionF32, MaskWithHolesAndRowWithoutKeys) {
 }
 
 TEST_P(AttentionF32, BiasAndWindow) {
-  if (GetParam().groups) GTEST_SKIP() << "takes neither";
   const AttentionCase c{.lengths = {1, 300, 0, 33, 65}, .heads = 3, .head_size = 32};
   const auto qkv =
       normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7);
@@ -141,7 +140,6 @@ TEST_P(AttentionF32, BiasAndWindow) {
 }
 
 TEST_P(AttentionF32, ARowWithoutKeysInItsWindowIsZero) {
-  if (GetParam().groups) GTEST_SKIP() << "takes no window";
   AttentionCase c{.lengths = {200}, .heads = 1, .mask = std::vector<uint8_t>(200, 0)};
   c.mask[0] = 1;
   const auto qkv = normal_values(200 * 192, 5);

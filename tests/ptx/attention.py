@@ -19,6 +19,8 @@ class Case:
     mask: bool = False
     offset: int = 0
     rows: int = 0  # of a work-group; 0: as the plan chooses for long sequences
+    bias: bool = False
+    window: int = 0  # not with a mask: every row attends itself
     # of int8:
     unit: str = "dot4"  # "mma", "twin": mma emulated, or "ref": the plain kernel
     types: tuple = (S8, S8, U8)
@@ -39,6 +41,8 @@ class Case:
         if self.mask:
             self.keys = self.random.integers(0, 2, self.tokens).astype(np.uint8)
             self.keys[:self.lengths[0]] = 0  # no key at all
+        longest = max(self.lengths)
+        self.added = self.random.normal(0, 1, (self.heads, longest, longest)).astype(np.float32) if self.bias else None
         self.seq_offsets = np.cumsum([0, *self.lengths]).astype(np.int32)
         self.head_max = max(32, 1 << (self.head_size - 1).bit_length())
         if not self.rows:
@@ -58,9 +62,15 @@ class Case:
                 attended = self.keys[begin:end] != 0
                 if not attended.any():
                     continue
-                scores = scores_of(q, k[attended])
+                scores = self.with_bias(scores_of(q, k[attended]), head, np.flatnonzero(attended))
                 powers = np.exp(scores - scores.max(axis=1, keepdims=True))
                 yield slice(begin, end), columns, v[attended], powers, powers.sum(axis=1, keepdims=True)
+
+    def with_bias(self, scores, head, keys):
+        rows = np.arange(len(scores))[:, None]
+        if self.bias:
+            scores = scores + self.added[head][rows, keys]
+        return np.where(abs(rows - keys) > self.window, -np.inf, scores) if self.window else scores
 
     def parts(self, data):
         return [data[:, o:o + self.hidden].astype(np.float64) for o in self.offsets]
@@ -77,16 +87,21 @@ class Case:
         defines = (f"HEAD_MAX={self.head_max}", f"ROWS={self.rows}", "DOT4=2")
         if self.unit in ("mma", "twin"):
             return "attention_s8_mma", "attention_s8", defines + (f"MATRIX_EMULATED={int(self.unit == 'twin')}",), 80
-        return "attention_s8_dot4", "attention_s8", defines, 75
+        return "attention_s8_dot4", "attention_s8", (*defines, self.has_bias()), 75
 
     def place(self, memory, data):
         """(q, k, v with strides and offsets as the kernels take them)."""
         at, i32 = memory.add("qkv", data), np.int32
         return [(at, i32(self.stride), i32(o)) for o in self.offsets]
 
-    def no_bias(self):
-        """The last arguments: bias, its steps, window."""
-        return [np.uint64(0), *[np.int32(0)] * 5]
+    def has_bias(self):
+        return f"BIAS={int(self.bias or self.window > 0)}"
+
+    def bias_arguments(self, memory):
+        """The last ones: bias, its steps from row to row, key to key, head to head and of a token, window."""
+        at = memory.add("bias", self.added, 4) if self.bias else np.uint64(0)
+        longest = max(self.lengths)
+        return [at, *(np.int32(i) for i in (longest, 1, longest * longest, 0, self.window))]
 
     def tail(self, memory):
         null = np.uint64(0)
@@ -99,14 +114,14 @@ def run_f32(case, edits=()):
     """(result, expected, bound of the difference), each [tokens][hidden]."""
     stored = np.float16 if case.half else np.float32
     data = case.random.normal(0, 1, (case.tokens, case.stride)).astype(stored)
-    defines = (f"HEAD_MAX={case.head_max}", f"ROWS={case.rows}", "DOT4=2") + (("HALF=1",) if case.half else ())
+    defines = (f"HEAD_MAX={case.head_max}", f"ROWS={case.rows}", "DOT4=2", case.has_bias()) + (("HALF=1",) if case.half else ())
     program = program_of("attention_f32_group", "attention_f32", defines, 75, edits)
     memory = GlobalMemory()
     q, k, v = case.place(memory, data)
     out = memory.add("out", np.zeros((case.tokens, case.hidden), stored), writable=True, filled=False)
     scale = np.float32(1 / np.sqrt(case.head_size))
     launch(program, memory, *case.grid(),
-           [*q, *k, *v, out, *case.tail(memory), scale, np.int32(case.rows), *case.no_bias()])
+           [*q, *k, *v, out, *case.tail(memory), scale, np.int32(case.rows), *case.bias_arguments(memory)])
     expected = np.zeros((case.tokens, case.hidden))
     for rows, columns, values, powers, totals in case.softmaxes(case.parts(data),
                                                                 lambda q, k: q @ k.T * float(scale)):
@@ -131,7 +146,7 @@ def run_s8(case, edits=()):
     launch(program, memory, *case.grid(), [
         *operands, out, i32(case.out_type), case.out_inv_scale, i32(case.out_zero), *case.tail(memory),
         case.qk_scale, p_inv_scale, i32(case.p_max), i32(case.unnormalized), case.pv_scale,
-        case.score_inv_scale, i32(low), i32(high), i32(1), *case.no_bias()])
+        case.score_inv_scale, i32(low), i32(high), i32(1), *case.bias_arguments(memory)])
 
     qkv = [data[:, o:o + case.hidden].view(OUT[t]).astype(np.int64) - z
            for o, t, z in zip(case.offsets, case.types, case.zeros)]

@@ -60,6 +60,14 @@ class Attention(KernelTest):
                         types=((U8, S8)[i % 2], S8, U8), offset=(0, 16, 3)[i % 3], out_type=(F32, U8)[i // 2 % 2],
                         unnormalized=i % 2, p_max=(255, 127)[i // 2 % 2], unit="mma")
 
+    def test_biases_and_windows(self):
+        for run in attention.run_s8, attention.run_f32:
+            self.expect(run, 5, 70, 1, bias=True, rows=32)
+            self.expect(run, 3, 66, heads=1, head_size=33, bias=True, mask=True)
+            self.expect(run, 150, heads=1, head_size=32, window=20, rows=32)
+            self.expect(run, 70, 3, heads=1, head_size=32, bias=True, window=1)
+        self.expect(attention.run_s8, 20, heads=1, head_size=32, bias=True, unnormalized=1, quantized_scores=True)
+
     def test_lengths_in_floats(self):
         for i, length in enumerate((1, 31, 32, 33, 64, 65)):
             self.expect(attention.run_f32, length, rows=(64, 32)[i % 2], heads=1, half=i % 3 == 0)

@@ -87,6 +87,9 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Attention
     defines = {{"HEAD_MAX", head_max_of(g)},
                {"ROWS", group_rows_of(b, g)},
                {"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
+  if (variant.groups && variant.takes_bias)
+    defines["BIAS"] = !std::holds_alternative<std::nullptr_t>(arguments.bias) ||
+                      std::get<std::int32_t>(arguments.window) > 0;
   if (variant.unit == kernels::Unit::matrix) defines["MATRIX_EMULATED"] = 0;
   Step& step = b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines),
                         arguments, grid);
