@@ -176,3 +176,38 @@ def run_s8(case, edits=()):
         expected = np.clip(np.rint(expected * case.out_inv_scale) + np.float32(case.out_zero), limits.min, limits.max)
         bound = np.where(near_tie > 0, near_tie * case.out_inv_scale + 1, 0)
     return memory.get("out", out_of).reshape(shape).astype(np.float64), expected.astype(np.float64), bound
+
+
+def run_position_scores(lengths, head_size, count, x_type=F32, of_keys=False, adds=False, edits=()):
+    """(result, expected, bound), each [heads][tokens][longest]: by key and place of the row."""
+    random, memory, i32 = np.random.default_rng((len(lengths), head_size, count)), GlobalMemory(), np.int32
+    heads, offset, tokens, longest, zero = 2, 3, sum(lengths), max(lengths), (0, 117, -3)[x_type]
+    stride, seq, offsets = offset + heads * head_size, longest + 2, np.cumsum([0, *lengths])
+    if x_type == F32:
+        x = random.normal(0, 1, (tokens, stride)).astype(np.float32)
+    else:
+        x = random.integers(0, 256, (tokens, stride)).astype(np.uint8).view(OUT[x_type])
+    table = random.normal(0, 1, (heads, head_size, count)).astype(np.float32)
+    index = random.integers(-count, count, (seq, seq)).astype(i32)
+    addend = random.normal(0, 1, (heads, tokens, longest)).astype(np.float32)
+    panels = np.pad(table, ((0, 0), (0, 0), (0, -count % 32))).reshape(heads, head_size, -1, 32).transpose(0, 2, 1, 3)
+    # Places after the last row of a sequence stay as they were.
+    out = memory.add("out", np.zeros(addend.shape, np.float32), writable=True)
+    launch(program_of("position_scores_f32_ref", "position_scores", (), 75, edits), memory,
+           (longest, heads, len(lengths)), (1, 1, 1),
+           [memory.add("x", x), i32(stride), i32(offset), i32(x_type), i32(zero),
+            memory.add("positions", np.ascontiguousarray(panels), 4), i32(count), memory.add("index", index, 4),
+            i32(seq), i32(of_keys), memory.add("addend", addend, 4) if adds else np.uint64(0), out, i32(longest),
+            i32(tokens * longest), memory.add("seq_offsets", offsets.astype(i32), 4), i32(heads), i32(head_size),
+            np.float32(0.25), i32(1), memory.add("error", np.zeros(1, i32), 4, writable=True)])
+    products = np.einsum("thd,hdp->htp", (x[:, offset:].astype(np.float64) - zero).reshape(tokens, heads, head_size),
+                         table.astype(np.float64))
+    expected = np.zeros(addend.shape)
+    for begin, length in zip(offsets, lengths):
+        places = index[:length, :length] % count
+        scores = np.take_along_axis(products[:, begin:begin + length], places[None], 2)  # [heads][from][to]
+        expected[:, begin:begin + length, :length] = 0.25 * (scores if of_keys else scores.transpose(0, 2, 1))
+        if adds:
+            expected[:, begin:begin + length, :length] += addend[:, begin:begin + length, :length]
+    bound = 1e-6 * (1 + np.abs(products).max()) * np.sqrt(head_size)
+    return memory.get("out", np.float32).reshape(addend.shape).astype(np.float64), expected, bound

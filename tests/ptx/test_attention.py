@@ -33,6 +33,12 @@ class Attention(KernelTest):
         self.expect(attention.run_s8, 5, 0, 17, head_size=32, mask=True, unit="ref")
         self.expect(attention.run_s8, 19, heads=1, head_size=33, unnormalized=1, out_type=S8, unit="ref")
 
+    def test_scores_of_positions(self):
+        for i, (head_size, count) in enumerate(((1, 1), (8, 31), (33, 32), (64, 70))):
+            for of_keys in False, True:
+                case = (5, 0, 17, 1), head_size, count, (F32, U8, S8)[(i + of_keys) % 3], of_keys, i % 2 == 0
+                self.expect_near(*attention.run_position_scores(*case), case)
+
     def test_lengths_by_matrix_units(self):
         lengths = (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 97, 127, 128, 130, 200, 257)
         for i, (length, head_size) in enumerate(itertools.product(lengths, (32, 64))):
