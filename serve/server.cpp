@@ -157,7 +157,7 @@ struct Server::Impl {
              response.status == 413   ? "the request's body is too large"
              : response.status == 414 ? "the path is too long"
                                       : "the request is malformed");
-      close_after(response);
+      close_after(request, response);
       return httplib::Server::HandlerResponse::Handled;
     };
     http.set_error_handler(on_error);
@@ -223,9 +223,11 @@ struct Server::Impl {
     answer(request, response, std::move(body));
   }
 
-  /// Of a damaged head the library tells no address, by which the connection could be closed. It
-  /// closes the connection when a provider fails: this one does, once it has written the body.
-  static void close_after(httplib::Response& response) {
+  /// For a damaged head the library gives no address to close the connection by. It closes the
+  /// connection when a provider fails: this one does, once it has written the body. To HEAD none
+  /// is written, so the method, which such a head may have anything in, goes.
+  static void close_after(const httplib::Request& request, httplib::Response& response) {
+    if (request.remote_port < 0) const_cast<httplib::Request&>(request).method.clear();
     const std::string type = response.get_header_value("Content-Type");
     response.headers.erase("Content-Type");  // it adds another
     std::string body = std::exchange(response.body, {});

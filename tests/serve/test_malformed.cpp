@@ -35,7 +35,8 @@ constexpr const char* kSecond = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
 
 /// Bodies in chunks that RFC 9112, 7.1 does not allow.
 std::vector<std::string> bad_chunks() {
-  return {"x\r\n{}\r\n0\r\n\r\n",
+  return {"2\r\n{}\r\nx\r\n0\r\n\r\n",
+          "x\r\n{}\r\n0\r\n\r\n",
           "-2\r\n{}\r\n0\r\n\r\n",
           "\r\n{}\r\n0\r\n\r\n",
           "2{}\r\n0\r\n\r\n",
@@ -56,6 +57,8 @@ std::vector<std::string> bad_heads() {
           post + "Content-Length: 12345678901234567890123\r\n\r\n{}",
           post + "Content-Length: 0x2\r\n\r\n{}",
           "POST /embed HTTP/9.9\r\n\r\n",
+          "HEAD / HTTP/9.9\r\n",
+          "HEAD / HTTP/1.1\r\nX: " + std::string(9000, 'a') + "\r\n\r\n",
           std::string("\0\x16\x03\x01\r\n\r\n", 8),
           "\r\n\r\n\r\n\r\n"};
 }
