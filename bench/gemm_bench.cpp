@@ -49,8 +49,8 @@ const std::vector<Variant>& variants() {
   static const std::vector<Variant> list = {
       {"s8_vnni", "gemm_s8_x86_vnni", {}, "peak_vpdpbusd"},
       {"s8_vnni_small_m", "gemm_s8_x86_vnni_small_m", {}, "peak_vpdpbusd"},
-      {"s8_avx_vnni", "gemm_s8_x86_avx_vnni", {}, "peak_pmaddwd"},
-      {"s8_avx2", "gemm_s8_x86_avx2", {}, "peak_pmaddwd"},
+      {"s8_avx_vnni", "gemm_s8_x86_avx_vnni", {}, "peak_pmaddubsw"},
+      {"s8_avx2", "gemm_s8_x86_avx2", {}, "peak_pmaddubsw"},
       {"s8_portable", "gemm_s8_portable", {}, "peak_f32"},
       {"f32_x86_16", "gemm_f32_x86", {{"LANES", 16}}, "peak_f32"},
       {"f32_x86_small_m_16", "gemm_f32_x86_small_m", {{"LANES", 16}}, "peak_f32"},
@@ -103,8 +103,8 @@ Buffer constant(size_t count, float value) {
   return buffer;
 }
 
-/// Prepacked int8 weights, normally distributed as those of models are: columns reach their type's
-/// end at four standard deviations.
+/// Prepacked int8 weights, normally distributed as those of models are: four standard deviations
+/// reach 127.
 std::pair<Buffer, Buffer> prepacked_weights(const bertcl::kernels::GemmVariant& variant, int N,
                                             int K) {
   std::mt19937 random(7);

@@ -149,14 +149,15 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
     float before[ITEM_ROWS];
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {
-      const int4 is_key = in_window(all_keys, window, first_row + i, key);
-      if (BIAS && bias) {
-        const float4 more =
-            bias_of_keys(added, first_row + i - begin, key - begin, end - 1 - begin) * M_LOG2E_F;
-        x[i][0] += more.s0, x[i][1] += more.s1, x[i][2] += more.s2, x[i][3] += more.s3;
+      float4 scores = (float4)(x[i][0], x[i][1], x[i][2], x[i][3]);
+      if (BIAS) {
+        // To natural logarithms, in which the bias is, and back.
+        scores = with_bias(scores, M_LN2_F, added, window, first_row + i - begin, key - begin,
+                           end - 1 - begin) *
+                 (bias ? M_LOG2E_F : 1.0f);
+        x[i][0] = scores.s0, x[i][1] = scores.s1, x[i][2] = scores.s2, x[i][3] = scores.s3;
       }
-      const float4 known =
-          select((float4)(-FLT_MAX), (float4)(x[i][0], x[i][1], x[i][2], x[i][3]), -is_key);
+      const float4 known = select((float4)(-FLT_MAX), scores, -in_window(all_keys, scores));
       before[i] = largest[i];
       largest[i] = fmax(fmax(fmax(known.s0, known.s1), fmax(known.s2, known.s3)), before[i]);
     }
@@ -164,9 +165,9 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {
       const float shrink = exp2_negative((float4)(before[i] - largest[i])).s0;
-      const int4 is_key = in_window(all_keys, window, first_row + i, key);
       const float4 scores = (float4)(x[i][0], x[i][1], x[i][2], x[i][3]);
-      const float4 p = select((float4)(0.0f), exp2_or_nan(scores - largest[i]), -is_key);
+      const float4 p = select((float4)(0.0f), exp2_or_nan(scores - largest[i]),
+                              -in_window(all_keys, scores));
       total[i] = total[i] * shrink + (p.s0 + p.s1 + p.s2 + p.s3);
       const int4 words = as_int4(p);
       __local int* to = p_tile + tx * 4 * ROW_PITCH + ty * ITEM_ROWS + i;

@@ -21,7 +21,7 @@
 //
 // Attended keys and their values are first copied side by side: masked keys are absent, and a
 // padded sequence gives the same bytes as a packed one. A row whose keys are all masked is 0. Keys
-// outside of the windows of all rows of a work-item are absent, too, and blocks of keys outside of
+// outside of the windows of the rows that share them are absent, too, and blocks of keys outside of
 // those of the rows at hand are left out.
 //
 // Grid: (ceil(longest sequence / block_rows), heads, batch), local size 1.
@@ -72,7 +72,7 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
 
   floatv query[HEAD_MAX * 2];      // [d][rows], times scale * log2(e)
   floatv result[HEAD_MAX * 2];     // [d][rows]
-  floatv scores[(BLOCK_KEYS + TILE) * 2];  // [key][rows], then the powers of them
+  floatv scores[(BLOCK_KEYS + TILE) * 2];  // [key][rows], then their powers; up to a tile's end
   // [key][d] of attended keys. Read where they lie, they would be a stride apart that leaves most
   // sets of the first-level cache idle.
   float keys[CACHED_FLOATS], values[CACHED_FLOATS];

@@ -74,12 +74,15 @@ __attribute__((always_inline)) static void make_scores(
   }
 }
 
-// Scores of a row and four keys from `key` on, times the scale and plus the bias where there is
-// one.
-static float4 sums_of(const int* scores, float scale, Bias bias, int row, int key, int last) {
-  const float4 x = (float4)(scores[0], scores[1], scores[2], scores[3]);
-  return BIAS && bias.scores ? fma(x, (float4)(scale), bias_of_keys(bias, row, key, last)) : x;
+static float4 as_floats(const int* scores) {
+  return (float4)(scores[0], scores[1], scores[2], scores[3]);
 }
+
+// Of row i of this work-item and its four keys from `key` on.
+#define SCORES_OF(i)                                                                          \
+  (BIAS ? with_bias(as_floats(scores[i]), qk_scale, added, window, first_row + (i) - begin, \
+                    key - begin, end - 1 - begin)                                             \
+        : as_floats(scores[i]))
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
     ATTENTION_S8_PARAMETERS) {
@@ -103,7 +106,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
   const Bias added = BIAS_OF(head, begin);
-  const int first_row = row0 + ty * ITEM_ROWS, last_place = end - 1 - begin;
+  const int first_row = row0 + ty * ITEM_ROWS;
 
   if (tiles.first < tiles.end)
     load_tile(q, q_stride, row0, end - 1, ROWS, head_size, q_bytes.flip, q_bytes.aligned, q_tile,
@@ -133,9 +136,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
     const int4 all_keys = attended(key, end, key_mask, use_mask);
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {
-      const int4 is_key = in_window(all_keys, window, first_row + i, key);
-      const float4 x =
-          sums_of(scores[i], qk_scale, added, first_row + i - begin, key - begin, last_place);
+      const float4 x = SCORES_OF(i);
+      const int4 is_key = in_window(all_keys, x);
       const float4 known = select((float4)(-FLT_MAX), x, -is_key);
       const float before = largest[i];
       largest[i] = fmax(fmax(fmax(known.s0, known.s1), fmax(known.s2, known.s3)), before);
@@ -174,9 +176,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
     const int4 all_keys = attended(key, end, key_mask, use_mask);
 #pragma unroll
     for (int i = 0; i < ITEM_ROWS; i++) {
-      const int4 is_key = in_window(all_keys, window, first_row + i, key);
-      const float4 x =
-          sums_of(scores[i], qk_scale, added, first_row + i - begin, key - begin, last_place);
+      const float4 x = SCORES_OF(i);
+      const int4 is_key = in_window(all_keys, x);
       const float4 power = exp2_negative((x - largest[i]) * exponent);
       const int4 steps = min(convert_int4(rint(power * total[i])), p_max);
       const int4 p = select((int4)(0), steps, -is_key);

@@ -129,7 +129,8 @@ ONE_ITEM KERNEL attention_s8(ATTENTION_S8_PARAMETERS PLACE_PARAMETER) {
           PREFETCH_ROW(k + (size_t)keys[j] * k_stride);
           PREFETCH_ROW(v + (size_t)keys[j] * v_stride);
         }
-        const int filled = (count + TILE - 1) / TILE * TILE;  // the last tile repeats the last key
+        // A tile past the last key repeats it; with a bias or a window it counts nothing there.
+        const int filled = (count + TILE - 1) / TILE * TILE;
         for (int j = count; j < filled; j++) keys[j] = keys[count - 1];
         pack_keys(k, k_stride, keys, filled, head_size, k_flip, packed_k, base_of_key);
         for (int j = 0; j < filled; j++) base_of_key[j] *= -q_zero;

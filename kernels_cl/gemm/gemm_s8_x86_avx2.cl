@@ -52,7 +52,7 @@ static int8 dot2(int8 a, short16 b) {
 }
 
 // Sum of a quad of products for each of 8 columns, where no pair of them saturates.
-static int8 dot4_small(int8 a, int8 b) {
+static int8 dot4_unsaturated(int8 a, int8 b) {
   return dot2(__builtin_astype(__builtin_ia32_pmaddubsw256(__builtin_astype(a, Char32),
                                                            __builtin_astype(b, Char32)),
                                int8),
@@ -89,8 +89,8 @@ static __attribute__((always_inline)) void add_quads(int8 c[TILE_ROWS][2],
 #pragma unroll
     for (int i = 0; i < TILE_ROWS; i++) {
       const int8 a = (int8)(rows[i][q]);
-      c[i][0] += dot4_small(a, b0);
-      c[i][1] += dot4_small(a, b1);
+      c[i][0] += dot4_unsaturated(a, b0);
+      c[i][1] += dot4_unsaturated(a, b1);
     }
   }
 }
@@ -142,10 +142,10 @@ ONE_ITEM KERNEL gemm_s8(GEMM_S8_PARAMETERS PLACE_PARAMETER) {
       const size_t panel = panel0 + t;
       __global const char* w = b + panel * panel_bytes + (size_t)k0 * TILE_COLUMNS;
       __global const ushort* order = orders + panel * (groups + blocks) + block * (QUADS + 1);
-      const int small = *order++, large = (count + 3) / 4 - small;
-      add_quads(c, rows.bytes, w, order, small);
-      add_halves(c, rows.even, w, order + small, large, 0);
-      add_halves(c, rows.odd, w, order + small, large, 1);
+      const int exact = *order++, saturating = (count + 3) / 4 - exact;
+      add_quads(c, rows.bytes, w, order, exact);
+      add_halves(c, rows.even, w, order + exact, saturating, 0);
+      add_halves(c, rows.odd, w, order + exact, saturating, 1);
 #pragma unroll
       for (int i = 0; i < TILE_ROWS; i++) sums[i][t] += (int16)(c[i][0], c[i][1]);
     }

@@ -6,8 +6,8 @@
 //
 // With ORDER_BLOCK the order of the quads (groups of 4 rows) follows them, see gemm_s8_x86_avx2.cl.
 // A pair of neighbours can saturate by pmaddubsw if 255 times the sum of its positive weights
-// exceeds 32,767, or that of its negative ones -32,768: if the one is above or the other below
-// 128.
+// exceeds 32,767 or that of its negative ones falls below -32,768: if the former sum is above 128
+// or the latter below -128.
 //
 //   quad of a column      w0  w1  w2  w3
 //   cannot saturate:      60  68 -90 100      60 + 68 <= 128
@@ -15,7 +15,8 @@
 //
 // w holds columns first .. first + n - 1 of the N columns of all; see prepack_f32.cl.
 //
-// Arguments: 0 w s8 [K][n]; 1 packed s8, ceil(N/panel) * panel * ceil(K/group) * group bytes;
+// Arguments: 0 w s8 [K][n]; 1 packed s8, ceil(N/panel) * panel * ceil(K/group) * group bytes
+// and the order;
 // 2 colsum s32 [N]; 3 n; 4 K; 5 panel (at most 64); 6 group; 7 first; 8 N.
 // Grid: an item for each panel that holds a column of w, or panel / ITEM_COLUMNS of them where that
 // is not 0; any work-group size.
@@ -25,7 +26,10 @@
 #endif
 
 #ifndef ORDER_BLOCK
-#define ORDER_BLOCK 0  // rows of w in each of which quads are ordered; 0: no order is written
+#define ORDER_BLOCK 0  // rows of w in each of which quads are ordered (group 4); 0: no order
+#endif
+#if ORDER_BLOCK && ITEM_COLUMNS
+#error "an item that orders a panel packs all of it"
 #endif
 
 #define MAX_PANEL (ITEM_COLUMNS ? ITEM_COLUMNS : 64)
@@ -58,18 +62,18 @@ static void order_quads(__global const char* panel, const int columns, const int
   for (int begin = 0; begin < quads; begin += ORDER_BLOCK / 4) {
     const int count = min(ORDER_BLOCK / 4, quads - begin);
     ushort others[ORDER_BLOCK / 4];
-    int safe = 0, unsafe = 0;
+    int exact = 0, saturating = 0;
     for (int q = 0; q < count; q++) {
       __global const char* quad = panel + (size_t)(begin + q) * columns * 4;
       int saturates = 0;
       for (int pair = 0; pair < 2 * columns; pair++) saturates |= can_saturate(quad + 2 * pair);
       if (saturates)
-        others[unsafe++] = q;
+        others[saturating++] = q;
       else
-        order[++safe] = q;
+        order[++exact] = q;
     }
-    order[0] = safe;
-    for (int q = 0; q < unsafe; q++) order[1 + safe + q] = others[q];
+    order[0] = exact;
+    for (int q = 0; q < saturating; q++) order[1 + exact + q] = others[q];
     order += 1 + count;
   }
 }
@@ -91,11 +95,7 @@ __kernel void prepack_s8(__global const char* restrict w, __global char* restric
   for (int p = 0; p < MAX_PANEL; p++) sums[p] = 0;
   int k0 = 0;
   if (end - begin == panel) {
-    if (group == 4) {
-      PACK_WHOLE(4)
-    } else if (group == 2) {
-      PACK_WHOLE(2)
-    }
+    if (group == 4) PACK_WHOLE(4)
   }
   for (; k0 < groups * group; k0 += group, to += panel * group) {
     for (int column = begin; column < zeros; column++) {

@@ -129,6 +129,32 @@ TEST_P(AttentionS8, BiasAndWindow) {
                    {601, window, values});
 }
 
+// Keys outside of the window have the largest scores by far. Row 31 sees keys 30 to 32 alone, which
+// weigh the same.
+TEST_P(AttentionS8, KeysOutsideOfTheWindowDoNotCount) {
+  const std::string& program = GetParam().program;
+  if (program == "attention_s8_portable" || program == "attention_s8_mma")
+    GTEST_SKIP() << "takes neither";
+  const AttentionCase c{.lengths = {40}, .heads = 1, .head_size = 4};
+  for (const float score : {20.0f, 100.0f})
+    for (const int32_t unnormalized : {0, 1}) {
+      Quantization z{.q = {kS8, 0}, .k = {kS8, 0}, .v = {kS8, 0}};
+      z.qk_scale = score / (4 * 100 * 100);
+      z.unnormalized = unnormalized;
+      z.pv_scale = unnormalized ? 1.0f : 1.0f / 255;
+      Bytes qkv(40 * 12);
+      for (int32_t row = 0; row < 40; ++row)
+        for (int32_t d = 0; d < 4; ++d) {
+          uint8_t* of_row = &qkv[static_cast<size_t>(row * 12)];
+          of_row[d] = 100;
+          of_row[4 + d] = row < 33 ? 0 : 100;
+          of_row[8 + d] = static_cast<uint8_t>(row + 1);
+        }
+      const auto out = attend<float>(GetParam(), c, z, qkv, {}, 64, {0, 1, {}});
+      EXPECT_FLOAT_EQ(out[31 * 4], 32.0f) << GetParam().name() << ", " << score << unnormalized;
+    }
+}
+
 TEST_P(AttentionS8, UnequalLengthsAndEmptySequence) {
   expect_right({.lengths = {1, 200, 0, 33, 2, 64}}, {});
 }
@@ -294,6 +320,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Implementation{"attention_s8_portable", {{"LANES", 8}}},
                       Implementation{"attention_s8_x86_avx2", {{"LANES", 8}}},
                       Implementation{"attention_s8_x86_avx2", {{"LANES", 16}}},
+                      Implementation{"attention_s8_x86_avx2", {{"LANES", 8}, {"BLOCK_KEYS", 16}}},
                       Implementation{"attention_s8_x86_vnni"},
                       Implementation{"attention_s8_x86_vnni", {{"BLOCK_KEYS", 16}}},
                       Implementation{"attention_s8_mma", {}, true},

@@ -45,9 +45,9 @@ double peak_gops(opencl::Context& context, const std::string& kernel_name) {
   const std::size_t items = 8 * context.info().compute_units;
   const Buffer out = context.allocate(items * 64);
   kernel.args(out, steps);
-  const double lanes = kernel_name == "peak_vpdpbusd"   ? 64
-                       : kernel_name == kBf16PeakKernel ? 32
-                                                        : 16;
+  const double lanes = kernel_name == "peak_vpdpbusd"                                      ? 64
+                       : kernel_name == "peak_pmaddubsw" || kernel_name == kBf16PeakKernel ? 32
+                                                                                           : 16;
   const double chains = 12;
   const double operations = 2.0 * lanes * chains * steps * static_cast<double>(items);
   return measured[kernel_name] = operations / fastest(context, kernel, items, 1) / 1e9;
@@ -57,14 +57,14 @@ std::vector<std::string> peak_kernels(opencl::Context& context) {
   const opencl::Capabilities& can = context.capabilities();
   std::vector<std::string> names = {"peak_f32"};
   if (can.avx512_bf16) names.emplace_back(kBf16PeakKernel);
-  if (can.avx2) names.emplace_back("peak_pmaddwd");
+  if (can.avx2) names.emplace_back("peak_pmaddubsw");
   if (can.avx512_vnni) names.emplace_back("peak_vpdpbusd");
   return names;
 }
 
 std::string int8_peak_kernel(opencl::Context& context) {
   const opencl::Capabilities& can = context.capabilities();
-  return can.avx512_vnni ? "peak_vpdpbusd" : can.avx2 ? "peak_pmaddwd" : "peak_f32";
+  return can.avx512_vnni ? "peak_vpdpbusd" : can.avx2 ? "peak_pmaddubsw" : "peak_f32";
 }
 
 double peak_read_gbps(opencl::Context& context, std::size_t bytes) {

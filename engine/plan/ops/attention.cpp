@@ -52,9 +52,10 @@ std::int32_t head_max_of(const Geometry& g) {
   return static_cast<std::int32_t>(
       std::bit_ceil(static_cast<std::uint32_t>(std::max(g.head_size, 32))));
 }
-/// Half of them where registers would be spilled: for wide heads, and on AMD from gfx11 on.
-std::int32_t group_rows_of(Builder& b, const Geometry& g) {
-  return g.head_size > 64 || b.context().capabilities().amd_sudot4 ? 32 : 64;
+/// Half of them where registers would be spilled: for wide heads, with a bias or a window, and on
+/// AMD from gfx11 on.
+std::int32_t group_rows_of(Builder& b, const Geometry& g, bool has_bias) {
+  return g.head_size > 64 || has_bias || b.context().capabilities().amd_sudot4 ? 32 : 64;
 }
 
 /// Heads and sequences on axes of their own: NVIDIA takes no more than 65,535 groups along any but
@@ -64,13 +65,10 @@ std::array<Size, 3> group_grid(const Geometry& g, std::int32_t rows, std::int32_
           Size{symbols::dim(symbols::batch)}};
 }
 
-/// Query rows of a work-item, and the grid that follows.
-std::pair<Argument, std::array<Size, 3>> grid_of(Builder& b, const AttentionVariant& variant,
-                                                 const Geometry& g) {
-  if (variant.groups) {
-    const std::int32_t rows = group_rows_of(b, g);
-    return {rows, group_grid(g, rows, variant.items_of(rows))};
-  }
+/// Query rows of a work-item, or those of a work-group, and the grid that follows.
+std::pair<Argument, std::array<Size, 3>> grid_of(const AttentionVariant& variant, const Geometry& g,
+                                                 std::int32_t group_rows) {
+  if (variant.groups) return {group_rows, group_grid(g, group_rows, variant.items_of(group_rows))};
   const ir::Dim rows = variant.takes_blocks ? symbols::dim(symbols::attention_rows) : ir::Dim(1);
   return {Size{rows},
           {Size{symbols::dim(symbols::longest), rows}, Size{g.heads},
@@ -80,22 +78,23 @@ std::pair<Argument, std::array<Size, 3>> grid_of(Builder& b, const AttentionVari
 /// Launches `kernel` of a variant; one of work-groups with fewer rows each, too, for short texts.
 Step& launch(Builder& b, const ir::Node& node, const char* type, const AttentionVariant& variant,
              const char* kernel, const Geometry& g, auto arguments) {
-  auto [rows, grid] = grid_of(b, variant, g);
+  const bool has_bias = !std::holds_alternative<std::nullptr_t>(arguments.bias) ||
+                        std::get<std::int32_t>(arguments.window) > 0;
+  const std::int32_t group_rows = group_rows_of(b, g, has_bias);
+  auto [rows, grid] = grid_of(variant, g, group_rows);
   arguments.block_rows = rows;
   opencl::Defines defines;
   if (variant.groups)
     defines = {{"HEAD_MAX", head_max_of(g)},
-               {"ROWS", group_rows_of(b, g)},
+               {"ROWS", group_rows},
                {"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
-  if (variant.groups && variant.takes_bias)
-    defines["BIAS"] = !std::holds_alternative<std::nullptr_t>(arguments.bias) ||
-                      std::get<std::int32_t>(arguments.window) > 0;
+  if (variant.groups && variant.takes_bias) defines["BIAS"] = has_bias;
   if (variant.unit == kernels::Unit::matrix) defines["MATRIX_EMULATED"] = 0;
   Step& step = b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines),
                         arguments, grid);
   if (!variant.groups) return step;
-  step.local[0] = static_cast<std::size_t>(variant.items_of(group_rows_of(b, g)));
-  if (const std::int32_t fewer_rows = 32; fewer_rows < group_rows_of(b, g)) {
+  step.local[0] = static_cast<std::size_t>(variant.items_of(group_rows));
+  if (const std::int32_t fewer_rows = 32; fewer_rows < group_rows) {
     defines["ROWS"] = fewer_rows;
     step.alternatives.push_back({0,
                                  fmt::format("{}_{}", variant.name, fewer_rows),
