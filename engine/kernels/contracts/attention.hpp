@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contracts of attention over packed tokens: out = softmax(q k + mask) v, head by head. q, k and v
-// may lie in one buffer, side by side. And of what is added to their scores.
+// may lie in one buffer, side by side. PositionScores: what is added to their scores.
 #pragma once
 #include "kernels/contract.hpp"
 
@@ -95,7 +95,7 @@ struct AttentionS8 {
   };
 };
 
-/// out = scores of x with relative positions, by ops/operands.hpp, key by key.
+/// Scores of x with relative positions (position_scores in ops/operands.hpp), stored key by key.
 template <class A>
 struct PositionScores {
   A x{}, x_stride{}, x_offset{}, x_type{}, x_zero_point{}, positions{}, position_count{}, index{},
