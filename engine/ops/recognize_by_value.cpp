@@ -129,10 +129,10 @@ std::int64_t window_of(const ir::Tensor& tensor, std::int64_t seq,
 }
 
 /// True if the mask tensor [batch, heads, rows, seq] says for every key what `mask` and the window
-/// say; rows that `mask` hides only count if `every_row`.
+/// say; with `masks_rows`, that no key counts in rows that `mask` hides.
 bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t window, std::int64_t batch,
             std::int64_t seq, const std::function<bool(double, bool)>& element_fits,
-            bool every_row = true) {
+            bool masks_rows = false) {
   const ir::Sizes& shape = tensor.shape();
   if (shape.size() != 4 || shape[0] != batch || shape[3] != seq) return false;
   if (shape[2] != 1 && shape[2] != seq) return false;
@@ -142,10 +142,11 @@ bool agrees(const ir::Tensor& tensor, const Mask& mask, std::int64_t window, std
     const std::int64_t b = static_cast<std::int64_t>(i) / per_sequence;
     const std::int64_t key = static_cast<std::int64_t>(i) % seq;
     const std::int64_t row = shape[2] == 1 ? key : static_cast<std::int64_t>(i) / seq % seq;
-    if (!every_row && shape[2] != 1 && mask[static_cast<std::size_t>(b * seq + row)] == 0) continue;
+    const auto keeps = [&](std::int64_t at) {
+      return mask[static_cast<std::size_t>(b * seq + at)] != 0;
+    };
     const bool inside = window == 0 || std::abs(row - key) <= window;
-    if (!element_fits(values[i], inside && mask[static_cast<std::size_t>(b * seq + key)] != 0))
-      return false;
+    if (!element_fits(values[i], inside && keeps(key) && (!masks_rows || keeps(row)))) return false;
   }
   return true;
 }
@@ -155,6 +156,23 @@ Mask ones_first(Mask mask, std::int64_t seq) {
   for (auto row = mask.begin(); row != mask.end(); row += seq)
     std::sort(row, row + seq, std::greater<>());
   return mask;
+}
+
+/// True if every pair of tokens counts where some of the mask's ones are twos: a mask that compares
+/// rows with keys, as one of several documents does, tells them apart.
+bool takes_twos_for_ones(ir::Value* value, ir::Value* input, const ir::Bindings& sizes,
+                         std::int64_t window,
+                         const std::function<bool(double, bool)>& element_fits) {
+  const auto shape = ir::evaluate(input->type.shape, sizes);
+  for (Mask mask : patterns(shape[0], shape[1])) {
+    for (std::size_t i = 0; i < mask.size(); i += 2) mask[i] *= 2;
+    const ir::Tensor given = ir::Tensor::of<std::int64_t>(shape, mask).converted(input->type.dtype);
+    const auto result = run(value, {{input, given}}, sizes);
+    if (!result ||
+        !agrees(*result, mask, window, shape[0], shape[1], element_fits, /*masks_rows=*/true))
+      return false;
+  }
+  return true;
 }
 
 std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
@@ -188,11 +206,15 @@ std::optional<KeyMask> key_mask(const ir::Graph& graph, ir::Value* value,
       mask_is_length = mask_is_length && agrees(*result, ones_first(mask, shape[1]), *window,
                                                 shape[0], shape[1], element_fits);
       in_rows_as_given = in_rows_as_given && agrees(*result, mask, *window, shape[0], shape[1],
-                                                    element_fits, /*every_row=*/false);
+                                                    element_fits, /*masks_rows=*/true);
       if (!as_given && !mask_is_length && !in_rows_as_given) return std::nullopt;
     }
   }
   const bool masks_rows = !as_given && !mask_is_length;
+  if (masks_rows)
+    for (const std::int64_t seq : trial_seqs)
+      if (!takes_twos_for_ones(value, input, sizes_of(graph, seq), *window, element_fits))
+        return std::nullopt;
   return KeyMask{input, !as_given && !masks_rows, window.value_or(0), masks_rows};
 }
 

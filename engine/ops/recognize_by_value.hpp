@@ -18,7 +18,7 @@ struct KeyMask {
   bool mask_is_length = false;
   /// Keys at most so many places from the row count; 0: all.
   std::int64_t window = 0;
-  /// Rows of padding have no keys, or other ones.
+  /// Rows of padding have no keys.
   bool masks_rows = false;
 
   friend bool operator==(const KeyMask&, const KeyMask&) = default;

@@ -124,6 +124,29 @@ TEST(BooleanMask, OfRowsToo) {
             "no");
 }
 
+TEST(BooleanMask, OfRowsThatOnlySomeKeysMatchIsNone) {
+  const std::string both =
+      "%row: i64[] = Unsqueeze(%mask) {axes = [1, 3]}\n"
+      "%same: bool[] = Equal(%row, %wide)\n";
+  EXPECT_EQ(boolean(both + "%y: bool[] = Identity(%same)", true), "no") << "of one segment";
+  EXPECT_EQ(boolean(both + "%y: bool[] = GreaterOrEqual(%wide, %row)", true), "no")
+      << "of this segment and those of larger numbers";
+  EXPECT_EQ(boolean(both + "%none: bool[] = Equal(%wide, %i0)\n%real: bool[] = Not(%none)\n"
+                           "%y: bool[] = And(%same, %real)",
+                    true),
+            "no")
+      << "of one document";
+  EXPECT_EQ(boolean(both + "%r: i64[] = Range(%i0, %seq, %i1)\n"
+                           "%c: i64[] = Unsqueeze(%r) {axes = [1]}\n"
+                           "%self: bool[] = Equal(%r, %c)\n"
+                           "%square: i64[] = Mul(%wide, %row)\n"
+                           "%b: bool[] = Cast(%square) {to = \"bool\"}\n"
+                           "%y: bool[] = Or(%b, %self)",
+                    true),
+            "no")
+      << "rows of padding attend themselves";
+}
+
 TEST(MaskOfRows, IsOneOrZero) {
   const std::string column = "%row: i64[] = Unsqueeze(%mask) {axes = [2]}\n";
   const std::string real = column + "%f: f32[] = Cast(%row) {to = \"f32\"}\n";
