@@ -19,9 +19,10 @@ MakePass find_quantize, resolve_shapes, unmerge_axes, untile_matmul, gather_one_
     fold_weight_transpose, share_common, dead_code;
 Pass fold_constants(const ir::Limits& limits);
 MakePass find_layer_norm, find_rms_norm, find_gelu, fold_channel_factor, lift_quantize, find_linear,
-    find_linear_q, find_quantize_rows, split_linear, find_attention, drop_row_mask, find_positions,
-    find_embedding, find_add_norm, find_pooling, expand_layer_norm;
+    find_linear_q, find_quantize_rows, split_linear, drop_row_mask, find_positions, find_embedding,
+    find_add_norm, find_pooling, expand_layer_norm;
 MakePass lower_linear_q, lower_attention_q, lower_add_norm_q;
+Pass find_attention(bool keeps_padding);
 Pass fold_dequantize(const ir::Limits& limits);
 MakePass fuse_qkv, fuse_activation, fuse_gated, fuse_quantize, fuse_rotary, pack_tokens;
 Pass choose_precision(const Precision& precision);
@@ -48,8 +49,8 @@ std::vector<Pass> pipeline(const Options& options) {
       // recognize: many spellings, one op
       find_layer_norm(), find_rms_norm(), find_gelu(), fold_channel_factor(), lift_quantize(),
       share_common(), find_linear(), find_quantize_rows(), find_linear_q(), split_linear(),
-      lift_quantize(), find_attention(), drop_row_mask(), find_positions(), find_embedding(),
-      find_add_norm(), find_pooling(), expand_layer_norm(), dead_code(),
+      lift_quantize(), find_attention(options.keeps_padding), drop_row_mask(), find_positions(),
+      find_embedding(), find_add_norm(), find_pooling(), expand_layer_norm(), dead_code(),
       // quantize: DQ -> op -> Q becomes one integer op
       lower_linear_q(), lower_attention_q(), lower_add_norm_q(), fold_dequantize(options.limits),
       dead_code(),
@@ -64,6 +65,8 @@ std::vector<Pass> pipeline(const Options& options) {
   };
   if (left_out("resolve_shapes"))
     throw Error("the compiler pass 'resolve_shapes' cannot be skipped: Shape has no kernel");
+  if (options.keeps_padding)
+    std::erase_if(all, [](const Pass& pass) { return pass.name == "drop_row_mask"; });
   std::erase_if(all, [&](const Pass& pass) {
     return left_out(pass.name) ||
            std::any_of(std::begin(dependencies), std::end(dependencies), [&](const auto& pair) {

@@ -228,6 +228,7 @@ Session Session::compile(ir::Graph graph, const SessionOptions& options,
   passes::Options pass_options;
   pass_options.disabled = options.disabled_passes;
   pass_options.limits.memory = memory_limit(options);
+  pass_options.keeps_padding = !options.drop_padding;
   if (context)
     pass_options.precision = plan::precision_on(*context, options.precision, plan_options);
   if (options.dump_passes) options.dump_passes("import", ir::print(graph));

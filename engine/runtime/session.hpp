@@ -26,8 +26,10 @@ namespace bertcl::runtime {
 using Tensors = std::map<std::string, ir::Tensor, std::less<>>;
 
 struct SessionOptions {
-  std::string device;         // selector of opencl::select_device; empty: first GPU, else CPU
-  bool drop_padding = true;   // run packed where the mask is a prefix of ones
+  std::string device;  // selector of opencl::select_device; empty: first GPU, else CPU
+  /// Run packed where the mask is a prefix of ones. If false, rows of padding are what the file
+  /// gives, by passes::Options::keeps_padding.
+  bool drop_padding = true;
   std::string gemm = "auto";  // float GEMMs: "own", "clblast", or "auto", as plan::Options says
   /// Of float linear and attention. f16: fp16 weights, and GEMMs if the device has the kernels;
   /// bf16: both, if the device multiplies bf16.

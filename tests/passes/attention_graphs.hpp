@@ -4,7 +4,11 @@
 #include <string>
 #include <string_view>
 
+#include "passes/pass.hpp"
+
 namespace bertcl::passes {
+
+Pass find_attention(bool keeps_padding = false);
 
 /// Attention of 2 heads of size 4; `mask` makes %mask from %m, `scores` the operand of Softmax from
 /// %0 (the product) and %mask.

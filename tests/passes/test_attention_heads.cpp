@@ -4,8 +4,6 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
-
-Pass find_attention();
 namespace {
 
 TEST(AttentionHeads, RotaryPositions) {

@@ -7,8 +7,6 @@
 #include "ops/interpret.hpp"
 
 namespace bertcl::passes {
-
-Pass find_attention();
 namespace {
 
 constexpr std::string_view distances = R"(
@@ -67,14 +65,16 @@ TEST(AttentionParts, RowsThatTheMaskHidesAreLost) {
   %key: i64[batch, 1, 1, seq] = Unsqueeze(%m) {axes = [1, 2]}
   %both: i64[batch, 1, seq, seq] = Mul(%row, %key)
   %keep: bool[batch, 1, seq, seq] = Cast(%both) {to = "bool"})";
-  EXPECT_REWRITE(find_attention(), attention(mask, R"(
+  const std::string text = attention(mask, R"(
   const %scale: f32[] = 2
   const %low: f32[] = -3.4028235e38
   %1: f32[batch, 2, seq, seq] = Div(%0, %scale)
   %s: f32[batch, 2, seq, seq] = Where(%keep, %1, %low)
-)"),
-                 expected_with("", "", "")
-                     .replace(expected_with("", "", "").find("p_type"), 0, "masks_rows = 1, "));
+)");
+  std::string expected = expected_with("", "", "");
+  expected.insert(expected.find("p_type"), "masks_rows = 1, ");
+  EXPECT_REWRITE(find_attention(), text, expected);
+  EXPECT_UNCHANGED(find_attention(/*keeps_padding=*/true), text);
 }
 
 /// A mask of the keys that %near keeps.

@@ -5,8 +5,6 @@
 #include "ops/interpret.hpp"
 
 namespace bertcl::passes {
-
-Pass find_attention();
 namespace {
 
 /// DeBERTa's: gathered from the products of queries, and of keys, with a table for each.

@@ -5,8 +5,6 @@
 #include "check.hpp"
 
 namespace bertcl::passes {
-
-Pass find_attention();
 namespace {
 
 TEST(FindAttention, AdditiveMaskOfOldBert) {

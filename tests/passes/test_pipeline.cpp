@@ -2,6 +2,7 @@
 // The list of passes, and what is left out of it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "bertcl/error.hpp"
@@ -24,6 +25,18 @@ TEST(Pipeline, WhatServesADisabledPassAloneIsLeftOutWithIt) {
   }
   EXPECT_FALSE(names_without("lower_attention_q").contains("find_attention"));
   EXPECT_EQ(names_without("find_gelu").size(), all.size() - 1);
+}
+
+TEST(Pipeline, RowsOfPaddingStayMaskedWhereTheyAreKept) {
+  const auto has = [](bool keeps_padding) {
+    Options options;
+    options.keeps_padding = keeps_padding;
+    const auto all = pipeline(options);
+    return std::any_of(all.begin(), all.end(),
+                       [](const Pass& pass) { return pass.name == "drop_row_mask"; });
+  };
+  EXPECT_TRUE(has(false));
+  EXPECT_FALSE(has(true));
 }
 
 TEST(Pipeline, WhatEveryGraphNeedsStays) {

@@ -87,6 +87,23 @@ class Architectures(unittest.TestCase):
                         for options in ("--dynamic",), calibration(self.folder, texts=4, words=20):
                             self.check_int8(model, path, BOUNDS.get(name, ABSOLUTE), *options)
 
+    def test_masks_that_hide_rows(self):
+        model, path = self.export("deberta-v2", False)
+        inputs = model.batch(3, 24)
+        inputs["attention_mask"] = np.ones_like(inputs["attention_mask"])
+        inputs["attention_mask"][0, :9] = 0
+        inputs["attention_mask"][1, 5:7] = 0
+        inputs["attention_mask"][2, 20:] = 0
+        expected, real = Reference(path).run(inputs), inputs["attention_mask"].astype(bool)
+        packed, kept = bertcl_run(path, inputs), bertcl_run(path, inputs, "--keep-padding")
+        for name in model.outputs:
+            self.assertLess(np.abs(packed[name][real] - expected[name][real]).max(), ABSOLUTE, name)
+            self.assertLess(np.abs(kept[name] - expected[name]).max(), ABSOLUTE, name)
+        golden = self.folder / "golden.npz"
+        np.savez(golden, **{f"in__{name}": value for name, value in inputs.items()},
+                 **{f"out__{name}": expected[name] for name in model.outputs})
+        bertcl("verify", path, golden)
+
     def test_what_cannot_run_is_refused_with_the_reason(self):
         for name, reason in REFUSED.items():
             _, path = self.export(name, False)

@@ -63,6 +63,63 @@ TEST(Inputs, AMaskMayBeCounted) {
   EXPECT_EQ(session.statistics().tokens, 10);
 }
 
+/// One layer whose mask hides the rows of padding, too: those of the embeddings are zero, and those
+/// of attention attend all keys alike.
+ir::Graph encoder_of_masked_rows() {
+  return ir::parse(R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
+  const %gamma: f32[4] = [1, 0.5, 2, 1]
+  const %beta: f32[4] = [0.5, 0, -1, 1]
+  const %w: f32[4, 4] = [1, 0, 0.5, 0, -1, 1, 0, 0.25, 0, 0, 1, -0.5, 0.5, 0, 0, 1]
+  const %low: f32[] = -3.4028235e38
+  %n: f32[batch, seq, 4] = LayerNormalization(%x, %gamma, %beta) {axis = -1, epsilon = 1e-5}
+  %column: i64[batch, seq, 1] = Unsqueeze(%mask) {axes = [2]}
+  %f: f32[batch, seq, 1] = Cast(%column) {to = "f32"}
+  %z: f32[batch, seq, 4] = Mul(%n, %f)
+  %key: i64[batch, 1, 1, seq] = Unsqueeze(%mask) {axes = [1, 2]}
+  %row: i64[batch, 1, seq, 1] = Unsqueeze(%mask) {axes = [1, 3]}
+  %both: i64[batch, 1, seq, seq] = Mul(%row, %key)
+  %keep: bool[batch, 1, seq, seq] = Cast(%both) {to = "bool"}
+  %h: f32[batch, seq, 4] = MatMul(%z, %w)
+  %0: f32[batch, seq, 2, 2] = Reshape(%h)
+  %q: f32[batch, 2, seq, 2] = Transpose(%0) {perm = [0, 2, 1, 3]}
+  %k: f32[batch, 2, 2, seq] = Transpose(%0) {perm = [0, 2, 3, 1]}
+  %v: f32[batch, 2, seq, 2] = Transpose(%0) {perm = [0, 2, 1, 3]}
+  %1: f32[batch, 2, seq, seq] = MatMul(%q, %k)
+  %2: f32[batch, 2, seq, seq] = Where(%keep, %1, %low)
+  %p: f32[batch, 2, seq, seq] = Softmax(%2) {axis = -1}
+  %3: f32[batch, 2, seq, 2] = MatMul(%p, %v)
+  %4: f32[batch, seq, 2, 2] = Transpose(%3) {perm = [0, 2, 1, 3]}
+  %5: f32[batch, seq, 4] = Reshape(%4)
+  %y: f32[batch, seq, 4] = Add(%5, %z)
+  return %y as y
+})");
+}
+
+TEST(Inputs, AMaskMayHideRowsToo) {
+  for (const bool drop_padding : {true, false}) {
+    SessionOptions options;
+    options.drop_padding = drop_padding;
+    Session session = Session::compile(encoder_of_masked_rows(), options);
+    const auto& steps = session.plan().steps;
+    EXPECT_EQ(std::any_of(steps.begin(), steps.end(),
+                          [](const plan::Step& step) { return step.op == "attention"; }),
+              drop_padding);
+    for (const std::vector<float>& mask :
+         {mask_values, {0, 0, 1, 1, 1, 1, 1, 1, 1, 1}, {1, 0, 1, 1, 0, 0, 1, 0, 1, 1}}) {
+      const Tensors inputs = inputs_with(ir::DType::i64, mask);
+      const auto expected =
+          ops::interpret(encoder_of_masked_rows(),
+                         std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+      const Tensors outputs = session.run(inputs);
+      const auto y = outputs.at("y").as<float>(), e = expected[0].as<float>();
+      for (std::size_t i = 0; i < y.size(); ++i)
+        if (mask[i / 4] != 0 || !drop_padding) {
+          EXPECT_NEAR(y[i], e[i], 1e-5) << "element " << i << ", mask from " << mask[0] << mask[1];
+        }
+    }
+  }
+}
+
 TEST(Inputs, AMaskMayBeFloat) {
   Session session = Session::compile(masked_encoder("f32"));
   expect_rows_of_interpreter(masked_encoder("f32"), session,

@@ -26,7 +26,8 @@
 // operand `bias`; a mask that also hides keys far from the row gives the attribute {window}. What
 // relative positions add by queries and keys becomes ops of its own, whose sum is that operand
 // (attention_positions.hpp). A mask that hides the rows of padding, too, is taken for one of keys
-// alone: what the file computes in these rows is lost, {masks_rows = 1}.
+// alone: what the file computes in these rows is lost, {masks_rows = 1}. Where the results for
+// padding are kept, attention under such a mask stays as it is.
 //
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
@@ -242,7 +243,7 @@ ir::Value* operand_of(ir::Graph& g, const Heads& heads, ir::Node* before) {
 /// The mask of the first attention, which may have none; windows may differ.
 using FirstMask = std::optional<std::optional<ops::KeyMask>>;
 
-bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask) {
+bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask, bool keeps_padding) {
   if (node.op != "Softmax" && node.op != "Exp") return false;
   Found f;
   if (!match_scores(g, node, f)) return false;
@@ -256,6 +257,7 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask) {
   const std::int64_t window = key_mask ? std::exchange(key_mask->window, 0) : 0;
   if (!quantized_alike(f) || (!key_mask && !has_token_input(g))) return false;
   if (mask.value_or(key_mask) != key_mask) return false;
+  if (keeps_padding && key_mask && key_mask->masks_rows) return false;
   mask = key_mask;
   std::vector<ir::Value*> operands{operand_of(g, f.q, last), operand_of(g, f.k, last), f.v.hidden,
                                    key_mask ? key_mask->input : nullptr};
@@ -300,11 +302,11 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask) {
 
 }  // namespace
 
-Pass find_attention() {
-  return {"find_attention", [](ir::Graph& g) {
+Pass find_attention(bool keeps_padding) {
+  return {"find_attention", [keeps_padding](ir::Graph& g) {
             FirstMask mask;
             return rewrite_all(g, [&](ir::Graph& graph, ir::Node& node) {
-              return find_attention_at(graph, node, mask);
+              return find_attention_at(graph, node, mask, keeps_padding);
             });
           }};
 }
