@@ -65,6 +65,24 @@ TEST(LiftQuantize, AScaleThatDiffersByItsRoundingIsShared) {
   EXPECT_EQ(scales(keys("8")), 2u);
 }
 
+TEST(LiftQuantize, OfThreeScalesThatDifferByTheirRoundingTheLargestIsShared) {
+  ir::Graph g = ir::parse(R"(graph g(%x: f32[batch, seq, 8]) {
+  const %s1: f32[] = 0.2
+  const %s2: f32[] = 0.200000018
+  const %s3: f32[] = 0.200000033
+  %q1: u8[batch, seq, 8] = QuantizeLinear(%x, %s1)
+  %d1: f32[batch, seq, 8] = DequantizeLinear(%q1, %s1)
+  %q2: u8[batch, seq, 8] = QuantizeLinear(%x, %s2)
+  %d2: f32[batch, seq, 8] = DequantizeLinear(%q2, %s2)
+  %q3: u8[batch, seq, 8] = QuantizeLinear(%x, %s3)
+  %d3: f32[batch, seq, 8] = DequantizeLinear(%q3, %s3)
+  return %d1 as a, %d2 as b, %d3 as c
+})");
+  EXPECT_TRUE(lift_quantize().run(g));
+  for (const auto& n : g.nodes())
+    EXPECT_EQ(n->inputs[1]->constant->to_doubles()[0], static_cast<double>(0.200000033f));
+}
+
 TEST(LiftQuantize, MergedHeadsStayWhereTheyAre) {
   EXPECT_UNCHANGED(lift_quantize(), R"(graph g(%x: f32[batch, 2, seq, 4]) {
   %t: f32[batch, seq, 2, 4] = Transpose(%x) {perm = [0, 2, 1, 3]}

@@ -14,8 +14,6 @@
 // A per-tensor scale does not care about the order of elements. Moving it past a factor divides the
 // scale, which may change a result next to a rounding tie; where that gives the scale of another Q
 // of x but for its rounding, x is quantized once.
-#include <cmath>
-
 #include "passes/match.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
@@ -107,7 +105,8 @@ bool share_scale(ir::Graph& g, ir::Node& q, ir::Node& dq) {
         zero_point_of(other->input(2)) != zero_point_of(q.input(2)))
       continue;
     const double found = *scalar_value(other->inputs[1]);
-    if (found == scale || std::abs(found - scale) > 4e-7 * scale) continue;
+    // To larger ones alone: several such scales would be exchanged for ever.
+    if (!(found > scale) || !(found - scale <= 4e-7 * scale)) continue;
     g.set_input(&q, 1, other->inputs[1]);
     g.set_input(&dq, 1, other->inputs[1]);
     return true;
