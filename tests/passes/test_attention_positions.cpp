@@ -53,6 +53,52 @@ TEST(AttentionPositions, ScoresOfPositions) {
         expected);
 }
 
+/// The scores with both terms, and another one.
+std::string with_third(const std::string& before, std::string_view third) {
+  return attention(std::string(additive) + before, std::string(gathered) + R"(
+  %2: f32[batch, 2, seq, seq] = Add(%1, %cs)
+  %3: f32[batch, 2, seq, seq] = Add(%2, %d)
+  %4: f32[batch, 2, seq, seq] = Add(%3, )" + std::string(third) +
+                                                       R"()
+  %s: f32[batch, 2, seq, seq] = Add(%4, %mask)
+)");
+}
+
+TEST(AttentionPositions, ATermOfOneHeadStays) {
+  const std::string one_head = R"(
+  const %narrow: f32[8, 4] = ...
+  const %p1: f32[1, 4, 9] = ...
+  %n: f32[batch, seq, 4] = MatMul(%q, %narrow)
+  %nr: f32[batch, seq, 1, 4] = Reshape(%n)
+  %nt: f32[batch, 1, seq, 4] = Transpose(%nr) {perm = [0, 2, 1, 3]}
+  %np: f32[batch, 1, seq, 9] = MatMul(%nt, %p1)
+  %once: i64[batch, 1, seq, seq] = Expand(%index)
+  %ng: f32[batch, 1, seq, seq] = GatherElements(%np, %once) {axis = 3}
+)";
+  EXPECT_UNCHANGED(find_attention(), with_third(std::string(positions) + one_head, "%ng"));
+}
+
+TEST(AttentionPositions, ABiasBesidesThemStays) {
+  EXPECT_UNCHANGED(find_attention(), with_third(std::string(positions) + R"(
+  %bias: f32[1, 1, seq, seq] = Cast(%index) {to = "f32"}
+)",
+                                                "%bias"));
+}
+
+TEST(AttentionPositions, PlacesThatDependOnAnInputStay) {
+  std::string given(positions);
+  const std::string_view most = "Min(%apart, %most)";
+  given.replace(given.find(most), most.size(), "Min(%apart, %length)");
+  EXPECT_UNCHANGED(
+      find_attention(),
+      attention(std::string(additive) + "  %length: i64[] = ReduceSum(%m) {keepdims = 0}\n" + given,
+                std::string(gathered) + R"(
+  %2: f32[batch, 2, seq, seq] = Add(%1, %cs)
+  %3: f32[batch, 2, seq, seq] = Add(%2, %d)
+  %s: f32[batch, 2, seq, seq] = Add(%3, %mask)
+)"));
+}
+
 TEST(AttentionPositions, PositionsThatAreNotOfTheseHeadsStay) {
   const auto unchanged = [](std::string scores, std::string_view from, std::string_view to) {
     scores.replace(scores.find(from), from.size(), to);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of attention that come in many spellings.
+// What stands between the scores of attention and their softmax, in its many spellings.
 #include "passes/recognize/attention_parts.hpp"
 
 #include <algorithm>
@@ -36,7 +36,8 @@ bool take_score_term(const ir::Graph& g, ir::Value* v, const ir::Shape& scores, 
       terms.mask = mask;
       return true;
     }
-  if (const auto term = match_position_term(v)) {
+  if (const auto term =
+          v->type.shape == scores ? match_position_term(v) : std::optional<PositionTerm>{}) {
     terms.positions.push_back(*term);
     return true;
   }
