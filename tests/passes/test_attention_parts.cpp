@@ -75,6 +75,24 @@ TEST(AttentionParts, RowsThatTheMaskHidesAreLost) {
   expected.insert(expected.find("p_type"), "masks_rows = 1, ");
   EXPECT_REWRITE(find_attention(), text, expected);
   EXPECT_UNCHANGED(find_attention(/*keeps_padding=*/true), text);
+  const auto fused_under = [&](std::string_view rows) {
+    std::string graph = text;
+    const std::string_view end = "  return %y";
+    graph.replace(graph.find(end), end.size(),
+                  R"(
+  %real: f32[batch, seq] = Cast(%m) {to = "f32"}
+  %real3: f32[batch, seq, 1] = Unsqueeze(%real) {axes = [2]}
+  %kept: f32[batch, seq, 8] = Mul(%y, %real3)
+  %positive: f32[batch, seq, 8] = Relu(%y)
+  %all: f32[batch, 8] = ReduceMean()" +
+                      std::string(rows) +
+                      R"() {axes = [1], keepdims = 0}
+  return %all)");
+    return after(find_attention(), graph).find(" attention(") != std::string::npos;
+  };
+  EXPECT_TRUE(fused_under("%kept"));
+  EXPECT_FALSE(fused_under("%y")) << "the rows of padding count";
+  EXPECT_FALSE(fused_under("%positive")) << "the rows of padding count";
 }
 
 /// A mask of the keys that %near keeps.

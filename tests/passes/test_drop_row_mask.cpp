@@ -7,9 +7,11 @@ namespace bertcl::passes {
 Pass drop_row_mask();
 namespace {
 
-/// An encoder whose rows are multiplied with `rows`, and what reads them as `reader`.
+/// An encoder whose rows are multiplied with `rows`, and what reads them as `reader`. `end`: nodes
+/// after attention, if any, and the result.
 std::string encoder(const std::string& rows, const std::string& reader,
-                    const std::string& attention = "%m") {
+                    const std::string& attention = "%m", const std::string& end = "return %y as y",
+                    const std::string& attributes = "heads = 1, ") {
   return R"(graph g(%x: f32[batch, seq, 4], %m: i64[batch, seq], %o: i64[batch, seq]) {
   const %gamma: f32[4] = ...
   const %w: f32[4, 4] = ...
@@ -25,9 +27,7 @@ std::string encoder(const std::string& rows, const std::string& reader,
   %l: f32[batch, seq, 4] = )" +
          reader + R"(
   %y: f32[batch, seq, 4] = attention(%l, %l, %l, )" +
-         attention + R"() {heads = 1, p_type = "f32", scale = 0.5}
-  return %y as y
-})";
+         attention + ") {" + attributes + "p_type = \"f32\", scale = 0.5}\n  " + end + "\n}";
 }
 
 TEST(DropRowMask, RowsThatAttentionHides) {
@@ -52,6 +52,21 @@ TEST(DropRowMask, OtherFactorsReadersAndMasksStay) {
   EXPECT_TRUE(unchanged(encoder("Mul(%x, %f)", "linear(%z, %w)"))) << "no LayerNormalization";
   EXPECT_TRUE(unchanged(encoder("Mul(%n, %f)", "Softmax(%z) {axis = 1}"))) << "mixes tokens";
   EXPECT_TRUE(unchanged(encoder("Mul(%n, %f)", "linear(%z, %w)", "_"))) << "attention has none";
+  const auto usual = [&](const std::string& end, const std::string& attributes = "heads = 1, ") {
+    return unchanged(encoder("Mul(%n, %f)", "linear(%z, %w)", "%m", end, attributes));
+  };
+  EXPECT_FALSE(usual("return %y as y"));
+  EXPECT_TRUE(usual("return %z as y")) << "a result of the graph";
+  EXPECT_TRUE(usual("return %y as y", "heads = 1, mask_is_length = 1, "));
+  EXPECT_TRUE(usual(
+      R"(%a: f32[batch, seq, 4] = attention(%y, %y, %y, %o) {heads = 1, p_type = "f32", scale = 0.5}
+  return %a as y)"))
+      << "another attention has another mask";
+  const std::string reduction = "f32[batch, 4] = ReduceMean(%a) {axes = [1], keepdims = 0}\n";
+  EXPECT_TRUE(usual("%a: f32[batch, seq, 4] = Relu(%y)\n  %r: " + reduction + "return %r as y"))
+      << "padding counts";
+  EXPECT_FALSE(
+      usual("%a: f32[batch, seq, 4] = Mul(%y, %f)\n  %r: " + reduction + "return %r as y"));
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include "ops/operands.hpp"
 #include "ops/symbols.hpp"
 #include "passes/match.hpp"
+#include "passes/padding_readers.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
 
@@ -119,7 +120,7 @@ class Packer {
       if (masks_rows_)
         throw Error(fmt::format(
             "{}: its result depends on the rows of padding, which the mask of attention hides, "
-            "too; give it the mask, or skip the compiler pass find_attention",
+            "too; give it the mask, or skip the compiler passes find_attention and drop_row_mask",
             mixer->describe()));
       seq_offsets_->producer->attributes["keeps_padding"] = mixer->describe();
     }
@@ -299,7 +300,9 @@ class Packer {
                            [&](const ir::Value* v) { return v && values.contains(v); });
       };
       const bool masked = mask_ && reads(from_mask);
-      if (n->op != "unpack" && !masked && reads(padded) && mixes_tokens(*n, rows)) return n.get();
+      if (n->op != "unpack" && !masked && reads(padded) &&
+          mixes_tokens(*n, seq_, rows.contains(n->inputs[0])))
+        return n.get();
       for (const ir::Value* out : n->outputs) {
         if (masked)
           from_mask.insert(out);
@@ -312,26 +315,6 @@ class Packer {
       }
     }
     return nullptr;
-  }
-
-  /// True if elements of the result are made of several elements along the axis of tokens. `rows`
-  /// are values [batch, seq, ...] as they were unpacked.
-  bool mixes_tokens(const ir::Node& n, const std::set<const ir::Value*>& rows) const {
-    const ir::Shape& shape = n.inputs[0]->type.shape;
-    const auto rank = static_cast<std::int64_t>(shape.size());
-    // A sequence of fixed length may divide the width of a row: [batch, 128, 384]. Where rows stand
-    // as they were unpacked, the second axis is theirs; elsewhere any multiple may hold tokens.
-    const bool as_unpacked =
-        rows.contains(n.inputs[0]) && std::count(shape.begin(), shape.end(), seq_) == 1;
-    const auto of_tokens = [&](std::int64_t axis) {
-      const auto i = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
-      return as_unpacked ? i == 1 : ir::Dim::divide(shape.at(i), seq_).has_value();
-    };
-    const auto mixed_axes = ops::traits(n).mixed_axes;
-    if (!mixed_axes) return false;
-    const std::vector<std::int64_t> axes = mixed_axes(n);
-    return (rank > 1 && axes.size() == shape.size()) ||
-           std::any_of(axes.begin(), axes.end(), of_tokens);
   }
 
   ir::Graph& g_;

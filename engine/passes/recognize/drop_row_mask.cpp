@@ -7,12 +7,15 @@
 //
 // where `mask` is 1 for the tokens that every attention of the graph attends and 0 for the others,
 // as DeBERTa's embeddings have it. Results for padding are lost: attention gets {masks_rows = 1}.
+// Where an operator mixes them with others without the mask, the rows stay zero.
 #include <algorithm>
+#include <set>
 
 #include "ops/op.hpp"
 #include "ops/operands.hpp"
 #include "ops/recognize_by_value.hpp"
 #include "passes/match.hpp"
+#include "passes/padding_readers.hpp"
 #include "passes/pass.hpp"
 
 namespace bertcl::passes {
@@ -45,6 +48,10 @@ bool drop_row_mask_at(ir::Graph& g, ir::Node& mul) {
           return n->input(ops::operands::attention::mask) != mask || n->has("mask_is_length");
         }))
       continue;
+    std::set<const ir::Node*> attention(all.begin(), all.end());
+    for (const auto& n : g.nodes())
+      if (n->op == "position_scores") attention.insert(n.get());
+    if (reader_of_padding(g, mask, {mul.output()}, attention)) return false;
     for (ir::Node* n : all) n->attributes["masks_rows"] = std::int64_t{1};
     x->producer->sources.insert(x->producer->sources.end(), mul.sources.begin(), mul.sources.end());
     g.replace_uses(mul.output(), x);

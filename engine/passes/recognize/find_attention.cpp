@@ -27,7 +27,8 @@
 // relative positions add by queries and keys becomes ops of its own, whose sum is that operand
 // (attention_positions.hpp). A mask that hides the rows of padding, too, is taken for one of keys
 // alone: what the file computes in these rows is lost, {masks_rows = 1}. Where the results for
-// padding are kept, attention under such a mask stays as it is.
+// padding are kept, or an operator mixes them with others without the mask, attention under such a
+// mask stays as it is.
 //
 // q, k, v, y are [batch, seq, hidden]. The scale may stand on q, on k or on the scores. The mask
 // may be added or selected by Where; how it is made does not matter: it is recognized by what it
@@ -36,10 +37,12 @@
 // attention under another one than the first (or under none) stays as it is.
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "ops/operands.hpp"
 #include "passes/match.hpp"
+#include "passes/padding_readers.hpp"
 #include "passes/pass.hpp"
 #include "passes/quant_params.hpp"
 #include "passes/recognize/attention_heads.hpp"
@@ -56,6 +59,7 @@ struct Found {
   ir::Node* quantize_scores = nullptr;
   double score_factor = 1.0;  // after them
   ir::Node* quantize_context = nullptr;
+  ir::Node* last = nullptr;   // of the spelling
   bool unnormalized = false;  // divided by the sum of p after the MatMul
   std::vector<ir::Node*> nodes;
 };
@@ -240,25 +244,55 @@ ir::Value* operand_of(ir::Graph& g, const Heads& heads, ir::Node* before) {
   return g.add("DequantizeLinear", operands, {}, type, before);
 }
 
-/// The mask of the first attention, which may have none; windows may differ.
-using FirstMask = std::optional<std::optional<ops::KeyMask>>;
-
-bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask, bool keeps_padding) {
+/// True if `node` makes probabilities out of the scores of attention.
+bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   if (node.op != "Softmax" && node.op != "Exp") return false;
-  Found f;
   if (!match_scores(g, node, f)) return false;
-  ir::Node* last = match_context(g, node, f);
-  if (!last || f.v.scale != 1.0 || f.v.rotation) return false;
+  f.last = match_context(g, node, f);
+  if (!f.last || f.v.scale != 1.0 || f.v.rotation) return false;
   if (f.q.count != f.k.count || f.q.count != f.v.count || f.q.size != f.k.size ||
       f.q.size != f.v.size || f.q.hidden->type.shape != f.k.hidden->type.shape)
     return false;
-  auto key_mask = f.terms.mask;
   if (f.terms.bias && !f.terms.positions.empty()) return false;  // one of both
+  return quantized_alike(f) && (f.terms.mask || has_token_input(g));
+}
+
+/// True if an operator mixes what attention under that mask gives for padding with other rows.
+bool is_padding_read(const ir::Graph& g, const ops::KeyMask& mask) {
+  std::set<const ir::Node*> nodes;
+  std::set<const ir::Value*> results;
+  for (const auto& n : g.nodes()) {
+    Found f;
+    if (!match_attention(g, *n, f) || !f.terms.mask) continue;
+    f.terms.mask->window = mask.window;
+    if (*f.terms.mask != mask) continue;
+    results.insert(f.last->output());
+    nodes.insert(f.nodes.begin(), f.nodes.end());
+    for (const PositionTerm& term : f.terms.positions)
+      nodes.insert(term.nodes.begin(), term.nodes.end());
+  }
+  return reader_of_padding(g, mask.input, results, nodes);
+}
+
+/// What all attention of a graph has in common.
+struct Common {
+  /// That of the first attention, which may have none; windows may differ.
+  std::optional<std::optional<ops::KeyMask>> mask;
+  std::optional<bool> keeps_padding;  // empty: not known yet
+};
+
+bool find_attention_at(ir::Graph& g, ir::Node& node, Common& common) {
+  Found f;
+  if (!match_attention(g, node, f)) return false;
+  ir::Node* last = f.last;
+  auto key_mask = f.terms.mask;
   const std::int64_t window = key_mask ? std::exchange(key_mask->window, 0) : 0;
-  if (!quantized_alike(f) || (!key_mask && !has_token_input(g))) return false;
-  if (mask.value_or(key_mask) != key_mask) return false;
-  if (keeps_padding && key_mask && key_mask->masks_rows) return false;
-  mask = key_mask;
+  if (common.mask.value_or(key_mask) != key_mask) return false;
+  if (key_mask && key_mask->masks_rows) {
+    if (!common.keeps_padding) common.keeps_padding = is_padding_read(g, *key_mask);
+    if (*common.keeps_padding) return false;
+  }
+  common.mask = key_mask;
   std::vector<ir::Value*> operands{operand_of(g, f.q, last), operand_of(g, f.k, last), f.v.hidden,
                                    key_mask ? key_mask->input : nullptr};
   std::string p_type = "f32";
@@ -304,9 +338,10 @@ bool find_attention_at(ir::Graph& g, ir::Node& node, FirstMask& mask, bool keeps
 
 Pass find_attention(bool keeps_padding) {
   return {"find_attention", [keeps_padding](ir::Graph& g) {
-            FirstMask mask;
+            Common common;
+            if (keeps_padding) common.keeps_padding = true;
             return rewrite_all(g, [&](ir::Graph& graph, ir::Node& node) {
-              return find_attention_at(graph, node, mask, keeps_padding);
+              return find_attention_at(graph, node, common);
             });
           }};
 }

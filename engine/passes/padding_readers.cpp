@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Follows rows of padding through the graph.
+#include "passes/padding_readers.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "ops/op.hpp"
+
+namespace bertcl::passes {
+
+bool mixes_tokens(const ir::Node& node, const ir::Dim& seq, bool is_rows) {
+  const auto mixed_axes = ops::traits(node).mixed_axes;
+  if (!mixed_axes) return false;
+  const ir::Shape& shape = node.inputs[0]->type.shape;
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  // A sequence of fixed length may divide the width of a row: [batch, 128, 384].
+  const bool second_alone = is_rows && std::count(shape.begin(), shape.end(), seq) == 1;
+  const auto of_tokens = [&](std::int64_t axis) {
+    const auto i = static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+    return second_alone ? i == 1 : ir::Dim::divide(shape.at(i), seq).has_value();
+  };
+  const std::vector<std::int64_t> axes = mixed_axes(node);
+  return (rank > 1 && axes.size() == shape.size()) ||
+         std::any_of(axes.begin(), axes.end(), of_tokens);
+}
+
+const ir::Node* reader_of_padding(const ir::Graph& graph, const ir::Value* mask,
+                                  const std::set<const ir::Value*>& changed,
+                                  const std::set<const ir::Node*>& attention) {
+  std::set<const ir::Value*> padded = changed, rows = changed, from_mask{mask}, from_sizes;
+  for (const auto& n : graph.nodes()) {
+    const auto reads = [&](const std::set<const ir::Value*>& values) {
+      return std::any_of(n->inputs.begin(), n->inputs.end(),
+                         [&](const ir::Value* v) { return v && values.contains(v); });
+    };
+    const auto reads_only = [&](const std::set<const ir::Value*>& values) {
+      return std::all_of(n->inputs.begin(), n->inputs.end(), [&](const ir::Value* v) {
+        return !v || v->is_constant() || from_sizes.contains(v) || values.contains(v);
+      });
+    };
+    const bool attends = attention.contains(n.get());
+    const bool reads_padded = reads(padded), masked = reads(from_mask) && !attends;
+    if (reads_padded && !masked && !attends &&
+        mixes_tokens(*n, mask->type.shape[1], rows.contains(n->inputs[0])))
+      return n.get();
+    for (const ir::Value* out : n->outputs) {
+      if (reads_padded && !masked) padded.insert(out);
+      if (!reads_padded && reads_only({}))
+        from_sizes.insert(out);
+      else if (masked && reads_only(from_mask))
+        from_mask.insert(out);
+      if (std::any_of(n->inputs.begin(), n->inputs.end(), [&](const ir::Value* in) {
+            return rows.contains(in) && in->type.shape == out->type.shape;
+          }))
+        rows.insert(out);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace bertcl::passes
