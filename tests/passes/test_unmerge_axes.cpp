@@ -75,6 +75,15 @@ TEST(UnmergeAxes, IndicesThatEverySequenceHas) {
 })");
 }
 
+TEST(UnmergeAxes, IndicesOfSomeSequencesStay) {
+  EXPECT_UNCHANGED(unmerge_axes(), R"(graph g(%x: f32[2, 4, 8, 8], %i: i64[1, 8, 8]) {
+  %a: f32[8, 8, 8] = Reshape(%x)
+  %e: i64[4, 8, 8] = Expand(%i)
+  %g: f32[4, 8, 8] = GatherElements(%a, %e) {axis = 2}
+  return %g as z
+})");
+}
+
 TEST(UnmergeAxes, WhatDependsOnTheMergedAxisStays) {
   for (const char* node :
        {"Add(%a, %c)", "Softmax(%a) {axis = 0}", "Transpose(%a) {perm = [1, 0, 2]}",

@@ -46,15 +46,17 @@ bool works_by_element(const ir::Node& node) {
   return (node.op == "Mul" || node.op == "Div") && scalar_value(node.inputs[1]);
 }
 
-/// Indices [1, rows, columns], repeated along the first axis, as [1, .., rows, columns] repeated to
-/// the shape of x's rows; null if they are not repeated so.
-ir::Value* repeated_indices(ir::Graph& g, const ir::Value* indices, const ir::Value* x,
-                            ir::Node* before) {
+/// Indices [1, rows, columns], repeated along the whole first axis of `merged`, as [1, .., rows,
+/// columns] repeated to the shape of x's rows; null if they are not repeated so.
+ir::Value* repeated_indices(ir::Graph& g, const ir::Value* indices, const ir::Value* merged,
+                            const ir::Value* x, ir::Node* before) {
   const ir::Node* expand = indices->producer;
   if (!expand || expand->op != "Expand") return nullptr;
   ir::Value* once = expand->inputs[0];
   const ir::Shape &from = once->type.shape, &to = indices->type.shape;
-  if (from.size() > 3 || (from.size() == 3 && from[0] != ir::Dim(1))) return nullptr;
+  if (to[0] != merged->type.shape[0] || from.size() > 3 ||
+      (from.size() == 3 && from[0] != ir::Dim(1)))
+    return nullptr;
   ir::Shape lifted(x->type.shape.size() - from.size(), ir::Dim(1));
   lifted.insert(lifted.end(), from.begin(), from.end());
   ir::Shape repeated(x->type.shape.begin(), x->type.shape.end() - 2);
@@ -91,7 +93,7 @@ Apart apart(ir::Graph& g, ir::Node& node) {
   }
   if (node.op == "GatherElements") {
     if (!is_last_axis(node, 0)) return {};
-    result.inputs[1] = repeated_indices(g, node.inputs[1], x, &node);
+    result.inputs[1] = repeated_indices(g, node.inputs[1], node.inputs[0], x, &node);
     result.attributes["axis"] = std::int64_t{-1};
     return result.inputs[1] ? result : Apart{};
   }
