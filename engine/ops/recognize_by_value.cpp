@@ -249,6 +249,7 @@ ir::Value* mask_of_rows(const ir::Graph& graph, ir::Value* value) {
   if (shape.size() != 3 || shape[2] != ir::Dim(1) || !inputs || inputs->size() != 1) return nullptr;
   ir::Value* input = *inputs->begin();
   if (input->type.shape != ir::Shape{shape[0], shape[1]}) return nullptr;
+  if (largest_compared(value).value_or(max_window) > 1) return nullptr;  // perhaps with a place
   for (const std::int64_t seq : trial_seqs) {
     const ir::Bindings sizes = sizes_of(graph, seq);
     if (is_larger(input->type.shape, sizes, max_inputs)) return nullptr;

@@ -154,6 +154,14 @@ TEST(MaskOfRows, IsOneOrZero) {
   EXPECT_EQ(rows(real + "%y: f32[] = Sub(%one, %f)"), "no");
   EXPECT_EQ(rows(real + "%y: f32[] = Mul(%f, %ten)"), "no");
   EXPECT_EQ(rows("%y: f32[] = Mul(%float, %one)"), "no");
+  const auto up_to = [&](const std::string& place) {
+    return rows(column + "const %last: i64[] = " + place +
+                "\n%r: i64[] = Range(%i0, %seq, %i1)\n %c: i64[] = Unsqueeze(%r) {axes = [1]}\n"
+                "%near: bool[] = Less(%c, %last)\n %b: i64[] = Cast(%near) {to = \"i64\"}\n"
+                "%y: i64[] = Mul(%row, %b)");
+  };
+  EXPECT_EQ(up_to("3"), "no");
+  EXPECT_EQ(up_to("100"), "no") << "no trial is as long";
 }
 
 TEST(AdditiveMask, RefusesWhatIsNone) {
