@@ -173,6 +173,16 @@ TEST(MakePlan, ScoresOfPositionsTakePanelsAndPackedTokens) {
   EXPECT_EQ(plan.steps[0].global[0].evaluate(sizes), 2);
   EXPECT_EQ(plan.steps[0].global[1].evaluate(sizes), 2);
   EXPECT_EQ(plan.steps[0].global[2].evaluate(sizes), 3);
+  EXPECT_EQ(plan.steps[0].operations_per_unit, 2 * 4 * 2) << "two heads of four columns";
+  EXPECT_EQ(plan.steps[0].unit.evaluate(sizes), 90 * 50);
+  EXPECT_THAT(refusal(R"(graph g(%x: f32[$tokens, 8], %o: i32[offsets], %i: i32[1, seq, seq]) {
+  const %bytes: u8[2, 4, 33] = ...
+  const %step: f32[] = 0.5
+  %p: f32[2, 4, 33] = DequantizeLinear(%bytes, %step)
+  %y: f32[2, $tokens, $longest] = position_scores(%x, %p, %i, _, _, _, %o) {heads = 2, scale = 0.5}
+  return %y as y
+})"),
+              HasSubstr("its positions are not constant; keep the pass fold_dequantize enabled"));
   EXPECT_THAT(
       refusal(R"(graph g(%x: f32[batch, seq, 8], %i: i32[1, seq, seq]) {
   const %p: f32[2, 4, 33] = ...

@@ -53,7 +53,9 @@ void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
         fmt::format("{}: scores of positions need packed tokens; keep the pass pack_tokens enabled",
                     node.describe()));
   if (!table->is_constant())
-    throw Error(fmt::format("{}: its positions are not constant", node.describe()));
+    throw Error(
+        fmt::format("{}: its positions are not constant; keep the pass fold_dequantize enabled",
+                    node.describe()));
   const ir::Shape &positions = table->type.shape, &out = node.output()->type.shape;
   const std::int64_t heads = positions[0].constant(), size = positions[1].constant(),
                      count = positions[2].constant();
@@ -94,8 +96,9 @@ void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
       {Size{ops::symbols::dim(ops::symbols::longest), rows}, Size{static_cast<std::int32_t>(heads)},
        Size{ops::symbols::dim(ops::symbols::batch)}});
   step.why_not_faster = choice.why_not_faster;
-  step.operations_per_unit = 2.0 * static_cast<double>(size * heads * count);
-  step.unit = ops::symbols::dim(ops::symbols::tokens);
+  step.operations_per_unit = 2.0 * static_cast<double>(size * heads);
+  // A score for each key, whatever the number of positions: rows take those near them alone.
+  step.unit = ops::symbols::dim(ops::symbols::tokens) * ops::symbols::dim(ops::symbols::longest);
   b.plan().attention_heads = static_cast<std::int32_t>(heads);
 }
 
