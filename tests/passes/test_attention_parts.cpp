@@ -93,6 +93,22 @@ TEST(AttentionParts, RowsThatTheMaskHidesAreLost) {
   EXPECT_TRUE(fused_under("%kept"));
   EXPECT_FALSE(fused_under("%y")) << "the rows of padding count";
   EXPECT_FALSE(fused_under("%positive")) << "the rows of padding count";
+
+  std::string two = text;
+  const std::string_view inputs = "%m: i64[batch, seq])", end = "  return %y";
+  two.replace(two.find(inputs), inputs.size(), "%m: i64[batch, seq], %o: i64[batch, seq])");
+  two.replace(two.find(end), end.size(), R"(
+  %row2: i64[batch, 1, seq, 1] = Unsqueeze(%o) {axes = [1, 3]}
+  %key2: i64[batch, 1, 1, seq] = Unsqueeze(%o) {axes = [1, 2]}
+  %both2: i64[batch, 1, seq, seq] = Mul(%row2, %key2)
+  %keep2: bool[batch, 1, seq, seq] = Cast(%both2) {to = "bool"}
+  %s2: f32[batch, 2, seq, seq] = Where(%keep2, %0, %low)
+  %p2: f32[batch, 2, seq, seq] = Softmax(%s2) {axis = -1}
+  %c2: f32[batch, 2, seq, 4] = MatMul(%p2, %vt)
+  %ct2: f32[batch, seq, 2, 4] = Transpose(%c2) {perm = [0, 2, 1, 3]}
+  %y2: f32[batch, seq, 8] = Reshape(%ct2)
+  return %y, %y2)");
+  EXPECT_UNCHANGED(find_attention(), two);
 }
 
 /// A mask of the keys that %near keeps.

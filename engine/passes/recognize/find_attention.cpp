@@ -257,15 +257,16 @@ bool match_attention(const ir::Graph& g, ir::Node& node, Found& f) {
   return quantized_alike(f) && (f.terms.mask || has_token_input(g));
 }
 
-/// True if an operator mixes what attention under that mask gives for padding with other rows.
+/// True if an operator may mix what attention under that mask gives for padding with other rows, as
+/// attention under another one does. Such a graph might not be packed either.
 bool is_padding_read(const ir::Graph& g, const ops::KeyMask& mask) {
   std::set<const ir::Node*> nodes;
   std::set<const ir::Value*> results;
   for (const auto& n : g.nodes()) {
     Found f;
-    if (!match_attention(g, *n, f) || !f.terms.mask) continue;
-    f.terms.mask->window = mask.window;
-    if (*f.terms.mask != mask) continue;
+    if (!match_attention(g, *n, f)) continue;
+    if (f.terms.mask) f.terms.mask->window = mask.window;
+    if (f.terms.mask != mask) return true;
     results.insert(f.last->output());
     nodes.insert(f.nodes.begin(), f.nodes.end());
     for (const PositionTerm& term : f.terms.positions)
