@@ -9,7 +9,11 @@
 #include "ops/op.hpp"
 
 namespace bertcl::passes {
+namespace {
 
+/// True if elements of the result are made of several elements of operand 0 along an axis of
+/// tokens: any whose size is a multiple of `seq`, or where the operand has rows as attention has
+/// them (`is_rows`, [batch, seq, ...] with no other axis of that size), the second.
 bool mixes_tokens(const ir::Node& node, const ir::Dim& seq, bool is_rows) {
   const auto mixed_axes = ops::traits(node).mixed_axes;
   if (!mixed_axes) return false;
@@ -26,11 +30,17 @@ bool mixes_tokens(const ir::Node& node, const ir::Dim& seq, bool is_rows) {
          std::any_of(axes.begin(), axes.end(), of_tokens);
 }
 
-const ir::Node* reader_of_padding(const ir::Graph& graph, const ir::Value* mask,
+}  // namespace
+
+const ir::Node* reader_of_padding(const ir::Graph& graph, const ir::Value* mask, const ir::Dim& seq,
                                   const std::set<const ir::Value*>& changed,
                                   const std::set<const ir::Node*>& attention) {
-  std::set<const ir::Value*> padded = changed, rows = changed, from_mask{mask}, from_sizes;
+  // A value that is masked but not of the mask alone, as embeddings that are zero for padding, does
+  // not mask what it is added to.
+  std::set<const ir::Value*> padded = changed, rows = changed, from_mask, from_sizes, masked;
+  if (mask) from_mask.insert(mask);
   for (const auto& n : graph.nodes()) {
+    if (n->op == "pack_inputs" || n->op == "pack") continue;
     const auto reads = [&](const std::set<const ir::Value*>& values) {
       return std::any_of(n->inputs.begin(), n->inputs.end(),
                          [&](const ir::Value* v) { return v && values.contains(v); });
@@ -40,17 +50,21 @@ const ir::Node* reader_of_padding(const ir::Graph& graph, const ir::Value* mask,
         return !v || v->is_constant() || from_sizes.contains(v) || values.contains(v);
       });
     };
-    const bool attends = attention.contains(n.get());
-    const bool reads_padded = reads(padded), masked = reads(from_mask) && !attends;
-    if (reads_padded && !masked && !attends &&
-        mixes_tokens(*n, mask->type.shape[1], rows.contains(n->inputs[0])))
+    const bool attends = attention.contains(n.get()), reads_padded = reads(padded);
+    const bool multiplies = n->op == "Mul" || n->op == "MatMul";
+    const bool masks =
+        !attends && (reads(from_mask) || (reads(masked) && (multiplies || !reads_padded)));
+    if (reads_padded && !masks && !attends && mixes_tokens(*n, seq, rows.contains(n->inputs[0])))
       return n.get();
     for (const ir::Value* out : n->outputs) {
-      if (reads_padded && !masked) padded.insert(out);
-      if (!reads_padded && reads_only({}))
+      if (reads_padded)
+        (masks ? masked : padded).insert(out);
+      else if (reads_only({}))
         from_sizes.insert(out);
-      else if (masked && reads_only(from_mask))
+      else if (reads_only(from_mask))
         from_mask.insert(out);
+      else if (reads(masked))
+        masked.insert(out);
       if (std::any_of(n->inputs.begin(), n->inputs.end(), [&](const ir::Value* in) {
             return rows.contains(in) && in->type.shape == out->type.shape;
           }))

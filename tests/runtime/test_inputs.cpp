@@ -64,8 +64,10 @@ TEST(Inputs, AMaskMayBeCounted) {
 }
 
 /// One layer whose mask hides the rows of padding, too: those of the embeddings are zero, and those
-/// of attention attend all keys alike.
-ir::Graph encoder_of_masked_rows() {
+/// of attention attend all keys alike or, where the mask `keeps` keys alone, those of texts.
+ir::Graph encoder_of_masked_rows(
+    const std::string& end = "return %y as y",
+    const std::string& keeps = "bool[batch, 1, seq, seq] = Cast(%both)") {
   return ir::parse(R"(graph g(%x: f32[batch, seq, 4], %mask: i64[batch, seq]) {
   const %gamma: f32[4] = [1, 0.5, 2, 1]
   const %beta: f32[4] = [0.5, 0, -1, 1]
@@ -78,7 +80,8 @@ ir::Graph encoder_of_masked_rows() {
   %key: i64[batch, 1, 1, seq] = Unsqueeze(%mask) {axes = [1, 2]}
   %row: i64[batch, 1, seq, 1] = Unsqueeze(%mask) {axes = [1, 3]}
   %both: i64[batch, 1, seq, seq] = Mul(%row, %key)
-  %keep: bool[batch, 1, seq, seq] = Cast(%both) {to = "bool"}
+  %keep: )" + keeps +
+                   R"( {to = "bool"}
   %h: f32[batch, seq, 4] = MatMul(%z, %w)
   %0: f32[batch, seq, 2, 2] = Reshape(%h)
   %q: f32[batch, 2, seq, 2] = Transpose(%0) {perm = [0, 2, 1, 3]}
@@ -91,8 +94,23 @@ ir::Graph encoder_of_masked_rows() {
   %4: f32[batch, seq, 2, 2] = Transpose(%3) {perm = [0, 2, 1, 3]}
   %5: f32[batch, seq, 4] = Reshape(%4)
   %y: f32[batch, seq, 4] = Add(%5, %z)
-  return %y as y
-})");
+  )" + end + "\n}");
+}
+
+TEST(Inputs, RowsThatTheMaskHidesAreComputedWhereTheyCount) {
+  const std::string mean = R"(%m: f32[batch, 4] = ReduceMean(%y) {axes = [1], keepdims = 0}
+  return %m as y)";
+  for (const char* keeps :
+       {"bool[batch, 1, seq, seq] = Cast(%both)", "bool[batch, 1, 1, seq] = Cast(%key)"}) {
+    Session session = Session::compile(encoder_of_masked_rows(mean, keeps));
+    const Tensors inputs = inputs_with(ir::DType::i64, mask_values);
+    const auto expected =
+        ops::interpret(encoder_of_masked_rows(mean, keeps),
+                       std::map<std::string, ir::Tensor>(inputs.begin(), inputs.end()));
+    const Tensors outputs = session.run(inputs);
+    const auto y = outputs.at("y").as<float>(), e = expected[0].as<float>();
+    for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], e[i], 1e-5) << keeps << i;
+  }
 }
 
 TEST(Inputs, AMaskMayHideRowsToo) {

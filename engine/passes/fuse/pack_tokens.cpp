@@ -289,32 +289,12 @@ class Packer {
   }
 
   /// The first operator whose results for real tokens depend on rows of padding, null if there is
-  /// none. What a value made of the mask is multiplied with, added to or selected by counts as
-  /// masked.
+  /// none.
   const ir::Node* unmasked_mixer() const {
-    std::set<const ir::Value*> padded, rows, from_mask{mask_};
-    for (const auto& n : g_.nodes()) {
-      if (n->op == "pack_inputs" || n->op == "pack") continue;
-      const auto reads = [&](const std::set<const ir::Value*>& values) {
-        return std::any_of(n->inputs.begin(), n->inputs.end(),
-                           [&](const ir::Value* v) { return v && values.contains(v); });
-      };
-      const bool masked = mask_ && reads(from_mask);
-      if (n->op != "unpack" && !masked && reads(padded) &&
-          mixes_tokens(*n, seq_, rows.contains(n->inputs[0])))
-        return n.get();
-      for (const ir::Value* out : n->outputs) {
-        if (masked)
-          from_mask.insert(out);
-        else if (n->op == "unpack" || reads(padded))
-          padded.insert(out);
-        if (n->op == "unpack" || std::any_of(n->inputs.begin(), n->inputs.end(), [&](auto* in) {
-              return rows.contains(in) && in->type.shape == out->type.shape;
-            }))
-          rows.insert(out);
-      }
-    }
-    return nullptr;
+    std::set<const ir::Value*> unpacked;
+    for (const auto& n : g_.nodes())
+      if (n->op == "unpack") unpacked.insert(n->output());
+    return reader_of_padding(g_, mask_, seq_, unpacked, {});
   }
 
   ir::Graph& g_;
