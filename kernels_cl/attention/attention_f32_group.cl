@@ -15,6 +15,9 @@
 //
 // Local memory is words: a float read as an int, or an int as a float, would be undefined.
 //
+// BIAS 1: scores may have a bias and a window: a score outside of it is minus infinity, and tiles
+// outside of the windows of all rows are left out.
+//
 // A masked key contributes nothing, whatever its k and v hold. A padded sequence gives the same
 // bytes as a packed one: missing keys add 0.
 //

@@ -21,6 +21,9 @@
 //
 // u8 bytes and their zero point are read as s8 by subtracting 128: one instruction for both.
 //
+// BIAS 1: scores may have a bias, which makes them floats, and a window: a score outside of it is
+// minus infinity, and tiles outside of the windows of all rows are left out.
+//
 // Grid: (ITEMS * ceil(longest sequence / ROWS), heads, batch), work-group (ITEMS, 1, 1); block_rows
 // is not read. Bounds: head_size <= HEAD_MAX, at most 29 KB of local memory in the default ROWS; q,
 // k and v begin at multiples of 16 bytes. No unsafe math options.

@@ -4,6 +4,7 @@
 
 #include "attention_reference.hpp"
 #include "device_test.hpp"
+#include "kernels/variants.hpp"
 #include "quantized_attention.hpp"
 
 namespace bertcl::tests {
@@ -47,6 +48,12 @@ class AttentionS8 : public ::testing::TestWithParam<Implementation> {
     else if (program == "attention_s8_mma" && device().info().platform.find("Intel") != 0)
       GTEST_SKIP() << "wrong under PoCL 3.1; runs under Intel's runtime (tests/opencl/on_intel)";
     if (const auto reason = lacks(needs); !reason.empty()) GTEST_SKIP() << program << " " << reason;
+  }
+  static bool takes_bias() {
+    const auto variants = kernels::attention_s8_variants();
+    const auto found =
+        std::ranges::find(variants, GetParam().program, &kernels::AttentionVariant::program);
+    return found != variants.end() && found->takes_bias;
   }
   void expect_right(const AttentionCase& c, const Quantization& z, int32_t block_rows = 32,
                     const ScoreBias& bias = {}) {
@@ -109,9 +116,8 @@ TEST_P(AttentionS8, QuantizedScores) {
 }
 
 TEST_P(AttentionS8, BiasAndWindow) {
-  const std::string& program = GetParam().program;
-  if (program == "attention_s8_portable" || program == "attention_s8_mma")
-    GTEST_SKIP() << "takes neither";
+  if (!takes_bias())
+    GTEST_SKIP() << GetParam().program << " takes no bias and no window: no plan gives it any";
   const auto values = normal_values(2 * 601 * 601, 9, 2.0f),
              of_tokens = normal_values(2 * 634 * 600, 10, 2.0f);
   for (const int32_t window : {0, 1, 16, 17, 64, 599, 600})
@@ -132,9 +138,8 @@ TEST_P(AttentionS8, BiasAndWindow) {
 // Keys outside of the window have the largest scores by far. Row 31 sees keys 30 to 32 alone, which
 // weigh the same.
 TEST_P(AttentionS8, KeysOutsideOfTheWindowDoNotCount) {
-  const std::string& program = GetParam().program;
-  if (program == "attention_s8_portable" || program == "attention_s8_mma")
-    GTEST_SKIP() << "takes neither";
+  if (!takes_bias())
+    GTEST_SKIP() << GetParam().program << " takes no bias and no window: no plan gives it any";
   const AttentionCase c{.lengths = {40}, .heads = 1, .head_size = 4};
   for (const float score : {20.0f, 100.0f})
     for (const int32_t unnormalized : {0, 1}) {
