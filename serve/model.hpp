@@ -12,9 +12,9 @@
 
 #include "runtime/session.hpp"
 #include "serve/batcher.hpp"
-#include "serve/decode.hpp"
 #include "serve/encode.hpp"
 #include "squad/answer.hpp"
+#include "text/decoder.hpp"
 #include "text/tokenizer.hpp"
 
 namespace bertcl::serve {
@@ -68,7 +68,7 @@ class Model {
   const ModelSetup& setup() const { return setup_; }
   Batcher& batcher() { return *batcher_; }
   /// Of token ids to texts.
-  const Decoder& decoder() const { return decoder_; }
+  const text::Decoder& decoder() const { return decoder_; }
   /// Of [tokens, hidden]. Throws Error if the model has none.
   Batcher& hidden_states();
   void drain();
@@ -77,7 +77,7 @@ class Model {
 
  private:
   const ModelSetup setup_;
-  const Decoder decoder_;
+  const text::Decoder decoder_;
   const BatcherOptions options_;
   std::unique_ptr<Batcher> batcher_;
   std::mutex mutex_;

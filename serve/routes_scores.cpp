@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The routes of text-embeddings-inference for classes and scores: /predict and /rerank.
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -8,38 +7,26 @@
 #include "serve/inputs.hpp"
 #include "serve/json_text.hpp"
 #include "serve/routes.hpp"
+#include "tasks/class_scores.hpp"
 
 namespace bertcl::serve {
 namespace {
-
-struct Prediction {
-  float score = 0;
-  std::size_t label = 0;
-};
 
 double sigmoid_of(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 /// Of one text, best first. Raw scores are the logits; else softmax, or sigmoids where a text may
 /// be of several classes or the model gives one score.
-std::vector<Prediction> predictions(const ModelSetup& setup, const Values& logits, bool raw) {
-  const double most = *std::max_element(logits.begin(), logits.end());
-  double sum = 0;
-  for (const float x : logits) sum += std::exp(x - most);
+std::vector<tasks::ClassScore> predictions(const ModelSetup& setup, const Values& logits,
+                                           bool raw) {
   const bool independent = setup.multi_label || logits.size() == 1;
-  std::vector<Prediction> all;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    const double score = raw           ? logits[i]
-                         : independent ? sigmoid_of(logits[i])
-                                       : std::exp(logits[i] - most) / sum;
-    all.push_back({static_cast<float>(score), i});
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Prediction& a, const Prediction& b) { return a.score > b.score; });
-  return all;
+  const auto activation = raw           ? tasks::Activation::none
+                          : independent ? tasks::Activation::sigmoid
+                                        : tasks::Activation::softmax;
+  return tasks::best_classes(tasks::class_scores(logits, activation), logits.size());
 }
 
 void append_predictions(std::string& text, const ModelSetup& setup,
-                        const std::vector<Prediction>& all) {
+                        const std::vector<tasks::ClassScore>& all) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::size_t label = all[i].label;
     const std::string name =
@@ -122,14 +109,14 @@ Reply rerank_route(Context& context) {
   const std::vector<Values> logits = context.run(model, model.batcher(), std::move(sequences));
   check_finite(logits);
   const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
-  std::vector<Prediction> ranks;  // their labels are the places of the texts
-  for (std::size_t i = 0; i < logits.size(); ++i)
-    ranks.push_back({static_cast<float>(raw ? logits[i].at(0) : sigmoid_of(logits[i].at(0))), i});
-  std::stable_sort(ranks.begin(), ranks.end(),
-                   [](const Prediction& a, const Prediction& b) { return a.score > b.score; });
+  std::vector<float> scores;
+  for (const Values& logit : logits)
+    scores.push_back(static_cast<float>(raw ? logit.at(0) : sigmoid_of(logit.at(0))));
+  // Their labels are the places of the texts.
+  const std::vector<tasks::ClassScore> ranks = tasks::best_classes(scores, scores.size());
   const bool with_text = flag(body, "return_text");
   Reply reply{200, "["};
-  for (const Prediction& rank : ranks) {
+  for (const tasks::ClassScore& rank : ranks) {
     if (reply.body.size() > 1) reply.body += ',';
     reply.body += R"({"index":)" + std::to_string(rank.label);
     if (with_text) reply.body += R"(,"text":)" + dump(texts[rank.label]);

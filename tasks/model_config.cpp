@@ -37,8 +37,9 @@ ModelConfig read_model_config(const std::filesystem::path& path) {
   if (!json.is_object()) return config;
   if (json.contains("id2label")) config.labels = labels_of(json["id2label"], path.string());
   const auto problem = json.find("problem_type");
-  if (problem != json.end() && problem->is_string() && *problem != "regression")
-    config.multi_label = *problem == "multi_label_classification";
+  if (problem == json.end() || !problem->is_string()) return config;
+  config.is_regression = *problem == "regression";
+  if (!config.is_regression) config.multi_label = *problem == "multi_label_classification";
   return config;
 }
 

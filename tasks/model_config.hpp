@@ -15,6 +15,7 @@ struct ModelConfig {
   std::vector<std::string> labels;
   /// By problem_type: whether a text may be of several classes.
   std::optional<bool> multi_label;
+  bool is_regression = false;  ///< by problem_type: outputs are numbers, not classes
 };
 
 /// Empty if there is no such file. Throws Error that names it if it is damaged.

@@ -36,7 +36,8 @@ std::string_view strip(std::string_view line) {
 }  // namespace
 
 Tokenizer::Tokenizer(const TokenizerOptions& options)
-    : basic_(options),
+    : options_(options),
+      basic_(options),
       max_word_chars_(static_cast<std::size_t>(std::max(options.max_word_chars.value_or(200), 0))) {
 }
 
@@ -114,6 +115,11 @@ std::vector<std::int32_t> Tokenizer::encode_word(std::string_view word) const {
 Encoding Tokenizer::encode_with_spans(std::string_view text) const {
   if (pipeline_) return pipeline_->encode(text);
   throw Error("a vocab.txt does not give token offsets; use a tokenizer.json");
+}
+
+Tokenizer Tokenizer::with_spans() const {
+  if (pipeline_) return *this;
+  return of_pipeline(make_pipeline(document_of_vocabulary(tokens_, options_), "vocab.txt"));
 }
 
 std::vector<std::string> Tokenizer::tokenize(std::string_view text) const {

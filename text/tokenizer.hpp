@@ -86,8 +86,13 @@ class Tokenizer {
   /// tells the beginning of a word by that.
   std::vector<std::int32_t> encode_word(std::string_view word) const;
 
-  /// Ids, and where they are in the text. Throws Error if the tokenizer is that of a vocab.txt.
+  /// Ids, and where they are in the text. Throws Error if the tokenizer is that of a vocab.txt; see
+  /// with_spans().
   Encoding encode_with_spans(std::string_view text) const;
+
+  /// This tokenizer; that of a vocab.txt as a tokenizer.json would have it, which tells where
+  /// tokens are and finds special tokens inside the text: "[MASK]" is one token.
+  Tokenizer with_spans() const;
 
   /// Id of each token. Throws Error on a token that is not in the vocabulary.
   std::vector<std::int32_t> ids(std::span<const std::string> tokens) const;
@@ -133,6 +138,7 @@ class Tokenizer {
   std::optional<int> longest_;
   bool is_bert_ = true;
 
+  TokenizerOptions options_;
   BasicTokenizer basic_;
   std::size_t max_word_chars_;
   std::vector<std::string> tokens_;  // by id

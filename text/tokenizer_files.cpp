@@ -148,4 +148,28 @@ Json document_of_merges(Json vocabulary, const std::filesystem::path& path) {
            {{"type", "BPE"}, {"vocab", std::move(vocabulary)}, {"merges", std::move(merges)}}}};
 }
 
+Json document_of_vocabulary(std::span<const std::string> tokens, const TokenizerOptions& options) {
+  Json vocabulary = Json::object(), added = Json::array();
+  for (std::size_t id = 0; id < tokens.size(); ++id) vocabulary[tokens[id]] = id;
+  for (const char* token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
+    if (vocabulary.contains(token))
+      added.push_back(special_token(token, vocabulary[token].get<std::int64_t>()));
+  const Json cls = {"[CLS]", vocabulary.at("[CLS]")}, sep = {"[SEP]", vocabulary.at("[SEP]")};
+  return {{"added_tokens", std::move(added)},
+          {"normalizer",
+           {{"type", "BertNormalizer"},
+            {"clean_text", true},
+            {"handle_chinese_chars", options.split_cjk.value_or(true)},
+            {"strip_accents", options.strip_accents ? Json(*options.strip_accents) : Json()},
+            {"lowercase", options.lower_case.value_or(true)}}},
+          {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+          {"post_processor", {{"type", "BertProcessing"}, {"cls", cls}, {"sep", sep}}},
+          {"model",
+           {{"type", "WordPiece"},
+            {"unk_token", "[UNK]"},
+            {"continuing_subword_prefix", "##"},
+            {"max_input_chars_per_word", options.max_word_chars.value_or(200)},
+            {"vocab", std::move(vocabulary)}}}};
+}
+
 }  // namespace bertcl::text

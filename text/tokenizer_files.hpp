@@ -3,8 +3,11 @@
 #pragma once
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "text/tokenizer.hpp"
 
 namespace bertcl::text {
 
@@ -23,5 +26,9 @@ nlohmann::json document_of_sentence_piece(const std::string& content,
 /// beside `path`. Throws Error if merges.txt is damaged, or if the vocabulary lacks <s>, <pad>,
 /// </s>, <unk> or <mask>: other models split texts in another way.
 nlohmann::json document_of_merges(nlohmann::json vocabulary, const std::filesystem::path& path);
+
+/// The tokenizer.json of BERT with the tokens of a vocab.txt; needs [UNK], [CLS] and [SEP].
+nlohmann::json document_of_vocabulary(std::span<const std::string> tokens,
+                                      const TokenizerOptions& options);
 
 }  // namespace bertcl::text

@@ -31,7 +31,8 @@ namespace bertcl::tools {
 // sets the action.
 using AddCommand = void(CLI::App& program, Action& action);
 AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed, add_verify,
-    add_answer, add_rerank, add_serve, add_bench, add_tune, add_completion, add_man;
+    add_answer, add_rerank, add_classify, add_tag, add_fill_mask, add_serve, add_bench, add_tune,
+    add_completion, add_man;
 
 namespace {
 
@@ -187,9 +188,9 @@ int run_program(int argc, const char* const* argv) {
       "bertcl COMMAND --help explains a command.\nExit codes: 0 success, 1 a check failed, 2 bad "
       "usage or input.");
   Action action;
-  for (const auto add :
-       {add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed, add_verify,
-        add_answer, add_rerank, add_serve, add_bench, add_tune, add_completion, add_man}) {
+  for (const auto add : {add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed,
+                         add_verify, add_answer, add_rerank, add_classify, add_tag, add_fill_mask,
+                         add_serve, add_bench, add_tune, add_completion, add_man}) {
     add(program, action);
   }
 

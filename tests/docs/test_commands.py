@@ -39,7 +39,7 @@ def split(line):
 @functools.cache
 def help_of(command):
     """None: there is no such command."""
-    if command and command not in re.findall(r"^  ([a-z]+) +[A-Z]", help_of(""), flags=re.MULTILINE):
+    if command and command not in re.findall(r"^  ([a-z-]+) +[A-Z]", help_of(""), flags=re.MULTILINE):
         return None
     for option in ("--help-all", "--help"):
         done = subprocess.run([BERTCL, *command.split(), option], capture_output=True, text=True)
@@ -72,7 +72,7 @@ def complaint(words):
     if program in ("bertcl", "build/bertcl"):
         if not arguments or arguments[0].startswith("-"):
             known, where = option_names(help_of("")), "bertcl"
-        elif not re.fullmatch(r"[a-z]+", arguments[0]):
+        elif not re.fullmatch(r"[a-z]+(-[a-z]+)*", arguments[0]):
             return None  # a place-holder
         else:
             text = help_of(arguments[0])

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines of transformers and of bertcl on one model with random weights, 200 texts each."""
+"""Pipelines of transformers and of bertcl, and the commands for the same, on one model with random weights, 200 texts
+each."""
 import importlib.util
 import json
 import pathlib
 import random
+import subprocess
 import tempfile
 import unittest
 
@@ -15,7 +17,7 @@ import torch
 import transformers
 from package import DEFAULT_MODEL, bertcl
 
-from support import ROOT  # noqa: F401 (finds tools/python)
+from support import BERTCL  # and finds tools/python
 from export_bert import spread_parameters
 
 torch.set_num_threads(1)
@@ -70,8 +72,23 @@ class PipelinesTest(unittest.TestCase):
         example = torch.ones(2, 6, dtype=torch.int64)
         torch.onnx.export(Exported(model, output).eval(), (example,) * 3, str(path / "model.onnx"), dynamo=False,
                           opset_version=17, input_names=inputs, output_names=[output], dynamic_axes=axes)
+        self.model = path / "model.onnx"
         return (bertcl.pipeline(task, model=path),
                 transformers.pipeline(task, model=model, tokenizer=tokenizer))
+
+    def command(self, name, texts, *options):
+        """The results of `bertcl NAME` for lines of JSON; without and with a tokenizer.json they are the same."""
+        lines = "".join(json.dumps(each if isinstance(each, dict) else {"text": each}) + "\n" for each in texts)
+        made = []
+        for vocabulary in self.model.with_name("tokenizer.json"), DEFAULT_MODEL / "vocab.txt":
+            done = subprocess.run([BERTCL, name, self.model, "--vocab", vocabulary, "--json", "-", *options],
+                                  input=lines, capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            made.append(json.loads(done.stdout)["results"])
+        self.assertEqual(made[0], made[1])
+        self.assertEqual([each["text"] for each in made[0]],
+                         [each["text"] if isinstance(each, dict) else each for each in texts])
+        return made[0]
 
     def assert_same(self, ours, theirs):
         if isinstance(theirs, dict):
@@ -97,6 +114,9 @@ class PipelinesTest(unittest.TestCase):
                          theirs(given[:20], function_to_apply="sigmoid"))
         pairs = [{"text": a, "text_pair": b} for a, b in zip(given[:20], given[20:])]
         self.assert_same(ours(pairs), theirs(pairs))
+        self.assert_same([each["labels"] for each in self.command("classify", given, "--top-k", "3")],
+                         theirs(given, top_k=3))
+        self.assert_same([each["labels"][0] for each in self.command("classify", pairs)], theirs(pairs))
 
     def test_text_classification_of_several_labels(self):
         ours, theirs = self.pipelines("text-classification", problem_type="multi_label_classification")
@@ -107,6 +127,11 @@ class PipelinesTest(unittest.TestCase):
         for function in "softmax", "sigmoid", "none":
             self.assert_same(ours(given[:5], top_k=2, function_to_apply=function),
                              theirs(given[:5], top_k=2, function_to_apply=function))
+            of_command = self.command("classify", given[:5], "--top-k", "2", "--activation", function)
+            self.assert_same([each["labels"] for each in of_command],
+                             theirs(given[:5], top_k=2, function_to_apply=function))
+        self.assert_same([each["labels"] for each in self.command("classify", given, "--top-k", "9")],
+                         theirs(given, top_k=None))
         with self.assertRaisesRegex(ValueError, "tanh.*softmax"):
             ours(given[0], function_to_apply="tanh")
 
@@ -117,6 +142,13 @@ class PipelinesTest(unittest.TestCase):
             with self.subTest(strategy=strategy):
                 self.assert_same(ours(given, aggregation_strategy=strategy),
                                  theirs(given, aggregation_strategy=strategy))
+                expected = theirs(given, aggregation_strategy=strategy)
+                for text, entities in zip(given, expected):
+                    for entity in entities:  # transformers spells words anew, from their lower-cased tokens
+                        entity.pop("index", None)
+                        entity["word"] = text[entity["start"]:entity["end"]]
+                of_command = self.command("tag", given, "--aggregation", strategy)
+                self.assert_same([each["entities"] for each in of_command], expected)
 
     def test_fill_mask(self):
         ours, theirs = self.pipelines("fill-mask")
@@ -126,6 +158,9 @@ class PipelinesTest(unittest.TestCase):
                          theirs(given[0], targets=["london", "engine"]))
         two = "[MASK] was in [MASK] ."
         self.assert_same(ours(two, top_k=2), theirs(two, top_k=2))
+        masks = [each["masks"] for each in self.command("fill-mask", [*given, two], "--top-k", "2")]
+        self.assert_same([of_one for (of_one,) in masks[:-1]], theirs(given, top_k=2))
+        self.assert_same(masks[-1], theirs(two, top_k=2))
         with self.assertRaisesRegex(ValueError, r"\[MASK\]"):
             ours("nothing hidden")
 

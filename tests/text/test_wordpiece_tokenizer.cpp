@@ -71,6 +71,24 @@ TEST(Tokenizer, IdsAndTokensAreInverse) {
   EXPECT_THAT(error_of([&] { tokenizer.token(21); }), HasSubstr("21"));
 }
 
+TEST(Tokenizer, WithSpansItMakesTheSameTokensAndTellsWhereTheyAre) {
+  const std::string text = "UNwanted  é unaffx, want 東京";
+  for (const TokenizerOptions& options :
+       {TokenizerOptions{}, {.lower_case = false}, {.lower_case = true, .strip_accents = false}}) {
+    const Tokenizer plain = small(options), spans = plain.with_spans();
+    EXPECT_EQ(spans.tokenize(text), plain.tokenize(text));
+    EXPECT_EQ(spans.vocabulary_size(), plain.vocabulary_size());
+    EXPECT_EQ(spans.special().before, plain.special().before);
+    EXPECT_EQ(spans.special().pair_between, plain.special().pair_between);
+    EXPECT_EQ(spans.special().pair_after, plain.special().pair_after);
+  }
+  const Encoding encoding = small().with_spans().encode_with_spans(text);
+  ASSERT_EQ(encoding.spans.size(), 9u);
+  EXPECT_EQ(encoding.spans[1], (Span{2, 6})) << "##want";
+  EXPECT_EQ(encoding.spans[4], (Span{13, 19})) << "unaffx, unknown, after two bytes of é";
+  EXPECT_THAT(small().with_spans().tokenize("un[SEP]"), ElementsAre("un", "[SEP]"));
+}
+
 TEST(Vocabulary, TheLastNewlineMayBeMissing) {
   const ScratchFile with("[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n");
   EXPECT_EQ(Tokenizer::from_file(with.path()).vocabulary_size(), 5u);

@@ -49,6 +49,9 @@ class JsonTest : public FolderTest {
         {"answer", {"-q", "Who maintains OpenCL?"}},
         {"rerank",
          {path("tasks.onnx"), "-q", "Who?", "--passages", path("p.txt"), "--vocab", kVocabulary}},
+        {"classify",
+         {path("tasks.onnx"), path("p.txt"), "--labels", "a,b", "--vocab", kVocabulary}},
+        {"tag", {path("tasks.onnx"), path("p.txt"), "--labels", "O,B-x", "--vocab", kVocabulary}},
         {"bench", {kModel, "--seq", "8", "--runs", "1", "--warmup", "0"}},
         {"tune", {kModel, "--seconds", "0.001"}}};
   }

@@ -51,7 +51,8 @@ TEST(Program, BadUseIsRefusedWithAHint) {
   EXPECT_EQ(
       refusal(run_bertcl({"evaluate"})),
       "bertcl: unknown command 'evaluate' (choose from devices, inspect, quantize, eval, run, "
-      "embed, verify, answer, rerank, serve, bench, tune, completion, man); see bertcl --help\n");
+      "embed, verify, answer, rerank, classify, tag, fill-mask, serve, bench, tune, completion, "
+      "man); see bertcl --help\n");
   EXPECT_THAT(refusal(run_bertcl({"--colour"})),
               HasSubstr("expected a command before '--colour' (choose from devices, "));
   EXPECT_THAT(refusal(run_bertcl({"devices", "--colour"})),

@@ -17,8 +17,8 @@
 #include "npz/npz.hpp"
 #include "tasks/features.hpp"
 #include "text/batch.hpp"
-#include "text/data_file.hpp"
 #include "tools/commands/run.hpp"
+#include "tools/models/text_inputs.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/report/json_report.hpp"
 #include "tools/terminal/output.hpp"
@@ -33,30 +33,6 @@ constexpr std::size_t kAtOnce = 256;  // texts whose outputs are held at a time
 /// Numbers as short as tells floats apart.
 using FloatJson = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool,
                                        std::int64_t, std::uint64_t, float>;
-
-struct InputText {
-  std::string id, text;  ///< `id` may be empty
-  std::optional<std::string> second;
-};
-
-std::vector<InputText> read_input_texts(const std::string& path) {
-  const text::DataFile file = text::read_data(path);
-  std::vector<InputText> texts;
-  if (text::is_json_lines(file.content)) {
-    text::each_object(file, R"(each line is an object {"text": ".."})",
-                      [&](const text::JsonNode& object, std::size_t) {
-                        const auto id = object.find("id"), pair = object.find("text_pair");
-                        texts.push_back({id ? id->string() : "", object.at("text").string(),
-                                         pair ? std::optional(pair->string()) : std::nullopt});
-                      });
-  } else {
-    text::each_line(file.content, [&](std::string_view line, std::size_t) {
-      if (!text::is_blank(line)) texts.push_back({"", std::string(line), std::nullopt});
-    });
-  }
-  if (texts.empty()) throw Error(file.name + ": contains no text; each line is one");
-  return texts;
-}
 
 /// An output of one text: the values of its tokens, or of the text.
 struct TextOutput {

@@ -9,23 +9,23 @@
 
 #include "text/tokenizer.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::text {
 
 /// The text that tokens spell, as Hugging Face's tokenizers decode them: word pieces joined and
-/// English punctuation drawn to its word, bytes of byte-level BPE, or pieces whose spaces are
+/// full stops and commas drawn to their words, bytes of byte-level BPE, or pieces whose spaces are
 /// U+2581.
 class Decoder {
  public:
-  explicit Decoder(std::shared_ptr<const text::Tokenizer> tokenizer);
+  explicit Decoder(std::shared_ptr<const Tokenizer> tokenizer);
   /// Throws Error for an id outside the vocabulary.
   std::string operator()(std::span<const std::int64_t> ids, bool skip_special) const;
 
  private:
   enum class Joins { word_pieces, bytes, pieces };
 
-  std::shared_ptr<const text::Tokenizer> tokenizer_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
   std::unordered_set<std::int32_t> special_;  ///< that stand for no text: [CLS], [PAD], <s>, ...
   Joins joins_ = Joins::pieces;
 };
 
-}  // namespace bertcl::serve
+}  // namespace bertcl::text

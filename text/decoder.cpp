@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decoders of WordPiece, byte-level BPE and Unigram.
-#include "serve/decode.hpp"
+#include "text/decoder.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "bertcl/error.hpp"
 #include "text/unicode.hpp"
 
-namespace bertcl::serve {
+namespace bertcl::text {
 namespace {
 
 std::string replaced(const std::string& text, std::string_view from, std::string_view to) {
@@ -25,7 +25,7 @@ std::string replaced(const std::string& text, std::string_view from, std::string
   return result.append(text, begin);
 }
 
-bool has_token(const text::Tokenizer& tokenizer, std::string_view token) {
+bool has_token(const Tokenizer& tokenizer, std::string_view token) {
   try {
     tokenizer.token_id(token);
     return true;
@@ -34,17 +34,9 @@ bool has_token(const text::Tokenizer& tokenizer, std::string_view token) {
   }
 }
 
+/// A piece by itself, as `WordPiece` of Hugging Face's tokenizers decodes it: with a space in front
+/// where it begins a word, but for some English punctuation. What spans pieces stays: "it ' s".
 std::string join_word_pieces(const std::vector<std::string>& tokens) {
-  std::string text;
-  for (const std::string& token : tokens) {
-    if (token.starts_with("##") && !text.empty()) {
-      text += token.substr(2);
-    } else {
-      if (!text.empty()) text += ' ';
-      text += token;
-    }
-  }
-  // The cleanup of `WordPiece` in Hugging Face's tokenizers.
   constexpr std::array<std::pair<std::string_view, std::string_view>, 10> rules = {
       {{" .", "."},
        {" ?", "?"},
@@ -56,7 +48,14 @@ std::string join_word_pieces(const std::vector<std::string>& tokens) {
        {" 's", "'s"},
        {" 've", "'ve"},
        {" 're", "'re"}}};
-  for (const auto& [from, to] : rules) text = replaced(text, from, to);
+  std::string text;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    std::string piece = i == 0                        ? tokens[i]
+                        : tokens[i].starts_with("##") ? tokens[i].substr(2)
+                                                      : " " + tokens[i];
+    for (const auto& [from, to] : rules) piece = replaced(piece, from, to);
+    text += piece;
+  }
   return text;
 }
 
@@ -80,7 +79,7 @@ std::string join_bytes(const std::vector<std::string>& tokens) {
   for (const std::string& token : tokens)
     for (std::size_t at = 0; at < token.size();) {
       const std::size_t begin = at;
-      const auto found = byte_of_character().find(text::next_code_point(token, at));
+      const auto found = byte_of_character().find(next_code_point(token, at));
       if (found != byte_of_character().end())
         text += found->second;
       else
@@ -98,9 +97,8 @@ std::string join_pieces(const std::vector<std::string>& tokens) {
 
 }  // namespace
 
-Decoder::Decoder(std::shared_ptr<const text::Tokenizer> tokenizer)
-    : tokenizer_(std::move(tokenizer)) {
-  const text::SpecialTokens& special = tokenizer_->special();
+Decoder::Decoder(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::move(tokenizer)) {
+  const SpecialTokens& special = tokenizer_->special();
   for (const auto* some : {&special.before, &special.after, &special.pair_before,
                            &special.pair_between, &special.pair_after})
     special_.insert(some->begin(), some->end());
@@ -126,4 +124,4 @@ std::string Decoder::operator()(std::span<const std::int64_t> ids, bool skip_spe
   return joins_ == Joins::bytes ? join_bytes(tokens) : join_pieces(tokens);
 }
 
-}  // namespace bertcl::serve
+}  // namespace bertcl::text

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and sigmoid in double precision, and an order that is the same on every machine.
+#include "tasks/class_scores.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <numeric>
+
+namespace bertcl::tasks {
+
+std::vector<float> class_scores(std::span<const float> logits, Activation activation) {
+  const double most = *std::max_element(logits.begin(), logits.end());
+  double sum = 0;
+  if (activation == Activation::softmax)
+    for (const float x : logits) sum += std::exp(x - most);
+  std::vector<float> scores;
+  scores.reserve(logits.size());
+  for (const float x : logits) {
+    const double score = activation == Activation::softmax   ? std::exp(x - most) / sum
+                         : activation == Activation::sigmoid ? 1.0 / (1.0 + std::exp(-double{x}))
+                                                             : x;
+    scores.push_back(static_cast<float>(score));
+  }
+  return scores;
+}
+
+std::vector<ClassScore> best_classes(std::span<const float> scores, std::size_t count) {
+  std::vector<std::size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  count = std::min(count, order.size());
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
+  std::partial_sort(order.begin(), middle, order.end(), [&](std::size_t a, std::size_t b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  });
+  std::vector<ClassScore> best;
+  for (std::size_t i = 0; i < count; ++i) best.push_back({order[i], scores[order[i]]});
+  return best;
+}
+
+}  // namespace bertcl::tasks

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl classify, tag and fill-mask: what they print, their options, and what they refuse. Their
+// results are compared with Hugging Face's in tests/python/test_pipelines.py.
+#include <gmock/gmock.h>
+
+#include "program_runner.hpp"
+#include "tasks_model.hpp"
+
+namespace bertcl::tests {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class HeadCommandTest : public FolderTest {
+ protected:
+  HeadCommandTest() : model_(write("m.onnx", model_of_tasks())) {}
+
+  ProgramResult run(const std::string& name, const std::string& input,
+                    const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> all = {name, model_, "--vocab", kVocabulary};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_bertcl(all, {}, input);
+  }
+  nlohmann::json json(const std::string& name, const std::string& input,
+                      std::vector<std::string> more = {}) const {
+    more.insert(more.end(), {"--json", "-"});
+    const ProgramResult result = run(name, input, more);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  }
+
+  const std::string model_;
+};
+
+TEST_F(HeadCommandTest, ClassesAreNamedByOptionAndByFile) {
+  const std::string input = "It is fine.\n\nIt is not.\n";
+  const auto label = [&](const std::vector<std::string>& more) {
+    return json("classify", input, more).at("results")[0].at("labels")[0].at("label");
+  };
+  const nlohmann::json report = json("classify", input, {"--labels", "bad,good", "--top-k", "5"});
+  EXPECT_EQ(report.at("schema"), "bertcl.classify/1");
+  EXPECT_EQ(report.at("activation"), "softmax");
+  EXPECT_EQ(report.at("texts"), 2) << "blank lines are none";
+  const nlohmann::json& labels = report.at("results")[1].at("labels");
+  ASSERT_EQ(labels.size(), 2u);
+  EXPECT_NEAR(labels[0].at("score").get<double>() + labels[1].at("score").get<double>(), 1, 1e-6);
+  EXPECT_GE(labels[0].at("score"), labels[1].at("score"));
+  const std::string first = label({"--labels", "bad,good"});
+  write("config.json", R"({"id2label": {"0": "BAD", "1": "GOOD"}})");
+  EXPECT_EQ(label({}), first == "bad" ? "BAD" : "GOOD");
+  write("config.json", R"({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}})");
+  EXPECT_THAT(refusal(run("classify", input)), HasSubstr("name its classes with --labels"))
+      << "this model answers questions, too";
+}
+
+TEST_F(HeadCommandTest, TheActivationFollowsConfigAndOption) {
+  const auto activation = [&](const std::string& config, const std::vector<std::string>& more) {
+    write("config.json", config);
+    std::vector<std::string> options = {"--labels", "a,b"};
+    options.insert(options.end(), more.begin(), more.end());
+    return json("classify", "x\n", options).at("activation");
+  };
+  EXPECT_EQ(activation(R"({"problem_type": "multi_label_classification"})", {}), "sigmoid");
+  EXPECT_EQ(activation(R"({"problem_type": "single_label_classification"})", {}), "softmax");
+  EXPECT_EQ(activation(R"({"problem_type": "regression"})", {}), "none");
+  EXPECT_EQ(activation(R"({"problem_type": "regression"})", {"--activation", "softmax"}),
+            "softmax");
+}
+
+TEST_F(HeadCommandTest, PairsAndIds) {
+  const std::string pairs = R"({"id": 7, "text": "It rains.", "text_pair": "It is wet."})"
+                            "\n"
+                            R"({"text": "It rains."})"
+                            "\n";
+  const nlohmann::json results = json("classify", pairs, {"--labels", "a,b"}).at("results");
+  EXPECT_EQ(results[0].at("id"), "7");
+  EXPECT_EQ(results[0].at("text_pair"), "It is wet.");
+  EXPECT_FALSE(results[1].contains("id") || results[1].contains("text_pair"));
+  const ProgramResult text = run("classify", pairs, {"--labels", "a,b"});
+  EXPECT_THAT(text.out,
+              AllOf(StartsWith(" score  label  text\n"), HasSubstr("It rains. | It is wet.\n")));
+}
+
+TEST_F(HeadCommandTest, EntitiesHaveTheirPlacesInCharacters) {
+  // One of both orders makes each token an entity.
+  for (const std::string labels : {"O,B-x", "B-x,O"}) {
+    const nlohmann::json report = json("tag", "Zürich, Oslo\n", {"--labels", labels});
+    EXPECT_EQ(report.at("aggregation"), "simple");
+    for (const nlohmann::json& entity : report.at("results")[0].at("entities")) {
+      EXPECT_EQ(entity.at("entity_group"), "x");
+      if (entity.at("word") == "Oslo") {
+        EXPECT_EQ(entity.at("start"), 8);
+        EXPECT_EQ(entity.at("end"), 12);
+      }
+    }
+    const nlohmann::json tokens =
+        json("tag", "Zürich, Oslo\n", {"--labels", labels, "--aggregation", "none"});
+    for (const nlohmann::json& entity : tokens.at("results")[0].at("entities"))
+      EXPECT_EQ(entity.at("entity"), "B-x");
+  }
+  std::string all;
+  for (const std::string labels : {"O,B-x", "B-x,O"}) {
+    const ProgramResult text = run("tag", "Oslo\nRome\n", {"--labels", labels});
+    EXPECT_THAT(text.out, AllOf(StartsWith("Oslo\n"), HasSubstr("\n\nRome\n")));
+    all += text.out;
+  }
+  EXPECT_THAT(all, AllOf(HasSubstr("no entities\n"), HasSubstr("score  label  start  end  word")));
+}
+
+TEST_F(HeadCommandTest, LongTextsAreTruncatedWithAWarning) {
+  const std::vector<std::string> options = {"--labels", "O,B-x", "--max-seq-length", "5"};
+  const ProgramResult result = run("tag", "one two three four five\nsix\n", options);
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, HasSubstr("truncated 1 of 2 texts to 5 tokens"));
+  EXPECT_THAT(result.out, Not(HasSubstr(" four\n")));
+}
+
+TEST_F(HeadCommandTest, WhatDoesNotFitIsRefused) {
+  EXPECT_THAT(refusal(run("tag", "x\n")), HasSubstr("--labels"));
+  EXPECT_THAT(refusal(run("tag", "x\n", {"--labels", "O,B-x,I-x"})),
+              AllOf(HasSubstr(model_), HasSubstr("3 classes: O, B-x, I-x")));
+  EXPECT_THAT(refusal(run("tag", "x\n", {"--labels", "O,B-x", "--aggregation", "last"})),
+              AllOf(HasSubstr("last"), HasSubstr("first")));
+  EXPECT_THAT(refusal(run("classify", "x\n", {"--labels", "a,b,c"})),
+              AllOf(HasSubstr(model_), HasSubstr("[batch, 3]")));
+  EXPECT_THAT(refusal(run_bertcl({"classify", kModel}, {}, "x\n")),
+              AllOf(HasSubstr(kModel), HasSubstr("start_logits"), HasSubstr("[batch, classes]")));
+  EXPECT_THAT(refusal(run("classify", "\n", {"--labels", "a,b"})),
+              HasSubstr("standard input: contains no text"));
+  EXPECT_THAT(refusal(run("fill-mask", "a [MASK] b\n")),
+              AllOf(HasSubstr(model_), HasSubstr("one class per vocabulary token (30522)")));
+  EXPECT_THAT(refusal(run("classify", "caf\xe9\n", {"--labels", "a,b"})),
+              HasSubstr("standard input:1: invalid UTF-8"));
+}
+
+}  // namespace
+}  // namespace bertcl::tests

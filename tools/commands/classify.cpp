@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl classify: the classes of texts, or of pairs of texts.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "runtime/task.hpp"
+#include "tasks/class_scores.hpp"
+#include "tasks/model_config.hpp"
+#include "text/companion_files.hpp"
+#include "tools/models/activation.hpp"
+#include "tools/models/texts_run.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/options/task_options.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+using tasks::Activation;
+
+constexpr const char* kSoftmax = "softmax";
+constexpr const char* kSigmoid = "sigmoid";
+constexpr const char* kNone = "none";
+
+struct ClassifyOptions : TextsOptions {
+  TaskOptions task;  // its labels
+  std::string activation;
+  std::optional<std::size_t> top_k;
+};
+
+/// As the options say, else config.json, else the number of classes.
+std::string activation_of(const ClassifyOptions& options, std::size_t classes) {
+  if (!options.activation.empty()) return options.activation;
+  const tasks::ModelConfig config =
+      tasks::read_model_config(text::companion_file(options.model, "config.json"));
+  if (config.is_regression) return kNone;
+  if (config.multi_label.value_or(false)) return kSigmoid;
+  if (classes > 1) return kSoftmax;
+  return has_sigmoid(options.model) ? kSigmoid : kNone;
+}
+
+/// The classes that have names; else any number of them, where the output is one of classes.
+tasks::Head head_of(const runtime::Session& session, const std::vector<std::string>& labels) {
+  if (!labels.empty())
+    return {false, labels.size(), false,
+            fmt::format("{}: {}", counted(static_cast<std::int64_t>(labels.size()), "classes"),
+                        fmt::join(labels, ", "))};
+  if (runtime::task_of(session.plan()) != runtime::Task::text_classification)
+    throw Error(fmt::format(
+        "{}: the outputs are {}, none of them logits [batch, classes]; if one is, name its classes "
+        "with --labels",
+        session.path().string(), fmt::join(describe(session.outputs()), ", ")));
+  return {false, 1, true, "1 class or more"};
+}
+
+int run_classify(const ClassifyOptions& options) {
+  TextsRun run(options);
+  if (!meets_requirement(run.session(), options)) return kCheckFailed;
+  const std::vector<std::string> labels = find_labels(options.task, {options.model});
+  const auto name_of = [&](std::size_t label) {
+    return labels.empty() ? fmt::format("LABEL_{}", label) : labels[label];
+  };
+  std::string activation;
+  std::vector<std::vector<tasks::ClassScore>> best(run.texts().size());
+  run.run(
+      head_of(run.session(), labels),
+      [&](const InputText& text, int max_length) {
+        return text.second
+                   ? tasks::encode_pair(text.text, *text.second, run.tokenizer(), max_length)
+                   : tasks::encode_text(text.text, run.tokenizer(), max_length);
+      },
+      [&](std::size_t index, std::span<const float> logits) {
+        if (activation.empty()) activation = activation_of(options, logits.size());
+        const auto scores =
+            tasks::class_scores(logits, activation == kSoftmax   ? Activation::softmax
+                                        : activation == kSigmoid ? Activation::sigmoid
+                                                                 : Activation::none);
+        best[index] = tasks::best_classes(scores, options.top_k.value_or(1));
+      });
+  Table table({">score", "label", "text"});
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    const InputText& text = run.texts()[i];
+    nlohmann::ordered_json of_text = json_of(text);
+    of_text["labels"] = nlohmann::ordered_json::array();
+    for (const tasks::ClassScore& each : best[i]) {
+      table.add({fmt::format("{:.4f}", each.score), name_of(each.label),
+                 text.second ? text.text + " | " + *text.second : text.text});
+      of_text["labels"].push_back({{"label", name_of(each.label)}, {"score", each.score}});
+    }
+    results.push_back(std::move(of_text));
+  }
+  if (options.prints_text()) print_text("{}", table.str());
+  run.report({{"activation", activation}}, std::move(results));
+  return kOk;
+}
+
+}  // namespace
+
+void add_classify(CLI::App& program, Action& action) {
+  const auto options = std::make_shared<ClassifyOptions>();
+  CLI::App* command = add_texts_command(
+      program, "classify",
+      "Tell which class a text, or a pair of texts, is of\n\n"
+      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with\n"
+      "text_pair for two texts, and id. Scores are probabilities: softmax, or the sigmoid of each\n"
+      "class where a text may be of several (problem_type in config.json beside the model).",
+      "bertcl classify model.onnx reviews.txt --top-k 2", "ONNX model with logits [batch, classes]",
+      *options);
+  positive(*command, "--top-k", options->top_k, "The best N classes of each text; by default 1");
+  one_of(command->add_option("--activation", options->activation,
+                             "What makes scores of logits; by default as above"),
+         {kSoftmax, kSigmoid, kNone});
+  add_labels_option(*command, options->task);
+  command->callback([options, &action] { action = [options] { return run_classify(*options); }; });
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl fill-mask: the tokens that may stand where a text hides one.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "tasks/class_scores.hpp"
+#include "text/data_file.hpp"
+#include "text/decoder.hpp"
+#include "tools/models/texts_run.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+struct FillMaskOptions : TextsOptions {
+  std::size_t top_k = 5;
+};
+
+/// A token for one mask of a text, and the text with it; other masks stay.
+struct Candidate {
+  float score = 0;
+  std::int32_t token = 0;
+  std::string word, sequence;
+};
+
+tasks::Sequence encode(const InputText& text, const text::Tokenizer& tokenizer, int max_length) {
+  tasks::Sequence sequence = tasks::encode_text(text.text, tokenizer, max_length);
+  const std::int32_t mask = tokenizer.mask_id();
+  for (std::size_t i = 0; i < sequence.length(); ++i)
+    if (sequence.ids[i] == mask) sequence.places.push_back(i);
+  if (sequence.places.empty())
+    throw Error(fmt::format(
+        "no {} in '{}'{}", tokenizer.token(mask), text::excerpt_of(text.text),
+        sequence.cut > 0 ? fmt::format(", of which {} tokens are read", sequence.length()) : ""));
+  return sequence;
+}
+
+/// The best tokens for a mask, by their probabilities among all of the vocabulary.
+std::vector<Candidate> candidates(const tasks::Sequence& sequence, std::size_t place,
+                                  std::span<const float> logits, std::size_t count,
+                                  const text::Decoder& decode) {
+  std::vector<std::int64_t> ids(sequence.ids.begin(), sequence.ids.end());
+  std::vector<Candidate> all;
+  const auto scores = tasks::class_scores(logits, tasks::Activation::softmax);
+  for (const tasks::ClassScore& best : tasks::best_classes(scores, count)) {
+    const auto id = static_cast<std::int64_t>(best.label);
+    ids[place] = id;
+    all.push_back({best.score, static_cast<std::int32_t>(id), decode(std::vector{id}, false),
+                   decode(ids, sequence.places.size() == 1)});
+  }
+  return all;
+}
+
+int run_fill_mask(const FillMaskOptions& options) {
+  TextsRun run(options);
+  if (!meets_requirement(run.session(), options)) return kCheckFailed;
+  const std::size_t vocabulary = run.tokenizer().vocabulary_size();
+  const text::Decoder decode(std::make_shared<const text::Tokenizer>(run.tokenizer()));
+  std::vector<tasks::Sequence> sequences;
+  std::vector<std::vector<std::vector<Candidate>>> found(run.texts().size());  // of each mask
+  run.run(
+      {true, vocabulary, true, fmt::format("one class per vocabulary token ({})", vocabulary)},
+      [&](const InputText& text, int max_length) {
+        return sequences.emplace_back(encode(text, run.tokenizer(), max_length));
+      },
+      [&](std::size_t index, std::span<const float> logits) {
+        const tasks::Sequence& sequence = sequences[index];
+        const std::size_t classes = logits.size() / sequence.length();
+        // Some models have more classes than the vocabulary has tokens.
+        for (const std::size_t place : sequence.places)
+          found[index].push_back(candidates(
+              sequence, place, logits.subspan(place * classes, vocabulary), options.top_k, decode));
+      });
+  Table table({">score", "token", "text"});
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    nlohmann::ordered_json masks = nlohmann::ordered_json::array();
+    for (const std::vector<Candidate>& of_mask : found[i]) {
+      nlohmann::ordered_json list = nlohmann::ordered_json::array();
+      for (const Candidate& each : of_mask) {
+        table.add({fmt::format("{:.4f}", each.score), each.word, each.sequence});
+        list.push_back({{"score", each.score},
+                        {"token", each.token},
+                        {"token_str", each.word},
+                        {"sequence", each.sequence}});
+      }
+      masks.push_back(std::move(list));
+    }
+    nlohmann::ordered_json of_text = json_of(run.texts()[i]);
+    of_text["masks"] = std::move(masks);
+    results.push_back(std::move(of_text));
+  }
+  if (options.prints_text()) print_text("{}", table.str());
+  run.report(nlohmann::ordered_json::object(), std::move(results));
+  return kOk;
+}
+
+}  // namespace
+
+void add_fill_mask(CLI::App& program, Action& action) {
+  const auto options = std::make_shared<FillMaskOptions>();
+  CLI::App* command = add_texts_command(
+      program, "fill-mask",
+      "Tell which tokens may stand for [MASK] in texts\n\n"
+      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
+      "an\n"
+      "id. Each holds the mask token of its tokenizer, [MASK] or <mask>, once or several times.",
+      "echo \"Paris is the [MASK] of France.\" | bertcl fill-mask model.onnx",
+      "ONNX model with logits [batch, seq, vocabulary]", *options);
+  positive(*command, "--top-k", options->top_k, "The best N tokens of each mask");
+  command->callback([options, &action] { action = [options] { return run_fill_mask(*options); }; });
+}
+
+}  // namespace bertcl::tools

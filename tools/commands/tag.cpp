@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl tag: names and other entities in texts.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tasks/class_scores.hpp"
+#include "tasks/entities.hpp"
+#include "text/data_file.hpp"
+#include "text/unicode.hpp"
+#include "tools/models/texts_run.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/options/task_options.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+const std::vector<std::string> kAggregations = {"none", "simple", "first", "average", "max"};
+
+struct TagOptions : TextsOptions {
+  TaskOptions task;  // its labels
+  std::string aggregation = "simple";
+};
+
+tasks::Aggregation aggregation_of(const std::string& name) {
+  const auto found = std::ranges::find(kAggregations, name);
+  return static_cast<tasks::Aggregation>(found - kAggregations.begin());
+}
+
+/// The beginning of a text, with where its tokens are.
+std::pair<tasks::Sequence, text::Encoding> encode(const std::string& text,
+                                                  const text::Tokenizer& tokenizer,
+                                                  int max_length) {
+  tasks::Sequence sequence = tasks::encode_text(text, tokenizer, max_length);
+  text::Encoding encoding = tokenizer.encode_with_spans(text);
+  encoding.ids.resize(sequence.length() - tokenizer.special().count());
+  encoding.spans.resize(encoding.ids.size());
+  return {std::move(sequence), std::move(encoding)};
+}
+
+/// Probabilities [tokens, labels] of the tokens that stand for text.
+std::vector<float> probabilities(std::span<const float> logits, std::size_t before,
+                                 std::size_t tokens, std::size_t labels) {
+  std::vector<float> all;
+  for (std::size_t i = 0; i < tokens; ++i) {
+    const auto scores = tasks::class_scores(logits.subspan((before + i) * labels, labels),
+                                            tasks::Activation::softmax);
+    all.insert(all.end(), scores.begin(), scores.end());
+  }
+  return all;
+}
+
+struct FoundEntity {
+  std::string label, word;
+  float score = 0;
+  std::size_t start = 0, end = 0;  // code points
+};
+
+std::vector<FoundEntity> found_in(const std::string& text,
+                                  const std::vector<tasks::TextEntity>& entities) {
+  std::vector<FoundEntity> found;
+  for (const tasks::TextEntity& entity : entities) {
+    const std::size_t start = text::count_code_points(text.substr(0, entity.span.begin));
+    std::string word = text.substr(entity.span.begin, entity.span.end - entity.span.begin);
+    const std::size_t end = start + text::count_code_points(word);
+    found.push_back({entity.label, std::move(word), entity.score, start, end});
+  }
+  return found;
+}
+
+void print_entities(const std::string& text, const std::vector<FoundEntity>& entities, bool first,
+                    bool several) {
+  if (several) print_text("{}{}\n", first ? "" : "\n", text::excerpt_of(text));
+  if (entities.empty()) return print_text("no entities\n");
+  Table table({">score", "label", ">start", ">end", "word"});
+  for (const FoundEntity& entity : entities)
+    table.add({fmt::format("{:.4f}", entity.score), entity.label, std::to_string(entity.start),
+               std::to_string(entity.end), entity.word});
+  print_text("{}", table.str());
+}
+
+int run_tag(const TagOptions& options) {
+  TextsRun run(options);
+  if (!meets_requirement(run.session(), options)) return kCheckFailed;
+  const std::vector<std::string> labels = find_labels(options.task, {options.model});
+  tasks::check_tags_are_known(labels);
+  const tasks::Aggregation aggregation = aggregation_of(options.aggregation);
+  const std::size_t before = run.tokenizer().special().before.size();
+  std::vector<text::Encoding> encodings;
+  std::vector<std::vector<FoundEntity>> found(run.texts().size());
+  run.run(
+      {true, labels.size(), false,
+       fmt::format("{} classes: {}", labels.size(), fmt::join(labels, ", "))},
+      [&](const InputText& text, int max_length) {
+        auto [sequence, encoding] = encode(text.text, run.tokenizer(), max_length);
+        encodings.push_back(std::move(encoding));
+        return std::move(sequence);
+      },
+      [&](std::size_t index, std::span<const float> logits) {
+        const text::Encoding& encoding = encodings[index];
+        const std::string& text = run.texts()[index].text;
+        const auto scores = probabilities(logits, before, encoding.ids.size(), labels.size());
+        found[index] = found_in(text, tasks::find_entities(text, encoding, scores, run.tokenizer(),
+                                                           labels, aggregation));
+      });
+  const char* key = aggregation == tasks::Aggregation::none ? "entity" : "entity_group";
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const InputText& text = run.texts()[i];
+    nlohmann::ordered_json of_text = json_of(text);
+    of_text["entities"] = nlohmann::ordered_json::array();
+    for (const FoundEntity& entity : found[i])
+      of_text["entities"].push_back({{key, entity.label},
+                                     {"score", entity.score},
+                                     {"word", entity.word},
+                                     {"start", entity.start},
+                                     {"end", entity.end}});
+    results.push_back(std::move(of_text));
+    if (options.prints_text()) print_entities(text.text, found[i], i == 0, found.size() > 1);
+  }
+  run.report({{"aggregation", options.aggregation}}, std::move(results));
+  return kOk;
+}
+
+}  // namespace
+
+void add_tag(CLI::App& program, Action& action) {
+  const auto options = std::make_shared<TagOptions>();
+  CLI::App* command = add_texts_command(
+      program, "tag",
+      "Find names and other entities in texts\n\n"
+      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
+      "an\n"
+      "id. Tokens get the labels of the model; those of one kind that follow each other are one\n"
+      "entity, as in Hugging Face's pipelines: simple goes by their B- and I- prefixes alone;\n"
+      "first, average and max label whole words before, as their first token, by the mean of\n"
+      "their scores, as their surest token; none lists tokens. start and end count characters.",
+      "bertcl tag model.onnx texts.txt --aggregation first",
+      "ONNX model with logits [batch, seq, labels]", *options);
+  one_of(command->add_option("--aggregation", options->aggregation,
+                             "How tokens become entities, as above"),
+         kAggregations);
+  add_labels_option(*command, options->task);
+  command->callback([options, &action] { action = [options] { return run_tag(*options); }; });
+}
+
+}  // namespace bertcl::tools

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lines, and JSON lines.
+#include "tools/models/text_inputs.hpp"
+
+#include <string_view>
+
+#include "bertcl/error.hpp"
+#include "text/data_file.hpp"
+
+namespace bertcl::tools {
+
+std::vector<InputText> read_input_texts(const std::string& path) {
+  const text::DataFile file = text::read_data(path);
+  std::vector<InputText> texts;
+  if (text::is_json_lines(file.content)) {
+    text::each_object(file, R"(each line is an object {"text": ".."})",
+                      [&](const text::JsonNode& object, std::size_t) {
+                        const auto id = object.find("id"), pair = object.find("text_pair");
+                        texts.push_back({id ? text::name_of(*id) : "", object.at("text").string(),
+                                         pair ? std::optional(pair->string()) : std::nullopt});
+                      });
+  } else {
+    text::each_line(file.content, [&](std::string_view line, std::size_t) {
+      if (!text::is_blank(line)) texts.push_back({"", std::string(line), std::nullopt});
+    });
+  }
+  if (texts.empty()) throw Error(file.name + ": contains no text; each line is one");
+  return texts;
+}
+
+}  // namespace bertcl::tools

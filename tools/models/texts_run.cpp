@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts in, one visit for the output of each.
+#include "tools/models/texts_run.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "bertcl/error.hpp"
+#include "support/stopwatch.hpp"
+#include "tasks/head_output.hpp"
+#include "tools/models/task_model.hpp"
+#include "tools/options/file_options.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/report/json_report.hpp"
+#include "tools/terminal/progress.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+constexpr int kLongestText = 512;  // tokens, for a model that sets no limit
+
+int max_length_of(const TextsOptions& options, const TextModel& model,
+                  const text::Tokenizer& tokenizer) {
+  const int longest = static_cast<int>(model.longest());
+  const int limit = std::min(longest > 0 ? longest : kLongestText,
+                             tokenizer.longest().value_or(std::numeric_limits<int>::max()));
+  const int max_length = options.max_length.value_or(limit);
+  model.check_length(max_length);
+  return max_length;
+}
+
+std::string checked_texts(const std::string& path) {
+  if (path == "-" && isatty(STDIN_FILENO) == 1)
+    throw Error("no texts: name a file of texts, or give them on standard input");
+  return path;
+}
+
+}  // namespace
+
+TextsRun::TextsRun(const TextsOptions& options)
+    : options_(options),
+      device_(opencl::ContextFuture::open(options.device)),
+      inputs_(device_.meanwhile([&] {
+        return std::pair(load_tokenizer(options.vocabulary, {options.model}).with_spans(),
+                         read_input_texts(checked_texts(options.texts)));
+      })),
+      session_(load_model(options.model, options, device_)) {}
+
+void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks::VisitFn& visit) {
+  TaskModel model(session_, head);
+  model.model().check_vocabulary(tokenizer().vocabulary_size());
+  const int max_length = max_length_of(options_, model.model(), tokenizer());
+  text::BatchOptions batches = tasks::usual_batches(head);
+  model.model().bound(batches);
+  std::vector<tasks::Sequence> sequences;
+  for (const InputText& text : texts()) {
+    sequences.push_back(encode(text, max_length));
+    tokens_ += sequences.back().length();
+    truncated_ += sequences.back().cut > 0 ? 1 : 0;
+  }
+  model.warm_up();
+
+  const Stopwatch clock;
+  Progress progress(fmt::format("{}", std::filesystem::path(options_.model).stem().string()),
+                    "texts");
+  const auto take = [&](std::size_t index, std::span<const float> output) {
+    if (!options_.allow_nonfinite && !tasks::all_finite(output))
+      throw Error(
+          fmt::format("the model returned NaN or infinity for text {}, counted from 0; "
+                      "--allow-nonfinite continues",
+                      index));
+    visit(index, output);
+  };
+  model_seconds_ = naming_model(options_.model, [&] {
+    return tasks::run_sequences(
+        sequences, head, batches, std::ref(model), take,
+        [&](std::size_t done, double) { progress.update(done, texts().size()); });
+  });
+  seconds_ = clock.seconds();
+  if (truncated_ > 0)
+    warn("truncated {} of {} texts to {} tokens", truncated_, texts().size(), max_length);
+}
+
+void TextsRun::report(nlohmann::ordered_json more, nlohmann::ordered_json results) const {
+  nlohmann::ordered_json report = {{"path", options_.model}};
+  report.update(more);
+  report.update({{"texts", texts().size()},
+                 {"tokens", tokens_},
+                 {"truncated", truncated_},
+                 {"seconds", seconds_},
+                 {"model_seconds", model_seconds_},
+                 {"results", std::move(results)}});
+  write_report(options_, session_.context().info(), report);
+}
+
+CLI::App* add_texts_command(CLI::App& program, const std::string& name,
+                            const std::string& description, const std::string& example,
+                            const std::string& model_help, TextsOptions& options) {
+  CLI::App* command = add_model_command(program, name, description, example, options);
+  model_file(command->add_option("MODEL", options.model, model_help))->required()->type_name("");
+  input_file(command->add_option("TEXTS", options.texts, "Texts; - is standard input, the default"))
+      ->type_name("");
+  positive(*command, "--max-seq-length", options.max_length,
+           "Tokens of a text, separators included; by default as many as the model takes, or 512");
+  add_vocabulary_options(*command, options.vocabulary);
+  return command;
+}
+
+nlohmann::ordered_json json_of(const InputText& text) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (!text.id.empty()) json["id"] = text.id;
+  json["text"] = text.text;
+  if (text.second) json["text_pair"] = *text.second;
+  return json;
+}
+
+}  // namespace bertcl::tools
