@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of the commands that tokenize texts and make vectors of them.
+#include "tools/options/embedding_options.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "tools/options/option_checks.hpp"
+
+namespace bertcl::tools {
+
+void add_embedding_options(CLI::App& command, EmbeddingOptions& options) {
+  positive(command, "--batch-tokens", options.batch_tokens, "Maximum tokens per batch");
+  positive(command, "--max-seq-length", options.max_length,
+           "Tokens of a text, separators included; by default as the files say, or the\nmodel's "
+           "maximum, or 512");
+  add_vocabulary_options(command, options.vocabulary);
+}
+
+}  // namespace bertcl::tools

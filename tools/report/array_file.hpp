@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of one array: .npy, .npz, .safetensors.
+#pragma once
+#include <string>
+
+#include "ir/tensor.hpp"
+
+namespace bertcl::tools {
+
+/// By the ending of its name.
+bool is_array_file(const std::string& path);
+
+/// Writes an f32 tensor to a file of is_array_file(), where .npz and .safetensors call it `name`.
+/// Throws Error if it cannot be written.
+void write_array(const std::string& path, const std::string& name, const ir::Tensor& tensor);
+
+}  // namespace bertcl::tools
