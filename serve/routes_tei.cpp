@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The routes of text-embeddings-inference for vectors, and what describes the server.
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "serve/inputs.hpp"
 #include "serve/json_text.hpp"
 #include "serve/metrics.hpp"
 #include "serve/routes.hpp"
+#include "tasks/vector_similarity.hpp"
 
 namespace bertcl::serve {
 namespace {
@@ -68,16 +67,6 @@ Reply embed_all_route(Context& context) {
   return reply;
 }
 
-float cosine(const Values& a, const Values& b) {
-  double dot = 0, aa = 0, bb = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    dot += static_cast<double>(a[i]) * b[i];
-    aa += static_cast<double>(a[i]) * a[i];
-    bb += static_cast<double>(b[i]) * b[i];
-  }
-  return static_cast<float>(dot / std::max(std::sqrt(aa * bb), 1e-12));
-}
-
 Reply similarity_route(Context& context) {
   const text::JsonNode body = context.body();
   Model& model = context.service.model_for(context, {Kind::embedding}, model_named(body));
@@ -99,7 +88,7 @@ Reply similarity_route(Context& context) {
   check_finite(vectors);
   Values similarities;
   for (std::size_t i = 1; i < vectors.size(); ++i)
-    similarities.push_back(cosine(vectors[0], vectors[i]));
+    similarities.push_back(static_cast<float>(tasks::cosine(vectors[0], vectors[i])));
   Reply reply;
   append_floats(reply.body, similarities);
   return reply;

@@ -137,16 +137,6 @@ double spearman(std::span<const double> x, std::span<const double> y) {
   return pearson(ranks(x), ranks(y));
 }
 
-double cosine(std::span<const float> a, std::span<const float> b) {
-  double product = 0.0, squares_a = 0.0, squares_b = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    product += static_cast<double>(a[i]) * static_cast<double>(b[i]);
-    squares_a += static_cast<double>(a[i]) * static_cast<double>(a[i]);
-    squares_b += static_cast<double>(b[i]) * static_cast<double>(b[i]);
-  }
-  return product / std::sqrt(squares_a * squares_b);
-}
-
 SearchScores search_scores(std::span<const std::size_t> ranks, std::size_t most) {
   SearchScores scores;
   for (const std::size_t rank : ranks) {

@@ -40,9 +40,6 @@ double spearman(std::span<const double> x, std::span<const double> y);
 /// Ranks from 1; equal values have the mean of their ranks. (scipy.stats.rankdata.)
 std::vector<double> ranks(std::span<const double> values);
 
-/// Cosine of the angle between two vectors of one length; NaN where one is all zeros.
-double cosine(std::span<const float> a, std::span<const float> b);
-
 /// Results of a search that count.
 inline constexpr std::size_t kSearchDepth = 10;
 

@@ -63,6 +63,11 @@ const Head& rank_head() {
 
 double sigmoid(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
 
+void keep_best(std::vector<RankedPassage>& passages, std::size_t most) {
+  std::stable_sort(passages.begin(), passages.end(), is_better);
+  if (most > 0 && passages.size() > most) passages.resize(most);
+}
+
 Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& tokenizer,
               const RankOptions& options, const OutputFn& model, const BatchDoneFn& progress) {
   Rankings rankings;
@@ -89,11 +94,7 @@ Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& token
     if (is_new) rankings.queries.push_back({passages[i].query, {}});
     rankings.queries[place->second].passages.push_back({i, scores[i]});
   }
-  for (Ranking& ranking : rankings.queries) {
-    std::stable_sort(ranking.passages.begin(), ranking.passages.end(), is_better);
-    if (options.top_k > 0 && ranking.passages.size() > options.top_k)
-      ranking.passages.resize(options.top_k);
-  }
+  for (Ranking& ranking : rankings.queries) keep_best(ranking.passages, options.top_k);
   return rankings;
 }
 

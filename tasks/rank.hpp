@@ -54,6 +54,9 @@ const Head& rank_head();
 /// 1 / (1 + exp(-logit))
 double sigmoid(double logit);
 
+/// Orders them, best first; equal ones in their order, NaN last. Keeps `most`, or all for 0.
+void keep_best(std::vector<RankedPassage>& passages, std::size_t most);
+
 /// Scores all passages and orders those of each query. Which batches they are in changes nothing,
 /// if a row's output does not. Throws Error as run_sequences(), and on logits that are not finite.
 Rankings rank(const std::vector<Passage>& passages, const text::Tokenizer& tokenizer,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Search for the paragraph of a question by vectors.
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "bertcl/error.hpp"
 #include "tasks/metrics.hpp"
 #include "tasks/task.hpp"
+#include "tasks/vector_similarity.hpp"
 
 namespace bertcl::tasks {
 namespace {
@@ -20,41 +20,6 @@ constexpr std::size_t kQuestionPart = 0, kParagraphPart = 1;
 bool comes_after(double one, std::size_t i, double right, std::size_t at) {
   return one < right || (one == right && i > at);
 }
-
-/// Vectors of length 1, [dimensions][rows]: the cosines of a vector with all rows are sums of
-/// columns, which compilers vectorize.
-class UnitVectors {
- public:
-  explicit UnitVectors(const std::vector<std::vector<float>>& rows)
-      : rows_(rows.size()), columns_(rows.empty() ? 0 : rows.front().size()) {
-    values_.resize(rows_ * columns_);
-    for (std::size_t row = 0; row < rows_; ++row) {
-      const double scale = 1.0 / norm_of(rows[row]);
-      for (std::size_t c = 0; c < columns_; ++c) values_[c * rows_ + row] = rows[row][c] * scale;
-    }
-  }
-  std::vector<double> cosines(const std::vector<float>& vector) const {
-    std::vector<double> sums(rows_);
-    const double scale = 1.0 / norm_of(vector);
-    for (std::size_t c = 0; c < columns_; ++c) {
-      const double factor = vector[c] * scale;
-      const double* column = values_.data() + c * rows_;
-      for (std::size_t row = 0; row < rows_; ++row) sums[row] += factor * column[row];
-    }
-    return sums;
-  }
-
- private:
-  /// 1 for a vector of zeros, whose cosines are 0.
-  static double norm_of(const std::vector<float>& vector) {
-    double squares = 0.0;
-    for (const float x : vector) squares += static_cast<double>(x) * x;
-    return squares > 0 ? std::sqrt(squares) : 1.0;
-  }
-
-  std::size_t rows_, columns_;
-  std::vector<double> values_;
-};
 
 class RetrievalTask : public Task {
  public:
@@ -122,10 +87,10 @@ class RetrievalResults : public Results {
     paragraphs_[paragraph].assign(output.begin(), output.end());
   }
   std::vector<Metric> metrics() const override {
-    const UnitVectors paragraphs(paragraphs_);
+    const ComparedVectors paragraphs = compared_paragraphs();
     std::vector<std::size_t> ranks;
     for (std::size_t item = 0; item < questions_.size(); ++item) {
-      const std::vector<double> cosines = paragraphs.cosines(questions_[item]);
+      const std::vector<double> cosines = paragraphs.similarities(questions_[item]);
       const std::size_t right = data_.questions[item].paragraph;
       std::size_t rank = 1;
       for (std::size_t i = 0; i < cosines.size(); ++i)
@@ -138,10 +103,10 @@ class RetrievalResults : public Results {
   }
   /// The index of the paragraph that is found first.
   nlohmann::ordered_json predictions() const override {
-    const UnitVectors paragraphs(paragraphs_);
+    const ComparedVectors paragraphs = compared_paragraphs();
     nlohmann::ordered_json json = nlohmann::ordered_json::object();
     for (std::size_t item = 0; item < questions_.size(); ++item) {
-      const std::vector<double> cosines = paragraphs.cosines(questions_[item]);
+      const std::vector<double> cosines = paragraphs.similarities(questions_[item]);
       json[data_.questions[item].id] =
           std::max_element(cosines.begin(), cosines.end()) - cosines.begin();
     }
@@ -154,6 +119,13 @@ class RetrievalResults : public Results {
   }
 
  private:
+  ComparedVectors compared_paragraphs() const {
+    std::vector<float> all;
+    for (const std::vector<float>& vector : paragraphs_)
+      all.insert(all.end(), vector.begin(), vector.end());
+    return {Similarity::cosine, all, paragraphs_.empty() ? 0 : paragraphs_.front().size()};
+  }
+
   const QuestionParagraphs& data_;
   std::vector<std::vector<float>> questions_, paragraphs_;
 };

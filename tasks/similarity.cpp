@@ -7,6 +7,7 @@
 
 #include "tasks/metrics.hpp"
 #include "tasks/task.hpp"
+#include "tasks/vector_similarity.hpp"
 
 namespace bertcl::tasks {
 namespace {
