@@ -132,13 +132,17 @@ int EmbeddingFiles::longest_text(int longest) const {
   return std::min(longest, max_length.value_or(longest));
 }
 
-RetrievalPrompts EmbeddingFiles::retrieval_prompts() const {
+RetrievalPrompts EmbeddingFiles::prompts_by_role() const {
   const auto first_of = [&](std::initializer_list<const char*> names) {
     for (const char* name : names)
       if (const auto found = prompts.find(name); found != prompts.end()) return found->second;
     return default_prompt;
   };
-  RetrievalPrompts found{first_of({"query"}), first_of({"document", "passage", "corpus"})};
+  return {first_of({"query"}), first_of({"document", "passage", "corpus"})};
+}
+
+RetrievalPrompts EmbeddingFiles::retrieval_prompts() const {
+  RetrievalPrompts found = prompts_by_role();
   if (!pools_prompt && !(found.question.empty() && found.paragraph.empty()))
     throw Error(folder.string() +
                 ": 1_Pooling/config.json leaves the tokens of a prompt out (include_prompt), which "

@@ -27,8 +27,9 @@ struct EmbeddingFiles {
   /// sets a limit.
   int longest_text(int longest) const;
   /// The prompts "query", and "document", "passage" or "corpus", as encode_query() and
-  /// encode_document() of sentence-transformers take them; else the default one. Throws Error if
-  /// their tokens are to be left out of the pooling.
+  /// encode_document() of sentence-transformers take them; else the default one.
+  RetrievalPrompts prompts_by_role() const;
+  /// The same. Throws Error if their tokens are to be left out of the pooling.
   RetrievalPrompts retrieval_prompts() const;
 };
 

@@ -31,8 +31,8 @@ namespace bertcl::tools {
 // sets the action.
 using AddCommand = void(CLI::App& program, Action& action);
 AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed, add_verify,
-    add_answer, add_rerank, add_classify, add_tag, add_fill_mask, add_serve, add_bench, add_tune,
-    add_completion, add_man;
+    add_answer, add_rerank, add_similarity, add_classify, add_tag, add_fill_mask, add_serve,
+    add_bench, add_tune, add_completion, add_man;
 
 namespace {
 
@@ -189,8 +189,8 @@ int run_program(int argc, const char* const* argv) {
       "usage or input.");
   Action action;
   for (const auto add : {add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed,
-                         add_verify, add_answer, add_rerank, add_classify, add_tag, add_fill_mask,
-                         add_serve, add_bench, add_tune, add_completion, add_man}) {
+                         add_verify, add_answer, add_rerank, add_similarity, add_classify, add_tag,
+                         add_fill_mask, add_serve, add_bench, add_tune, add_completion, add_man}) {
     add(program, action);
   }
 

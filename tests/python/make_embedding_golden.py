@@ -17,8 +17,26 @@ TEXTS = ["A small cat sleeps on the mat.", "The kitten is asleep on a rug.", "",
          "word " * 400]  # longer than the 256 tokens that the model takes
 
 
+QUERY = "Where does the kitten sleep?"
+PROMPTS = {"query": "query: ", "document": "passage: "}
+
+
 def rounded(vector):
     return [float(f"{x:.7g}") for x in vector]
+
+
+def similarities(model):
+    """Of vectors that are not normalized: a query with all texts, all pairs, and the best pairs by their cosines."""
+    whole = sentence_transformers.SentenceTransformer(modules=[model[0], model[1]], device="cpu", prompts=PROMPTS)
+    query, documents, vectors = whole.encode_query([QUERY]), whole.encode_document(TEXTS), whole.encode(TEXTS)
+    found = {}
+    for name in "cosine", "dot", "euclidean", "manhattan":
+        whole.similarity_fn_name = name
+        found[name] = {"query": rounded(whole.similarity(query, documents)[0].tolist()),
+                       "texts": [rounded(row) for row in whole.similarity(vectors, vectors).tolist()]}
+    mined = sentence_transformers.util.paraphrase_mining(whole, TEXTS)
+    return {"query": QUERY, "prompts": PROMPTS, **found,
+            "mined": [[*pair, float(f"{score:.7g}")] for score, *pair in mined]}
 
 
 def main():
@@ -28,7 +46,8 @@ def main():
               "vectors": [rounded(v) for v in model.encode(TEXTS)],
               "cut": [rounded(v) for v in model.encode(TEXTS[:2], truncate_dim=64)],
               "query": [rounded(v) for v in query],
-              "similarity": [rounded(v) for v in model.similarity(model.encode(TEXTS[:2]), model.encode(TEXTS)).tolist()]}
+              "similarity": [rounded(v) for v in model.similarity(model.encode(TEXTS[:2]), model.encode(TEXTS)).tolist()],
+              "similarities": similarities(model)}
     lines = ",\n".join(f'"{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in golden.items())
     pathlib.Path(__file__).with_name("embedding_golden.json").write_text("{" + lines + "}\n", encoding="utf-8")
 

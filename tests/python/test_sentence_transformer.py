@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bertcl.SentenceTransformer and `bertcl embed` against the vectors of sentence-transformers, in fp32 and int8."""
+"""bertcl.SentenceTransformer, `bertcl embed`, `bertcl similarity` against sentence-transformers, in fp32 and int8."""
 import importlib.util
 import json
 import pathlib
@@ -93,6 +93,35 @@ class SentenceTransformerTest(unittest.TestCase):
             subprocess.run([BERTCL, "embed", self.folder / "model.onnx", "-", "-o", path], check=True,
                            input="".join(text + "\n" for text in texts), text=True, capture_output=True)
             self.assert_close(np.load(path), GOLDEN["vectors"])
+
+    def test_the_program_compares_texts_alike(self):
+        golden = GOLDEN["similarities"]
+        folder = self.folder.parent / "search"
+        folder.mkdir()
+        for each in self.folder.iterdir():
+            (folder / each.name).symlink_to(each)
+        lines = "".join(json.dumps({"text": text}) + "\n" for text in TEXTS)
+        matrix = folder / "similarities.npy"
+
+        def similarity(*options):
+            done = subprocess.run([BERTCL, "similarity", folder / "model.onnx", "--no-normalize", "-o", matrix, "--force",
+                                   "--json", "-", *options], check=True, input=lines, text=True, capture_output=True)
+            return json.loads(done.stdout), np.load(matrix)
+
+        for name in "cosine", "dot", "euclidean", "manhattan":
+            with self.subTest(name):
+                (folder / "config_sentence_transformers.json").write_text(
+                    json.dumps({"prompts": golden["prompts"], "similarity_fn_name": name}), encoding="utf-8")
+                report, found = similarity("--query", golden["query"])
+                np.testing.assert_allclose(found, [golden[name]["query"]], rtol=1e-5, atol=2e-5)
+                self.assertEqual(report["similarity"], name)
+                self.assertEqual([each["index"] for each in report["results"]],
+                                 np.argsort(np.negative(golden[name]["query"])).tolist())
+                report, found = similarity("--top-k", "100")
+                np.testing.assert_allclose(found, golden[name]["texts"], rtol=1e-5, atol=2e-5)
+                if name == "cosine":
+                    pairs = [[*(text["index"] for text in each["pair"]), each["score"]] for each in report["pairs"]]
+                    np.testing.assert_allclose(pairs, golden["mined"], atol=2e-6)
 
     def assert_one_vector(self, model):
         """A text has one vector, bit for bit, whatever the batch, the order and the padding beside it."""

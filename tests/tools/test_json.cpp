@@ -52,6 +52,9 @@ class JsonTest : public FolderTest {
         {"classify",
          {path("tasks.onnx"), path("p.txt"), "--labels", "a,b", "--vocab", kVocabulary}},
         {"tag", {path("tasks.onnx"), path("p.txt"), "--labels", "O,B-x", "--vocab", kVocabulary}},
+        {"similarity",
+         {path("tasks.onnx"), path("p.txt"), "-q", "Who?", "--vocab", kVocabulary, "--pooling",
+          "mean"}},
         {"bench", {kModel, "--seq", "8", "--runs", "1", "--warmup", "0"}},
         {"tune", {kModel, "--seconds", "0.001"}}};
   }

@@ -12,9 +12,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::vector<std::string> kCommands = {"devices", "inspect", "quantize", "eval",
-                                            "run",     "verify",  "answer",   "rerank",
-                                            "serve",   "bench",   "tune"};
+const std::vector<std::string> kCommands = {"devices",    "inspect", "quantize", "eval",
+                                            "run",        "verify",  "answer",   "rerank",
+                                            "similarity", "serve",   "bench",    "tune"};
 
 TEST(Program, HelpListsEveryCommand) {
   const ProgramResult help = run_bertcl({"--help"});
@@ -51,8 +51,8 @@ TEST(Program, BadUseIsRefusedWithAHint) {
   EXPECT_EQ(
       refusal(run_bertcl({"evaluate"})),
       "bertcl: unknown command 'evaluate' (choose from devices, inspect, quantize, eval, run, "
-      "embed, verify, answer, rerank, classify, tag, fill-mask, serve, bench, tune, completion, "
-      "man); see bertcl --help\n");
+      "embed, verify, answer, rerank, similarity, classify, tag, fill-mask, serve, bench, tune, "
+      "completion, man); see bertcl --help\n");
   EXPECT_THAT(refusal(run_bertcl({"--colour"})),
               HasSubstr("expected a command before '--colour' (choose from devices, "));
   EXPECT_THAT(refusal(run_bertcl({"devices", "--colour"})),

@@ -57,11 +57,13 @@ std::string prompt_of(const tasks::EmbeddingFiles& files, const std::optional<st
   return chosen;
 }
 
-void check_prompt(const tasks::EmbeddingFiles& files, const std::string& prompt) {
+void check_prompt(const tasks::EmbeddingFiles& files, const std::string& prompt,
+                  const std::string& option) {
   if (!prompt.empty() && !files.pools_prompt)
     throw Error(
-        "the model's 1_Pooling/config.json excludes the tokens of a prompt from pooling "
-        "(include_prompt), which is not supported; --prompt \"\" embeds without one");
+        fmt::format("the model's 1_Pooling/config.json excludes the tokens of a prompt from "
+                    "pooling (include_prompt), which is not supported; {} \"\" embeds without one",
+                    option));
 }
 
 runtime::Session load_embedding_model(const std::string& path, ModelOptions options,

@@ -32,8 +32,10 @@ std::vector<EmbeddedText> read_embedded_texts(const std::string& path);
 std::string prompt_of(const tasks::EmbeddingFiles& files, const std::optional<std::string>& prompt,
                       const std::optional<std::string>& name);
 
-/// Throws Error if the tokens of a prompt would have to be left out of the pooling.
-void check_prompt(const tasks::EmbeddingFiles& files, const std::string& prompt);
+/// Throws Error if the tokens of a prompt would have to be left out of the pooling; `option` is the
+/// one that sets another.
+void check_prompt(const tasks::EmbeddingFiles& files, const std::string& prompt,
+                  const std::string& option = "--prompt");
 
 /// load_model() with a pooled output. Throws Error also where nothing tells how to pool.
 runtime::Session load_embedding_model(const std::string& path, ModelOptions options,

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// bertcl similarity: texts ordered by the similarity of their vectors to that of a query, or the
+// most similar pairs of them.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bertcl/error.hpp"
+#include "ir/tensor.hpp"
+#include "opencl/context_future.hpp"
+#include "support/stopwatch.hpp"
+#include "tasks/embedding_files.hpp"
+#include "tasks/rank.hpp"
+#include "tasks/vector_similarity.hpp"
+#include "text/data_file.hpp"
+#include "tools/models/embedder.hpp"
+#include "tools/options/embedding_options.hpp"
+#include "tools/options/file_options.hpp"
+#include "tools/options/model_options.hpp"
+#include "tools/options/option_checks.hpp"
+#include "tools/report/array_file.hpp"
+#include "tools/report/json_report.hpp"
+#include "tools/terminal/output.hpp"
+#include "tools/terminal/terminal.hpp"
+
+namespace bertcl::tools {
+namespace {
+
+constexpr std::size_t kUsualPairs = 20;
+
+struct SimilarityOptions : ModelOptions {
+  std::string model, texts, output, function;
+  std::optional<std::string> query, prompt, query_prompt;
+  std::optional<std::size_t> top_k;
+  EmbeddingOptions embedding;
+  bool force = false;
+};
+
+/// The function that the options name, else that of the model's files.
+std::string function_of(const SimilarityOptions& options, const tasks::EmbeddingFiles& files) {
+  const std::string& told = files.similarity;
+  if (!options.function.empty()) return options.function;
+  if (told.empty()) return tasks::similarity_names().front();
+  const auto& names = tasks::similarity_names();
+  if (std::find(names.begin(), names.end(), told) == names.end())
+    throw Error(
+        fmt::format("{}: similarity_fn_name '{}' is not supported; name another with "
+                    "--similarity",
+                    (files.folder / "config_sentence_transformers.json").string(), told));
+  return told;
+}
+
+/// With a query as encode_query() and encode_document() of sentence-transformers, without one as
+/// encode().
+tasks::RetrievalPrompts prompts_of(const SimilarityOptions& options,
+                                   const tasks::EmbeddingFiles& files) {
+  tasks::RetrievalPrompts prompts{"", files.default_prompt};
+  if (options.query) prompts = files.prompts_by_role();
+  if (options.query_prompt) prompts.question = *options.query_prompt;
+  if (options.prompt) prompts.paragraph = *options.prompt;
+  check_prompt(files, prompts.question, "--query-prompt");
+  check_prompt(files, prompts.paragraph, "--prompt");
+  return prompts;
+}
+
+bool have_ids(const std::vector<EmbeddedText>& texts) {
+  return std::ranges::any_of(texts, [](const EmbeddedText& text) { return !text.id.empty(); });
+}
+
+void print_ranked(const std::vector<tasks::RankedPassage>& ranked,
+                  const std::vector<EmbeddedText>& texts) {
+  const bool ids = have_ids(texts);
+  Table table({">score", ids ? "id" : ">index", "text"});
+  for (const auto& [index, score] : ranked)
+    table.add({fmt::format("{:.4f}", score), ids ? texts[index].id : std::to_string(index),
+               texts[index].text});
+  print_text("{}", table.str());
+}
+
+void print_pairs(const std::vector<tasks::SimilarPair>& pairs,
+                 const std::vector<EmbeddedText>& texts) {
+  const bool ids = have_ids(texts);
+  const std::string head = ids ? "id" : ">index";
+  Table table({">score", head, head, "text", "text"});
+  const auto name = [&](std::size_t i) { return ids ? texts[i].id : std::to_string(i); };
+  for (const auto& [first, second, score] : pairs)
+    table.add({fmt::format("{:.4f}", score), name(first), name(second),
+               text::excerpt_of(texts[first].text), text::excerpt_of(texts[second].text)});
+  print_text("{}", table.str());
+}
+
+nlohmann::ordered_json text_json(const std::vector<EmbeddedText>& texts, std::size_t index) {
+  nlohmann::ordered_json json = {{"index", index}};
+  if (!texts[index].id.empty()) json["id"] = texts[index].id;
+  json["text"] = texts[index].text;
+  return json;
+}
+
+nlohmann::ordered_json ranked_json(const std::vector<tasks::RankedPassage>& ranked,
+                                   const std::vector<EmbeddedText>& texts) {
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (const auto& [index, score] : ranked) {
+    nlohmann::ordered_json result = text_json(texts, index);
+    result["score"] = score;
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+nlohmann::ordered_json pairs_json(const std::vector<tasks::SimilarPair>& pairs,
+                                  const std::vector<EmbeddedText>& texts) {
+  nlohmann::ordered_json results = nlohmann::ordered_json::array();
+  for (const auto& [first, second, score] : pairs)
+    results.push_back(
+        {{"score", score}, {"pair", {text_json(texts, first), text_json(texts, second)}}});
+  return results;
+}
+
+std::vector<float> rounded(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
+
+/// [texts, texts]
+std::vector<float> matrix_of(const tasks::ComparedVectors& compared,
+                             std::span<const float> vectors) {
+  const std::size_t texts = compared.rows(), dimensions = vectors.size() / texts;
+  std::vector<float> matrix;
+  matrix.reserve(texts * texts);
+  for (std::size_t i = 0; i < texts; ++i) {
+    const std::vector<float> row =
+        rounded(compared.similarities(vectors.subspan(i * dimensions, dimensions)));
+    matrix.insert(matrix.end(), row.begin(), row.end());
+  }
+  return matrix;
+}
+
+/// What a query finds.
+std::vector<tasks::RankedPassage> ranked_by(const std::vector<float>& similarities,
+                                            std::size_t most) {
+  std::vector<tasks::RankedPassage> ranked;
+  for (std::size_t i = 0; i < similarities.size(); ++i) ranked.push_back({i, similarities[i]});
+  tasks::keep_best(ranked, most);
+  return ranked;
+}
+
+void warn_of_truncation(const Embedder& embedder, std::size_t texts, bool of_query) {
+  const std::size_t of_texts = embedder.truncated() - (of_query ? 1 : 0);
+  if (of_query) warn("truncated the query to {} tokens", embedder.max_length());
+  if (of_texts > 0)
+    warn("truncated {} of {} texts to {} tokens", of_texts, texts, embedder.max_length());
+}
+
+int run_similarity(const SimilarityOptions& options) {
+  if (options.texts == "-" && isatty(STDIN_FILENO) == 1)
+    throw Error("no texts: name a file of them, or give them on standard input");
+  const auto device = opencl::ContextFuture::open(options.device);
+  const tasks::EmbeddingFiles files =
+      device.meanwhile([&] { return tasks::read_embedding_files(options.model); });
+  const auto [tokenizer, texts] = device.meanwhile([&] {
+    return std::pair(load_tokenizer(options.embedding.vocabulary, {options.model}),
+                     read_embedded_texts(options.texts));
+  });
+  if (!options.query && texts.size() == 1)
+    throw Error("one text has no pair; give more of them, or a query with -q");
+  const std::string function = function_of(options, files);
+  const auto [query_prompt, prompt] = prompts_of(options, files);
+  const runtime::Pooling pooling = pooling_of(options.embedding.pooled, files);
+  runtime::Session session = load_embedding_model(options.model, options, pooling, device);
+  if (!meets_requirement(session, options)) return kCheckFailed;
+  Embedder embedder(session, options.embedding, options.allow_nonfinite, files, tokenizer);
+
+  const Stopwatch clock;
+  std::vector<float> query, vectors;
+  if (options.query) {
+    const std::vector<EmbeddedText> one = {{"", *options.query}};
+    query = naming_model(options.model,
+                         [&, prompt = query_prompt] { return embedder.run(one, prompt); });
+  }
+  const bool truncated_query = embedder.truncated() > 0;
+  embedder.run_in_parts(texts, prompt, [&](auto, const std::vector<float>& part) {
+    vectors.insert(vectors.end(), part.begin(), part.end());
+  });
+  const tasks::ComparedVectors compared(tasks::similarity_named(function), vectors,
+                                        embedder.dimensions());
+  std::vector<float> matrix;  // of -o, and of a query
+  std::vector<tasks::RankedPassage> ranked;
+  std::vector<tasks::SimilarPair> pairs;
+  if (options.query) {
+    matrix = rounded(compared.similarities(query));
+    ranked = ranked_by(matrix, options.top_k.value_or(0));
+  } else {
+    pairs = compared.most_similar_pairs(options.top_k.value_or(kUsualPairs));
+    if (!options.output.empty()) matrix = matrix_of(compared, vectors);
+  }
+  const double seconds = clock.seconds();
+
+  warn_of_truncation(embedder, texts.size(), truncated_query);
+  if (options.prints_text())
+    options.query ? print_ranked(ranked, texts) : print_pairs(pairs, texts);
+  if (!options.output.empty()) {
+    const auto columns = static_cast<std::int64_t>(texts.size());
+    const std::int64_t rows = options.query ? 1 : columns;
+    write_array(options.output, "similarities", ir::Tensor::of({rows, columns}, std::move(matrix)));
+    if (options.prints_text())
+      print_text("{}: {} similarities [{}, {}]\n", options.output, function, rows, columns);
+  }
+  nlohmann::ordered_json report = {{"path", options.model}, {"similarity", function}};
+  if (options.query) {
+    report["query"] = *options.query;
+    report["query_prompt"] = query_prompt;
+  }
+  report["prompt"] = prompt;
+  if (options.query)
+    report["results"] = ranked_json(ranked, texts);
+  else
+    report["pairs"] = pairs_json(pairs, texts);
+  report.update({{"texts", texts.size()},
+                 {"tokens", embedder.tokens()},
+                 {"truncated", embedder.truncated()},
+                 {"max_length", embedder.max_length()},
+                 {"dimensions", embedder.dimensions()},
+                 {"pooling", pooling.kind.empty() ? "model" : pooling.kind},
+                 {"normalized", pooling.normalize},
+                 {"precision", precision_of(session.plan(), options)},
+                 {"seconds", seconds},
+                 {"model_seconds", embedder.seconds()}});
+  write_report(options, session.context().info(), report);
+  return kOk;
+}
+
+}  // namespace
+
+void add_similarity(CLI::App& program, Action& action) {
+  const auto options = std::make_shared<SimilarityOptions>();
+  CLI::App* command = add_model_command(
+      program, "similarity",
+      "Find the texts most similar to a query, or the most similar pairs\n\n"
+      "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
+      "id;\n"
+      "each becomes a vector, as by embed. With --query the texts whose vectors are most similar\n"
+      "to that of the query come first (semantic search); without it the most similar pairs of\n"
+      "texts (paraphrase mining). -o writes all similarities as one array, [1, texts] or\n"
+      "[texts, texts], as .npy, .npz or .safetensors (similarities).\n\n"
+      "Function and prompts are those of config_sentence_transformers.json beside the model:\n"
+      "\"query\" before a query, and then \"document\", \"passage\" or \"corpus\" before the "
+      "texts;\n"
+      "without a query, or without such prompts, the default one.",
+      "bertcl similarity model.onnx texts.txt -q \"Who maintains OpenCL?\" --top-k 5", *options);
+  options->texts = "-";
+  model_file(command->add_option("MODEL", options->model,
+                                 "ONNX model whose output is hidden states or text vectors"))
+      ->required()
+      ->type_name("");
+  input_file(
+      command->add_option("TEXTS", options->texts, "Texts; - is standard input, the default"))
+      ->type_name("");
+  CLI::Option* query =
+      command->add_option("-q,--query", options->query, "The text to find similar ones to")
+          ->check(CLI::Validator(
+              [](const std::string& text) -> std::string {
+                return text::is_blank(text) ? "the query is empty" : "";
+              },
+              ""))
+          ->type_name("TEXT");
+  positive(*command, "--top-k", options->top_k,
+           "Only the best N; by default all texts, or 20 pairs");
+  one_of(command->add_option("--similarity", options->function,
+                             "Cosine, dot product, or minus the Euclidean or Manhattan distance; "
+                             "by default as\nin the model's files, else cosine"),
+         tasks::similarity_names());
+  output_file(command->add_option("-o,--output", options->output, "File of all similarities"))
+      ->check(CLI::Validator(
+          [](const std::string& path) -> std::string {
+            return is_array_file(path)
+                       ? ""
+                       : path + ": expected a name that ends in .npy, .npz or .safetensors";
+          },
+          ""))
+      ->type_name("FILE");
+  add_pooling_options(*command, options->embedding.pooled);
+  command
+      ->add_option("--prompt", options->prompt,
+                   "Text before each text (\"passage: \"); \"\" is none")
+      ->type_name("TEXT");
+  command->add_option("--query-prompt", options->query_prompt, "The same before the query")
+      ->type_name("TEXT")
+      ->needs(query);
+  add_embedding_options(*command, options->embedding);
+  add_force_flag(*command, options->force);
+  command->callback(
+      [options, &action] { action = [options] { return run_similarity(*options); }; });
+}
+
+}  // namespace bertcl::tools
