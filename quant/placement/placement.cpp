@@ -147,7 +147,12 @@ class Placer {
       const bool weight = constant && op.weight && i == 1;
       varies = varies || !constant || is_op(node, "Gather");
       const std::string* disabled = keywords_.disabled_by(quantizer_name_(n, i, weight));
-      if (disabled)
+      if (goes_past_norm(n, tensor))
+        reason = fmt::format(
+            "what a norm reads, too, stays float up to the next sum (use {} to "
+            "quantize it)",
+            option_name("adds", "all"));
+      else if (disabled)
         reason = fmt::format("input '{}' is disabled by '{}'", tensor, *disabled);
       else
         operands.push_back({i, tensor,
@@ -160,6 +165,18 @@ class Placer {
     if (is_op(node, "Add") && feeds_root(n))
       return leave(operands, "the variance of a LayerNorm stays float");
     return reason;
+  }
+
+  /// An operand of a residual Add that a norm before the layer takes: it is never normalized
+  /// itself, and each rounding of it would stay to the end of the encoder.
+  bool goes_past_norm(int n, std::string tensor) const {
+    if (options_.adds == Adds::all || !structure_.is_residual(n)) return false;
+    while (!structure_.normalized.contains(tensor)) {
+      const int producer = index_.producer(tensor);
+      if (producer < 0 || !is_op(index_.node(producer), "Cast")) return false;
+      tensor = index_.node(producer).input(0);
+    }
+    return true;
   }
 
   static std::string leave(std::vector<Operand>& operands, std::string reason) {

@@ -16,10 +16,11 @@ namespace bertcl::quant {
 
 /// Which Adds are quantized if `Add` is among the operators.
 enum class Adds {
-  layer_norm,  ///< those whose result LayerNorm or RMSNorm takes: the residual stream, embeddings
-               ///< too
-  encoder,     ///< of these the ones after a MatMul: without the embeddings
-  all,         ///< every sum of floats: biases, masks aside
+  /// Those whose result LayerNorm or RMSNorm takes: the residual stream, embeddings too. Operands
+  /// that a norm takes, too, as in encoders whose norms come before their layers, stay float.
+  layer_norm,
+  encoder,  ///< of these the ones after a MatMul: without the embeddings
+  all,      ///< every sum of floats, with all operands: biases, masks aside
 };
 
 /// Results in a BERT that can be quantized for all their readers.

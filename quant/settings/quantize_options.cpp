@@ -120,7 +120,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
   add_choice(
       command, "--adds", kAdds, [&](Adds adds) { placement.adds = adds; },
       "Which Adds: layer-norm: before LayerNorms and RMSNorms; encoder: these without the\n"
-      "embeddings; all: biases, too")
+      "embeddings; all: biases, too, and sums that a norm reads on their way to the next")
       ->group(group);
   command
       .add_flag("--add-channels,!--no-add-channels", placement.add_channels,

@@ -26,6 +26,7 @@ LAUNCHES = {
     "mpnet": (48, 50), "modernbert": (49, 49), "nomic-bert": (36, 36), "gte": (36, 36), "eurobert": (33, 33),
     "jina-v2": (28, 28), "deberta-v2": (54, 52),
 }
+NORM_FIRST = "modernbert", "eurobert"
 REFUSED = {"deberta": "does not follow from the shapes of the inputs"}
 
 
@@ -72,6 +73,20 @@ class Architectures(unittest.TestCase):
                 self.assertLess(np.sqrt(np.mean(error ** 2)), np.sqrt(np.mean(noise ** 2)), name)
             differences.append(max(np.abs(found[name] - expected[name]).max() for name in model.outputs))
         self.assertLess(min(differences), bound, differences)  # some inputs meet no tie
+
+    def test_the_preset_fast_needs_no_more_launches(self):
+        for name in NORM_FIRST:
+            with self.subTest(name):
+                _, path = self.export(name, False)
+                options = calibration(self.folder, texts=4, words=20)
+                launches = {}
+                for preset in "default", "fast":
+                    made = self.folder / f"{preset}.onnx"
+                    bertcl("quantize", path, *options, "--preset", preset, "-o", made, "--model-only", "--force")
+                    report = inspect(made, "--batch", "3", "--seq", "24")
+                    self.assertNotIn("QuantizeLinear", [op["op"] for op in report["ops"]])
+                    launches[preset] = report["launches"]
+                self.assertEqual(launches["fast"], launches["default"])
 
     def test_every_architecture(self):
         for name in ARCHITECTURES:
