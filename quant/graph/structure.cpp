@@ -99,7 +99,7 @@ class Recognizer {
   void add_norm(const ir::Node& norm, Structure& structure) const {
     if (index_.producer(norm.output()->name) >= 0)
       structure.layer_norms.push_back(norm.output()->name);
-    structure.normalized.insert(norm.inputs[0]->name);
+    structure.normalized.emplace(norm.inputs[0]->name, norm.output()->name);
     if (const int add = node_of(norm.inputs[0], "Add"); add >= 0)
       structure.residual_adds.push_back(add);
   }

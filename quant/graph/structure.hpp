@@ -25,12 +25,12 @@ struct AttentionParts {
 };
 
 struct Structure {
-  std::vector<AttentionParts> attentions;     ///< by the place of the Softmax in the file
-  std::vector<int> residual_adds;             ///< nodes whose sum a norm reads, ascending
-  std::vector<std::string> layer_norms;       ///< results of LayerNorms and RMSNorms
-  std::set<std::string> normalized;           ///< operands of LayerNorms and RMSNorms
-  std::set<std::string> gelus;                ///< their results, and these times a constant
-  std::map<std::string, std::string> biased;  ///< result of a MatMul -> its sum with a constant
+  std::vector<AttentionParts> attentions;         ///< by the place of the Softmax in the file
+  std::vector<int> residual_adds;                 ///< nodes whose sum a norm reads, ascending
+  std::vector<std::string> layer_norms;           ///< results of LayerNorms and RMSNorms
+  std::map<std::string, std::string> normalized;  ///< operand of a LayerNorm or RMSNorm -> result
+  std::set<std::string> gelus;                    ///< their results, and these times a constant
+  std::map<std::string, std::string> biased;      ///< result of a MatMul -> its sum with a constant
   std::set<std::string> masks;  ///< what depends on an attention mask alone among the inputs
 
   bool is_residual(int node) const;

@@ -35,21 +35,27 @@ std::string module_of_constant(const GraphIndex& index, std::string tensor) {
   return "";
 }
 
+/// Of the first operand that tells it; empty where none does, or the node is -1.
+std::string module_of_constants(const GraphIndex& index, int node) {
+  if (node < 0) return "";
+  for (const auto& input : index.node(node).input())
+    if (auto module = module_of_constant(index, input); !module.empty()) return module;
+  return "";
+}
+
 }  // namespace
 
-std::string module_of(const GraphIndex& index, int node) {
+std::string module_of(const GraphIndex& index, const Structure& structure, int node) {
   const auto& n = index.node(node);
   if (n.name().find('/') != std::string::npos) return module_path(n.name());
-  for (const auto& input : n.input())
-    if (auto module = module_of_constant(index, input); !module.empty()) return module;
+  if (auto module = module_of_constants(index, node); !module.empty()) return module;
   if (n.output_size() == 0) return module_path(n.name());
-  for (const Use use : index.uses(n.output(0))) {
-    const auto& reader = index.node(use.node);
-    // The bias tells the MatMul's module, gamma that of the LayerNorm's parent.
-    for (const auto& input : reader.input())
-      if (auto module = module_of_constant(index, input); !module.empty())
-        return is_op(reader, "LayerNormalization") ? module_path(module) : module;
-  }
+  // Gamma or beta tells the module of the norm's parent, the bias that of the MatMul.
+  if (const auto norm = structure.normalized.find(n.output(0)); norm != structure.normalized.end())
+    if (auto module = module_of_constants(index, index.producer(norm->second)); !module.empty())
+      return module_path(module);
+  for (const Use use : index.uses(n.output(0)))
+    if (auto module = module_of_constants(index, use.node); !module.empty()) return module;
   return module_path(n.name());
 }
 

@@ -92,10 +92,9 @@ void NodePatterns::check_all_used(const GraphIndex& graph) const {
   }
 }
 
-QuantizerNames::QuantizerNames(const GraphIndex& index,
-                               const std::vector<AttentionParts>& attentions)
-    : index_(index) {
-  for (const auto& parts : attentions) {
+QuantizerNames::QuantizerNames(const GraphIndex& index, const Structure& structure)
+    : index_(index), structure_(structure) {
+  for (const auto& parts : structure.attentions) {
     matmuls_[parts.scores] = "qk";
     matmuls_[parts.context] = "av";
   }
@@ -108,18 +107,18 @@ std::string QuantizerNames::operator()(int node, int input, bool weight) const {
     quantizer =
         fmt::format("matmul_{}_input_quantizer", it->second[static_cast<std::size_t>(input)]);
   } else if (is_op(proto, "Add")) {
-    // The local input comes from a MatMul, the other one around it.
+    // The local input comes from a MatMul and its bias, the other one around it.
     const auto from_matmul = [&](int producer) {
       return producer >= 0 && is_op(index_.node(producer), "MatMul");
     };
     const int producer = index_.producer(proto.input(input));
     bool local = from_matmul(producer);
-    if (producer >= 0 && is_op(index_.node(producer), "Add"))
+    if (producer >= 0 && is_op(index_.node(producer), "Add") && !structure_.is_residual(producer))
       for (const auto& i : index_.node(producer).input())
         local = local || from_matmul(index_.producer(i));
     quantizer = local ? "add_local_input_quantizer" : "add_residual_input_quantizer";
   }
-  std::string module = module_of(index_, node);
+  std::string module = module_of(index_, structure_, node);
   return (module.empty() ? label_of(proto) : module) + "." + quantizer;
 }
 

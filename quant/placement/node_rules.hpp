@@ -41,11 +41,12 @@ std::size_t distance_to_part(std::string_view pattern, std::string_view name);
 /// `add_{local,residual}_input_quantizer`. A node without a module is known by its label.
 class QuantizerNames {
  public:
-  QuantizerNames(const GraphIndex& index, const std::vector<AttentionParts>& attentions);
+  QuantizerNames(const GraphIndex& index, const Structure& structure);
   std::string operator()(int node, int input, bool weight) const;
 
  private:
   const GraphIndex& index_;
+  const Structure& structure_;
   std::map<int, std::string> matmuls_;  // of attention: the letters of their two inputs
 };
 

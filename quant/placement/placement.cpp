@@ -44,7 +44,7 @@ class Placer {
         options_(options),
         type_of_(type_of),
         matmuls_(index),
-        quantizer_name_(index, structure.attentions),
+        quantizer_name_(index, structure),
         include_(options.include, "quantize"),
         exclude_(options.exclude, "exclude"),
         keywords_(options.disable_keywords, options.disable_layer_modules,

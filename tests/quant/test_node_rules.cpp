@@ -88,7 +88,7 @@ TEST_F(NodeRules, QuantizersAreNamedAsInQdqbert) {
   for (const bool nameless : {false, true}) {
     Analysed bert(std::move(TinyBert({.nameless = nameless}).builder()));
     const auto& attentions = bert.structure().attentions;
-    const QuantizerNames name(bert.index, attentions);
+    const QuantizerNames name(bert.index, bert.structure());
     const std::string layer = "bert.encoder.layer.0.";
     EXPECT_EQ(name(attentions[0].q_linear, 0, false),
               layer + "attention.self.query._input_quantizer");
@@ -105,12 +105,85 @@ TEST_F(NodeRules, QuantizersAreNamedAsInQdqbert) {
 TEST_F(NodeRules, ResidualAddsAreNamedByTheirInputs) {
   for (const bool nameless : {false, true}) {
     Analysed bert(std::move(TinyBert({.nameless = nameless}).builder()));
-    const QuantizerNames name(bert.index, {});
+    const QuantizerNames name(bert.index, bert.structure());
     const int add = bert.index.producer("/bert/encoder/layer.0/attention/output/Add_output_0");
     const std::string module = "bert.encoder.layer.0.attention.output.";
     EXPECT_EQ(name(add, 0, false), module + "add_local_input_quantizer") << nameless;
     EXPECT_EQ(name(add, 1, false), module + "add_residual_input_quantizer") << nameless;
   }
+}
+
+enum class NamedNorm { layer_norm, layer_norm_in_parts, rms_norm, simplified, rms_norm_in_parts };
+
+/// x -> MatMul -> + x = sum -> norm of layer 0's "output" -> out, without names of nodes.
+GraphBuilder residual_before(NamedNorm norm) {
+  const bool new_opset = norm == NamedNorm::rms_norm;
+  GraphBuilder g(new_opset ? 23 : 13, new_opset ? 11 : 8);
+  const auto node = [&](const char* op, const std::vector<std::string>& inputs,
+                        const std::string& output) { return g.node(op, inputs, output, true); };
+  const auto mean = [&](const std::string& of) {
+    const auto result = node("ReduceMean", {of}, of + "_mean");
+    g.set("axes", std::vector<std::int64_t>{-1});
+    return result;
+  };
+  const auto vector = [&](const std::string& name) {
+    return g.weight("layer.0.output.Norm." + name, {4}, {1, 1, 1, 1});
+  };
+  g.input("x", {3, 4});
+  node("MatMul", {"x", g.weight("w", {4, 4}, std::vector<float>(16, 0.5f))}, "local");
+  node("Add", {"local", "x"}, "sum");
+  const auto gamma = vector("weight");
+  const bool in_parts =
+      norm == NamedNorm::layer_norm_in_parts || norm == NamedNorm::rms_norm_in_parts;
+  if (in_parts) {
+    const std::string d =
+        norm == NamedNorm::rms_norm_in_parts ? "sum" : node("Sub", {"sum", mean("sum")}, "d");
+    const auto squares = node("Pow", {d, g.weight("two", {}, {2.0f})}, "squares");
+    node("Add", {mean(squares), g.weight("eps", {}, {1e-6f})}, "shifted");
+    node("Div", {d, node("Sqrt", {"shifted"}, "root")}, "normal");
+    const auto scaled = node("Mul", {"normal", gamma}, "scaled");
+    g.output(d == "sum" ? scaled : node("Add", {scaled, vector("bias")}, "out"));
+  } else {
+    const char* ops[] = {"LayerNormalization", "", "RMSNormalization",
+                         "SimplifiedLayerNormalization"};
+    g.output(node(ops[static_cast<int>(norm)], {"sum", gamma}, "out"));
+  }
+  return g;
+}
+
+TEST(QuantizerName, OfAResidualAddIsTheModuleOfTheNormInEverySpelling) {
+  for (const NamedNorm norm :
+       {NamedNorm::layer_norm, NamedNorm::layer_norm_in_parts, NamedNorm::rms_norm,
+        NamedNorm::simplified, NamedNorm::rms_norm_in_parts}) {
+    Analysed a(residual_before(norm));
+    const QuantizerNames name(a.index, a.structure());
+    const int add = a.index.producer("sum");
+    EXPECT_EQ(name(add, 0, false), "layer.0.output.add_local_input_quantizer")
+        << static_cast<int>(norm);
+    EXPECT_EQ(name(add, 1, false), "layer.0.output.add_residual_input_quantizer")
+        << static_cast<int>(norm);
+  }
+}
+
+TEST(QuantizerName, ASumThatPassesANormIsNoLocalInput) {
+  GraphBuilder g;
+  const std::vector<float> ones(16, 1.0f);
+  const auto norm = [&](const std::string& x, const std::string& name) {
+    return g.node("LayerNormalization", {x, g.weight(name + ".weight", {4}, {1, 1, 1, 1})},
+                  x + "_normed", true);
+  };
+  g.input("x", {3, 4});
+  g.node("Add", {"x", g.node("MatMul", {"x", g.weight("w1", {4, 4}, ones)}, "one", true)}, "first",
+         true);
+  g.node("MatMul", {norm("first", "layer.0.feed_forward.norm"), g.weight("w2", {4, 4}, ones)},
+         "two", true);
+  g.node("Add", {"first", "two"}, "second", true);
+  g.output(norm("second", "layer.1.norm"));
+  Analysed a(std::move(g));
+  const QuantizerNames name(a.index, a.structure());
+  const int second = a.index.producer("second");
+  EXPECT_EQ(name(second, 0, false), "layer.1.add_residual_input_quantizer");
+  EXPECT_EQ(name(second, 1, false), "layer.1.add_local_input_quantizer");
 }
 
 TEST_F(NodeRules, IncludeAndExclude) {
