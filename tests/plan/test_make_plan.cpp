@@ -81,6 +81,22 @@ TEST(MakePlan, AViewOfAConstantIsRefusedByName) {
   EXPECT_THAT(message, HasSubstr("constant"));
 }
 
+TEST(MakePlan, TheTableOfTokenIdsTellsTheVocabulary) {
+  const auto words = [](const std::string& ids, const std::string& of) {
+    return plan_of("graph g(%" + ids + R"(: i64[batch, seq]) {
+  const %table: f32[6, 2] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]
+  const %one: i64[] = 1
+)" + of + R"(
+  %y: f32[batch, seq, 2] = Gather(%table, %chosen)
+  return %y as y
+})")
+        .word_rows;
+  };
+  EXPECT_EQ(words("input_ids", "  %chosen: i32[batch, seq] = Cast(%input_ids)"), 6);
+  EXPECT_EQ(words("input_ids", "  %chosen: i64[batch, seq] = Add(%input_ids, %one)"), 0);
+  EXPECT_EQ(words("token_type_ids", "  %chosen: i32[batch, seq] = Cast(%token_type_ids)"), 0);
+}
+
 TEST(MakePlan, AnOperatorWithoutKernelIsNamed) {
   EXPECT_THAT(refusal(R"(graph g(%x: f32[batch, 4]) {
   %y: i64[batch, 1] = ArgMin(%x) {axis = 1}

@@ -6,6 +6,7 @@
 
 #include "onnx/proto.hpp"
 #include "program_runner.hpp"
+#include "tests/quant/tiny_bert.hpp"
 
 namespace bertcl::tests {
 namespace {
@@ -80,6 +81,40 @@ TEST_F(BenchTest, ShapesThatTheFileFixesAreTaken) {
   EXPECT_THAT(refusal(run_bertcl({"bench", model, "--seq", "128"})),
               AllOf(HasSubstr("fixed.onnx"), HasSubstr("i64[2, 16]"), HasSubstr("--seq 128")));
   EXPECT_THAT(refusal(run_bertcl({"inspect", model, "--batch", "1"})), HasSubstr("--batch 1"));
+}
+
+/// Rows of a table of six, chosen by token ids, or by these plus one.
+std::string table_of_six(bool by_sum) {
+  quant::tests::GraphBuilder g(17);
+  g.input("input_ids", {2, 8});
+  g.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+      onnx::TensorProto::INT64);
+  const std::string ids =
+      by_sum ? g.node("Add", {"input_ids", g.ints("one", {1})}, "sum") : std::string("input_ids");
+  g.node("Gather", {g.weight("table", {6, 4}, std::vector<float>(24, 0.5f)), ids}, "rows");
+  g.node("Relu", {"rows"}, "last_hidden_state");
+  g.output("last_hidden_state", {2, 8, 4});
+  return g.model().SerializeAsString();
+}
+
+TEST_F(BenchTest, RandomIdsFitTheTableOfEmbeddings) {
+  const std::vector<std::string> once{"--runs", "1", "--warmup", "0", "--profiled", "0"};
+  const auto bench = [&](const std::string& model, std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments{"bench", model};
+    arguments.insert(arguments.end(), once.begin(), once.end());
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_bertcl(arguments);
+  };
+  const std::string bert =
+      write("bert.onnx", quant::tests::TinyBert().builder().model().SerializeAsString());
+  EXPECT_EQ(bench(bert, {"--seq", "8"}).code, 0) << bench(bert, {"--seq", "8"}).err;
+  const std::string table = write("table.onnx", table_of_six(false));
+  EXPECT_EQ(bench(table).code, 0) << bench(table).err;
+  EXPECT_THAT(refusal(bench(table, {"--ids", "100000"})), HasSubstr("below 100000 (--ids)"));
+  const std::string unknown = write("unknown.onnx", table_of_six(true));
+  EXPECT_THAT(refusal(bench(unknown)),
+              AllOf(HasSubstr("vocabulary"), HasSubstr("below 20000 (--ids)")));
+  EXPECT_EQ(bench(unknown, {"--ids", "5"}).code, 0);
 }
 
 TEST_F(BenchTest, SizesBeyondAnyMemoryAreRefused) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -32,7 +33,7 @@ namespace {
 struct BenchOptions : ModelOptions {
   std::string model, html;
   std::vector<int> batches, seqs;
-  std::int64_t ids = 20000;
+  std::optional<std::int64_t> ids;
   LoadOptions load;
   std::optional<int> profiled;
   int threads = 0;
@@ -66,9 +67,15 @@ std::vector<BatchSize> shapes_of(const runtime::Session& session, const BenchOpt
   return shapes;
 }
 
-BenchRow measure_shape(runtime::Session& session, BatchSize size, const BenchOptions& options,
-                       int profiled) {
-  const runtime::Tensors inputs = random_inputs(session, size, options.ids);
+/// Random token ids are below this.
+std::int64_t bound_of_ids(const runtime::Session& session, const BenchOptions& options) {
+  constexpr std::int64_t otherwise = 20000;
+  const std::int64_t rows = session.plan().word_rows;
+  return options.ids.value_or(rows > 0 ? std::min(rows, otherwise) : otherwise);
+}
+
+BenchRow measure_inputs(runtime::Session& session, const runtime::Tensors& inputs, BatchSize size,
+                        const BenchOptions& options, int profiled) {
   BenchRow row{size, {}, {}, {}};
   {
     Progress progress("bench", "runs");
@@ -81,6 +88,17 @@ BenchRow measure_shape(runtime::Session& session, BatchSize size, const BenchOpt
     row.kernels = sum_kernels(row.steps);
   }
   return row;
+}
+
+BenchRow measure_shape(runtime::Session& session, BatchSize size, const BenchOptions& options,
+                       int profiled) {
+  const std::int64_t ids = bound_of_ids(session, options);
+  try {
+    return measure_inputs(session, random_inputs(session, size, ids), size, options, profiled);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::invalid_argument || session.plan().error_constant < 0) throw;
+    throw Error(fmt::format("{}; random token ids are below {} (--ids)", e.what(), ids));
+  }
 }
 
 std::string streams_text(const BenchOptions& options) {
@@ -240,7 +258,7 @@ void add_bench(CLI::App& program, Action& action) {
   not_negative(*command, "--profiled", options->profiled,
                "Runs for the table of kernels; 5, or none for several shapes");
   positive(*command, "--ids", options->ids,
-           "Random token ids are below this; at most the vocabulary's size");
+           "Random token ids are below this; 20000, or the vocabulary's size if that is less");
   not_negative(*command, "--threads", options->threads, "CPU threads of PoCL; 0 is all");
   output_file(
       command->add_option("--html", options->html,

@@ -1,10 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launch step of Gather: rows of a [outer][axis][inner] view.
+#include <algorithm>
+
+#include "ir/input_role.hpp"
 #include "kernels/contracts/move.hpp"
 #include "plan/ops/ops.hpp"
 #include "plan/types.hpp"
 
 namespace bertcl::plan {
+namespace {
+
+/// True for token ids as the caller gives them.
+bool are_token_ids(const ir::Value* v) {
+  while (v->producer && v->producer->op == "Cast") v = v->producer->inputs[0];
+  return !v->producer && !v->is_constant() && ir::role_of_input(v->name) == ir::InputRole::ids;
+}
+
+/// Token ids tell the vocabulary by the table that they choose from.
+void note_vocabulary(Plan& plan, const ir::Node& gather, const ir::Dim& axis) {
+  if (!gather.inputs[0]->is_constant() || !are_token_ids(gather.inputs[1])) return;
+  const std::int64_t rows = axis.constant();
+  plan.word_rows = plan.word_rows > 0 ? std::min(plan.word_rows, rows) : rows;
+}
+
+}  // namespace
 
 void add_gather(LoweringTable& table) {
   table["Gather"] = [](Builder& b, const ir::Graph&, const ir::Node& node) {
@@ -17,6 +36,7 @@ void add_gather(LoweringTable& table) {
       if (static_cast<std::int64_t>(d) < axis) outer = outer * data[d];
       if (static_cast<std::int64_t>(d) > axis) inner = inner * data[d];
     }
+    note_vocabulary(b.plan(), node, data[static_cast<std::size_t>(axis)]);
     const ir::Dim count = element_count(indices.shape);
     const ir::DType dtype = node.output()->type.dtype;
     b.launch(node, std::string(ir::name_of(dtype)), "rows",
