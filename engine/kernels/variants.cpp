@@ -168,6 +168,7 @@ const AttentionVariant attention_bf16{"x86_bf16", "attention_bf16_x86", avx512_b
 
 const std::vector<PositionScoresVariant> position_scores{
     {"x86", "position_scores_f32_x86", cpu_only, true, 4096},
+    {.name = "group", .program = "position_scores_f32_group", .needs = gpu_groups, .tile = 64},
     {"ref", "position_scores_f32_ref"}};
 
 // On CPUs a row for a work-item comes first: its vectors need no reduction across work-items.

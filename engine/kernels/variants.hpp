@@ -124,6 +124,8 @@ struct PositionScoresVariant {
   Needs needs = {};
   bool takes_blocks = false;        // a work-item takes several tokens
   std::int32_t most_positions = 0;  // 0: any number
+  std::int32_t tile = 0;            // rows, and keys, of a work-group; 0: none
+  std::int32_t items = 256;         // of a work-group
 };
 
 std::span<const PositionScoresVariant> position_scores_variants();

@@ -15,6 +15,8 @@ struct PositionCase {
   int32_t heads = 2, head_size = 8, count = 12, block_rows = 32, offset = 0;
   bool of_keys = false, adds = false;
   int32_t type = kF32, zero_point = 0;
+  int32_t shape = 0;         // of the random numbers
+  bool by_distance = false;  // positions are distances, up to half of `count`
 
   std::string name() const {
     return std::to_string(lengths.size()) + " sequences, " + std::to_string(heads) + " heads of " +
@@ -31,13 +33,18 @@ struct PositionCase {
     for (const int32_t length : lengths) all.push_back(all.back() + length);
     return all;
   }
-  /// Bytes of x, and the same as numbers.
+  /// Bytes of x, and the same as numbers; floats outside of the heads are NaN.
   std::pair<std::vector<uint8_t>, std::vector<double>> x() const {
     const auto elements = static_cast<size_t>(tokens() * stride());
     std::vector<uint8_t> bytes;
     std::vector<double> numbers;
     if (type == kF32) {
-      const auto values = normal_values(elements, 1);
+      auto values = normal_values(elements, 1);
+      for (size_t i = 0; i < elements; ++i) {
+        const auto column = static_cast<int32_t>(i % static_cast<size_t>(stride()));
+        if (column < offset || column >= offset + heads * head_size)
+          values[i] = std::numeric_limits<float>::quiet_NaN();
+      }
       bytes.resize(elements * sizeof(float));
       std::memcpy(bytes.data(), values.data(), bytes.size());
       numbers.assign(values.begin(), values.end());
@@ -48,9 +55,37 @@ struct PositionCase {
     }
     return {std::move(bytes), std::move(numbers)};
   }
-  /// Places of rows and keys have any positions, some of them counted from the end.
+  /// Places of rows and keys have any positions, some of them counted from the end; those of
+  /// padding have none.
   std::vector<int32_t> index() const {
-    return integers<int32_t>(static_cast<size_t>(index_row() * index_row()), 2, -count, count - 1);
+    auto all = integers<int32_t>(static_cast<size_t>(index_row() * index_row()), 2 + shape, -count,
+                                 count - 1);
+    for (int32_t i = 0; i < index_row(); ++i)
+      for (int32_t j = 0; j < index_row(); ++j) {
+        int32_t& position = all[static_cast<size_t>(i * index_row() + j)];
+        if (i >= longest() || j >= longest())
+          position = std::numeric_limits<int32_t>::max();
+        else if (by_distance)
+          position = std::clamp(i - j + count / 2, 0, count - 1);
+      }
+    return all;
+  }
+  /// NaN in places past the last row of a sequence.
+  std::vector<float> addend() const {
+    auto all = normal_values(static_cast<size_t>(heads * tokens() * longest()), 4);
+    for (size_t i = 0; i < all.size(); ++i)
+      if (!is_result(i)) all[i] = std::numeric_limits<float>::quiet_NaN();
+    return all;
+  }
+  /// Whether the element of the result is one of a row and a key of the same sequence.
+  bool is_result(size_t element) const {
+    const auto row = static_cast<int32_t>(element % static_cast<size_t>(longest()));
+    auto key = static_cast<int32_t>(element / static_cast<size_t>(longest())) % tokens();
+    for (const int32_t length : lengths) {
+      if (key < length) return row < length;
+      key -= length;
+    }
+    return false;
   }
 };
 
@@ -109,10 +144,25 @@ std::pair<std::vector<float>, int32_t> scores_of(const PositionVariant& variant,
                            .scale = scale,
                            .block_rows = of.block_rows,
                            .error = error});
-  const auto rows = blocks ? static_cast<size_t>(of.block_rows) : size_t{1};
-  run(kernel, ceil_div(static_cast<size_t>(row), rows), static_cast<size_t>(of.heads),
-      of.lengths.size());
+  const auto heads = static_cast<size_t>(of.heads), longest = static_cast<size_t>(row);
+  if (variant.name == "group") {
+    const size_t items = 256, tiles = ceil_div(longest, 64);
+    device().queue().launch(kernel, {items * tiles, heads * tiles, of.lengths.size()},
+                            {items, 1, 1});
+    device().queue().finish();
+  } else {
+    const auto rows = blocks ? static_cast<size_t>(of.block_rows) : size_t{1};
+    run(kernel, ceil_div(longest, rows), heads, of.lengths.size());
+  }
   return {out.values(), error.download<int32_t>()[0]};
+}
+
+constexpr uint32_t kPoisonWord = 0xAAAAAAAA;  // of an Output that nobody wrote
+
+std::vector<uint32_t> as_words(const std::vector<float>& values) {
+  std::vector<uint32_t> words;
+  for (const float value : values) words.push_back(std::bit_cast<uint32_t>(value));
+  return words;
 }
 
 class PositionScores : public ::testing::TestWithParam<PositionVariant> {
@@ -122,7 +172,7 @@ class PositionScores : public ::testing::TestWithParam<PositionVariant> {
     const auto [bytes, x] = of.x();
     const auto table = normal_values(static_cast<size_t>(of.heads * of.head_size * of.count), 3);
     const auto index = of.index();
-    const auto addend = normal_values(static_cast<size_t>(of.heads * head), 4);
+    const auto addend = of.addend();
     std::vector<double> expected(static_cast<size_t>(of.heads * head), 0.0);
     const auto offsets = of.offsets();
     for (size_t s = 0; s < of.lengths.size(); ++s)
@@ -140,9 +190,18 @@ class PositionScores : public ::testing::TestWithParam<PositionVariant> {
             const auto at = static_cast<size_t>(h * head + (offsets[s] + key) * row + i);
             expected[at] = sum * scale + (of.adds ? addend[at] : 0.0f);
           }
-    const auto [found, error] = scores_of(GetParam(), of, bytes, table, index, addend);
-    expect_close(found, expected, of.name());
+    auto [found, error] = scores_of(GetParam(), of, bytes, table, index, addend);
     EXPECT_EQ(error, 0) << of.name();
+    if (GetParam().name == "group") {
+      const auto plain = scores_of({"ref"}, of, bytes, table, index, addend).first;
+      expect_equal(as_words(found), as_words(plain), of.name());
+    }
+    for (size_t i = 0; i < found.size(); ++i)
+      if (!of.is_result(i)) {
+        ASSERT_EQ(std::bit_cast<uint32_t>(found[i]), kPoisonWord) << of.name() << " at " << i;
+        found[i] = 0.0f;
+      }
+    expect_close(found, expected, of.name());
   }
 };
 
@@ -178,6 +237,43 @@ TEST_P(PositionScores, LongSequencesAndWideHeads) {
   }
 }
 
+TEST_P(PositionScores, LengthsAroundTiles) {
+  for (const int32_t length : {1, 15, 16, 17, 31, 63, 64, 65, 127, 128, 129})
+    for (const bool of_keys : {false, true})
+      expect_right({.lengths = {length, 3, 65 - length % 64},
+                    .heads = 1,
+                    .head_size = 17,
+                    .count = 2 * length + 1,
+                    .offset = length % 2 * 4,
+                    .of_keys = of_keys,
+                    .adds = length % 4 == 1,
+                    .by_distance = true});
+}
+
+TEST_P(PositionScores, RandomShapes) {
+  std::mt19937 random(11);
+  const auto any_of = [&](std::initializer_list<int32_t> values) {
+    return values.begin()[random() % values.size()];
+  };
+  for (int32_t shape = 0; shape < 60; ++shape) {
+    PositionCase of{.lengths = {},
+                    .heads = any_of({1, 2, 3}),
+                    .head_size = any_of({1, 3, 4, 15, 16, 17, 31, 32, 48, 64, 65}),
+                    .count = any_of({1, 2, 31, 32, 33, 63, 64, 65, 127, 128, 131}),
+                    .block_rows = any_of({16, 32, 48}),
+                    .offset = any_of({0, 1, 4, 8}),
+                    .of_keys = random() % 2 == 0,
+                    .adds = random() % 2 == 0,
+                    .type = any_of({kF32, kU8, kS8}),
+                    .shape = shape,
+                    .by_distance = random() % 2 == 0};
+    if (of.type != kF32) of.zero_point = any_of({0, -3, 100});
+    for (int32_t i = any_of({1, 2, 3}); i > 0; --i)
+      of.lengths.push_back(any_of({1, 2, 5, 13, 16, 17, 31, 61, 63, 64, 65, 97}));
+    expect_right(of);
+  }
+}
+
 TEST_P(PositionScores, AnIndexOutsideOfTheTableIsReported) {
   for (const int32_t wrong : {12, -13, 1 << 30, -(1 << 30)}) {
     const PositionCase of{.lengths = {20}};
@@ -189,7 +285,8 @@ TEST_P(PositionScores, AnIndexOutsideOfTheTableIsReported) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, PositionScores,
-                         ::testing::Values(PositionVariant{"ref"}, PositionVariant{"x86"},
+                         ::testing::Values(PositionVariant{"ref"}, PositionVariant{"group"},
+                                           PositionVariant{"x86"},
                                            PositionVariant{"x86", {{"LANES", 8}}}),
                          [](const auto& variant) {
                            return variant.param.name +

@@ -178,10 +178,11 @@ def run_s8(case, edits=()):
     return memory.get("out", out_of).reshape(shape).astype(np.float64), expected.astype(np.float64), bound
 
 
-def run_position_scores(lengths, head_size, count, x_type=F32, of_keys=False, adds=False, edits=()):
+def run_position_scores(lengths, head_size, count, x_type=F32, of_keys=False, adds=False, edits=(), variant="group",
+                        by_distance=False, offset=3):
     """(result, expected, bound), each [heads][tokens][longest]: by key and place of the row."""
     random, memory, i32 = np.random.default_rng((len(lengths), head_size, count)), GlobalMemory(), np.int32
-    heads, offset, tokens, longest, zero = 2, 3, sum(lengths), max(lengths), (0, 117, -3)[x_type]
+    heads, tokens, longest, zero = 2, sum(lengths), max(lengths), (0, 117, -3)[x_type]
     stride, seq, offsets = offset + heads * head_size, longest + 2, np.cumsum([0, *lengths])
     if x_type == F32:
         x = random.normal(0, 1, (tokens, stride)).astype(np.float32)
@@ -189,12 +190,16 @@ def run_position_scores(lengths, head_size, count, x_type=F32, of_keys=False, ad
         x = random.integers(0, 256, (tokens, stride)).astype(np.uint8).view(OUT[x_type])
     table = random.normal(0, 1, (heads, head_size, count)).astype(np.float32)
     index = random.integers(-count, count, (seq, seq)).astype(i32)
+    if by_distance:
+        index = np.clip(np.arange(seq)[:, None] - np.arange(seq) + count // 2, 0, count - 1).astype(i32)
     addend = random.normal(0, 1, (heads, tokens, longest)).astype(np.float32)
     panels = np.pad(table, ((0, 0), (0, 0), (0, -count % 32))).reshape(heads, head_size, -1, 32).transpose(0, 2, 1, 3)
     # Places after the last row of a sequence stay as they were.
     out = memory.add("out", np.zeros(addend.shape, np.float32), writable=True)
-    launch(program_of("position_scores_f32_ref", "position_scores", (), 75, edits), memory,
-           (longest, heads, len(lengths)), (1, 1, 1),
+    tiles = -(-longest // 64)
+    grid = ((256 * tiles, heads * tiles, len(lengths)), (256, 1, 1)) if variant == "group" else (
+        (longest, heads, len(lengths)), (1, 1, 1))
+    launch(program_of(f"position_scores_f32_{variant}", "position_scores", (), 75, edits), memory, *grid,
            [memory.add("x", x), i32(stride), i32(offset), i32(x_type), i32(zero),
             memory.add("positions", np.ascontiguousarray(panels), 4), i32(count), memory.add("index", index, 4),
             i32(seq), i32(of_keys), memory.add("addend", addend, 4) if adds else np.uint64(0), out, i32(longest),

@@ -37,7 +37,14 @@ class Attention(KernelTest):
         for i, (head_size, count) in enumerate(((1, 1), (8, 31), (33, 32), (64, 70))):
             for of_keys in False, True:
                 case = (5, 0, 17, 1), head_size, count, (F32, U8, S8)[(i + of_keys) % 3], of_keys, i % 2 == 0
-                self.expect_near(*attention.run_position_scores(*case), case)
+                for variant in "ref", "group":
+                    self.expect_near(*attention.run_position_scores(*case, variant=variant), (variant, case))
+
+    def test_tiles_of_scores_of_positions(self):
+        for i, length in enumerate((1, 63, 64, 65, 97, 129)):
+            for of_keys in False, True:
+                case = (length, 3), (64, 17, 4)[i % 3], 2 * length + 1, (F32, U8, S8)[i // 2], of_keys, i % 2 == 0
+                self.expect_near(*attention.run_position_scores(*case, by_distance=True, offset=i % 2 * 16), case)
 
     def test_lengths_by_matrix_units(self):
         lengths = (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 97, 127, 128, 130, 200, 257)

@@ -59,6 +59,14 @@ class Kernels(KernelTest):
             taken = self.taken(lambda: attention.run_s8(case))  # noqa: B023
             self.assertEqual(set(taken.values()), {1}, (rows, head_size, taken))
 
+    def test_scores_of_positions(self):
+        for of_keys in False, True:
+            toolchain.programs.clear()
+            taken = self.taken(lambda: attention.run_position_scores(  # noqa: B023
+                (64,), 64, 127, by_distance=True, of_keys=of_keys))
+            self.assertEqual({v for k, v in taken.items() if k != "st.shared"}, {1}, (of_keys, taken))
+            self.assertLess(taken["st.shared"], 1.5, (of_keys, taken))
+
     def test_pads_are_needed(self):
         edits = (("gemm/gemm_s8_mma.cl", "#define PAD (8 / CELLS_K)", "#define PAD 0"),)
         self.assertGreater(self.taken_by_gemm(MMA, CaseS8(128, 128, 256), edits)["cp.async"], 1)

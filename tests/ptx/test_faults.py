@@ -67,6 +67,10 @@ class Faults(KernelTest):
                      BARRIER, "")
         self.refused("race: ", lambda edits: attention.run_f32(attention.Case((70,), heads=1), edits),
                      "attention/attention_f32_group.cl", "  barrier(CLK_LOCAL_MEM_FENCE);  // what was", "  // what was")
+        for barrier in "what was there has been read", "the strips have been read":
+            self.refused("race: ", lambda edits: attention.run_position_scores((70,), 20, 141, edits=edits),
+                         "attention/position_scores_f32_group.cl", f"barrier(CLK_LOCAL_MEM_FENCE);  // {barrier}",
+                         f"// {barrier}")
         self.refused("race: ", lambda edits: attention.run_s8(attention.Case((70,), heads=1), edits),
                      "attention/attention_s8_dot4.cl", "  barrier(CLK_LOCAL_MEM_FENCE);  // the tile", "  // the tile")
         self.refused("race: ", lambda edits: rows.softmax(2, 65, 0, edits=edits), "rows/row_group.clh",

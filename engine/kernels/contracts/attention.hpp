@@ -120,7 +120,7 @@ struct PositionScores {
       {&PositionScores::heads, "heads", "int"},
       {&PositionScores::head_size, "head_size", "int"},
       {&PositionScores::scale, "scale", "float"},          // of the products
-      {&PositionScores::block_rows, "block_rows", "int"},  // tokens of x of a work-item
+      {&PositionScores::block_rows, "block_rows", "int"},  // tokens of x of a work-item or a group
       {&PositionScores::error, "error", "i32"},            // set where an index is outside
   };
 };

@@ -36,6 +36,19 @@ ir::Tensor in_panels(const ir::Tensor& positions) {
   return ir::Tensor::of<float>({heads, panels, size, panel}, to);
 }
 
+/// Tokens of x of a work-item, or rows of a work-group.
+ir::Dim rows_of(const PositionScoresVariant& variant) {
+  if (variant.tile != 0) return variant.tile;
+  return variant.takes_blocks ? ops::symbols::dim(ops::symbols::attention_rows) : ir::Dim(1);
+}
+
+std::array<Size, 3> grid_of(const PositionScoresVariant& variant, std::int64_t heads) {
+  const ir::Dim longest = ops::symbols::dim(ops::symbols::longest), rows = rows_of(variant);
+  const Size batch{ops::symbols::dim(ops::symbols::batch)};
+  if (variant.tile != 0) return {Size{longest, rows, variant.items}, {longest, rows, heads}, batch};
+  return {Size{longest, rows}, Size{heads}, batch};
+}
+
 kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, std::int64_t size,
                          std::int64_t count) {
   if (variant.takes_blocks && size > max_private_columns)
@@ -65,36 +78,33 @@ void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
   const PositionScoresVariant& variant = *choice.variant;
   opencl::Defines defines;
   if (variant.takes_blocks) defines = {{"POSITIONS", static_cast<std::int32_t>(padded(count))}};
-  const ir::Dim rows =
-      variant.takes_blocks ? ops::symbols::dim(ops::symbols::attention_rows) : ir::Dim(1);
   const ir::DType type = x->type.dtype;
-  Step& step = b.launch(
-      node, ir::is_int8(type) ? "int8 > fp32" : "fp32", variant.name,
-      b.kernel(variant.program, "position_scores", defines),
-      kernels::PositionScores<Argument>{
-          .x = b.in(x),
-          .x_stride = static_cast<std::int32_t>(x->type.shape.back().constant()),
-          .x_offset = static_cast<std::int32_t>(node.int_attribute("offset", 0)),
-          .x_type = type_code(type),
-          .x_zero_point = zero_point_or_0(node.input(ps::x_zero_point)),
-          .positions = b.constant(in_panels(*table->constant)),
-          .position_count = static_cast<std::int32_t>(count),
-          .index = b.in(node.inputs[ps::index]),
-          .index_row = Size{node.inputs[ps::index]->type.shape.back()},
-          .of_keys = static_cast<std::int32_t>(node.int_attribute("of_keys", 0)),
-          .addend = b.in(node.input(ps::addend)),
-          .out = b.out(node.output()),
-          .out_row = Size{out[2]},
-          .out_head = Size{out[1] * out[2]},
-          .seq_offsets = b.in(seq_offsets),
-          .heads = static_cast<std::int32_t>(heads),
-          .head_size = static_cast<std::int32_t>(size),
-          .scale = static_cast<float>(node.float_attribute("scale")) *
-                   scalar_or(node.input(ps::x_scale), 1),
-          .block_rows = Size{rows},
-          .error = b.error_flag()},
-      {Size{ops::symbols::dim(ops::symbols::longest), rows}, Size{static_cast<std::int32_t>(heads)},
-       Size{ops::symbols::dim(ops::symbols::batch)}});
+  Step& step = b.launch(node, ir::is_int8(type) ? "int8 > fp32" : "fp32", variant.name,
+                        b.kernel(variant.program, "position_scores", defines),
+                        kernels::PositionScores<Argument>{
+                            .x = b.in(x),
+                            .x_stride = static_cast<std::int32_t>(x->type.shape.back().constant()),
+                            .x_offset = static_cast<std::int32_t>(node.int_attribute("offset", 0)),
+                            .x_type = type_code(type),
+                            .x_zero_point = zero_point_or_0(node.input(ps::x_zero_point)),
+                            .positions = b.constant(in_panels(*table->constant)),
+                            .position_count = static_cast<std::int32_t>(count),
+                            .index = b.in(node.inputs[ps::index]),
+                            .index_row = Size{node.inputs[ps::index]->type.shape.back()},
+                            .of_keys = static_cast<std::int32_t>(node.int_attribute("of_keys", 0)),
+                            .addend = b.in(node.input(ps::addend)),
+                            .out = b.out(node.output()),
+                            .out_row = Size{out[2]},
+                            .out_head = Size{out[1] * out[2]},
+                            .seq_offsets = b.in(seq_offsets),
+                            .heads = static_cast<std::int32_t>(heads),
+                            .head_size = static_cast<std::int32_t>(size),
+                            .scale = static_cast<float>(node.float_attribute("scale")) *
+                                     scalar_or(node.input(ps::x_scale), 1),
+                            .block_rows = Size{rows_of(variant)},
+                            .error = b.error_flag()},
+                        grid_of(variant, heads));
+  if (variant.tile != 0) step.local[0] = static_cast<std::size_t>(variant.items);
   step.why_not_faster = choice.why_not_faster;
   step.operations_per_unit = 2.0 * static_cast<double>(size * heads);
   // A score for each key, whatever the number of positions: rows take those near them alone.
