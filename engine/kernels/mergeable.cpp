@@ -33,6 +33,7 @@ constexpr MergeableKernel mergeable[] = {
     {"pack", "pack", true},
     {"pool", "pool"},
     {"position_scores_f32_x86", "position_scores"},
+    {"position_scores_s8_x86_vnni", "position_scores_s8"},
     {"quantize", "dequantize", true},
     {"quantize", "quantize", true},
     {"rotary", "rotary"},

@@ -167,6 +167,7 @@ const std::vector<AttentionVariant> attention_f32{
 const AttentionVariant attention_bf16{"x86_bf16", "attention_bf16_x86", avx512_bf16, true};
 
 const std::vector<PositionScoresVariant> position_scores{
+    {.name = "x86_vnni", .program = "position_scores_s8_x86_vnni", .needs = avx512_vnni, .takes_blocks = true, .most_positions = 4096, .takes_bytes = true},
     {"x86", "position_scores_f32_x86", cpu_only, true, 4096},
     {.name = "group", .program = "position_scores_f32_group", .needs = gpu_groups, .tile = 64},
     {"ref", "position_scores_f32_ref"}};

@@ -126,6 +126,9 @@ struct PositionScoresVariant {
   std::int32_t most_positions = 0;  // 0: any number
   std::int32_t tile = 0;            // rows, and keys, of a work-group; 0: none
   std::int32_t items = 256;         // of a work-group
+  bool takes_bytes = false;         // tokens and positions are bytes, else it takes floats, too
+
+  const char* kernel() const { return takes_bytes ? "position_scores_s8" : "position_scores"; }
 };
 
 std::span<const PositionScoresVariant> position_scores_variants();

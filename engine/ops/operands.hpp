@@ -101,13 +101,31 @@ inline constexpr std::string_view names[] = {"q",
 /// or with of_keys = 1, where x are keys,
 ///   scale * x[key] . positions[head][:, index[key][row]] + addend[row][key].
 /// x [batch, seq, hidden], of which the columns from {offset} on are used; with x_scale it is u8 or
-/// i8. positions is constant, [heads, size, count]; index is i32 [.., seq, seq]; addend is like the
-/// result. After pack_tokens x is [tokens, hidden], and the result f32 [heads, tokens, longest]: by
-/// the row of the key, and by the place of the query in its sequence.
+/// i8. positions is constant, [heads, size, count], with positions_scale in u8 or i8; index is i32
+/// [.., seq, seq]; addend is like the result. After pack_tokens x is [tokens, hidden], and the
+/// result f32 [heads, tokens, longest]: by the row of the key, and by the place of the query in its
+/// sequence.
 namespace position_scores {
-enum : std::size_t { x, positions, index, addend, x_scale, x_zero_point, seq_offsets };
-inline constexpr std::string_view names[] = {"x",        "positions",     "index",       "addend?",
-                                             "x_scale?", "x_zero_point?", "seq_offsets?"};
+enum : std::size_t {
+  x,
+  positions,
+  index,
+  addend,
+  x_scale,
+  x_zero_point,
+  seq_offsets,
+  positions_scale,
+  positions_zero_point
+};
+inline constexpr std::string_view names[] = {"x",
+                                             "positions",
+                                             "index",
+                                             "addend?",
+                                             "x_scale?",
+                                             "x_zero_point?",
+                                             "seq_offsets?",
+                                             "positions_scale?",
+                                             "positions_zero_point?"};
 }  // namespace position_scores
 
 /// Rotary position embedding (Su et al., 2021) of each head {heads}: x * cos + rotated x * sin,

@@ -31,6 +31,8 @@ std::vector<ir::Type> infer_position_scores(InferContext& context) {
     context.fail(fmt::format("'{}' {} is not [1, .., seq, seq]",
                              context.node.input(ps::index)->name,
                              ir::str(context.type(ps::index))));
+  if (ir::is_int8(context.type(ps::positions).dtype) != context.has(ps::positions_scale))
+    context.fail("positions of bytes need positions_scale, others take none");
   const bool packed = context.has(ps::seq_offsets);
   if (x.size() != (packed ? 2u : 3u))
     context.fail(
@@ -60,7 +62,8 @@ std::vector<std::pair<std::int64_t, std::int64_t>> spans_of(const EvaluateContex
 std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context) {
   const ir::Node& node = context.node;
   const std::vector<float> x = real_numbers(context, ps::x, ps::x_scale, ps::x_zero_point);
-  const auto positions = context.in(ps::positions).to_doubles();
+  const std::vector<float> positions =
+      real_numbers(context, ps::positions, ps::positions_scale, ps::positions_zero_point);
   const auto index = context.in(ps::index).to_ints();
   const ir::Sizes& table = context.in(ps::positions).shape();
   const std::int64_t heads = table[0], size = table[1], count = table[2];
@@ -86,7 +89,8 @@ std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context)
           for (std::int64_t d = 0; d < size; ++d)
             sum += static_cast<double>(x.at(static_cast<std::size_t>((begin + from) * stride +
                                                                      first + head * size + d))) *
-                   positions[static_cast<std::size_t>((head * size + d) * count + at)];
+                   static_cast<double>(
+                       positions[static_cast<std::size_t>((head * size + d) * count + at)]);
           const auto target = static_cast<std::size_t>(
               packed ? (head * sizes[1] + begin + key) * sizes[2] + row
                      : (begin * heads + head * length + row) * length + key);
@@ -100,12 +104,14 @@ std::vector<ir::Tensor> evaluate_position_scores(const EvaluateContext& context)
 std::vector<OpDef> position_scores_ops() {
   return {own_op("position_scores",
                  {{types::real | types::bytes},
-                  {types::real},
+                  {types::real | types::bytes},
                   {TypeSet{ir::DType::i32}},
                   {types::real},
                   {types::real},
                   {types::bytes},
-                  {types::packed}},
+                  {types::packed},
+                  {types::real},
+                  {types::bytes}},
                  ps::names, infer_position_scores, evaluate_position_scores)};
 }
 

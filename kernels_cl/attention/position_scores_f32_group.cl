@@ -111,7 +111,7 @@ __attribute__((always_inline)) static int take(int* scores, int taken, int first
 }
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void position_scores(
-    POSITION_SCORES_PARAMETERS) {
+    POSITION_SCORES_PARAMETERS(float)) {
   // Words: a float read as an int, or an int as a float, would be undefined.
   __local int words[TILE * PITCH] __attribute__((aligned(16)));
   __local int *x_strip = words, *p_strip = words + DEPTH * PITCH;

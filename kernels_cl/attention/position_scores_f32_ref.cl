@@ -25,7 +25,7 @@
 // Grid: (longest sequence, heads, batch), any local size.
 #include "attention/position_scores.clh"
 
-__kernel void position_scores(POSITION_SCORES_PARAMETERS) {
+__kernel void position_scores(POSITION_SCORES_PARAMETERS(float)) {
   const int head = get_global_id(1), sequence = get_global_id(2), row = get_global_id(0);
   if (head >= heads) return;
   const int begin = seq_offsets[sequence], count = seq_offsets[sequence + 1] - begin;

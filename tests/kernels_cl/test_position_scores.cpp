@@ -101,11 +101,33 @@ std::vector<float> in_panels(const PositionCase& of, const std::vector<float>& t
   return packed;
 }
 
+/// The same in the words of position_scores_s8, of integers that are bytes of u8 less their zero
+/// point; `zero_point` is that of x as s8.
+std::vector<int32_t> in_words(const PositionCase& of, const std::vector<float>& table,
+                              int32_t bytes_zero_point, int32_t zero_point) {
+  const int32_t panels = (of.count + 31) / 32, words = (of.head_size + 3) / 4 + 1;
+  std::vector<int32_t> packed(static_cast<size_t>(of.heads * panels * words * 32), 0);
+  for (int32_t row = 0; row < of.heads * of.head_size; ++row)
+    for (int32_t i = 0; i < of.count; ++i) {
+      const int32_t d = row % of.head_size;
+      const auto number = static_cast<int32_t>(table[static_cast<size_t>(row * of.count + i)]);
+      int32_t* column = &packed[static_cast<size_t>(
+          (row / of.head_size * panels + i / 32) * words * 32 + i % 32)];
+      column[0] -= zero_point * number;
+      column[(d / 4 + 1) * 32] |= (number + bytes_zero_point) << d % 4 * 8;
+    }
+  return packed;
+}
+
 constexpr float scale = 0.25f;
+constexpr int32_t kBytesZeroPoint = 90;  // of positions in bytes
 
 struct PositionVariant {
   std::string name;
   opencl::Defines defines = {};
+
+  bool takes_bytes() const { return name == "x86_vnni"; }
+  std::string program() const { return (takes_bytes() ? "s8_" : "f32_") + name; }
 };
 
 /// The kernel's result and its error flag.
@@ -118,18 +140,24 @@ std::pair<std::vector<float>, int32_t> scores_of(const PositionVariant& variant,
   const int32_t row = of.longest(), head = of.tokens() * row;
   const Output<float> out(static_cast<size_t>(of.heads * head));
   const auto error = upload(std::vector<int32_t>{0});
-  const bool blocks = variant.name == "x86";
+  const bool blocks = variant.name.starts_with("x86");
   opencl::Defines defines = variant.defines;
   if (blocks) defines["POSITIONS"] = (of.count + 31) / 32 * 32;
   opencl::Kernel kernel =
-      device().kernel("position_scores_f32_" + variant.name, "position_scores", defines);
+      device().kernel("position_scores_" + variant.program(),
+                      variant.takes_bytes() ? "position_scores_s8" : "position_scores", defines);
+  const opencl::Buffer positions =
+      variant.takes_bytes()
+          ? upload(in_words(of, table, kBytesZeroPoint, of.zero_point - (of.type == kU8 ? 128 : 0)))
+          : upload(in_panels(of, table));
   kernels::set(kernel, kernels::PositionScores<KernelArgument>{
                            .x = upload(x),
                            .x_stride = of.stride(),
                            .x_offset = of.offset,
                            .x_type = of.type,
                            .x_zero_point = of.zero_point,
-                           .positions = upload(in_panels(of, table)),
+                           .positions = positions,
+                           .positions_zero_point = variant.takes_bytes() ? kBytesZeroPoint : 0,
                            .position_count = of.count,
                            .index = upload(index),
                            .index_row = of.index_row(),
@@ -167,10 +195,33 @@ std::vector<uint32_t> as_words(const std::vector<float>& values) {
 
 class PositionScores : public ::testing::TestWithParam<PositionVariant> {
  protected:
-  void expect_right(const PositionCase& of) const {
+  void SetUp() override {
+    if (!GetParam().takes_bytes()) return;
+    const std::string why = lacks(&opencl::Capabilities::avx512_vnni);
+    if (!why.empty()) GTEST_SKIP() << why;
+  }
+  /// The case as this variant can run it.
+  static PositionCase adapted(PositionCase of) {
+    if (GetParam().takes_bytes() && of.type == kF32) {
+      of.type = of.count % 2 == 0 ? kU8 : kS8;
+      of.zero_point = of.type == kU8 ? 131 : -7;
+    }
+    return of;
+  }
+  /// [heads][size][count]; integers where they have to be bytes.
+  static std::vector<float> table_of(const PositionCase& of) {
+    const auto elements = static_cast<size_t>(of.heads * of.head_size * of.count);
+    if (!GetParam().takes_bytes()) return normal_values(elements, 3);
+    std::vector<float> table;
+    for (const uint8_t byte : integers<uint8_t>(elements, 3, 0, 255))
+      table.push_back(static_cast<float>(byte - kBytesZeroPoint));
+    return table;
+  }
+  void expect_right(const PositionCase& shape) const {
+    const PositionCase of = adapted(shape);
     const int32_t row = of.longest(), head = of.tokens() * row, seq = of.index_row();
     const auto [bytes, x] = of.x();
-    const auto table = normal_values(static_cast<size_t>(of.heads * of.head_size * of.count), 3);
+    const auto table = table_of(of);
     const auto index = of.index();
     const auto addend = of.addend();
     std::vector<double> expected(static_cast<size_t>(of.heads * head), 0.0);
@@ -192,7 +243,7 @@ class PositionScores : public ::testing::TestWithParam<PositionVariant> {
           }
     auto [found, error] = scores_of(GetParam(), of, bytes, table, index, addend);
     EXPECT_EQ(error, 0) << of.name();
-    if (GetParam().name == "group") {
+    if (GetParam().name == "group" || GetParam().takes_bytes()) {
       const auto plain = scores_of({"ref"}, of, bytes, table, index, addend).first;
       expect_equal(as_words(found), as_words(plain), of.name());
     }
@@ -276,17 +327,17 @@ TEST_P(PositionScores, RandomShapes) {
 
 TEST_P(PositionScores, AnIndexOutsideOfTheTableIsReported) {
   for (const int32_t wrong : {12, -13, 1 << 30, -(1 << 30)}) {
-    const PositionCase of{.lengths = {20}};
+    const PositionCase of = adapted({.lengths = {20}});
     auto index = of.index();
     index[static_cast<size_t>(18 * of.index_row() + 19)] = wrong;
-    const auto table = normal_values(static_cast<size_t>(of.heads * of.head_size * of.count), 3);
+    const auto table = table_of(of);
     EXPECT_EQ(scores_of(GetParam(), of, of.x().first, table, index, {}).second, 1) << wrong;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, PositionScores,
                          ::testing::Values(PositionVariant{"ref"}, PositionVariant{"group"},
-                                           PositionVariant{"x86"},
+                                           PositionVariant{"x86_vnni"}, PositionVariant{"x86"},
                                            PositionVariant{"x86", {{"LANES", 8}}}),
                          [](const auto& variant) {
                            return variant.param.name +

@@ -90,12 +90,13 @@ TEST(Evaluate, ScoresOfPositionsOfRowsAndOfKeys) {
   // One head of one column: x * table[index]. Row 0 with key 1 takes index[0][1] of x[0], or of
   // keys index[1][0] of x[1].
   const auto scores = [](const std::string& x, const std::string& operands,
-                         const std::string& attributes, std::map<std::string, ir::Tensor> more) {
+                         const std::string& attributes, std::map<std::string, ir::Tensor> more,
+                         const std::string& table = "f32") {
     more.emplace("p", floats({1, 1, 4}, {1, 10, 100, 1000}));
     more.emplace("i",
                  ir::Tensor::of<std::int32_t>({1, 2, 2}, std::vector<std::int32_t>{0, 1, 2, -1}));
-    return run("graph g(" + x +
-                   ", %p: f32[1, 1, 4], %i: i32[1, 2, 2]) { %y: f32[] = position_scores(%x, %p, "
+    return run("graph g(" + x + ", %p: " + table +
+                   "[1, 1, 4], %i: i32[1, 2, 2]) { %y: f32[] = position_scores(%x, %p, "
                    "%i" +
                    operands + ") {heads = 1, scale = 0.5" + attributes + "} return %y }",
                std::move(more))[0]
@@ -115,6 +116,16 @@ TEST(Evaluate, ScoresOfPositionsOfRowsAndOfKeys) {
            {"s", floats({}, {0.5f})},
            {"z", ir::Tensor::of<std::uint8_t>({}, std::vector<std::uint8_t>{3})}}),
       ElementsAre(1, 10, 200, 2000));
+  const ir::Tensor bytes =
+      ir::Tensor::of<std::int8_t>({1, 1, 4}, std::vector<std::int8_t>{-3, -2, 0, 10});
+  EXPECT_THAT(scores("%x: f32[1, 2, 1], %t: f32[], %u: i8[]", ", _, _, _, _, %t, %u", "",
+                     {{"x", x},
+                      {"p", bytes},
+                      {"t", floats({}, {0.5f})},
+                      {"u", ir::Tensor::of<std::int8_t>({}, std::vector<std::int8_t>{-4})}},
+                     "i8"),
+              ElementsAre(0.5, 1, 4, 14));
+  EXPECT_THROW(scores("%x: f32[1, 2, 1]", "", "", {{"x", x}, {"p", bytes}}, "i8"), Error);
   EXPECT_THROW(scores("%x: f32[1, 2, 1]", "", ", offset = 1", {{"x", x}}), Error);
 }
 

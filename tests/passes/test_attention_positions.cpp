@@ -53,6 +53,47 @@ TEST(AttentionPositions, ScoresOfPositions) {
         expected);
 }
 
+TEST(AttentionPositions, BytesOfTokensAndPositions) {
+  const auto replaced = [](std::string text, std::string_view from, std::string_view to) {
+    text.replace(text.find(from), from.size(), to);
+    return text;
+  };
+  const auto with_bytes = [&](std::string text) {
+    text = replaced(text, "%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[",
+                    "%qb: u8[batch, seq, 8], %kb: u8[batch, seq, 8], %vb: u8[");
+    return replaced(text, "  const %pq: f32[2, 4, 9] = ...\n", R"(  const %step: f32[] = 0.5
+  const %zero: u8[] = 3
+  const %pb: i8[2, 4, 9] = ...
+  const %fine: f32[] = 0.25
+  const %one_less: i8[] = -1
+  const %ps: f32[] = 0.004
+  const %pz: u8[] = 0
+  %q: f32[batch, seq, 8] = DequantizeLinear(%qb, %step, %zero)
+  %k: f32[batch, seq, 8] = DequantizeLinear(%kb, %step, %zero)
+  %v: f32[batch, seq, 8] = DequantizeLinear(%vb, %step, %zero)
+)");
+  };
+  const std::string tables(positions), scores = std::string(gathered) + R"(
+  %2: f32[batch, 2, seq, seq] = Add(%cs, %d)
+  %3: f32[batch, 2, seq, seq] = Add(%1, %2)
+  %s: f32[batch, 2, seq, seq] = Add(%3, %mask)
+)";
+  const std::string text = with_bytes(attention(std::string(additive) + tables, scores, "%pd", R"(
+  %pu: u8[batch, 2, seq, seq] = QuantizeLinear(%p, %ps, %pz)
+  %pd: f32[batch, 2, seq, seq] = DequantizeLinear(%pu, %ps, %pz)
+)"));
+  EXPECT_REWRITE(find_attention(),
+                 replaced(text, "  %cq: ",
+                          "  %pq: f32[2, 4, 9] = DequantizeLinear(%pb, %fine, %one_less)\n  %cq: "),
+                 replaced(with_bytes(expected_with(
+                              tables + R"(  %small: i32[1, 1, seq, seq] = Cast(%index) {to = "i32"}
+  %first: f32[batch, 2, seq, seq] = position_scores(%qb, %pb, %small, _, %step, %zero, _, %fine, %one_less) {heads = 2, scale = 0.5}
+  %bias: f32[batch, 2, seq, seq] = position_scores(%kb, %pk, %small, %first, %step, %zero) {heads = 2, of_keys = 1, scale = 0.5}
+)",
+                              ", %ps, %pz, _, _, %bias", "")),
+                          R"(p_type = "f32")", R"(p_type = "u8")"));
+}
+
 /// The scores with both terms, and another one.
 std::string with_third(const std::string& before, std::string_view third) {
   return attention(std::string(additive) + before, std::string(gathered) + R"(

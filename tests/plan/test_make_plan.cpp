@@ -191,6 +191,19 @@ TEST(MakePlan, ScoresOfPositionsTakePanelsAndPackedTokens) {
   EXPECT_EQ(plan.steps[0].global[2].evaluate(sizes), 3);
   EXPECT_EQ(plan.steps[0].operations_per_unit, 2 * 4 * 2) << "two heads of four columns";
   EXPECT_EQ(plan.steps[0].unit.evaluate(sizes), 90 * 50);
+  EXPECT_THAT(plan.steps[0].why_not_faster,
+              HasSubstr("x86_vnni: tokens and positions are not both quantized"));
+  const Plan of_bytes =
+      plan_of(R"(graph g(%x: u8[$tokens, 8], %o: i32[offsets], %i: i32[1, seq, seq]) {
+  const %p: u8[2, 4, 33] = ...
+  const %step: f32[] = 0.5
+  const %zero: u8[] = 3
+  %y: f32[2, $tokens, $longest] = position_scores(%x, %p, %i, _, %step, %zero, %o, %step, %zero) {heads = 2, scale = 0.5}
+  return %y as y
+})");
+  ASSERT_EQ(of_bytes.steps.size(), 1u);
+  const bool vnni = device()->capabilities().avx512_vnni;
+  EXPECT_EQ(of_bytes.steps[0].variant, vnni ? "x86_vnni" : "x86");
   EXPECT_THAT(refusal(R"(graph g(%x: f32[$tokens, 8], %o: i32[offsets], %i: i32[1, seq, seq]) {
   const %bytes: u8[2, 4, 33] = ...
   const %step: f32[] = 0.5

@@ -201,7 +201,7 @@ def run_position_scores(lengths, head_size, count, x_type=F32, of_keys=False, ad
         (longest, heads, len(lengths)), (1, 1, 1))
     launch(program_of(f"position_scores_f32_{variant}", "position_scores", (), 75, edits), memory, *grid,
            [memory.add("x", x), i32(stride), i32(offset), i32(x_type), i32(zero),
-            memory.add("positions", np.ascontiguousarray(panels), 4), i32(count), memory.add("index", index, 4),
+            memory.add("positions", np.ascontiguousarray(panels), 4), i32(0), i32(count), memory.add("index", index, 4),
             i32(seq), i32(of_keys), memory.add("addend", addend, 4) if adds else np.uint64(0), out, i32(longest),
             i32(tokens * longest), memory.add("seq_offsets", offsets.astype(i32), 4), i32(heads), i32(head_size),
             np.float32(0.25), i32(1), memory.add("error", np.zeros(1, i32), 4, writable=True)])

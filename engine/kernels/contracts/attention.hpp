@@ -98,16 +98,19 @@ struct AttentionS8 {
 /// Scores of x with relative positions (position_scores in ops/operands.hpp), stored key by key.
 template <class A>
 struct PositionScores {
-  A x{}, x_stride{}, x_offset{}, x_type{}, x_zero_point{}, positions{}, position_count{}, index{},
-      index_row{}, of_keys{}, addend{}, out{}, out_row{}, out_head{}, seq_offsets{}, heads{},
-      head_size{}, scale{}, block_rows{}, error{};
+  A x{}, x_stride{}, x_offset{}, x_type{}, x_zero_point{}, positions{};
+  A positions_zero_point = 0;
+  A position_count{}, index{}, index_row{}, of_keys{}, addend{}, out{}, out_row{}, out_head{},
+      seq_offsets{}, heads{}, head_size{}, scale{}, block_rows{}, error{};
   static constexpr Field<PositionScores, A> fields[] = {
       {&PositionScores::x, "x", "f32|u8|i8@x_type"},
       {&PositionScores::x_stride, "x_stride", "int"},  // elements from row to row
       {&PositionScores::x_offset, "x_offset", "int"},  // of its first column
       {&PositionScores::x_type, "x_type", "int"},
       {&PositionScores::x_zero_point, "x_zero_point", "int"},
-      {&PositionScores::positions, "positions", "f32"},  // [heads, count / 32, head_size, 32]
+      // T f32: [heads, count / 32, head_size, 32]; i32: bytes in words (position_scores_s8)
+      {&PositionScores::positions, "positions", "T"},
+      {&PositionScores::positions_zero_point, "positions_zero_point", "int"},  // of those bytes
       {&PositionScores::position_count, "position_count", "int"},
       {&PositionScores::index, "index", "i32"},              // [seq, seq]
       {&PositionScores::index_row, "index_row", "int"},      // its elements from row to row
@@ -130,7 +133,8 @@ inline constexpr KernelContract attention_contracts[] = {
     row<AttentionFloat>("attention_bf16", "bf16"),
     row<AttentionFloat>("attention_f32", "f32"),
     row<AttentionS8>("attention_s8"),
-    row<PositionScores>("position_scores"),
+    row<PositionScores>("position_scores", "f32"),
+    row<PositionScores>("position_scores_s8", "i32"),
 };
 
 }  // namespace bertcl::kernels

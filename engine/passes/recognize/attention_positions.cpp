@@ -116,6 +116,13 @@ ir::Value* add_position_scores(ir::Graph& g, const std::vector<PositionTerm>& te
       operands[o::x_scale] = d->scale;
       operands[o::x_zero_point] = d->zero_point;
       m.nodes.push_back(d->node);
+      if (const auto p = per_tensor_dequantized(term.positions)) {
+        operands.resize(o::positions_zero_point + 1, nullptr);
+        operands[o::positions] = p->quantized;
+        operands[o::positions_scale] = p->scale;
+        operands[o::positions_zero_point] = p->zero_point;
+        m.nodes.push_back(p->node);
+      }
     }
     ir::Attributes attributes{{"heads", heads.count.constant()}, {"scale", term.scale}};
     if (term.of_keys) attributes["of_keys"] = std::int64_t{1};

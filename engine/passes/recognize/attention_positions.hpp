@@ -7,7 +7,8 @@
 //   becomes
 //   position_scores(x, positions, index, addend) {heads, scale, of_keys?}
 //
-// The heads are queries, or where the scores are transposed, keys.
+// The heads are queries, or where the scores are transposed, keys. Where both factors of the MatMul
+// are dequantized, their bytes are the operands.
 #pragma once
 #include "passes/recognize/attention_heads.hpp"
 

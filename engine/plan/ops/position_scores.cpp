@@ -20,8 +20,8 @@ constexpr std::int64_t max_private_columns = 256;  // HEAD_MAX
 
 std::int64_t padded(std::int64_t count) { return (count + panel - 1) / panel * panel; }
 
-/// [heads, size, count] as [heads, count / 32, size, 32], filled with zeros.
-ir::Tensor in_panels(const ir::Tensor& positions) {
+/// [heads, size, count], less `zero_point`, as [heads, count / 32, size, 32], filled with zeros.
+ir::Tensor in_panels(const ir::Tensor& positions, std::int32_t zero_point) {
   const std::int64_t heads = positions.shape()[0], size = positions.shape()[1],
                      count = positions.shape()[2], panels = padded(count) / panel;
   const ir::Tensor numbers = positions.converted(ir::DType::f32);
@@ -31,9 +31,35 @@ ir::Tensor in_panels(const ir::Tensor& positions) {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t head = row / size, d = row % size;
       to[static_cast<std::size_t>(((head * panels + i / panel) * size + d) * panel + i % panel)] =
-          from[static_cast<std::size_t>(row * count + i)];
+          from[static_cast<std::size_t>(row * count + i)] - static_cast<float>(zero_point);
     }
   return ir::Tensor::of<float>({heads, panels, size, panel}, to);
+}
+
+/// What shifts bytes of this type to the other sign.
+std::int32_t shift_of(ir::DType type, ir::DType to) { return type == to ? 0 : 128; }
+
+/// The positions of position_scores_s8, [heads, count / 32, ceil(size / 4) + 1, 32] words: bytes of
+/// x have, as i8, the zero point `x_zero_point`, those of positions, as they are, `zero_point`.
+ir::Tensor in_words(const ir::Tensor& positions, std::int32_t zero_point,
+                    std::int32_t x_zero_point) {
+  const std::int64_t heads = positions.shape()[0], size = positions.shape()[1],
+                     count = positions.shape()[2], panels = padded(count) / panel,
+                     words = (size + 3) / 4 + 1;
+  const ir::Tensor bytes = positions.converted(ir::DType::i32);
+  const auto from = bytes.as<std::int32_t>();
+  const std::int32_t shift = shift_of(positions.dtype(), ir::DType::u8);
+  std::vector<std::int32_t> to(static_cast<std::size_t>(heads * words * padded(count)), 0);
+  for (std::int64_t row = 0; row < heads * size; ++row)
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t head = row / size, d = row % size;
+      const auto column =
+          static_cast<std::size_t>((head * panels + i / panel) * words * panel + i % panel);
+      const std::int32_t byte = from[static_cast<std::size_t>(row * count + i)];
+      to[column] -= x_zero_point * (byte - zero_point);
+      to[column + static_cast<std::size_t>((d / 4 + 1) * panel)] |= (byte + shift) << d % 4 * 8;
+    }
+  return ir::Tensor::of<std::int32_t>({heads, panels, words, panel}, to);
 }
 
 /// Tokens of x of a work-item, or rows of a work-group.
@@ -49,8 +75,11 @@ std::array<Size, 3> grid_of(const PositionScoresVariant& variant, std::int64_t h
   return {Size{longest, rows}, Size{heads}, batch};
 }
 
-kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, std::int64_t size,
-                         std::int64_t count) {
+kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, const ir::Node& node) {
+  const ir::Type& positions = node.inputs[ps::positions]->type;
+  const std::int64_t size = positions.shape[1].constant(), count = positions.shape[2].constant();
+  if (variant.takes_bytes && !ir::is_int8(positions.dtype))
+    return {"tokens and positions are not both quantized"};
   if (variant.takes_blocks && size > max_private_columns)
     return {fmt::format("it takes heads of up to {} columns", max_private_columns)};
   if (variant.most_positions != 0 && count > variant.most_positions)
@@ -72,38 +101,51 @@ void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Shape &positions = table->type.shape, &out = node.output()->type.shape;
   const std::int64_t heads = positions[0].constant(), size = positions[1].constant(),
                      count = positions[2].constant();
-  const auto choice = choose(
-      b, node, kernels::position_scores_variants(),
-      [&](const PositionScoresVariant& variant) { return why_not(b, variant, size, count); });
+  const auto choice =
+      choose(b, node, kernels::position_scores_variants(),
+             [&](const PositionScoresVariant& variant) { return why_not(b, variant, node); });
   const PositionScoresVariant& variant = *choice.variant;
   opencl::Defines defines;
   if (variant.takes_blocks) defines = {{"POSITIONS", static_cast<std::int32_t>(padded(count))}};
   const ir::DType type = x->type.dtype;
-  Step& step = b.launch(node, ir::is_int8(type) ? "int8 > fp32" : "fp32", variant.name,
-                        b.kernel(variant.program, "position_scores", defines),
-                        kernels::PositionScores<Argument>{
-                            .x = b.in(x),
-                            .x_stride = static_cast<std::int32_t>(x->type.shape.back().constant()),
-                            .x_offset = static_cast<std::int32_t>(node.int_attribute("offset", 0)),
-                            .x_type = type_code(type),
-                            .x_zero_point = zero_point_or_0(node.input(ps::x_zero_point)),
-                            .positions = b.constant(in_panels(*table->constant)),
-                            .position_count = static_cast<std::int32_t>(count),
-                            .index = b.in(node.inputs[ps::index]),
-                            .index_row = Size{node.inputs[ps::index]->type.shape.back()},
-                            .of_keys = static_cast<std::int32_t>(node.int_attribute("of_keys", 0)),
-                            .addend = b.in(node.input(ps::addend)),
-                            .out = b.out(node.output()),
-                            .out_row = Size{out[2]},
-                            .out_head = Size{out[1] * out[2]},
-                            .seq_offsets = b.in(seq_offsets),
-                            .heads = static_cast<std::int32_t>(heads),
-                            .head_size = static_cast<std::int32_t>(size),
-                            .scale = static_cast<float>(node.float_attribute("scale")) *
-                                     scalar_or(node.input(ps::x_scale), 1),
-                            .block_rows = Size{rows_of(variant)},
-                            .error = b.error_flag()},
-                        grid_of(variant, heads));
+  const std::int32_t x_zero_point = zero_point_or_0(node.input(ps::x_zero_point)),
+                     zero_point = zero_point_or_0(node.input(ps::positions_zero_point));
+  const ir::DType bytes = table->type.dtype;
+  Step& step = b.launch(
+      node,
+      variant.takes_bytes ? "int8"
+      : ir::is_int8(type) ? "int8 > fp32"
+                          : "fp32",
+      variant.name, b.kernel(variant.program, variant.kernel(), defines),
+      kernels::PositionScores<Argument>{
+          .x = b.in(x),
+          .x_stride = static_cast<std::int32_t>(x->type.shape.back().constant()),
+          .x_offset = static_cast<std::int32_t>(node.int_attribute("offset", 0)),
+          .x_type = type_code(type),
+          .x_zero_point = x_zero_point,
+          .positions = b.constant(variant.takes_bytes
+                                      ? in_words(*table->constant, zero_point,
+                                                 x_zero_point - shift_of(type, ir::DType::i8))
+                                      : in_panels(*table->constant, zero_point)),
+          .positions_zero_point =
+              variant.takes_bytes ? zero_point + shift_of(bytes, ir::DType::u8) : 0,
+          .position_count = static_cast<std::int32_t>(count),
+          .index = b.in(node.inputs[ps::index]),
+          .index_row = Size{node.inputs[ps::index]->type.shape.back()},
+          .of_keys = static_cast<std::int32_t>(node.int_attribute("of_keys", 0)),
+          .addend = b.in(node.input(ps::addend)),
+          .out = b.out(node.output()),
+          .out_row = Size{out[2]},
+          .out_head = Size{out[1] * out[2]},
+          .seq_offsets = b.in(seq_offsets),
+          .heads = static_cast<std::int32_t>(heads),
+          .head_size = static_cast<std::int32_t>(size),
+          .scale = static_cast<float>(node.float_attribute("scale")) *
+                   scalar_or(node.input(ps::x_scale), 1) *
+                   scalar_or(node.input(ps::positions_scale), 1),
+          .block_rows = Size{rows_of(variant)},
+          .error = b.error_flag()},
+      grid_of(variant, heads));
   if (variant.tile != 0) step.local[0] = static_cast<std::size_t>(variant.items);
   step.why_not_faster = choice.why_not_faster;
   step.operations_per_unit = 2.0 * static_cast<double>(size * heads);
