@@ -86,8 +86,8 @@ ONE_ITEM KERNEL position_scores(POSITION_SCORES_PARAMETERS(float) PLACE_PARAMETE
                       (of_keys ? (size_t)from * out_row : (size_t)from);
     prefetch_block(of_keys ? rows : count, of_keys ? count : rows, addend, to, out, out_row);
     multiply(tokens, positions, head_size, bounds.x / PANEL, bounds.y / PANEL + 1, products);
-    store_block(products, index, index_row, from, rows, count, position_count, of_keys, scale, addend,
-                to, out, out_row);
+    store_block(products, index, index_row, from, rows, count, position_count, of_keys, scale,
+                addend, to, out, out_row);
   }
 }
 

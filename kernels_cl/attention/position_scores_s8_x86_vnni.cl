@@ -121,8 +121,8 @@ ONE_ITEM KERNEL position_scores_s8(POSITION_SCORES_PARAMETERS(int) PLACE_PARAMET
     prefetch_block(of_keys ? rows : count, of_keys ? count : rows, addend, to, out, out_row);
     multiply((const int*)tokens, (const int*)&terms, positions, words, bounds.x / PANEL,
              bounds.y / PANEL + 1, products);
-    store_block(products, index, index_row, from, rows, count, position_count, of_keys, scale, addend,
-                to, out, out_row);
+    store_block(products, index, index_row, from, rows, count, position_count, of_keys, scale,
+                addend, to, out, out_row);
   }
 }
 

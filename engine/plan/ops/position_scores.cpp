@@ -36,8 +36,8 @@ ir::Tensor in_panels(const ir::Tensor& positions, std::int32_t zero_point) {
   return ir::Tensor::of<float>({heads, panels, size, panel}, to);
 }
 
-/// What shifts bytes of this type to the other sign.
-std::int32_t shift_of(ir::DType type, ir::DType to) { return type == to ? 0 : 128; }
+/// What is added to bytes of u8 or i8 to make them u8.
+std::int32_t shift_to_u8(ir::DType type) { return type == ir::DType::u8 ? 0 : 128; }
 
 /// The positions of position_scores_s8, [heads, count / 32, ceil(size / 4) + 1, 32] words: bytes of
 /// x have, as i8, the zero point `x_zero_point`, those of positions, as they are, `zero_point`.
@@ -48,7 +48,7 @@ ir::Tensor in_words(const ir::Tensor& positions, std::int32_t zero_point,
                      words = (size + 3) / 4 + 1;
   const ir::Tensor bytes = positions.converted(ir::DType::i32);
   const auto from = bytes.as<std::int32_t>();
-  const std::int32_t shift = shift_of(positions.dtype(), ir::DType::u8);
+  const std::int32_t shift = shift_to_u8(positions.dtype());
   std::vector<std::int32_t> to(static_cast<std::size_t>(heads * words * padded(count)), 0);
   for (std::int64_t row = 0; row < heads * size; ++row)
     for (std::int64_t i = 0; i < count; ++i) {
@@ -78,7 +78,8 @@ std::array<Size, 3> grid_of(const PositionScoresVariant& variant, std::int64_t h
 kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, const ir::Node& node) {
   const ir::Type& positions = node.inputs[ps::positions]->type;
   const std::int64_t size = positions.shape[1].constant(), count = positions.shape[2].constant();
-  if (variant.takes_bytes && !ir::is_int8(positions.dtype))
+  if (variant.takes_bytes &&
+      !(ir::is_int8(positions.dtype) && ir::is_int8(node.inputs[ps::x]->type.dtype)))
     return {"tokens and positions are not both quantized"};
   if (variant.takes_blocks && size > max_private_columns)
     return {fmt::format("it takes heads of up to {} columns", max_private_columns)};
@@ -108,44 +109,42 @@ void lower_position_scores(Builder& b, const ir::Graph&, const ir::Node& node) {
   opencl::Defines defines;
   if (variant.takes_blocks) defines = {{"POSITIONS", static_cast<std::int32_t>(padded(count))}};
   const ir::DType type = x->type.dtype;
+  const std::string arithmetic = variant.takes_bytes ? "int8"
+                                 : ir::is_int8(type) ? "int8 > fp32"
+                                                     : "fp32";
   const std::int32_t x_zero_point = zero_point_or_0(node.input(ps::x_zero_point)),
                      zero_point = zero_point_or_0(node.input(ps::positions_zero_point));
-  const ir::DType bytes = table->type.dtype;
-  Step& step = b.launch(
-      node,
-      variant.takes_bytes ? "int8"
-      : ir::is_int8(type) ? "int8 > fp32"
-                          : "fp32",
-      variant.name, b.kernel(variant.program, variant.kernel(), defines),
-      kernels::PositionScores<Argument>{
-          .x = b.in(x),
-          .x_stride = static_cast<std::int32_t>(x->type.shape.back().constant()),
-          .x_offset = static_cast<std::int32_t>(node.int_attribute("offset", 0)),
-          .x_type = type_code(type),
-          .x_zero_point = x_zero_point,
-          .positions = b.constant(variant.takes_bytes
-                                      ? in_words(*table->constant, zero_point,
-                                                 x_zero_point - shift_of(type, ir::DType::i8))
-                                      : in_panels(*table->constant, zero_point)),
-          .positions_zero_point =
-              variant.takes_bytes ? zero_point + shift_of(bytes, ir::DType::u8) : 0,
-          .position_count = static_cast<std::int32_t>(count),
-          .index = b.in(node.inputs[ps::index]),
-          .index_row = Size{node.inputs[ps::index]->type.shape.back()},
-          .of_keys = static_cast<std::int32_t>(node.int_attribute("of_keys", 0)),
-          .addend = b.in(node.input(ps::addend)),
-          .out = b.out(node.output()),
-          .out_row = Size{out[2]},
-          .out_head = Size{out[1] * out[2]},
-          .seq_offsets = b.in(seq_offsets),
-          .heads = static_cast<std::int32_t>(heads),
-          .head_size = static_cast<std::int32_t>(size),
-          .scale = static_cast<float>(node.float_attribute("scale")) *
-                   scalar_or(node.input(ps::x_scale), 1) *
-                   scalar_or(node.input(ps::positions_scale), 1),
-          .block_rows = Size{rows_of(variant)},
-          .error = b.error_flag()},
-      grid_of(variant, heads));
+  const ir::Tensor panels = variant.takes_bytes ? in_words(*table->constant, zero_point,
+                                                           x_zero_point + shift_to_u8(type) - 128)
+                                                : in_panels(*table->constant, zero_point);
+  Step& step =
+      b.launch(node, arithmetic, variant.name, b.kernel(variant.program, variant.kernel(), defines),
+               kernels::PositionScores<Argument>{
+                   .x = b.in(x),
+                   .x_stride = static_cast<std::int32_t>(x->type.shape.back().constant()),
+                   .x_offset = static_cast<std::int32_t>(node.int_attribute("offset", 0)),
+                   .x_type = type_code(type),
+                   .x_zero_point = x_zero_point,
+                   .positions = b.constant(panels),
+                   .positions_zero_point =
+                       variant.takes_bytes ? zero_point + shift_to_u8(table->type.dtype) : 0,
+                   .position_count = static_cast<std::int32_t>(count),
+                   .index = b.in(node.inputs[ps::index]),
+                   .index_row = Size{node.inputs[ps::index]->type.shape.back()},
+                   .of_keys = static_cast<std::int32_t>(node.int_attribute("of_keys", 0)),
+                   .addend = b.in(node.input(ps::addend)),
+                   .out = b.out(node.output()),
+                   .out_row = Size{out[2]},
+                   .out_head = Size{out[1] * out[2]},
+                   .seq_offsets = b.in(seq_offsets),
+                   .heads = static_cast<std::int32_t>(heads),
+                   .head_size = static_cast<std::int32_t>(size),
+                   .scale = static_cast<float>(node.float_attribute("scale")) *
+                            scalar_or(node.input(ps::x_scale), 1) *
+                            scalar_or(node.input(ps::positions_scale), 1),
+                   .block_rows = Size{rows_of(variant)},
+                   .error = b.error_flag()},
+               grid_of(variant, heads));
   if (variant.tile != 0) step.local[0] = static_cast<std::size_t>(variant.items);
   step.why_not_faster = choice.why_not_faster;
   step.operations_per_unit = 2.0 * static_cast<double>(size * heads);
