@@ -12,6 +12,7 @@
 #include "kernels/contracts/prepack.hpp"
 #include "kernels/variants.hpp"
 #include "tests/kernels_cl/device_test.hpp"
+#include "tests/kernels_cl/products.hpp"
 
 namespace bertcl::tests {
 
@@ -313,13 +314,13 @@ std::vector<T> run_gemm_s8(const GemmKernel& variant, const GemmS8Case& c, int32
 
 /// Sums of (a - zero_point) * (w - w_zero_point), in plain C++.
 inline std::vector<int32_t> reference_sums(const GemmS8Case& c) {
-  std::vector<int32_t> sums(static_cast<size_t>(c.M) * c.N, 0);
+  std::vector<int16_t> a, w;
+  a.reserve(c.a.size()), w.reserve(c.w.size());
   for (int m = 0; m < c.M; ++m)
-    for (int k = 0; k < c.K; ++k)
-      for (int n = 0; n < c.N; ++n)
-        sums[static_cast<size_t>(m) * c.N + n] +=
-            (c.a_value(m, k) - c.zero_point) * c.w_value(k, n);
-  return sums;
+    for (int k = 0; k < c.K; ++k) a.push_back(static_cast<int16_t>(c.a_value(m, k) - c.zero_point));
+  for (int k = 0; k < c.K; ++k)
+    for (int n = 0; n < c.N; ++n) w.push_back(static_cast<int16_t>(c.w_value(k, n)));
+  return products(a, w, c.M, c.N, c.K);
 }
 
 inline double activated(double x, int32_t activation) {
