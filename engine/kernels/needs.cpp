@@ -14,13 +14,17 @@ Refusal why_not(const Needs& needs, const opencl::DeviceInfo& info,
   const bool has_one =
       std::ranges::any_of(needs.one_of, [&](auto flag) { return capabilities.*flag; }) &&
       (!needs.matrix_unit || opencl::matrix_unit_of(capabilities));
-  if (needs.kind != DeviceKind::any && !has_one && is_cpu != (needs.kind == DeviceKind::cpu))
+  const bool lacks_other = needs.also && !(capabilities.*needs.also);
+  if (needs.kind != DeviceKind::any && (!has_one || lacks_other) &&
+      is_cpu != (needs.kind == DeviceKind::cpu))
     return {is_cpu ? "GPUs only" : "CPUs only", true};
   if (info.max_work_group_size < needs.group_items)
     return {fmt::format("the device does not support work-groups of {}", needs.group_items)};
   if (info.local_mem_bytes < needs.local_bytes)
     return {
         fmt::format("the device has less than {} KB of local memory", needs.local_bytes / 1024)};
+  if (lacks_other)
+    return {fmt::format("the device has no {}", opencl::capability_name(needs.also))};
   if (has_one || needs.one_of.empty()) return {};
   std::string names;
   for (const auto flag : needs.one_of)

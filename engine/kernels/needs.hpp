@@ -15,6 +15,7 @@ enum class DeviceKind { any, cpu, gpu };
 struct Needs {
   DeviceKind kind = DeviceKind::any;
   std::vector<bool opencl::Capabilities::*> one_of = {};  // of these capabilities; none: no need
+  bool opencl::Capabilities::*also = nullptr;             // and this one
   bool matrix_unit = false;                               // one of opencl::matrix_units()
   std::size_t group_items = 1;                            // of a work-group
   std::size_t local_bytes = 0;                            // of a work-group

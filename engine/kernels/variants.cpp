@@ -35,6 +35,11 @@ const Needs wmma{.kind = gpu, .one_of = {&Capabilities::amd_wmma, &Capabilities:
 const Needs matrix_f16{.kind = gpu, .one_of = {&Capabilities::matrix_f16}, .matrix_unit = true};
 const Needs mma_attention{
     .kind = gpu, .one_of = {&Capabilities::ptx_mma_s8}, .group_items = 128, .local_bytes = 38 * KB};
+const Needs mma_attention_f16{.kind = gpu,
+                              .one_of = {&Capabilities::matrix_f16},
+                              .also = &Capabilities::ptx_mma_s8,
+                              .group_items = 128,
+                              .local_bytes = 33 * KB};
 const Needs groups{.group_items = 256, .local_bytes = 17 * KB};
 const Needs gpu_groups{.kind = gpu, .group_items = 256, .local_bytes = 17 * KB};
 const Needs large_groups{.group_items = 256, .local_bytes = 32 * KB};
@@ -164,6 +169,7 @@ const std::vector<AttentionVariant> attention_f32{
     {"group", "attention_f32_group", large_groups, false, true, Unit::none, true},
     {"ref", "attention_f32_ref", {}, false, false, Unit::none, true}};
 
+const AttentionVariant attention_f16{"mma_f16", "attention_f16_mma", mma_attention_f16, false, true, Unit::matrix};
 const AttentionVariant attention_bf16{"x86_bf16", "attention_bf16_x86", avx512_bf16, true};
 
 const std::vector<PositionScoresVariant> position_scores{
@@ -200,6 +206,7 @@ const GemmVariant& gemm_f16_variant() { return f16; }
 const GemmVariant& gemm_bf16_variant() { return bf16; }
 std::span<const AttentionVariant> attention_s8_variants() { return attention_s8; }
 std::span<const AttentionVariant> attention_f32_variants() { return attention_f32; }
+const AttentionVariant& attention_f16_variant() { return attention_f16; }
 const AttentionVariant& attention_bf16_variant() { return attention_bf16; }
 std::span<const PositionScoresVariant> position_scores_variants() { return position_scores; }
 std::span<const RowVariant> row_variants() { return row_kernels; }
@@ -340,7 +347,8 @@ std::vector<std::string> variant_names() {
     names.push_back(variant.name);
     if (!variant.small_m_program.empty()) names.push_back(variant.small_m_name());
   }
-  add(attention_s8), add(attention_f32), add(std::vector{attention_bf16}), add(row_kernels);
+  add(attention_s8), add(attention_f32), add(std::vector{attention_f16, attention_bf16});
+  add(row_kernels);
   add(matmul), add(position_scores);
   sort_unique(names);
   return names;

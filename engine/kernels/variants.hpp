@@ -115,6 +115,8 @@ struct AttentionVariant {
 
 std::span<const AttentionVariant> attention_s8_variants();
 std::span<const AttentionVariant> attention_f32_variants();
+/// Of operands rounded to half or in bf16, where that is asked for.
+const AttentionVariant& attention_f16_variant();
 const AttentionVariant& attention_bf16_variant();
 
 /// What relative positions add to the scores of attention.

@@ -31,7 +31,7 @@ struct SessionOptions {
   /// gives, by passes::Options::keeps_padding.
   bool drop_padding = true;
   std::string gemm = "auto";  // float GEMMs: "own", "clblast", or "auto", as plan::Options says
-  /// Of float linear and attention. f16: fp16 weights, and GEMMs if the device has the kernels;
+  /// Of float linear and attention. f16: fp16 weights, and products if the device has the kernels;
   /// bf16: both, if the device multiplies bf16.
   ir::DType precision = ir::DType::f32;
   int requests = 4;  // most runs in flight

@@ -40,7 +40,8 @@ TEST(Variants, ProgramsExist) {
   for (const auto& variants : {attention_s8_variants(), attention_f32_variants()})
     for (const AttentionVariant& variant : variants)
       EXPECT_THAT(programs, Contains(variant.program));
-  EXPECT_THAT(programs, Contains(attention_bf16_variant().program));
+  EXPECT_THAT(programs,
+              IsSupersetOf({attention_f16_variant().program, attention_bf16_variant().program}));
   // And none is left out.
   std::set<std::string> named;
   for (const std::string& program : gemm_programs()) named.insert(program);
@@ -112,6 +113,20 @@ TEST(Needs, MatrixF16WithoutAUnitIsRefused) {
   EXPECT_EQ(why_not(needs, device_of("gpu"), halves).reason, "the device has no matrix_f16");
   halves.ptx_mma_s8 = true;
   EXPECT_EQ(why_not(needs, device_of("gpu"), halves).reason, "");
+}
+
+// Other units multiply halves, too, by other fragments.
+TEST(Needs, AttentionInF16IsForNvidiasUnit) {
+  opencl::Capabilities amd;
+  amd.matrix_f16 = amd.amd_wmma = true;
+  const Needs& needs = attention_f16_variant().needs;
+  EXPECT_EQ(why_not(needs, device_of("gpu"), amd).reason, "the device has no ptx_mma_s8");
+  EXPECT_TRUE(why_not(needs, device_of("cpu"), amd).is_other_kind);
+  opencl::Capabilities nvidia;
+  nvidia.ptx_mma_s8 = true;
+  EXPECT_EQ(why_not(needs, device_of("gpu"), nvidia).reason, "the device has no matrix_f16");
+  nvidia.matrix_f16 = true;
+  EXPECT_EQ(why_not(needs, device_of("gpu"), nvidia).reason, "");
 }
 
 TEST(Variants, TilesForTheDevice) {

@@ -100,7 +100,7 @@ inline void run_attention(const Implementation& variant, const opencl::Kernel& k
   if (!variant.groups) return run(kernel, blocks(block_rows), heads, c.lengths.size());
   const bool given = variant.defines.contains("ROWS");
   const int32_t rows = given ? variant.defines.at("ROWS") : c.head_size > 64 ? 32 : 64;
-  const size_t items = variant.program == "attention_s8_mma" ? 2 * static_cast<size_t>(rows) : 256;
+  const size_t items = variant.program.ends_with("_mma") ? 2 * static_cast<size_t>(rows) : 256;
   device().queue().launch(kernel, {items * blocks(rows), heads, c.lengths.size()}, {items, 1, 1});
   device().queue().finish();
 }

@@ -99,9 +99,12 @@ TEST(ChoosePrecision, AttentionTellsWhyItStaysInF32) {
   }
 }
 
-TEST(ChoosePrecision, Fp16IsAMatterOfLinear) {
-  const std::string text = after(choose_precision({ir::DType::f16}), two_norms);
+TEST(ChoosePrecision, Fp16IsAMatterOfKernels) {
+  const Pass fp16 = choose_precision({ir::DType::f16});
+  std::string text = after(fp16, two_norms);
   EXPECT_NE(text.find("linear(%x, %c0) {precision = \"fp16\"}"), std::string::npos) << text;
+  text += after(fp16, attention(2, "return %y as y"));
+  EXPECT_NE(text.find("offsets = [0, 4, 8], precision = \"fp16\""), std::string::npos) << text;
   EXPECT_EQ(text.find(": f16["), std::string::npos) << text;
 }
 

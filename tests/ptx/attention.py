@@ -22,7 +22,7 @@ class Case:
     bias: bool = False
     window: int = 0  # not with a mask: every row attends itself
     # of int8:
-    unit: str = "dot4"  # "mma", "twin": mma emulated, or "ref": the plain kernel
+    unit: str = "dot4"  # "mma", "twin": mma emulated, or "ref": the plain kernel; of floats "mma", "twin"
     types: tuple = (S8, S8, U8)
     zeros: tuple = (3, -5, 120)
     out_type: int = F32
@@ -129,6 +129,34 @@ def run_f32(case, edits=()):
     # Scores of sums of head_size terms, and powers by a polynomial of 3e-7.
     bound = 3e-6 + np.abs(expected) * (2.0 ** -11 if case.half else 0)
     return memory.get("out", stored).reshape(expected.shape).astype(np.float64), expected, bound
+
+
+def run_f16(case, edits=(), change=None):
+    """(result, expected, bound of the difference) of attention_f16_mma; `change(data, case)`: other operands."""
+    data = case.random.normal(0, 1, (case.tokens, case.stride)).astype(np.float32)
+    if change:
+        change(data, case)
+    defines = (f"HEAD_MAX={case.head_max}", f"ROWS={case.rows}", f"MATRIX_EMULATED={int(case.unit == 'twin')}")
+    program = program_of("attention_f16_mma", "attention_f32", defines, 80, edits)
+    memory = GlobalMemory()
+    q, k, v = case.place(memory, data)
+    out = memory.add("out", np.zeros((case.tokens, case.hidden), np.float32), writable=True, filled=False)
+    scale = np.float32(1 / np.sqrt(case.head_size))
+    launch(program, memory, *case.grid(),
+           [*q, *k, *v, out, *case.tail(memory), scale, np.int32(case.rows), *case.bias_arguments(memory)])
+    # What the kernel rounds: q times scale * log2(e), k and v.
+    exponent = scale * np.float32(np.log2(np.e))
+    parts = [data[:, o:o + case.hidden] for o in case.offsets]
+    q, k, v = (x.astype(np.float16).astype(np.float64) for x in (parts[0] * exponent, parts[1], parts[2]))
+    expected, bound = np.zeros(q.shape), np.full(q.shape, 1e-30)
+    for rows, columns, values, powers, totals in case.softmaxes((q, k, v), lambda q, k: q @ k.T * np.log(2)):
+        p, size = powers / totals, np.abs(values)
+        expected[rows, columns] = p @ values
+        # p is rounded to halves: by 2^-11 of it, below 2^-14 by 2^-25 of the largest power. Sums are rounded to f32 once
+        # for 16 products, of head_size (scores below 16) and of keys; powers have an error of 3e-7.
+        share = 2.0 ** -11 + 1e-6 * (4 + case.head_size / 16 + len(values) / 16)
+        bound[rows, columns] = share * (p @ size) + 2.0 ** -25 / totals * size.sum(axis=0) + share * np.abs(p @ values)
+    return memory.get("out", np.float32).reshape(expected.shape).astype(np.float64), expected, bound
 
 
 def run_s8(case, edits=()):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instructions of a whole warp: mma.sync and ldmatrix, with fragments as the PTX ISA draws them (chapters
-"Matrix Fragments for mma.m16n8k32", "mma.m16n8k16", and "ldmatrix")."""
+"Matrix Fragments for mma.m16n8k32", "mma.m16n8k16", and "ldmatrix"), and shfl.sync."""
 import numpy as np
 
 from operands import TYPES, address, reader, vector, writer
@@ -95,4 +95,22 @@ def load_matrices(program, instruction):
     return run
 
 
-HANDLERS = {"mma": multiply, "ldmatrix": load_matrices}
+def exchange(program, instruction):
+    """shfl.sync.bfly.b32 d, a, MASK, 31, -1: the word of lane ^ MASK, in whole warps."""
+    if instruction.opcode[1:] != ["sync", "bfly", "b32"]:
+        raise KeyError(instruction.opcode)
+    write, read = writer(program, instruction.operands[0], "b32"), reader(program, instruction.operands[1], "b32")
+    mask = reader(program, instruction.operands[2], "b32")
+    if [int(o, 0) & 0xffffffff for o in instruction.operands[3:]] != [31, 0xffffffff]:
+        raise ValueError("not all lanes")
+
+    def run(state):
+        warps = state.warps("shfl.sync")
+        given, masks = (np.broadcast_to(r(state), state.count).reshape(-1, 32)[warps] for r in (read, mask))
+        whole = np.zeros(state.count, np.uint32)
+        whole.reshape(-1, 32)[warps] = np.take_along_axis(given, (LANE ^ masks & 31).astype(np.intp), axis=1)
+        write(state, whole)
+    return run
+
+
+HANDLERS = {"mma": multiply, "ldmatrix": load_matrices, "shfl": exchange}

@@ -174,7 +174,21 @@ def move(program, instruction):
 ROUND = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 
 
+def convert_pair(program, instruction):
+    """cvt.rn.f16x2.f32 d, a, b: halves, that of b in the lower bits."""
+    if instruction.opcode[1:] != ["rn", "f16x2", "f32"]:
+        raise KeyError(instruction.opcode)
+    write = writer(program, instruction.operands[0], "b32")
+    high, low = (reader(program, o, "f32") for o in instruction.operands[1:])
+
+    def bits(x):
+        return np.asarray(x).astype(np.float16).view(np.uint16).astype(np.uint32)
+    return lambda state: write(state, bits(low(state)) | bits(high(state)) << np.uint32(16))
+
+
 def convert(program, instruction):
+    if "f16x2" in instruction.opcode:
+        return convert_pair(program, instruction)
     *modifiers, to, source = instruction.opcode[1:]
     write, read = writer(program, instruction.operands[0], to), reader(program, instruction.operands[1], source)
     of = TYPES[to]

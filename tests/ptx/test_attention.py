@@ -3,6 +3,8 @@
 import itertools
 import unittest
 
+import numpy as np
+
 import attention
 from attention import Case
 from checks import KernelTest
@@ -80,6 +82,46 @@ class Attention(KernelTest):
             self.expect(run, 150, heads=1, head_size=32, window=20, rows=32)
             self.expect(run, 70, 3, heads=1, head_size=32, bias=True, window=1)
         self.expect(attention.run_s8, 20, heads=1, head_size=32, bias=True, unnormalized=1, quantized_scores=True)
+
+    def test_lengths_in_halves(self):
+        lengths = (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 97, 127, 128, 130, 257)
+        for i, (length, head_size) in enumerate(itertools.product(lengths, (32, 64))):
+            self.expect(attention.run_f16, length, head_size=head_size, rows=(64, 32)[i // 2 % 2], heads=1, unit="mma")
+        self.expect(attention.run_f16, 577, heads=1, head_size=32, unit="mma")
+
+    def test_several_sequences_in_halves(self):
+        self.expect(attention.run_f16, 5, 0, 70, 1, mask=True, rows=32, unit="mma")
+        self.expect(attention.run_f16, 64, 3, 65, 33, mask=True, unit="mma")
+        self.expect(attention.run_f16, 1, 130, 7, 32, 96, mask=True, head_size=32, unit="mma")
+
+    def test_heads_in_halves(self):
+        for i, head_size in enumerate((1, 2, 4, 6, 8, 16, 31, 33, 48, 65, 100, 128, 129, 256)):
+            self.expect(attention.run_f16, 3, 40, head_size=head_size, heads=1 + i % 2, offset=(0, 16, 3, 2)[i % 4],
+                        unit="mma")
+
+    def test_random_shapes_in_halves(self):
+        random = np.random.default_rng(8)
+        for _ in range(12):
+            head_size = int(random.choice((32, 64, 64, 128)))
+            lengths = random.integers(1, 140, random.integers(1, 4))
+            self.expect(attention.run_f16, *(int(n) for n in lengths), head_size=head_size,
+                        heads=int(random.integers(1, 3)), mask=bool(random.integers(2)), unit="mma")
+
+    def test_the_twin_in_halves(self):
+        self.expect(attention.run_f16, 33, heads=1, head_size=32, rows=32, unit="twin")
+        self.expect(attention.run_f16, 5, 70, heads=1, head_size=31, rows=32, mask=True, unit="twin")
+
+    def test_sharp_scores_in_halves(self):
+        def sharpen(data, case):
+            data[:, case.offsets[0]:case.offsets[2]] *= 6
+        case = Case((130,), heads=1, unit="mma")
+        found, expected, bound = attention.run_f16(case, change=sharpen)
+        self.expect_near(found, expected, bound + 2e-4, "sharp")
+
+    def test_masked_keys_may_hold_anything_in_halves(self):
+        def poison(data, case):
+            data[case.keys == 0, case.offsets[1]:] = np.nan
+        self.expect_near(*attention.run_f16(Case((9, 70), heads=1, mask=True, unit="mma"), change=poison), "masked NaN")
 
     def test_lengths_in_floats(self):
         for i, length in enumerate((1, 31, 32, 33, 64, 65)):

@@ -67,9 +67,18 @@ class Kernels(KernelTest):
             self.assertEqual({v for k, v in taken.items() if k != "st.shared"}, {1}, (of_keys, taken))
             self.assertLess(taken["st.shared"], 1.5, (of_keys, taken))
 
+    def test_attention_in_halves(self):
+        for rows, head_size in ((64, 64), (32, 64), (64, 32), (32, 128), (32, 256)):
+            case = attention.Case((70,), heads=1, rows=rows, head_size=head_size, unit="mma")
+            taken = self.taken(lambda: attention.run_f16(case))  # noqa: B023
+            self.assertEqual(set(taken.values()), {1}, (rows, head_size, taken))
+
     def test_pads_are_needed(self):
         edits = (("gemm/gemm_s8_mma.cl", "#define PAD (8 / CELLS_K)", "#define PAD 0"),)
         self.assertGreater(self.taken_by_gemm(MMA, CaseS8(128, 128, 256), edits)["cp.async"], 1)
+        edits = (("attention/attention_f16_mma.clh", "(HEAD_MAX > 32 ? 1 : 2)", "0"),)
+        taken = self.taken(lambda: attention.run_f16(attention.Case((70,), heads=1, unit="mma"), edits))
+        self.assertGreater(max(taken.values()), 1)
 
 
 if __name__ == "__main__":

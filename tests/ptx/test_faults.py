@@ -14,6 +14,8 @@ from gemm import DOT4, F16, F32_GROUP, MMA, S8, WGMMA, CaseS8, run_floats, run_s
 MMA_FILE, UNIT, MATRIX = "gemm/gemm_s8_mma.cl", "units/mma.clh", "gemm/gemm_matrix.clh"
 WGMMA_FILE, WARPGROUP, CELLS = "gemm/gemm_s8_wgmma.cl", "units/wgmma.clh", "gemm/gemm_s8_cells.clh"
 ATTENTION, TILES = "attention/attention_s8_mma.cl", "attention/attention_s8_mma.clh"
+LANE_KEYS = "attention/attention_mma.clh"
+HALVES, HALF_TILES = "attention/attention_f16_mma.cl", "attention/attention_f16_mma.clh"
 WAIT = "    COPY_WAIT(STAGES - 2);\n"
 BARRIER = "    barrier(CLK_LOCAL_MEM_FENCE);\n"
 NOT_DELIVERED = "load of shared bytes that cp.async has not delivered"
@@ -30,7 +32,7 @@ class Faults(KernelTest):
     def different(self, run, file, old, new):
         """The kernel with the fault gives something else."""
         found, expected, bound = run(((file, old, new),))
-        self.assertTrue((np.abs(found - expected) > bound).any(), f"'{new}' for '{old}' changes nothing")
+        self.assertFalse((np.abs(found - expected) <= bound).all(), f"'{new}' for '{old}' changes nothing")
         found, expected, bound = run(())
         self.expect_near(found, expected, bound)
         type(self).launches += 1
@@ -153,7 +155,7 @@ class Faults(KernelTest):
     def test_attention_by_matrix_units(self):
         run = lambda edits: attention.run_s8(  # noqa: E731
             attention.Case((70,), heads=1, quantized_scores=True, unnormalized=1, unit="mma"), edits)
-        self.different(run, TILES, "quad % 4 * 2 + (int4)(0, 1, 8, 9)", "quad % 4 * 4 + (int4)(0, 1, 2, 3)")
+        self.different(run, LANE_KEYS, "quad % 4 * 2 + (int4)(0, 1, 8, 9)", "quad % 4 * 4 + (int4)(0, 1, 2, 3)")
         self.different(run, TILES, "keys[1] = two.hi", "keys[1] = two.lo")
         self.different(run, TILES, "scores[j] = (int4)(term - t.row[0]", "scores[j] = (int4)(term")
         self.different(run, ATTENTION, "{words[0][0], words[0][1], words[1][0]", "{words[0][0], words[1][0], words[0][1]")
@@ -167,6 +169,38 @@ class Faults(KernelTest):
         odd = lambda edits: attention.run_s8(  # noqa: E731
             attention.Case((9,), head_size=33, unit="mma"), edits)
         self.refused("misaligned", odd, ATTENTION, "const bool pairs = head_size % 2 == 0;", "const bool pairs = true;")
+
+    def test_attention_in_halves(self):
+        def run(edits, case=None, change=None):
+            return attention.run_f16(case or attention.Case((3, 70), heads=1, mask=True, unit="mma"), edits, change)
+        self.different(run, HALF_TILES, "lane / 16 * UNIT_N + lane / 8 % 2 * PITCH",
+                       "lane / 8 % 2 * UNIT_N + lane / 16 * PITCH")
+        self.different(run, HALF_TILES, "lane / 16 * PITCH + lane % 16",
+                       "lane / 8 % 2 * PITCH + lane / 16 * 8 + lane % 8")
+        self.different(run, HALF_TILES, "    values[1] = two.hi;", "    values[1] = two.lo;")
+        self.different(run, UNIT, "x4.trans.shared", "x4.shared")
+        self.different(run, UNIT, '"f"(high), "f"(low)', '"f"(low), "f"(high)')
+        self.different(run, HALVES, "{words[h][0][0], words[h][1][0],", "{words[h][0][0], words[h][0][1],")
+        self.different(run, LANE_KEYS, "key_mask[key.s3] ? -1 : 0", "-1")
+        self.different(run, HALVES, "(UnitC)(shrink[0], shrink[0], shrink[1]", "(UnitC)(shrink[0], shrink[0], shrink[0]")
+        self.different(run, HALVES, "total[r] *= shrink[r];", "")
+        self.different(run, HALF_TILES, "  return fmax(x, of_lane_xor(x, 2, shown));", "  return x;")
+        self.different(run, HALF_TILES, "  return x + of_lane_xor(x, 2, shown);", "  return x;")
+        self.refused("race: writes shared", run, HALVES, BARRIER.rstrip("\n") + "  // the tile", "  // the tile")
+        self.refused("race: reads shared", run, HALVES, BARRIER + "#pragma unroll 1", "#pragma unroll 1")
+        self.refused("out of bounds.* of 'key_mask'", run, HALF_TILES, "return key < end && (", "return (")
+        whole = lambda edits: run(edits, attention.Case((70,), heads=1, unit="mma"))  # noqa: E731
+        self.refused("out of bounds.* of 'qkv'", whole, HALF_TILES, "return key < end && (", "return (")
+        self.refused("out of bounds.* of 'qkv'", whole, HALVES, "low = q + (size_t)min(row0, end - 1)",
+                     "low = q + (size_t)row0")
+        self.refused("out of bounds.* of 'out'", run, HALVES, "if (row >= end) continue;", "")
+        odd = lambda edits: run(edits, attention.Case((9,), head_size=33, unit="mma"))  # noqa: E731
+        self.refused("misaligned", odd, HALVES, "const bool pairs = head_size % 2 == 0;", "const bool pairs = true;")
+        self.refused("misaligned", odd, HALVES, "((k_stride | k_offset | head_size) & 3) == 0", "true")
+
+        def poison(data, case):
+            data[case.keys == 0, case.offsets[2]:] = np.nan
+        self.different(lambda edits: run(edits, change=poison), HALF_TILES, "(!use_mask || key_mask[key])", "true")
 
     def test_a_barrier_that_not_all_meet(self):
         self.refused("race: reads shared|divergent barrier", self.mma(CaseS8(65, 66, 160)), MMA_FILE, WAIT + BARRIER,

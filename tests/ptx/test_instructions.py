@@ -107,6 +107,8 @@ class Instructions(unittest.TestCase):
         # 2049 and 2051 lie between two halves: to even
         self.expect(load + "cvt.f32.f16 %f2, %rs1; mov.b32 %r9, %f2;", (f32(2049, 2051, 70000, 6e-8),),
                     [2048, 2052, INF, 2.0 ** -24], np.float32)
+        self.expect("mov.b32 %f1, %r1; mov.b32 %f2, %r2; cvt.rn.f16x2.f32 %r9, %f1, %f2;",
+                    (f32(2049, 1, INF), f32(-2, 2.0 ** -24, 65520)), [0x6800c000, 0x3c000001, 0x7c007c00])
         self.expect("mov.b32 {%rs1, %rs2}, %r1; mov.b32 %r9, {%rs2, %rs1};", (i32(0x12345678),), [0x56781234])
         self.expect("mov.b32 {%rs1, _}, %r1; cvt.u32.u16 %r9, %rs1;", (i32(0x12345678),), [0x5678])
 
@@ -199,7 +201,8 @@ $L__BB0_2:
 
     def test_unknown_instructions_are_named(self):
         for text in ("ex2.approx.f32 %f1, %f2", "add.rn.ftz.f32 %f1, %f1, %f2", "cvt.rn.sat.f32.f32 %f1, %f2",
-                     "shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1", "mul.hi.u64 %rd3, %rd1, %rd2",
+                     "shfl.sync.up.b32 %r1, %r2, 1, 31, -1", "shfl.sync.bfly.b32 %r1, %r2, 1, 31, 15",
+                     "cvt.rz.f16x2.f32 %r1, %f1, %f2", "mul.hi.u64 %rd3, %rd1, %rd2",
                      "ld.global.cv.u32 %r1, [%rd1]", "bar.sync 1", "mov.u32 %r1, %laneid",
                      "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1, %r2}, {%r3}, {%r4}, {%r1, %r2}"):
             with self.subTest(text), self.assertRaises(PtxError) as raised:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""mma.sync and ldmatrix of the interpreter, against the formulas of the PTX ISA written out element by element, and
+"""mma.sync, ldmatrix and shfl.sync of the interpreter, against the formulas of the PTX ISA written out element by element, and
 against the twin of kernels_cl/units/mma.clh in plain OpenCL C."""
 import unittest
 
@@ -131,6 +131,23 @@ class Ldmatrix(unittest.TestCase):
                             row, column = lane // 4, lane % 4 * 2 + half
                             expected = matrices[i][(column, row) if transposed else (row, column)]
                             self.assertEqual(found[lane, i, half], expected)
+
+
+class Shuffles(unittest.TestCase):
+    def test_lanes_exchange_words(self):
+        values = np.arange(64) * 3
+        for mask in (1, 2, 16, 31):
+            found = run(f"shfl.sync.bfly.b32 %r9, %r1, {mask}, 0x1f, 0xffffffff; st.global.b32 [%rd2], %r9;",
+                        words(values.astype(np.int32), lanes=64), 1, lanes=64)
+            np.testing.assert_array_equal(found[:, 0], values[np.arange(64) ^ mask])
+        found = run("shfl.sync.bfly.b32 %r9, %r1, %r2, 31, -1; st.global.b32 [%rd2], %r9;",
+                    words(values[:32].astype(np.int32), np.full(32, 2, np.int32)), 1)
+        np.testing.assert_array_equal(found[:, 0], values[np.arange(32) ^ 2])
+
+    def test_part_of_a_warp_is_refused(self):
+        with self.assertRaisesRegex(PtxError, "part of a warp"):
+            run("setp.lt.s32 %p1, %r0, 31; @!%p1 bra $skip; shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;\n$skip:",
+                words(np.zeros(1, np.int32)), 1)
 
 
 if __name__ == "__main__":

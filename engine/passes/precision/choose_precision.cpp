@@ -115,8 +115,7 @@ bool choose(ir::Graph& g, const Precision& precision) {
   for (const auto& node : g.nodes()) {
     if (!is_float(node)) continue;
     if (!precision.reason.empty()) node->attributes["precision_reason"] = precision.reason;
-    if (precision.type == ir::DType::f16 && node->op == "linear")
-      node->attributes["precision"] = std::string("fp16");
+    if (precision.type == ir::DType::f16) node->attributes["precision"] = std::string("fp16");
   }
   return true;
 }

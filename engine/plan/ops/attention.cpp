@@ -2,6 +2,7 @@
 // Launch steps of attention and attention_q.
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "kernels/contracts/attention.hpp"
 #include "kernels/variants.hpp"
@@ -135,6 +136,17 @@ void count_operations(Step& step, const Geometry& g) {
   step.unit = symbols::dim(symbols::tokens) * symbols::dim(symbols::longest);
 }
 
+/// In fp32 and fp16, what is asked for stands first.
+std::vector<AttentionVariant> attention_variants_of(const ir::Node& node) {
+  const std::string precision = precision_of(node);
+  if (precision == "bf16") return {kernels::attention_bf16_variant()};
+  std::vector<AttentionVariant> variants;
+  if (precision == "fp16") variants.push_back(kernels::attention_f16_variant());
+  const auto own = kernels::attention_f32_variants();
+  variants.insert(variants.end(), own.begin(), own.end());
+  return variants;
+}
+
 void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.input(ops::operands::attention::p_scale))
     throw Error(fmt::format("{}: its probabilities are quantized but its operands are not",
@@ -143,10 +155,11 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Geometry g = geometry_of(node, seq_offsets);
   const bool bf16 = precision_of(node) == "bf16";
   const ir::Value* bias = node.input(ops::operands::attention::bias);
-  const auto choice = choose(
-      b, node,
-      bf16 ? std::span(&kernels::attention_bf16_variant(), 1) : kernels::attention_f32_variants(),
-      [&](const AttentionVariant& variant) { return why_not(b, variant, node, bias); });
+  const std::vector<AttentionVariant> variants = attention_variants_of(node);
+  const auto choice = choose(b, node, variants, [&](const AttentionVariant& variant) {
+    return why_not(b, variant, node, bias);
+  });
+  const bool fp16 = choice.variant->program == kernels::attention_f16_variant().program;
   kernels::AttentionFloat<Argument> arguments{
       .q = b.in(node.inputs[0]),
       .q_stride = g.strides[0],
@@ -165,8 +178,11 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
       .head_size = g.head_size,
       .scale = static_cast<float>(node.float_attribute("scale"))};
   set_bias(b, node, bias, arguments);
-  Step& step = launch(b, node, bf16 ? "bf16" : "fp32", *choice.variant,
-                      bf16 ? "attention_bf16" : "attention_f32", g, arguments);
+  Step& step = launch(b, node,
+                      bf16   ? "bf16"
+                      : fp16 ? "fp16"
+                             : "fp32",
+                      *choice.variant, bf16 ? "attention_bf16" : "attention_f32", g, arguments);
   step.why_not_faster = why_not_faster(node, choice.why_not_faster);
   count_operations(step, g);
   b.plan().attention_heads = g.heads;
