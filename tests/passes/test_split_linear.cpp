@@ -130,5 +130,59 @@ TEST(SplitLinear, QueriesKeysAndValuesOnAnAxis) {
 })");
 }
 
+/// Queries, keys and values, transposed before they are taken apart along `axis`.
+std::string transposed_heads(const std::string& perm, const std::string& whole,
+                             const std::string& part, const std::string& heads,
+                             const std::string& axis) {
+  std::string text = R"(graph g(%x: f32[batch, seq, 1]) {
+  const %w: f32[1, 6] = [0, 1, 2, 3, 4, 5]
+  %y: f32[batch, seq, 6] = linear(%x, %w)
+  %r: f32[batch, seq, 3, 2, 1] = Reshape(%y)
+  %t: f32[)" + whole +
+                     "] = Transpose(%r) {perm = [" + perm + "]}\n  ";
+  for (const char* name : {"%s0", "%s1", "%s2"})
+    text += (name[2] == '0' ? "" : ", ") + std::string(name) + ": f32[" + part + "]";
+  text += " = Split(%t) {axis = " + axis + "}\n";
+  for (const char* i : {"0", "1", "2"})
+    text += "  %h" + std::string(i) + ": f32[" + heads + "] = Squeeze(%s" + i + ") {axes = [" +
+            axis + "]}\n";
+  return text + "  return %h0 as q, %h1 as k, %h2 as v\n}";
+}
+
+TEST(SplitLinear, QueriesKeysAndValuesOnAnAxisThatWasTransposed) {
+  const auto expected = [](const std::string& perm, const std::string& heads) {
+    std::string text = "graph g(%x: f32[batch, seq, 1]) {\n";
+    for (const char* i : {"0, 1", "2, 3", "4, 5"})
+      text += "  const %w" + std::string(1, i[0]) + ": f32[1, 2] = [" + i + "]\n";
+    for (const std::string i : {"0", "2", "4"})
+      text += "  %y" + i + ": f32[batch, seq, 2] = linear(%x, %w" + i + ")\n  %r" + i +
+              ": f32[batch, seq, 2, 1] = Reshape(%y" + i + ")\n  %h" + i + ": f32[" + heads +
+              "] = Transpose(%r" + i + ") {perm = [" + perm + "]}\n";
+    return text + "  return %h0 as q, %h2 as k, %h4 as v\n}";
+  };
+  EXPECT_REWRITE(split_linear(),
+                 transposed_heads("0, 3, 2, 1, 4", "batch, 2, 3, seq, 1", "batch, 2, 1, seq, 1",
+                                  "batch, 2, seq, 1", "2"),
+                 expected("0, 2, 1, 3", "batch, 2, seq, 1"));
+  EXPECT_REWRITE(split_linear(),
+                 transposed_heads("2, 0, 3, 1, 4", "3, batch, 2, seq, 1", "1, batch, 2, seq, 1",
+                                  "batch, 2, seq, 1", "0"),
+                 expected("0, 2, 1, 3", "batch, 2, seq, 1"));
+}
+
+TEST(SplitLinear, ATransposeWithOtherReadersKeepsItWhole) {
+  EXPECT_UNCHANGED(split_linear(), R"(graph g(%x: f32[batch, seq, 1]) {
+  const %w: f32[1, 4] = [0, 1, 2, 3]
+  %y: f32[batch, seq, 4] = linear(%x, %w)
+  %r: f32[batch, seq, 2, 2, 1] = Reshape(%y)
+  %t: f32[batch, 2, 2, seq, 1] = Transpose(%r) {perm = [0, 3, 2, 1, 4]}
+  %s0: f32[batch, 2, 1, seq, 1], %s1: f32[batch, 2, 1, seq, 1] = Split(%t) {axis = 2}
+  %q: f32[batch, 2, seq, 1] = Squeeze(%s0) {axes = [2]}
+  %k: f32[batch, 2, seq, 1] = Squeeze(%s1) {axes = [2]}
+  %n: f32[batch, seq, 2, 2, 1] = Neg(%r)
+  return %q as q, %k as k, %n as n
+})");
+}
+
 }  // namespace
 }  // namespace bertcl::passes

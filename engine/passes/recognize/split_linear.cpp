@@ -11,6 +11,7 @@
 //   becomes
 //   x -> linear(w[:, :H*D]) -> Reshape[.., H, D] -> q;  k, v alike
 //
+// A Transpose before the Split goes to each part, without the axis of the parts.
 // Then no launch only copies, an activation of one part goes into its GEMM, and find_attention sees
 // the spelling of BERT. A Split into three along the columns is left to fuse_qkv. Linears whose
 // result is quantized stay whole, and so do those of a few columns, as heads for the start and the
@@ -145,28 +146,46 @@ bool split_columns(ir::Graph& g, ir::Node& whole) {
   return true;
 }
 
-/// Queries, keys and values on an axis of their own.
+/// Queries, keys and values on an axis of their own, also where a Transpose has moved it.
 bool split_heads_axis(ir::Graph& g, ir::Node& whole) {
   ir::Value* y = whole.output();
   if (!g.used_once(y) || y->users[0]->op != "Reshape") return false;
   ir::Value* apart = y->users[0]->output();
-  const ir::Shape& shape = apart->type.shape;
+  const ir::Shape shape = apart->type.shape;
   if (shape.size() != 5 || y->type.shape.size() != 3) return false;
   if (shape[0] != y->type.shape[0] || shape[1] != y->type.shape[1]) return false;
   if (!shape[3].is_constant() || !shape[4].is_constant()) return false;
   const std::int64_t width = shape[3].constant() * shape[4].constant();
-  const auto parts = parts_along(g, apart, 2);
+
+  const ir::Node* transpose = nullptr;
+  std::int64_t axis = 2;                // of the parts
+  std::vector<std::int64_t> remaining;  // axes of the Transpose without it
+  if (g.used_once(apart) && apart->users[0]->op == "Transpose") {
+    transpose = apart->users[0];
+    apart = transpose->output();
+    const auto& perm = transpose->ints_attribute("perm");
+    axis = std::find(perm.begin(), perm.end(), 2) - perm.begin();
+    for (const std::int64_t a : perm)
+      if (a != 2) remaining.push_back(a < 2 ? a : a - 1);
+  }
+  const auto parts = parts_along(g, apart, axis);
   if (parts.size() < 2) return false;
-  const ir::Shape heads_of_part{shape[0], shape[1], shape[3], shape[4]};
+  ir::Shape squeezed = apart->type.shape;
+  squeezed.erase(squeezed.begin() + axis);
   for (const Part& part : parts)
     if (part.count != 1 || !g.used_once(part.result) || part.result->users[0]->op != "Squeeze" ||
-        part.result->users[0]->output()->type.shape != heads_of_part)
+        part.result->users[0]->output()->type.shape != squeezed)
       return false;
+  const ir::Type heads_of_part{y->type.dtype, {shape[0], shape[1], shape[3], shape[4]}};
   for (const Part& part : parts) {
     ir::Node* squeeze = part.result->users[0];
     ir::Value* columns = part_of(g, whole, part.first * width, width, squeeze);
-    ir::Value* heads = g.add("Reshape", {columns}, {}, squeeze->output()->type, squeeze);
+    ir::Value* heads = g.add("Reshape", {columns}, {}, heads_of_part, squeeze);
     heads->producer->sources = squeeze->sources;
+    if (transpose) {
+      heads = g.add("Transpose", {heads}, {{"perm", remaining}}, squeeze->output()->type, squeeze);
+      heads->producer->sources = transpose->sources;
+    }
     g.replace_uses(squeeze->output(), heads);
   }
   return true;
