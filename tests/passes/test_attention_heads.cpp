@@ -41,6 +41,66 @@ TEST(AttentionHeads, RotaryPositions) {
   EXPECT_UNCHANGED(find_attention(), rotated);
 }
 
+// ONNX Runtime's optimizer moves the Transpose of the keys past their rotation.
+TEST(AttentionHeads, RotaryPositionsBeforeTheTranspose) {
+  const std::string sizes = R"(  %i: i64[seq] = Range() {start = 0, step = 1}
+  %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
+  %place: f32[seq, 1] = Cast(%column) {to = "f32"}
+  const %frequencies: f32[4] = [1, 0.5, 1, 0.5]
+  %angle: f32[seq, 4] = Mul(%place, %frequencies)
+  %grid: f32[1, 1, seq, 4] = Unsqueeze(%angle) {axes = [0, 1]}
+  %cos: f32[1, 1, seq, 4] = Cos(%grid)
+)";
+  const std::string sines = R"(  %flat: f32[1, seq, 4] = Unsqueeze(%angle) {axes = [0]}
+  %rows: f32[1, seq, 4] = Sin(%flat)
+)";
+  std::string rotated = attention(additive, scaled_and_masked);
+  const auto put = [&](std::string_view from, std::string_view to) {
+    rotated.replace(rotated.find(from), from.size(), to);
+  };
+  put("  %kt: f32[batch, 2, 4, seq] = Transpose(%kr)",
+      sizes + sines + R"(  %cosr: f32[1, seq, 1, 4] = Transpose(%cos) {perm = [0, 2, 1, 3]}
+  %sinr: f32[1, seq, 1, 4] = Unsqueeze(%rows) {axes = [2]}
+  %first: f32[batch, seq, 2, 2] = Slice(%kr) {axes = [3], starts = [0], steps = [1]}
+  %second: f32[batch, seq, 2, 2] = Slice(%kr) {axes = [3], starts = [2], steps = [1]}
+  %negated: f32[batch, seq, 2, 2] = Neg(%second)
+  %turned: f32[batch, seq, 2, 4] = Concat(%negated, %first) {axis = 3}
+  %direct: f32[batch, seq, 2, 4] = Mul(%kr, %cosr)
+  %other: f32[batch, seq, 2, 4] = Mul(%turned, %sinr)
+  %krot: f32[batch, seq, 2, 4] = Add(%direct, %other)
+  %kt: f32[batch, 2, 4, seq] = Transpose(%krot))");
+  EXPECT_REWRITE(
+      find_attention(), rotated,
+      R"(graph g(%q: f32[batch, seq, 8], %k: f32[batch, seq, 8], %v: f32[batch, seq, 8], %m: i64[batch, seq]) {
+)" + sizes +
+          sines +
+          R"(  %sinr: f32[1, seq, 1, 4] = Unsqueeze(%rows) {axes = [2]}
+  %sin: f32[1, 1, seq, 4] = Reshape(%sinr)
+  %r: f32[batch, seq, 8] = rotary(%k, %cos, %sin) {heads = 2}
+  %y: f32[batch, seq, 8] = attention(%q, %r, %v, %m) {heads = 2, p_type = "f32", scale = 0.5}
+  return %y
+})");
+  put("Concat(%negated, %first)", "Concat(%first, %negated)");
+  EXPECT_UNCHANGED(find_attention(), rotated);
+}
+
+TEST(AttentionHeads, HeadsThatAreTurnedByTheirNumberStay) {
+  std::string rotated = attention(additive, scaled_and_masked);
+  const std::string_view scores = "  %0: f32[batch, 2, seq, seq] = MatMul(%qt, %kt)";
+  rotated.replace(rotated.find(scores), scores.size(), R"(
+  const %cos: f32[1, 2, 1, 4] = [1, 2, 3, 4, 5, 6, 7, 8]
+  const %sin: f32[1, 2, 1, 4] = [1, 1, 2, 2, 3, 3, 4, 4]
+  %first: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [0], steps = [1]}
+  %second: f32[batch, 2, seq, 2] = Slice(%qt) {axes = [3], starts = [2], steps = [1]}
+  %negated: f32[batch, 2, seq, 2] = Neg(%second)
+  %turned: f32[batch, 2, seq, 4] = Concat(%negated, %first) {axis = 3}
+  %direct: f32[batch, 2, seq, 4] = Mul(%qt, %cos)
+  %other: f32[batch, 2, seq, 4] = Mul(%turned, %sin)
+  %qrot: f32[batch, 2, seq, 4] = Add(%direct, %other)
+  %0: f32[batch, 2, seq, seq] = MatMul(%qrot, %kt))");
+  EXPECT_UNCHANGED(find_attention(), rotated);
+}
+
 constexpr std::string_view tables_of_place = R"(  %i: i64[seq] = Range() {start = 0, step = 1}
   %column: i64[seq, 1] = Unsqueeze(%i) {axes = [1]}
   %place: f32[seq, 1] = Cast(%column) {to = "f32"}

@@ -170,6 +170,29 @@ TEST(SplitLinear, QueriesKeysAndValuesOnAnAxisThatWasTransposed) {
                  expected("0, 2, 1, 3", "batch, 2, seq, 1"));
 }
 
+TEST(SplitLinear, QueriesAndKeysThatAreTransposedAfterTheSplit) {
+  EXPECT_REWRITE(split_linear(), R"(graph g(%x: f32[batch, seq, 1]) {
+  const %w: f32[1, 4] = [0, 1, 2, 3]
+  %y: f32[batch, seq, 4] = linear(%x, %w)
+  %r: f32[batch, seq, 2, 2, 1] = Reshape(%y)
+  %s0: f32[batch, seq, 1, 2, 1], %s1: f32[batch, seq, 1, 2, 1] = Split(%r) {axis = 2}
+  %t0: f32[batch, 2, 1, seq, 1] = Transpose(%s0) {perm = [0, 3, 2, 1, 4]}
+  %q: f32[batch, 2, seq, 1] = Squeeze(%t0) {axes = [2]}
+  %k: f32[batch, seq, 2, 1] = Squeeze(%s1) {axes = [2]}
+  return %q as q, %k as k
+})",
+                 R"(graph g(%x: f32[batch, seq, 1]) {
+  const %w0: f32[1, 2] = [0, 1]
+  const %w1: f32[1, 2] = [2, 3]
+  %y0: f32[batch, seq, 2] = linear(%x, %w0)
+  %r0: f32[batch, seq, 2, 1] = Reshape(%y0)
+  %q: f32[batch, 2, seq, 1] = Transpose(%r0) {perm = [0, 2, 1, 3]}
+  %y1: f32[batch, seq, 2] = linear(%x, %w1)
+  %k: f32[batch, seq, 2, 1] = Reshape(%y1)
+  return %q as q, %k as k
+})");
+}
+
 TEST(SplitLinear, ATransposeWithOtherReadersKeepsItWhole) {
   EXPECT_UNCHANGED(split_linear(), R"(graph g(%x: f32[batch, seq, 1]) {
   const %w: f32[1, 4] = [0, 1, 2, 3]

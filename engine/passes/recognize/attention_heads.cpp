@@ -54,6 +54,13 @@ bool is_rotary_table(ir::Value* v, const ir::Shape& x) {
          ops::depends_on_sizes_only(v);
 }
 
+/// True for [1, seq, 1, size] of sizes and constants alone, where x is [batch, seq, heads, size].
+bool is_table_of_rows(ir::Value* v, const ir::Shape& x) {
+  return v->type.dtype == ir::DType::f32 &&
+         v->type.shape == ir::Shape{ir::Dim(1), x[1], ir::Dim(1), x[3]} &&
+         ops::depends_on_sizes_only(v);
+}
+
 /// Moves a factor of heads into the scale of the scores. One that is quantized with them, which
 /// divides the scale of that, must be a power of two: then no value is rounded otherwise.
 bool take_factor(Heads& heads, double factor) {
@@ -87,7 +94,9 @@ std::optional<Rotation> match_rotation(ir::Node& add, std::vector<ir::Node*>& no
       r.cos = direct->inputs[1 - k];
       r.sin = turned->inputs[1 - j];
       const ir::Shape& shape = r.x->type.shape;
-      if (!is_rotary_table(r.cos, shape) || !is_rotary_table(r.sin, shape)) continue;
+      r.rows_first = is_table_of_rows(r.cos, shape) && is_table_of_rows(r.sin, shape);
+      if (!r.rows_first && (!is_rotary_table(r.cos, shape) || !is_rotary_table(r.sin, shape)))
+        continue;
       nodes.insert(nodes.end(), {direct, turned, concat, neg, neg->inputs[0]->producer,
                                  concat->inputs[1]->producer});
       return r;
@@ -130,7 +139,8 @@ bool split_heads(ir::Value* v, const Permutation& wanted, Heads& heads,
       nodes.push_back(q);
       v = q->inputs[0];
     } else if (n->op == "Reshape") {
-      if (heads.rotation ? since_rotation != rows_of_heads : heads.quantize != nullptr)
+      if (!heads.rotation && heads.quantize) return false;
+      if (heads.rotation && since_rotation != (heads.rotation->rows_first ? same : rows_of_heads))
         return false;
       const ir::Shape& in = n->inputs[0]->type.shape;
       const ir::Shape& out = v->type.shape;

@@ -13,10 +13,12 @@ using Permutation = std::vector<std::int64_t>;
 /// x * cos + Concat(-x[half:], x[:half]) * sin.
 struct Rotation {
   ir::Value *x = nullptr, *cos = nullptr, *sin = nullptr;
+  bool rows_first = false;  // x is [batch, seq, heads, size]
 };
 
-/// The rotation that `add` is the end of, of x [batch, heads, seq, size] by tables [.., seq, size]
-/// that depend on sizes alone; empty if it is none.
+/// The rotation that `add` is the end of, of x [batch, heads, seq, size] by tables [.., seq, size],
+/// or of x [batch, seq, heads, size] by tables [1, seq, 1, size], that depend on sizes alone; empty
+/// if it is none.
 std::optional<Rotation> match_rotation(ir::Node& add, std::vector<ir::Node*>& nodes);
 
 /// One operand of the two MatMuls: where its heads come from.

@@ -18,7 +18,8 @@
 // score_scale, score_lowest, score_factor), and so may the context, P x V: that Q -> DQ moves
 // after y.
 //
-// Rotary positions on q and k become an op each, on rows instead of heads:
+// Rotary positions on q and k, before the Transpose or after it, become an op each, on rows instead
+// of heads:
 //
 //   heads * cos + Concat(-heads[half:], heads[:half]) * sin   becomes   rotary(q, cos, sin) {heads}
 //
@@ -223,13 +224,26 @@ bool has_token_input(const ir::Graph& g) {
   });
 }
 
+/// A table of a rotation as [.., seq, size].
+ir::Value* table_of(ir::Graph& g, ir::Value* v, bool rows_first, ir::Node* before) {
+  if (!rows_first) return v;
+  const ir::Node* n = v->producer;
+  if (n && n->op == "Transpose" && n->ints_attribute("perm") == Permutation{0, 2, 1, 3})
+    return n->inputs[0];
+  const ir::Shape& rows = v->type.shape;  // [1, seq, 1, size]
+  const ir::Shape shape{rows[0], rows[2], rows[1], rows[3]};
+  return g.add("Reshape", {v}, {}, {v->type.dtype, shape}, before);
+}
+
 /// An operand of attention: the hidden values, turned and quantized where their heads are.
 ir::Value* operand_of(ir::Graph& g, const Heads& heads, ir::Node* before) {
   if (!heads.rotation) return heads.hidden;
   const Rotation& r = *heads.rotation;
   const ir::Type type = heads.hidden->type;
-  ir::Value* v = g.add("rotary", {heads.hidden, r.cos, r.sin}, {{"heads", heads.count.constant()}},
-                       type, before);
+  ir::Value* v = g.add("rotary",
+                       {heads.hidden, table_of(g, r.cos, r.rows_first, before),
+                        table_of(g, r.sin, r.rows_first, before)},
+                       {{"heads", heads.count.constant()}}, type, before);
   if (!heads.quantize) return v;
   std::vector<ir::Value*> operands = heads.quantize->inputs;
   const ir::DType bytes = heads.quantize->output()->type.dtype;

@@ -11,7 +11,7 @@
 //   becomes
 //   x -> linear(w[:, :H*D]) -> Reshape[.., H, D] -> q;  k, v alike
 //
-// A Transpose before the Split goes to each part, without the axis of the parts.
+// A Transpose before the Split, or after it, goes to each part, without the axis of the parts.
 // Then no launch only copies, an activation of one part goes into its GEMM, and find_attention sees
 // the spelling of BERT. A Split into three along the columns is left to fuse_qkv. Linears whose
 // result is quantized stay whole, and so do those of a few columns, as heads for the start and the
@@ -146,7 +146,44 @@ bool split_columns(ir::Graph& g, ir::Node& whole) {
   return true;
 }
 
-/// Queries, keys and values on an axis of their own, also where a Transpose has moved it.
+using Permutation = std::vector<std::int64_t>;
+
+/// The axes of v [batch, seq, parts, heads, size] in the order in which the Transpose that alone
+/// reads it leaves them; v becomes its result. As they are if there is none.
+void follow_transpose(const ir::Graph& g, ir::Value*& v, Permutation& axes) {
+  if (!g.used_once(v) || v->users[0]->op != "Transpose") return;
+  const Permutation before = axes;
+  const auto& perm = v->users[0]->ints_attribute("perm");
+  for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = before[static_cast<std::size_t>(perm[i])];
+  v = v->users[0]->output();
+}
+
+/// The place of the parts among the axes.
+std::int64_t axis_of_parts(const Permutation& axes) {
+  return std::find(axes.begin(), axes.end(), 2) - axes.begin();
+}
+
+/// Queries, keys or values on an axis of their own, whose Squeeze removes that axis.
+struct HeadsOfPart {
+  std::int64_t place;  // among the parts
+  Permutation perm;    // of [batch, seq, heads, size]
+  ir::Node* squeeze;
+};
+
+std::optional<HeadsOfPart> heads_of(const ir::Graph& g, const Part& part, Permutation axes) {
+  if (part.count != 1) return std::nullopt;
+  ir::Value* v = part.result;
+  follow_transpose(g, v, axes);
+  if (!g.used_once(v) || v->users[0]->op != "Squeeze") return std::nullopt;
+  ir::Shape squeezed = v->type.shape;
+  squeezed.erase(squeezed.begin() + axis_of_parts(axes));
+  if (v->users[0]->output()->type.shape != squeezed) return std::nullopt;
+  axes.erase(axes.begin() + axis_of_parts(axes));
+  for (std::int64_t& axis : axes) axis -= axis > 2;
+  return HeadsOfPart{part.first, axes, v->users[0]};
+}
+
+/// Queries, keys and values on an axis of their own.
 bool split_heads_axis(ir::Graph& g, ir::Node& whole) {
   ir::Value* y = whole.output();
   if (!g.used_once(y) || y->users[0]->op != "Reshape") return false;
@@ -157,36 +194,26 @@ bool split_heads_axis(ir::Graph& g, ir::Node& whole) {
   if (!shape[3].is_constant() || !shape[4].is_constant()) return false;
   const std::int64_t width = shape[3].constant() * shape[4].constant();
 
-  const ir::Node* transpose = nullptr;
-  std::int64_t axis = 2;                // of the parts
-  std::vector<std::int64_t> remaining;  // axes of the Transpose without it
-  if (g.used_once(apart) && apart->users[0]->op == "Transpose") {
-    transpose = apart->users[0];
-    apart = transpose->output();
-    const auto& perm = transpose->ints_attribute("perm");
-    axis = std::find(perm.begin(), perm.end(), 2) - perm.begin();
-    for (const std::int64_t a : perm)
-      if (a != 2) remaining.push_back(a < 2 ? a : a - 1);
+  Permutation axes{0, 1, 2, 3, 4};
+  follow_transpose(g, apart, axes);
+  std::vector<HeadsOfPart> all;
+  for (const Part& part : parts_along(g, apart, axis_of_parts(axes))) {
+    const auto heads = heads_of(g, part, axes);
+    if (!heads) return false;
+    all.push_back(*heads);
   }
-  const auto parts = parts_along(g, apart, axis);
-  if (parts.size() < 2) return false;
-  ir::Shape squeezed = apart->type.shape;
-  squeezed.erase(squeezed.begin() + axis);
-  for (const Part& part : parts)
-    if (part.count != 1 || !g.used_once(part.result) || part.result->users[0]->op != "Squeeze" ||
-        part.result->users[0]->output()->type.shape != squeezed)
-      return false;
-  const ir::Type heads_of_part{y->type.dtype, {shape[0], shape[1], shape[3], shape[4]}};
-  for (const Part& part : parts) {
-    ir::Node* squeeze = part.result->users[0];
-    ir::Value* columns = part_of(g, whole, part.first * width, width, squeeze);
-    ir::Value* heads = g.add("Reshape", {columns}, {}, heads_of_part, squeeze);
-    heads->producer->sources = squeeze->sources;
-    if (transpose) {
-      heads = g.add("Transpose", {heads}, {{"perm", remaining}}, squeeze->output()->type, squeeze);
-      heads->producer->sources = transpose->sources;
+  if (all.size() < 2) return false;
+  const ir::Type rows_of_heads{y->type.dtype, {shape[0], shape[1], shape[3], shape[4]}};
+  for (const HeadsOfPart& part : all) {
+    ir::Value* columns = part_of(g, whole, part.place * width, width, part.squeeze);
+    ir::Value* heads = g.add("Reshape", {columns}, {}, rows_of_heads, part.squeeze);
+    heads->producer->sources = part.squeeze->sources;
+    if (!std::is_sorted(part.perm.begin(), part.perm.end())) {
+      heads = g.add("Transpose", {heads}, {{"perm", part.perm}}, part.squeeze->output()->type,
+                    part.squeeze);
+      heads->producer->sources = part.squeeze->sources;
     }
-    g.replace_uses(squeeze->output(), heads);
+    g.replace_uses(part.squeeze->output(), heads);
   }
   return true;
 }
