@@ -135,6 +135,13 @@ void Graph::replace_uses(Value* old, Value* replacement) {
     if (out.value == old) out.value = replacement;
 }
 
+void Graph::rename(Value* value, std::string_view to) {
+  if (to.empty() || values_.contains(to)) return;
+  auto held = values_.extract(value->name);
+  held.key() = value->name = to;
+  values_.insert(std::move(held));
+}
+
 void Graph::swap_names(Value* a, Value* b) {
   values_.at(a->name).swap(values_.at(b->name));
   std::swap(a->name, b->name);

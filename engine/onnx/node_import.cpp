@@ -143,7 +143,10 @@ void NodeImport::finish_count(std::string op, std::vector<ir::Value*> inputs,
 void NodeImport::bind(std::size_t i, ir::Value* value) {
   if (i >= static_cast<std::size_t>(proto_.output_size())) return;
   const std::string& name = proto_.output(static_cast<int>(i));
-  if (!name.empty()) importer_.define(name, value);
+  if (name.empty()) return;
+  importer_.define(name, value);
+  // A value that was made for this node is found by the name that the file gives it.
+  if (value->name.starts_with(proto_.output(0) + "/")) importer_.graph().rename(value, name);
 }
 
 ir::Value* NodeImport::constant(ir::Tensor tensor, std::string_view hint) {

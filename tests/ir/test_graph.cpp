@@ -27,6 +27,17 @@ std::string error_of(std::string_view text) {
   return "";
 }
 
+TEST(Graph, ARenamedValueIsFoundByItsNewNameUnlessThatIsTaken) {
+  Graph g = parse(sample);
+  Value* value = g.find_value("0");
+  g.rename(value, "hidden");
+  EXPECT_EQ(g.find_value("hidden"), value);
+  EXPECT_EQ(g.find_value("0"), nullptr);
+  g.rename(value, "table");
+  EXPECT_EQ(value->name, "hidden");
+  EXPECT_EQ(g.find_value("hidden"), value);
+}
+
 TEST(Text, PrintingWhatWasParsedGivesTheSameText) { EXPECT_EQ(print(parse(sample)), sample); }
 
 TEST(Text, ErrorsNameLineAndColumn) {

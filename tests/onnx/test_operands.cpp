@@ -54,6 +54,21 @@ TEST(Operands, OfQuantizationAreThree) {
               HasSubstr("got 4 operands, expected at most 3"));
 }
 
+TEST(Operands, ResultsOfDecomposedOperatorsHaveTheNamesOfTheFile) {
+  auto model = model_of(17, R"(
+    node { op_type: 'SkipLayerNormalization' domain: 'com.microsoft' input: 'x' input: 'x'
+           input: 'gamma' output: 'y' output: '' output: '' output: 'sum' }
+    node { op_type: 'Add' input: 'y' input: 'sum' output: 'z' }
+    output { name: 'z' })");
+  tests::add_value(*model.mutable_graph()->add_input(), "x", f32, {"batch", "seq", "4"});
+  tests::add_value(*model.mutable_graph()->add_input(), "gamma", f32, {"4"});
+  const ir::Graph graph = tests::read(model);
+  ASSERT_TRUE(graph.find_value("y"));
+  EXPECT_EQ(graph.find_value("y")->producer->op, "LayerNormalization");
+  ASSERT_TRUE(graph.find_value("sum"));
+  EXPECT_EQ(graph.find_value("sum")->producer->op, "Add");
+}
+
 TEST(Operands, DynamicQuantizeLinearHasThreeResults) {
   const Input x{"x", f32, {"3"}}, s{"s", f32, {}};
   const ir::Graph graph = tests::read(one_node("DynamicQuantizeLinear", {x}));
