@@ -145,7 +145,7 @@ class Placer {
         return leave(operands, fmt::format("input '{}' is an attention mask", tensor));
       const bool constant = constants_.contains(tensor);
       const bool weight = constant && op.weight && i == 1;
-      varies = varies || !constant || is_op(node, "Gather");
+      varies = varies || is_op(node, "Gather") || (!constant && depends_on_data(tensor));
       const std::string* disabled = keywords_.disabled_by(quantizer_name_(n, i, weight));
       if (goes_past_norm(n, tensor))
         reason = fmt::format(
@@ -161,7 +161,8 @@ class Placer {
                             : has_channels(n) ? Role::channels
                                               : Role::activation});
     }
-    if (!varies) return leave(operands, "all its inputs are constant");
+    if (!varies)
+      return leave(operands, "its operands are constant or follow from the sizes of the inputs");
     if (is_op(node, "Add") && feeds_root(n))
       return leave(operands, "the variance of a LayerNorm stays float");
     return reason;
@@ -177,6 +178,22 @@ class Placer {
       tensor = index_.node(producer).input(0);
     }
     return true;
+  }
+
+  /// False for tensors that follow from the sizes of the inputs, as angles of positions do: no
+  /// sample of calibration shows a range of them.
+  bool depends_on_data(const std::string& tensor) const {
+    const auto reads_sizes = [](const onnx::NodeProto& n) {
+      return is_op(n, "Shape") || is_op(n, "Size");
+    };
+    const auto reads_data = [&](const onnx::NodeProto& n) {
+      return !reads_sizes(n) &&
+             std::any_of(n.input().begin(), n.input().end(),
+                         [&](const std::string& input) { return index_.is_input(input); });
+    };
+    return index_.is_input(tensor) ||
+           search_back(index_, tensor, reads_data,
+                       [&](const onnx::NodeProto& n) { return !reads_sizes(n); }) >= 0;
   }
 
   static std::string leave(std::vector<Operand>& operands, std::string reason) {
