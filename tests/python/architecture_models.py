@@ -53,11 +53,12 @@ class JinaV2(torch.nn.Module):
             self.Layer(width, SIZES["intermediate_size"], heads) for _ in range(SIZES["num_hidden_layers"]))
         self.register_buffer("slopes", torch.tensor([2.0 ** (-8 * (i + 1) / heads) for i in range(heads)]))
 
-    def forward(self, input_ids, attention_mask):
+    def forward(self, input_ids, attention_mask, added=0):
+        """`added`: to the embeddings."""
         at = torch.arange(input_ids.shape[1])
         alibi = -(at[None] - at[:, None]).abs()[None] * self.slopes[:, None, None]
         mask = (1.0 - attention_mask[:, None, None].float()) * torch.finfo(torch.float32).min
-        x = self.norm(self.embeddings(input_ids))
+        x = self.norm(self.embeddings(input_ids) + added)
         for layer in self.layers:
             x = layer(x, alibi[None] + mask)
         return transformers.modeling_outputs.BaseModelOutput(last_hidden_state=x)

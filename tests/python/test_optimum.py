@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Encoders as optimum exports them, with and without ONNX Runtime's optimization, against ONNX Runtime: results, numbers
+of launches, and MatMuls in int8, with scales of each run and with calibrated ones."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from support import BERTCL, ROOT, Reference, bertcl, bertcl_run, inspect
+
+PYTHON = BERTCL.parent / "venv-optimum" / "bin" / "python"
+if not (PYTHON.parents[1] / "requirements.txt").exists():
+    raise unittest.SkipTest("optimum is not installed: tools/python/make_venv build/venv-optimum "
+                            "tools/python/requirements-optimum.txt build/venv-torch")
+try:
+    from architecture_models import ARCHITECTURES, calibration
+except ImportError as error:
+    raise unittest.SkipTest(f"{error}: tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
+from transformer_models import padded_batch
+
+ABSOLUTE = 5e-5  # of results of LayerNorm
+BOUNDS = {"jina-v2": 3e-4}  # as in test_architectures
+# Launches in fp32 without a head: as exported and after O1, after O2 and O3.
+LAUNCHES = {
+    "distilbert": (16, 16), "electra": (17, 17), "albert": (17, 36), "roberta": (32, 32), "xlm-roberta": (32, 32),
+    "mpnet": (48, 48), "modernbert": (51, 53), "jina-v2": (30, 30), "deberta-v2": (54, 54),
+}
+MORE_LAUNCHES = {("modernbert", "O1"): 53}
+REFUSED = {"deberta": "does not follow from the shapes of the inputs"}  # by bertcl
+# Factors between rotary positions and quantization that are not powers of two: attention stays in its parts.
+ROUNDED_FACTORS = {"modernbert"}
+NOT_EXPORTED = {"nomic-bert", "gte", "eurobert"}
+FUSED = {"O2", "O3"}
+
+
+class Optimum(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        script = ROOT / "tests" / "python" / "export_by_optimum.py"
+        done = subprocess.run([PYTHON, script, cls.folder], capture_output=True, text=True,
+                              env={**os.environ, "TQDM_DISABLE": "1"})
+        if done.returncode != 0:
+            raise AssertionError(f"{script.name}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+        cls.refused = json.loads((cls.folder / "refused.json").read_text())
+
+    def batch(self, model, count, longest, seed=0):
+        arrays = padded_batch(count, longest, seed)
+        return {entry.name: arrays[entry.name].numpy() for entry in model.graph.input}
+
+    def differences(self, found, expected, inputs):
+        """By output, those of real tokens where an output has a row for each."""
+        real = inputs["attention_mask"].astype(bool)
+        for name, values in expected.items():
+            error = found[name] - values
+            yield name, error[real] if values.shape[:2] == real.shape and values.ndim == 3 else error
+
+    def check(self, path, bound):
+        model, reference = onnx.load(path), Reference(path)
+        for count, longest in (1, 7), (3, 24):
+            inputs = self.batch(model, count, longest)
+            found, expected = bertcl_run(path, inputs), reference.run(inputs)
+            for name, error in self.differences(found, expected, inputs):
+                self.assertLess(np.abs(error).max(), bound, name)
+
+    def check_int8(self, path, linears, bound, integer_attention, *options):
+        """Without padding, as in test_architectures. ONNX Runtime's optimization puts weights into its Attention, which
+        stays in float; so do heads."""
+        model = onnx.load(path)
+        attentions = sum(node.op_type == "Attention" for node in model.graph.node)
+        heads = sum(node.op_type == "Gemm" for node in model.graph.node)
+        made = self.folder / "int8.onnx"
+        bertcl("quantize", path, *options, "-o", made, "--model-only", "--force")
+        ops = [op["op"] for op in inspect(made, "--batch", "2", "--seq", "24")["ops"]]
+        self.assertEqual(ops.count("linear"), attentions + heads)
+        self.assertGreaterEqual(ops.count("linear_q"), linears // 2 - attentions)  # some are fused
+        if "--dynamic" not in options and not attentions and integer_attention:
+            self.assertIn("attention_q", ops)
+            self.assertNotIn("attention", ops)
+        exact, reference = Reference(path), Reference(made)
+        worst = []
+        for seed, length in enumerate((7, 7, 7, 7, 7, 24)):
+            inputs = self.batch(model, 1, length, seed)
+            found, expected, of_floats = bertcl_run(made, inputs), reference.run(inputs), exact.run(inputs)
+            noise = dict(self.differences(expected, of_floats, inputs))
+            errors = dict(self.differences(found, expected, inputs))
+            for name, error in errors.items():
+                self.assertLess(np.sqrt(np.mean(error ** 2)), np.sqrt(np.mean(noise[name] ** 2)), name)
+            worst.append(max(np.abs(error).max() for error in errors.values()))
+        self.assertLess(min(worst), bound, worst)  # some inputs meet no rounding tie
+
+    def exports(self, task):
+        for name in ARCHITECTURES:
+            for path in sorted((self.folder / name / task).glob("*/model.onnx")):
+                yield name, path.parent.name, path
+
+    def test_without_a_head(self):
+        seen = set()
+        for name, level, path in self.exports("feature-extraction"):
+            if name in REFUSED:
+                continue
+            seen.add((name, level))
+            with self.subTest(name=name, level=level):
+                bound = BOUNDS.get(name, ABSOLUTE)
+                self.check(path, bound)
+                launches = inspect(path, "--batch", "3", "--seq", "24")["launches"]
+                self.assertEqual(launches, MORE_LAUNCHES.get((name, level), LAUNCHES[name][level in FUSED]))
+                if level in ("none", "O2"):
+                    for options in ("--dynamic",), calibration(self.folder, texts=4, words=20):
+                        self.check_int8(path, ARCHITECTURES[name][1], bound, name not in ROUNDED_FACTORS, *options)
+        self.assertEqual(seen, {(name, level) for name in LAUNCHES for level in ("none", "O1", "O2", "O3")})
+
+    def test_with_a_head(self):
+        seen = set()
+        for name, level, path in self.exports("text-classification"):
+            if name in REFUSED:
+                continue
+            seen.add((name, level))
+            with self.subTest(name=name, level=level):
+                self.check(path, ABSOLUTE)
+        self.assertEqual(seen, {(name, level) for name in LAUNCHES if name != "jina-v2" for level in ("none", "O2")})
+
+    def test_what_is_refused(self):
+        self.assertEqual(set(self.refused), NOT_EXPORTED)
+        for message in self.refused.values():
+            self.assertIn("Transformers does not recognize this architecture", message)
+        for name, reason in REFUSED.items():
+            for task in "feature-extraction", "text-classification":
+                for path in (self.folder / name / task).glob("*/model.onnx"):
+                    self.assertIn(reason, bertcl("inspect", path, expect=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
