@@ -7,12 +7,10 @@ writes FOLDER/NAME/TASK/LEVEL/model.onnx of all architectures, or of those named
 FOLDER/refused.json, a message for each name. Needs the packages of requirements-optimum.txt; downloads nothing."""
 import json
 import logging
-import os
 import pathlib
 import sys
 import warnings
 
-os.environ["HF_HUB_OFFLINE"] = "1"
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools" / "python"))
 
 import torch
