@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 
 namespace bertcl::tasks {
 
 std::vector<float> class_scores(std::span<const float> logits, Activation activation) {
-  const double most = *std::max_element(logits.begin(), logits.end());
+  double most = -std::numeric_limits<double>::infinity();
+  for (const float x : logits) most = std::fmax(most, x);
   double sum = 0;
   if (activation == Activation::softmax)
     for (const float x : logits) sum += std::exp(x - most);
@@ -31,7 +33,9 @@ std::vector<ClassScore> best_classes(std::span<const float> scores, std::size_t 
   count = std::min(count, order.size());
   const auto middle = order.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(order.begin(), middle, order.end(), [&](std::size_t a, std::size_t b) {
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+    if (std::isnan(scores[a]) != std::isnan(scores[b])) return std::isnan(scores[b]);
+    if (scores[a] > scores[b] || scores[b] > scores[a]) return scores[a] > scores[b];
+    return a < b;
   });
   std::vector<ClassScore> best;
   for (std::size_t i = 0; i < count; ++i) best.push_back({order[i], scores[order[i]]});

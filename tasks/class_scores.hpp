@@ -7,8 +7,8 @@
 
 namespace bertcl::tasks {
 
-/// What makes scores of logits: softmax, where a text is of one class; the sigmoid of each, where
-/// it may be of several; or nothing.
+/// Of logits: softmax where a text has one label, the sigmoid of each where it may have several, or
+/// none.
 enum class Activation { softmax, sigmoid, none };
 
 struct ClassScore {
@@ -16,10 +16,11 @@ struct ClassScore {
   float score = 0;
 };
 
-/// Scores of all classes in their order. Requires a logit.
+/// Scores of all classes in their order; NaN where the logit, or with softmax any, is NaN, or where
+/// infinity is the largest. Requires a logit.
 std::vector<float> class_scores(std::span<const float> logits, Activation activation);
 
-/// The best `count` classes by their scores, best first; equal ones in their order.
+/// The best `count` classes by their scores, best first; equal ones in their order, NaN last.
 std::vector<ClassScore> best_classes(std::span<const float> scores, std::size_t count);
 
 }  // namespace bertcl::tasks

@@ -31,7 +31,8 @@ bool continues_word(std::string_view text, const std::string& token, const text:
                     bool word_pieces) {
   if (token == "[UNK]" || token == "<unk>") return false;
   if (word_pieces) return text::count_code_points(token) != text::count_code_points(of(text, span));
-  return span.begin > 0 && text[span.begin - 1] != ' ' && text[span.begin] != ' ';
+  return span.begin > 0 && text[span.begin - 1] != ' ' &&
+         (span.begin == text.size() || text[span.begin] != ' ');
 }
 
 std::vector<Token> tokens_of(std::string_view text, const text::Encoding& encoding, Scores scores,
@@ -40,7 +41,7 @@ std::vector<Token> tokens_of(std::string_view text, const text::Encoding& encodi
   for (std::size_t i = 0; i < encoding.ids.size(); ++i)
     tokens.push_back({scores.subspan(i * labels, labels), encoding.spans[i],
                       continues_word(text, tokenizer.token(encoding.ids[i]), encoding.spans[i],
-                                     tokenizer.is_bert())});
+                                     tokenizer.spelling() == text::Spelling::word_pieces)});
   return tokens;
 }
 

@@ -14,7 +14,7 @@ namespace bertcl::tasks {
 /// How labels of tokens become those of entities, as the aggregation_strategy of Hugging Face's
 /// TokenClassificationPipeline: none, each token by itself; simple, neighbours of one kind are an
 /// entity, by their B- and I- prefixes; first, average, max: words are labelled as a whole before,
-/// as their first token, by the mean of their scores, as their surest token.
+/// as their first token, by the mean of their scores, by the token with the highest score.
 enum class Aggregation { none, simple, first, average, max };
 
 struct TextEntity {
@@ -24,9 +24,9 @@ struct TextEntity {
 };
 
 /// Entities of a text in their order, without those that are "O".
-/// @param tokens the text's tokens without special ones, with their spans
+/// @param encoding the text's tokens without special ones, with their spans
 /// @param scores [tokens, labels], probabilities
-std::vector<TextEntity> find_entities(std::string_view text, const text::Encoding& tokens,
+std::vector<TextEntity> find_entities(std::string_view text, const text::Encoding& encoding,
                                       std::span<const float> scores,
                                       const text::Tokenizer& tokenizer,
                                       const std::vector<std::string>& labels,

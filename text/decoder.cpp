@@ -105,10 +105,6 @@ Decoder::Decoder(std::shared_ptr<const Tokenizer> tokenizer) : tokenizer_(std::m
   for (const char* name :
        {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<s>", "</s>", "<pad>", "<unk>", "<mask>"})
     if (has_token(*tokenizer_, name)) special_.insert(tokenizer_->token_id(name));
-  if (has_token(*tokenizer_, "[CLS]"))
-    joins_ = Joins::word_pieces;
-  else if (has_token(*tokenizer_, "\u0120"))
-    joins_ = Joins::bytes;
 }
 
 std::string Decoder::operator()(std::span<const std::int64_t> ids, bool skip_special) const {
@@ -120,8 +116,15 @@ std::string Decoder::operator()(std::span<const std::int64_t> ids, bool skip_spe
     const auto token = static_cast<std::int32_t>(id);
     if (!skip_special || !special_.contains(token)) tokens.push_back(tokenizer_->token(token));
   }
-  if (joins_ == Joins::word_pieces) return join_word_pieces(tokens);
-  return joins_ == Joins::bytes ? join_bytes(tokens) : join_pieces(tokens);
+  switch (tokenizer_->spelling()) {
+    case Spelling::word_pieces:
+      return join_word_pieces(tokens);
+    case Spelling::bytes:
+      return join_bytes(tokens);
+    case Spelling::pieces:
+      break;
+  }
+  return join_pieces(tokens);
 }
 
 }  // namespace bertcl::text

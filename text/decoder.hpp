@@ -12,7 +12,7 @@
 namespace bertcl::text {
 
 /// The text that tokens spell, as Hugging Face's tokenizers decode them: word pieces joined and
-/// full stops and commas drawn to their words, bytes of byte-level BPE, or pieces whose spaces are
+/// full stops and commas attached to the word before, bytes of byte-level BPE, or pieces whose spaces are
 /// U+2581.
 class Decoder {
  public:
@@ -21,11 +21,8 @@ class Decoder {
   std::string operator()(std::span<const std::int64_t> ids, bool skip_special) const;
 
  private:
-  enum class Joins { word_pieces, bytes, pieces };
-
   std::shared_ptr<const Tokenizer> tokenizer_;
   std::unordered_set<std::int32_t> special_;  ///< that stand for no text: [CLS], [PAD], <s>, ...
-  Joins joins_ = Joins::pieces;
 };
 
 }  // namespace bertcl::text

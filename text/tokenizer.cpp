@@ -112,6 +112,11 @@ std::vector<std::int32_t> Tokenizer::encode_word(std::string_view word) const {
   return encode(' ' + std::string(word));
 }
 
+Spelling Tokenizer::spelling() const {
+  if (!pipeline_ || pipeline_->word_pieces) return Spelling::word_pieces;
+  return pipeline_->byte_level ? Spelling::bytes : Spelling::pieces;
+}
+
 Encoding Tokenizer::encode_with_spans(std::string_view text) const {
   if (pipeline_) return pipeline_->encode(text);
   throw Error("a vocab.txt does not give token offsets; use a tokenizer.json");

@@ -57,6 +57,10 @@ struct Encoding {
 
 class Pipeline;
 
+/// How tokens spell a text: pieces of words, those that continue one with "##"; GPT-2's characters
+/// of bytes; or pieces with U+2581 for a space.
+enum class Spelling { word_pieces, bytes, pieces };
+
 /// Makes tokens of texts. Immutable: any number of threads may use one object.
 /// With a vocab.txt, special tokens inside the text are not protected: "[CLS]" gives "[", "cl",
 /// "##s", "]". With the other files they are found as Hugging Face's tokenizers does it.
@@ -114,6 +118,8 @@ class Tokenizer {
 
   /// Most tokens of a sequence with its special tokens, if the file says so.
   std::optional<int> longest() const { return longest_; }
+
+  Spelling spelling() const;
 
   /// Whether it splits words as BERT does: basic(), then word pieces with "##".
   bool is_bert() const { return is_bert_; }

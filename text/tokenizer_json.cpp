@@ -162,6 +162,7 @@ std::shared_ptr<const Pipeline> make_pipeline(Json document, const std::string& 
     surround_as_bert(*pipeline);
   }
   pipeline->longest = read_longest(root);
+  pipeline->word_pieces = kind_of_model(*model) == "WordPiece";
   pipeline->byte_level =
       document.contains("pre_tokenizer") && is_byte_level(document["pre_tokenizer"]);
   return pipeline;

@@ -89,6 +89,7 @@ class NodeImport {
   Importer& importer_;
   const onnx::NodeProto& proto_;
   std::int64_t opset_;
+  std::set<const ir::Value*> made_;  // for this node, under names of our own
 };
 
 /// How an operator is imported. Attributes that are not named in `attributes` are refused.

@@ -99,6 +99,7 @@ std::vector<ir::Value*> NodeImport::emit_many(std::string op, std::vector<ir::Va
   node->sources = {proto_.name().empty() ? base : proto_.name()};
   ops::infer(importer_.graph(), *node, importer_.values());
   for (const ir::Value* out : node->outputs) importer_.check_extents(*out);
+  made_.insert(node->outputs.begin(), node->outputs.end());
   return node->outputs;
 }
 ir::Value* NodeImport::emit(std::string op, std::vector<ir::Value*> inputs,
@@ -113,6 +114,7 @@ ir::Value* NodeImport::emit_typed(std::string op, std::vector<ir::Value*> inputs
                                               std::move(attributes), {{name, std::move(type)}});
   node->sources = {proto_.name().empty() ? base : proto_.name()};
   importer_.check_extents(*node->output());
+  made_.insert(node->output());
   return node->output();
 }
 void NodeImport::finish(std::string op, std::vector<ir::Value*> inputs, ir::Attributes attributes) {
@@ -146,12 +148,15 @@ void NodeImport::bind(std::size_t i, ir::Value* value) {
   if (name.empty()) return;
   importer_.define(name, value);
   // A value that was made for this node is found by the name that the file gives it.
-  if (value->name.starts_with(proto_.output(0) + "/")) importer_.graph().rename(value, name);
+  if (made_.contains(value)) importer_.graph().rename(value, name);
 }
 
 ir::Value* NodeImport::constant(ir::Tensor tensor, std::string_view hint) {
   const std::string base = proto_.output_size() > 0 ? proto_.output(0) : proto_.name();
-  return importer_.graph().add_constant(fmt::format("{}/{}", base, hint), std::move(tensor));
+  ir::Value* value =
+      importer_.graph().add_constant(fmt::format("{}/{}", base, hint), std::move(tensor));
+  made_.insert(value);
+  return value;
 }
 ir::Value* NodeImport::scalar(double value, ir::DType dtype) {
   return constant(ir::Tensor::scalar(value).converted(dtype));

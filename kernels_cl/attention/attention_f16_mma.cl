@@ -119,7 +119,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   const bool pairs = head_size % 2 == 0;
 #pragma unroll
   for (int r = 0; r < 2; r++) {
-    const float inverse = all[r] == 0.0f ? 0.0f : 1.0f / all[r];
+    // Minus infinity for all keys is no number; no key at all gives 0.
+    const float inverse = all[r] == 0.0f ? 0.0f : largest[r] == -FLT_MAX ? NAN : 1.0f / all[r];
     const int row = row0 + 8 * r;
     if (row >= end) continue;
     __global float* to = out + ((size_t)row * heads + head) * head_size;

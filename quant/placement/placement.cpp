@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <unordered_set>
 
 #include "bertcl/error.hpp"
 #include "quant/graph/matmuls.hpp"
@@ -34,6 +35,25 @@ const Operator* find_operator(const onnx::NodeProto& node) {
   return it == std::end(kOperators) ? nullptr : it;
 }
 
+/// Tensors that hold data: not those that follow from the sizes of the inputs alone, as angles of
+/// positions do, of which no sample of calibration shows a range. Nodes stand after their operands.
+std::unordered_set<std::string> tensors_of_data(const GraphIndex& index) {
+  std::unordered_set<std::string> data;
+  const auto holds_data = [&](const std::string& tensor) {
+    return index.is_input(tensor) || data.contains(tensor);
+  };
+  const auto has_graph = [](const onnx::AttributeProto& attribute) { return attribute.has_g(); };
+  for (int n = 0; n < index.node_count(); ++n) {
+    const onnx::NodeProto& node = index.node(n);
+    if (is_op(node, "Shape") || is_op(node, "Size")) continue;
+    // A branch may read any tensor.
+    if (std::ranges::any_of(node.input(), holds_data) ||
+        std::ranges::any_of(node.attribute(), has_graph))
+      data.insert(node.output().begin(), node.output().end());
+  }
+  return data;
+}
+
 class Placer {
  public:
   Placer(const GraphIndex& index, Constants& constants, const Structure& structure,
@@ -43,6 +63,7 @@ class Placer {
         structure_(structure),
         options_(options),
         type_of_(type_of),
+        data_(tensors_of_data(index)),
         matmuls_(index),
         quantizer_name_(index, structure),
         include_(options.include, "quantize"),
@@ -145,11 +166,12 @@ class Placer {
         return leave(operands, fmt::format("input '{}' is an attention mask", tensor));
       const bool constant = constants_.contains(tensor);
       const bool weight = constant && op.weight && i == 1;
-      varies = varies || is_op(node, "Gather") || (!constant && depends_on_data(tensor));
+      varies = varies || is_op(node, "Gather") ||
+               (!constant && (index_.is_input(tensor) || data_.contains(tensor)));
       const std::string* disabled = keywords_.disabled_by(quantizer_name_(n, i, weight));
       if (goes_past_norm(n, tensor))
         reason = fmt::format(
-            "what a norm reads, too, stays float up to the next sum (use {} to "
+            "the residual input of this Add stays float, as a norm reads it, too (use {} to "
             "quantize it)",
             option_name("adds", "all"));
       else if (disabled)
@@ -168,32 +190,18 @@ class Placer {
     return reason;
   }
 
-  /// An operand of a residual Add that a norm before the layer takes: it is never normalized
-  /// itself, and each rounding of it would stay to the end of the encoder.
+  /// The residual input of a pre-norm block: it is never normalized itself, and each rounding of
+  /// it would stay to the end of the encoder.
   bool goes_past_norm(int n, std::string tensor) const {
     if (options_.adds == Adds::all || !structure_.is_residual(n)) return false;
     while (!structure_.normalized.contains(tensor)) {
       const int producer = index_.producer(tensor);
-      if (producer < 0 || !is_op(index_.node(producer), "Cast")) return false;
-      tensor = index_.node(producer).input(0);
+      if (producer < 0) return false;
+      const onnx::NodeProto& node = index_.node(producer);
+      if (!is_op(node, "Cast") && !is_op(node, "Identity") && !is_op(node, "Dropout")) return false;
+      tensor = node.input(0);
     }
     return true;
-  }
-
-  /// False for tensors that follow from the sizes of the inputs, as angles of positions do: no
-  /// sample of calibration shows a range of them.
-  bool depends_on_data(const std::string& tensor) const {
-    const auto reads_sizes = [](const onnx::NodeProto& n) {
-      return is_op(n, "Shape") || is_op(n, "Size");
-    };
-    const auto reads_data = [&](const onnx::NodeProto& n) {
-      return !reads_sizes(n) &&
-             std::any_of(n.input().begin(), n.input().end(),
-                         [&](const std::string& input) { return index_.is_input(input); });
-    };
-    return index_.is_input(tensor) ||
-           search_back(index_, tensor, reads_data,
-                       [&](const onnx::NodeProto& n) { return !reads_sizes(n); }) >= 0;
   }
 
   static std::string leave(std::vector<Operand>& operands, std::string reason) {
@@ -298,6 +306,7 @@ class Placer {
   const Structure& structure_;
   const PlacementOptions& options_;
   const TypeOf& type_of_;
+  const std::unordered_set<std::string> data_;
   MatMuls matmuls_;
   QuantizerNames quantizer_name_;
   NodePatterns include_, exclude_;

@@ -119,7 +119,7 @@ std::vector<int32_t> in_words(const PositionCase& of, const std::vector<float>& 
   return packed;
 }
 
-constexpr float scale = 0.25f;
+constexpr float scale = 0.0371f;  // no power of two: a product is rounded, or not before a sum
 constexpr int32_t kBytesZeroPoint = 90;  // of positions in bytes
 
 struct PositionVariant {

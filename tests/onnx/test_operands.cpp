@@ -69,6 +69,17 @@ TEST(Operands, ResultsOfDecomposedOperatorsHaveTheNamesOfTheFile) {
   EXPECT_EQ(graph.find_value("sum")->producer->op, "Add");
 }
 
+TEST(Operands, WhatANodePassesOnKeepsItsName) {
+  auto model = model_of(17, R"(
+    node { op_type: 'Clip' input: 'y/x' output: 'y' }
+    node { op_type: 'Relu' input: 'y' output: 'z' }
+    output { name: 'z' })");
+  tests::add_value(*model.mutable_graph()->add_input(), "y/x", f32, {"3"});
+  const ir::Graph graph = tests::read(model);
+  ASSERT_EQ(graph.inputs().size(), 1u);
+  EXPECT_EQ(graph.inputs()[0]->name, "y/x") << "not made for the node, whatever its name begins with";
+}
+
 TEST(Operands, DynamicQuantizeLinearHasThreeResults) {
   const Input x{"x", f32, {"3"}}, s{"s", f32, {}};
   const ir::Graph graph = tests::read(one_node("DynamicQuantizeLinear", {x}));

@@ -207,5 +207,26 @@ TEST(SplitLinear, ATransposeWithOtherReadersKeepsItWhole) {
 })");
 }
 
+TEST(SplitLinear, HeadsThatAreOutputsOfTheGraphStay) {
+  const auto graph = [](const std::string& rest) {
+    return "graph g(%x: f32[batch, seq, 1]) {\n  const %w: f32[1, 48] = [" + numbers(0, 48) +
+           "]\n  %y: f32[batch, seq, 48] = linear(%x, %w)\n"
+           "  %h: f32[batch, seq, 3, 2, 8] = Reshape(%y)\n" +
+           rest + "\n}";
+  };
+  std::string parts, all;
+  for (const char* n : {"0", "1", "2"}) {
+    parts += std::string("  %p") + n +
+             ": f32[batch, seq, 1, 2, 8] = Slice(%h) {axes = [2], starts = [" + n +
+             "], steps = [1]}\n";
+    all += std::string(all.empty() ? "" : ", ") + "%p" + n + " as p" + n;
+  }
+  EXPECT_UNCHANGED(split_linear(), graph("  return %h as h"));
+  EXPECT_UNCHANGED(split_linear(), graph(parts + "  return " + all));
+  EXPECT_UNCHANGED(split_linear(),
+                   graph("  %t: f32[3, batch, seq, 2, 8] = Transpose(%h) {perm = [2, 0, 1, 3, 4]}\n"
+                         "  return %t as t"));
+}
+
 }  // namespace
 }  // namespace bertcl::passes

@@ -31,8 +31,6 @@ LAUNCHES = {
 }
 MORE_LAUNCHES = {("modernbert", "O1"): 53}
 REFUSED = {"deberta": "does not follow from the shapes of the inputs"}  # by bertcl
-# Factors between rotary positions and quantization that are not powers of two: attention stays in its parts.
-ROUNDED_FACTORS = {"modernbert"}
 NOT_EXPORTED = {"nomic-bert", "gte", "eurobert"}
 FUSED = {"O2", "O3"}
 
@@ -69,7 +67,7 @@ class Optimum(unittest.TestCase):
             for name, error in self.differences(found, expected, inputs):
                 self.assertLess(np.abs(error).max(), bound, name)
 
-    def check_int8(self, path, linears, bound, integer_attention, *options):
+    def check_int8(self, path, linears, bound, *options):
         """Without padding, as in test_architectures. ONNX Runtime's optimization puts weights into its Attention, which
         stays in float; so do heads."""
         model = onnx.load(path)
@@ -80,7 +78,7 @@ class Optimum(unittest.TestCase):
         ops = [op["op"] for op in inspect(made, "--batch", "2", "--seq", "24")["ops"]]
         self.assertEqual(ops.count("linear"), attentions + heads)
         self.assertGreaterEqual(ops.count("linear_q"), linears // 2 - attentions)  # some are fused
-        if "--dynamic" not in options and not attentions and integer_attention:
+        if "--dynamic" not in options and not attentions:
             self.assertIn("attention_q", ops)
             self.assertNotIn("attention", ops)
         exact, reference = Reference(path), Reference(made)
@@ -113,7 +111,7 @@ class Optimum(unittest.TestCase):
                 self.assertEqual(launches, MORE_LAUNCHES.get((name, level), LAUNCHES[name][level in FUSED]))
                 if level in ("none", "O2"):
                     for options in ("--dynamic",), calibration(self.folder, texts=4, words=20):
-                        self.check_int8(path, ARCHITECTURES[name][1], bound, name not in ROUNDED_FACTORS, *options)
+                        self.check_int8(path, ARCHITECTURES[name][1], bound, *options)
         self.assertEqual(seen, {(name, level) for name in LAUNCHES for level in ("none", "O1", "O2", "O3")})
 
     def test_with_a_head(self):

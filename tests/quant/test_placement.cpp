@@ -186,8 +186,8 @@ TEST(Placement, ResidualAddsByOption) {
 }
 
 /// Layers with a norm before each: x -> norm -> MatMul -> + x = first -> norm -> MatMul -> + first
-/// = second -> norm -> MatMul -> out; with a Cast before each norm and Add where `casts`.
-GraphBuilder pre_norm(bool casts) {
+/// = second -> norm -> MatMul -> out; with the operator `between` before each norm and Add.
+GraphBuilder pre_norm(const std::string& between) {
   GraphBuilder g;
   const auto gamma = g.weight("gamma", {4}, {1, 1, 1, 1});
   const auto linear = [&](const std::string& x, const std::string& to, std::int64_t columns) {
@@ -195,29 +195,29 @@ GraphBuilder pre_norm(bool casts) {
     const std::vector<float> ones(static_cast<std::size_t>(4 * columns), 1.0f);
     return g.node("MatMul", {normed, g.weight(to + "_w", {4, columns}, ones)}, to);
   };
-  const auto cast = [&](const std::string& x) {
-    if (!casts) return x;
-    const auto y = g.node("Cast", {x}, x + "_cast");
-    g.set("to", std::int64_t{1});
+  const auto same = [&](const std::string& x) {
+    if (between.empty()) return x;
+    const auto y = g.node(between, {x}, x + "_same");
+    if (between == "Cast") g.set("to", std::int64_t{1});
     return y;
   };
   g.input("x", {1, 3, 4});
   g.node("MatMul", {"x", g.weight("w", {4, 4}, kSixteen)}, "embedded");
-  const auto stream = cast("embedded");
+  const auto stream = same("embedded");
   g.node("Add", {linear(stream, "one", 4), stream}, "first");
-  const auto next = cast("first");
+  const auto next = same("first");
   g.node("Add", {next, linear(next, "two", 4)}, "second");
   g.output(linear("second", "out", 2));
   return g;
 }
 
 TEST(Placement, WhatANormReadsStaysFloatUpToTheNextSum) {
-  for (const bool casts : {false, true}) {
-    Analysed a(pre_norm(casts));
+  for (const char* between : {"", "Cast", "Identity"}) {
+    Analysed a(pre_norm(between));
     for (const Adds adds : {Adds::layer_norm, Adds::encoder}) {
       const Placement p = place(a, {.op_types = {"Add"}, .adds = adds, .add_channels = true});
       EXPECT_THAT(site_outputs(a, p), ElementsAre("first", "second"));
-      for (const Site& site : p.sites) ASSERT_EQ(site.operands.size(), 1u) << casts;
+      for (const Site& site : p.sites) ASSERT_EQ(site.operands.size(), 1u) << between;
       EXPECT_EQ(p.sites[0].operands[0].tensor, "one");
       EXPECT_EQ(p.sites[1].operands[0].tensor, "two");
       EXPECT_EQ(p.sites[1].operands[0].role, Role::channels);
@@ -225,7 +225,7 @@ TEST(Placement, WhatANormReadsStaysFloatUpToTheNextSum) {
         EXPECT_THAT(
             p.skipped,
             Contains(AllOf(Field(&SkippedNode::node, sum + std::string("_node")),
-                           Field(&SkippedNode::reason, HasSubstr("what a norm reads, too")))));
+                           Field(&SkippedNode::reason, HasSubstr("as a norm reads it, too")))));
     }
     const Placement all = place(a, {.op_types = {"Add"}, .adds = Adds::all});
     ASSERT_EQ(all.sites.size(), 2u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entities from tag_names of tokens, and scores of classes. tests/python/test_pipelines.py compares
+// Entities from labels of tokens, and scores of classes. tests/python/test_pipelines.py compares
 // them with Hugging Face's.
 #include "tasks/entities.hpp"
 
@@ -18,9 +18,9 @@ using testing::Field;
 using testing::FloatNear;
 using testing::IsEmpty;
 
-const std::vector<std::string> tag_names = {"O", "B-PER", "I-PER", "B-LOC", "I-LOC"};
+const std::vector<std::string> kTagNames = {"O", "B-PER", "I-PER", "B-LOC", "I-LOC"};
 
-/// Entities of a text whose letters have these tag_names, each with a probability of 0.6 but for
+/// Entities of a text whose letters have these labels, each with a probability of 0.6 but for
 /// those that are given.
 std::vector<TextEntity> found_entities(const std::string& text,
                                        const std::vector<std::size_t>& chosen,
@@ -29,13 +29,13 @@ std::vector<TextEntity> found_entities(const std::string& text,
   const text::Tokenizer tokenizer = letter_tokenizer().with_spans();
   const text::Encoding encoding = tokenizer.encode_with_spans(text);
   EXPECT_EQ(encoding.ids.size(), chosen.size());
-  std::vector<float> scores(chosen.size() * tag_names.size());
+  std::vector<float> scores(chosen.size() * kTagNames.size());
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const float most = i < sure.size() ? sure[i] : 0.6F;
-    for (std::size_t label = 0; label < tag_names.size(); ++label)
-      scores[i * tag_names.size() + label] = label == chosen[i] ? most : (1 - most) / 4;
+    for (std::size_t label = 0; label < kTagNames.size(); ++label)
+      scores[i * kTagNames.size() + label] = label == chosen[i] ? most : (1 - most) / 4;
   }
-  return find_entities(text, encoding, scores, tokenizer, tag_names, aggregation);
+  return find_entities(text, encoding, scores, tokenizer, kTagNames, aggregation);
 }
 
 testing::Matcher<TextEntity> entity(const std::string& label, std::uint32_t begin,
@@ -92,6 +92,17 @@ TEST(ClassScores, SoftmaxSigmoidAndNothing) {
   EXPECT_THAT(class_scores(logits, Activation::none), ElementsAre(1.0F, -2.0F, 0.0F));
   constexpr float most = std::numeric_limits<float>::max();
   EXPECT_THAT(class_scores(std::vector{most, -most}, Activation::softmax), ElementsAre(1.0F, 0.0F));
+}
+
+TEST(ClassScores, NaNIsLast) {
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  std::vector<std::size_t> found;
+  for (const ClassScore& score : best_classes(std::vector{nan, 1.0F, nan, infinity, 2.0F}, 9))
+    found.push_back(score.label);
+  EXPECT_THAT(found, ElementsAre(3, 4, 1, 0, 2));
+  const auto scores = class_scores(std::vector{nan, 1.0F}, Activation::sigmoid);
+  EXPECT_THAT(scores, ElementsAre(testing::IsNan(), FloatNear(0.731059F, 1e-6F)));
 }
 
 TEST(ClassScores, TheBestInTheirOrder) {

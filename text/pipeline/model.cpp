@@ -127,9 +127,12 @@ std::unique_ptr<Model> read_unigram(const JsonNode& node, Vocabulary& vocabulary
 
 }  // namespace
 
+std::string kind_of_model(const JsonNode& node) {
+  return text_or(node, "type", node.find("merges") ? "BPE" : "WordPiece");
+}
+
 std::unique_ptr<Model> read_model(const JsonNode& node, Vocabulary& vocabulary) {
-  // Old files have no type.
-  const std::string type = text_or(node, "type", node.find("merges") ? "BPE" : "WordPiece");
+  const std::string type = kind_of_model(node);
   if (type == "WordPiece") return read_wordpiece(node, vocabulary);
   if (type == "BPE") return read_bpe(node, vocabulary);
   if (type == "Unigram") return read_unigram(node, vocabulary);

@@ -88,6 +88,9 @@ struct UnigramOptions {
 };
 std::unique_ptr<Model> unigram_model(const Vocabulary& vocabulary, UnigramOptions options);
 
+/// "WordPiece", "BPE", "Unigram" or another, as a node "model" says it; old files have no type.
+std::string kind_of_model(const JsonNode& node);
+
 /// Reads a node "model": its vocabulary into `vocabulary`, which must outlive the model.
 std::unique_ptr<Model> read_model(const JsonNode& node, Vocabulary& vocabulary);
 

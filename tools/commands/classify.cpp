@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -63,6 +64,7 @@ tasks::Head head_of(const runtime::Session& session, const std::vector<std::stri
 }
 
 int run_classify(const ClassifyOptions& options) {
+  check_one_reads_input(options, options.task.labels);
   TextsRun run(options);
   if (!meets_requirement(run.session(), options)) return kCheckFailed;
   const std::vector<std::string> labels = find_labels(options.task, {options.model});
@@ -86,15 +88,20 @@ int run_classify(const ClassifyOptions& options) {
                                                                  : Activation::none);
         best[index] = tasks::best_classes(scores, options.top_k.value_or(1));
       });
-  Table table({">score", "label", "text"});
+  const bool ids = std::ranges::any_of(run.texts(), [](const auto& t) { return !t.id.empty(); });
+  std::vector<std::string> head = {">score", "label", "text"};
+  if (ids) head.insert(head.begin() + 2, "id");
+  Table table(head);
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < best.size(); ++i) {
     const InputText& text = run.texts()[i];
     nlohmann::ordered_json of_text = json_of(text);
     of_text["labels"] = nlohmann::ordered_json::array();
     for (const tasks::ClassScore& each : best[i]) {
-      table.add({fmt::format("{:.4f}", each.score), name_of(each.label),
-                 text.second ? text.text + " | " + *text.second : text.text});
+      std::vector<std::string> row = {fmt::format("{:.4f}", each.score), name_of(each.label),
+                                      text.second ? text.text + " | " + *text.second : text.text};
+      if (ids) row.insert(row.begin() + 2, text.id);
+      table.add(std::move(row));
       of_text["labels"].push_back({{"label", name_of(each.label)}, {"score", each.score}});
     }
     results.push_back(std::move(of_text));
@@ -110,15 +117,17 @@ void add_classify(CLI::App& program, Action& action) {
   const auto options = std::make_shared<ClassifyOptions>();
   CLI::App* command = add_texts_command(
       program, "classify",
-      "Tell which class a text, or a pair of texts, is of\n\n"
+      "Classify texts, or pairs of texts\n\n"
       "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with\n"
-      "text_pair for two texts, and id. Scores are probabilities: softmax, or the sigmoid of each\n"
-      "class where a text may be of several (problem_type in config.json beside the model).",
+      "text_pair for two texts, and id. Scores are the softmax of the logits; where problem_type "
+      "in\n"
+      "config.json beside the model says so, the sigmoid of each (multi-label) or the logits\n"
+      "(regression). A single logit is taken as bertcl rerank does.",
       "bertcl classify model.onnx reviews.txt --top-k 2", "ONNX model with logits [batch, classes]",
       *options);
   positive(*command, "--top-k", options->top_k, "The best N classes of each text; by default 1");
   one_of(command->add_option("--activation", options->activation,
-                             "What makes scores of logits; by default as above"),
+                             "Activation applied to the logits; by default as above"),
          {kSoftmax, kSigmoid, kNone});
   add_labels_option(*command, options->task);
   command->callback([options, &action] { action = [options] { return run_classify(*options); }; });

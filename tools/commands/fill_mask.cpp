@@ -34,25 +34,44 @@ struct Candidate {
 };
 
 tasks::Sequence encode(const InputText& text, const text::Tokenizer& tokenizer, int max_length) {
+  check_single(text, "fill-mask");
   tasks::Sequence sequence = tasks::encode_text(text.text, tokenizer, max_length);
   const std::int32_t mask = tokenizer.mask_id();
   for (std::size_t i = 0; i < sequence.length(); ++i)
     if (sequence.ids[i] == mask) sequence.places.push_back(i);
   if (sequence.places.empty())
     throw Error(fmt::format(
-        "no {} in '{}'{}", tokenizer.token(mask), text::excerpt_of(text.text),
-        sequence.cut > 0 ? fmt::format(", of which {} tokens are read", sequence.length()) : ""));
+        "{}: no {} in '{}'{}", text.place, tokenizer.token(mask), text::excerpt_of(text.text),
+        sequence.cut > 0
+            ? fmt::format(" within its first {} tokens (raise --max-seq-length)", sequence.length())
+            : "; put it where a token is hidden"));
   return sequence;
+}
+
+void check_mask(const text::Tokenizer& tokenizer, const std::string& model) {
+  try {
+    tokenizer.mask_id();
+  } catch (const Error&) {
+    throw Error(
+        fmt::format("{}: its tokenizer has no mask token, [MASK] or <mask>; use that of a "
+                    "masked language model (--vocab FILE)",
+                    model));
+  }
 }
 
 /// The best tokens for a mask, by their probabilities among all of the vocabulary.
 std::vector<Candidate> candidates(const tasks::Sequence& sequence, std::size_t place,
                                   std::span<const float> logits, std::size_t count,
-                                  const text::Decoder& decode) {
+                                  const text::Tokenizer& tokenizer, const text::Decoder& decode) {
   std::vector<std::int64_t> ids(sequence.ids.begin(), sequence.ids.end());
   std::vector<Candidate> all;
-  const auto scores = tasks::class_scores(logits, tasks::Activation::softmax);
+  auto scores = tasks::class_scores(logits, tasks::Activation::softmax);
+  // Some models have more classes than the vocabulary has tokens, and some ids have no token.
+  scores.resize(tokenizer.vocabulary_size());
+  for (std::size_t id = 0; id < scores.size(); ++id)
+    if (tokenizer.token(static_cast<std::int32_t>(id)).empty()) scores[id] = -1;
   for (const tasks::ClassScore& best : tasks::best_classes(scores, count)) {
+    if (best.score < 0) break;
     const auto id = static_cast<std::int64_t>(best.label);
     ids[place] = id;
     all.push_back({best.score, static_cast<std::int32_t>(id), decode(std::vector{id}, false),
@@ -62,8 +81,9 @@ std::vector<Candidate> candidates(const tasks::Sequence& sequence, std::size_t p
 }
 
 int run_fill_mask(const FillMaskOptions& options) {
-  TextsRun run(options);
+  TextsRun run(options, true);
   if (!meets_requirement(run.session(), options)) return kCheckFailed;
+  check_mask(run.tokenizer(), options.model);
   const std::size_t vocabulary = run.tokenizer().vocabulary_size();
   const text::Decoder decode(std::make_shared<const text::Tokenizer>(run.tokenizer()));
   std::vector<tasks::Sequence> sequences;
@@ -76,10 +96,10 @@ int run_fill_mask(const FillMaskOptions& options) {
       [&](std::size_t index, std::span<const float> logits) {
         const tasks::Sequence& sequence = sequences[index];
         const std::size_t classes = logits.size() / sequence.length();
-        // Some models have more classes than the vocabulary has tokens.
         for (const std::size_t place : sequence.places)
-          found[index].push_back(candidates(
-              sequence, place, logits.subspan(place * classes, vocabulary), options.top_k, decode));
+          found[index].push_back(candidates(sequence, place,
+                                            logits.subspan(place * classes, classes), options.top_k,
+                                            run.tokenizer(), decode));
       });
   Table table({">score", "token", "text"});
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
@@ -111,7 +131,7 @@ void add_fill_mask(CLI::App& program, Action& action) {
   const auto options = std::make_shared<FillMaskOptions>();
   CLI::App* command = add_texts_command(
       program, "fill-mask",
-      "Tell which tokens may stand for [MASK] in texts\n\n"
+      "Predict the tokens that [MASK] hides in texts\n\n"
       "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
       "an\n"
       "id. Each holds the mask token of its tokenizer, [MASK] or <mask>, once or several times.",

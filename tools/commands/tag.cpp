@@ -89,7 +89,8 @@ void print_entities(const std::string& text, const std::vector<FoundEntity>& ent
 }
 
 int run_tag(const TagOptions& options) {
-  TextsRun run(options);
+  check_one_reads_input(options, options.task.labels);
+  TextsRun run(options, true);
   if (!meets_requirement(run.session(), options)) return kCheckFailed;
   const std::vector<std::string> labels = find_labels(options.task, {options.model});
   tasks::check_tags_are_known(labels);
@@ -101,6 +102,7 @@ int run_tag(const TagOptions& options) {
       {true, labels.size(), false,
        fmt::format("{} classes: {}", labels.size(), fmt::join(labels, ", "))},
       [&](const InputText& text, int max_length) {
+        check_single(text, "tag");
         auto [sequence, encoding] = encode(text.text, run.tokenizer(), max_length);
         encodings.push_back(std::move(encoding));
         return std::move(sequence);
@@ -140,10 +142,11 @@ void add_tag(CLI::App& program, Action& action) {
       "Find names and other entities in texts\n\n"
       "Texts are the lines of TEXTS or of standard input, or JSON lines {\"text\": \"..\"} with "
       "an\n"
-      "id. Tokens get the labels of the model; those of one kind that follow each other are one\n"
-      "entity, as in Hugging Face's pipelines: simple goes by their B- and I- prefixes alone;\n"
-      "first, average and max label whole words before, as their first token, by the mean of\n"
-      "their scores, as their surest token; none lists tokens. start and end count characters.",
+      "id. Tokens get the labels of the model; adjacent ones of the same type are merged, as in\n"
+      "Hugging Face's pipelines: simple goes by their B- and I- prefixes alone; first, average "
+      "and\n"
+      "max label whole words first, by the first token, by the mean of the scores, by the token\n"
+      "with the highest score; none lists tokens. start and end count characters.",
       "bertcl tag model.onnx texts.txt --aggregation first",
       "ONNX model with logits [batch, seq, labels]", *options);
   one_of(command->add_option("--aggregation", options->aggregation,

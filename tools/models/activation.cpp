@@ -43,8 +43,8 @@ bool has_sigmoid(const std::filesystem::path& model) {
   if (name.empty() || name.ends_with("Sigmoid")) return true;
   if (name.ends_with("Identity")) return false;
   throw Error(
-      fmt::format("{}: unknown activation {} (choose from Sigmoid, Identity in config.json; "
-                  "bertcl rerank also has --sigmoid and --logits)",
+      fmt::format("{}: unknown activation {} (choose from Sigmoid, Identity in config.json, or "
+                  "override it: rerank --sigmoid or --logits, classify --activation)",
                   model.string(), name));
 }
 

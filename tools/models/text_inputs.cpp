@@ -2,6 +2,8 @@
 // Lines, and JSON lines.
 #include "tools/models/text_inputs.hpp"
 
+#include <fmt/format.h>
+
 #include <string_view>
 
 #include "bertcl/error.hpp"
@@ -11,17 +13,20 @@ namespace bertcl::tools {
 
 std::vector<InputText> read_input_texts(const std::string& path) {
   const text::DataFile file = text::read_data(path);
+  const auto place = [&](std::size_t line) { return fmt::format("{}:{}", file.name, line); };
   std::vector<InputText> texts;
   if (text::is_json_lines(file.content)) {
-    text::each_object(file, R"(each line is an object {"text": ".."})",
-                      [&](const text::JsonNode& object, std::size_t) {
-                        const auto id = object.find("id"), pair = object.find("text_pair");
-                        texts.push_back({id ? text::name_of(*id) : "", object.at("text").string(),
-                                         pair ? std::optional(pair->string()) : std::nullopt});
-                      });
+    text::each_object(
+        file, R"(each line is an object {"text": ".."})",
+        [&](const text::JsonNode& object, std::size_t number) {
+          const auto id = object.find("id"), pair = object.find("text_pair");
+          texts.push_back({id ? text::name_of(*id) : "", object.at("text").string(),
+                           pair ? std::optional(pair->string()) : std::nullopt, place(number)});
+        });
   } else {
-    text::each_line(file.content, [&](std::string_view line, std::size_t) {
-      if (!text::is_blank(line)) texts.push_back({"", std::string(line), std::nullopt});
+    text::each_line(file.content, [&](std::string_view line, std::size_t number) {
+      if (!text::is_blank(line))
+        texts.push_back({"", std::string(line), std::nullopt, place(number)});
     });
   }
   if (texts.empty()) throw Error(file.name + ": contains no text; each line is one");

@@ -7,9 +7,11 @@
 
 namespace bertcl::tools {
 
+/// A text, or two that are read together.
 struct InputText {
   std::string id, text;  ///< `id` may be empty
   std::optional<std::string> second;
+  std::string place;  ///< "texts.txt:2", for messages
 };
 
 /// Lines that are not blank, or JSON lines {"text": ".."} with text_pair and id; "-" is standard

@@ -44,11 +44,12 @@ std::string checked_texts(const std::string& path) {
 
 }  // namespace
 
-TextsRun::TextsRun(const TextsOptions& options)
+TextsRun::TextsRun(const TextsOptions& options, bool with_spans)
     : options_(options),
       device_(opencl::ContextFuture::open(options.device)),
       inputs_(device_.meanwhile([&] {
-        return std::pair(load_tokenizer(options.vocabulary, {options.model}).with_spans(),
+        const text::Tokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
+        return std::pair(with_spans ? tokenizer.with_spans() : tokenizer,
                          read_input_texts(checked_texts(options.texts)));
       })),
       session_(load_model(options.model, options, device_)) {}
@@ -68,14 +69,12 @@ void TextsRun::run(const tasks::Head& head, const EncodeFn& encode, const tasks:
   model.warm_up();
 
   const Stopwatch clock;
-  Progress progress(fmt::format("{}", std::filesystem::path(options_.model).stem().string()),
-                    "texts");
+  Progress progress("running", "texts");
   const auto take = [&](std::size_t index, std::span<const float> output) {
     if (!options_.allow_nonfinite && !tasks::all_finite(output))
       throw Error(
-          fmt::format("the model returned NaN or infinity for text {}, counted from 0; "
-                      "--allow-nonfinite continues",
-                      index));
+          fmt::format("the model returned NaN or infinity for {}; --allow-nonfinite continues",
+                      texts()[index].place));
     visit(index, output);
   };
   model_seconds_ = naming_model(options_.model, [&] {
@@ -111,6 +110,16 @@ CLI::App* add_texts_command(CLI::App& program, const std::string& name,
            "Tokens of a text, separators included; by default as many as the model takes, or 512");
   add_vocabulary_options(*command, options.vocabulary);
   return command;
+}
+
+void check_one_reads_input(const TextsOptions& options, const std::string& labels) {
+  if (options.texts == "-" && labels == "-")
+    throw Error("TEXTS and --labels both read standard input; name a file for one of them");
+}
+
+void check_single(const InputText& text, const std::string& command) {
+  if (text.second)
+    throw Error(fmt::format("{}: has text_pair, but {} reads single texts", text.place, command));
 }
 
 nlohmann::ordered_json json_of(const InputText& text) {

@@ -18,6 +18,7 @@
 
 namespace bertcl::tools {
 
+/// MODEL, TEXTS, and how texts are tokenized.
 struct TextsOptions : ModelOptions {
   std::string model, texts = "-";
   VocabularyOptions vocabulary;
@@ -29,15 +30,16 @@ CLI::App* add_texts_command(CLI::App& program, const std::string& name,
                             const std::string& description, const std::string& example,
                             const std::string& model_help, TextsOptions& options);
 
-/// The texts of the options, their tokenizer with spans, and the model.
+/// The texts of the options, their tokenizer, and the model.
 class TextsRun {
  public:
   /// The sequence of a text in at most `max_length` tokens.
   using EncodeFn = std::function<tasks::Sequence(const InputText& text, int max_length)>;
 
-  /// Reads texts and tokenizer while the device is opened. Throws Error if standard input is a
-  /// terminal. `options` must outlive the object.
-  explicit TextsRun(const TextsOptions& options);
+  /// Reads texts and tokenizer while the device is opened; `with_spans` gives
+  /// Tokenizer::with_spans(). Throws Error if standard input is a terminal. `options` must outlive
+  /// the object.
+  explicit TextsRun(const TextsOptions& options, bool with_spans = false);
 
   const runtime::Session& session() const { return session_; }
   const text::Tokenizer& tokenizer() const { return inputs_.first; }
@@ -58,6 +60,12 @@ class TextsRun {
   std::size_t tokens_ = 0, truncated_ = 0;
   double seconds_ = 0, model_seconds_ = 0;
 };
+
+/// Throws Error if `labels`, the value of --labels, and the texts are both standard input.
+void check_one_reads_input(const TextsOptions& options, const std::string& labels);
+
+/// Throws Error that names the place if there are two texts.
+void check_single(const InputText& text, const std::string& command);
 
 /// {"id": .., "text": .., "text_pair": ..}, with the id and the second text where there are any.
 nlohmann::ordered_json json_of(const InputText& text);

@@ -61,16 +61,15 @@ bool is_table_of_rows(ir::Value* v, const ir::Shape& x) {
          ops::depends_on_sizes_only(v);
 }
 
-/// Moves a factor of heads into the scale of the scores. One that is quantized with them, which
-/// divides the scale of that, must be a power of two: then no value is rounded otherwise.
+/// Moves a factor of heads into the scale of the scores. One that is quantized with them divides the
+/// scale of that and must be positive; if it is no power of two, a result next to a rounding tie may
+/// change, as in fold_channel_factor.
 bool take_factor(Heads& heads, double factor) {
   heads.scale *= factor;
   if (!heads.quantize) return true;
   heads.quantized_factor *= factor;
-  int exponent = 0;
   const double step = *scalar_value(heads.quantize->inputs[1]) / heads.quantized_factor;
-  return std::frexp(heads.quantized_factor, &exponent) == 0.5 &&
-         std::isnormal(static_cast<float>(step));
+  return heads.quantized_factor > 0 && std::isnormal(static_cast<float>(step));
 }
 
 }  // namespace

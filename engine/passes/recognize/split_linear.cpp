@@ -148,14 +148,20 @@ bool split_columns(ir::Graph& g, ir::Node& whole) {
 
 using Permutation = std::vector<std::int64_t>;
 
+/// The node that alone reads v; null if there are several, or v is an output of the graph.
+ir::Node* only_user(const ir::Graph& g, const ir::Value* v) {
+  return v->users.size() == 1 && !g.is_output(v) ? v->users.front() : nullptr;
+}
+
 /// The axes of v [batch, seq, parts, heads, size] in the order in which the Transpose that alone
 /// reads it leaves them; v becomes its result. As they are if there is none.
 void follow_transpose(const ir::Graph& g, ir::Value*& v, Permutation& axes) {
-  if (!g.used_once(v) || v->users[0]->op != "Transpose") return;
+  const ir::Node* user = only_user(g, v);
+  if (!user || user->op != "Transpose") return;
   const Permutation before = axes;
-  const auto& perm = v->users[0]->ints_attribute("perm");
+  const auto& perm = user->ints_attribute("perm");
   for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = before[static_cast<std::size_t>(perm[i])];
-  v = v->users[0]->output();
+  v = user->output();
 }
 
 /// The place of the parts among the axes.
@@ -174,20 +180,22 @@ std::optional<HeadsOfPart> heads_of(const ir::Graph& g, const Part& part, Permut
   if (part.count != 1) return std::nullopt;
   ir::Value* v = part.result;
   follow_transpose(g, v, axes);
-  if (!g.used_once(v) || v->users[0]->op != "Squeeze") return std::nullopt;
+  ir::Node* squeeze = only_user(g, v);
+  if (!squeeze || squeeze->op != "Squeeze") return std::nullopt;
   ir::Shape squeezed = v->type.shape;
   squeezed.erase(squeezed.begin() + axis_of_parts(axes));
-  if (v->users[0]->output()->type.shape != squeezed) return std::nullopt;
+  if (squeeze->output()->type.shape != squeezed) return std::nullopt;
   axes.erase(axes.begin() + axis_of_parts(axes));
   for (std::int64_t& axis : axes) axis -= axis > 2;
-  return HeadsOfPart{part.first, axes, v->users[0]};
+  return HeadsOfPart{part.first, axes, squeeze};
 }
 
 /// Queries, keys and values on an axis of their own.
 bool split_heads_axis(ir::Graph& g, ir::Node& whole) {
   ir::Value* y = whole.output();
-  if (!g.used_once(y) || y->users[0]->op != "Reshape") return false;
-  ir::Value* apart = y->users[0]->output();
+  const ir::Node* reshape = only_user(g, y);
+  if (!reshape || reshape->op != "Reshape") return false;
+  ir::Value* apart = reshape->output();
   const ir::Shape shape = apart->type.shape;
   if (shape.size() != 5 || y->type.shape.size() != 3) return false;
   if (shape[0] != y->type.shape[0] || shape[1] != y->type.shape[1]) return false;

@@ -109,9 +109,10 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Attention
 /// Why a variant cannot run here; not every one adds a bias or keeps to a window.
 kernels::Refusal why_not(Builder& b, const AttentionVariant& variant, const ir::Node& node,
                          const ir::Value* bias) {
-  if (!variant.takes_bias && (bias || node.has("window")))
+  const kernels::Refusal refusal = why_not(b, variant.needs);
+  if (refusal.reason.empty() && !variant.takes_bias && (bias || node.has("window")))
     return {"it takes no bias of the scores and no window"};
-  return why_not(b, variant.needs);
+  return refusal;
 }
 
 void set_bias(Builder& b, const ir::Node& node, const ir::Value* bias, auto& arguments) {
