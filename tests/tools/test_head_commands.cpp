@@ -80,8 +80,8 @@ TEST_F(HeadCommandTest, PairsAndIds) {
   EXPECT_EQ(results[0].at("text_pair"), "It is wet.");
   EXPECT_FALSE(results[1].contains("id") || results[1].contains("text_pair"));
   const ProgramResult text = run("classify", pairs, {"--labels", "a,b"});
-  EXPECT_THAT(text.out,
-              AllOf(StartsWith(" score  label  text\n"), HasSubstr("It rains. | It is wet.\n")));
+  EXPECT_THAT(text.out, AllOf(StartsWith(" score  label  id  text\n"),
+                              HasSubstr("7   It rains. | It is wet.\n")));
 }
 
 TEST_F(HeadCommandTest, EntitiesHaveTheirPlacesInCharacters) {
