@@ -25,7 +25,7 @@
 // The four lanes of a row exchange the largest score of a step, and at the end their totals, by
 // shfl.sync. A masked key contributes nothing, whatever its k and v hold. A padded sequence gives
 // the same bytes as a packed one: missing keys add 0. What f16 cannot hold (65,520 and more)
-// becomes infinite, and so may the result, or NaN.
+// becomes infinite, and so may the result, or NaN: where all keys have minus infinity, too.
 //
 // Grid: (ITEMS * ceil(longest sequence / ROWS), heads, batch), work-group (ITEMS, 1, 1) with ITEMS
 // = 2 * ROWS; block_rows, bias and window are not read. Bounds: head_size <= HEAD_MAX; 33 KB of
