@@ -59,12 +59,8 @@ int run_embed(const EmbedOptions& options) {
   if (options.texts == "-" && isatty(STDIN_FILENO) == 1)
     throw Error("nothing to embed: name a file of texts, or give them on standard input");
   const auto device = opencl::ContextFuture::open(options.device);
-  const tasks::EmbeddingFiles files =
-      device.meanwhile([&] { return tasks::read_embedding_files(options.model); });
-  const auto [tokenizer, texts] = device.meanwhile([&] {
-    return std::pair(load_tokenizer(options.embedding.vocabulary, {options.model}),
-                     read_embedded_texts(options.texts));
-  });
+  const auto [files, tokenizer, texts] =
+      read_embedding_inputs(options.model, options.texts, options.embedding.vocabulary, device);
   const std::string prompt = prompt_of(files, options.prompt, options.prompt_name);
   const runtime::Pooling pooling = pooling_of(options.embedding.pooled, files);
   runtime::Session session = load_embedding_model(options.model, options, pooling, device);
@@ -133,14 +129,7 @@ void add_embed(CLI::App& program, Action& action) {
       "beside\n"
       "the model, or in the folder above its folder onnx.",
       "bertcl embed model.onnx texts.txt -o vectors.npy", *options);
-  options->texts = "-";
-  model_file(command->add_option("MODEL", options->model,
-                                 "ONNX model whose output is hidden states or text vectors"))
-      ->required()
-      ->type_name("");
-  input_file(
-      command->add_option("TEXTS", options->texts, "Texts; - is standard input, the default"))
-      ->type_name("");
+  add_embedding_arguments(*command, options->model, options->texts);
   output_file(command->add_option("-o,--output", options->output, "File to write"))
       ->type_name("FILE");
   add_pooling_options(*command, options->embedding.pooled);

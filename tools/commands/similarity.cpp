@@ -165,12 +165,8 @@ int run_similarity(const SimilarityOptions& options) {
   if (options.texts == "-" && isatty(STDIN_FILENO) == 1)
     throw Error("no texts: name a file of them, or give them on standard input");
   const auto device = opencl::ContextFuture::open(options.device);
-  const tasks::EmbeddingFiles files =
-      device.meanwhile([&] { return tasks::read_embedding_files(options.model); });
-  const auto [tokenizer, texts] = device.meanwhile([&] {
-    return std::pair(load_tokenizer(options.embedding.vocabulary, {options.model}),
-                     read_embedded_texts(options.texts));
-  });
+  const auto [files, tokenizer, texts] =
+      read_embedding_inputs(options.model, options.texts, options.embedding.vocabulary, device);
   if (!options.query && texts.size() == 1)
     throw Error("one text has no pair; give more of them, or a query with -q");
   const std::string function = function_of(options, files);
@@ -257,14 +253,7 @@ void add_similarity(CLI::App& program, Action& action) {
       "texts;\n"
       "without a query, or without such prompts, the default one.",
       "bertcl similarity model.onnx texts.txt -q \"Who maintains OpenCL?\" --top-k 5", *options);
-  options->texts = "-";
-  model_file(command->add_option("MODEL", options->model,
-                                 "ONNX model whose output is hidden states or text vectors"))
-      ->required()
-      ->type_name("");
-  input_file(
-      command->add_option("TEXTS", options->texts, "Texts; - is standard input, the default"))
-      ->type_name("");
+  add_embedding_arguments(*command, options->model, options->texts);
   CLI::Option* query =
       command->add_option("-q,--query", options->query, "The text to find similar ones to")
           ->check(CLI::Validator(

@@ -41,6 +41,16 @@ std::vector<EmbeddedText> read_embedded_texts(const std::string& path) {
   return texts;
 }
 
+EmbeddingInputs read_embedding_inputs(const std::string& model, const std::string& texts,
+                                      const VocabularyOptions& vocabulary,
+                                      const opencl::ContextFuture& device) {
+  return device.meanwhile([&] {
+    tasks::EmbeddingFiles files = tasks::read_embedding_files(model);
+    text::Tokenizer tokenizer = load_tokenizer(vocabulary, {model});
+    return EmbeddingInputs{std::move(files), std::move(tokenizer), read_embedded_texts(texts)};
+  });
+}
+
 std::string prompt_of(const tasks::EmbeddingFiles& files, const std::optional<std::string>& prompt,
                       const std::optional<std::string>& name) {
   std::string chosen = prompt.value_or(files.default_prompt);

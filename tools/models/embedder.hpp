@@ -27,6 +27,18 @@ struct EmbeddedText {
 /// Throws Error that names file and line, also where there is no text.
 std::vector<EmbeddedText> read_embedded_texts(const std::string& path);
 
+/// What a command that embeds reads.
+struct EmbeddingInputs {
+  tasks::EmbeddingFiles files;
+  text::Tokenizer tokenizer;
+  std::vector<EmbeddedText> texts;
+};
+
+/// Files and tokenizer of `model`, and read_embedded_texts(), while the device is opened.
+EmbeddingInputs read_embedding_inputs(const std::string& model, const std::string& texts,
+                                      const VocabularyOptions& vocabulary,
+                                      const opencl::ContextFuture& device);
+
 /// The text before each text: `prompt`, else that of the model's files by `name`, else their
 /// default. Throws Error on an unknown name, and as check_prompt().
 std::string prompt_of(const tasks::EmbeddingFiles& files, const std::optional<std::string>& prompt,

@@ -4,9 +4,20 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/options/file_options.hpp"
 #include "tools/options/option_checks.hpp"
 
 namespace bertcl::tools {
+
+void add_embedding_arguments(CLI::App& command, std::string& model, std::string& texts) {
+  texts = "-";
+  model_file(command.add_option("MODEL", model,
+                                "ONNX model whose output is hidden states or text vectors"))
+      ->required()
+      ->type_name("");
+  input_file(command.add_option("TEXTS", texts, "Texts; - is standard input, the default"))
+      ->type_name("");
+}
 
 void add_embedding_options(CLI::App& command, EmbeddingOptions& options) {
   positive(command, "--batch-tokens", options.batch_tokens, "Maximum tokens per batch");
