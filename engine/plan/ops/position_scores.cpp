@@ -78,11 +78,10 @@ std::array<Size, 3> grid_of(const PositionScoresVariant& variant, std::int64_t h
 kernels::Refusal why_not(Builder& b, const PositionScoresVariant& variant, const ir::Node& node) {
   const ir::Type& positions = node.inputs[ps::positions]->type;
   const std::int64_t size = positions.shape[1].constant(), count = positions.shape[2].constant();
+  const bool tokens_are_bytes = ir::is_int8(node.inputs[ps::x]->type.dtype);
+  if (variant.takes_bytes && !(tokens_are_bytes && ir::is_int8(positions.dtype)))
+    return {"tokens and positions are not both quantized", !tokens_are_bytes};
   if (kernels::Refusal refusal = why_not(b, variant.needs); !refusal.reason.empty()) return refusal;
-  if (variant.takes_bytes &&
-      !(ir::is_int8(positions.dtype) && ir::is_int8(node.inputs[ps::x]->type.dtype)))
-    return {"tokens and positions are not both quantized",
-            !ir::is_int8(node.inputs[ps::x]->type.dtype)};
   if (variant.takes_blocks && size > max_private_columns)
     return {fmt::format("it takes heads of up to {} columns", max_private_columns)};
   if (variant.most_positions != 0 && count > variant.most_positions)
