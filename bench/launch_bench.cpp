@@ -21,7 +21,7 @@ namespace {
 
 using namespace bertcl::opencl;
 
-constexpr int kSteps = 89;  // of BERT-base in int8
+constexpr int kSteps = 87;  // of BERT-base in int8
 std::shared_ptr<Context> context;
 
 void run_empty_plan(benchmark::State& state) {

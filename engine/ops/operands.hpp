@@ -238,7 +238,8 @@ enum : std::size_t { padded, seq_offsets };
 inline constexpr std::string_view names[] = {"padded", "seq_offsets"};
 }  // namespace pack
 
-/// Rows of [tokens, ..] as [batch, seq, ..], with zeros for padding.
+/// Rows of [tokens, ..] as [batch, seq, ..], with zeros for padding. Those of [tokens, n] also as
+/// two results [batch, seq, k] and [batch, seq, n - k].
 namespace unpack {
 enum : std::size_t { packed, seq_offsets };
 inline constexpr std::string_view names[] = {"packed", "seq_offsets"};

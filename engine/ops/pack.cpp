@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 
 #include "ops/fused.hpp"
 #include "ops/operands.hpp"
@@ -57,40 +59,71 @@ std::vector<ir::Type> infer_pack(InferContext& context) {
   shape[0] = symbols::dim(symbols::tokens);
   return {{context.type(0).dtype, std::move(shape)}};
 }
+/// One result, or two of parts of the columns.
 std::vector<ir::Type> infer_unpack(InferContext& context) {
   const ir::Shape& rows = context.shape(operands::unpack::packed);
-  const ir::Shape& declared = context.node.output()->type.shape;
+  const auto& results = context.node.outputs;
+  const ir::Shape& declared = results[0]->type.shape;
   if (rows.empty() || declared.size() != rows.size() + 1)
     context.fail("the result is not [batch, seq, ..] of rows [tokens, ..]");
   ir::Shape shape{declared[0], declared[1]};
   shape.insert(shape.end(), rows.begin() + 1, rows.end());
-  return {{context.type(0).dtype, std::move(shape)}};
+  const ir::DType type = context.type(0).dtype;
+  if (results.size() == 1) return {{type, std::move(shape)}};
+  std::int64_t columns = 0;
+  std::vector<ir::Type> parts;
+  for (const ir::Value* result : results) {
+    if (result->type.shape.size() != 3 || !result->type.shape.back().is_constant())
+      context.fail(fmt::format("'{}' is not [batch, seq, columns]", result->name));
+    columns += result->type.shape.back().constant();
+    parts.push_back({type, shape});
+    parts.back().shape.back() = result->type.shape.back();
+  }
+  if (results.size() > 2 || rows.size() != 2 || rows.back() != ir::Dim(columns))
+    context.fail(fmt::format("the results are not two parts of the columns of {}", ir::str(rows)));
+  return parts;
 }
 
-/// Copies rows between row b * seq + s of a padded tensor and row seq_offsets[b] + s of a packed
-/// one.
-std::vector<ir::Tensor> move_rows(const EvaluateContext& context, bool packs) {
+/// Calls copy(row b * seq + s, row seq_offsets[b] + s) for each token s of each sequence b.
+void for_each_token(const ir::Tensor& seq_offsets, std::int64_t seq,
+                    const std::function<void(std::int64_t, std::int64_t)>& copy) {
+  const auto offsets = seq_offsets.to_ints();
+  for (std::size_t b = 0; b + 1 < offsets.size(); ++b)
+    for (std::int64_t row = offsets[b]; row < offsets[b + 1]; ++row)
+      copy(static_cast<std::int64_t>(b) * seq + row - offsets[b], row);
+}
+
+std::int64_t row_bytes(ir::DType type, const ir::Sizes& sizes, std::size_t leading) {
+  return std::accumulate(sizes.begin() + static_cast<std::ptrdiff_t>(leading), sizes.end(),
+                         static_cast<std::int64_t>(ir::size_of(type)), std::multiplies<>());
+}
+
+std::vector<ir::Tensor> evaluate_pack(const EvaluateContext& context) {
   const ir::Tensor& in = context.in(0);
-  const auto offsets = context.in(1).to_ints();
-  const ir::Sizes sizes = context.result_sizes();
-  const ir::Sizes& padded = packs ? in.shape() : sizes;
-  std::int64_t bytes = static_cast<std::int64_t>(ir::size_of(in.dtype()));
-  for (std::size_t d = 2; d < padded.size(); ++d) bytes *= padded[d];
-  ir::Tensor out = ir::Tensor::zeros(in.dtype(), sizes);
-  for (std::int64_t b = 0; b < padded[0]; ++b) {
-    const std::int64_t begin = offsets.at(static_cast<std::size_t>(b));
-    const std::int64_t rows = offsets.at(static_cast<std::size_t>(b) + 1) - begin;
-    const std::int64_t from = packs ? b * padded[1] : begin, to = packs ? begin : b * padded[1];
-    std::copy_n(in.bytes().begin() + from * bytes, rows * bytes,
-                out.mutable_bytes().begin() + to * bytes);
-  }
+  const std::int64_t bytes = row_bytes(in.dtype(), in.shape(), 2);
+  ir::Tensor out = ir::Tensor::zeros(in.dtype(), context.result_sizes());
+  for_each_token(context.in(1), in.shape()[1], [&](std::int64_t padded, std::int64_t packed) {
+    std::copy_n(in.bytes().begin() + padded * bytes, bytes,
+                out.mutable_bytes().begin() + packed * bytes);
+  });
   return {out};
 }
-std::vector<ir::Tensor> evaluate_pack(const EvaluateContext& context) {
-  return move_rows(context, /*packs=*/true);
-}
 std::vector<ir::Tensor> evaluate_unpack(const EvaluateContext& context) {
-  return move_rows(context, /*packs=*/false);
+  const ir::Tensor& in = context.in(0);
+  const std::int64_t stride = row_bytes(in.dtype(), in.shape(), 1);
+  std::vector<ir::Tensor> results;
+  std::int64_t first = 0;  // byte of the row
+  for (std::size_t i = 0; i < context.node.outputs.size(); ++i) {
+    const ir::Sizes sizes = context.result_sizes(i);
+    const std::int64_t bytes = row_bytes(in.dtype(), sizes, 2);
+    ir::Tensor& out = results.emplace_back(ir::Tensor::zeros(in.dtype(), sizes));
+    for_each_token(context.in(1), sizes[1], [&](std::int64_t padded, std::int64_t packed) {
+      std::copy_n(in.bytes().begin() + packed * stride + first, bytes,
+                  out.mutable_bytes().begin() + padded * bytes);
+    });
+    first += bytes;
+  }
+  return results;
 }
 
 std::vector<ir::Type> infer_quantize_rows(InferContext& context) {

@@ -24,7 +24,8 @@ MakePass find_layer_norm, find_rms_norm, find_gelu, fold_channel_factor, lift_qu
 MakePass lower_linear_q, lower_attention_q, lower_add_norm_q;
 Pass find_attention(bool keeps_padding);
 Pass fold_dequantize(const ir::Limits& limits);
-MakePass fuse_qkv, fuse_activation, fuse_gated, fuse_quantize, fuse_rotary, pack_tokens;
+MakePass fuse_qkv, fuse_activation, fuse_gated, fuse_quantize, fuse_rotary, pack_tokens,
+    fuse_unpack_split;
 Pass choose_precision(const Precision& precision);
 
 namespace {
@@ -56,7 +57,7 @@ std::vector<Pass> pipeline(const Options& options) {
       dead_code(),
       // fuse: fewer, larger launches
       fuse_activation(), fuse_gated(), fuse_quantize(), fuse_qkv(), fuse_rotary(), pack_tokens(),
-      dead_code(),
+      fuse_unpack_split(), dead_code(),
       // precision: f32, or less where it is asked for
       choose_precision(options.precision)};
   const auto left_out = [&](std::string_view name) {

@@ -278,7 +278,7 @@ Plan try_plan(const ir::Graph& graph, std::shared_ptr<opencl::Context> context,
       continue;
     }
     const ir::Node* producer = output.value->producer;
-    const bool unpacked = producer && producer->op == "unpack";
+    const bool unpacked = producer && producer->op == "unpack" && producer->outputs.size() == 1;
     plan.outputs.push_back({output.name,
                             builder.slot_of(output.value),
                             {},

@@ -195,6 +195,7 @@ TEST(PackTokens, ThereAndBack) {
                                                          .batch = batch,
                                                          .seq = seq,
                                                          .row_bytes = row_bytes,
+                                                         .second_bytes = 0,
                                                          .rows_per_item = 5});
     run(kernel, ceil_div(36, 5));
     expect_equal(out_padded.values(), padded, "unpack");
@@ -209,6 +210,37 @@ TEST(PackTokens, ThereAndBack) {
                                                        .rows_per_item = 5});
     run(kernel, ceil_div(36, 5));
     expect_equal(out_packed.values(), packed, "pack");
+  }
+}
+
+TEST(PackTokens, RowsAreTakenApart) {
+  const Ints offsets{0, 5, 5, 6, 15};
+  const std::size_t columns = 20;
+  const auto packed = integers<int32_t>(15 * columns, 1, -1000, 1000);
+  for (const std::size_t first : {1u, 3u, 16u, 19u}) {
+    std::vector<int32_t> expected[2];
+    for (std::size_t b = 0; b < 4; ++b)
+      for (std::size_t s = 0; s < 9; ++s) {
+        const auto row = static_cast<std::size_t>(offsets[b]) + s;
+        const bool is_padding = row >= static_cast<std::size_t>(offsets[b + 1]);
+        for (std::size_t i = 0; i < columns; ++i)
+          expected[i >= first].push_back(is_padding ? 0 : packed[row * columns + i]);
+      }
+    Output<int32_t> padded(expected[0].size()), second(expected[1].size());
+    auto kernel = device().kernel("unpack", "unpack");
+    kernels::set(kernel, kernels::Unpack<KernelArgument>{
+                             .packed = upload(packed),
+                             .padded = padded.buffer(),
+                             .second = second.buffer(),
+                             .seq_offsets = upload(offsets),
+                             .batch = 4,
+                             .seq = 9,
+                             .row_bytes = static_cast<int32_t>(4 * first),
+                             .second_bytes = static_cast<int32_t>(4 * (columns - first)),
+                             .rows_per_item = 5});
+    run(kernel, ceil_div(36, 5));
+    expect_equal(padded.values(), expected[0], "first part");
+    expect_equal(second.values(), expected[1], "second part");
   }
 }
 

@@ -238,11 +238,15 @@ class Moves(KernelTest):
             (packed,) = run_items("pack", "pack", 3, padded, Out((7, width), np.uint8), offsets, 3, 4, width, 5,
                                   align=4)
             self.expect_near(packed, expected, 0, width)
-            (back,) = run_items("unpack", "unpack", 3, packed, Out(padded.shape, np.uint8), offsets, 3, 4, width, 5,
-                                align=4)
+            (back,) = run_items("unpack", "unpack", 3, packed, Out(padded.shape, np.uint8), None, offsets, 3, 4, width,
+                                0, 5, align=4)
             for b, n in enumerate(lengths):
                 padded[b, n:] = 0
             self.expect_near(back, padded, 0, width)
+            if width % 4 == 0:
+                start, end = run_items("unpack", "unpack", 3, packed, Out((3, 4, 4), np.uint8),
+                                       Out((3, 4, width - 4), np.uint8), offsets, 3, 4, 4, width - 4, 5, align=4)
+                self.expect_near(np.concatenate([start, end], axis=2), padded, 0, width)
 
 
 class Matmuls(KernelTest):

@@ -28,8 +28,8 @@ SPELLINGS = [
     dict(opset=23, gelu="tanh"),
 ]
 # Launches of two fused layers between the embeddings and the head
-FUSED = {"embed_norm": 1, "linear": 9, "attention": 2, "add_norm": 4, "unpack": 1, "Split": 2}
-FUSED_INT8 = {"embed_norm": 1, "linear_q": 9, "attention_q": 2, "add_norm": 4, "unpack": 1, "Split": 2}
+FUSED = {"embed_norm": 1, "linear": 9, "attention": 2, "add_norm": 4, "unpack": 1}
+FUSED_INT8 = {"embed_norm": 1, "linear_q": 9, "attention_q": 2, "add_norm": 4, "unpack": 1}
 
 
 def batch(spec, lengths, seed=0):

@@ -110,17 +110,20 @@ struct Pack {
   };
 };
 
-/// The inverse; padding rows are 0.
+/// The inverse; padding rows are 0. The end of each row may go to another tensor.
 template <class A>
 struct Unpack {
-  A packed{}, padded{}, seq_offsets{}, batch{}, seq{}, row_bytes{}, rows_per_item{};
+  A packed{}, padded{}, second{}, seq_offsets{}, batch{}, seq{}, row_bytes{}, second_bytes{},
+      rows_per_item{};
   static constexpr Field<Unpack, A> fields[] = {
-      {&Unpack::packed, "packed", "any"},
-      {&Unpack::padded, "padded", "any=packed"},
+      {&Unpack::packed, "packed", "any"},            // [tokens, row_bytes + second_bytes]
+      {&Unpack::padded, "padded", "any=packed"},     // [batch, seq, row_bytes]
+      {&Unpack::second, "second", "any=packed?"},    // [batch, seq, second_bytes]
       {&Unpack::seq_offsets, "seq_offsets", "i32"},  // [batch + 1]
       {&Unpack::batch, "batch", "int"},
       {&Unpack::seq, "seq", "int"},
       {&Unpack::row_bytes, "row_bytes", "int"},
+      {&Unpack::second_bytes, "second_bytes", "int"},
       {&Unpack::rows_per_item, "rows_per_item", "int"},
   };
 };

@@ -23,40 +23,49 @@ void lower_pack_inputs(Builder& b, const ir::Graph&, const ir::Node& node) {
   if (node.has("keeps_padding")) b.plan().keeps_padding = node.string_attribute("keeps_padding");
 }
 
+/// Of a row of [batch, seq, ...].
+std::int32_t row_bytes(const ir::Type& padded) {
+  std::int64_t bytes = static_cast<std::int64_t>(ir::size_of(padded.dtype));
+  for (std::size_t i = 2; i < padded.shape.size(); ++i) bytes *= padded.shape[i].constant();
+  return static_cast<std::int32_t>(bytes);
+}
+
 /// pack and unpack move rows between [batch, seq, ...] and [tokens, ...].
-void lower_move(Builder& b, const ir::Graph&, const ir::Node& node) {
-  const ir::Value* padded = node.op == "pack" ? node.inputs[0] : node.output();
+void lower_move(Builder& b, const ir::Node& node, const ir::Value* padded, auto arguments) {
   const ir::Shape& shape = padded->type.shape;
-  std::int64_t row_bytes = static_cast<std::int64_t>(ir::size_of(padded->type.dtype));
-  for (std::size_t i = 2; i < shape.size(); ++i) row_bytes *= shape[i].constant();
   const std::int32_t rows = b.chunk() / 64 + 1;
-  const auto launch = [&](auto arguments) {
-    arguments.seq_offsets = b.in(node.inputs[1]);
-    arguments.batch = Size{shape[0]};
-    arguments.seq = Size{shape[1]};
-    arguments.row_bytes = static_cast<std::int32_t>(row_bytes);
-    arguments.rows_per_item = rows;
-    b.launch(node, "copy", "rows", b.kernel(node.op, node.op), arguments,
-             {Size{shape[0] * shape[1], rows}, Size{}, Size{}});
-  };
-  const Argument from = b.in(node.inputs[0]), to = b.out(node.output());
-  if (node.op == "pack") {
-    kernels::Pack<Argument> arguments;
-    arguments.padded = from, arguments.packed = to;
-    launch(std::move(arguments));
-  } else {
-    kernels::Unpack<Argument> arguments;
-    arguments.packed = from, arguments.padded = to;
-    launch(std::move(arguments));
+  arguments.seq_offsets = b.in(node.inputs[1]);
+  arguments.batch = Size{shape[0]};
+  arguments.seq = Size{shape[1]};
+  arguments.row_bytes = row_bytes(padded->type);
+  arguments.rows_per_item = rows;
+  b.launch(node, "copy", "rows", b.kernel(node.op, node.op), arguments,
+           {Size{shape[0] * shape[1], rows}, Size{}, Size{}});
+}
+
+void lower_pack(Builder& b, const ir::Graph&, const ir::Node& node) {
+  kernels::Pack<Argument> arguments;
+  arguments.padded = b.in(node.inputs[0]), arguments.packed = b.out(node.output());
+  lower_move(b, node, node.inputs[0], std::move(arguments));
+}
+
+void lower_unpack(Builder& b, const ir::Graph&, const ir::Node& node) {
+  kernels::Unpack<Argument> arguments;
+  arguments.packed = b.in(node.inputs[0]), arguments.padded = b.out(node.output());
+  arguments.second_bytes = 0;
+  if (node.outputs.size() == 2) {
+    arguments.second = b.out(node.outputs[1]);
+    arguments.second_bytes = row_bytes(node.outputs[1]->type);
   }
+  lower_move(b, node, node.output(), std::move(arguments));
 }
 
 }  // namespace
 
 void add_packing(LoweringTable& table) {
   table["pack_inputs"] = lower_pack_inputs;
-  table["pack"] = lower_move;
-  table["unpack"] = lower_move;
+  table["pack"] = lower_pack;
+  table["unpack"] = lower_unpack;
 }
 
 }  // namespace bertcl::plan

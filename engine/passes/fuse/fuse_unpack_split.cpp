@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// A question-answering head takes its two logits apart while it puts the padding back.
+//
+//   packed -> unpack -> Split -> start, end    becomes    packed -> unpack -> start, end
+//
+// One launch instead of three.
+#include "ir/dtype.hpp"
+#include "passes/match.hpp"
+#include "passes/pass.hpp"
+
+namespace bertcl::passes {
+namespace {
+
+bool fuse_unpack_split_at(ir::Graph& g, ir::Node& split) {
+  if (split.op != "Split" || split.outputs.size() != 2) return false;
+  ir::Value* padded = split.inputs[0];
+  ir::Node* unpack = padded->producer;
+  const ir::Shape& shape = padded->type.shape;
+  const std::int64_t axis = split.int_attribute("axis", 0);
+  if (!unpack || unpack->op != "unpack" || unpack->outputs.size() != 1 || !g.used_once(padded) ||
+      shape.size() != 3 || (axis != -1 && axis != 2))
+    return false;
+  if (ir::size_of(padded->type.dtype) % 4 != 0) return false;  // the kernel copies words
+  ir::Node* made = g.add_node("unpack", unpack->inputs, unpack->attributes,
+                              {{split.outputs[0]->name, split.outputs[0]->type},
+                               {split.outputs[1]->name, split.outputs[1]->type}},
+                              &split);
+  Match m;
+  m.nodes = {unpack, &split};
+  made->sources = m.sources();
+  for (std::size_t i = 0; i < 2; ++i) {
+    g.replace_uses(split.outputs[i], made->outputs[i]);
+    g.swap_names(split.outputs[i], made->outputs[i]);
+  }
+  return true;
+}
+
+}  // namespace
+
+Pass fuse_unpack_split() {
+  return {"fuse_unpack_split", [](ir::Graph& g) { return rewrite_all(g, fuse_unpack_split_at); }};
+}
+
+}  // namespace bertcl::passes
