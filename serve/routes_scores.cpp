@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The routes of text-embeddings-inference for classes and scores: /predict and /rerank.
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -11,8 +10,6 @@
 
 namespace bertcl::serve {
 namespace {
-
-double sigmoid_of(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 /// Of one text, best first. Raw scores are the logits; else softmax, or sigmoids where a text may
 /// be of several classes or the model gives one score.
@@ -111,7 +108,7 @@ Reply rerank_route(Context& context) {
   const bool raw = flag(body, "raw_scores") || is_raw(model.setup());
   std::vector<float> scores;
   for (const Values& logit : logits)
-    scores.push_back(static_cast<float>(raw ? logit.at(0) : sigmoid_of(logit.at(0))));
+    scores.push_back(static_cast<float>(raw ? logit.at(0) : tasks::sigmoid(logit.at(0))));
   // Their labels are the places of the texts.
   const std::vector<tasks::ClassScore> ranks = tasks::best_classes(scores, scores.size());
   const bool with_text = flag(body, "return_text");

@@ -10,6 +10,8 @@
 
 namespace bertcl::tasks {
 
+double sigmoid(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
+
 std::vector<float> class_scores(std::span<const float> logits, Activation activation) {
   double most = -std::numeric_limits<double>::infinity();
   for (const float x : logits) most = std::fmax(most, x);
@@ -20,7 +22,7 @@ std::vector<float> class_scores(std::span<const float> logits, Activation activa
   scores.reserve(logits.size());
   for (const float x : logits) {
     const double score = activation == Activation::softmax   ? std::exp(x - most) / sum
-                         : activation == Activation::sigmoid ? 1.0 / (1.0 + std::exp(-double{x}))
+                         : activation == Activation::sigmoid ? sigmoid(x)
                                                              : x;
     scores.push_back(static_cast<float>(score));
   }

@@ -11,6 +11,9 @@ namespace bertcl::tasks {
 /// none.
 enum class Activation { softmax, sigmoid, none };
 
+/// 1 / (1 + exp(-logit))
+double sigmoid(double logit);
+
 struct ClassScore {
   std::size_t label = 0;  ///< index of the class
   float score = 0;

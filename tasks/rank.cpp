@@ -13,6 +13,7 @@
 
 #include "bertcl/error.hpp"
 #include "support/option_name.hpp"
+#include "tasks/class_scores.hpp"
 #include "tasks/features.hpp"
 #include "text/data_file.hpp"
 
@@ -60,8 +61,6 @@ const Head& rank_head() {
   static const Head head{false, 1, false, "1 score"};
   return head;
 }
-
-double sigmoid(double logit) { return 1.0 / (1.0 + std::exp(-logit)); }
 
 void keep_best(std::vector<RankedPassage>& passages, std::size_t most) {
   std::stable_sort(passages.begin(), passages.end(), is_better);

@@ -51,9 +51,6 @@ struct Rankings {
 /// What a model needs for it: one logit for a pair.
 const Head& rank_head();
 
-/// 1 / (1 + exp(-logit))
-double sigmoid(double logit);
-
 /// Orders them, best first; equal ones in their order, NaN last. Keeps `most`, or all for 0.
 void keep_best(std::vector<RankedPassage>& passages, std::size_t most);
 

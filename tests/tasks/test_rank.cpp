@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 
+#include "tasks/class_scores.hpp"
 #include "tests/tasks/support.hpp"
 
 namespace bertcl::tasks {
