@@ -244,6 +244,13 @@ TEST_F(EmbedTest, IdsMayBeNumbers) {
       HasSubstr("id is of type number, expected string"));
 }
 
+TEST_F(EmbedTest, APairIsNoTextToEmbed) {
+  const std::string pairs =
+      write("pairs.jsonl", "{\"text\": \"short\"}\n{\"text\": \"a\", \"text_pair\": \"b\"}\n");
+  EXPECT_THAT(embed({"--pooling", "mean"}, pairs).err,
+              HasSubstr("pairs.jsonl:2: has text_pair, but embed reads single texts"));
+}
+
 TEST_F(EmbedTest, TheFilesOfAFolderAboveAreFoundByAllCommands) {
   for (const char* folder : {"hub", "hub/onnx", "hub/1_Pooling", "out"})
     std::filesystem::create_directory(path(folder));

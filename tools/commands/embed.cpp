@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bertcl embed: texts in, a vector for each out.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -41,7 +40,7 @@ struct EmbedOptions : ModelOptions {
   bool force = false;
 };
 
-std::string json_line(const EmbeddedText& text, std::span<const float> vector) {
+std::string json_line(const InputText& text, std::span<const float> vector) {
   VectorJson line = VectorJson::object();
   if (!text.id.empty()) line["id"] = text.id;
   line["text"] = text.text;
@@ -56,11 +55,9 @@ int run_embed(const EmbedOptions& options) {
         "--json - and the vectors would share standard output; write the vectors with -o FILE, or "
         "name a "
         "file for --json");
-  if (options.texts == "-" && isatty(STDIN_FILENO) == 1)
-    throw Error("nothing to embed: name a file of texts, or give them on standard input");
   const auto device = opencl::ContextFuture::open(options.device);
-  const auto [files, tokenizer, texts] =
-      read_embedding_inputs(options.model, options.texts, options.embedding.vocabulary, device);
+  const auto [files, tokenizer, texts] = read_embedding_inputs(
+      "embed", options.model, options.texts, options.embedding.vocabulary, device);
   const std::string prompt = prompt_of(files, options.prompt, options.prompt_name);
   const runtime::Pooling pooling = pooling_of(options.embedding.pooled, files);
   runtime::Session session = load_embedding_model(options.model, options, pooling, device);

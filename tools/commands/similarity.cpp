@@ -2,7 +2,6 @@
 // bertcl similarity: texts ordered by the similarity of their vectors to that of a query, or the
 // most similar pairs of them.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -74,12 +73,12 @@ tasks::RetrievalPrompts prompts_of(const SimilarityOptions& options,
   return prompts;
 }
 
-bool have_ids(const std::vector<EmbeddedText>& texts) {
-  return std::ranges::any_of(texts, [](const EmbeddedText& text) { return !text.id.empty(); });
+bool have_ids(const std::vector<InputText>& texts) {
+  return std::ranges::any_of(texts, [](const InputText& text) { return !text.id.empty(); });
 }
 
 void print_ranked(const std::vector<tasks::RankedPassage>& ranked,
-                  const std::vector<EmbeddedText>& texts) {
+                  const std::vector<InputText>& texts) {
   const bool ids = have_ids(texts);
   Table table({">score", ids ? "id" : ">index", "text"});
   for (const auto& [index, score] : ranked)
@@ -89,7 +88,7 @@ void print_ranked(const std::vector<tasks::RankedPassage>& ranked,
 }
 
 void print_pairs(const std::vector<tasks::SimilarPair>& pairs,
-                 const std::vector<EmbeddedText>& texts) {
+                 const std::vector<InputText>& texts) {
   const bool ids = have_ids(texts);
   const std::string head = ids ? "id" : ">index";
   Table table({">score", head, head, "text", "text"});
@@ -100,7 +99,7 @@ void print_pairs(const std::vector<tasks::SimilarPair>& pairs,
   print_text("{}", table.str());
 }
 
-nlohmann::ordered_json text_json(const std::vector<EmbeddedText>& texts, std::size_t index) {
+nlohmann::ordered_json text_json(const std::vector<InputText>& texts, std::size_t index) {
   nlohmann::ordered_json json = {{"index", index}};
   if (!texts[index].id.empty()) json["id"] = texts[index].id;
   json["text"] = texts[index].text;
@@ -108,7 +107,7 @@ nlohmann::ordered_json text_json(const std::vector<EmbeddedText>& texts, std::si
 }
 
 nlohmann::ordered_json ranked_json(const std::vector<tasks::RankedPassage>& ranked,
-                                   const std::vector<EmbeddedText>& texts) {
+                                   const std::vector<InputText>& texts) {
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const auto& [index, score] : ranked) {
     nlohmann::ordered_json result = text_json(texts, index);
@@ -119,7 +118,7 @@ nlohmann::ordered_json ranked_json(const std::vector<tasks::RankedPassage>& rank
 }
 
 nlohmann::ordered_json pairs_json(const std::vector<tasks::SimilarPair>& pairs,
-                                  const std::vector<EmbeddedText>& texts) {
+                                  const std::vector<InputText>& texts) {
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (const auto& [first, second, score] : pairs)
     results.push_back(
@@ -162,11 +161,9 @@ void warn_of_truncation(const Embedder& embedder, std::size_t texts, bool of_que
 }
 
 int run_similarity(const SimilarityOptions& options) {
-  if (options.texts == "-" && isatty(STDIN_FILENO) == 1)
-    throw Error("no texts: name a file of them, or give them on standard input");
   const auto device = opencl::ContextFuture::open(options.device);
-  const auto [files, tokenizer, texts] =
-      read_embedding_inputs(options.model, options.texts, options.embedding.vocabulary, device);
+  const auto [files, tokenizer, texts] = read_embedding_inputs(
+      "similarity", options.model, options.texts, options.embedding.vocabulary, device);
   if (!options.query && texts.size() == 1)
     throw Error("one text has no pair; give more of them, or a query with -q");
   const std::string function = function_of(options, files);
@@ -179,7 +176,7 @@ int run_similarity(const SimilarityOptions& options) {
   const Stopwatch clock;
   std::vector<float> query, vectors;
   if (options.query) {
-    const std::vector<EmbeddedText> one = {{"", *options.query}};
+    const std::vector<InputText> one = {{"", *options.query, std::nullopt, "-q"}};
     query = naming_model(options.model,
                          [&, prompt = query_prompt] { return embedder.run(one, prompt); });
   }

@@ -23,31 +23,14 @@ constexpr std::size_t kTextsAtOnce = 4096;  // texts sorted by length at a time
 
 }  // namespace
 
-std::vector<EmbeddedText> read_embedded_texts(const std::string& path) {
-  const text::DataFile file = text::read_data(path);
-  std::vector<EmbeddedText> texts;
-  if (text::is_json_lines(file.content)) {
-    text::each_object(file, R"(each line is an object {"text": ".."})",
-                      [&](const text::JsonNode& object, std::size_t) {
-                        const auto id = object.find("id");
-                        texts.push_back({id ? text::name_of(*id) : "", object.at("text").string()});
-                      });
-  } else {
-    text::each_line(file.content, [&](std::string_view line, std::size_t) {
-      texts.push_back({"", std::string(line)});
-    });
-  }
-  if (texts.empty()) throw Error(file.name + ": contains no text; each line is one");
-  return texts;
-}
-
-EmbeddingInputs read_embedding_inputs(const std::string& model, const std::string& texts,
-                                      const VocabularyOptions& vocabulary,
+EmbeddingInputs read_embedding_inputs(const std::string& command, const std::string& model,
+                                      const std::string& texts, const VocabularyOptions& vocabulary,
                                       const opencl::ContextFuture& device) {
   return device.meanwhile([&] {
-    tasks::EmbeddingFiles files = tasks::read_embedding_files(model);
-    text::Tokenizer tokenizer = load_tokenizer(vocabulary, {model});
-    return EmbeddingInputs{std::move(files), std::move(tokenizer), read_embedded_texts(texts)};
+    EmbeddingInputs inputs{tasks::read_embedding_files(model), load_tokenizer(vocabulary, {model}),
+                           read_input_texts(texts, BlankLines::kept)};
+    for (const InputText& text : inputs.texts) check_single(text, command);
+    return inputs;
   });
 }
 
@@ -97,10 +80,10 @@ Embedder::Embedder(runtime::Session& session, const EmbeddingOptions& options, b
   dimensions_ = static_cast<std::size_t>(session.outputs().front().type.shape[1].constant());
 }
 
-std::vector<float> Embedder::run(std::span<const EmbeddedText> texts, const std::string& prompt) {
+std::vector<float> Embedder::run(std::span<const InputText> texts, const std::string& prompt) {
   std::vector<tasks::Sequence> sequences;
   std::vector<std::size_t> lengths;
-  for (const EmbeddedText& text : texts) {
+  for (const InputText& text : texts) {
     const std::string prepared = tasks::embedded_text(prompt + text.text, lower_case_);
     sequences.push_back(tasks::encode_text(prepared, tokenizer_, max_length_));
     lengths.push_back(sequences.back().length());
@@ -125,9 +108,9 @@ std::vector<float> Embedder::run(std::span<const EmbeddedText> texts, const std:
   return vectors;
 }
 
-void Embedder::run_in_parts(std::span<const EmbeddedText> texts, const std::string& prompt,
-                            const std::function<void(std::span<const EmbeddedText> part,
-                                                     std::vector<float> vectors)>& visit) {
+void Embedder::run_in_parts(
+    std::span<const InputText> texts, const std::string& prompt,
+    const std::function<void(std::span<const InputText> part, std::vector<float> vectors)>& visit) {
   Progress progress("embedding", "texts");
   for (std::size_t begin = 0; begin < texts.size(); begin += kTextsAtOnce) {
     const auto part = texts.subspan(begin, std::min(kTextsAtOnce, texts.size() - begin));
@@ -136,7 +119,7 @@ void Embedder::run_in_parts(std::span<const EmbeddedText> texts, const std::stri
   }
 }
 
-void Embedder::check_finite(std::span<const float> vector, const EmbeddedText& text) const {
+void Embedder::check_finite(std::span<const float> vector, const InputText& text) const {
   if (allow_nonfinite_ || std::ranges::all_of(vector, [](float x) { return std::isfinite(x); }))
     return;
   throw Error(fmt::format("the vector of '{}' holds NaN or infinity (--allow-nonfinite accepts it)",

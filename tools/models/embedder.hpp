@@ -13,30 +13,24 @@
 #include "tasks/embedding_files.hpp"
 #include "text/batch.hpp"
 #include "text/tokenizer.hpp"
+#include "tools/models/text_inputs.hpp"
 #include "tools/models/text_model.hpp"
 #include "tools/options/embedding_options.hpp"
 #include "tools/options/model_options.hpp"
 
 namespace bertcl::tools {
 
-struct EmbeddedText {
-  std::string id, text;  ///< `id` may be empty
-};
-
-/// Lines of text, empty ones too, or of JSON: text, and where given id; "-" is standard input.
-/// Throws Error that names file and line, also where there is no text.
-std::vector<EmbeddedText> read_embedded_texts(const std::string& path);
-
 /// What a command that embeds reads.
 struct EmbeddingInputs {
   tasks::EmbeddingFiles files;
   text::Tokenizer tokenizer;
-  std::vector<EmbeddedText> texts;
+  std::vector<InputText> texts;
 };
 
-/// Files and tokenizer of `model`, and read_embedded_texts(), while the device is opened.
-EmbeddingInputs read_embedding_inputs(const std::string& model, const std::string& texts,
-                                      const VocabularyOptions& vocabulary,
+/// Files and tokenizer of `model`, and the texts, blank lines too, while the device is opened.
+/// Throws Error as read_input_texts(), and naming the command where a text is a pair.
+EmbeddingInputs read_embedding_inputs(const std::string& command, const std::string& model,
+                                      const std::string& texts, const VocabularyOptions& vocabulary,
                                       const opencl::ContextFuture& device);
 
 /// The text before each text: `prompt`, else that of the model's files by `name`, else their
@@ -64,11 +58,11 @@ class Embedder {
            const tasks::EmbeddingFiles& files, const text::Tokenizer& tokenizer);
 
   /// Throws Error that names the text whose vector is not finite.
-  std::vector<float> run(std::span<const EmbeddedText> texts, const std::string& prompt);
+  std::vector<float> run(std::span<const InputText> texts, const std::string& prompt);
 
   /// The same in parts, with progress on a terminal; a part's texts are sorted by length.
-  void run_in_parts(std::span<const EmbeddedText> texts, const std::string& prompt,
-                    const std::function<void(std::span<const EmbeddedText> part,
+  void run_in_parts(std::span<const InputText> texts, const std::string& prompt,
+                    const std::function<void(std::span<const InputText> part,
                                              std::vector<float> vectors)>& visit);
 
   std::size_t dimensions() const { return dimensions_; }
@@ -78,7 +72,7 @@ class Embedder {
   double seconds() const { return seconds_; }           ///< inside the model
 
  private:
-  void check_finite(std::span<const float> vector, const EmbeddedText& text) const;
+  void check_finite(std::span<const float> vector, const InputText& text) const;
 
   TextModel model_;
   const text::Tokenizer& tokenizer_;

@@ -3,6 +3,7 @@
 #include "tools/models/text_inputs.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <string_view>
 
@@ -11,7 +12,9 @@
 
 namespace bertcl::tools {
 
-std::vector<InputText> read_input_texts(const std::string& path) {
+std::vector<InputText> read_input_texts(const std::string& path, BlankLines blank) {
+  if (path == "-" && isatty(STDIN_FILENO) == 1)
+    throw Error("no texts: name a file of texts, or give them on standard input");
   const text::DataFile file = text::read_data(path);
   const auto place = [&](std::size_t line) { return fmt::format("{}:{}", file.name, line); };
   std::vector<InputText> texts;
@@ -25,12 +28,17 @@ std::vector<InputText> read_input_texts(const std::string& path) {
         });
   } else {
     text::each_line(file.content, [&](std::string_view line, std::size_t number) {
-      if (!text::is_blank(line))
+      if (blank == BlankLines::kept || !text::is_blank(line))
         texts.push_back({"", std::string(line), std::nullopt, place(number)});
     });
   }
   if (texts.empty()) throw Error(file.name + ": contains no text; each line is one");
   return texts;
+}
+
+void check_single(const InputText& text, const std::string& command) {
+  if (text.second)
+    throw Error(fmt::format("{}: has text_pair, but {} reads single texts", text.place, command));
 }
 
 }  // namespace bertcl::tools

@@ -14,8 +14,14 @@ struct InputText {
   std::string place;  ///< "texts.txt:2", for messages
 };
 
-/// Lines that are not blank, or JSON lines {"text": ".."} with text_pair and id; "-" is standard
-/// input. Throws Error that names file and line, or where there is no text.
-std::vector<InputText> read_input_texts(const std::string& path);
+enum class BlankLines { skipped, kept };
+
+/// Lines, or JSON lines {"text": ".."} with text_pair and id; "-" is standard input. Throws Error
+/// that names file and line, where there is no text, or where standard input is a terminal.
+std::vector<InputText> read_input_texts(const std::string& path,
+                                        BlankLines blank = BlankLines::skipped);
+
+/// Throws Error naming the text and the command if it is a pair.
+void check_single(const InputText& text, const std::string& command);
 
 }  // namespace bertcl::tools

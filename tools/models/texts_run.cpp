@@ -3,7 +3,6 @@
 #include "tools/models/texts_run.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -36,12 +35,6 @@ int max_length_of(const TextsOptions& options, const TextModel& model,
   return max_length;
 }
 
-std::string checked_texts(const std::string& path) {
-  if (path == "-" && isatty(STDIN_FILENO) == 1)
-    throw Error("no texts: name a file of texts, or give them on standard input");
-  return path;
-}
-
 }  // namespace
 
 TextsRun::TextsRun(const TextsOptions& options, bool with_spans)
@@ -50,7 +43,7 @@ TextsRun::TextsRun(const TextsOptions& options, bool with_spans)
       inputs_(device_.meanwhile([&] {
         const text::Tokenizer tokenizer = load_tokenizer(options.vocabulary, {options.model});
         return std::pair(with_spans ? tokenizer.with_spans() : tokenizer,
-                         read_input_texts(checked_texts(options.texts)));
+                         read_input_texts(options.texts));
       })),
       session_(load_model(options.model, options, device_)) {}
 
@@ -115,11 +108,6 @@ CLI::App* add_texts_command(CLI::App& program, const std::string& name,
 void check_one_reads_input(const TextsOptions& options, const std::string& labels) {
   if (options.texts == "-" && labels == "-")
     throw Error("TEXTS and --labels both read standard input; name a file for one of them");
-}
-
-void check_single(const InputText& text, const std::string& command) {
-  if (text.second)
-    throw Error(fmt::format("{}: has text_pair, but {} reads single texts", text.place, command));
 }
 
 nlohmann::ordered_json json_of(const InputText& text) {

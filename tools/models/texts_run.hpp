@@ -64,9 +64,6 @@ class TextsRun {
 /// Throws Error if `labels`, the value of --labels, and the texts are both standard input.
 void check_one_reads_input(const TextsOptions& options, const std::string& labels);
 
-/// Throws Error that names the place if there are two texts.
-void check_single(const InputText& text, const std::string& command);
-
 /// {"id": .., "text": .., "text_pair": ..}, with the id and the second text where there are any.
 nlohmann::ordered_json json_of(const InputText& text);
 
