@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Training in torch: the module made of an ONNX graph, fake quantizers, and qat.py as a whole."""
+import argparse
 import importlib.util
 import json
 import pathlib
@@ -23,6 +24,7 @@ import fake_quantize
 import onnx_module
 import qat
 import squad_data
+import task_data
 import training
 from model_inputs import ModelInputs
 from test_spellings import LENGTHS, SPELLINGS, batch
@@ -217,6 +219,15 @@ class Windows(unittest.TestCase):
                 ids = window.ids[first:last + 1]
                 self.assertEqual(tokenizer.decode(ids), "seven eight")
         self.assertEqual([bool(w.labels[0]) for w in windows], [False, True, True])
+
+    def test_of_several_files(self):
+        def load(*files):
+            options = argparse.Namespace(data=[str(f) for f in files], limit=8, vocab=None, cased=False,
+                                         max_length=96, stride=32)
+            return [w.ids for w in task_data.load(options, DEFAULT.parent)]
+        self.assertEqual(load(SAMPLE, CALIBRATION), load(SAMPLE) + load(CALIBRATION))
+        with self.assertRaisesRegex(ValueError, "cannot be mixed"):
+            load(SAMPLE, "texts.tsv")
 
     def test_scores(self):
         self.assertEqual(squad_data.score("The  Cat!", ["dog", "cat"]), (1, 1))

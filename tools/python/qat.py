@@ -32,7 +32,7 @@ def parse(arguments):
     parser.add_argument("--model", required=True, help="float ONNX model, the teacher")
     parser.add_argument("--quantized", required=True, help="what bertcl quantize made of it")
     parser.add_argument("-o", "--output", required=True, help="Q/DQ model to write")
-    task_data.add_options(parser)
+    task_data.add_options(parser, several=True)
     parser.add_argument("--labels", type=float, default=0.0,
                         help="share of the loss that comes from the answers of the data (0 to 1)")
     parser.add_argument("--temperature", type=float, default=2.0, help="of the distillation")
@@ -134,7 +134,7 @@ def run(options):
     generator = random.Random(options.seed)
     generator.shuffle(examples)
     held_out = examples[:min(options.held_out, len(examples) // 5)]
-    print(f"{len(examples):,} windows of {options.data}, {len(held_out)} of them held out")
+    print(f"{len(examples):,} windows of {', '.join(options.data)}, {len(held_out)} of them held out")
     distillation.hold_out(held_out)
     batches = training.endless_batches(examples[len(held_out):], options.tokens, generator)
     begin = time.monotonic()

@@ -18,12 +18,13 @@ class Example:
     labels: tuple  # the class
 
 
-def add_options(parser):
-    parser.add_argument("--data", required=True,
-                        help="SQuAD .json, or .tsv or .jsonl with texts and labels")
+def add_options(parser, several=False):
+    """`several`: options.data is a list of files."""
+    parser.add_argument("--data", required=True, nargs="+" if several else None, metavar="FILE",
+                        help="SQuAD .json, or .tsv or .jsonl with texts and labels" + "; may be several" * several)
     parser.add_argument("--vocab", help="vocab.txt; default: beside the model")
     parser.add_argument("--cased", action="store_true", help="keep upper case; default: as tokenizer_config.json beside the vocabulary says")
-    parser.add_argument("--limit", type=int, help="only the first questions or texts")
+    parser.add_argument("--limit", type=int, help="only the first questions or texts of a file")
     parser.add_argument("--max-length", type=int, default=384, help="tokens of a window")
     parser.add_argument("--stride", type=int, default=128, help="step between windows of a context")
 
@@ -50,13 +51,20 @@ def tokenizer_of(options, folder):
 
 
 def load(options, folder):
-    """Windows or examples of options.data; the vocabulary is in `folder` unless named."""
+    """Windows or examples of the files options.data, of one kind; the vocabulary is in `folder` unless named."""
     tokenizer = tokenizer_of(options, folder)
-    if pathlib.Path(options.data).suffix == ".json":
-        questions = squad_data.load_questions(options.data, options.limit)
-        return squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
-    rows, _ = load_texts(options.data, options.limit)
-    return encode_texts(rows, tokenizer, options.max_length)
+    kinds = {pathlib.Path(path).suffix == ".json" for path in options.data}
+    if len(kinds) > 1:
+        raise ValueError("--data: questions (.json) and texts (.tsv, .jsonl) cannot be mixed")
+    examples, names = [], None
+    for path in options.data:
+        if kinds == {True}:
+            questions = squad_data.load_questions(path, options.limit)
+            examples += squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
+        else:
+            rows, names = load_texts(path, options.limit, names)
+            examples += encode_texts(rows, tokenizer, options.max_length)
+    return examples
 
 
 def load_texts(path, limit=None, names=None):
