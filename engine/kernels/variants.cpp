@@ -157,19 +157,19 @@ const GemmVariant f16 = of_groups("matrix_f16", "gemm_f16_matrix", 2, matrix_f16
 const GemmVariant bf16 = of_items("x86_bf16", "gemm_bf16_x86", 8, 48, 2, avx512_bf16);
 
 const std::vector<AttentionVariant> attention_s8{
-    {"x86_vnni", "attention_s8_x86_vnni", avx512_vnni, true, false, Unit::none, true},
-    {"x86_avx2", "attention_s8_x86_avx2", avx2, true, false, Unit::none, true},
+    {"x86_vnni", "attention_s8_x86_vnni", avx512_vnni, true, false, Unit::none, 256},
+    {"x86_avx2", "attention_s8_x86_avx2", avx2, true, false, Unit::none, 256},
     {"portable", "attention_s8_portable", cpu_only, true},
-    {"mma", "attention_s8_mma", mma_attention, false, true, Unit::matrix},
-    {"dot4", "attention_s8_dot4", large_groups, false, true, Unit::none, true},
-    {"ref", "attention_s8_ref", {}, false, false, Unit::none, true}};
+    {"mma", "attention_s8_mma", mma_attention, false, true, Unit::matrix, 256},
+    {"dot4", "attention_s8_dot4", large_groups, false, true, Unit::none, 256},
+    {"ref", "attention_s8_ref", {}, false, false, Unit::none, 256}};
 
 const std::vector<AttentionVariant> attention_f32{
-    {"x86", "attention_f32_x86", cpu_only, true, false, Unit::none, true},
-    {"group", "attention_f32_group", large_groups, false, true, Unit::none, true},
-    {"ref", "attention_f32_ref", {}, false, false, Unit::none, true}};
+    {"x86", "attention_f32_x86", cpu_only, true, false, Unit::none, 256},
+    {"group", "attention_f32_group", large_groups, false, true, Unit::none, 256},
+    {"ref", "attention_f32_ref", {}, false, false, Unit::none, 256}};
 
-const AttentionVariant attention_f16{"mma_f16", "attention_f16_mma", mma_attention_f16, false, true, Unit::matrix};
+const AttentionVariant attention_f16{"mma_f16", "attention_f16_mma", mma_attention_f16, false, true, Unit::matrix, 128};
 const AttentionVariant attention_bf16{"x86_bf16", "attention_bf16_x86", avx512_bf16, true};
 
 const std::vector<PositionScoresVariant> position_scores{

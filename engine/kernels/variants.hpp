@@ -107,7 +107,7 @@ struct AttentionVariant {
   bool takes_blocks = false;  // a work-item gains from many query rows
   bool groups = false;        // a work-group makes a tile of rows, for heads of up to HEAD_MAX
   Unit unit = Unit::none;     // matrix: with 2 work-items a row
-  bool takes_bias = false;    // and a window
+  std::int32_t biased_columns = 0;  // of a head with a bias or a window, at most
 
   /// Work-items of a group that makes so many rows.
   std::int32_t items_of(std::int32_t rows) const { return unit == Unit::matrix ? 2 * rows : 256; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of packed sequences in f16 by NVIDIA's matrix units, sm_80 and later. Same arguments
-// and semantics as attention_f32_ref.cl, without bias and window. q times scale, k, v and the
-// powers of the scores are rounded to f16; sums and softmax are f32.
+// and semantics as attention_f32_ref.cl. q times scale, k, v and the powers of the scores are
+// rounded to f16; sums and softmax are f32.
 //
 // A work-group computes ROWS rows of one head, each of its sub-groups 16 of them, which stay in its
 // registers. Tiles of KEYS keys and values pass through local memory once, each read by the whole
@@ -27,8 +27,11 @@
 // the same bytes as a packed one: missing keys add 0. What f16 cannot hold (65,520 and more)
 // becomes infinite, and so may the result, or NaN: where all keys have minus infinity, too.
 //
+// BIAS 1: scores may have a bias and a window: a score outside of it is minus infinity, and tiles
+// outside of the windows of all rows are left out.
+//
 // Grid: (ITEMS * ceil(longest sequence / ROWS), heads, batch), work-group (ITEMS, 1, 1) with ITEMS
-// = 2 * ROWS; block_rows, bias and window are not read. Bounds: head_size <= HEAD_MAX; 33 KB of
+// = 2 * ROWS; block_rows is not read. Bounds: head_size <= HEAD_MAX; 33 KB of
 // local memory; q, k and v begin at multiples of 16 bytes, out at one of 8. No unsafe math options.
 #include "attention/attention_f16_mma.clh"
 #include "attention/parameters.clh"
@@ -44,7 +47,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int group_row = begin + (int)get_group_id(0) * ROWS, row0 = group_row + 16 * sub + g;
   // Every work-item meets every barrier: a group past its sequence has no tiles.
-  const int tiles = group_row < end ? (end - begin + KEYS - 1) / KEYS : 0;
+  const Tiles tiles = tiles_of(begin, end, group_row, BIAS ? window : 0);
   const bool q_aligned = ((q_stride | q_offset | head_size) & 1) == 0;
   const bool k_aligned = ((k_stride | k_offset | head_size) & 3) == 0;
   const bool v_aligned = ((v_stride | v_offset | head_size) & 3) == 0;
@@ -52,12 +55,13 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
+  const Bias added = BIAS_OF(head, begin);
 
   UnitA rows[STEPS];
 #pragma unroll
   for (int w = 0; w < STEPS; w++) {
     rows[w] = (UnitA)(0);
-    if (tiles > 0) {
+    if (tiles.first < tiles.end) {
       __global const float* low = q + (size_t)min(row0, end - 1) * q_stride;
       __global const float* high = q + (size_t)min(row0 + 8, end - 1) * q_stride;
       const int d = 16 * w + 2 * t;
@@ -73,7 +77,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
 #pragma unroll
   for (int n = 0; n < TILES_D; n++) sums[n] = (UnitC)(0.0f);
 
-  for (int tile = 0; tile < tiles; tile++) {
+  for (int tile = tiles.first; tile < tiles.end; tile++) {
     const int key0 = begin + tile * KEYS;
     barrier(CLK_LOCAL_MEM_FENCE);  // the tile before has been read
     load_tile(k, k_stride, key0, end, key_mask, use_mask, head_size, k_aligned, k_tile);
@@ -82,13 +86,27 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
 #pragma unroll 1
     for (int i = 0; i < KEYS && key0 + i < end; i += BLOCK) {
       make_scores(scores, rows, k_tile + i, exchange);
-      const int4 is_key[2] = {attended_by_lane(key0 + i, end, key_mask, use_mask),
-                              attended_by_lane(key0 + i + 16, end, key_mask, use_mask)};
+      const int4 all_keys[2] = {attended_by_lane(key0 + i, end, key_mask, use_mask),
+                                attended_by_lane(key0 + i + 16, end, key_mask, use_mask)};
       int words[2][2][2];  // of p: [16 keys][row][pair of keys]
       float shrink[2];
 #pragma unroll
       for (int r = 0; r < 2; r++) {
-        const float4 x[2] = {scores_of(scores, r), scores_of(scores + 2, r)};
+        float4 x[2];
+        int4 is_key[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          const float4 score = scores_of(scores + 2 * h, r);
+          x[h] = score, is_key[h] = all_keys[h];
+#if BIAS
+          // To natural logarithms, in which the bias is, and back.
+          x[h] = with_bias(score, M_LN2_F, added, window, row0 + 8 * r - begin,
+                           key0 + i - begin + 16 * h + ITEM % 4 * 2, KEYS_OF_QUAD, end - 1 - begin) *
+                 (bias ? M_LOG2E_F : 1.0f);
+          // Minus infinity of the product is an overflow, which must be seen.
+          is_key[h] &= (x[h] != -INFINITY) | (score == -INFINITY);
+#endif
+        }
         const float before = largest[r];
         const float most = largest_of(fmax(select((float4)(-FLT_MAX), x[0], is_key[0]),
                                            select((float4)(-FLT_MAX), x[1], is_key[1])));

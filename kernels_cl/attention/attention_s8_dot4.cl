@@ -82,9 +82,9 @@ static float4 as_floats(const int* scores) {
 }
 
 // Of row i of this work-item and its four keys from `key` on.
-#define SCORES_OF(i)                                                                          \
+#define SCORES_OF(i)                                                                        \
   (BIAS ? with_bias(as_floats(scores[i]), qk_scale, added, window, first_row + (i) - begin, \
-                    key - begin, end - 1 - begin)                                             \
+                    key - begin, (int4)(0, 1, 2, 3), end - 1 - begin)                       \
         : as_floats(scores[i]))
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(

@@ -20,11 +20,21 @@
 // So quad q of v_tile holds keys 2t, 2t + 1, 2t + 8, 2t + 9 from 16 (q / 4) on, t = q % 4. u8 is
 // read as s8, its bytes and its zero point less 128; probabilities are u8.
 //
+// BIAS 1: scores may have a bias, which makes them floats, and a window: a score outside of it is
+// minus infinity, and tiles outside of the windows of all rows are left out.
+//
 // Grid: (ITEMS * ceil(longest sequence / ROWS), heads, batch), work-group (ITEMS, 1, 1) with ITEMS
 // = 2 * ROWS; block_rows is not read. Bounds: head_size <= HEAD_MAX; 38 KB of local memory; q, k
 // and v begin at multiples of 16 bytes, out at one of 8. No unsafe math options.
 #include "attention/attention_s8_mma.clh"
 #include "attention/parameters.clh"
+
+// Of row r of this lane and the keys of its quad, 16 h keys after key0 + i.
+#define SCORES_OF(h, r)                                                                   \
+  (BIAS ? with_bias(scores_of(scores + 2 * (h), r), qk_scale, added, window,              \
+                    row0 + 8 * (r) - begin,                                               \
+                    key0 + i - begin + 16 * (h) + ITEM % 4 * 2, KEYS_OF_QUAD, end - 1 - begin) \
+        : scores_of(scores + 2 * (h), r))
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
     ATTENTION_S8_PARAMETERS) {
@@ -38,7 +48,7 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   const int begin = seq_offsets[sequence], end = seq_offsets[sequence + 1];
   const int group_row = begin + (int)get_group_id(0) * ROWS, row0 = group_row + 16 * sub + g;
   // Every work-item meets every barrier: a group past its sequence has no tiles.
-  const int tiles = group_row < end ? (end - begin + KEYS - 1) / KEYS : 0;
+  const Tiles tiles = tiles_of(begin, end, group_row, BIAS ? window : 0);
 
   const Bytes q_bytes = bytes_of(q_type, q_zero_point, (q_stride | q_offset | head_size) % 16 == 0);
   const Bytes k_bytes = bytes_of(k_type, k_zero_point, (k_stride | k_offset | head_size) % 16 == 0);
@@ -46,12 +56,13 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
+  const Bias added = BIAS_OF(head, begin);
 
   UnitA rows[STEPS];
   int row_sum[2] = {0, 0};
 #pragma unroll
   for (int w = 0; w < STEPS; w++) {
-    if (tiles > 0) {
+    if (tiles.first < tiles.end) {
       __global const uchar* low = q + (size_t)min(row0, end - 1) * q_stride;
       __global const uchar* high = q + (size_t)min(row0 + 8, end - 1) * q_stride;
       const int d = 32 * w + 4 * t;
@@ -72,13 +83,14 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
   terms.row[0] = k_bytes.zero * (int)sum_of_row(shared, (float)row_sum[0]);
   terms.row[1] = k_bytes.zero * (int)sum_of_row(shared, (float)row_sum[1]);
 
-  const float exponent = qk_scale * M_LOG2E_F;
+  const float exponent = (BIAS && bias ? 1.0f : qk_scale) * M_LOG2E_F;
   UnitC scores[TILES_N], sums[TILES_D];
   float largest[2] = {-FLT_MAX, -FLT_MAX}, total[2] = {0.0f, 0.0f}, p_sum[2] = {0.0f, 0.0f};
 #pragma unroll
   for (int n = 0; n < TILES_D; n++) sums[n] = (UnitC)(0);
 
-  for (int tile = 0; tile < tiles; tile++) {  // what probabilities need to know of all keys
+  // What probabilities need to know of all keys.
+  for (int tile = tiles.first; tile < tiles.end; tile++) {
     const int key0 = begin + tile * KEYS;
     barrier(CLK_LOCAL_MEM_FENCE);  // the tile before has been read
     load_keys(k, k_stride, key0, end - 1, head_size, k_bytes.flip, k_bytes.aligned, k_tile, k_sums);
@@ -86,11 +98,12 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
 #pragma unroll 1
     for (int i = 0; i < KEYS && key0 + i < end; i += BLOCK) {
       make_scores(scores, rows, k_tile + i, k_sums + i * PARTS, terms, exchange);
-      const int4 is_key[2] = {attended_by_lane(key0 + i, end, key_mask, use_mask),
-                              attended_by_lane(key0 + i + 16, end, key_mask, use_mask)};
+      const int4 all_keys[2] = {attended_by_lane(key0 + i, end, key_mask, use_mask),
+                                attended_by_lane(key0 + i + 16, end, key_mask, use_mask)};
 #pragma unroll
       for (int r = 0; r < 2; r++) {
-        const float4 x[2] = {scores_of(scores, r), scores_of(scores + 2, r)};
+        const float4 x[2] = {SCORES_OF(0, r), SCORES_OF(1, r)};
+        const int4 is_key[2] = {in_window(all_keys[0], x[0]), in_window(all_keys[1], x[1])};
         const float4 most = fmax(select((float4)(-FLT_MAX), x[0], is_key[0]),
                                  select((float4)(-FLT_MAX), x[1], is_key[1]));
         const float before = largest[r];
@@ -113,11 +126,12 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
     total[r] = unnormalized ? p_inv_scale : p_inv_scale / all;
   }
 
-  for (int tile = 0; tile < tiles; tile++) {
+  const bool many = tiles.end - tiles.first > 1;
+  for (int tile = tiles.first; tile < tiles.end; tile++) {
     const int key0 = begin + tile * KEYS;
     barrier(CLK_LOCAL_MEM_FENCE);
     load_quads(v, v_stride, key0, end - 1, head_size, v_bytes.flip, v_bytes.aligned, v_tile);
-    if (tiles > 1)
+    if (many)
       load_keys(k, k_stride, key0, end - 1, head_size, k_bytes.flip, k_bytes.aligned, k_tile,
                 k_sums);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -127,13 +141,13 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
       int words[2][2];  // [16 keys][row]
 #pragma unroll
       for (int h = 0; h < 2; h++) {
-        const int4 is_key = attended_by_lane(key0 + i + 16 * h, end, key_mask, use_mask);
+        const int4 all_keys = attended_by_lane(key0 + i + 16 * h, end, key_mask, use_mask);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-          const float4 power =
-              exp2_negative((scores_of(scores + 2 * h, r) - largest[r]) * exponent);
-          const int4 steps =
-              select((int4)(0), min(convert_int4(rint(power * total[r])), p_max), is_key);
+          const float4 x = SCORES_OF(h, r);
+          const float4 power = exp2_negative((x - largest[r]) * exponent);
+          const int4 steps = select((int4)(0), min(convert_int4(rint(power * total[r])), p_max),
+                                    in_window(all_keys, x));
           p_sum[r] += steps.s0 + steps.s1 + steps.s2 + steps.s3;
           words[h][r] = steps.s0 | steps.s1 << 8 | steps.s2 << 16 | steps.s3 << 24;
         }

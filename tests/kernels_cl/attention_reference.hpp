@@ -90,6 +90,12 @@ inline opencl::Kernel kernel_for(const Implementation& variant, std::string_view
                                             : device().kernel(variant.program, name, defines);
 }
 
+/// Those to try: work-groups do not read them.
+inline std::vector<int32_t> block_rows_of(const Implementation& variant, std::vector<int32_t> all) {
+  if (variant.groups) all.resize(1);
+  return all;
+}
+
 /// Launches it, with work-groups or with work-items of `block_rows` rows, and waits.
 inline void run_attention(const Implementation& variant, const opencl::Kernel& kernel,
                           const AttentionCase& c, int32_t block_rows) {

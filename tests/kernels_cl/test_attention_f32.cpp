@@ -85,11 +85,6 @@ bool rounds_operands(const Implementation& program) {
   return program.program == kernels::attention_f16_variant().program;
 }
 
-/// As the table of variants has it, and with it a window.
-bool takes_bias(const Implementation& program) {
-  return !rounds_operands(program) || kernels::attention_f16_variant().takes_bias;
-}
-
 /// The operands as the kernel multiplies them: in f16, q times scale * log2(e).
 std::vector<float> as_multiplied(const Implementation& program, const AttentionCase& c,
                                  std::vector<float> qkv, float scale) {
@@ -173,8 +168,6 @@ TEST_P(AttentionF32, MaskWithHolesAndRowWithoutKeys) {
 }
 
 TEST_P(AttentionF32, BiasAndWindow) {
-  if (!takes_bias(GetParam()))
-    GTEST_SKIP() << GetParam().program << " takes no bias and no window: no plan gives it any";
   const AttentionCase c{.lengths = {1, 300, 0, 33, 65}, .heads = 3, .head_size = 32};
   const auto qkv =
       normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7);
@@ -183,15 +176,14 @@ TEST_P(AttentionF32, BiasAndWindow) {
   for (const int32_t window : {0, 1, 15, 16, 17, 64, 299, 300})
     for (const auto& bias : {ScoreBias{301, window, values}, ScoreBias{0, window, {}},
                              ScoreBias{301, window, of_tokens, true}})
-      for (const int32_t block_rows : {7, 32, 512})
+      for (const int32_t block_rows : block_rows_of(GetParam(), {7, 32, 512}))
         expect_close(attend(GetParam(), c, qkv, 0.2f, block_rows, bias),
-                     reference(c, qkv, 0.2f, bias),
-                     GetParam().name() + ", window " + std::to_string(window));
+                     reference(c, as_multiplied(GetParam(), c, qkv, 0.2f), 0.2f, bias),
+                     GetParam().name() + ", window " + std::to_string(window),
+                     rounds_operands(GetParam()) ? 2048 : 80);
 }
 
 TEST_P(AttentionF32, ARowWithoutKeysInItsWindowIsZero) {
-  if (!takes_bias(GetParam()))
-    GTEST_SKIP() << GetParam().program << " takes no bias and no window: no plan gives it any";
   AttentionCase c{.lengths = {200}, .heads = 1, .mask = std::vector<uint8_t>(200, 0)};
   c.mask[0] = 1;
   const auto qkv = normal_values(200 * 192, 5);
@@ -246,8 +238,10 @@ TEST_P(AttentionF32, MinusInfinityForAllKeysIsNoResult) {
   std::vector<float> qkv;
   for (int row = 0; row < 33; ++row) qkv.insert(qkv.end(), {1e6f, -1.0f, 1.0f});
   const bool overflows = rounds_operands(GetParam());  // q is infinite in f16, not in f32
-  for (float value : attend(GetParam(), c, qkv, 1.0f, 32))
-    ASSERT_EQ(std::isnan(value), overflows) << value;
+  for (const ScoreBias& bias :
+       {ScoreBias{}, ScoreBias{0, 40, {}}, ScoreBias{33, 0, std::vector<float>(33 * 33, 0.0f)}})
+    for (float value : attend(GetParam(), c, qkv, 1.0f, 32, bias))
+      ASSERT_EQ(std::isnan(value), overflows) << value << ", window " << bias.window;
 }
 
 TEST_P(AttentionF32, PaddedEqualsPacked) {

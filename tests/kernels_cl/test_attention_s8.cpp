@@ -53,7 +53,7 @@ class AttentionS8 : public ::testing::TestWithParam<Implementation> {
     const auto variants = kernels::attention_s8_variants();
     const auto found =
         std::ranges::find(variants, GetParam().program, &kernels::AttentionVariant::program);
-    return found != variants.end() && found->takes_bias;
+    return found != variants.end() && found->biased_columns > 0;
   }
   void expect_right(const AttentionCase& c, const Quantization& z, int32_t block_rows = 32,
                     const ScoreBias& bias = {}) {
@@ -123,7 +123,7 @@ TEST_P(AttentionS8, BiasAndWindow) {
   for (const int32_t window : {0, 1, 16, 17, 64, 599, 600})
     for (const auto& bias : {ScoreBias{601, window, values}, ScoreBias{0, window, {}},
                              ScoreBias{600, window, of_tokens, true}})
-      for (const int32_t block_rows : {7, 64, 640})
+      for (const int32_t block_rows : block_rows_of(GetParam(), {7, 64, 640}))
         expect_right({.lengths = {1, 600, 0, 33}, .head_size = 32}, {}, block_rows, bias);
   // Gaps between the attended keys, and terms of zero points that softmax does not cancel.
   AttentionCase masked{.lengths = {70, 530}, .head_size = 20};

@@ -86,7 +86,8 @@ class Case:
             return "attention_s8_ref", "attention_s8", (f"HEAD_MAX={self.head_max}",), 75
         defines = (f"HEAD_MAX={self.head_max}", f"ROWS={self.rows}", "DOT4=2")
         if self.unit in ("mma", "twin"):
-            return "attention_s8_mma", "attention_s8", defines + (f"MATRIX_EMULATED={int(self.unit == 'twin')}",), 80
+            defines += self.has_bias(), f"MATRIX_EMULATED={int(self.unit == 'twin')}"
+            return "attention_s8_mma", "attention_s8", defines, 80
         return "attention_s8_dot4", "attention_s8", (*defines, self.has_bias()), 75
 
     def place(self, memory, data):
@@ -136,7 +137,8 @@ def run_f16(case, edits=(), change=None):
     data = case.random.normal(0, 1, (case.tokens, case.stride)).astype(np.float32)
     if change:
         change(data, case)
-    defines = (f"HEAD_MAX={case.head_max}", f"ROWS={case.rows}", f"MATRIX_EMULATED={int(case.unit == 'twin')}")
+    defines = (f"HEAD_MAX={case.head_max}", f"ROWS={case.rows}", case.has_bias(),
+               f"MATRIX_EMULATED={int(case.unit == 'twin')}")
     program = program_of("attention_f16_mma", "attention_f32", defines, 80, edits)
     memory = GlobalMemory()
     q, k, v = case.place(memory, data)

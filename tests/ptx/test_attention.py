@@ -83,6 +83,17 @@ class Attention(KernelTest):
             self.expect(run, 70, 3, heads=1, head_size=32, bias=True, window=1)
         self.expect(attention.run_s8, 20, heads=1, head_size=32, bias=True, unnormalized=1, quantized_scores=True)
 
+    def test_biases_and_windows_by_matrix_units(self):
+        for run in attention.run_s8, attention.run_f16:
+            self.expect(run, 5, 70, 0, 1, bias=True, rows=32, unit="mma")
+            self.expect(run, 3, 66, heads=1, head_size=33, bias=True, mask=True, rows=32, unit="mma")
+            self.expect(run, 150, heads=1, head_size=32, window=20, rows=32, unit="mma")
+            self.expect(run, 70, 3, heads=1, head_size=32, bias=True, window=1, rows=64, unit="mma")
+            self.expect(run, 33, 257, heads=1, head_size=64, bias=True, window=100, rows=32, unit="mma")
+            self.expect(run, 35, heads=1, head_size=32, bias=True, window=7, rows=32, unit="twin")
+        self.expect(attention.run_s8, 20, heads=1, head_size=32, bias=True, unnormalized=1, quantized_scores=True,
+                    rows=32, unit="mma")
+
     def test_lengths_in_halves(self):
         lengths = (1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 96, 97, 127, 128, 130, 257)
         for i, (length, head_size) in enumerate(itertools.product(lengths, (32, 64))):

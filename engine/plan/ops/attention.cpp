@@ -89,7 +89,7 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Attention
     defines = {{"HEAD_MAX", head_max_of(g)},
                {"ROWS", group_rows},
                {"DOT4", opencl::dot4_of(b.context().capabilities()).code}};
-  if (variant.groups && variant.takes_bias) defines["BIAS"] = has_bias;
+  if (variant.groups) defines["BIAS"] = has_bias;
   if (variant.unit == kernels::Unit::matrix) defines["MATRIX_EMULATED"] = 0;
   Step& step = b.launch(node, type, variant.name, b.kernel(variant.program, kernel, defines),
                         arguments, grid);
@@ -107,12 +107,13 @@ Step& launch(Builder& b, const ir::Node& node, const char* type, const Attention
 }
 
 /// Why a variant cannot run here; not every one adds a bias or keeps to a window.
-kernels::Refusal why_not(Builder& b, const AttentionVariant& variant, const ir::Node& node,
-                         const ir::Value* bias) {
+kernels::Refusal why_not(Builder& b, const AttentionVariant& variant, const Geometry& g,
+                         bool has_bias) {
   const kernels::Refusal refusal = why_not(b, variant.needs);
-  if (refusal.reason.empty() && !variant.takes_bias && (bias || node.has("window")))
-    return {"it takes no bias of the scores and no window"};
-  return refusal;
+  if (!refusal.reason.empty() || !has_bias || g.head_size <= variant.biased_columns) return refusal;
+  if (variant.biased_columns == 0) return {"it takes no bias of the scores and no window"};
+  return {fmt::format("it takes a bias of the scores or a window with heads of up to {} columns",
+                      variant.biased_columns)};
 }
 
 void set_bias(Builder& b, const ir::Node& node, const ir::Value* bias, auto& arguments) {
@@ -158,7 +159,7 @@ void lower_float(Builder& b, const ir::Graph&, const ir::Node& node) {
   const ir::Value* bias = node.input(ops::operands::attention::bias);
   const std::vector<AttentionVariant> variants = attention_variants_of(node);
   const auto choice = choose(b, node, variants, [&](const AttentionVariant& variant) {
-    return why_not(b, variant, node, bias);
+    return why_not(b, variant, g, bias || node.has("window"));
   });
   const bool fp16 = choice.variant->program == kernels::attention_f16_variant().program;
   kernels::AttentionFloat<Argument> arguments{
@@ -195,8 +196,9 @@ void lower_integer(Builder& b, const ir::Graph&, const ir::Node& node) {
   const Geometry g = geometry_of(node, seq_offsets);
   const ir::Value* bias = node.input(o::bias);
   const auto choice =
-      choose(b, node, kernels::attention_s8_variants(),
-             [&](const AttentionVariant& variant) { return why_not(b, variant, node, bias); });
+      choose(b, node, kernels::attention_s8_variants(), [&](const AttentionVariant& variant) {
+        return why_not(b, variant, g, bias || node.has("window"));
+      });
   const float q_scale = scalar_or(node.inputs[o::q_scale], 1);
   const float k_scale = scalar_or(node.inputs[o::k_scale], 1);
   const float v_scale = scalar_or(node.inputs[o::v_scale], 1);
