@@ -183,6 +183,11 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
   report_.method = options.method;
   report_.activations = options.activations;
   report_.weights = options.weights;
+  report_.expanded_nodes = workspace.expanded().count;
+  for (SkippedNode& node : placement_.skipped)
+    if (const auto it = workspace.expanded().whole.find(node.node);
+        it != workspace.expanded().whole.end())
+      node.reason = fmt::format("{} stays whole: {}", node.op, it->second);
   report_.source_bytes = model_.weight_bytes();
   report_.float_bytes = model_.weight_bytes_as_f32();
 }

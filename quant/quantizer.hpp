@@ -80,6 +80,7 @@ struct Report {
   std::string device;
   Scheme activations;
   WeightOptions weights;
+  std::int64_t expanded_nodes = 0;  ///< expand_fused()
   std::int64_t unnormalized_softmaxes = 0;
   std::int64_t samples = 0;
   std::int64_t tokens = 0;

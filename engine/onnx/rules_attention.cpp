@@ -97,13 +97,28 @@ ir::Value* split_heads(NodeImport& node, ir::Value* x, std::int64_t heads) {
   return node.transpose(node.reshape(x, {s[0], s[1], heads, *size}), {0, 2, 1, 3});
 }
 
+std::optional<MaskForm> mask_form(const ir::Shape& mask, const ir::Dim& batch, const ir::Dim& rows,
+                                  const ir::Dim& keys) {
+  if (mask == ir::Shape{batch * ir::Dim(2)}) return MaskForm::ends_and_starts;
+  if (mask == ir::Shape{batch}) return MaskForm::ends;
+  if (mask == ir::Shape{batch, keys}) return MaskForm::keys;
+  if (mask == ir::Shape{batch, rows, keys}) return MaskForm::rows_and_keys;
+  return std::nullopt;
+}
+
 ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
                         const ir::Dim& rows, const ir::Dim& keys, double filter) {
-  const ir::Shape& s = mask->type.shape;
   if (ir::is_float(mask->type.dtype))
     node.fail(fmt::format("mask '{}' {} must hold integers", mask->name, ir::str(mask->type)));
-  const bool has_starts = s == ir::Shape{batch * ir::Dim(2)};
-  if (has_starts || s == ir::Shape{batch}) {
+  const auto form = mask_form(mask->type.shape, batch, rows, keys);
+  if (!form)
+    node.fail(
+        fmt::format("mask '{}' {} is not supported (supported: [{}], [{}, {}] and [{}, {}, {}], "
+                    "and [{}] of end and start positions)",
+                    mask->name, ir::str(mask->type), batch.str(), batch.str(), keys.str(),
+                    batch.str(), rows.str(), keys.str(), (batch * ir::Dim(2)).str()));
+  const bool has_starts = form == MaskForm::ends_and_starts;
+  if (has_starts || form == MaskForm::ends) {
     ir::Value* places = range(node, keys, mask->type.dtype);
     const auto row = [&](std::int64_t i) {
       ir::Value* all = node.reshape(mask, {has_starts ? 2 : 1, batch});
@@ -115,15 +130,7 @@ ir::Value* padding_mask(NodeImport& node, ir::Value* mask, const ir::Dim& batch,
     if (has_starts) keep = node.emit("And", {keep, node.emit("LessOrEqual", {row(1), places})});
     return filtered(node, keep, filter);
   }
-  ir::Shape wide;
-  if (s == ir::Shape{batch, keys}) wide = {batch, 1, 1, keys};
-  if (s == ir::Shape{batch, rows, keys}) wide = {batch, 1, rows, keys};
-  if (wide.empty())
-    node.fail(
-        fmt::format("mask '{}' {} is not supported (supported: [{}], [{}, {}] and [{}, {}, {}], "
-                    "and [{}] of end and start positions)",
-                    mask->name, ir::str(mask->type), batch.str(), batch.str(), keys.str(),
-                    batch.str(), rows.str(), keys.str(), (batch * ir::Dim(2)).str()));
+  const ir::Shape wide{batch, 1, form == MaskForm::keys ? ir::Dim(1) : rows, keys};
   ir::Value* keep = node.emit("Cast", {node.reshape(mask, wide)}, {{"to", std::string("bool")}});
   return filtered(node, keep, filter);
 }

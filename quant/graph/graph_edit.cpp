@@ -36,6 +36,14 @@ void set_attribute(onnx::NodeProto& node, const std::string& name, std::int64_t 
   a->set_i(value);
 }
 
+void set_attribute(onnx::NodeProto& node, const std::string& name,
+                   const std::vector<std::int64_t>& values) {
+  auto* a = node.add_attribute();
+  a->set_name(name);
+  a->set_type(onnx::AttributeProto::INTS);
+  a->mutable_ints()->Add(values.begin(), values.end());
+}
+
 onnx::NodeProto make_row_reduction(Model& model, const std::string& op, const std::string& name,
                                    const std::string& input, const std::string& output,
                                    std::string& axes) {
@@ -45,10 +53,7 @@ onnx::NodeProto make_row_reduction(Model& model, const std::string& op, const st
       axes = model.add(model.fresh_name("row_axes"), ir::Tensor::of<std::int64_t>({1}, {-1}));
     n.add_input(axes);
   } else {
-    auto* a = n.add_attribute();
-    a->set_name("axes");
-    a->set_type(onnx::AttributeProto::INTS);
-    a->add_ints(-1);
+    set_attribute(n, "axes", std::vector<std::int64_t>{-1});
   }
   set_attribute(n, "keepdims", 1);
   return n;
@@ -66,6 +71,17 @@ void insert_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> adde
     nodes->Add()->Swap(&old[n]);
     put(n);
   }
+}
+
+void replace_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> replacements) {
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
+  auto* nodes = model.proto().mutable_graph()->mutable_node();
+  nodes->Swap(&old);
+  for (int n = 0; n < old.size(); ++n)
+    if (const auto it = replacements.find(n); it == replacements.end())
+      nodes->Add()->Swap(&old[n]);
+    else
+      for (auto& made : it->second) nodes->Add()->Swap(&made);
 }
 
 void remove_unread(Model& model, const std::set<std::string>& outputs,

@@ -17,6 +17,8 @@ onnx::NodeProto make_node(Model& model, const std::string& op, const std::string
                           const std::vector<std::string>& outputs);
 
 void set_attribute(onnx::NodeProto& node, const std::string& name, std::int64_t value);
+void set_attribute(onnx::NodeProto& node, const std::string& name,
+                   const std::vector<std::int64_t>& values);
 
 /// A reduction (ReduceMax, ReduceSum, ...) over the last axis, which stays with extent 1: its axes
 /// are an attribute or, from opset 18 on (ReduceSum: 13), a constant, called `axes`, which is added
@@ -28,6 +30,9 @@ onnx::NodeProto make_row_reduction(Model& model, const std::string& op, const st
 /// Puts nodes after those they follow (by index; -1: in front of all), so that the list stays in
 /// topological order.
 void insert_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> added);
+
+/// Puts nodes in the place of others (by index).
+void replace_nodes(Model& model, std::map<int, std::vector<onnx::NodeProto>> replacements);
 
 /// Removes the nodes all of whose results are among `outputs` and unread, then the unread ones of
 /// `initializers`.

@@ -6,10 +6,10 @@
 
 namespace bertcl::quant {
 
-Workspace::Workspace(const std::filesystem::path& model) : model_(Model::load(model)) {}
+Workspace::Workspace(const std::filesystem::path& model) : Workspace(model, {}) {}
 
 Workspace::Workspace(const std::filesystem::path& model, opencl::ContextFuture device)
-    : model_(Model::load(model)), device_(std::move(device)) {}
+    : model_(Model::load(model)), expanded_(expand_fused(model_)), device_(std::move(device)) {}
 
 void Workspace::replace(Model model) {
   model_ = std::move(model);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "opencl/context_future.hpp"
+#include "quant/graph/expand_fused.hpp"
 #include "quant/graph/model.hpp"
 #include "runtime/session.hpp"
 
@@ -15,11 +16,14 @@ namespace bertcl::quant {
 
 class Workspace {
  public:
-  /// Without a device there are no sessions.
+  /// Reads the model and expands fused operators. Without a device there are no sessions. Throws
+  /// Error as Model::load() and expand_fused().
   explicit Workspace(const std::filesystem::path& model);
   Workspace(const std::filesystem::path& model, opencl::ContextFuture device);
 
   const Model& model() const { return model_; }
+  /// What the file held, whatever replace() has made of it since.
+  const Expanded& expanded() const { return expanded_; }
   const opencl::ContextFuture& device() const { return device_; }
   /// Takes another model in place of it.
   void replace(Model model);
@@ -35,6 +39,7 @@ class Workspace {
 
  private:
   Model model_;
+  const Expanded expanded_;
   opencl::ContextFuture device_;
   mutable std::optional<ir::Graph> graph_;  // for its types
 };

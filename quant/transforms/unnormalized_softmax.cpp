@@ -47,16 +47,7 @@ class Unnormalizer {
                          node("Div", y, {undivided, sum}, y)};
   }
 
-  void write() {
-    google::protobuf::RepeatedPtrField<onnx::NodeProto> old;
-    auto* nodes = model_.proto().mutable_graph()->mutable_node();
-    nodes->Swap(&old);
-    for (int n = 0; n < old.size(); ++n)
-      if (const auto it = replaced_.find(n); it == replaced_.end())
-        nodes->Add()->Swap(&old[n]);
-      else
-        for (auto& made : it->second) nodes->Add()->Swap(&made);
-  }
+  void write() { replace_nodes(model_, std::move(replaced_)); }
 
  private:
   int only_reader(const std::string& tensor) const { return index_.uses(tensor).front().node; }

@@ -179,6 +179,9 @@ void print_report(const Quantized& quantized, const QuantizeOptions& options) {
       count_of(quant::Role::constant, "constants"));
   if (report.count(quant::Role::channels) > 0)
     print_text("{} with per-channel scales\n", count_of(quant::Role::channels, "activations"));
+  if (report.expanded_nodes > 0)
+    print_text("{} expanded into MatMuls and plain operators\n",
+               counted(report.expanded_nodes, "fused operators"));
   if (report.unnormalized_softmaxes > 0)
     print_text("{} Softmax unnormalized: exponentials quantized instead of probabilities\n",
                report.unnormalized_softmaxes);
