@@ -81,10 +81,15 @@ ir::Value* range(NodeImport& node, const ir::Dim& n, ir::DType dtype = ir::DType
   return node.emit_typed("Range", {}, {dtype, {n}},
                          {{"start", std::int64_t{0}}, {"step", std::int64_t{1}}});
 }
-/// Row i sees keys 0 to i.
-ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys, double filter) {
+/// Row i sees keys 0 to i: `term` for these (null: 0), `masked_score` for others. ONNX Runtime puts
+/// it in the place of what a mask gives: a row without any key that is kept does not see later
+/// ones.
+ir::Value* causal(NodeImport& node, const ir::Dim& rows, const ir::Dim& keys,
+                  ir::Value* term = nullptr) {
   ir::Value* row = node.reshape(range(node, rows), {rows, 1});
-  return filtered(node, node.emit("LessOrEqual", {range(node, keys), row}), filter);
+  ir::Value* seen = node.emit("LessOrEqual", {range(node, keys), row});
+  if (!term) return filtered(node, seen, masked_score);
+  return node.emit("Where", {seen, term, node.scalar(masked_score, ir::DType::f32)});
 }
 
 }  // namespace
@@ -176,9 +181,9 @@ void finish_packed_attention(NodeImport& node, ir::Value* packed, ir::Value* mas
           node.float_attribute("scale", 0)};
   const double filter = node.float_attribute("mask_filter_value", -10000);
   const ir::Dim batch = input[0], rows = input[1];
-  if (mask) h.score_terms.push_back(padding_mask(node, mask, batch, rows, rows, filter));
-  if (node.int_attribute("unidirectional", 0))
-    h.score_terms.push_back(causal(node, rows, rows, filter));
+  ir::Value* term = mask ? padding_mask(node, mask, batch, rows, rows, filter) : nullptr;
+  if (node.int_attribute("unidirectional", 0)) term = causal(node, rows, rows, term);
+  if (term) h.score_terms.push_back(term);
   if (attention_bias) h.score_terms.push_back(attention_bias);
   node.bind(0, attend(node, h));
 }
@@ -271,9 +276,9 @@ void import_multi_head_attention(NodeImport& node) {
   if (node.in(6) && node.int_attribute("unidirectional", 0))
     node.fail("unidirectional attention with past keys is not supported");
   const double filter = node.float_attribute("mask_filter_value", -10000);
-  if (node.in(4)) h.score_terms.push_back(padding_mask(node, node.in(4), q[0], q[2], k[2], filter));
-  if (node.int_attribute("unidirectional", 0))
-    h.score_terms.push_back(causal(node, q[2], k[2], filter));
+  ir::Value* term = node.in(4) ? padding_mask(node, node.in(4), q[0], q[2], k[2], filter) : nullptr;
+  if (node.int_attribute("unidirectional", 0)) term = causal(node, q[2], k[2], term);
+  if (term) h.score_terms.push_back(term);
   if (node.in(5)) h.score_terms.push_back(attention_bias_of(node, 5));
   const Attended attended = attend_in_stages(node, h);
   node.bind(0, attended.result);
@@ -305,8 +310,7 @@ void import_attention(NodeImport& node) {
         mask->type.dtype == ir::DType::boolean ? filtered(node, mask, masked_score) : mask);
   if (node.in(4) && node.int_attribute("is_causal", 0))
     node.fail("causal attention with past keys is not supported");
-  if (node.int_attribute("is_causal", 0))
-    h.score_terms.push_back(causal(node, q[2], k[2], masked_score));
+  if (node.int_attribute("is_causal", 0)) h.score_terms.push_back(causal(node, q[2], k[2]));
   const Attended attended = attend_in_stages(node, h);
   const std::int64_t mode = node.int_attribute("qk_matmul_output_mode", 0);
   if (mode < 0 || mode >= std::int64_t{stages})

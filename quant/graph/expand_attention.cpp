@@ -215,20 +215,30 @@ class Expander {
     const std::string& keys_of = kind == Kind::packed ? node.input(0) : node.input(1);
     const float filter = plain ? static_cast<float>(onnx_io::masked_score)
                                : float_attribute(node, "mask_filter_value", -10000.0f);
+    std::string term;
     if (!mask.empty() && plain) {
       h.terms.push_back(type_of(mask)->dtype == ir::DType::boolean ? filtered(mask, filter) : mask);
     } else if (!mask.empty()) {
-      h.terms.push_back(shared({mask, "", filter}, [&] {
+      term = shared({mask, "", filter}, [&] {
         const auto form = onnx_io::mask_form(shape_of(mask), shape_of(rows_of)[0],
                                              shape_of(rows_of)[1], shape_of(keys_of)[1]);
         return filtered(kept(mask, *form, keys_of), filter);
-      }));
+      });
     }
-    if (int_attribute(node, plain ? "is_causal" : "unidirectional", 0) != 0)
-      h.terms.push_back(shared({extents_of(rows_of, axis), extents_of(keys_of, axis), filter}, [&] {
-        const std::string row = emit("Reshape", "", {places(rows_of, axis), ints({-1, 1})});
-        return filtered(emit("Not", "", {emit("Less", "", {row, places(keys_of, axis)})}), filter);
-      }));
+    if (int_attribute(node, plain ? "is_causal" : "unidirectional", 0) != 0) {
+      const std::string later =
+          shared({extents_of(rows_of, axis), extents_of(keys_of, axis), 0.0f}, [&] {
+            const std::string row = emit("Reshape", "", {places(rows_of, axis), ints({-1, 1})});
+            return emit("Less", "", {row, places(keys_of, axis)});
+          });
+      // In the place of what the mask gives, as ONNX Runtime does.
+      term = shared({term, later, filter}, [&] {
+        return emit("Where", "",
+                    {later, scalar(static_cast<float>(onnx_io::masked_score)),
+                     term.empty() ? scalar(0.0f) : term});
+      });
+    }
+    if (!term.empty()) h.terms.push_back(term);
     if (const std::string bias = plain ? "" : input(node, 5); !bias.empty())
       h.terms.push_back(bias);
   }

@@ -249,5 +249,44 @@ class FusedOperators(unittest.TestCase):
             self.check(node, inputs, constants, TensorProto.FLOAT, 1e-4)
 
 
+class FusedAttention(unittest.TestCase):
+    """Attention in one operator, which the quantizer expands: its file and the float one, in ONNX Runtime."""
+
+    def test_masks(self):
+        random, batch, rows, hidden, heads = np.random.default_rng(2), 3, 7, 24, 4
+        starts = random.integers(0, 3, batch)
+        ends = starts + random.integers(1, 5, batch)
+        masks = {"none": None, "ends": ends, "ends and starts": np.concatenate([ends, starts]),
+                 "keys": random.integers(0, 2, (batch, rows)),
+                 "rows and keys": random.integers(0, 2, (batch, rows, rows))}
+        x = random.normal(size=(batch, rows, hidden)).astype(np.float32)
+        weight = random.normal(size=(hidden, 3 * hidden)).astype(np.float32) / 4
+        bias = random.normal(size=3 * hidden).astype(np.float32)
+        for name, mask in masks.items():
+            for causal in 0, 1:
+                with self.subTest(mask=name, causal=causal), tempfile.TemporaryDirectory() as folder:
+                    inputs = {"x": x} if mask is None else {"x": x, "mask": mask.astype(np.int32)}
+                    node = helper.make_node("Attention", ["x", "w", "b", "" if mask is None else "mask"], ["y"],
+                                            domain="com.microsoft", num_heads=heads, unidirectional=causal)
+                    graph = helper.make_graph(
+                        [node], "g",
+                        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape)
+                         for n, v in inputs.items()],
+                        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+                        [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(bias, "b")])
+                    source, made = (pathlib.Path(folder) / n for n in ("source.onnx", "int8.onnx"))
+                    onnx.save(helper.make_model(graph, ir_version=8, opset_imports=[
+                        helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]), source)
+                    bertcl("quantize", source, "-o", made, "--dynamic", "--per-token", "--model-only")
+                    ops = [n.op_type for n in onnx.load(made).graph.node]
+                    self.assertEqual(ops.count("MatMulInteger"), 3)
+                    self.assertNotIn("Attention", ops)
+                    expected = Reference(source).run(inputs)["y"]
+                    self.assertLess(np.abs(bertcl_run(source, inputs)["y"] - expected).max(), 1e-4)
+                    for found in Reference(made).run(inputs)["y"], bertcl_run(made, inputs)["y"]:
+                        error = np.abs(found - expected).max() / np.abs(expected).max()
+                        self.assertLess(error, 0.02)
+
+
 if __name__ == "__main__":
     unittest.main()
