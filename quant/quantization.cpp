@@ -125,6 +125,13 @@ void check_dynamic(const Options& options, ActivationScales scales) {
         "transposed ones");
 }
 
+/// A table of another program has no ranges of what is inside of fused operators.
+bool has_ranges_inside(const Table& table, const Expanded& expanded) {
+  return expanded.count == 0 ||
+         std::any_of(table.ranges.begin(), table.ranges.end(),
+                     [&](const auto& range) { return expanded.tensors.contains(range.first); });
+}
+
 std::set<std::string> tensors_of(const Placement& placement, Role role) {
   std::set<std::string> tensors;
   for (const Site& site : placement.sites)
@@ -358,8 +365,10 @@ Report quantize_dynamic(const Options& options, ActivationScales scales) {
 }
 
 Report quantize_with_table(const Options& options, const Table& table) {
-  Workspace workspace(options.model);
-  Quantization quantization(options, workspace);
+  std::optional<Workspace> workspace(std::in_place, options.model);
+  if (!has_ranges_inside(table, workspace->expanded()))
+    workspace.emplace(options.model, FusedOperators::whole);
+  Quantization quantization(options, *workspace);
   Report& report = quantization.report();
   report.method = table.method.empty() ? "given ranges" : table.method;
   report.samples = table.samples;

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "quant/graph/model.hpp"
@@ -12,6 +13,7 @@ namespace bertcl::quant {
 /// What became of such operators.
 struct Expanded {
   std::int64_t count = 0;                    ///< nodes that were replaced
+  std::set<std::string> tensors;             ///< results of the nodes in their place
   std::map<std::string, std::string> whole;  ///< label of any other, and why it stays as it is
 };
 

@@ -59,6 +59,13 @@ std::vector<onnx::NodeProto> expanded(Model& model, const onnx::NodeProto& node,
   return nodes;
 }
 
+std::set<std::string> results_of(const Model& model) {
+  std::set<std::string> results;
+  for (const onnx::NodeProto& node : model.graph().node())
+    results.insert(node.output().begin(), node.output().end());
+  return results;
+}
+
 }  // namespace
 
 Expanded expand_fused_matmul(Model& model) {
@@ -90,10 +97,13 @@ Expanded expand_fused_matmul(Model& model) {
 }
 
 Expanded expand_fused(Model& model) {
+  const std::set<std::string> before = results_of(model);
   Expanded done = expand_attention(model);
   Expanded more = expand_fused_matmul(model);
   done.count += more.count;
   done.whole.merge(more.whole);
+  if (done.count > 0) done.tensors = results_of(model);
+  for (const std::string& tensor : before) done.tensors.erase(tensor);
   return done;
 }
 

@@ -6,7 +6,9 @@
 
 namespace bertcl::quant {
 
-Workspace::Workspace(const std::filesystem::path& model) : Workspace(model, {}) {}
+Workspace::Workspace(const std::filesystem::path& model, FusedOperators fused)
+    : model_(Model::load(model)),
+      expanded_(fused == FusedOperators::expanded ? expand_fused(model_) : Expanded{}) {}
 
 Workspace::Workspace(const std::filesystem::path& model, opencl::ContextFuture device)
     : model_(Model::load(model)), expanded_(expand_fused(model_)), device_(std::move(device)) {}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The float model to quantize, read once, and the device for its samples, opened once.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -14,11 +15,15 @@
 
 namespace bertcl::quant {
 
+/// What becomes of operators that hold MatMuls.
+enum class FusedOperators : std::uint8_t { expanded, whole };
+
 class Workspace {
  public:
-  /// Reads the model and expands fused operators. Without a device there are no sessions. Throws
-  /// Error as Model::load() and expand_fused().
-  explicit Workspace(const std::filesystem::path& model);
+  /// Reads the model and expands fused operators unless they stay whole. Without a device there are
+  /// no sessions. Throws Error as Model::load() and expand_fused().
+  explicit Workspace(const std::filesystem::path& model,
+                     FusedOperators fused = FusedOperators::expanded);
   Workspace(const std::filesystem::path& model, opencl::ContextFuture device);
 
   const Model& model() const { return model_; }

@@ -256,19 +256,49 @@ TEST(ExpandAttention, OtherModelsStayAsTheyAre) {
   EXPECT_THAT(whole(f), IsEmpty());
 }
 
-TEST(ExpandAttention, TheReportTellsBoth) {
+class ExpandInFile : public testing::Test {
+ protected:
+  /// Options to quantize the model of `f`.
+  Options options_of(Fused& f) const {
+    Options options;
+    options.model = folder_ / "m.onnx";
+    options.output = folder_ / "q.onnx";
+    f.model().save(options.model);
+    return options;
+  }
+
+  const bertcl::tests::ScratchFolder folder_;
+};
+
+TEST_F(ExpandInFile, TablesOfOtherProgramsDoNotKnowWhatIsInside) {
+  Fused f = two_layers();
+  const std::string y = f.builder().graph().output(0).name();
+  f.builder().graph().mutable_output(0)->set_name("out");
+  f.node("MatMul", {y, f.weight("w", {6, 6})}, "out", "");
+  const Options options = options_of(f);
+  Table table;
+  table.ranges["x"] = {-1.0f, 1.0f};
+  for (const std::string layer : {"0", "1"})
+    table.ranges["/encoder/layer." + layer + "/attention/self/Reshape_3_output_0"] = {-1.0f, 1.0f};
+  Report report = quantize_with_table(options, table);
+  EXPECT_EQ(report.expanded_nodes, 0);
+  EXPECT_EQ(report.quantized_nodes, 1);
+
+  Model model = f.model();
+  for (const std::string& tensor : expand_fused(model).tensors)
+    table.ranges[tensor] = {-1.0f, 1.0f};
+  report = quantize_with_table(options, table);
+  EXPECT_EQ(report.expanded_nodes, 2);
+  EXPECT_EQ(report.quantized_nodes, 11);
+}
+
+TEST_F(ExpandInFile, TheReportTellsBoth) {
   Fused f = two_layers();
   f.input("k", {2, 2, 4, 3}, {"batch", "", "", ""});
   const std::string y = f.builder().graph().output(0).name();
   f.builder().graph().mutable_output(0)->set_name("out");
   f.node("MultiHeadAttention", {y, "k", "k"}, "out").set("num_heads", std::int64_t{2});
-  const bertcl::tests::ScratchFolder folder;
-  Model model = f.model();
-  Options options;
-  options.model = folder / "m.onnx";
-  options.output = folder / "q.onnx";
-  model.save(options.model);
-  const Report report = quantize_dynamic(options, ActivationScales::per_tensor);
+  const Report report = quantize_dynamic(options_of(f), ActivationScales::per_tensor);
   EXPECT_EQ(report.expanded_nodes, 2);
   EXPECT_EQ(report.quantized_nodes, 6);
   std::map<std::string, std::string> reasons;
