@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoders as optimum exports them, with and without ONNX Runtime's optimization, against ONNX Runtime: results, numbers
-of launches, and MatMuls in int8, with scales of each run and with calibrated ones."""
+of launches, and MatMuls in int8, with scales of each run and with calibrated ones. After each optimization all MatMuls
+of the file as exported are quantized."""
 import json
 import os
 import pathlib
@@ -10,6 +11,8 @@ import unittest
 
 import numpy as np
 import onnx
+import onnxruntime
+from onnxruntime.transformers import fusion_options, optimizer
 from support import BERTCL, ROOT, Reference, bertcl, bertcl_run, inspect
 
 PYTHON = BERTCL.parent / "venv-optimum" / "bin" / "python"
@@ -17,7 +20,7 @@ if not (PYTHON.parents[1] / "requirements.txt").exists():
     raise unittest.SkipTest("optimum is not installed: tools/python/make_venv build/venv-optimum "
                             "tools/python/requirements-optimum.txt build/venv-torch")
 try:
-    from architecture_models import ARCHITECTURES, calibration
+    from architecture_models import ARCHITECTURES, SIZES, calibration
 except ImportError as error:
     raise unittest.SkipTest(f"{error}: tools/python/make_venv build/venv-torch tools/python/requirements-torch.txt")
 from transformer_models import padded_batch
@@ -67,22 +70,28 @@ class Optimum(unittest.TestCase):
             for name, error in self.differences(found, expected, inputs):
                 self.assertLess(np.abs(error).max(), bound, name)
 
-    def check_int8(self, path, linears, bound, *options):
-        """Without padding, as in test_architectures. ONNX Runtime's optimization puts weights into its Attention, which
-        stays in float; so do heads."""
-        model = onnx.load(path)
-        attentions = sum(node.op_type == "Attention" for node in model.graph.node)
-        heads = sum(node.op_type == "Gemm" for node in model.graph.node)
+    def quantize(self, path, *options):
+        """The int8 file, the report of the quantizer and that of the compiler."""
         made = self.folder / "int8.onnx"
-        bertcl("quantize", path, *options, "-o", made, "--model-only", "--force")
-        ops = [op["op"] for op in inspect(made, "--batch", "2", "--seq", "24")["ops"]]
-        self.assertEqual(ops.count("linear"), attentions + heads)
-        self.assertGreaterEqual(ops.count("linear_q"), linears // 2 - attentions)  # some are fused
-        if "--dynamic" not in options and not attentions:
+        done = bertcl("quantize", path, *options, "-o", made, "--model-only", "--force", "--json", "-")
+        report = json.loads(done.stdout)
+        return made, report, inspect(made, "--batch", "2", "--seq", "24")
+
+    def check_int8(self, path, linears, bound, *options, two_masks=False):
+        """Without padding, as in test_architectures. Heads stay in float, and one attention of a file with two masks.
+        Returns the number of quantized nodes, and the error of the outputs relative to those in float."""
+        model = onnx.load(path)
+        heads = sum(node.op_type == "Gemm" for node in model.graph.node)
+        made, report, compiled = self.quantize(path, *options)
+        ops = [op["op"] for op in compiled["ops"]]
+        self.assertEqual(ops.count("linear"), heads)
+        self.assertGreaterEqual(ops.count("linear_q"), linears // 2)  # some are fused
+        if "--dynamic" not in options:
             self.assertIn("attention_q", ops)
             self.assertNotIn("attention", ops)
+            bertcl("inspect", made, "--batch", "2", "--seq", "24", "--require", "int8", expect=int(two_masks))
         exact, reference = Reference(path), Reference(made)
-        worst = []
+        worst, square, size = [], 0.0, 0.0
         for seed, length in enumerate((7, 7, 7, 7, 7, 24)):
             inputs = self.batch(model, 1, length, seed)
             found, expected, of_floats = bertcl_run(made, inputs), reference.run(inputs), exact.run(inputs)
@@ -90,8 +99,15 @@ class Optimum(unittest.TestCase):
             errors = dict(self.differences(found, expected, inputs))
             for name, error in errors.items():
                 self.assertLess(np.sqrt(np.mean(error ** 2)), np.sqrt(np.mean(noise[name] ** 2)), name)
+                square, size = square + np.sum(noise[name] ** 2), size + np.sum(of_floats[name] ** 2)
             worst.append(max(np.abs(error).max() for error in errors.values()))
         self.assertLess(min(worst), bound, worst)  # some inputs meet no rounding tie
+        return report["quantized_nodes"], np.sqrt(square / size)
+
+    def check_like_plain(self, plain, optimized):
+        """Both (number of nodes, error) of check_int8."""
+        self.assertEqual(optimized[0], plain[0])
+        self.assertLess(optimized[1], 1.05 * plain[1])
 
     def exports(self, task):
         for name in ARCHITECTURES:
@@ -99,7 +115,7 @@ class Optimum(unittest.TestCase):
                 yield name, path.parent.name, path
 
     def test_without_a_head(self):
-        seen = set()
+        seen, results = set(), {}
         for name, level, path in self.exports("feature-extraction"):
             if name in REFUSED:
                 continue
@@ -109,10 +125,46 @@ class Optimum(unittest.TestCase):
                 self.check(path, bound)
                 launches = inspect(path, "--batch", "3", "--seq", "24")["launches"]
                 self.assertEqual(launches, MORE_LAUNCHES.get((name, level), LAUNCHES[name][level in FUSED]))
-                if level in ("none", "O2"):
-                    for options in ("--dynamic",), calibration(self.folder, texts=4, words=20):
-                        self.check_int8(path, ARCHITECTURES[name][1], bound, *options)
+                calibrated = calibration(self.folder, texts=4, words=20)
+                if level != "O1":
+                    for options in (calibrated,) if level == "O3" else (("--dynamic",), calibrated):
+                        results[name, level, options] = self.check_int8(path, ARCHITECTURES[name][1], bound, *options,
+                                                                        two_masks=name == "albert" and level in FUSED)
         self.assertEqual(seen, {(name, level) for name in LAUNCHES for level in ("none", "O1", "O2", "O3")})
+        for (name, level, options), result in results.items():
+            with self.subTest(name=name, level=level, options=options):
+                self.check_like_plain(results[name, "none", options], result)
+
+    def optimized(self, path):
+        """The file after the optimization of a session, and after that of transformers with an operator for the
+        attention after its projections."""
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+        options.optimized_model_filepath = str(self.folder / "session.onnx")
+        options.log_severity_level = 3
+        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        yield options.optimized_model_filepath
+        fusion = fusion_options.FusionOptions("bert")
+        fusion.use_multi_head_attention = True
+        fusion.use_raw_attention_mask()
+        made = self.folder / "transformers.onnx"
+        optimizer.optimize_model(str(path), "bert", SIZES["num_attention_heads"], SIZES["hidden_size"],
+                                 optimization_options=fusion, opt_level=0).save_model_to_file(str(made))
+        yield made
+
+    def test_other_optimizations(self):
+        fused = set()
+        options = calibration(self.folder, texts=4, words=20)
+        for name, level, path in self.exports("feature-extraction"):
+            if name in REFUSED or level != "none":
+                continue
+            linears, bound = ARCHITECTURES[name][1], BOUNDS.get(name, ABSOLUTE)
+            plain = self.check_int8(path, linears, bound, *options)
+            for optimized in self.optimized(path):
+                with self.subTest(name=name, optimized=optimized):
+                    fused |= {node.op_type for node in onnx.load(optimized).graph.node}
+                    self.check_like_plain(plain, self.check_int8(optimized, linears, bound, *options))
+        self.assertLessEqual({"MultiHeadAttention", "FusedMatMul"}, fused)
 
     def test_with_a_head(self):
         seen = set()
