@@ -87,9 +87,10 @@ class Context : public std::enable_shared_from_this<Context> {
   /// Why late and bounded: PoCL recompiles each kernel to return a binary, 0.03 to 0.41 s per
   /// program, which saves 20 ms at each later start (1-5 ms from the binary, 22-28 ms from source
   /// with PoCL's own kernel cache warm, 750 ms with it cold; PoCL 3.1, AMD EPYC with AVX-512,
-  /// 2026-11-21). So no run waits long, and after a few runs all binaries are stored. Other drivers
-  /// return immediately. A binary is as fast as a build from source: PoCL compiles work-group
-  /// functions for further local sizes from it.
+  /// 2026-11-21). So no run waits long, and after a few runs all binaries are stored, but those of
+  /// kernels with barriers, which would take seconds. Other drivers return immediately. A binary is
+  /// as fast as a build from source: PoCL compiles work-group functions for further local sizes
+  /// from it.
   void store_programs(double seconds = 0.5);
 
   /// A file in the program cache's folder for measurements of these programs on this device:

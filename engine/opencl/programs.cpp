@@ -163,12 +163,15 @@ ProgramHandle Programs::build(const std::string& name, const std::vector<Text>& 
     cache_.report(name, fmt::format("built from source in {:.0f} ms", clock.milliseconds()));
     watch_exit();
     std::lock_guard lock(mutex_);
+    const auto contains = [&](std::string_view word) {
+      return std::any_of(parts.begin(), parts.end(), [&](const Text& part) {
+        return part.source.find(word) != std::string::npos;
+      });
+    };
     // Sources spell assembly that PoCL compiles in this way.
-    const bool assembly = std::any_of(parts.begin(), parts.end(), [](const Text& part) {
-      return part.source.find("__asm__") != std::string::npos;
-    });
+    const bool assembly = contains("__asm__"), barriers = contains("barrier(");
     // What a probe finds is stored itself: its program is not wanted again.
-    if (!name.starts_with("probe_")) unstored_.push_back({built, key, name, assembly});
+    if (!name.starts_with("probe_")) unstored_.push_back({built, key, name, assembly, barriers});
   }
   return built;
 }
@@ -237,6 +240,12 @@ void Programs::store(double seconds, bool assembly) {
   for (const Unstored& entry : programs) {
     if (entry.assembly && !assembly) {
       cache_.report(entry.name, "not stored, capability assembly_binaries is missing");
+      continue;
+    }
+    // For a binary PoCL compiles each kernel for work-groups of any size: one with barriers takes
+    // seconds (gemm_s8_dot4: 4.1 s on two cores of an AMD EPYC, PoCL 3.1, 2026-11-26).
+    if (entry.barriers && info_.platform == "Portable Computing Language") {
+      cache_.report(entry.name, "not stored, its binary for any work-group would take seconds");
       continue;
     }
     if (clock.seconds() > seconds) {

@@ -43,6 +43,7 @@ class Programs {
     std::string key;
     std::string name;
     bool assembly;  // in its source
+    bool barriers;  // the same
   };
   /// The compiler's input, and the file it comes from.
   struct Text {

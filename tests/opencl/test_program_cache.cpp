@@ -90,6 +90,29 @@ TEST_F(ProgramCacheTest, ColdStoresAndWarmHits) {
   EXPECT_EQ(files().size(), 1u);
 }
 
+// PoCL would compile it for work-groups of any size, which takes seconds for a large one.
+TEST_F(ProgramCacheTest, WorkGroupsWithBarriersAreNotStoredUnderPocl) {
+  const std::string source =
+      "__kernel void f(__global int* out) { out[0] = 18; barrier(CLK_GLOBAL_MEM_FENCE); }";
+  const bool is_pocl = select_device("cpu").platform == "Portable Computing Language";
+  for (int round = 0; round < 2; ++round) {
+    ::testing::internal::CaptureStderr();
+    {
+      auto context = Context::create("cpu");
+      Buffer out = context->allocate(sizeof(int));
+      Kernel kernel = context->kernel_from_source("with_barrier", source, "f");
+      kernel.args(out);
+      context->queue().launch(kernel, {4, 1, 1}, {4, 1, 1}, "with_barrier");
+      EXPECT_EQ(out.download<int>()[0], 18);
+    }
+    const std::string messages = ::testing::internal::GetCapturedStderr();
+    if (is_pocl) {
+      EXPECT_THAT(messages, HasSubstr("not stored, its binary for any work-group"));
+    }
+    EXPECT_EQ(files().size(), is_pocl ? 0u : 1u);
+  }
+}
+
 TEST_F(ProgramCacheTest, EveryDamageMeansRebuild) {
   run(12);
   ASSERT_EQ(files().size(), 1u);
