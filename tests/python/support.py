@@ -51,6 +51,7 @@ class Reference:
         if not optimized:
             options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 3
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # other tests have the cores
         proto = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
         if with_exact_gemms(proto):
             model = proto.SerializeToString()

@@ -109,6 +109,8 @@ class Heads(unittest.TestCase):
 
     def test_relatives(self):
         for family in FAMILIES:
+            if family == "bert":
+                continue  # its question answering is among the heads
             for opset in OPSETS[-2:]:
                 with self.subTest(family=family, opset=opset):
                     self.check(opset, family=family)
