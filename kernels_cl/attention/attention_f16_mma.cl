@@ -55,7 +55,6 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
   q += q_offset + head * head_size;
   k += k_offset + head * head_size;
   v += v_offset + head * head_size;
-  const Bias added = BIAS_OF(head, begin);
 
   UnitA rows[STEPS];
 #pragma unroll
@@ -100,8 +99,10 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
           x[h] = score, is_key[h] = all_keys[h];
 #if BIAS
           // To natural logarithms, in which the bias is, and back.
-          x[h] = with_bias(score, M_LN2_F, added, window, row0 + 8 * r - begin,
-                           key0 + i - begin + 16 * h + ITEM % 4 * 2, KEYS_OF_QUAD, end - 1 - begin) *
+          const Bias added = BIAS_OF(head, begin);
+          const int key = key0 + i - begin + 16 * h + ITEM % 4 * 2;
+          x[h] = with_bias(score, M_LN2_F, added, window, row0 + 8 * r - begin, key, KEYS_OF_QUAD,
+                           end - 1 - begin) *
                  (bias ? M_LOG2E_F : 1.0f);
           // Minus infinity of the product is an overflow, which must be seen.
           is_key[h] &= (x[h] != -INFINITY) | (score == -INFINITY);

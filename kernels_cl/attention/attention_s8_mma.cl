@@ -30,10 +30,10 @@
 #include "attention/parameters.clh"
 
 // Of row r of this lane and the keys of its quad, 16 h keys after key0 + i.
-#define SCORES_OF(h, r)                                                                   \
-  (BIAS ? with_bias(scores_of(scores + 2 * (h), r), qk_scale, added, window,              \
-                    row0 + 8 * (r) - begin,                                               \
-                    key0 + i - begin + 16 * (h) + ITEM % 4 * 2, KEYS_OF_QUAD, end - 1 - begin) \
+#define SCORES_OF(h, r)                                                                 \
+  (BIAS ? with_bias(scores_of(scores + 2 * (h), r), qk_scale, added, window,            \
+                    row0 + 8 * (r) - begin, key0 + i - begin + 16 * (h) + ITEM % 4 * 2, \
+                    KEYS_OF_QUAD, end - 1 - begin)                                      \
         : scores_of(scores + 2 * (h), r))
 
 __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(

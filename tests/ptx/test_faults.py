@@ -155,7 +155,7 @@ class Faults(KernelTest):
     def test_attention_by_matrix_units(self):
         run = lambda edits: attention.run_s8(  # noqa: E731
             attention.Case((70,), heads=1, quantized_scores=True, unnormalized=1, unit="mma"), edits)
-        self.different(run, LANE_KEYS, "quad % 4 * 2 + (int4)(0, 1, 8, 9)", "quad % 4 * 4 + (int4)(0, 1, 2, 3)")
+        self.different(run, LANE_KEYS, "quad % 4 * 2 + KEYS_OF_QUAD", "quad % 4 * 4 + (int4)(0, 1, 2, 3)")
         self.different(run, TILES, "keys[1] = two.hi", "keys[1] = two.lo")
         self.different(run, TILES, "scores[j] = (int4)(term - t.row[0]", "scores[j] = (int4)(term")
         self.different(run, ATTENTION, "{words[0][0], words[0][1], words[1][0]", "{words[0][0], words[1][0], words[0][1]")
@@ -169,6 +169,16 @@ class Faults(KernelTest):
         odd = lambda edits: attention.run_s8(  # noqa: E731
             attention.Case((9,), head_size=33, unit="mma"), edits)
         self.refused("misaligned", odd, ATTENTION, "const bool pairs = head_size % 2 == 0;", "const bool pairs = true;")
+
+    def test_biases_by_matrix_units(self):
+        case = attention.Case((140,), heads=1, bias=True, window=70, unit="mma", rows=32)
+        for run, file in (attention.run_s8, ATTENTION), (attention.run_f16, HALVES):
+            at_lane = lambda edits: run(case, edits)  # noqa: E731, B023
+            self.different(at_lane, file, "KEYS_OF_QUAD, end" if file == ATTENTION else "key, KEYS_OF_QUAD",
+                           "(int4)(0, 1, 2, 3), end" if file == ATTENTION else "key, (int4)(0, 1, 2, 3)")
+            self.different(at_lane, file, "tiles_of(begin, end, group_row, BIAS ? window : 0)",
+                           "tiles_of(begin, end, group_row, BIAS ? 1 : 0)")
+            self.different(at_lane, file, "+ ITEM % 4 * 2", "+ ITEM % 4")
 
     def test_attention_in_halves(self):
         def run(edits, case=None, change=None):
