@@ -287,6 +287,11 @@ Server::~Server() { stop(); }
 
 int Server::bind() {
   const ServerOptions& options = impl_->options;
+  // The library's default, SO_REUSEPORT, would let two servers share a port without a word.
+  impl_->http.set_socket_options([](socket_t socket) {
+    const int on = 1;
+    ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  });
   const int port = options.port == 0 ? impl_->http.bind_to_any_port(options.host)
                    : impl_->http.bind_to_port(options.host, options.port) ? options.port
                                                                           : -1;

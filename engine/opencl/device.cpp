@@ -89,8 +89,11 @@ std::vector<Device> find_devices() {
     }
   }
   if (found.empty())
-    throw Error("no OpenCL device found (" + std::to_string(platforms.size()) +
-                    " platforms): " + kInstallHint,
+    throw Error("no OpenCL device found (platforms: " + std::to_string(platforms.size()) + "): " +
+                    (platforms.empty() ? kInstallHint
+                                       : "a driver is installed but offers no device; PoCL offers "
+                                         "none where its cache folder cannot be written: set "
+                                         "POCL_CACHE_DIR to one that can"),
                 ErrorCode::device);
   return found;
 }

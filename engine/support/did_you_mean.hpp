@@ -38,7 +38,8 @@ inline std::string did_you_mean(std::string_view name, const std::vector<std::st
   const auto nearest = std::min_element(
       names.begin(), names.end(),
       [&](const std::string& a, const std::string& b) { return distance(a) < distance(b); });
-  if (nearest == names.end() || 3 * distance(*nearest) > bare(name).size()) return {};
+  if (nearest == names.end() || *nearest == name || 3 * distance(*nearest) > bare(name).size())
+    return {};
   return " (did you mean " + *nearest + "?)";
 }
 

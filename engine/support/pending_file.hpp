@@ -35,8 +35,10 @@ inline void check_writable(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) refuse("is a directory, expected a file");
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  if (::access(folder.c_str(), W_OK | X_OK) != 0)
-    refuse("cannot write: folder " + folder.string() + ": " + std::strerror(errno));
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return;
+  const int error = errno;
+  refuse("cannot write: folder " + folder.string() + ": " + std::strerror(error) +
+         (error == ENOENT ? "; create it with mkdir -p " + folder.string() : ""));
 }
 
 /// Removes FILE.PID.*tmp and FILE.PID.*tmp.data of processes that were killed. They are an hour

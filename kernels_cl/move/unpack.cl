@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packed tokens to the padded form: padded[b][s] = packed[seq_offsets[b] + s], rows of padding are
-// 0. Rows may be taken apart in two.
+// 0. Rows may be split in two.
 //
 //   packed [tokens]        row_bytes | second_bytes        seq_offsets[batch + 1]: the first row of
 //                              |             |             each sequence

@@ -129,6 +129,9 @@ class Expander {
       if (!node.input(i).empty() && !(kind == Kind::packed && i == 5))
         return fmt::format("it has past keys or values (operand {})", i);
     if (float_attribute(node, "softcap", 0.0f) != 0.0f) return "it has a soft cap";
+    for (const std::string& name : node.input())  // results of functions and of If bodies
+      if (!name.empty() && !type_of(name) && !constants_.contains(name))
+        return fmt::format("the type of operand '{}' is not known", name);
     for (int i = 0; i < (kind == Kind::packed ? 1 : 3); ++i) {
       const ir::Type* type = type_of(input(node, i));
       if (!type || type->dtype != ir::DType::f32) return "its operands are not f32";
@@ -141,11 +144,23 @@ class Expander {
     for (const int i : {kind == Kind::packed ? 1 : 3, kind == Kind::packed ? 2 : 3})
       if (const std::string name = input(node, i); !name.empty()) try {
           if (!constants_.contains(name)) return fmt::format("operand '{}' is not constant", name);
-          if (constants_.value(name).dtype() != ir::DType::f32) return "its operands are not f32";
+          const ir::Tensor& value = constants_.value(name);
+          if (value.dtype() != ir::DType::f32) return "its operands are not f32";
+          const bool is_bias = kind == Kind::multi_head || i == 2;
+          if (is_bias && value.shape() != ir::Sizes{columns_of(node, kind)})
+            return fmt::format("bias '{}' does not have one number for each column", name);
         } catch (const Error& e) {
           return e.what();
         }
     return "";
+  }
+
+  /// Of queries, keys and values together.
+  std::int64_t columns_of(const onnx::NodeProto& node, Kind kind) const {
+    if (kind == Kind::packed) return shape_of(node.input(1)).back().constant();
+    std::int64_t sum = 0;
+    for (int i = 0; i < 3; ++i) sum += shape_of(node.input(i)).back().constant();
+    return sum;
   }
 
   Heads read(const onnx::NodeProto& node, Kind kind) {
@@ -217,9 +232,12 @@ class Expander {
                                : float_attribute(node, "mask_filter_value", -10000.0f);
     std::string term;
     if (!mask.empty() && plain) {
-      h.terms.push_back(type_of(mask)->dtype == ir::DType::boolean ? filtered(mask, filter) : mask);
+      h.terms.push_back(type_of(mask)->dtype == ir::DType::boolean ? filtered(mask, filter)
+                                                                   : as_float(mask));
     } else if (!mask.empty()) {
-      term = shared({mask, "", filter}, [&] {
+      const std::string pairs =
+          fmt::format("{} x {}", extents_of(rows_of, axis), extents_of(keys_of, axis));
+      term = shared({"mask", mask, pairs, filter}, [&] {
         const auto form = onnx_io::mask_form(shape_of(mask), shape_of(rows_of)[0],
                                              shape_of(rows_of)[1], shape_of(keys_of)[1]);
         return filtered(kept(mask, *form, keys_of), filter);
@@ -227,12 +245,12 @@ class Expander {
     }
     if (int_attribute(node, plain ? "is_causal" : "unidirectional", 0) != 0) {
       const std::string later =
-          shared({extents_of(rows_of, axis), extents_of(keys_of, axis), 0.0f}, [&] {
+          shared({"later", extents_of(rows_of, axis), extents_of(keys_of, axis), 0.0f}, [&] {
             const std::string row = emit("Reshape", "", {places(rows_of, axis), ints({-1, 1})});
             return emit("Less", "", {row, places(keys_of, axis)});
           });
       // In the place of what the mask gives, as ONNX Runtime does.
-      term = shared({term, later, filter}, [&] {
+      term = shared({"seen", term, later, filter}, [&] {
         return emit("Where", "",
                     {later, scalar(static_cast<float>(onnx_io::masked_score)),
                      term.empty() ? scalar(0.0f) : term});
@@ -240,7 +258,7 @@ class Expander {
     }
     if (!term.empty()) h.terms.push_back(term);
     if (const std::string bias = plain ? "" : input(node, 5); !bias.empty())
-      h.terms.push_back(bias);
+      h.terms.push_back(as_float(bias));
   }
 
   std::string extents_of(const std::string& tensor, std::size_t axis) const {
@@ -250,10 +268,10 @@ class Expander {
   /// [batch, 1, rows or 1, keys]: true for the keys that a mask keeps.
   std::string kept(const std::string& mask, MaskForm form, const std::string& keys_of) {
     if (form == MaskForm::keys)
-      return cast(emit("Reshape", "", {mask, ints({0, 1, 1, -1})}), ir::DType::boolean);
-    if (form == MaskForm::rows_and_keys) return cast(unsqueezed(mask), ir::DType::boolean);
+      return cast(emit("Reshape", "", {mask, ints({0, 1, 1, -1})}), onnx::TensorProto::BOOL);
+    if (form == MaskForm::rows_and_keys) return cast(unsqueezed(mask), onnx::TensorProto::BOOL);
     const std::string ends =
-        type_of(mask)->dtype == ir::DType::i64 ? mask : cast(mask, ir::DType::i64);
+        type_of(mask)->dtype == ir::DType::i64 ? mask : cast(mask, onnx::TensorProto::INT64);
     const std::string keys = places(keys_of, 1);
     if (form == MaskForm::ends)
       return emit("Less", "", {keys, emit("Reshape", "", {ends, ints({-1, 1, 1, 1})})});
@@ -274,7 +292,7 @@ class Expander {
 
   /// 0, 1, .. for an axis of a tensor.
   std::string places(const std::string& tensor, std::size_t axis) {
-    return shared({extents_of(tensor, axis), "places", 0.0f}, [&] {
+    return shared({"places", extents_of(tensor, axis), "", 0.0f}, [&] {
       const std::string extent = emit(
           "Gather", "", {emit("Shape", "", {tensor}), number(static_cast<std::int64_t>(axis))});
       return emit("Range", "", {number(0), extent, number(1)});
@@ -286,17 +304,19 @@ class Expander {
     return emit("Where", "", {keep, scalar(0.0f), scalar(filter)});
   }
 
-  std::string cast(const std::string& x, ir::DType type) {
+  std::string cast(const std::string& x, std::int32_t type) {
     std::string result = emit("Cast", "", {x});
-    set_attribute(nodes_->back(), "to",
-                  type == ir::DType::i64 ? onnx::TensorProto::INT64 : onnx::TensorProto::BOOL);
+    set_attribute(nodes_->back(), "to", type);
     return result;
+  }
+  std::string as_float(const std::string& x) {
+    return type_of(x)->dtype == ir::DType::f32 ? x : cast(x, onnx::TensorProto::FLOAT);
   }
 
   /// What several nodes share, made by the first of them.
   template <class Make>
-  const std::string& shared(const std::tuple<std::string, std::string, float>& key,
-                            const Make& make) {
+  const std::string& shared(
+      const std::tuple<std::string_view, std::string, std::string, float>& key, const Make& make) {
     if (const auto it = shared_.find(key); it != shared_.end()) return it->second;
     return shared_[key] = make();
   }
@@ -372,7 +392,7 @@ class Expander {
   std::vector<onnx::NodeProto>* nodes_ = nullptr;  // in place of the node at hand
   std::string module_;                             // its
   std::map<std::tuple<std::string, std::int64_t, std::int64_t>, std::string> slices_;
-  std::map<std::tuple<std::string, std::string, float>, std::string> shared_;
+  std::map<std::tuple<std::string_view, std::string, std::string, float>, std::string> shared_;
   std::map<std::vector<std::int64_t>, std::string> ints_;
   std::map<std::int64_t, std::string> numbers_;
   std::map<float, std::string> scalars_;

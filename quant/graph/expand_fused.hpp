@@ -29,7 +29,8 @@ Expanded expand_fused(Model& model);
 ///   x -> MatMul(weights of queries) -> Add -> Reshape -> Transpose -> q   (k and v likewise)
 ///   MatMul(q, k') -> Mul(scale) -> Add(mask) -> Softmax -> MatMul(v) -> Transpose -> Reshape -> y
 ///
-/// which is the same except for rounding. A mask becomes 0 for the keys that it keeps and
+/// which is the same except for rounding, and in ONNX Runtime for rows of ONNX's Attention without
+/// any key, which it makes 0 in that operator. A mask becomes 0 for the keys that it keeps and
 /// mask_filter_value for all others, once for all nodes that share it. Nodes have the names that
 /// torch's exporter gives them, as far as names tell the module: MODULE/query/MatMul,
 /// MODULE/MatMul. Nodes with past keys, several results that are read, a soft cap, keys and values

@@ -213,7 +213,7 @@ TEST(PackTokens, ThereAndBack) {
   }
 }
 
-TEST(PackTokens, RowsAreTakenApart) {
+TEST(PackTokens, RowsAreSplit) {
   const Ints offsets{0, 5, 5, 6, 15};
   const std::size_t columns = 20;
   const auto packed = integers<int32_t>(15 * columns, 1, -1000, 1000);

@@ -228,6 +228,13 @@ class Windows(unittest.TestCase):
         self.assertEqual(load(SAMPLE, CALIBRATION), load(SAMPLE) + load(CALIBRATION))
         with self.assertRaisesRegex(ValueError, "cannot be mixed"):
             load(SAMPLE, "texts.tsv")
+        with tempfile.TemporaryDirectory() as folder:
+            files = [pathlib.Path(folder) / name for name in ("a.tsv", "b.tsv")]
+            files[0].write_text("one\tpos\ntwo\tneg\n")
+            files[1].write_text("three\tneutral\nfour\tneg\n")
+            options = argparse.Namespace(data=[str(f) for f in files], limit=None, vocab=None, cased=False, max_length=9)
+            labels = [e.labels for e in task_data.load(options, DEFAULT.parent)]
+        self.assertEqual(labels, [(1,), (0,), (2,), (0,)])
 
     def test_scores(self):
         self.assertEqual(squad_data.score("The  Cat!", ["dog", "cat"]), (1, 1))

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "bertcl/error.hpp"
 #include "quant/graph/expand_fused.hpp"
 #include "quant/quantizer.hpp"
 #include "quant/writing/dynamic.hpp"
@@ -306,6 +307,74 @@ TEST_F(ExpandInFile, TheReportTellsBoth) {
   EXPECT_EQ(reasons["out_node"],
             "MultiHeadAttention stays whole: its keys and values come divided into heads");
   EXPECT_THAT(reasons, Contains(Key("/encoder/layer.0/attention/self/MatMul")));
+}
+
+// Of one mask, self-attention and attention to one key need different terms.
+TEST(ExpandAttention, AMaskIsSharedByNodesOfTheSameRowsAndKeysAlone) {
+  for (const std::int64_t keys : {1, 5}) {
+    Fused f(7);
+    f.input("x", {2, 7, 6});
+    f.input("m", {2, keys, 6});
+    f.mask<std::int32_t>("lengths", {2}, {1, 4}, onnx::TensorProto::INT32);
+    for (const std::string other : {"m", "x"}) {
+      f.node("MultiHeadAttention", {"x", other, other, "", "lengths"}, "y" + other)
+          .set("num_heads", std::int64_t{2});
+      f.builder().output("y" + other);
+    }
+    expect_same(f, 2);
+  }
+}
+
+TEST(ExpandAttention, ASymbolMayBeCalledPlaces) {
+  Fused f(8);
+  f.input("x", {2, 5, 6}, {"", "places", ""});
+  f.mask<std::int32_t>("lengths", {2}, {1, 4}, onnx::TensorProto::INT32);
+  f.node("Attention", {"x", f.weight("w", {6, 18}), "", "lengths"}, "y")
+      .set("num_heads", std::int64_t{2});
+  f.builder().set("unidirectional", std::int64_t{1});
+  f.builder().output("y");
+  expect_same(f);
+}
+
+TEST(ExpandAttention, ABiasOfAnotherWidthStaysWhole) {
+  for (const std::int64_t width : {1, 17, 19}) {
+    Fused f(9);
+    f.input("x", {2, 5, 6});
+    f.node("Attention", {"x", f.weight("w", {6, 18}), f.weight("b", {width})}, "y")
+        .set("num_heads", std::int64_t{2});
+    f.builder().output("y");
+    try {
+      EXPECT_THAT(whole(f), ElementsAre(Pair(testing::_, HasSubstr("bias 'b' does not have one"))));
+    } catch (const Error& e) {
+      EXPECT_NE(width, 1) << e.what();  // which the importer broadcasts
+    }
+  }
+}
+
+TEST(ExpandAttention, AMaskOfUnknownTypeStaysWhole) {
+  Fused f(10);
+  f.input("x", {2, 5, 6});
+  f.mask<std::int32_t>("lengths", {2}, {1, 4}, onnx::TensorProto::INT32);
+  auto* function = f.builder().model().add_functions();
+  function->set_name("Same");
+  function->set_domain("own");
+  function->add_input("a");
+  function->add_output("b");
+  auto* import = function->add_opset_import();
+  import->set_domain("");
+  import->set_version(17);
+  auto* node = function->add_node();
+  node->set_op_type("Identity");
+  node->add_input("a");
+  node->add_output("b");
+  auto* own = f.builder().model().add_opset_import();
+  own->set_domain("own");
+  own->set_version(1);
+  f.node("Same", {"lengths"}, "made", "own");
+  f.node("Attention", {"x", f.weight("w", {6, 18}), "", "made"}, "y")
+      .set("num_heads", std::int64_t{2});
+  f.builder().output("y");
+  EXPECT_THAT(whole(f), ElementsAre(Pair(testing::_, HasSubstr("the type of operand 'made'"))));
 }
 
 }  // namespace

@@ -304,6 +304,9 @@ TEST(Server, APortThatIsTakenIsAnError) {
   Metrics metrics;
   Service service({}, metrics);
   ServerOptions options;
+  options.port = server.port();
+  Server same_port(service, options, {});
+  EXPECT_THROW(same_port.bind(), Error);
   options.host = "192.0.2.1";  // of documentation (RFC 5737)
   Server other(service, options, {});
   EXPECT_THROW(other.bind(), Error);

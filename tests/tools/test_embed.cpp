@@ -251,6 +251,11 @@ TEST_F(EmbedTest, APairIsNoTextToEmbed) {
               HasSubstr("pairs.jsonl:2: has text_pair, but embed reads single texts"));
 }
 
+TEST_F(EmbedTest, AnAbsentModelIsNamed) {
+  const auto result = run_bertcl({"embed", path("none.onnx"), texts_, "--pooling", "mean"});
+  EXPECT_THAT(refusal(result), HasSubstr("none.onnx: no such file"));
+}
+
 TEST_F(EmbedTest, TheFilesOfAFolderAboveAreFoundByAllCommands) {
   for (const char* folder : {"hub", "hub/onnx", "hub/1_Pooling", "out"})
     std::filesystem::create_directory(path(folder));

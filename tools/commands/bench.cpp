@@ -134,8 +134,9 @@ void print_rows(const std::vector<BenchRow>& rows, const runtime::Session& sessi
          fmt::format("{:.3f}", row.load.percentile(99)), fmt::format("{:.1f}", row.load.first_ms),
          fmt::format("{:.1f}", row.sequences_per_second()),
          grouped(std::llround(row.tokens_per_second()))});
-  print_text("{}runs{}, loaded in {:.0f} ms\n", table.str(), streams_text(options),
-             session.load_times().total());
+  print_text("{}loaded in {:.0f} ms", table.str(), session.load_times().total());
+  if (options.load.streams > 1) print_text(", {} streams", options.load.streams);
+  print_text("\n");
 }
 
 nlohmann::ordered_json to_json(const BenchRow& row) {

@@ -34,6 +34,8 @@ void add_vocabulary_options(CLI::App& command, VocabularyOptions& options) {
 
 text::Tokenizer load_tokenizer(const VocabularyOptions& options,
                                const std::vector<std::filesystem::path>& models) {
+  for (const std::filesystem::path& model : models)  // before what it lacks beside it
+    if (!std::filesystem::exists(model)) throw Error(model.string() + ": no such file");
   std::filesystem::path vocabulary = options.vocabulary;
   if (vocabulary.empty())
     vocabulary = text::find_vocabulary(models, "give the model's with --vocab FILE");

@@ -56,15 +56,16 @@ def load(options, folder):
     kinds = {pathlib.Path(path).suffix == ".json" for path in options.data}
     if len(kinds) > 1:
         raise ValueError("--data: questions (.json) and texts (.tsv, .jsonl) cannot be mixed")
-    examples, names = [], None
-    for path in options.data:
-        if kinds == {True}:
-            questions = squad_data.load_questions(path, options.limit)
-            examples += squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
-        else:
-            rows, names = load_texts(path, options.limit, names)
-            examples += encode_texts(rows, tokenizer, options.max_length)
-    return examples
+    if kinds == {True}:
+        questions = [q for path in options.data for q in squad_data.load_questions(path, options.limit)]
+        return squad_data.make_windows(questions, tokenizer, options.max_length, options.stride)
+    names = _in_order({name for path in options.data for name in load_texts(path, options.limit)[1]})
+    rows = [row for path in options.data for row in load_texts(path, options.limit, names)[0]]
+    return encode_texts(rows, tokenizer, options.max_length)
+
+
+def _in_order(names):
+    return sorted(names, key=lambda s: (len(s), s))
 
 
 def load_texts(path, limit=None, names=None):
@@ -73,7 +74,7 @@ def load_texts(path, limit=None, names=None):
     rows = rows[:limit]
     if not rows:
         raise ValueError(f"{path}: no texts")
-    names = names or sorted({label for _, label in rows}, key=lambda s: (len(s), s))
+    names = names or _in_order({label for _, label in rows})
     unknown = {label for _, label in rows} - set(names)
     if unknown:
         raise ValueError(f"{path}: the label {sorted(unknown)[0]!r} is unknown (choose from {', '.join(names)})")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A question-answering head takes its two logits apart while it puts the padding back.
+// A question-answering head splits its two logits while it puts the padding back.
 //
 //   packed -> unpack -> Split -> start, end    becomes    packed -> unpack -> start, end
 //
