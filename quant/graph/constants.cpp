@@ -2,6 +2,8 @@
 // Which tensors of an ONNX graph are constants, and their values.
 #include "quant/graph/constants.hpp"
 
+#include <cstring>
+
 #include <fmt/format.h>
 
 #include <numeric>
@@ -127,6 +129,21 @@ ir::Tensor Constants::evaluate(const onnx::NodeProto& node) {
   throw Error(fmt::format(
       "operator {} before a weight cannot be evaluated; fold the model's constants first",
       node.op_type()));
+}
+
+ir::Tensor columns(const ir::Tensor& x, std::int64_t from, std::int64_t to) {
+  ir::Sizes shape = x.shape();
+  const auto width = static_cast<std::size_t>(shape.back());
+  shape.back() = to - from;
+  ir::Tensor part = ir::Tensor::zeros(x.dtype(), shape);
+  const std::size_t element = ir::size_of(x.dtype()), row = width * element;
+  const std::size_t start = static_cast<std::size_t>(from) * element;
+  const std::size_t size = static_cast<std::size_t>(to - from) * element;
+  const auto source = x.bytes();
+  const auto target = part.mutable_bytes();
+  for (std::size_t r = 0; size > 0 && r * size < target.size(); ++r)
+    std::memcpy(&target[r * size], &source[r * row + start], size);
+  return part;
 }
 
 }  // namespace bertcl::quant

@@ -35,4 +35,7 @@ class Constants {
   std::map<std::string, bool> known_;
 };
 
+/// Columns `from` to `to` of a matrix, or elements of a vector.
+ir::Tensor columns(const ir::Tensor& x, std::int64_t from, std::int64_t to);
+
 }  // namespace bertcl::quant

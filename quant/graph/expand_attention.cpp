@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -59,22 +58,6 @@ std::string input(const onnx::NodeProto& node, int i) {
 float float_attribute(const onnx::NodeProto& node, std::string_view name, float otherwise) {
   const auto* a = find_attribute(node, name);
   return a ? a->f() : otherwise;
-}
-
-/// Columns `from` to `to` of a matrix, or elements of a vector.
-ir::Tensor columns(const ir::Tensor& x, std::int64_t from, std::int64_t to) {
-  ir::Sizes shape = x.shape();
-  const auto width = static_cast<std::size_t>(shape.back());
-  shape.back() = to - from;
-  ir::Tensor part = ir::Tensor::zeros(x.dtype(), shape);
-  const std::size_t element = ir::size_of(x.dtype()), row = width * element;
-  const std::size_t start = static_cast<std::size_t>(from) * element;
-  const std::size_t size = static_cast<std::size_t>(to - from) * element;
-  const auto source = x.bytes();
-  const auto target = part.mutable_bytes();
-  for (std::size_t r = 0; size > 0 && r * size < target.size(); ++r)
-    std::memcpy(&target[r * size], &source[r * row + start], size);
-  return part;
 }
 
 /// Queries, keys and values of one attention, and its scores.

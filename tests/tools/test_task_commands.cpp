@@ -155,6 +155,8 @@ TEST_F(TaskTest, ATokenizerJsonStandsForAVocabulary) {
     return load_tokenizer(options, {path("model.onnx")}).tokenize("Café 東京");
   };
   const VocabularyOptions named{write("other.json", json), {}, {}};
+  EXPECT_THAT(error_of([&] { tokens({}); }), HasSubstr("model.onnx: no such file"));
+  write("model.onnx", "");
   EXPECT_THAT(error_of([&] { tokens({}); }), HasSubstr("no tokenizer.json"));
   EXPECT_THAT(tokens(named), ElementsAre("Café", "東", "京"));
   write("tokenizer.json", json);
