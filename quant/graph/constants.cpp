@@ -2,10 +2,9 @@
 // Which tensors of an ONNX graph are constants, and their values.
 #include "quant/graph/constants.hpp"
 
-#include <cstring>
-
 #include <fmt/format.h>
 
+#include <cstring>
 #include <numeric>
 #include <utility>
 #include <vector>

@@ -128,6 +128,7 @@ TEST_F(TaskTest, LabelsOfTheOptionsComeFirst) {
 }
 
 TEST_F(TaskTest, TheTokenizerIsAsItsConfigurationSays) {
+  write("model.onnx", "");
   write("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nCafe\nCafé\ncafe\ncafé\n");
   const auto tokens = [&](const VocabularyOptions& options) {
     return load_tokenizer(options, {path("model.onnx")}).tokenize("Café");
