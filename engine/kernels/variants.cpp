@@ -93,6 +93,11 @@ GemmVariant with_tile_sizes(GemmVariant variant) {
   return variant;
 }
 
+GemmVariant with_small_groups(GemmVariant variant, std::int32_t small_tile_sums) {
+  variant.small_tile_sums = small_tile_sums;
+  return variant;
+}
+
 GemmVariant with_tuned_options(GemmVariant variant, std::vector<TileOptions> options) {
   variant.tuned_options = std::move(options);
   return variant;
@@ -134,9 +139,9 @@ const std::vector<TileOptions> mma_options{{{128, 256}, {}},
 const std::vector<GemmVariant> s8{
     with_tuned_options(with_known_epilogue(of_warpgroups(of_groups("wgmma", "gemm_s8_wgmma", 16, wgmma, Unit::wgmma))), wgmma_options),
     with_tuned_options(with_known_epilogue(with_tile_sizes(of_groups("mma", "gemm_s8_mma", 16, mma, Unit::matrix))), mma_options),
-    of_groups("dpas", "gemm_s8_matrix", 4, dpas, Unit::matrix),
-    of_groups("mfma", "gemm_s8_matrix", 4, mfma, Unit::matrix),
-    of_groups("wmma", "gemm_s8_matrix", 4, wmma, Unit::matrix),
+    with_small_groups(with_known_epilogue(with_tile_sizes(of_groups("dpas", "gemm_s8_matrix", 4, dpas, Unit::matrix))), 32),
+    with_known_epilogue(with_tile_sizes(of_groups("mfma", "gemm_s8_matrix", 4, mfma, Unit::matrix))),
+    with_known_epilogue(with_tile_sizes(of_groups("wmma", "gemm_s8_matrix", 4, wmma, Unit::matrix))),
     // name, program, tile_rows, panel, k_group
     with_small_m(of_items("x86_vnni", "gemm_s8_x86_vnni", 8, 48, 4, avx512_vnni), "gemm_s8_x86_vnni_small_m"),
     of_items("x86_avx_vnni", "gemm_s8_x86_avx_vnni", 6, 16, 4, avx_vnni),
@@ -191,6 +196,8 @@ const std::vector<MatMulVariant> matmul{{"group", gpu_groups, true}, {"batched"}
 void set_tiles(GemmVariant& variant, std::int32_t tile_rows, std::int32_t tile_columns) {
   variant.defines["TILE_M"] = variant.tile_rows = tile_rows;
   variant.defines["TILE_N"] = variant.tile_columns = tile_columns;
+  if (variant.small_tile_sums > 0 && tile_rows < 128)
+    variant.items = tile_rows * tile_columns / variant.small_tile_sums;
 }
 
 }  // namespace
@@ -236,6 +243,10 @@ bool has_few_registers(const opencl::DeviceInfo& info) {
   return names("ARM") || names("Mali") || names("QUALCOMM") || names("Adreno");
 }
 
+bool spills_early(const opencl::DeviceInfo& info) {
+  return info.type == "gpu" && info.vendor.find("Intel") != std::string::npos;
+}
+
 GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
                        const opencl::Capabilities& capabilities) {
   if (variant.takes_prefetch) variant.defines["PREFETCH"] = gains_by_prefetch(info);
@@ -253,6 +264,7 @@ GemmVariant for_device(GemmVariant variant, const opencl::DeviceInfo& info,
     // From gfx11 on AMD's compiler spills registers at 128 x 128.
     if (capabilities.amd_sudot4) set_tiles(variant, 64, 128);
   }
+  if (variant.items > 1 && !has_unit && spills_early(info)) set_tiles(variant, 64, 64);
   if (variant.items > 1 && !has_unit && has_few_registers(info)) set_tiles(variant, 32, 64);
   return variant;
 }

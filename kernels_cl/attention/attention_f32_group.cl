@@ -26,6 +26,7 @@
 // multiples of 16 bytes. No unsafe math options.
 #include "attention/attention_groups.clh"
 #include "attention/parameters.clh"
+#include "lib/narrow.clh"
 
 #ifndef HALF
 #define HALF 0  // 1: q, k, v and out are half
@@ -103,7 +104,7 @@ __attribute__((always_inline)) static void multiply(float x[ITEM_ROWS][4], __loc
   }
 }
 
-__attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attention_f32(
     ATTENTION_FLOAT_PARAMETERS(Stored)) {
   __local int strip[STRIP_WORDS] __attribute__((aligned(16)));
   __local int p_tile[KEYS * ROW_PITCH] __attribute__((aligned(16)));

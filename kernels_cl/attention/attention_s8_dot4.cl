@@ -29,6 +29,7 @@
 // k and v begin at multiples of 16 bytes. No unsafe math options.
 #include "attention/attention_s8_tiles.clh"
 #include "attention/parameters.clh"
+#include "lib/narrow.clh"
 #include "lib/types.clh"
 
 static int sum4(int4 x) { return x.s0 + x.s1 + x.s2 + x.s3; }
@@ -87,7 +88,7 @@ static float4 as_floats(const int* scores) {
                     key - begin, (int4)(0, 1, 2, 3), end - 1 - begin)                       \
         : as_floats(scores[i]))
 
-__attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_s8(
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attention_s8(
     ATTENTION_S8_PARAMETERS) {
   __local int q_tile[WORDS * ROW_PITCH] __attribute__((aligned(16)));
   __local int k_tile[WORDS * KEY_PITCH] __attribute__((aligned(16)));

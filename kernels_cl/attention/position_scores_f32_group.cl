@@ -23,6 +23,7 @@
 // work-group (ITEMS, 1, 1); block_rows is not read. Bounds: x begins at a multiple of 16 bytes; any
 // head_size, any number of positions; 17 KB of local memory.
 #include "attention/position_scores.clh"
+#include "lib/narrow.clh"
 
 #define ITEMS 256
 #define ITEM ((int)get_local_id(0))
@@ -110,7 +111,7 @@ __attribute__((always_inline)) static int take(int* scores, int taken, int first
   return taken;
 }
 
-__attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void position_scores(
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void position_scores(
     POSITION_SCORES_PARAMETERS(float)) {
   // Words: a float read as an int, or an int as a float, would be undefined.
   __local int words[TILE * PITCH] __attribute__((aligned(16)));

@@ -26,16 +26,15 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void 
   const int column = o.column0 + sub % SUBS_N * SUB_N + lane % LANES_N * 4;
   const float4 c = has_bias ? load4_f32(bias, column, N) : (float4)(0.0f);
   __local float* own = (__local float*)space + sub * SUMS_SIZE;
-  MATRIX_UNROLL
+  END_UNROLL
   for (int i = 0; i < SUB_ROWS; i++) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    lay_out(sums[i], lane, own);
+    lay_out(sums, i, lane, own);
     barrier(CLK_LOCAL_MEM_FENCE);
-    MATRIX_UNROLL
-    for (int r = 0; r < UNIT_M; r += LANES_M) {
-      const int row = row0 + i * UNIT_M + r + lane / LANES_N;
-      const float4 s = vload4(0, own + (r + lane / LANES_N) * SUMS_PITCH + lane % LANES_N * 4);
-      if (row >= M || column >= N) continue;
+    if (column >= N) continue;
+    const int first = row0 + i * UNIT_M, end = min(M, first + UNIT_M);
+    for (int row = first + lane / LANES_N; row < end; row += LANES_M) {
+      const float4 s = vload4(0, own + SUM_PLACE(row - first, lane % LANES_N * 4));
       const float4 x = activate_v4(s + c, activation);
       STORE4(x, out + (size_t)row * N + column, N - column, float4);
     }

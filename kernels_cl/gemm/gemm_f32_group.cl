@@ -14,6 +14,7 @@
 // -DB_HALF=1. Grid: (ITEMS, ceil(M / TILE_M), ceil(N / TILE_N)), work-group (ITEMS, 1, 1).
 // Bounds: a begins at a multiple of 16 bytes. Arguments: see gemm_f32_ref.cl.
 #include "gemm/epilogue4.clh"
+#include "lib/narrow.clh"
 
 #ifndef TILE_M
 #define TILE_M 128  // rows of a work-group: 32, 64 or 128
@@ -53,7 +54,7 @@ static float4 load_a4(__global const float* row, int k, int K) {
   return x;
 }
 
-__attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_f32(
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_f32(
     GEMM_F32_PARAMETERS(Weight)) {
   __local float a_tile[2][DEPTH][A_PITCH] __attribute__((aligned(16)));
   __local float b_tile[2][DEPTH][TILE_N] __attribute__((aligned(16)));

@@ -21,6 +21,7 @@
 #include "gemm/epilogue4.clh"
 #include "gemm/gemm_s8_copy.clh"
 #include "gemm/parameters.clh"
+#include "lib/narrow.clh"
 
 #ifndef TILE_M
 #define TILE_M 128  // 32, 64 or 128: rows of a work-group
@@ -36,7 +37,7 @@
 #define B_WORDS (TILE_N * K_WORDS / ITEMS)
 #define A_PITCH (TILE_M + 4)  // the stores of a half-warp fall into different banks
 
-__attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void gemm_s8(
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void gemm_s8(
     GEMM_S8_PARAMETERS) {
   __local int a_tile[2][K_WORDS][A_PITCH] __attribute__((aligned(16)));
   __local int b_tile[2][K_WORDS][TILE_N] __attribute__((aligned(16)));

@@ -6,7 +6,8 @@
 //
 // Layout: panel width 64, K group 4: B[ceil(N/64)][ceil(K/4)][64][4], zero-padded past N and K.
 // Tile: TILE_M rows.  Grid: (ITEMS, ceil(M/TILE_M), ceil(N/TILE_N)), work-group (ITEMS,1,1).
-// Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes.
+// Arguments: see gemm_s8_ref.cl; a begins at a multiple of 16 bytes. With ACTIVATION and OUT_TYPE
+// given, those two are not read: code for all of them takes more registers than a lane has.
 #include "gemm/gemm_matrix.clh"
 #include "gemm/parameters.clh"
 
@@ -20,25 +21,28 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) UNIT_ATTRIBUTE __kernel void 
   UnitC sums[SUB_ROWS][SUB_COLUMNS];
   accumulate(&o, space, exchange, sums);
 
+#ifdef ACTIVATION
+  const int function = ACTIVATION, type = OUT_TYPE;
+#else
+  const int function = activation, type = out_type;
+#endif
   // A lane finishes columns 4 (lane % LANES_N) .. of every LANES_M-th row.
   const int zero = zero_point_of(zero_point, x_zero_point, a_signed) - (a_signed ? 0 : 128);
   const int row0 = o.row0 + sub / SUBS_N * SUB_M;
   const int column = o.column0 + sub % SUBS_N * SUB_N + lane % LANES_N * 4;
   const Columns4 c = load_columns4(column, N, zero, colsum, scale, bias, out_inv_scale,
-                                   out_zero_point, has_bias, out_type, x_scale, w_zero_point);
+                                   out_zero_point, has_bias, type, x_scale, w_zero_point);
   __local int* own = space + sub * SUMS_SIZE;
-  MATRIX_UNROLL
+  END_UNROLL
   for (int i = 0; i < SUB_ROWS; i++) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    lay_out(sums[i], lane, own);
+    lay_out(sums, i, lane, own);
     barrier(CLK_LOCAL_MEM_FENCE);
-    MATRIX_UNROLL
-    for (int r = 0; r < UNIT_M; r += LANES_M) {
-      const int row = row0 + i * UNIT_M + r + lane / LANES_N;
-      const int4 s = vload4(0, own + (r + lane / LANES_N) * SUMS_PITCH + lane % LANES_N * 4);
-      if (row < M && column < N)
-        finish4_s8(s, &c, row, column, N, out, activation, out_type, row_sums, w_zero_point,
-                   row_scale);
+    if (column >= N) continue;
+    const int first = row0 + i * UNIT_M, end = min(M, first + UNIT_M);
+    for (int row = first + lane / LANES_N; row < end; row += LANES_M) {
+      const int4 s = vload4(0, own + SUM_PLACE(row - first, lane % LANES_N * 4));
+      finish4_s8(s, &c, row, column, N, out, function, type, row_sums, w_zero_point, row_scale);
     }
   }
 }

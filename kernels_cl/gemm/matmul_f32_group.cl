@@ -6,9 +6,10 @@
 #define Value float
 #define ADD_PRODUCT(a, b, sum) fma((a), (b), (sum))
 #include "gemm/matmul_group.clh"
+#include "lib/narrow.clh"
 #include "lib/strided.clh"
 
-__attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW
 __kernel void matmul_f32_batched(__global const float* a, int a_row, int a_column,
                                  __global const float* b, int b_row, int b_column,
                                  __global float* c, int m, int n, int k, float alpha,

@@ -6,6 +6,7 @@
 #define Value int
 #define ADD_PRODUCT(a, b, sum) ((sum) + (a) * (b))
 #include "gemm/matmul_group.clh"
+#include "lib/narrow.clh"
 #include "lib/strided.clh"
 #include "lib/types.clh"
 
@@ -17,7 +18,7 @@ static int load_zero_point(__global const uchar* zero_points, int i, int step, i
   return zero_points ? load(zero_points, (long)i * step, type) : 0;
 }
 
-__attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+__attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW
 __kernel void matmul_s32_batched(__global const uchar* a, int a_row, int a_column, int a_type,
                                  __global const uchar* a_zero_point, int a_zero_step,
                                  __global const uchar* b, int b_row, int b_column, int b_type,

@@ -12,11 +12,11 @@ __attribute__((reqd_work_group_size(256, 1, 1))) UNIT_ATTRIBUTE __kernel void pr
     __global const int* a, __global const int* b, __global const UnitSum* start,
     __global UnitSum* out) {
   __local int a_tile[UNIT_M * A_PITCH] __attribute__((aligned(16)));
-  __local int b_tile[8 * B_PITCH];
+  __local int b_tile[8 * B_PITCH] __attribute__((aligned(16)));
   MATRIX_EXCHANGE(exchange, 256);
   const int item = get_local_id(0), group = item / UNIT_LANES, lane = item % UNIT_LANES;
   if (item < UNIT_M * 8) a_tile[item / 8 * A_PITCH + item % 8] = a[item];
-  if (item < UNIT_N * 8) b_tile[item % 8 * B_PITCH + item / 8] = b[item];
+  if (item < UNIT_N * 8) b_tile[B_PLACE(item % 8, item / 8)] = b[item];
   barrier(CLK_LOCAL_MEM_FENCE);
   UnitA rows[UNIT_STEPS];
   UnitB columns[UNIT_STEPS];

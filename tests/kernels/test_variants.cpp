@@ -136,6 +136,13 @@ TEST(Variants, TilesForTheDevice) {
   const GemmVariant dot4 = for_device(gemm_variant_of_program("gemm_s8_dot4"), gpu, amd);
   EXPECT_EQ(dot4.tile_rows, 64);
   EXPECT_EQ(dot4.defines, (opencl::Defines{{"DOT4", 4}, {"TILE_M", 64}, {"TILE_N", 128}}));
+  opencl::DeviceInfo intel = gpu;
+  intel.vendor = "Intel(R) Corporation";
+  for (const char* program : {"gemm_s8_dot4", "gemm_f32_group"}) {
+    const GemmVariant variant = for_device(gemm_variant_of_program(program), intel, {});
+    EXPECT_EQ(variant.tile_rows, 64) << program;
+    EXPECT_EQ(variant.tile_columns, 64) << program;
+  }
 }
 
 TEST(Variants, SmallerTilesOfTheSameWeights) {
@@ -153,7 +160,20 @@ TEST(Variants, SmallerTilesOfTheSameWeights) {
   };
   EXPECT_EQ(smaller("mma"), "mma_32x64 mma_64x64 mma_64x128 ");
   EXPECT_EQ(smaller("wgmma"), "mma_32x64 wgmma_64x64 wgmma_64x128 wgmma_128x128 ");
-  EXPECT_EQ(smaller("dpas"), "dot4_32x64 dot4_64x64 dot4_64x128 ");
+  unit.intel_dpas_8 = true;
+  EXPECT_EQ(smaller("dpas"), "dpas_32x64 dpas_64x64 dpas_64x128 ");
+}
+
+// Intel's matrix units sum 32 values in each lane of a small tile.
+TEST(Variants, WorkGroupsOfSmallTiles) {
+  opencl::Capabilities unit;
+  unit.intel_dpas_16 = true;
+  std::vector<std::int32_t> items;
+  const GemmVariant dpas = gemm_variant_of_program("gemm_s8_matrix");
+  for (const GemmVariant& v : with_all_smaller_tiles(dpas, device_of("gpu"), unit))
+    items.push_back(v.items);
+  EXPECT_THAT(items, testing::ElementsAre(64, 128, 256));
+  EXPECT_EQ(with_tiles(gemm_variant_of_program("gemm_s8_dot4"), {32, 64}).items, 256);
 }
 
 TEST(Variants, OptionsThatOnlyTuningChooses) {

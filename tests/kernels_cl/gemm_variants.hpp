@@ -64,11 +64,22 @@ void add_matrix_kernels(std::vector<GemmKernel>& list, const char* program, cons
   const bool halves = std::string_view(program) == "gemm_f16_matrix";
   for (const opencl::MatrixUnit& unit : opencl::matrix_units()) {
     if (!halves && unit.flag == &opencl::Capabilities::ptx_mma_s8) continue;  // gemm_s8_mma
-    const int tile = unit.flag == &opencl::Capabilities::amd_wmma ? 64 : 128;
-    opencl::Defines defines{{"MATRIX_UNIT", unit.code}, {"TILE_M", tile}};
-    list.push_back(gemm_kernel(program, defines));
-    defines["MATRIX_EMULATED"] = 0;
-    if (auto flag = native(unit)) list.push_back(gemm_kernel(program, defines, flag));
+    const bool is_dpas = unit.flag == &opencl::Capabilities::intel_dpas_8 ||
+                         unit.flag == &opencl::Capabilities::intel_dpas_16;
+    for (const auto& [rows, columns] : {std::array{128, 128}, {64, 128}, {64, 64}, {32, 64}}) {
+      const int largest = unit.flag == &opencl::Capabilities::amd_wmma ? 64 : 128;
+      const bool is_largest = rows == largest && columns == 128;
+      if (rows > largest || (halves && !is_largest)) continue;
+      opencl::Defines defines{{"MATRIX_UNIT", unit.code}, {"TILE_M", rows}, {"TILE_N", columns}};
+      const auto add = [&](bool opencl::Capabilities::*flag) {
+        GemmKernel kernel = gemm_kernel(program, defines, flag);
+        if (is_dpas && rows < 128) kernel.items = rows * columns / 32;
+        list.push_back(std::move(kernel));
+      };
+      add(nullptr);
+      defines["MATRIX_EMULATED"] = 0;
+      if (auto flag = native(unit)) add(flag);
+    }
   }
   if (halves) list.push_back(gemm_kernel(program, {{"COPY_ASYNC", 1}}));
 }

@@ -69,15 +69,15 @@ TEST(PredictedTiles, NoneForOtherDevicesAndVariants) {
   EXPECT_TRUE(predict_tiles(cpu, mma, 768, 768).by_rows.empty());
 }
 
-// On gfx11 without wmma: of dot4 the table has smaller tiles only.
+// On gfx11 a tile of 128 x 128 spills registers; the table has smaller ones only.
 TEST(PredictedTiles, NoneWhereTheTableLacksTheVariantsOwn) {
   const opencl::DeviceInfo gfx11 = gpu("gfx1100", 48);
-  const auto dot4 = tiles_of({"dot4"});
-  auto of_gfx11 = std::vector(dot4.begin() + 1, dot4.end());
-  ASSERT_EQ(of_gfx11.front().name, "dot4_64x128");
-  EXPECT_TRUE(predict_tiles(gfx11, of_gfx11, 768, 768).by_rows.empty());
-  of_gfx11.erase(of_gfx11.begin());
-  EXPECT_FALSE(predict_tiles(gfx11, of_gfx11, 768, 768).by_rows.empty());
+  auto wmma = tiles_of({"wmma"});
+  ASSERT_EQ(wmma.front().tile_rows, 128);
+  EXPECT_TRUE(predict_tiles(gfx11, wmma, 768, 768).by_rows.empty());
+  wmma.erase(wmma.begin());
+  EXPECT_EQ(tile_for(gfx11, wmma, 128, 768, 768), "wmma_32x64");
+  EXPECT_EQ(tile_for(gfx11, wmma, 12288, 1024, 4096), "wmma_64x128");
 }
 
 TEST(PredictedTiles, ArchitecturesByTheNamesOfDevices) {

@@ -12,6 +12,7 @@
 //   OTHER_HIDDEN=cl_khr_fp16,...    extensions that are not listed; of cl_khr_subgroups also the
 //                                   number of sub-groups, which the query of OpenCL 2.1 gives
 //   OTHER_ADDED=cl_khr_subgroups    one that is listed
+//   OTHER_SUBGROUPS=16,32           widths of sub-groups of cl_intel_required_subgroup_size
 //   OTHER_GROUP=64                  most work-items of a group, of the device
 //   OTHER_KERNEL_GROUP=64           of every kernel, as where registers limit it: a launch of
 //                                   larger groups fails with CL_INVALID_WORK_GROUP_SIZE
@@ -26,6 +27,7 @@
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
+#include <CL/cl_ext.h>
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -36,6 +38,7 @@
 #include <mutex>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -166,6 +169,13 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
   }
   if (what == CL_DEVICE_MAX_NUM_SUB_GROUPS && lists(hidden, "cl_khr_subgroups"))
     return CL_INVALID_VALUE;
+  if (const std::string widths = setting("OTHER_SUBGROUPS");
+      what == CL_DEVICE_SUB_GROUP_SIZES_INTEL && !widths.empty()) {
+    std::vector<size_t> sizes;
+    std::istringstream words(widths);
+    for (std::string word; std::getline(words, word, ',');) sizes.push_back(std::stoul(word));
+    return answer(sizes.data(), sizes.size() * sizeof(size_t), room, to, needed);
+  }
   const cl_int status = real(device, what, room, to, needed);
   if (status != CL_SUCCESS || !to) return status;
   if (const std::size_t group = number("OTHER_GROUP");

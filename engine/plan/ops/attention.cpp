@@ -53,10 +53,12 @@ std::int32_t head_max_of(const Geometry& g) {
   return static_cast<std::int32_t>(
       std::bit_ceil(static_cast<std::uint32_t>(std::max(g.head_size, 32))));
 }
-/// Half of them where registers would be spilled: for wide heads, with a bias or a window, and on
-/// AMD from gfx11 on.
+/// Half of them where registers would be spilled: for wide heads, with a bias or a window, on AMD
+/// from gfx11 on, and on Intel.
 std::int32_t group_rows_of(Builder& b, const Geometry& g, bool has_bias) {
-  return g.head_size > 64 || has_bias || b.context().capabilities().amd_sudot4 ? 32 : 64;
+  const bool fewer = g.head_size > 64 || has_bias || b.context().capabilities().amd_sudot4 ||
+                     kernels::spills_early(b.context().info());
+  return fewer ? 32 : 64;
 }
 
 /// Heads and sequences on axes of their own: NVIDIA takes no more than 65,535 groups along any but
