@@ -366,16 +366,24 @@ TEST(GemmS8Mma, PartsOfKGiveTheSameSums) {
 }
 
 // What the builder of a plan knows is compiled in; the arguments are not read then.
-TEST(GemmS8Mma, AnEpilogueCompiledInGivesTheSame) {
+void expect_the_same_compiled_in(const char* program, opencl::Defines defines) {
   GemmS8Case c = make_case(33, 65, 48, false, 7);
   const size_t n = 65;
   c.scale.assign(n, 1e-3f), c.bias.assign(n, 0.25f), c.activation = kGelu;
   c.out_inv_scale.assign(n, 40.0f), c.out_zero_point.assign(n, 100.0f);
-  opencl::Defines defines{{"TILE_M", 32}, {"TILE_N", 64}};
-  const auto expected = run_gemm_s8<uint8_t>(gemm_kernel("gemm_s8_mma", defines), c, kOutU8);
+  defines["TILE_M"] = 32, defines["TILE_N"] = 64;
+  const auto expected = run_gemm_s8<uint8_t>(gemm_kernel(program, defines), c, kOutU8);
   defines["ACTIVATION"] = kGelu, defines["OUT_TYPE"] = kOutU8;
   c.activation = kNone;
-  EXPECT_EQ(run_gemm_s8<uint8_t>(gemm_kernel("gemm_s8_mma", defines), c, kOutU8), expected);
+  EXPECT_EQ(run_gemm_s8<uint8_t>(gemm_kernel(program, defines), c, kOutU8), expected);
+}
+
+TEST(GemmS8Mma, AnEpilogueCompiledInGivesTheSame) {
+  expect_the_same_compiled_in("gemm_s8_mma", {});
+}
+
+TEST(GemmS8Matrix, AnEpilogueCompiledInGivesTheSame) {
+  expect_the_same_compiled_in("gemm_s8_matrix", {{"MATRIX_UNIT", 6}});
 }
 
 }  // namespace
