@@ -49,11 +49,10 @@ std::vector<Passage> read_passages(const std::filesystem::path& path, const std:
           line);
     });
   } else {
-    text::each_line(file.content, [&](std::string_view line, std::size_t number) {
-      if (!text::is_blank(line)) add({query, std::string(text::trimmed(line)), ""}, number);
+    text::each_text(file, "passage", [&](std::string_view line, std::size_t number) {
+      add({query, std::string(text::trimmed(line)), ""}, number);
     });
   }
-  if (passages.empty()) throw Error(file.name + ": contains no passage; each line is one");
   return passages;
 }
 

@@ -58,6 +58,13 @@ void each_line(std::string_view content,
   }
 }
 
+void each_text(const DataFile& file, std::string_view unit,
+               const std::function<void(std::string_view line, std::size_t number)>& visit) {
+  if (file.content.empty())
+    throw Error(fmt::format("{}: contains no {}; each line is one", file.name, unit));
+  each_line(file.content, visit);
+}
+
 bool is_json_lines(std::string_view content) {
   if (!begins_as_object(content)) return false;
   content.remove_prefix(content.find('{'));

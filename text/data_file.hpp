@@ -27,6 +27,11 @@ std::string_view trimmed(std::string_view text);
 void each_line(std::string_view content,
                const std::function<void(std::string_view line, std::size_t number)>& visit);
 
+/// The same of a file whose lines are texts, each with its result: a blank line is a text, too, so
+/// that result i belongs to line i. Throws Error "..: contains no UNIT" if the file is empty.
+void each_text(const DataFile& file, std::string_view unit,
+               const std::function<void(std::string_view line, std::size_t number)>& visit);
+
 /// True for a JSON object on each line. A SQuAD file is none, also where it has one line.
 bool is_json_lines(std::string_view content);
 

@@ -157,6 +157,8 @@ class PipelinesTest(unittest.TestCase):
                          theirs(given[0], targets=["london", "engine"]))
         two = "[MASK] was in [MASK] ."
         self.assert_same(ours(two, top_k=2), theirs(two, top_k=2))
+        blank, _ = self.command("fill-mask", ["", given[0]], "--top-k", "2")
+        self.assertEqual(blank, {"text": "", "masks": []}, "a blank line hides nothing")
         of_command = self.command("fill-mask", [*given, two], "--top-k", "2")
         self.assertEqual(self.command("fill-mask", [*given, two], "--top-k", "2", "--vocab",
                                       DEFAULT_MODEL / "vocab.txt"), of_command)

@@ -132,10 +132,11 @@ TEST(Rank, AnotherHeadIsRefused) {
 TEST(ReadPassages, LinesAndJsonLines) {
   const ScratchFile lines("first \n\n second one\n");
   const auto plain = read_passages(lines.path(), "q");
-  ASSERT_EQ(plain.size(), 2u);
-  EXPECT_EQ(plain[1].text, "second one");
-  EXPECT_EQ(plain[1].query, "q");
-  EXPECT_EQ(plain[1].id, "");
+  ASSERT_EQ(plain.size(), 3u) << "an index is that of a line";
+  EXPECT_EQ(plain[1].text, "");
+  EXPECT_EQ(plain[2].text, "second one");
+  EXPECT_EQ(plain[2].query, "q");
+  EXPECT_EQ(plain[2].id, "");
   const ScratchFile objects(R"({"text": "a", "id": 7})"
                             "\n"
                             R"({"query": "own", "passage": "b", "id": "x"})"
@@ -155,7 +156,7 @@ TEST(ReadPassages, WhatIsMissingIsNamedByItsLine) {
   EXPECT_THAT(error("{\"query\": \"q\", \"text\": \"a\"}\n{\"text\": \"b\"}\n", ""),
               AllOf(HasSubstr(":2: "), HasSubstr("no query")));
   EXPECT_THAT(error("{\"query\": \"q\"}\n", "q"), HasSubstr(":1: text is missing"));
-  EXPECT_THAT(error(" \n", "q"), HasSubstr("contains no passage"));
+  EXPECT_THAT(error("", "q"), HasSubstr("contains no passage"));
 }
 
 }  // namespace

@@ -43,8 +43,8 @@ TEST_F(HeadCommandTest, ClassesAreNamedByOptionAndByFile) {
   const nlohmann::json report = json("classify", input, {"--labels", "bad,good", "--top-k", "5"});
   EXPECT_EQ(report.at("schema"), "bertcl.classify/1");
   EXPECT_EQ(report.at("activation"), "softmax");
-  EXPECT_EQ(report.at("texts"), 2) << "blank lines are none";
-  const nlohmann::json& labels = report.at("results")[1].at("labels");
+  EXPECT_EQ(report.at("texts"), 3) << "a blank line is a text, too";
+  const nlohmann::json& labels = report.at("results")[2].at("labels");
   ASSERT_EQ(labels.size(), 2u);
   EXPECT_NEAR(labels[0].at("score").get<double>() + labels[1].at("score").get<double>(), 1, 1e-6);
   EXPECT_GE(labels[0].at("score"), labels[1].at("score"));
@@ -110,6 +110,28 @@ TEST_F(HeadCommandTest, EntitiesHaveTheirPlacesInCharacters) {
   EXPECT_THAT(all, AllOf(HasSubstr("no entities\n"), HasSubstr("score  label  start  end  word")));
 }
 
+TEST_F(HeadCommandTest, EachLineHasItsResult) {
+  const auto texts_of = [](const nlohmann::json& results) {
+    std::vector<std::string> texts;
+    for (const nlohmann::json& result : results) texts.push_back(result.at("text"));
+    return texts;
+  };
+  const auto lines = [](const std::string& text) { return "\n" + text + "\n \n\n" + text; };
+  const auto all = [](const std::string& text) {
+    return testing::ElementsAre("", text, " ", "", text);
+  };
+  for (const std::string command : {"classify", "tag"})
+    EXPECT_THAT(texts_of(json(command, lines("Oslo"), {"--labels", "O,B-x"}).at("results")),
+                all("Oslo"))
+        << command;
+  const ProgramResult run = run_bertcl({"run", model_, "--vocab", kVocabulary}, {}, lines("Oslo"));
+  std::vector<nlohmann::json> outputs;
+  std::istringstream stream(run.out);
+  for (std::string line; std::getline(stream, line);)
+    outputs.push_back(nlohmann::json::parse(line, nullptr, false));
+  EXPECT_THAT(texts_of(outputs), all("Oslo")) << run.err;
+}
+
 TEST_F(HeadCommandTest, LongTextsAreTruncatedWithAWarning) {
   const std::vector<std::string> options = {"--labels", "O,B-x", "--max-seq-length", "5"};
   const ProgramResult result = run("tag", "one two three four five\nsix\n", options);
@@ -128,7 +150,7 @@ TEST_F(HeadCommandTest, WhatDoesNotFitIsRefused) {
               AllOf(HasSubstr(model_), HasSubstr("[batch, 3]")));
   EXPECT_THAT(refusal(run_bertcl({"classify", kModel}, {}, "x\n")),
               AllOf(HasSubstr(kModel), HasSubstr("start_logits"), HasSubstr("[batch, classes]")));
-  EXPECT_THAT(refusal(run("classify", "\n", {"--labels", "a,b"})),
+  EXPECT_THAT(refusal(run("classify", "", {"--labels", "a,b"})),
               HasSubstr("standard input: contains no text"));
   EXPECT_THAT(refusal(run("fill-mask", "a [MASK] b\n")),
               AllOf(HasSubstr(model_), HasSubstr("one class per vocabulary token (30522)")));

@@ -39,7 +39,7 @@ tasks::Sequence encode(const InputText& text, const text::Tokenizer& tokenizer, 
   const std::int32_t mask = tokenizer.mask_id();
   for (std::size_t i = 0; i < sequence.length(); ++i)
     if (sequence.ids[i] == mask) sequence.places.push_back(i);
-  if (sequence.places.empty())
+  if (sequence.places.empty() && !text::is_blank(text.text))  // a blank line has no masks
     throw Error(fmt::format(
         "{}: no {} in '{}'{}", text.place, tokenizer.token(mask), text::excerpt_of(text.text),
         sequence.cut > 0

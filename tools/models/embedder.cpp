@@ -28,7 +28,7 @@ EmbeddingInputs read_embedding_inputs(const std::string& command, const std::str
                                       const opencl::ContextFuture& device) {
   return device.meanwhile([&] {
     EmbeddingInputs inputs{tasks::read_embedding_files(model), load_tokenizer(vocabulary, {model}),
-                           read_input_texts(texts, BlankLines::kept)};
+                           read_input_texts(texts)};
     for (const InputText& text : inputs.texts) check_single(text, command);
     return inputs;
   });

@@ -27,7 +27,7 @@ struct EmbeddingInputs {
   std::vector<InputText> texts;
 };
 
-/// Files and tokenizer of `model`, and the texts, blank lines too, while the device is opened.
+/// Files and tokenizer of `model`, and the texts, while the device is opened.
 /// Throws Error as read_input_texts(), and naming the command where a text is a pair.
 EmbeddingInputs read_embedding_inputs(const std::string& command, const std::string& model,
                                       const std::string& texts, const VocabularyOptions& vocabulary,

@@ -12,7 +12,7 @@
 
 namespace bertcl::tools {
 
-std::vector<InputText> read_input_texts(const std::string& path, BlankLines blank) {
+std::vector<InputText> read_input_texts(const std::string& path) {
   if (path == "-" && isatty(STDIN_FILENO) == 1)
     throw Error("no texts: name a file of texts, or give them on standard input");
   const text::DataFile file = text::read_data(path);
@@ -27,12 +27,10 @@ std::vector<InputText> read_input_texts(const std::string& path, BlankLines blan
                            pair ? std::optional(pair->string()) : std::nullopt, place(number)});
         });
   } else {
-    text::each_line(file.content, [&](std::string_view line, std::size_t number) {
-      if (blank == BlankLines::kept || !text::is_blank(line))
-        texts.push_back({"", std::string(line), std::nullopt, place(number)});
+    text::each_text(file, "text", [&](std::string_view line, std::size_t number) {
+      texts.push_back({"", std::string(line), std::nullopt, place(number)});
     });
   }
-  if (texts.empty()) throw Error(file.name + ": contains no text; each line is one");
   return texts;
 }
 

@@ -14,12 +14,10 @@ struct InputText {
   std::string place;  ///< "texts.txt:2", for messages
 };
 
-enum class BlankLines { skipped, kept };
-
-/// Lines, or JSON lines {"text": ".."} with text_pair and id; "-" is standard input. Throws Error
-/// that names file and line, where there is no text, or where standard input is a terminal.
-std::vector<InputText> read_input_texts(const std::string& path,
-                                        BlankLines blank = BlankLines::skipped);
+/// Lines, blank ones too, or JSON lines {"text": ".."} with text_pair and id; "-" is standard
+/// input. Throws Error that names file and line, where there is no text, or where standard input is
+/// a terminal.
+std::vector<InputText> read_input_texts(const std::string& path);
 
 /// Throws Error naming the text and the command if it is a pair.
 void check_single(const InputText& text, const std::string& command);

@@ -97,7 +97,8 @@ CLI::App* add_texts_command(CLI::App& program, const std::string& name,
                             const std::string& model_help, TextsOptions& options) {
   CLI::App* command = add_model_command(program, name, description, example, options);
   model_file(command->add_option("MODEL", options.model, model_help))->required()->type_name("");
-  input_file(command->add_option("TEXTS", options.texts, "Texts; - is standard input, the default"))
+  input_file(command->add_option("TEXTS", options.texts,
+                                 "Texts, one per line; - is standard input, the default"))
       ->type_name("");
   positive(*command, "--max-seq-length", options.max_length,
            "Tokens of a text, separators included; by default as many as the model takes, or 512");
