@@ -4,7 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "bertcl/error.hpp"
 #include "text/file.hpp"
@@ -13,12 +17,65 @@ namespace bertcl::text {
 
 namespace {
 
-/// Without "[json.exception.parse_error.101] " in front of it.
-std::string_view reason_of(const nlohmann::json::exception& error) {
-  std::string_view reason = error.what();
-  if (const std::size_t bracket = reason.find("] "); bracket != std::string_view::npos)
-    reason.remove_prefix(bracket + 2);
-  return reason;
+/// What follows `mark`; nothing where it is absent.
+std::optional<std::string_view> after(std::string_view text, std::string_view mark) {
+  const std::size_t at = text.find(mark);
+  if (at == text.npos) return std::nullopt;
+  return text.substr(at + mark.size());
+}
+
+/// The word that has the byte, or ends before it; else the byte.
+std::string word_at(std::string_view text, std::size_t byte) {
+  const auto is_part = [&](std::size_t at) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    return std::isalnum(c) || c == '_' || c == '\'' || c == '.' || c == '+' || c == '-';
+  };
+  std::size_t end = byte;
+  if (!is_part(byte) && byte > 0 && is_part(byte - 1)) --byte;
+  if (!is_part(byte)) {
+    const auto c = static_cast<unsigned char>(text[byte]);
+    return std::isprint(c) ? fmt::format("'{}'", text[byte]) : fmt::format("byte {:#04x}", c);
+  }
+  while (byte > 0 && is_part(byte - 1)) --byte;
+  while (end < text.size() && is_part(end)) ++end;
+  return fmt::format("'{}'", text.substr(byte, std::min<std::size_t>(end - byte, 40)));
+}
+
+/// The token that the parser wants, as a reader calls it.
+std::string_view expected_of(std::string_view reason) {
+  const auto token = after(reason, "; expected ");
+  if (!token || token->starts_with("'[', '{'")) return "a value";
+  if (*token == "string literal") return "a key in double quotes";
+  if (*token == "end of input") return "nothing more";
+  if (*token == "']'") return "',' or ']'";
+  if (*token == "'}'") return "',' or '}'";
+  return *token;
+}
+
+/// "parse error at ..: syntax error while parsing value - unexpected '}'; expected .." in words.
+std::string fault_of(std::string_view reason, std::string_view text, std::size_t byte) {
+  const std::string_view fault = after(reason, " - ").value_or(reason);
+  if (fault.starts_with("invalid literal"))
+    return fmt::format("unexpected {}, expected {}", word_at(text, byte), expected_of(fault));
+  if (const auto found = after(fault, "unexpected ")) {
+    std::string_view token = found->substr(0, found->find(';'));
+    if (token.ends_with(" literal")) token.remove_suffix(std::string_view(" literal").size());
+    return fmt::format("unexpected {}, expected {}", token, expected_of(fault));
+  }
+  std::string words(fault.substr(0, fault.find("; last read")));
+  if (const std::size_t at = words.find("; "); at != words.npos) words.replace(at, 1, ":");
+  return words;
+}
+
+/// "line 2, column 4, byte 15 of 16", where the text has several lines.
+std::string place_of(std::string_view text, std::size_t byte) {
+  const std::string bytes = fmt::format("byte {} of {}", byte, text.size());
+  const std::string_view before = text.substr(0, byte);
+  const auto lines = std::count(text.begin(), text.end(), '\n');
+  if (lines == 0) return bytes;
+  const std::size_t begin = before.rfind('\n') + 1;  // 0 in the first line
+  return fmt::format("line {}, column {}, {}", 1 + std::count(before.begin(), before.end(), '\n'),
+                     byte - begin, bytes);
 }
 
 }  // namespace
@@ -30,16 +87,21 @@ nlohmann::json parse_json(std::string_view text, std::string_view origin) {
   } catch (const nlohmann::json::parse_error& error) {
     if (error.byte > text.size()) {
       throw Error(
-          fmt::format(
-              "{}broken JSON: unexpected end of file after {} bytes; was it copied in full? {}",
-              place, text.size(), reason_of(error)),
+          fmt::format("{}broken JSON: unexpected end after {} bytes; was it copied in full?", place,
+                      text.size()),
           ErrorCode::invalid_file);
     }
-    throw Error(fmt::format("{}broken JSON (byte {} of {}): {}", place, error.byte, text.size(),
-                            reason_of(error)),
+    throw Error(fmt::format("{}broken JSON ({}): {}", place, place_of(text, error.byte),
+                            fault_of(error.what(), text, error.byte - 1)),
                 ErrorCode::invalid_file);
-  } catch (const nlohmann::json::exception& error) {  // a number that no double holds
-    throw Error(fmt::format("{}broken JSON: {}", place, reason_of(error)), ErrorCode::invalid_file);
+  } catch (const nlohmann::json::exception& error) {
+    const std::string_view what = error.what();
+    const auto number = after(what, "number overflow parsing ");
+    throw Error(fmt::format("{}broken JSON: {}", place,
+                            number ? fmt::format("the number {} is too large",
+                                                 number->substr(1, number->size() - 2))
+                                   : std::string(after(what, "] ").value_or(what))),
+                ErrorCode::invalid_file);
   }
 }
 

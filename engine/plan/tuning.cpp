@@ -10,6 +10,8 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "bertcl/error.hpp"
@@ -69,8 +71,12 @@ Tuning parse_tuning(const std::string& text) {
     Tuning tuning{json.at("device"), json.at("driver"), json.at("date"), {}};
     for (const ordered_json& gemm : json.at("gemms")) tuning.put(tuned_gemm_of(gemm));
     return tuning;
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(error.what());
+  } catch (const nlohmann::json::parse_error& error) {
+    throw Error(fmt::format("it is damaged (byte {} of {})", std::min(error.byte, text.size()),
+                            text.size()));
+  } catch (const nlohmann::json::exception& error) {  // without the library's "[json..] "
+    const std::string_view what = error.what();
+    throw Error(std::string(what.substr(what.find("] ") == what.npos ? 0 : what.find("] ") + 2)));
   }
 }
 

@@ -60,7 +60,7 @@ TEST(ReadOverrides, EveryKey) {
 TEST(ReadOverrides, MessagesNameThePlace) {
   const auto refusal = [](const std::string& text) { return refusal_of(read, text); };
   EXPECT_THAT(refusal("[]"), HasSubstr("object of lists"));
-  EXPECT_THAT(refusal("{"), HasSubstr(".json: broken JSON: unexpected end of file"));
+  EXPECT_THAT(refusal("{"), HasSubstr(".json: broken JSON: unexpected end"));
   EXPECT_THAT(refusal(R"({"x": [{"rmin": 1e999}]})"), HasSubstr(".json: broken JSON"));
   EXPECT_THAT(refusal(R"({"x": 1})"), HasSubstr("\"x\" must be a list"));
   EXPECT_THAT(refusal(R"({"x": []})"), HasSubstr("\"x\" must be a list"));

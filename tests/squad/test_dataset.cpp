@@ -91,7 +91,7 @@ TEST(Dataset, BrokenJsonIsNamedWithLineColumnAndByte) {
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, text.size() / 2, text.size() - 1}) {
     EXPECT_THAT(error_for(text.substr(0, size)),
-                AllOf(HasSubstr("broken JSON: unexpected end of file"),
+                AllOf(HasSubstr("broken JSON: unexpected end"),
                       HasSubstr(fmt::format("after {} bytes", size))));
   }
   EXPECT_THAT(error_for(replaced(v1, "dog", "d\xFFg")), HasSubstr("UTF-8"));

@@ -22,11 +22,36 @@ TEST(ParseJson, DamageIsNamed) {
   const auto error = [](const std::string& text) {
     return error_of([&] { parse_json(text, "a.json"); });
   };
-  EXPECT_THAT(error("{\"x\": "), StartsWith("a.json: broken JSON: unexpected end of file"));
+  EXPECT_THAT(error("{\"x\": "), StartsWith("a.json: broken JSON: unexpected end"));
   EXPECT_THAT(error("{\"x\": 1]"), AllOf(StartsWith("a.json: broken JSON (byte 8 of 8)")));
   EXPECT_THAT(error("{\"x\": \"\xFF\"}"), HasSubstr("UTF-8"));
   EXPECT_THAT(error("{\"x\": 1e999}"), AllOf(StartsWith("a.json: broken JSON"), HasSubstr("1e999")))
       << "no double holds it";
+}
+
+TEST(ParseJson, WhatWasExpectedIsToldInWords) {
+  const auto fault = [](const std::string& text) {
+    const std::string error = error_of([&] { parse_json(text, "a.json"); });
+    const std::string begin = "a.json: broken JSON";
+    return error.starts_with(begin) ? error.substr(begin.size()) : error;
+  };
+  EXPECT_EQ(fault(R"({"a": tru})"), " (byte 10 of 10): unexpected 'tru', expected a value");
+  EXPECT_EQ(fault(R"({"a": NaN})"), " (byte 7 of 10): unexpected 'NaN', expected a value");
+  EXPECT_EQ(fault("{\n  \"a\": 1,\n}"),
+            " (line 3, column 1, byte 13 of 13): unexpected '}', expected a key in double quotes");
+  EXPECT_EQ(fault("{'a': 1}"), " (byte 2 of 8): unexpected ''a'', expected a key in double quotes");
+  EXPECT_EQ(fault(R"({"a" 1})"), " (byte 6 of 7): unexpected number, expected ':'");
+  EXPECT_EQ(fault("[1 2]"), " (byte 4 of 5): unexpected number, expected ',' or ']'");
+  EXPECT_EQ(fault(R"({"a": 1 "b": 2})"),
+            " (byte 11 of 15): unexpected string, expected ',' or '}'");
+  EXPECT_EQ(fault("{} x"), " (byte 4 of 4): unexpected 'x', expected nothing more");
+  EXPECT_EQ(fault("\x01"), " (byte 1 of 1): unexpected byte 0x01, expected a value");
+  EXPECT_EQ(fault(R"({"a": -})"), " (byte 8 of 8): invalid number: expected digit after '-'");
+  EXPECT_EQ(fault("{\"a\": \"x\ny\"}"),
+            " (line 2, column 0, byte 9 of 12): invalid string: control character U+000A (LF) must "
+            "be escaped to \\u000A or \\n");
+  EXPECT_EQ(fault("[1e999]"), ": the number 1e999 is too large");
+  EXPECT_EQ(fault("[1,"), ": unexpected end after 3 bytes; was it copied in full?");
 }
 
 TEST(ParseJson, AnObjectIsKnownByItsBrace) {
@@ -70,7 +95,8 @@ TEST(JsonNode, WhatIsMissingOrOfAnotherTypeIsNamed) {
   EXPECT_THAT(error([](const JsonNode& n) { n.at("s").integer(); }),
               HasSubstr("s is of type string, expected integer"));
   EXPECT_THAT(error([](const JsonNode& n) { n.at("f").integer(); }), HasSubstr("expected integer"));
-  EXPECT_THAT(error([](const JsonNode& n) { n.at("big").integer(); }), HasSubstr("overflows 64 bits"));
+  EXPECT_THAT(error([](const JsonNode& n) { n.at("big").integer(); }),
+              HasSubstr("overflows 64 bits"));
   EXPECT_THAT(error([](const JsonNode& n) { n.at("s").number(); }), HasSubstr("expected number"));
   EXPECT_THAT(error([](const JsonNode& n) { n.at("i").boolean(); }), HasSubstr("expected boolean"));
   EXPECT_THAT(error([](const JsonNode& n) { n.at("i").string(); }), HasSubstr("expected string"));
