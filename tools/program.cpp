@@ -32,11 +32,12 @@ namespace bertcl::tools {
 using AddCommand = void(CLI::App& program, Action& action);
 AddCommand add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed, add_verify,
     add_answer, add_rerank, add_similarity, add_classify, add_tag, add_fill_mask, add_serve,
-    add_bench, add_tune, add_completion, add_man;
+    add_bench, add_tune, add_completion, add_man, add_help;
 
 namespace {
 
 constexpr std::size_t kLongestChoices = 60;  // characters of "a|b|c"
+constexpr const char* kUnknownOption = "unknown option ";
 constexpr const char* kOutOfMemory = "out of memory; use a smaller batch";
 
 int fail(const std::string& message) {
@@ -98,10 +99,25 @@ class ShortHelpFormatter : public HelpFormatter {
   }
 };
 
-/// The command that the user named, for "see bertcl eval --help".
-std::string help_command(const CLI::App& program) {
+/// What is wrong with a command line, and the option that it is about: empty where it is none, or
+/// an unknown one.
+struct Complaint {
+  std::string text, option;
+};
+
+/// The help of the command that the user named, for "see bertcl eval --help": that of all options
+/// where the other does not show the one in question.
+std::string help_command(const CLI::App& program, const Complaint& complaint) {
   const auto commands = program.get_subcommands();
-  return commands.empty() ? "bertcl --help" : "bertcl " + commands.front()->get_name() + " --help";
+  if (commands.empty()) return "bertcl --help";
+  const CLI::App& command = *commands.front();
+  bool all = command.get_help_all_ptr() != nullptr;
+  if (const CLI::Option* option =
+          complaint.option.empty() ? nullptr : command.get_option_no_throw(complaint.option))
+    all = all && option->get_group() != "Options";
+  else
+    all = all && complaint.text.starts_with(kUnknownOption);
+  return fmt::format("bertcl {} --help{}", command.get_name(), all ? "-all" : "");
 }
 
 /// All names of the options of a command: "--output", "-o".
@@ -114,29 +130,55 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
+Complaint unknown_option(const std::string& option, const CLI::App& command) {
+  const std::vector<std::string> names = option_names(command);
+  const auto meant = nearest_name(option, names);
+  return {fmt::format("{}'{}'{}", kUnknownOption, option, did_you_mean(option, names)),
+          meant.value_or("")};
+}
+
+/// The option at the beginning of what CLI11 says of it: "--limit: ..", "--data is required".
+Complaint about_option(const std::string& text, const CLI::ParseError& error) {
+  const std::string option = text.substr(0, text.find_first_of(": "));
+  const std::string_view repeated = ": At Most 1 required but received ";
+  if (const auto at = text.find(repeated);
+      error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ArgumentMismatch) &&
+      at != text.npos)
+    return {fmt::format("{} was given {} times, expected once", option,
+                        text.substr(at + repeated.size())),
+            option};
+  return {text, option};
+}
+
 /// What is wrong with a command line that begins with `first`. Without a command CLI11 says only
 /// that one is required; where one is missing and another misspelt, only that it is missing.
-std::string complaint(const CLI::App& program, const CLI::ParseError& error,
-                      const std::string& first) {
+Complaint complaint(const CLI::App& program, const CLI::ParseError& error,
+                    const std::string& first) {
   const auto commands = program.get_subcommands();
   if (!commands.empty()) {
-    for (const std::string& word : commands.front()->remaining()) {
-      if (!word.starts_with('-')) continue;
-      const std::string option = word.substr(0, word.find('='));
-      return fmt::format("unknown option '{}'{}", option,
-                         did_you_mean(option, option_names(*commands.front())));
-    }
-    return error.what();
+    for (const std::string& word : commands.front()->remaining())
+      if (word.starts_with('-'))
+        return unknown_option(word.substr(0, word.find('=')), *commands.front());
+    return about_option(error.what(), error);
   }
-  if (first.starts_with('-')) {
-    if (const std::string meant = did_you_mean(first, option_names(program)); !meant.empty())
-      return fmt::format("unknown option '{}'{}", first, meant);
-  }
+  if (first.starts_with('-'))
+    if (Complaint unknown = unknown_option(first, program); !unknown.option.empty()) return unknown;
   std::vector<std::string> names;
   for (const CLI::App* command : program.get_subcommands({})) names.push_back(command->get_name());
-  return fmt::format("{} '{}'{}",
-                     first.starts_with('-') ? "expected a command before" : "unknown command",
-                     first, suggestion(first, names));
+  return {fmt::format("{} '{}'{}",
+                      first.starts_with('-') ? "expected a command before" : "unknown command",
+                      first, suggestion(first, names)),
+          ""};
+}
+
+/// What is wrong with a size of memory; else it is put in bytes.
+std::string as_bytes(std::string& text) {
+  const std::string given = text;
+  try {
+    if (!text.starts_with('-') && CLI::AsSizeValue(false)(text).empty()) return "";
+  } catch (const CLI::ValidationError&) {  // its message lists 30 units
+  }
+  return fmt::format("'{}' is not a size in bytes, or as 500M or 4G", given);
 }
 
 }  // namespace
@@ -161,7 +203,7 @@ CLI::App* add_command(CLI::App& program, const std::string& name, const std::str
           },
           "Memory limit, in bytes or as 500M or 4G, for weights and values on the device and "
           "for\nfolded constants; by default BERTCL_MAX_MEMORY, else what the device has")
-      ->transform(CLI::AsSizeValue(false).description(""))
+      ->transform(CLI::Validator(as_bytes, ""))
       ->type_name("SIZE");
   output_file(command->add_option("--json", options.json,
                                   "Write the result as JSON to FILE; - prints only the JSON"),
@@ -185,12 +227,14 @@ int run_program(int argc, const char* const* argv) {
   program.formatter(std::make_shared<HelpFormatter>());
   program.require_subcommand(1);
   program.footer(
-      "bertcl COMMAND --help explains a command.\nExit codes: 0 success, 1 a check failed, 2 bad "
+      "bertcl help COMMAND, or bertcl COMMAND --help, explains a command.\nExit codes: 0 success, "
+      "1 a check failed, 2 bad "
       "usage or input.");
   Action action;
-  for (const auto add : {add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed,
-                         add_verify, add_answer, add_rerank, add_similarity, add_classify, add_tag,
-                         add_fill_mask, add_serve, add_bench, add_tune, add_completion, add_man}) {
+  for (const auto add :
+       {add_devices, add_inspect, add_quantize, add_eval, add_run, add_embed, add_verify,
+        add_answer, add_rerank, add_similarity, add_classify, add_tag, add_fill_mask, add_serve,
+        add_bench, add_tune, add_completion, add_man, add_help}) {
     add(program, action);
   }
 
@@ -204,8 +248,8 @@ int run_program(int argc, const char* const* argv) {
     program.exit(done);
     return std::cout.flush() ? 0 : fail("standard output: cannot write");
   } catch (const CLI::ParseError& error) {
-    return fail(
-        fmt::format("{}; see {}", complaint(program, error, argv[1]), help_command(program)));
+    const Complaint wrong = complaint(program, error, argv[1]);
+    return fail(fmt::format("{}; see {}", wrong.text, help_command(program, wrong)));
   }
   try {
     check_files(*program.get_subcommands().front());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +28,10 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
   return costs.back();
 }
 
-/// " (did you mean NAME?)" with the nearest of `names`, the first of several; empty where none is
-/// nearer than a third of the characters. Domains, as in "com.microsoft::Gelu", are not compared.
-inline std::string did_you_mean(std::string_view name, const std::vector<std::string>& names) {
+/// The nearest of `names`, the first of several; none where it is `name` or no nearer than a third
+/// of the characters. Domains, as in "com.microsoft::Gelu", are not compared.
+inline std::optional<std::string> nearest_name(std::string_view name,
+                                               const std::vector<std::string>& names) {
   const auto bare = [](std::string_view full) {
     const auto colons = full.rfind("::");
     return colons == full.npos ? full : full.substr(colons + 2);
@@ -39,8 +41,14 @@ inline std::string did_you_mean(std::string_view name, const std::vector<std::st
       names.begin(), names.end(),
       [&](const std::string& a, const std::string& b) { return distance(a) < distance(b); });
   if (nearest == names.end() || *nearest == name || 3 * distance(*nearest) > bare(name).size())
-    return {};
-  return " (did you mean " + *nearest + "?)";
+    return std::nullopt;
+  return *nearest;
+}
+
+/// " (did you mean NAME?)" with nearest_name(); empty where there is none.
+inline std::string did_you_mean(std::string_view name, const std::vector<std::string>& names) {
+  const auto nearest = nearest_name(name, names);
+  return nearest ? " (did you mean " + *nearest + "?)" : "";
 }
 
 /// What to say of a name that is none of `names`: did_you_mean(), or " (choose from A, B)" where

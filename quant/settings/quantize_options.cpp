@@ -137,15 +137,17 @@ void add_placement_options(CLI::App& command, PlacementOptions& placement) {
       },
       "OP,...", "Also quantize these operators' outputs")
       ->group(group);
-  add_list(
-      command, "--places",
-      [&](const std::vector<std::string>& names) {
-        placement.places.clear();
-        for (const auto& name : names) placement.places.insert(chosen(kPlaces, name));
-      },
-      "PLACE,...",
-      fmt::format("Results to quantize for all their readers, of\n{}",
-                  fmt::join(names_of(kPlaces), ", ")))
+  one_of(add_list(
+             command, "--places",
+             [&](const std::vector<std::string>& names) {
+               placement.places.clear();
+               for (const auto& name : names) placement.places.insert(chosen(kPlaces, name));
+             },
+             "",
+             fmt::format("Results to quantize for all their readers, of\n{}",
+                         fmt::join(names_of(kPlaces), ", "))),
+         names_of(kPlaces))
+      ->type_name("PLACE,...")
       ->group(group);
   const auto add_patterns = [&](const char* name, std::vector<std::string>& patterns,
                                 const char* type, const char* help) {

@@ -23,6 +23,14 @@ TEST(Program, HelpListsEveryCommand) {
   for (const std::string& command : kCommands) EXPECT_THAT(help.out, HasSubstr("\n  " + command));
 }
 
+TEST(Program, HelpIsACommandToo) {
+  EXPECT_EQ(run_bertcl({"help"}).out, run_bertcl({"--help"}).out);
+  for (const std::string& command : kCommands)
+    EXPECT_EQ(run_bertcl({"help", command}).out, run_bertcl({command, "--help"}).out);
+  EXPECT_EQ(run_bertcl({"help", "eval"}).code, 0);
+  EXPECT_THAT(refusal(run_bertcl({"help", "evl"})), HasSubstr("'evl' (did you mean eval?)"));
+}
+
 TEST(Program, EachCommandHasHelpWithAnExample) {
   for (const std::string& command : kCommands) {
     const ProgramResult help = run_bertcl({command, "--help"});
@@ -52,7 +60,7 @@ TEST(Program, BadUseIsRefusedWithAHint) {
       refusal(run_bertcl({"evaluate"})),
       "bertcl: unknown command 'evaluate' (choose from devices, inspect, quantize, eval, run, "
       "embed, verify, answer, rerank, similarity, classify, tag, fill-mask, serve, bench, tune, "
-      "completion, man); see bertcl --help\n");
+      "completion, man, help); see bertcl --help\n");
   EXPECT_THAT(refusal(run_bertcl({"--colour"})),
               HasSubstr("expected a command before '--colour' (choose from devices, "));
   EXPECT_THAT(refusal(run_bertcl({"devices", "--colour"})),
@@ -88,6 +96,25 @@ TEST(Program, TellsWhatSomebodyMayHaveMeant) {
                     Not(HasSubstr("did you mean"))));
 }
 
+TEST(Program, WhatOnlyTheLongHelpShowsIsExplainedThere) {
+  const auto refused = [](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"quantize", "m.onnx", "-o", "q"};
+    all.insert(all.end(), more.begin(), more.end());
+    return refusal(run_bertcl(all));
+  };
+  const std::string usual = "; see bertcl quantize --help\n",
+                    all = "; see bertcl quantize --help-all\n";
+  EXPECT_THAT(refused({"--two-side"}), HasSubstr("(did you mean --two-sided?)" + all));
+  EXPECT_THAT(refused({"--colour"}), HasSubstr("unknown option '--colour'" + all));
+  EXPECT_THAT(refused({"--percentile", "most"}), HasSubstr("is not a number" + all));
+  EXPECT_THAT(refused({"--sampels", "3"}), HasSubstr("(did you mean --samples?)" + usual));
+  EXPECT_THAT(refused({"--samples", "few"}), HasSubstr(usual));
+  EXPECT_THAT(
+      refused({"--places", "lots"}),
+      AllOf(HasSubstr("--places: unknown 'lots' (choose from linear, scores, "), HasSubstr(all)));
+  EXPECT_EQ(refused({"-o", "p"}), "bertcl: --output was given 2 times, expected once" + usual);
+}
+
 // What was found, what is wanted, and no more: one short line.
 TEST(Program, NumbersAreRefusedInOneShortLine) {
   const auto refused = [](std::vector<std::string> arguments) {
@@ -104,7 +131,7 @@ TEST(Program, NumbersAreRefusedInOneShortLine) {
       "bertcl: --samples: '-5' is not a whole number, 0 or more; see bertcl quantize --help\n");
   EXPECT_EQ(refused({"quantize", "m.onnx", "-o", "q", "--weight-bits", "9"}),
             "bertcl: --weight-bits: '9' is not a whole number from 2 to 8; see bertcl quantize "
-            "--help\n");
+            "--help-all\n");
   EXPECT_EQ(refused({"bench", "m.onnx", "--batch", "0"}),
             "bertcl: --batch: '0' is not a whole number above 0; see bertcl bench --help\n");
   EXPECT_EQ(refused({"bench", "m.onnx", "--runs", "99999999999"}),
@@ -114,6 +141,11 @@ TEST(Program, NumbersAreRefusedInOneShortLine) {
         refused({"verify", "m.onnx", "g.npz", "--atol", text}),
         fmt::format("bertcl: --atol: '{}' is not a number, 0 or more; see bertcl verify --help\n",
                     text));
+  for (const char* text : {"lots", "4X", "-4", "1.5G", ""})
+    EXPECT_EQ(refused({"bench", "m.onnx", "--max-memory", text}),
+              fmt::format("bertcl: --max-memory: '{}' is not a size in bytes, or as 500M or 4G; "
+                          "see bertcl bench --help\n",
+                          text));
   EXPECT_THAT(refused({"quantize", "m.onnx", "-o", "q", "--percentile", "most"}),
               HasSubstr("--percentile: 'most' is not a number"));
 }
