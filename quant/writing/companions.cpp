@@ -4,14 +4,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "bertcl/error.hpp"
 #include "support/option_name.hpp"
@@ -79,6 +82,21 @@ std::map<std::string, fs::path> companions_of(const fs::path& model, const fs::p
   return found;
 }
 
+/// An ONNX file in the folder besides these.
+std::optional<fs::path> other_model(const fs::path& folder, const std::array<fs::path, 2>& known) {
+  std::error_code ignored;
+  std::vector<fs::path> others;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    const fs::path& path = entry.path();
+    const auto is_it = [&](const fs::path& one) {
+      return one.filename() == path.filename() && fs::equivalent(folder_of(one), folder, ignored);
+    };
+    if (path.extension() == ".onnx" && std::ranges::none_of(known, is_it)) others.push_back(path);
+  }
+  if (others.empty()) return std::nullopt;
+  return *std::ranges::min_element(others);
+}
+
 }  // namespace
 
 Companions::Companions(const fs::path& model, const fs::path& vocabulary, const fs::path& output,
@@ -114,6 +132,10 @@ Companions::Companions(const fs::path& model, const fs::path& vocabulary, const 
       refuse(
           fmt::format("{} has no counterpart beside {}", (folder / name).string(), model.string()),
           "");
+  if (missing_.empty() || replace) return;
+  if (const auto other = other_model(folder, {model, output}))
+    refuse(fmt::format("{} is there without {}", other->string(), missing_.front().name),
+           ", add it with " + option_name("force"));
 }
 
 void add_model(WrittenFiles& written, const fs::path& model) {
