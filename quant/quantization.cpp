@@ -178,11 +178,13 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
       index_(model_.graph()),
       constants_(model_, index_),
       structure_(recognize(workspace.model().import(), index_)),
-      placement_(place(index_, constants_, structure_, options.placement,
-                       [this](const std::string& tensor) -> std::optional<ir::DType> {
-                         const ir::Type* type = workspace_.type_of(tensor);
-                         return type ? std::optional(type->dtype) : std::nullopt;
-                       })),
+      placement_(place(
+          index_, constants_, structure_, options.placement,
+          [this](const std::string& tensor) -> std::optional<ir::DType> {
+            const ir::Type* type = workspace_.type_of(tensor);
+            return type ? std::optional(type->dtype) : std::nullopt;
+          },
+          workspace.expanded().whole)),
       unnormalized_(options.softmax == Softmax::unnormalized ? unnormalizable()
                                                              : std::set<std::string>()) {
   check_types(options);
@@ -191,10 +193,6 @@ Quantization::Quantization(const Options& options, Workspace& workspace, Activat
   report_.activations = options.activations;
   report_.weights = options.weights;
   report_.expanded_nodes = workspace.expanded().count;
-  for (SkippedNode& node : placement_.skipped)
-    if (const auto it = workspace.expanded().whole.find(node.node);
-        it != workspace.expanded().whole.end())
-      node.reason = fmt::format("{} stays whole: {}", node.op, it->second);
   report_.source_bytes = model_.weight_bytes();
   report_.float_bytes = model_.weight_bytes_as_f32();
 }
@@ -364,11 +362,30 @@ Report quantize_dynamic(const Options& options, ActivationScales scales) {
   return quantization.write(quantization.placement(), false);
 }
 
+/// Refuses a table of the same model in another form: optimizers name tensors anew. Where nothing
+/// is fused, the encoder tells of ranges that are missing.
+void check_ranges(const Options& options, const Table& table, const Quantization& quantization,
+                  std::int64_t fused, bool expanded) {
+  if (fused == 0) return;
+  for (const std::string& tensor : quantization.activations())
+    if (!table.ranges.contains(tensor))
+      throw Error(fmt::format(
+          "{}: the table does not name tensor '{}'; this file has fused operators, of which {} "
+          "were "
+          "{}, so its tensors have other names than before its optimization: give the file that "
+          "the table was made from, or make a table of this one ({})",
+          options.model.string(), tensor, fused,
+          expanded ? "expanded into MatMuls" : "left whole, as the table knows nothing inside",
+          option_name("write-table")));
+}
+
 Report quantize_with_table(const Options& options, const Table& table) {
   std::optional<Workspace> workspace(std::in_place, options.model);
-  if (!has_ranges_inside(table, workspace->expanded()))
-    workspace.emplace(options.model, FusedOperators::whole);
+  const std::int64_t fused = workspace->expanded().count;
+  const bool expanded = has_ranges_inside(table, workspace->expanded());
+  if (!expanded) workspace.emplace(options.model, FusedOperators::whole);
   Quantization quantization(options, *workspace);
+  check_ranges(options, table, quantization, fused, expanded);
   Report& report = quantization.report();
   report.method = table.method.empty() ? "given ranges" : table.method;
   report.samples = table.samples;

@@ -57,12 +57,13 @@ std::unordered_set<std::string> tensors_of_data(const GraphIndex& index) {
 class Placer {
  public:
   Placer(const GraphIndex& index, Constants& constants, const Structure& structure,
-         const PlacementOptions& options, const TypeOf& type_of)
+         const PlacementOptions& options, const TypeOf& type_of, const WholeNodes& whole)
       : index_(index),
         constants_(constants),
         structure_(structure),
         options_(options),
         type_of_(type_of),
+        whole_(whole),
         data_(tensors_of_data(index)),
         matmuls_(index),
         quantizer_name_(index, structure),
@@ -95,7 +96,10 @@ class Placer {
     if (placement_.skipped.empty())
       throw Error(fmt::format("nothing to quantize: the model has no {}",
                               fmt::join(options_.op_types, " or ")));
-    const SkippedNode& first = placement_.skipped.front();
+    const auto& skipped = placement_.skipped;
+    const auto whole = std::ranges::find_if(
+        skipped, [&](const SkippedNode& node) { return whole_.contains(node.node); });
+    const SkippedNode& first = whole == skipped.end() ? skipped.front() : *whole;
     throw Error(fmt::format("nothing to quantize; for example node '{}' ({}): {}", first.node,
                             first.op, first.reason));
   }
@@ -148,6 +152,8 @@ class Placer {
         if (!may_be_float(node.input(i))) return;  // arithmetic on shapes and positions
       reason = collect_operands(n, *op, site.operands);
     }
+    if (const auto why = whole_.find(label_of(node)); why != whole_.end())
+      reason = fmt::format("{} stays whole: {}", node.op_type(), why->second);
     if (!reason.empty()) placement_.skipped.push_back({label_of(node), node.op_type(), reason});
     if (!site.operands.empty()) placement_.sites.push_back(std::move(site));
   }
@@ -306,6 +312,7 @@ class Placer {
   const Structure& structure_;
   const PlacementOptions& options_;
   const TypeOf& type_of_;
+  const WholeNodes& whole_;
   const std::unordered_set<std::string> data_;
   MatMuls matmuls_;
   QuantizerNames quantizer_name_;
@@ -345,8 +352,8 @@ const char* name_of(Role role) {
 }
 
 Placement place(const GraphIndex& index, Constants& constants, const Structure& structure,
-                const PlacementOptions& options, const TypeOf& type_of) {
-  return Placer(index, constants, structure, options, type_of).place();
+                const PlacementOptions& options, const TypeOf& type_of, const WholeNodes& whole) {
+  return Placer(index, constants, structure, options, type_of, whole).place();
 }
 
 }  // namespace bertcl::quant

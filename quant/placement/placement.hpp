@@ -2,6 +2,7 @@
 // Which inputs of which nodes get Q/DQ.
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -99,9 +100,13 @@ struct Placement {
 /// The element type of a tensor of the main graph, empty where it is not known.
 using TypeOf = std::function<std::optional<ir::DType>(const std::string& tensor)>;
 
+/// Labels of nodes that hold MatMuls and stay whole, and why (Expanded::whole).
+using WholeNodes = std::map<std::string, std::string>;
+
 /// Chooses sites and outputs. Non-float tensors are skipped. Throws Error if an operator cannot be
 /// quantized, a pattern matches no node, a keyword no quantizer, or if nothing is left to quantize.
 Placement place(const GraphIndex& index, Constants& constants, const Structure& structure,
-                const PlacementOptions& options, const TypeOf& type_of = {});
+                const PlacementOptions& options, const TypeOf& type_of = {},
+                const WholeNodes& whole = {});
 
 }  // namespace bertcl::quant

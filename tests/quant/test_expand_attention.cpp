@@ -293,6 +293,48 @@ TEST_F(ExpandInFile, TablesOfOtherProgramsDoNotKnowWhatIsInside) {
   EXPECT_EQ(report.quantized_nodes, 11);
 }
 
+// Optimizers name tensors anew: a table of the file before it knows some names, or none.
+TEST_F(ExpandInFile, ATableOfTheFileBeforeIsRefusedWithTheReason) {
+  Fused f = two_layers();
+  const std::string y = f.builder().graph().output(0).name();
+  f.builder().graph().mutable_output(0)->set_name("out");
+  f.node("MatMul", {y, f.weight("w", {6, 6})}, "out", "");
+  const Options options = options_of(f);
+  const auto refused = [&](const Table& table) {
+    try {
+      quantize_with_table(options, table);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  Table table;
+  table.ranges["x"] = {-1.0f, 1.0f};
+  EXPECT_THAT(refused(table),
+              testing::AllOf(HasSubstr(options.model.string()),
+                             HasSubstr("of which 2 were left whole, as the table knows"),
+                             HasSubstr("'write_table'")));
+  Model model = f.model();
+  table.ranges[*expand_fused(model).tensors.begin()] = {-1.0f, 1.0f};
+  EXPECT_THAT(refused(table), testing::AllOf(HasSubstr("of which 2 were expanded into MatMuls"),
+                                             HasSubstr("other names than before")));
+}
+
+TEST_F(ExpandInFile, WhyNothingWasExpandedIsTold) {
+  Fused f(1);
+  f.input("q", {2, 3, 8});
+  for (const char* name : {"k", "v"}) f.input(name, {2, 2, 5, 4});
+  f.node("MultiHeadAttention", {"q", "k", "v"}, "y").set("num_heads", std::int64_t{2}).output("y");
+  try {
+    quantize_dynamic(options_of(f), ActivationScales::per_tensor);
+    FAIL() << "there is no MatMul";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                testing::AllOf(HasSubstr("nothing to quantize"), HasSubstr("'y_node'"),
+                               HasSubstr("MultiHeadAttention stays whole: its keys and values")));
+  }
+}
+
 TEST_F(ExpandInFile, TheReportTellsBoth) {
   Fused f = two_layers();
   f.input("k", {2, 2, 4, 3}, {"batch", "", "", ""});
