@@ -94,9 +94,13 @@ std::string embedded_text(std::string_view text, bool lower_case) {
 }
 
 Sequence encode_text(std::string_view text, const text::Tokenizer& tokenizer, int max_length) {
-  const Ids pieces = tokenizer.encode(text);
+  return encode_pieces(tokenizer.encode(text), tokenizer, max_length);
+}
+
+Sequence encode_pieces(std::span<const std::int32_t> pieces, const text::Tokenizer& tokenizer,
+                       int max_length) {
   const std::size_t kept = std::min(pieces.size(), room(max_length, tokenizer.special().count()));
-  Sequence sequence = enclose(std::span(pieces).first(kept), tokenizer);
+  Sequence sequence = enclose(pieces.first(kept), tokenizer);
   sequence.cut = pieces.size() - kept;
   return sequence;
 }

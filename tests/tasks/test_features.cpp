@@ -35,6 +35,16 @@ TEST(EncodeText, KeepsTheBeginning) {
               HasSubstr("sequences of 2 tokens leave no room"));
 }
 
+TEST(EncodePieces, GivesWhatEncodeTextGives) {
+  const std::vector<std::int32_t> pieces = letter_tokenizer().encode("ab c");
+  for (const int length : {3, 4, 5}) {
+    const Sequence text = encode_text("ab c", letter_tokenizer(), length);
+    const Sequence same = encode_pieces(pieces, letter_tokenizer(), length);
+    EXPECT_EQ(same.ids, text.ids);
+    EXPECT_EQ(same.cut, text.cut);
+  }
+}
+
 TEST(EncodeWindows, CoverTheTextInEqualParts) {
   for (const std::size_t letters : {0, 1, 7, 8, 9, 16, 17, 40}) {
     std::string text;

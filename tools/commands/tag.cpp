@@ -40,8 +40,8 @@ tasks::Aggregation aggregation_of(const std::string& name) {
 std::pair<tasks::Sequence, text::Encoding> encode(const std::string& text,
                                                   const text::Tokenizer& tokenizer,
                                                   int max_length) {
-  tasks::Sequence sequence = tasks::encode_text(text, tokenizer, max_length);
   text::Encoding encoding = tokenizer.encode_with_spans(text);
+  tasks::Sequence sequence = tasks::encode_pieces(encoding.ids, tokenizer, max_length);
   encoding.ids.resize(sequence.length() - tokenizer.special().count());
   encoding.spans.resize(encoding.ids.size());
   return {std::move(sequence), std::move(encoding)};
