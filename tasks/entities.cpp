@@ -18,6 +18,7 @@ using Scores = std::span<const float>;
 struct Token {
   Scores scores;  // [labels]
   text::Span span;
+  std::size_t index = 0;
   bool continues = false;  // the word of the token before it
 };
 
@@ -39,25 +40,27 @@ std::vector<Token> tokens_of(std::string_view text, const text::Encoding& encodi
                              const text::Tokenizer& tokenizer, std::size_t labels) {
   std::vector<Token> tokens;
   for (std::size_t i = 0; i < encoding.ids.size(); ++i)
-    tokens.push_back({scores.subspan(i * labels, labels), encoding.spans[i],
+    tokens.push_back({scores.subspan(i * labels, labels), encoding.spans[i], i,
                       continues_word(text, tokenizer.token(encoding.ids[i]), encoding.spans[i],
                                      tokenizer.spelling() == text::Spelling::word_pieces)});
   return tokens;
 }
 
-TextEntity labelled(Scores scores, const text::Span& span, const std::vector<std::string>& labels) {
+TextEntity labelled(Scores scores, const text::Span& span, std::size_t token,
+                    const std::vector<std::string>& labels) {
   const std::size_t best = argmax(scores);
-  return {labels[best], scores[best], span};
+  return {labels[best], scores[best], span, token};
 }
 
 TextEntity label_word(std::span<const Token> word, const std::vector<std::string>& labels,
                       Aggregation aggregation) {
   const text::Span span = {word.front().span.begin, word.back().span.end};
-  if (aggregation == Aggregation::first) return labelled(word.front().scores, span, labels);
+  const std::size_t first = word.front().index;
+  if (aggregation == Aggregation::first) return labelled(word.front().scores, span, first, labels);
   if (aggregation == Aggregation::max) {
     const auto highest = [](const Token& token) { return *std::ranges::max_element(token.scores); };
     const auto surest = std::ranges::max_element(word, {}, highest);
-    return labelled(surest->scores, span, labels);
+    return labelled(surest->scores, span, first, labels);
   }
   std::vector<float> mean(labels.size());
   for (std::size_t label = 0; label < mean.size(); ++label) {
@@ -65,7 +68,7 @@ TextEntity label_word(std::span<const Token> word, const std::vector<std::string
     for (const Token& token : word) sum += token.scores[label];
     mean[label] = static_cast<float>(sum / static_cast<double>(word.size()));
   }
-  return labelled(mean, span, labels);
+  return labelled(mean, span, first, labels);
 }
 
 /// Each word of several tokens with one label.
@@ -97,7 +100,8 @@ std::vector<TextEntity> group(const std::vector<TextEntity>& parts) {
     const std::size_t dash = label.find('-');
     groups.push_back({dash == label.npos ? label : label.substr(dash + 1),
                       static_cast<float>(sum / static_cast<double>(end - begin)),
-                      {parts[begin].span.begin, parts[end - 1].span.end}});
+                      {parts[begin].span.begin, parts[end - 1].span.end},
+                      parts[begin].token});
   }
   return groups;
 }
@@ -113,7 +117,7 @@ std::vector<TextEntity> find_entities(std::string_view text, const text::Encodin
   std::vector<TextEntity> entities;
   if (aggregation == Aggregation::none || aggregation == Aggregation::simple) {
     for (const Token& token : tokens)
-      entities.push_back(labelled(token.scores, token.span, labels));
+      entities.push_back(labelled(token.scores, token.span, token.index, labels));
   } else {
     entities = label_words(tokens, labels, aggregation);
   }

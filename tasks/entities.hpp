@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entities of a text from the labels of its tokens.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -18,9 +19,10 @@ namespace bertcl::tasks {
 enum class Aggregation { none, simple, first, average, max };
 
 struct TextEntity {
-  std::string label;  ///< of a token, "B-PER"; aggregated, its kind, "PER"
-  float score = 0;    ///< mean of its tokens or words
-  text::Span span;    ///< bytes of the text
+  std::string label;      ///< of a token, "B-PER"; aggregated, its kind, "PER"
+  float score = 0;        ///< mean of its tokens or words
+  text::Span span;        ///< bytes of the text
+  std::size_t token = 0;  ///< the first one, of those of the text
 };
 
 /// Entities of a text in their order, without those that are "O".

@@ -48,6 +48,8 @@ testing::Matcher<TextEntity> entity(const std::string& label, std::uint32_t begi
 TEST(Entities, NoneListsTokens) {
   EXPECT_THAT(found_entities("ab c", {1, 2, 0}, Aggregation::none),
               ElementsAre(entity("B-PER", 0, 1), entity("I-PER", 1, 2)));
+  EXPECT_THAT(found_entities("ab c", {0, 2, 1}, Aggregation::none),
+              ElementsAre(Field(&TextEntity::token, 1), Field(&TextEntity::token, 2)));
 }
 
 TEST(Entities, NeighboursOfOneKindAreOneAndBBeginsAnother) {

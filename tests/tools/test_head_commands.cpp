@@ -98,8 +98,12 @@ TEST_F(HeadCommandTest, EntitiesHaveTheirPlacesInCharacters) {
     }
     const nlohmann::json tokens =
         json("tag", "Zürich, Oslo\n", {"--labels", labels, "--aggregation", "none"});
-    for (const nlohmann::json& entity : tokens.at("results")[0].at("entities"))
+    for (const nlohmann::json& entity : tokens.at("results")[0].at("entities")) {
       EXPECT_EQ(entity.at("entity"), "B-x");
+      const std::vector<std::string> pieces = {"Zürich", ",", "Oslo"};
+      EXPECT_EQ(entity.at("word"), pieces.at(entity.at("index").get<std::size_t>() - 1))
+          << "[CLS] is the first token";
+    }
   }
   std::string all;
   for (const std::string labels : {"O,B-x", "B-x,O"}) {

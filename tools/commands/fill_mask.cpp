@@ -101,14 +101,15 @@ int run_fill_mask(const FillMaskOptions& options) {
                                             logits.subspan(place * classes, classes), options.top_k,
                                             run.tokenizer(), decode));
       });
-  Table table({">score", "token", "text"});
+  Table table({">score", ">id", "token", "text"});
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < found.size(); ++i) {
     nlohmann::ordered_json masks = nlohmann::ordered_json::array();
     for (const std::vector<Candidate>& of_mask : found[i]) {
       nlohmann::ordered_json list = nlohmann::ordered_json::array();
       for (const Candidate& each : of_mask) {
-        table.add({fmt::format("{:.4f}", each.score), each.word, each.sequence});
+        table.add({fmt::format("{:.4f}", each.score), std::to_string(each.token), each.word,
+                   each.sequence});
         list.push_back({{"score", each.score},
                         {"token", each.token},
                         {"token_str", each.word},

@@ -63,16 +63,19 @@ struct FoundEntity {
   std::string label, word;
   float score = 0;
   std::size_t start = 0, end = 0;  // code points
+  std::size_t index = 0;           // of its first token, special ones counted
 };
 
 std::vector<FoundEntity> found_in(const std::string& text,
-                                  const std::vector<tasks::TextEntity>& entities) {
+                                  const std::vector<tasks::TextEntity>& entities,
+                                  std::size_t specials_before) {
   std::vector<FoundEntity> found;
   for (const tasks::TextEntity& entity : entities) {
     const std::size_t start = text::count_code_points(text.substr(0, entity.span.begin));
     std::string word = text.substr(entity.span.begin, entity.span.end - entity.span.begin);
     const std::size_t end = start + text::count_code_points(word);
-    found.push_back({entity.label, std::move(word), entity.score, start, end});
+    found.push_back(
+        {entity.label, std::move(word), entity.score, start, end, specials_before + entity.token});
   }
   return found;
 }
@@ -111,8 +114,9 @@ int run_tag(const TagOptions& options) {
         const text::Encoding& encoding = encodings[index];
         const std::string& text = run.texts()[index].text;
         const auto scores = probabilities(logits, before, encoding.ids.size(), labels.size());
-        found[index] = found_in(text, tasks::find_entities(text, encoding, scores, run.tokenizer(),
-                                                           labels, aggregation));
+        const auto entities =
+            tasks::find_entities(text, encoding, scores, run.tokenizer(), labels, aggregation);
+        found[index] = found_in(text, entities, before);
       });
   const char* key = aggregation == tasks::Aggregation::none ? "entity" : "entity_group";
   nlohmann::ordered_json results = nlohmann::ordered_json::array();
@@ -120,12 +124,12 @@ int run_tag(const TagOptions& options) {
     const InputText& text = run.texts()[i];
     nlohmann::ordered_json of_text = json_of(text);
     of_text["entities"] = nlohmann::ordered_json::array();
-    for (const FoundEntity& entity : found[i])
-      of_text["entities"].push_back({{key, entity.label},
-                                     {"score", entity.score},
-                                     {"word", entity.word},
-                                     {"start", entity.start},
-                                     {"end", entity.end}});
+    for (const FoundEntity& entity : found[i]) {
+      nlohmann::ordered_json one = {{key, entity.label}, {"score", entity.score}};
+      if (aggregation == tasks::Aggregation::none) one["index"] = entity.index;
+      one.update({{"word", entity.word}, {"start", entity.start}, {"end", entity.end}});
+      of_text["entities"].push_back(std::move(one));
+    }
     results.push_back(std::move(of_text));
     if (options.prints_text()) print_entities(text.text, found[i], i == 0, found.size() > 1);
   }
