@@ -102,8 +102,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) __kernel void attention_f32(
           const Bias added = BIAS_OF(head, begin);
           const int key = key0 + i - begin + 16 * h + ITEM % 4 * 2;
           x[h] = with_bias(score, M_LN2_F, added, window, row0 + 8 * r - begin, key, KEYS_OF_QUAD,
-                           end - 1 - begin) *
-                 (bias ? M_LOG2E_F : 1.0f);
+                           end - 1 - begin);
+          if (bias) x[h] = to_base_2(x[h]);
           // Minus infinity of the product is an overflow, which must be seen.
           is_key[h] &= (x[h] != -INFINITY) | (score == -INFINITY);
 #endif

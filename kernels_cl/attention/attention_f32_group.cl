@@ -157,8 +157,8 @@ __attribute__((reqd_work_group_size(ITEMS, 1, 1))) NARROW __kernel void attentio
       if (BIAS) {
         // To natural logarithms, in which the bias is, and back.
         scores = with_bias(scores, M_LN2_F, added, window, first_row + i - begin,
-                           key - begin, (int4)(0, 1, 2, 3), end - 1 - begin) *
-                 (bias ? M_LOG2E_F : 1.0f);
+                           key - begin, (int4)(0, 1, 2, 3), end - 1 - begin);
+        if (bias) scores = to_base_2(scores);
         x[i][0] = scores.s0, x[i][1] = scores.s1, x[i][2] = scores.s2, x[i][3] = scores.s3;
       }
       const float4 known = select((float4)(-FLT_MAX), scores, -in_window(all_keys, scores));

@@ -59,6 +59,13 @@ static void copy_row(__global const float* from, int size, float* to) {
   for (; i < size; i++) to[i] = from[i];
 }
 
+// Natural logarithms to those of base 2. Of a mask's -FLT_MAX no infinity comes: a row of such keys
+// alone attends to all of them.
+static floatv to_base_2(floatv x) {
+  const floatv y = x * M_LOG2E_F;
+  return ((x >= -FLT_MAX) & (y < -FLT_MAX)) ? (floatv)(-FLT_MAX) : y;
+}
+
 ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER) {
   const int head = PLACE.id.y;
   const Rows item = rows_of(PLACE, seq_offsets, block_rows);
@@ -140,8 +147,8 @@ ONE_ITEM KERNEL attention_f32(ATTENTION_FLOAT_PARAMETERS(float) PLACE_PARAMETER)
 #pragma unroll
         for (int t = 0; t < TILE; t++) {  // a key that is repeated leaves the maximum as it is
           if (has_bias) {
-            a0[t] = fma(a0[t], (floatv)(M_LN2_F), scores[(j + t) * 2]) * M_LOG2E_F;
-            a1[t] = fma(a1[t], (floatv)(M_LN2_F), scores[(j + t) * 2 + 1]) * M_LOG2E_F;
+            a0[t] = to_base_2(fma(a0[t], (floatv)(M_LN2_F), scores[(j + t) * 2]));
+            a1[t] = to_base_2(fma(a1[t], (floatv)(M_LN2_F), scores[(j + t) * 2 + 1]));
           }
           block0 = a0[t] > block0 ? a0[t] : block0;
           block1 = a1[t] > block1 ? a1[t] : block1;

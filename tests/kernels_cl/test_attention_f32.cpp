@@ -183,6 +183,25 @@ TEST_P(AttentionF32, BiasAndWindow) {
                      rounds_operands(GetParam()) ? 2048 : 80);
 }
 
+// Masks of torch.finfo(torch.float32).min: a row of such values alone attends to all keys alike.
+TEST_P(AttentionF32, TheLowestBiasIsNotMinusInfinity) {
+  const AttentionCase c{.lengths = {70, 33}, .heads = 2, .head_size = 32};
+  const auto qkv =
+      normal_values(static_cast<size_t>(c.tokens()) * 3 * static_cast<size_t>(c.hidden()), 7);
+  std::vector<float> values = normal_values(2 * 70 * 70, 9);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (const size_t row = i / 70 % 70, key = i % 70; row % 3 == 0 || (row % 3 == 1 && key > 4))
+      values[i] = std::numeric_limits<float>::lowest();
+  for (const int32_t window : {0, 20})
+    for (const int32_t block_rows : block_rows_of(GetParam(), {7, 32, 512})) {
+      const ScoreBias bias{70, window, values};
+      expect_close(attend(GetParam(), c, qkv, 0.2f, block_rows, bias),
+                   reference(c, as_multiplied(GetParam(), c, qkv, 0.2f), 0.2f, bias),
+                   GetParam().name() + ", window " + std::to_string(window),
+                   rounds_operands(GetParam()) ? 2048 : 80);
+    }
+}
+
 TEST_P(AttentionF32, ARowWithoutKeysInItsWindowIsZero) {
   AttentionCase c{.lengths = {200}, .heads = 1, .mask = std::vector<uint8_t>(200, 0)};
   c.mask[0] = 1;
