@@ -166,6 +166,25 @@ nb::list ports(const std::vector<bertcl::Port>& ports) {
   return all;
 }
 
+/// As Hugging Face calls it; "" where nothing tells.
+const char* name_of(bertcl::Task task) {
+  switch (task) {
+    case bertcl::Task::question_answering:
+      return "question-answering";
+    case bertcl::Task::text_classification:
+      return "text-classification";
+    case bertcl::Task::token_classification:
+      return "token-classification";
+    case bertcl::Task::fill_mask:
+      return "fill-mask";
+    case bertcl::Task::feature_extraction:
+      return "feature-extraction";
+    case bertcl::Task::unknown:
+      return "";
+  }
+  return "";
+}
+
 nb::dict info(const bertcl::Session& session) {
   const bertcl::ModelInfo& model = session.info();
   nb::dict all;
@@ -175,6 +194,7 @@ nb::dict info(const bertcl::Session& session) {
   all["int8"] = model.int8;
   all["device"] = model.device;
   all["precision"] = name_of(model.precision);
+  all["task"] = name_of(model.task);
   return all;
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """int8 BERT inference on any OpenCL device."""
+import importlib
 from typing import TYPE_CHECKING
 
 from ._bertcl import Error, __version__
@@ -9,6 +10,7 @@ from .session import ModelInfo, NodeArg, Session
 
 if TYPE_CHECKING:
     from .cross_encoder import CrossEncoder
+    from .sentence_transformer import SentenceTransformer
 
 
 def pipeline(task, model, **options):
@@ -18,17 +20,18 @@ def pipeline(task, model, **options):
     return pipelines.pipeline(task, model, **options)
 
 
+# These need tokenizers, which a Session does not.
+_LAZY = {"CrossEncoder": "cross_encoder", "SentenceTransformer": "sentence_transformer"}
+
+
 def __getattr__(name):
-    # These need tokenizers, which a Session does not.
-    if name == "CrossEncoder":
-        from .cross_encoder import CrossEncoder
-
-        return CrossEncoder
-    if name == "SentenceTransformer":
-        from .sentence_transformer import SentenceTransformer
-
-        return SentenceTransformer
+    if name in _LAZY:
+        return getattr(importlib.import_module(f".{_LAZY[name]}", __name__), name)
     raise AttributeError(f"module 'bertcl' has no attribute '{name}'")
+
+
+def __dir__():
+    return sorted({*globals(), *_LAZY})
 
 
 __all__ = ["CrossEncoder", "Error", "ModelInfo", "NodeArg", "SentenceTransformer", "Session", "__version__", "evaluate",

@@ -142,7 +142,6 @@ class PipelinesTest(unittest.TestCase):
                 expected = theirs(given, aggregation_strategy=strategy)
                 for text, entities in zip(given, expected):
                     for entity in entities:  # transformers spells words anew, from their lower-cased tokens
-                        entity.pop("index", None)
                         entity["word"] = text[entity["start"]:entity["end"]]
                 of_command = self.command("tag", given, "--aggregation", strategy)
                 self.assert_same([each["entities"] for each in of_command], expected)
@@ -162,11 +161,36 @@ class PipelinesTest(unittest.TestCase):
         of_command = self.command("fill-mask", [*given, two], "--top-k", "2")
         self.assertEqual(self.command("fill-mask", [*given, two], "--top-k", "2", "--vocab",
                                       DEFAULT_MODEL / "vocab.txt"), of_command)
+        table = subprocess.run([BERTCL, "fill-mask", self.model, "--top-k", "1"], input=given[0], capture_output=True,
+                               text=True).stdout.splitlines()
+        best = theirs(given[0], top_k=1)[0]
+        self.assertEqual(table[0].split(), ["score", "id", "token", "text"])
+        self.assertEqual(table[1].split()[1:3], [str(best["token"]), best["token_str"]])
         masks = [each["masks"] for each in of_command]
         self.assert_same([of_one for (of_one,) in masks[:-1]], theirs(given, top_k=2))
         self.assert_same(masks[-1], theirs(two, top_k=2))
         with self.assertRaisesRegex(ValueError, r"\[MASK\]"):
             ours("nothing hidden")
+
+    def test_another_head_is_refused(self):
+        heads = {"text-classification": r"\[batch, classes\]", "token-classification": r"\[batch, seq, labels\]",
+                 "fill-mask": r"\[batch, seq, vocabulary\], of 30522 tokens",
+                 "feature-extraction": "last_hidden_state", "question-answering": "start_logits"}
+        for task in CLASSES:
+            self.pipelines(task)
+            for other, form in heads.items():
+                if other != task:
+                    with self.subTest(model=task, pipeline=other), \
+                            self.assertRaisesRegex(ValueError, f"{self.model}: {other} needs .*{form}.*; the model has "
+                                                               rf"\S+ \[.*, the head of {task}$"):
+                        bertcl.pipeline(other, model=self.model)
+
+    def test_names_of_transformers(self):
+        for alias, task in ("ner", "token-classification"), ("sentiment-analysis", "text-classification"):
+            ours, _ = self.pipelines(task)
+            self.assertIs(type(bertcl.pipeline(alias, model=self.model)), type(ours))
+        with self.assertRaisesRegex(ValueError, "unknown task 'translation' .*ner, sentiment-analysis"):
+            bertcl.pipeline("translation", model=self.model)
 
     def test_feature_extraction(self):
         ours, theirs = self.pipelines("feature-extraction")

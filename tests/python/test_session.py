@@ -31,6 +31,11 @@ class SessionTest(unittest.TestCase):
         cls.addClassCleanup(delattr, cls, "session")  # before the interpreter ends
         cls.reference = onnxruntime.InferenceSession(str(MODEL), providers=["CPUExecutionProvider"])
 
+    def test_dir_lists_what_is_loaded_late(self):
+        self.assertLessEqual(set(bertcl.__all__), set(dir(bertcl)))
+        for name in dir(bertcl):
+            self.assertTrue(hasattr(bertcl, name), name)
+
     def test_inputs_and_outputs_are_named_and_typed_as_onnxruntime_does(self):
         for ours, theirs in [(self.session.get_inputs(), self.reference.get_inputs()),
                              (self.session.get_outputs(), self.reference.get_outputs())]:

@@ -13,14 +13,18 @@ TASKS = {
     "text-classification": TextClassification,
     "token-classification": TokenClassification,
 }
+# As transformers has them.
+ALIASES = {"ner": "token-classification", "sentiment-analysis": "text-classification"}
 
 
 def pipeline(task, model, **options):
-    """The pipeline of a task. model: an .onnx file, or a folder with model.onnx, beside which lie tokenizer.json or
-    vocab.txt, and config.json with the labels. options: those of the pipeline, then those of bertcl.Session."""
-    if task not in TASKS:
-        raise ValueError(f"unknown task '{task}' (choose from {', '.join(TASKS)})")
-    return TASKS[task](model, **options)
+    """The pipeline of a task ("ner" is token-classification, "sentiment-analysis" text-classification). model: an
+    .onnx file, or a folder with model.onnx, beside which lie tokenizer.json or vocab.txt, and config.json with the
+    labels. options: those of the pipeline, then those of bertcl.Session. ValueError: the model has another head."""
+    name = ALIASES.get(task, task)
+    if name not in TASKS:
+        raise ValueError(f"unknown task '{task}' (choose from {', '.join([*TASKS, *ALIASES])})")
+    return TASKS[name](model, **options)
 
 
 __all__ = ["pipeline", *sorted(each.__name__ for each in TASKS.values())]

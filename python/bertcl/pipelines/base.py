@@ -50,6 +50,19 @@ class Pipeline:
         known = [each.name for each in self.session.get_outputs()]
         return next((name for name in wanted if name in known), known[0])
 
+    def head(self, task, *wanted, form, fits):
+        """The name of output(*wanted), if fits(extents, task of the model) is true of it. ValueError: it is not of the
+        `form` that the pipeline of `task` needs."""
+        name = self.output(*wanted)
+        ports = self.session.get_outputs()
+        found = self.session.info.task
+        if fits(next(port.shape for port in ports if port.name == name), found):
+            return name
+        outputs = ", ".join(f"{port.name} [{', '.join('?' if n is None else str(n) for n in port.shape)}]"
+                            for port in ports)
+        raise ValueError(f"{self.session.path}: {task} needs an output {form}; the model has {outputs}"
+                         + (f", the head of {found}" if found else ""))
+
     def label(self, index):
         return self.config.get("id2label", {}).get(str(index), f"LABEL_{index}")
 

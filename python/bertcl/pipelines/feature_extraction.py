@@ -7,9 +7,14 @@ class FeatureExtraction(Pipeline):
     """A text: its vectors as nested lists [1][tokens][width], or [1][width] of a model that gives one for a text.
     A list of texts: a list of these. return_tensors: arrays in place of lists."""
 
+    def __init__(self, model, **options):
+        super().__init__(model, **options)
+        vectors = any(word in self.output("last_hidden_state") for word in ("hidden", "embed", "pool"))
+        self.vectors = self.head("feature-extraction", "last_hidden_state", form="last_hidden_state [batch, seq, hidden]",
+                                 fits=lambda shape, task: vectors or task in ("", "feature-extraction"))
+
     def __call__(self, texts, return_tensors=False):
         one = isinstance(texts, str)
-        name = self.output("last_hidden_state")
         results = [rows[None] if return_tensors else rows[None].tolist()
-                   for rows, in self.rows(self.encode([texts] if one else list(texts)), name)]
+                   for rows, in self.rows(self.encode([texts] if one else list(texts)), self.vectors)]
         return results[0] if one else results

@@ -9,6 +9,12 @@ class FillMask(Pipeline):
     """A text with one mask token: a list of {"score", "token", "token_str", "sequence"}, the likeliest first; with
     several: a list of such lists. A list of texts: a list of results. targets: only these tokens."""
 
+    def __init__(self, model, **options):
+        super().__init__(model, **options)
+        words = self.tokenizer.get_vocab_size()
+        self.logits = self.head("fill-mask", "logits", form=f"[batch, seq, vocabulary], of {words} tokens",
+                                fits=lambda shape, task: len(shape) == 3 and (shape[2] is None or shape[2] >= words))
+
     def __call__(self, texts, top_k=5, targets=None):
         one = isinstance(texts, str)
         encodings = self.encode([texts] if one else list(texts))
@@ -18,7 +24,7 @@ class FillMask(Pipeline):
                 raise ValueError(f"fill-mask: no {self.tokenizer.id_to_token(mask)} in '{text}'")
         chosen = None if targets is None else self._ids([targets] if isinstance(targets, str) else targets)
         results = [self._result(np.array(encoding.ids), logits, mask, top_k, chosen) for encoding, (logits,) in
-                   zip(encodings, self.rows(encodings, self.output("logits")))]
+                   zip(encodings, self.rows(encodings, self.logits))]
         return results[0] if one or len(results) == 1 else results
 
     def _result(self, ids, logits, mask, top_k, chosen):

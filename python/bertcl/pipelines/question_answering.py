@@ -14,6 +14,12 @@ class QuestionAnswering(Pipeline):
     max_answer_len: tokens; handle_impossible_answer: "" may be the answer; align_to_words: answers are whole words.
     """
 
+    def __init__(self, model, **options):
+        super().__init__(model, **options)
+        names = {port.name for port in self.session.get_outputs()}
+        self.head("question-answering", "start_logits", form="start_logits [batch, seq] and end_logits",
+                  fits=lambda shape, task: names >= {"start_logits", "end_logits"})
+
     def __call__(self, *inputs, question=None, context=None, **options):
         if question is not None:
             inputs = ({"question": question, "context": context},)

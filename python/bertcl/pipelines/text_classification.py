@@ -12,12 +12,17 @@ class TextClassification(Pipeline):
     top_k: the best so many of each input, or all with None, as a list; function_to_apply: "softmax", "sigmoid" or
     "none", by default as config.json says (problem_type), else softmax, or sigmoid of a single output."""
 
+    def __init__(self, model, **options):
+        super().__init__(model, **options)
+        self.logits = self.head("text-classification", "logits", form="[batch, classes]",
+                                fits=lambda shape, task: len(shape) <= 2 and task != "feature-extraction")
+
     def __call__(self, inputs, top_k="one", function_to_apply=None):
         one = isinstance(inputs, (str, dict))
         texts = [_pair(each) for each in ([inputs] if one else inputs)]
         # A list of one has its results in a list, and so has a single text with top_k.
         results = [self._result(logits, top_k, function_to_apply)
-                   for logits, in self.rows(self.encode(texts), self.output("logits"))]
+                   for logits, in self.rows(self.encode(texts), self.logits)]
         return results[0] if one and top_k != "one" else results
 
     def _result(self, logits, top_k, function):

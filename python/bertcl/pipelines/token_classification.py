@@ -15,6 +15,12 @@ class TokenClassification(Pipeline):
     simple: neighbouring tokens of one label are one entity, by their B- and I- prefixes. first, average, max: words
     are labelled as a whole before, as their first token, by the mean of their scores, as their surest token."""
 
+    def __init__(self, model, **options):
+        super().__init__(model, **options)
+        others = "feature-extraction", "fill-mask"
+        self.logits = self.head("token-classification", "logits", form="[batch, seq, labels]",
+                                fits=lambda shape, task: len(shape) == 3 and task not in others)
+
     def __call__(self, texts, aggregation_strategy="none", ignore_labels=("O",)):
         if aggregation_strategy not in STRATEGIES:
             raise ValueError(f"unknown aggregation strategy '{aggregation_strategy}' "
@@ -23,7 +29,7 @@ class TokenClassification(Pipeline):
         texts = [texts] if one else list(texts)
         encodings = self.encode(texts)
         results = []
-        for text, encoding, (logits,) in zip(texts, encodings, self.rows(encodings, self.output("logits"))):
+        for text, encoding, (logits,) in zip(texts, encodings, self.rows(encodings, self.logits)):
             entities = self._entities(self._tokens(text, encoding, softmax(logits)), aggregation_strategy)
             results.append([each for each in entities
                             if each.get("entity", each.get("entity_group")) not in ignore_labels])
