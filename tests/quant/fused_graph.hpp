@@ -141,4 +141,24 @@ inline std::map<std::string, std::string> whole(Fused& f) {
   return done.whole;
 }
 
+/// Two layers, as ONNX Runtime's optimizer of transformers names them.
+inline Fused two_layers() {
+  Fused f(1);
+  f.input("x", {2, 5, 6}, {"batch", "seq", ""});
+  f.mask("mask", {2}, std::vector<std::int32_t>{3, 5}, onnx::TensorProto::INT32, {"batch"});
+  std::string x = "x";
+  for (const std::string layer : {"0", "1"}) {
+    const std::string y = "/encoder/layer." + layer + "/attention/self/Reshape_3_output_0";
+    f.node(
+         "Attention",
+         {x, f.weight("qkv_weight_" + layer, {6, 18}), f.weight("qkv_bias_" + layer, {18}), "mask"},
+         y)
+        .set("num_heads", std::int64_t{2});
+    f.name("Attention_" + layer);
+    x = y;
+  }
+  f.builder().output(x);
+  return f;
+}
+
 }  // namespace bertcl::quant::tests

@@ -8,27 +8,23 @@
 
 #include "bertcl/error.hpp"
 #include "quant/graph/expand_fused.hpp"
-#include "quant/quantizer.hpp"
-#include "quant/writing/dynamic.hpp"
 #include "tests/quant/fused_graph.hpp"
-#include "tests/support/scratch_folder.hpp"
 
 namespace bertcl::quant {
 namespace {
 
 using ir::Sizes;
-using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::IsSupersetOf;
-using testing::Key;
 using testing::Pair;
 using tests::expect_same;
 using tests::Fused;
 using tests::GraphBuilder;
 using tests::names_of;
 using tests::ops_of;
+using tests::two_layers;
 using tests::whole;
 
 enum class Mask { none, ends, ends_and_starts, keys, rows_and_keys };
@@ -147,26 +143,6 @@ TEST(ExpandAttention, AttentionOfOnnx) {
       }
 }
 
-/// Two layers, as ONNX Runtime's optimizer of transformers names them.
-Fused two_layers() {
-  Fused f(1);
-  f.input("x", {2, 5, 6}, {"batch", "seq", ""});
-  f.mask("mask", {2}, std::vector<std::int32_t>{3, 5}, onnx::TensorProto::INT32, {"batch"});
-  std::string x = "x";
-  for (const std::string layer : {"0", "1"}) {
-    const std::string y = "/encoder/layer." + layer + "/attention/self/Reshape_3_output_0";
-    f.node(
-         "Attention",
-         {x, f.weight("qkv_weight_" + layer, {6, 18}), f.weight("qkv_bias_" + layer, {18}), "mask"},
-         y)
-        .set("num_heads", std::int64_t{2});
-    f.name("Attention_" + layer);
-    x = y;
-  }
-  f.builder().output(x);
-  return f;
-}
-
 TEST(ExpandAttention, NodesHaveTheNamesOfTheirModules) {
   Fused f = two_layers();
   expect_same(f, 2);
@@ -255,100 +231,6 @@ TEST(ExpandAttention, OtherModelsStayAsTheyAre) {
   f.input("x", {3, 4});
   f.node("MatMul", {"x", f.weight("w", {4, 4})}, "y", "").output("y");
   EXPECT_THAT(whole(f), IsEmpty());
-}
-
-class ExpandInFile : public testing::Test {
- protected:
-  /// Options to quantize the model of `f`.
-  Options options_of(Fused& f) const {
-    Options options;
-    options.model = folder_ / "m.onnx";
-    options.output = folder_ / "q.onnx";
-    f.model().save(options.model);
-    return options;
-  }
-
-  const bertcl::tests::ScratchFolder folder_;
-};
-
-TEST_F(ExpandInFile, TablesOfOtherProgramsDoNotKnowWhatIsInside) {
-  Fused f = two_layers();
-  const std::string y = f.builder().graph().output(0).name();
-  f.builder().graph().mutable_output(0)->set_name("out");
-  f.node("MatMul", {y, f.weight("w", {6, 6})}, "out", "");
-  const Options options = options_of(f);
-  Table table;
-  table.ranges["x"] = {-1.0f, 1.0f};
-  for (const std::string layer : {"0", "1"})
-    table.ranges["/encoder/layer." + layer + "/attention/self/Reshape_3_output_0"] = {-1.0f, 1.0f};
-  Report report = quantize_with_table(options, table);
-  EXPECT_EQ(report.expanded_nodes, 0);
-  EXPECT_EQ(report.quantized_nodes, 1);
-
-  Model model = f.model();
-  for (const std::string& tensor : expand_fused(model).tensors)
-    table.ranges[tensor] = {-1.0f, 1.0f};
-  report = quantize_with_table(options, table);
-  EXPECT_EQ(report.expanded_nodes, 2);
-  EXPECT_EQ(report.quantized_nodes, 11);
-}
-
-// Optimizers name tensors anew: a table of the file before it knows some names, or none.
-TEST_F(ExpandInFile, ATableOfTheFileBeforeIsRefusedWithTheReason) {
-  Fused f = two_layers();
-  const std::string y = f.builder().graph().output(0).name();
-  f.builder().graph().mutable_output(0)->set_name("out");
-  f.node("MatMul", {y, f.weight("w", {6, 6})}, "out", "");
-  const Options options = options_of(f);
-  const auto refused = [&](const Table& table) {
-    try {
-      quantize_with_table(options, table);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("taken");
-  };
-  Table table;
-  table.ranges["x"] = {-1.0f, 1.0f};
-  EXPECT_THAT(refused(table),
-              testing::AllOf(HasSubstr(options.model.string()),
-                             HasSubstr("of which 2 were left whole, as the table knows"),
-                             HasSubstr("'write_table'")));
-  Model model = f.model();
-  table.ranges[*expand_fused(model).tensors.begin()] = {-1.0f, 1.0f};
-  EXPECT_THAT(refused(table), testing::AllOf(HasSubstr("of which 2 were expanded into MatMuls"),
-                                             HasSubstr("other names than before")));
-}
-
-TEST_F(ExpandInFile, WhyNothingWasExpandedIsTold) {
-  Fused f(1);
-  f.input("q", {2, 3, 8});
-  for (const char* name : {"k", "v"}) f.input(name, {2, 2, 5, 4});
-  f.node("MultiHeadAttention", {"q", "k", "v"}, "y").set("num_heads", std::int64_t{2}).output("y");
-  try {
-    quantize_dynamic(options_of(f), ActivationScales::per_tensor);
-    FAIL() << "there is no MatMul";
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(),
-                testing::AllOf(HasSubstr("nothing to quantize"), HasSubstr("'y_node'"),
-                               HasSubstr("MultiHeadAttention stays whole: its keys and values")));
-  }
-}
-
-TEST_F(ExpandInFile, TheReportTellsBoth) {
-  Fused f = two_layers();
-  f.input("k", {2, 2, 4, 3}, {"batch", "", "", ""});
-  const std::string y = f.builder().graph().output(0).name();
-  f.builder().graph().mutable_output(0)->set_name("out");
-  f.node("MultiHeadAttention", {y, "k", "k"}, "out").set("num_heads", std::int64_t{2});
-  const Report report = quantize_dynamic(options_of(f), ActivationScales::per_tensor);
-  EXPECT_EQ(report.expanded_nodes, 2);
-  EXPECT_EQ(report.quantized_nodes, 6);
-  std::map<std::string, std::string> reasons;
-  for (const SkippedNode& node : report.skipped) reasons[node.node] = node.reason;
-  EXPECT_EQ(reasons["out_node"],
-            "MultiHeadAttention stays whole: its keys and values come divided into heads");
-  EXPECT_THAT(reasons, Contains(Key("/encoder/layer.0/attention/self/MatMul")));
 }
 
 // Of one mask, self-attention and attention to one key need different terms.
