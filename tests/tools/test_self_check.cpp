@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <fstream>
+#include <functional>
 
 #include "ir/text.hpp"
 #include "plan/builder.hpp"
@@ -14,6 +16,9 @@ namespace bertcl::tests {
 namespace {
 
 using testing::HasSubstr;
+
+/// Changes int8 weights [rows][columns].
+using Damage = std::function<void(std::string& weights, std::size_t columns)>;
 
 TEST(SelfCheck, KernelsOfThisDeviceAgreeWithTheReference) {
   const ProgramResult result = run_bertcl({"verify", "--self", kModel, "--json", "-"});
@@ -68,6 +73,58 @@ TEST(SelfCheck, NoticesOneOtherWeight) {
     EXPECT_FALSE(check.difference.agrees) << check.tokens;
     EXPECT_THAT(check.difference.message, HasSubstr("logits"));
   }
+}
+
+/// The int8 weights [rows, columns] of a model, of which `damage` changes the first or all.
+onnx::ModelProto damaged(onnx::ModelProto model, const Damage& damage, bool all) {
+  for (onnx::TensorProto& tensor : *model.mutable_graph()->mutable_initializer())
+    if (tensor.data_type() == onnx::TensorProto::INT8 && tensor.dims_size() == 2) {
+      damage(*tensor.mutable_raw_data(), static_cast<std::size_t>(tensor.dims(1)));
+      if (!all) break;
+    }
+  return model;
+}
+
+// The tolerance of int8 is wide, 10 % of the largest value, for rounding ties. What a wrong kernel
+// does to all linears is seen; in one linear of the first layer only what changes most of its sums.
+TEST(SelfCheck, NoticesAWrongKernelInInt8) {
+  const ScratchFolder folder;
+  const std::string path = folder / "int8.onnx", other = folder / "wrong.onnx";
+  const ProgramResult made =
+      run_bertcl({"quantize", kModel, "-o", path, "--data", kCalibration, "--samples", "8"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  onnx::ModelProto model;
+  std::ifstream file(path, std::ios::binary);
+  ASSERT_TRUE(model.ParseFromIstream(&file));
+  runtime::Session session = runtime::Session::load(path, {});
+  tools::Tolerance tolerance;
+  tolerance.share = 0.1;  // as `bertcl verify --self` has it
+  const auto disagreements = [&](const Damage& damage, bool all = false) {
+    {
+      std::ofstream wrong(other, std::ios::binary);
+      EXPECT_TRUE(damaged(model, damage, all).SerializeToOstream(&wrong));
+    }
+    runtime::Session reference = runtime::Session::load(other, tools::reference_options({}));
+    const auto checks = tools::self_check(session, reference, tolerance);
+    return std::ranges::count_if(checks,
+                                 [](const auto& check) { return !check.difference.agrees; });
+  };
+  const auto by_row = [](auto change) {
+    return [change](std::string& weights, std::size_t columns) {
+      if (columns < 96) return;  // the head
+      for (auto row = weights.begin(); row != weights.end(); row += static_cast<long>(columns))
+        change(row, static_cast<long>(columns));
+    };
+  };
+  EXPECT_EQ(disagreements([](std::string&, std::size_t) {}), 0) << "the same weights";
+  const auto halves = by_row([](auto row, long n) { std::rotate(row, row + n / 2, row + n); });
+  EXPECT_GE(disagreements(halves), 3) << "halves of the columns are exchanged";
+  const auto panel = by_row([](auto row, long) { std::copy_n(row + 48, 48, row); });
+  EXPECT_GE(disagreements(panel, true), 3) << "a panel of 48 columns is read twice";
+  const auto depth = [](std::string& weights, std::size_t columns) {
+    std::fill_n(weights.begin(), 4 * columns, '\0');
+  };
+  EXPECT_GE(disagreements(depth, true), 3) << "a K group is left out";
 }
 
 TEST(SelfCheck, TakesNoGoldensAndNeedsAModel) {
