@@ -3,6 +3,8 @@
 // results are compared with Hugging Face's in tests/python/test_pipelines.py.
 #include <gmock/gmock.h>
 
+#include <sstream>
+
 #include "program_runner.hpp"
 #include "tasks_model.hpp"
 

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "ir/text.hpp"
+#include "onnx/proto.hpp"
 #include "plan/builder.hpp"
 #include "program_runner.hpp"
 
